@@ -1,6 +1,6 @@
 import { ApiError, ConnectionError, CredentialError, KubeconfigError } from '@wheelhouse/client';
 import { errorText, type JsonObject } from '@wheelhouse/machinery';
-import { CliError, CommandExit, PlainCliError } from './io.ts';
+import { CliError, type CliIo, CommandExit, PlainCliError } from './io.ts';
 import { nameOf, namespaceOf } from './objects.ts';
 
 /** A failure, with what was being done: `error when creating "f.yaml"`. */
@@ -41,8 +41,36 @@ export function describeError(error: unknown): { text: string; exitCode: number 
   return { text: `${textOf(error, '')}\n`, exitCode };
 }
 
-/** How several failures are told, a line each and shorter than one alone. */
-export function describeErrors(errors: readonly unknown[]): string {
+/**
+ * Visits each item. A failure is added to `failures` and does not keep the items that follow from
+ * being visited; an interrupt does. Resolves with `failures`.
+ */
+export async function visitEach<Item>(
+  io: CliIo,
+  items: Iterable<Item>,
+  visit: (item: Item) => Promise<void> | void,
+  failures: unknown[] = [],
+): Promise<unknown[]> {
+  for (const item of items) {
+    try {
+      await visit(item);
+    } catch (error) {
+      if (io.signal.aborted) throw error;
+      failures.push(error);
+    }
+  }
+  return failures;
+}
+
+/** Prints failures, if there are any. Returns the exit code. */
+export function reportFailures(io: CliIo, failures: readonly unknown[]): number {
+  if (failures.length === 0) return 0;
+  io.err(describeErrors(failures));
+  return 1;
+}
+
+/** The text of several failures: one line each, shorter than a failure that is alone. */
+function describeErrors(errors: readonly unknown[]): string {
   if (errors.length === 1) return describeError(errors[0]).text;
   return errors.map((error) => `${lineOf(error, '')}\n`).join('');
 }

@@ -48,7 +48,12 @@ export class Flags {
     return this.#values.get(name) ?? [];
   }
 
-  /** A whole number; throws CliError on anything else. */
+  /** The values of a list that may also be written with commas, in order. */
+  words(name: string): string[] {
+    return this.list(name).flatMap((one) => one.split(','));
+  }
+
+  /** An integer. Throws CliError for any other value. */
   integer(name: string): number | undefined {
     const value = this.text(name);
     if (value === undefined) return undefined;

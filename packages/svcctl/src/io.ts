@@ -63,7 +63,13 @@ export class CommandExit extends CliError {
   }
 }
 
-/** The failure of a command line that cannot be what was meant; refers to the command's help. */
+/** Throws the first problem as a CliError; `false` stands for a check that passed. */
+export function throwFirst(problems: readonly (string | false)[]): void {
+  const problem = problems.find((one) => one !== false);
+  if (problem !== undefined) throw new CliError(problem);
+}
+
+/** The error for a command line that makes no sense; it points to the command's help. */
 export function usageError(command: string, message: string): CliError {
   return new CliError(`${message}\nSee 'svcctl ${command} -h' for help and examples`);
 }

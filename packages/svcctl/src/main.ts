@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import type { ReadStream, WriteStream } from 'node:tty';
 import { listen } from '@wheelhouse/machinery';
 import type { Command } from './command.ts';
-import { loadCommand } from './commands.ts';
+import { helpText, loadCommand, loadCommands } from './commands.ts';
 import { describeError } from './errors.ts';
 import { type FlagSpec, parseFlags } from './flags.ts';
 import { CliError, type CliIo } from './io.ts';
@@ -16,7 +16,7 @@ export async function runSvcctl(streams: CliIo, args: readonly string[]): Promis
   let session: Session | undefined;
   if (args[0] === '__complete') {
     const { complete } = await import('./commands/completion.ts');
-    return complete(io, args.slice(1));
+    return complete(io, args.slice(1), loadCommands);
   }
   try {
     const words = withoutHelp(args);
@@ -26,7 +26,6 @@ export async function runSvcctl(streams: CliIo, args: readonly string[]): Promis
     const specs: readonly FlagSpec[] = [...globalFlags, ...(command?.flags ?? [])];
     const parsed = parseFlags(rest, specs);
     if (command?.run === undefined || parsed.flags.boolean('help')) {
-      const { helpText } = await import('./commands.ts');
       io.out(await helpText(path, command));
       return 0;
     }

@@ -10,7 +10,7 @@ import {
   parseLabelSelector,
   textMembers,
 } from '@wheelhouse/machinery';
-import { describeErrors, NoMatchError, rootOf } from './errors.ts';
+import { NoMatchError, reportFailures, rootOf, visitEach } from './errors.ts';
 import type { FlagSpec } from './flags.ts';
 import { CliError } from './io.ts';
 import { buildKustomization } from './kustomize.ts';
@@ -24,7 +24,15 @@ export const manifestFlags: readonly FlagSpec[] = [
   { name: 'recursive', short: 'R', type: 'boolean', help: 'Read folders recursively' },
 ];
 
-/** Whether objects are given by files or by a kustomization. */
+/** Selects among the objects of files. */
+export const manifestSelectorFlag: FlagSpec = {
+  name: 'selector',
+  short: 'l',
+  type: 'text',
+  help: 'Only objects that this label selector matches',
+};
+
+/** Whether the command line names files or a kustomization. */
 export const hasManifests = ({ flags }: Session): boolean =>
   flags.list('filename').length > 0 || flags.has('kustomize');
 
@@ -59,20 +67,18 @@ export async function eachManifest(
   if (kept.length === 0 && failures.length === 0) {
     throw new CliError(`no objects passed to ${doing}`);
   }
-  for (const [done, manifest] of kept.entries()) {
+  const visitOne = async ([done, manifest]: readonly [number, Manifest]): Promise<void> => {
     showStep(session, { text: doing, done, total: kept.length });
     try {
       await visit(manifest);
     } catch (error) {
-      if (session.io.signal.aborted) throw error;
       const root = rootOf(error);
-      failures.push(root instanceof NoMatchError ? root.in(manifest.source) : error);
+      throw root instanceof NoMatchError ? root.in(manifest.source) : error;
     }
-  }
+  };
+  await visitEach(session.io, kept.entries(), visitOne, failures);
   session.io.status?.('');
-  if (failures.length === 0) return 0;
-  session.io.err(describeErrors(failures));
-  return 1;
+  return reportFailures(session.io, failures);
 }
 
 function selectedBy(session: Session): (manifest: Manifest) => boolean {
@@ -90,7 +96,7 @@ interface Reading {
 
 async function readManifests(session: Session): Promise<Reading> {
   const reading: Reading = { manifests: [], failures: [] };
-  const names = session.flags.list('filename').flatMap((one) => one.split(','));
+  const names = session.flags.words('filename');
   const folder = session.flags.text('kustomize') ?? '';
   if (names.length > 0 && folder !== '') {
     throw new CliError('only one of -f or -k can be specified');

@@ -38,11 +38,14 @@ export function listAt(object: JsonObject | undefined, ...path: readonly string[
 export const nameOf = (object: JsonObject): string => textAt(object, 'metadata', 'name');
 export const namespaceOf = (object: JsonObject): string => textAt(object, 'metadata', 'namespace');
 
-/** `configmap`, `deployment.apps`: how an object's kind is written before its name. */
-export function kindLabel(object: JsonObject): string {
+/** `deployments.apps`: a name with its API group, which is left out for the core group. */
+export const withGroup = (name: string, group: string): string =>
+  group === '' ? name : `${name}.${group}`;
+
+/** `configmap`, `deployment.apps`: the prefix of an object's name in reports. */
+function kindLabel(object: JsonObject): string {
   const group = parseApiVersion(textAt(object, 'apiVersion'))?.group ?? '';
-  const kind = textAt(object, 'kind').toLowerCase();
-  return group === '' ? kind : `${kind}.${group}`;
+  return withGroup(textAt(object, 'kind').toLowerCase(), group);
 }
 
 /** `configmap/x`, `deployment.apps/x`. */
@@ -50,8 +53,10 @@ export function objectLabel(object: JsonObject): string {
   return `${kindLabel(object)}/${nameOf(object)}`;
 }
 
-/** As `kindLabel`, from discovery. */
-export function resourceLabel(resource: ApiResource): string {
-  const name = resource.kind.toLowerCase();
-  return resource.group === '' ? name : `${name}.${resource.group}`;
-}
+/** `configmap`, `deployment.apps`: the same prefix, from discovery. */
+export const resourceLabel = ({ kind, group }: ApiResource): string =>
+  withGroup(kind.toLowerCase(), group);
+
+/** `deployments.apps "x"`: an object in messages. */
+export const quotedLabel = ({ resource, group }: ApiResource, name: string): string =>
+  `${withGroup(resource, group)} ${JSON.stringify(name)}`;

@@ -17,14 +17,47 @@ export interface Target {
   readonly source?: string;
 }
 
-export const selectorFlags: readonly FlagSpec[] = [
-  { name: 'selector', short: 'l', type: 'text', help: 'Label selector' },
-  { name: 'field-selector', type: 'text', help: 'Field selector' },
-  { name: 'all-namespaces', short: 'A', type: 'boolean', help: 'Across all namespaces' },
-];
+export const selectorFlag: FlagSpec = {
+  name: 'selector',
+  short: 'l',
+  type: 'text',
+  help: 'Label selector',
+};
+
+export const fieldSelectorFlag: FlagSpec = {
+  name: 'field-selector',
+  type: 'text',
+  help: 'Field selector',
+};
+
+export const allNamespacesFlag: FlagSpec = {
+  name: 'all-namespaces',
+  short: 'A',
+  type: 'boolean',
+  help: 'Across all namespaces',
+};
 
 /** Flags of commands that take files or names. */
-export const selectionFlags: readonly FlagSpec[] = [...selectorFlags, ...manifestFlags];
+export const selectionFlags: readonly FlagSpec[] = [
+  selectorFlag,
+  fieldSelectorFlag,
+  allNamespacesFlag,
+  ...manifestFlags,
+];
+
+/** Selects all objects of the named types, which commands that write do not do by themselves. */
+export const allFlag: FlagSpec = {
+  name: 'all',
+  type: 'boolean',
+  help: 'All objects of the types',
+};
+
+/** The size of pages, where a command lists. */
+export const chunkSizeFlag: FlagSpec = {
+  name: 'chunk-size',
+  type: 'text',
+  help: 'Objects per page of a list',
+};
 
 /** What else may say which objects are meant: the flags of selectors, or names alone. */
 export type SelectedBy = 'selectors' | 'names';
@@ -174,7 +207,14 @@ export const targetPath = (target: Target, subresource = ''): string =>
     subresource,
   });
 
-/** Reads the objects of a target: the one named, or all that the selectors keep. */
+/** The target that is an object of a resource. */
+export const targetOf = (resource: ApiResource, object: JsonObject): Target & { name: string } => ({
+  resource,
+  namespace: namespaceOf(object),
+  name: nameOf(object),
+});
+
+/** Reads the objects of a target: the named one, or all that match the selectors. */
 export async function fetchTarget(session: Session, target: Target): Promise<JsonObject[]> {
   const { client } = session;
   if (target.name !== undefined) {

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import {
   type ApiClient,
@@ -14,12 +15,24 @@ import {
   RestMapper,
   resolveContext,
 } from '@wheelhouse/client';
-import { type Clock, pause, programClock } from '@wheelhouse/machinery';
+import {
+  type Clock,
+  type Dialect,
+  dialectNames,
+  dialectOf,
+  formatTime,
+  pause,
+  programClock,
+  systemErrorCode,
+} from '@wheelhouse/machinery';
 import { printGoDuration } from '@wheelhouse/schema';
 import type { FlagSpec, Flags } from './flags.ts';
 import { CliError, type CliIo } from './io.ts';
 
-/** Flags every command takes. */
+/** Groups that differ between dialects; every server has one of them. */
+const typicalGroups = ['rbac.authorization', 'apiextensions', 'coordination', 'authorization'];
+
+/** Flags that every command takes. */
 export const globalFlags: readonly FlagSpec[] = [
   { name: 'kubeconfig', type: 'text', help: 'Path of the kubeconfig file' },
   { name: 'context', type: 'text', help: 'Context to use' },
@@ -48,7 +61,14 @@ export const globalFlags: readonly FlagSpec[] = [
   { name: 'help', short: 'h', type: 'boolean', help: 'Show help' },
 ];
 
-/** One run of the command line: its flags and, made when first asked for, what they lead to. */
+/** The limit of a wait. */
+export interface Deadline {
+  readonly signal: AbortSignal;
+  /** Whether the time is up; false after an interrupt alone. */
+  isOver(): boolean;
+}
+
+/** One run of the command line: its flags and, created on first use, what they stand for. */
 export class Session {
   readonly io: CliIo;
   readonly flags: Flags;
@@ -165,7 +185,16 @@ export class Session {
     return new RestMapper(await this.discovery());
   }
 
-  /** The resource a word names; throws when the server has none. */
+  /** The server's dialect, recognized by its API groups; the first dialect if none is typical. */
+  async dialect(): Promise<Dialect> {
+    const { resources } = await this.discovery();
+    const served = new Set(resources.map(({ group }) => group));
+    const dialects = dialectNames.map(dialectOf);
+    const speaks = (one: Dialect) => typicalGroups.some((stem) => served.has(one.group(stem)));
+    return dialects.find(speaks) ?? dialects[0]!;
+  }
+
+  /** The resource that a word names. Throws CliError if the server has none. */
   async resource(word: string): Promise<ApiResource> {
     const found = (await this.mapper()).byName(word);
     if (found === undefined) {
@@ -193,9 +222,38 @@ export class Session {
     await pause(this.clock, { ms: delayMs, signal: this.io.signal, where: 'client' });
   }
 
-  /** A path given by the user, from the working directory. */
+  /** The time as objects carry it, in RFC 3339 and whole seconds. */
+  timestamp(): string {
+    return formatTime(this.clock.now());
+  }
+
+  /**
+   * Limits a wait: the signal aborts when the user interrupts, or after `timeoutMs`. Without
+   * `timeoutMs` there is no limit.
+   */
+  deadline(timeoutMs: number | undefined): Deadline {
+    const timeout =
+      timeoutMs === undefined ? undefined : AbortSignal.timeout(Math.max(0, Math.ceil(timeoutMs)));
+    const signals = [this.io.signal, ...(timeout === undefined ? [] : [timeout])];
+    return { signal: AbortSignal.any(signals), isOver: () => timeout?.aborted === true };
+  }
+
+  /** Resolves a path of the command line against the working directory. */
   path(file: string): string {
     return path.resolve(this.io.cwd, file);
+  }
+
+  /**
+   * Reads a file of the command line. Throws a CliError whose message `failure` makes of the reason,
+   * such as `open x: no such file or directory`.
+   */
+  readFile(file: string, failure: (why: string) => string): Buffer {
+    try {
+      return readFileSync(this.path(file));
+    } catch (error) {
+      const code = systemErrorCode(error) ?? '';
+      throw new CliError(failure(`open ${file}: ${fileProblems[code] ?? code}`));
+    }
   }
 
   close(): void {
@@ -231,6 +289,13 @@ export class Session {
     };
   }
 }
+
+/** System error codes in Go's words. */
+const fileProblems: Readonly<Record<string, string | undefined>> = {
+  EACCES: 'permission denied',
+  EISDIR: 'is a directory',
+  ENOENT: 'no such file or directory',
+};
 
 const goDuration = (durationMs: number): string =>
   printGoDuration(BigInt(Math.round(durationMs * 1_000_000)));

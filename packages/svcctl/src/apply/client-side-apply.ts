@@ -2,14 +2,13 @@ import { ApiError, type ApiResource } from '@wheelhouse/client';
 import { parseWrittenText } from '@wheelhouse/codec';
 import { errorText, isObject, type JsonObject, jsonObject } from '@wheelhouse/machinery';
 import { withoutNulls } from '@wheelhouse/structured-merge';
-import { waitForDeletion } from '../commands/delete.ts';
-import { deleteOptions } from '../delete-options.ts';
+import { deleteOptions, waitForDeletion } from '../deletion.ts';
 import { ContextError, describeError } from '../errors.ts';
 import { CliError } from '../io.ts';
 import type { Manifest } from '../manifests.ts';
 import { nameOf, namespaceOf, textAt, valueAt } from '../objects.ts';
 import { compactJson } from '../output/go-json.ts';
-import { resourceOfObject } from '../selection.ts';
+import { resourceOfObject, targetOf } from '../selection.ts';
 import type { Session } from '../session.ts';
 import { holdsSecrets, threeWayPatch } from './patches.ts';
 import {
@@ -221,7 +220,7 @@ async function replaceByForce(at: Applying, live: JsonObject): Promise<JsonObjec
   const { session, resource, path, query } = at;
   await session.client.send({ method: 'DELETE', path, body: deleteOptions(session) });
   const timeoutMs = session.flags.durationMs('timeout') ?? 0;
-  const target = { resource, namespace: namespaceOf(live), name: nameOf(live) };
+  const target = targetOf(resource, live);
   await waitForDeletion(session, { target, uid: textAt(live, 'metadata', 'uid'), timeoutMs });
   const collection = objectPath(session, { resource, object: live, name: '' });
   const post = async (body: JsonObject) =>

@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { type ApiResource, parseYaml, toYaml } from '@wheelhouse/client';
+import { parseYaml, toYaml } from '@wheelhouse/client';
 import { errorText, type JsonValue, jsonEqual } from '@wheelhouse/machinery';
 import { CliError } from '../io.ts';
 import { printJson, sortMaps } from '../output/go-json.ts';
@@ -32,11 +32,6 @@ export interface Edit {
   readonly shown: JsonValue;
   /** Does what was edited. What it throws ends the edit, and the file stays. */
   apply(edited: JsonValue): Promise<EditVerdict>;
-}
-
-/** The name that an edit's messages call an object by. */
-export function editSubject({ group, resource }: ApiResource, name: string): string {
-  return `${group === '' ? resource : `${resource}.${group}`} ${JSON.stringify(name)}`;
 }
 
 /** What stands above an object that is edited. */

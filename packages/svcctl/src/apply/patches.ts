@@ -11,9 +11,7 @@ import {
   type ThreeWays,
 } from '@wheelhouse/structured-merge';
 import { CliError } from '../io.ts';
-import { nameOf, namespaceOf } from '../objects.ts';
-import { targetPath } from '../selection.ts';
-import { serverDialect } from '../server-dialect.ts';
+import { targetOf, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
 import { dryRunOf } from './writes.ts';
 
@@ -34,7 +32,7 @@ const merge = 'application/merge-patch+json';
 async function schemaOf(session: Session, resource: ApiResource): Promise<Schema | undefined> {
   const { schemaOfKind } = await loadKindSchema();
   const type = { apiVersion: apiVersionOf(resource), kind: resource.kind };
-  return schemaOfKind(await serverDialect(session), type);
+  return schemaOfKind(await session.dialect(), type);
 }
 
 /**
@@ -123,10 +121,9 @@ export async function changeObject(session: Session, change: ObjectChange): Prom
   const { resource, before, after, query } = change;
   if (dryRunOf(session) === 'client') return after;
   const { patch, contentType } = await twoWayPatch(session, { resource, before, after });
-  const target = { resource, namespace: namespaceOf(before), name: nameOf(before) };
   const { object } = await session.client.send({
     method: 'PATCH',
-    path: targetPath(target),
+    path: targetPath(targetOf(resource, before)),
     query,
     contentType,
     body: patch,

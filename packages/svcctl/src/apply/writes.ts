@@ -1,10 +1,11 @@
+import { readFileSync } from 'node:fs';
 import { ApiError, type ApiResource, resourcePath } from '@wheelhouse/client';
+import { encodeJson } from '@wheelhouse/codec';
 import { type JsonObject, setMember } from '@wheelhouse/machinery';
 import type { FlagSpec } from '../flags.ts';
 import { PlainCliError } from '../io.ts';
 import { nameOf, namespaceOf, objectAt } from '../objects.ts';
 import { compactJson } from '../output/go-json.ts';
-import { serverDialect } from '../server-dialect.ts';
 import type { Session } from '../session.ts';
 
 /** Has a write note what was written. */
@@ -16,7 +17,7 @@ export const saveConfigFlag: FlagSpec = {
 
 /** The annotation by which a client-side apply knows what it wrote last, in the server's dialect. */
 export async function lastAppliedName(session: Session): Promise<string> {
-  const dialect = await serverDialect(session);
+  const dialect = await session.dialect();
   return dialect.label('last-applied-configuration', dialect.tool);
 }
 
@@ -53,9 +54,29 @@ export function withLastApplied(object: JsonObject, name: string): JsonObject {
 
 export type DryRun = 'none' | 'client' | 'server';
 
+export const dryRunFlag: FlagSpec = {
+  name: 'dry-run',
+  type: 'text',
+  bare: 'client',
+  help: 'none, client or server',
+};
+
+export const resourceVersionFlag: FlagSpec = {
+  name: 'resource-version',
+  type: 'text',
+  help: 'Only if this is the current resourceVersion',
+};
+
+export const managerFlag: FlagSpec = {
+  name: 'field-manager',
+  type: 'text',
+  help: 'Name of the field manager',
+};
+
+/** Flags of every command that writes what the user has written. */
 export const writeFlags: readonly FlagSpec[] = [
-  { name: 'dry-run', type: 'text', bare: 'client', help: 'none, client or server' },
-  { name: 'field-manager', type: 'text', help: 'Name of the field manager' },
+  dryRunFlag,
+  managerFlag,
   {
     name: 'validate',
     type: 'text',
@@ -141,6 +162,26 @@ export function dryRunQuery(session: Session): Record<string, string | undefined
   return { dryRun: dryRunOf(session) === 'server' ? 'All' : undefined };
 }
 
+export const localFlag: FlagSpec = {
+  name: 'local',
+  type: 'boolean',
+  help: 'Change the files of -f; contact no server',
+};
+
 /** Why `--local` and a dry run of the server exclude each other. */
 export const localOnServer =
   'cannot specify --local and --dry-run=server - did you mean --dry-run=client?';
+
+/**
+ * Sends the file of `-f`, if any, to a path of the server as it is (`--raw`), and prints the answer.
+ * Returns the exit code.
+ */
+export async function sendRaw(session: Session, method: string, path: string): Promise<number> {
+  const [name] = session.flags.list('filename');
+  const file = name === undefined || name === '-' ? undefined : session.path(name);
+  const stdin = name === '-' ? await session.io.stdin() : undefined;
+  const body = file === undefined ? stdin : readFileSync(file, 'utf8');
+  const { object } = await session.client.send({ method, path, body });
+  session.io.out(`${encodeJson(object).toString()}\n`);
+  return 0;
+}

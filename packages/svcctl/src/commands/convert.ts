@@ -51,7 +51,7 @@ export const convertCommand: Command = {
 
 /** A single file, and not standard input, is taken for the single object in it. */
 function impliesOne(session: Session, manifests: readonly Manifest[]): boolean {
-  const names = session.flags.list('filename').flatMap((one) => one.split(','));
+  const names = session.flags.words('filename');
   const sources = new Set(manifests.map(({ source }) => source));
   return names.length === 1 && names[0] !== '-' && sources.size === 1;
 }

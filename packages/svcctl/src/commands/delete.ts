@@ -1,13 +1,11 @@
-import { readFileSync } from 'node:fs';
-import { ApiError, resourcePath, watchEvents } from '@wheelhouse/client';
-import { encodeJson } from '@wheelhouse/codec';
-import { dryRunOf, dryRunSuffix, writeFlags } from '../apply/writes.ts';
+import { dryRunFlag, dryRunOf, dryRunSuffix, sendRaw } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
-import { deleteOptions, deletionFlags } from '../delete-options.ts';
+import { deleteOptions, deletionFlags, isNotFound, waitForDeletion } from '../deletion.ts';
 import { ContextError, describeError } from '../errors.ts';
-import { CliError } from '../io.ts';
+import { throwFirst } from '../io.ts';
 import { nameOf, namespaceOf, resourceLabel, textAt } from '../objects.ts';
 import {
+  allFlag,
   checkSelected,
   listObjects,
   selectionFlags,
@@ -26,8 +24,8 @@ export const deleteCommand: Command = {
   usage: '([-f FILENAME] | TYPE [(NAME | -l label | --all)])',
   flags: [
     ...selectionFlags,
-    ...writeFlags.filter((flag) => flag.name === 'dry-run'),
-    { name: 'all', type: 'boolean', help: 'All objects of the types' },
+    dryRunFlag,
+    allFlag,
     ...deletionFlags,
     { name: 'now', type: 'boolean', help: 'Same as --grace-period=1' },
     { name: 'force', type: 'boolean', help: 'Same as --grace-period=0' },
@@ -39,7 +37,7 @@ export const deleteCommand: Command = {
   async run(session, args) {
     checkFlags(session);
     const raw = session.flags.text('raw') ?? '';
-    if (raw !== '') return deleteRaw(session, raw);
+    if (raw !== '') return sendRaw(session, 'DELETE', raw);
     const targets = await selectTargets(session, args);
     checkSelected(session, targets);
     const named = await nameTargets(session, targets);
@@ -83,15 +81,13 @@ export const deleteCommand: Command = {
   },
 };
 
-const isNotFound = (error: unknown): boolean => error instanceof ApiError && error.code === 404;
-
 /** Throws CliError for flags that contradict each other. */
 function checkFlags({ flags }: Session): void {
   const grace = flags.integer('grace-period') ?? -1;
   const output = flags.text('output') ?? '';
   const selects = flags.has('selector') || flags.has('field-selector');
   const isRaw = (flags.text('raw') ?? '') !== '';
-  const problem = [
+  throwFirst([
     flags.boolean('all') && selects && "setting 'all' parameter but found a non empty selector. ",
     flags.boolean('now') && grace >= 0 && '--now and --grace-period cannot be specified together',
     flags.boolean('force') &&
@@ -103,8 +99,7 @@ function checkFlags({ flags }: Session): void {
     output !== '' &&
       output !== 'name' &&
       `unexpected -o output mode: ${output}. We only support '-o name'`,
-  ].find((one) => one !== false);
-  if (problem !== undefined) throw new CliError(problem);
+  ]);
 }
 
 /** Lists what would be deleted, and asks whether it should be. */
@@ -115,15 +110,6 @@ async function isConfirmed(session: Session, targets: readonly Target[]): Promis
   io.out('Do you want to continue? (y/n): ');
   const answer = io.line === undefined ? await io.stdin() : await io.line();
   return /^\s*y(\s|$)/i.test(answer);
-}
-
-async function deleteRaw(session: Session, path: string): Promise<number> {
-  const [name] = session.flags.list('filename');
-  const text = name === '-' ? await session.io.stdin() : name;
-  const body = name === undefined || name === '-' ? text : readFileSync(session.path(name), 'utf8');
-  const { object } = await session.client.send({ method: 'DELETE', path, body });
-  session.io.out(`${encodeJson(object).toString()}\n`);
-  return 0;
 }
 
 async function nameTargets(session: Session, targets: readonly Target[]): Promise<Target[]> {
@@ -167,41 +153,4 @@ async function deleteOne(session: Session, target: Target): Promise<string> {
       : `${label} ${JSON.stringify(target.name)}${forced} deleted${dryRunSuffix(session)}\n`,
   );
   return uid;
-}
-
-/** Ends when the object is gone or another took its name; throws CliError after `timeoutMs`. */
-export async function waitForDeletion(
-  session: Session,
-  options: { readonly target: Target; readonly uid: string; readonly timeoutMs: number },
-): Promise<void> {
-  const { target, uid, timeoutMs } = options;
-  const { resource, namespace, name = '' } = target;
-  const timeout = timeoutMs > 0 ? AbortSignal.timeout(Math.ceil(timeoutMs)) : undefined;
-  const signal =
-    timeout === undefined ? session.io.signal : AbortSignal.any([timeout, session.io.signal]);
-  try {
-    for (;;) {
-      const current = await session.client.get(targetPath(target));
-      if (uid !== '' && textAt(current, 'metadata', 'uid') !== uid) return;
-      const stream = await session.client.stream({
-        path: resourcePath(resource, { namespace }),
-        query: {
-          watch: 'true',
-          fieldSelector: `metadata.name=${name}`,
-          resourceVersion: textAt(current, 'metadata', 'resourceVersion'),
-        },
-        signal,
-      });
-      for await (const event of watchEvents(stream.body)) {
-        if (event.type === 'ERROR') break;
-        if (event.type === 'DELETED') return;
-      }
-    }
-  } catch (error) {
-    if (isNotFound(error)) return;
-    if (timeout?.aborted === true) {
-      throw new CliError(`timed out waiting for the condition on ${resource.resource}/${name}`);
-    }
-    throw error;
-  }
 }

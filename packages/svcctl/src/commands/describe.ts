@@ -1,7 +1,7 @@
 import { apiVersionOf, humanDuration, type JsonObject, systemClock } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
-import { listAt, nameOf, namespaceOf, textAt } from '../objects.ts';
+import { nameOf, namespaceOf, textAt } from '../objects.ts';
 import {
   type DescriptionLine,
   describeObject,
@@ -9,7 +9,13 @@ import {
   writeDescription,
 } from '../output/description.ts';
 import { alignLines } from '../output/table.ts';
-import { fetchTarget, listObjects, selectionFlags, selectTargets } from '../selection.ts';
+import {
+  chunkSizeFlag,
+  fetchTarget,
+  listObjects,
+  selectionFlags,
+  selectTargets,
+} from '../selection.ts';
 import type { Session } from '../session.ts';
 
 export const describeCommand: Command = {
@@ -19,7 +25,7 @@ export const describeCommand: Command = {
   usage: '(TYPE [NAME | -l label] | TYPE/NAME ... | -f FILENAME)',
   flags: [
     ...selectionFlags,
-    { name: 'chunk-size', type: 'text', help: 'Objects per page of a list' },
+    chunkSizeFlag,
     { name: 'show-events', type: 'boolean', help: 'Show the events of the objects (default)' },
   ],
   async run(session, args) {
@@ -79,9 +85,4 @@ async function eventLines(session: Session, object: JsonObject): Promise<Descrip
 function ageText(event: JsonObject, now: number): string {
   const [time] = [textAt(event, 'lastTimestamp'), textAt(event, 'eventTime')].filter(Boolean);
   return time === undefined ? '<unknown>' : humanDuration(now - Date.parse(time));
-}
-
-/** Whether an object says of itself that a condition holds. */
-export function conditionsOf(object: JsonObject): JsonObject[] {
-  return listAt(object, 'status', 'conditions');
 }

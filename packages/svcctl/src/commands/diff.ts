@@ -4,6 +4,8 @@ import path from 'node:path';
 import { type ApiResource, toYaml } from '@wheelhouse/client';
 import { type JsonObject, setMember } from '@wheelhouse/machinery';
 import { wouldApply } from '../apply/client-side-apply.ts';
+import { allowedKinds, leftovers, pruneFlags } from '../apply/prune.ts';
+import { applyFlags, applyOnServer, isClientSide, managerOf } from '../apply/server-side-apply.ts';
 import { getOrUndefined, objectPath } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import { describeError } from '../errors.ts';
@@ -11,15 +13,6 @@ import { loadManifests } from '../manifests.ts';
 import { nameOf, namespaceOf, objectAt } from '../objects.ts';
 import { resourceOfObject } from '../selection.ts';
 import type { Session } from '../session.ts';
-import {
-  allowedKinds,
-  applyFlags,
-  applyOnServer,
-  isClientSide,
-  leftovers,
-  managerOf,
-  pruneFlags,
-} from './apply.ts';
 
 /** 1 means that there are differences. */
 const diffFailed = 2;

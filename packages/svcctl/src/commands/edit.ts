@@ -1,6 +1,6 @@
 import { ApiError } from '@wheelhouse/client';
 import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
-import { type EditVerdict, editHeading, editInEditor, editSubject } from '../apply/edit-session.ts';
+import { type EditVerdict, editHeading, editInEditor } from '../apply/edit-session.ts';
 import { twoWayPatch } from '../apply/patches.ts';
 import {
   dryRunSuffix,
@@ -13,7 +13,7 @@ import {
 
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
-import { nameOf, objectAt, textAt } from '../objects.ts';
+import { nameOf, objectAt, quotedLabel, textAt } from '../objects.ts';
 import { compactJson } from '../output/go-json.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
 import {
@@ -64,7 +64,7 @@ function editObject(session: Session, of: Edited): Promise<number> {
   const shown: JsonObject = keeps ? object : { ...object, metadata };
   return editInEditor(session, {
     heading: editHeading,
-    subject: editSubject(of.target.resource, nameOf(object)),
+    subject: quotedLabel(of.target.resource, nameOf(object)),
     shown,
     apply: (edited) => {
       if (!isObject(edited)) throw new CliError('the edited file is not an object');
@@ -113,7 +113,7 @@ async function send(session: Session, of: Edited, edited: JsonObject): Promise<E
 }
 
 function refused(session: Session, { target, object }: Edited, error: ApiError): EditVerdict {
-  const subject = editSubject(target.resource, nameOf(object));
+  const subject = quotedLabel(target.resource, nameOf(object));
   if (error.reason === 'Invalid') {
     session.io.err(`error: ${subject} is invalid\n`);
     const details = (error.details?.causes ?? []).map(

@@ -4,8 +4,14 @@ import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
 import { namespaceOf, textAt } from '../objects.ts';
 import { outputFlags, printerOf } from '../output/output.ts';
-import { alignLines } from '../output/table.ts';
-import { listObjects, type Target, targetPath } from '../selection.ts';
+import { alignLines, noHeadersFlag } from '../output/table.ts';
+import {
+  allNamespacesFlag,
+  chunkSizeFlag,
+  listObjects,
+  type Target,
+  targetPath,
+} from '../selection.ts';
 import type { Session } from '../session.ts';
 
 export const eventsCommand: Command = {
@@ -14,12 +20,12 @@ export const eventsCommand: Command = {
   usage: '[--for TYPE/NAME] [--types=Normal,Warning] [--watch]',
   flags: [
     ...outputFlags,
-    { name: 'all-namespaces', short: 'A', type: 'boolean', help: 'Across all namespaces' },
+    allNamespacesFlag,
     { name: 'for', type: 'text', help: 'Only events of this object: TYPE/NAME' },
     { name: 'types', type: 'list', help: 'Only events of these types: Normal, Warning' },
     { name: 'watch', short: 'w', type: 'boolean', help: 'List, then watch for more' },
-    { name: 'no-headers', type: 'boolean', help: 'Omit the headers' },
-    { name: 'chunk-size', type: 'text', help: 'Objects per page of a list' },
+    noHeadersFlag,
+    chunkSizeFlag,
   ],
   async run(session) {
     const { flags, io } = session;
@@ -52,7 +58,7 @@ export const eventsCommand: Command = {
 
 /** The types that are wanted, in lower case; none for all. Throws CliError. */
 function typesOf({ flags }: Session): ReadonlySet<string> {
-  const types = flags.list('types').flatMap((one) => one.split(','));
+  const types = flags.words('types');
   const wanted = new Set(types.map((type) => type.toLowerCase()));
   if ([...wanted].every((type) => type === 'normal' || type === 'warning')) return wanted;
   throw new CliError('valid --types are Normal or Warning');

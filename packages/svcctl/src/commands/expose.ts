@@ -6,14 +6,13 @@ import {
   setMember,
 } from '@wheelhouse/machinery';
 import { overrideFlags, withOverrides } from '../apply/local-patch.ts';
-import { saveConfigFlag, writeFlags } from '../apply/writes.ts';
-
+import { dryRunFlag, managerFlag, saveConfigFlag } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import { createObject, metadataIn } from '../create-object.ts';
-import { describeErrors } from '../errors.ts';
+import { reportFailures, visitEach } from '../errors.ts';
 import { CliError } from '../io.ts';
 import { manifestFlags } from '../manifests.ts';
-import { listAt, nameOf, objectAt, textAt } from '../objects.ts';
+import { listAt, nameOf, objectAt, textAt, withGroup } from '../objects.ts';
 import { outputFlags } from '../output/output.ts';
 import { checkSelected, fetchTarget, selectTargets } from '../selection.ts';
 import type { Session } from '../session.ts';
@@ -27,7 +26,8 @@ export const exposeCommand: Command = {
   flags: [
     ...manifestFlags,
     ...outputFlags,
-    ...writeFlags.filter((flag) => flag.name !== 'validate'),
+    dryRunFlag,
+    managerFlag,
     saveConfigFlag,
     ...overrideFlags,
     { name: 'name', type: 'text', help: "Name of the service; default: the object's" },
@@ -55,21 +55,13 @@ export const exposeCommand: Command = {
     // `--selector` is of the new service here, not of what is exposed.
     const targets = await selectTargets(session, args, 'names');
     checkSelected(session, targets, 'names');
-    const failures: unknown[] = [];
-    for (const target of targets) {
-      try {
-        for (const object of await fetchTarget(session, target)) {
-          const service = await withOverrides(session, serviceOf(session, object));
-          await createObject(session, service, { manager: 'svcctl-expose', done: 'exposed' });
-        }
-      } catch (error) {
-        if (session.io.signal.aborted) throw error;
-        failures.push(error);
+    const failures = await visitEach(session.io, targets, async (target) => {
+      for (const object of await fetchTarget(session, target)) {
+        const service = await withOverrides(session, serviceOf(session, object));
+        await createObject(session, service, { manager: 'svcctl-expose', done: 'exposed' });
       }
-    }
-    if (failures.length === 0) return 0;
-    session.io.err(describeErrors(failures));
-    return 1;
+    });
+    return reportFailures(session.io, failures);
   },
 };
 
@@ -121,7 +113,7 @@ function kindOf(object: JsonObject): Kind {
   if (group === 'apps' && (kind === 'Deployment' || kind === 'ReplicaSet')) return kind;
   const isCore = kind === 'Pod' || kind === 'ReplicationController' || kind === 'Service';
   if (group === '' && isCore) return kind;
-  throw new CliError(`cannot expose a ${group === '' ? kind : `${kind}.${group}`}`);
+  throw new CliError(`cannot expose a ${withGroup(kind, group)}`);
 }
 
 /** Reads `KEY=VALUE,…`; undefined for no text. Throws CliError. */

@@ -11,6 +11,7 @@ import { outputFlags, type Printer, printerOf } from '../output/output.ts';
 import {
   alignLines,
   type CellStyle,
+  noHeadersFlag,
   type ObjectTable,
   type TableOptions,
   tableAccept,
@@ -19,6 +20,7 @@ import {
   tableStyle,
 } from '../output/table.ts';
 import {
+  chunkSizeFlag,
   fetchTarget,
   selectionFlags,
   selectorQuery,
@@ -142,10 +144,10 @@ export const getCommand: Command = {
     { name: 'show-labels', type: 'boolean', help: 'Show all labels as the last column' },
     { name: 'show-kind', type: 'boolean', help: 'Prefix each name with its kind' },
     { name: 'label-columns', short: 'L', type: 'list', help: 'Labels to show as columns' },
-    { name: 'no-headers', type: 'boolean', help: 'Omit the headers' },
+    noHeadersFlag,
     { name: 'ignore-not-found', type: 'boolean', help: 'Ignore objects that do not exist' },
     { name: 'sort-by', type: 'text', help: 'Order by the field at this JSONPath' },
-    { name: 'chunk-size', type: 'text', help: 'Objects per page of a list' },
+    chunkSizeFlag,
     { name: 'raw', type: 'text', help: 'Raw path to fetch' },
     { name: 'server-print', type: 'boolean', help: "Print the server's columns (default)" },
     { name: 'subresource', type: 'text', help: 'Sub-resource to show: status, scale' },
@@ -290,7 +292,7 @@ function tableOptions(session: Session, target: Target): TableOptions {
     wide: flags.text('output') === 'wide',
     withNamespace: flags.boolean('all-namespaces') && target.resource.namespaced,
     withLabels: flags.boolean('show-labels'),
-    labelColumns: flags.list('label-columns').flatMap((one) => one.split(',')),
+    labelColumns: flags.words('label-columns'),
     headers: !flags.boolean('no-headers'),
   };
 }
@@ -352,10 +354,8 @@ async function followEvents(
   request: Pick<ApiRequest, 'path' | 'query'>,
   sink: WatchSink,
 ): Promise<void> {
-  const timeoutMs = session.requestTimeoutMs ?? 0;
-  const timeout = timeoutMs > 0 ? AbortSignal.timeout(Math.ceil(timeoutMs)) : undefined;
-  const { signal: interrupt } = session.io;
-  const signal = timeout === undefined ? interrupt : AbortSignal.any([timeout, interrupt]);
+  const deadline = session.deadline(session.requestTimeoutMs || undefined);
+  const { signal } = deadline;
   try {
     const stream = await session.client.stream({ ...request, accept: sink.accept, signal });
     for await (const event of watchEvents(stream.body)) {
@@ -363,7 +363,7 @@ async function followEvents(
       if (event.type !== 'BOOKMARK') sink.event(event.type, event.object);
     }
   } catch (error) {
-    if (timeout?.aborted !== true) throw error;
+    if (!deadline.isOver()) throw error;
   }
 }
 

@@ -1,11 +1,20 @@
 import { type JsonObject, labelValue, member, setMember } from '@wheelhouse/machinery';
-import { dryRunOf, dryRunSuffix, localOnServer, writeFlags, writeQuery } from '../apply/writes.ts';
+import {
+  dryRunOf,
+  dryRunSuffix,
+  localFlag,
+  localOnServer,
+  resourceVersionFlag,
+  writeFlags,
+  writeQuery,
+} from '../apply/writes.ts';
 import type { Command } from '../command.ts';
-import { CliError } from '../io.ts';
+import { CliError, throwFirst } from '../io.ts';
 import { hasManifests, loadManifests } from '../manifests.ts';
 import { objectAt } from '../objects.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
 import {
+  allFlag,
   checkSelected,
   fetchTarget,
   selectionFlags,
@@ -18,11 +27,11 @@ const flags = [
   ...selectionFlags,
   ...writeFlags,
   ...outputFlags,
-  { name: 'all', type: 'boolean', help: 'All objects of the types' },
+  allFlag,
   { name: 'overwrite', type: 'boolean', help: 'Allow changes of existing values' },
   { name: 'list', type: 'boolean', help: 'List the variables instead of changing any' },
-  { name: 'local', type: 'boolean', help: 'Change the files of -f; contact no server' },
-  { name: 'resource-version', type: 'text', help: 'Only if this is the current resourceVersion' },
+  localFlag,
+  resourceVersionFlag,
 ] as const;
 
 /** The two commands are one, over two maps of the metadata. */
@@ -131,7 +140,7 @@ function checkFlags(
   { resources, listing }: { readonly resources: readonly string[]; readonly listing: boolean },
 ): void {
   const { flags } = session;
-  const problem = [
+  throwFirst([
     listing &&
       flags.text('output') !== undefined &&
       '--list and --output may not be specified together',
@@ -144,8 +153,7 @@ function checkFlags(
     resources.length === 0 &&
       !hasManifests(session) &&
       'one or more resources must be specified as <resource> <name> or <resource>/<name>',
-  ].find((one) => one !== false);
-  if (problem !== undefined) throw new CliError(problem);
+  ]);
 }
 
 function placeOf(object: JsonObject): { namespace: string } | Record<string, never> {

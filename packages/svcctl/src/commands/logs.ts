@@ -1,10 +1,9 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { describeError } from '../errors.ts';
-import { CliError, usageError } from '../io.ts';
-import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
-import { targetPath } from '../selection.ts';
-import { serverDialect } from '../server-dialect.ts';
+import { CliError, throwFirst, usageError } from '../io.ts';
+import { listAt, nameOf, objectAt, textAt } from '../objects.ts';
+import { targetOf, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
 import {
   containerFlag,
@@ -100,7 +99,7 @@ function checkFlags({ flags }: Session, args: readonly string[]): void {
     throw usageError('logs', 'only a selector (-l) or a POD name is allowed');
   }
   const container = flags.text('container') ?? args[1] ?? '';
-  const problem = [
+  throwFirst([
     flags.has('since') &&
       flags.has('since-time') &&
       'at most one of `sinceTime` or `sinceSeconds` may be specified',
@@ -113,8 +112,7 @@ function checkFlags({ flags }: Session, args: readonly string[]): void {
     (flags.integer('limit-bytes') ?? 0) < 0 && '--limit-bytes must be greater than 0',
     (flags.durationMs('since') ?? 0) < 0 && '--since must be greater than 0',
     (flags.integer('tail') ?? 0) < -1 && '--tail must be greater than or equal to -1',
-  ].find((one) => one !== false);
-  if (problem !== undefined) throw new CliError(problem);
+  ]);
 }
 
 function queryOf({ flags }: Session): Readonly<Record<string, string | undefined>> {
@@ -143,7 +141,7 @@ async function containersToRead(
   const { flags, io } = session;
   const names = containersOf(pod);
   if (flags.boolean('all-containers')) return names;
-  const { label, tool } = await serverDialect(session);
+  const { label, tool } = await session.dialect();
   const annotations = objectAt(pod, 'metadata', 'annotations');
   const preferred = textAt(annotations, label('default-container', tool));
   let wanted = flags.text('container') || argument || '';
@@ -169,7 +167,7 @@ async function readLog(
 ): Promise<void> {
   const { flags, io } = session;
   const resource = await session.resourceOfKind('Pod');
-  const target = { resource, namespace: namespaceOf(pod), name: nameOf(pod) };
+  const target = targetOf(resource, pod);
   const isPrefixed = flags.boolean('prefix') || flags.boolean('all-pods');
   const prefix = isPrefixed ? `[pod/${nameOf(pod)}/${container}] ` : '';
   try {

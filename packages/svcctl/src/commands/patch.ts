@@ -1,12 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { parseYaml } from '@wheelhouse/client';
-import {
-  errorText,
-  type JsonObject,
-  type JsonValue,
-  jsonEqual,
-  systemErrorCode,
-} from '@wheelhouse/machinery';
+import { errorText, type JsonObject, type JsonValue, jsonEqual } from '@wheelhouse/machinery';
 import { patchedHere } from '../apply/local-patch.ts';
 import { dryRunOf, localOnServer, writeFlags, writeQuery } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
@@ -104,15 +97,8 @@ async function readPatch(session: Session): Promise<JsonValue> {
   }
 }
 
-function patchFile(session: Session, file: string): string {
-  try {
-    return readFileSync(session.path(file), 'utf8');
-  } catch (error) {
-    const code = systemErrorCode(error) ?? '';
-    const why = code === 'ENOENT' ? 'no such file or directory' : code;
-    throw new CliError(`unable to read patch file: open ${file}: ${why}`);
-  }
-}
+const patchFile = (session: Session, file: string): string =>
+  session.readFile(file, (why) => `unable to read patch file: ${why}`).toString();
 
 /** Upstream's patch leaves it to the server what to do with unknown fields. */
 function patchQuery(session: Session): Record<string, string | undefined> {

@@ -1,6 +1,4 @@
-import { readFileSync } from 'node:fs';
 import { ApiError, type ApiResource } from '@wheelhouse/client';
-import { encodeJson } from '@wheelhouse/codec';
 import type { JsonObject } from '@wheelhouse/machinery';
 import {
   dryRunOf,
@@ -9,21 +7,21 @@ import {
   objectPath,
   placed,
   saveConfigFlag,
+  sendRaw,
   withLastApplied,
   writeFlags,
   writeQuery,
 } from '../apply/writes.ts';
 
 import type { Command } from '../command.ts';
-import { deleteOptions, deletionFlags } from '../delete-options.ts';
+import { deleteOptions, deletionFlags, waitForDeletion } from '../deletion.ts';
 import { ContextError } from '../errors.ts';
-import { CliError } from '../io.ts';
+import { throwFirst } from '../io.ts';
 import { eachManifest, hasManifests, type Manifest, manifestFlags } from '../manifests.ts';
 import { nameOf, namespaceOf, resourceLabel, textAt } from '../objects.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
 import { resourceOfObject } from '../selection.ts';
 import type { Session } from '../session.ts';
-import { waitForDeletion } from './delete.ts';
 
 export const replaceCommand: Command = {
   name: 'replace',
@@ -42,7 +40,7 @@ export const replaceCommand: Command = {
   async run(session) {
     checkFlags(session);
     const raw = session.flags.text('raw') ?? '';
-    if (raw !== '') return replaceRaw(session, raw);
+    if (raw !== '') return sendRaw(session, 'PUT', raw);
     const forces = session.flags.boolean('force');
     const annotation = session.flags.boolean('save-config')
       ? await lastAppliedName(session)
@@ -67,9 +65,9 @@ export const replaceCommand: Command = {
 function checkFlags(session: Session): void {
   const { flags } = session;
   const forces = flags.boolean('force');
-  const files = flags.list('filename').flatMap((one) => one.split(','));
+  const files = flags.words('filename');
   const isRaw = (flags.text('raw') ?? '') !== '';
-  const problem = [
+  throwFirst([
     !hasManifests(session) && 'must specify one of -f and -k',
     (flags.integer('grace-period') ?? -1) >= 0 &&
       !forces &&
@@ -79,8 +77,7 @@ function checkFlags(session: Session): void {
     isRaw && files.length !== 1 && '--raw can only use a single local file or stdin',
     isRaw && flags.boolean('recursive') && '--raw and --recursive are mutually exclusive',
     isRaw && (flags.text('output') ?? '') !== '' && '--raw and --output are mutually exclusive',
-  ].find((one) => one !== false);
-  if (problem !== undefined) throw new CliError(problem);
+  ]);
 }
 
 interface Located {
@@ -138,12 +135,4 @@ async function makeAnew(session: Session, { resource, object }: Located): Promis
     body: object,
   });
   return answer.object;
-}
-
-async function replaceRaw(session: Session, path: string): Promise<number> {
-  const [name = ''] = session.flags.list('filename');
-  const body = name === '-' ? await session.io.stdin() : readFileSync(session.path(name), 'utf8');
-  const { object } = await session.client.send({ method: 'PUT', path, body });
-  session.io.out(`${encodeJson(object).toString()}\n`);
-  return 0;
 }

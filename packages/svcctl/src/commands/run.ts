@@ -1,6 +1,6 @@
 import { type JsonObject, problemText, setMember } from '@wheelhouse/machinery';
 import { overrideFlags, withOverrides } from '../apply/local-patch.ts';
-import { dryRunOf, saveConfigFlag, writeFlags } from '../apply/writes.ts';
+import { dryRunFlag, dryRunOf, managerFlag, saveConfigFlag } from '../apply/writes.ts';
 
 import type { Command } from '../command.ts';
 import { createObject, metadataIn } from '../create-object.ts';
@@ -17,7 +17,8 @@ export const runCommand: Command = {
     'NAME --image=IMAGE [--env=KEY=VALUE] [--port=PORT] [--command] -- [COMMAND] [ARGUMENTS...]',
   flags: [
     ...outputFlags,
-    ...writeFlags.filter((flag) => flag.name !== 'validate'),
+    dryRunFlag,
+    managerFlag,
     saveConfigFlag,
     ...overrideFlags,
     { name: 'image', type: 'text', help: 'Image of the container' },

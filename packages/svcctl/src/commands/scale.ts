@@ -1,27 +1,31 @@
 import { ApiError } from '@wheelhouse/client';
 import { apiVersionOf, type JsonObject } from '@wheelhouse/machinery';
 import {
+  dryRunFlag,
   dryRunOf,
   dryRunQuery,
   dryRunSuffix,
   lastAppliedName,
+  managerFlag,
+  resourceVersionFlag,
   saveConfigFlag,
   withLastApplied,
-  writeFlags,
   writeQuery,
 } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
-import { describeErrors } from '../errors.ts';
+import { reportFailures, visitEach } from '../errors.ts';
 import { CliError } from '../io.ts';
 import { manifestFlags } from '../manifests.ts';
 import { nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
 import {
+  allFlag,
   checkSelected,
   fetchTarget,
   selectionFlags,
   selectTargets,
   type Target,
+  targetOf,
   targetPath,
 } from '../selection.ts';
 import type { Session } from '../session.ts';
@@ -34,7 +38,8 @@ export const autoscaleCommand: Command = {
   flags: [
     ...manifestFlags,
     ...outputFlags,
-    ...writeFlags.filter((flag) => flag.name !== 'validate'),
+    dryRunFlag,
+    managerFlag,
     saveConfigFlag,
     { name: 'min', type: 'integer', help: 'Minimum number of Pods' },
     { name: 'max', type: 'integer', help: 'Maximum number of Pods; required' },
@@ -49,25 +54,15 @@ export const autoscaleCommand: Command = {
     const range = rangeOf(session);
     const targets = await selectTargets(session, args);
     checkSelected(session, targets);
-    const failures: unknown[] = [];
     let count = 0;
-    for (const target of targets) {
-      try {
-        for (const object of await fetchTarget(session, target)) {
-          await autoscale(session, { target, object, range });
-          count += 1;
-        }
-      } catch (error) {
-        if (session.io.signal.aborted) throw error;
-        failures.push(error);
+    const failures = await visitEach(session.io, targets, async (target) => {
+      for (const object of await fetchTarget(session, target)) {
+        await autoscale(session, { target, object, range });
+        count += 1;
       }
-    }
-    if (failures.length > 0) {
-      session.io.err(describeErrors(failures));
-      return 1;
-    }
-    if (count === 0) throw new CliError('no objects passed to autoscale');
-    return 0;
+    });
+    if (failures.length === 0 && count === 0) throw new CliError('no objects passed to autoscale');
+    return reportFailures(session.io, failures);
   },
 };
 
@@ -153,16 +148,17 @@ export const scaleCommand: Command = {
   usage: '--replicas=COUNT (-f FILENAME | TYPE NAME | TYPE/NAME)',
   flags: [
     ...selectionFlags,
-    ...writeFlags.filter((flag) => flag.name !== 'validate'),
+    dryRunFlag,
+    managerFlag,
     ...outputFlags,
-    { name: 'all', type: 'boolean', help: 'All objects of the types' },
+    allFlag,
     { name: 'replicas', type: 'text', help: 'The new number of replicas; required' },
     {
       name: 'current-replicas',
       type: 'text',
       help: 'Only if this is the current number of replicas',
     },
-    { name: 'resource-version', type: 'text', help: 'Only if this is the current resourceVersion' },
+    resourceVersionFlag,
   ],
   async run(session, args) {
     const replicas = session.flags.integer('replicas') ?? -1;
@@ -176,8 +172,7 @@ export const scaleCommand: Command = {
     const found: { readonly object: JsonObject; readonly path: string }[] = [];
     for (const target of targets) {
       for (const object of await fetchTarget(session, target)) {
-        const at = { ...target, namespace: namespaceOf(object), name: nameOf(object) };
-        found.push({ object, path: targetPath(at, 'scale') });
+        found.push({ object, path: targetPath(targetOf(target.resource, object), 'scale') });
       }
     }
     if (found.length === 0) throw new CliError('no objects passed to scale');

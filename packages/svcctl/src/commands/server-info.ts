@@ -4,11 +4,10 @@ import { ApiError, toYaml } from '@wheelhouse/client';
 import { apiVersionOf, type JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
-import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
+import { listAt, nameOf, namespaceOf, objectAt, textAt, withGroup } from '../objects.ts';
 import { outputFlags, type Printer, printerOr } from '../output/output.ts';
-import { alignLines } from '../output/table.ts';
+import { alignLines, noHeadersFlag } from '../output/table.ts';
 import { listObjects, type Target, targetPath } from '../selection.ts';
-import { serverDialect } from '../server-dialect.ts';
 import { clientVersion, type Session } from '../session.ts';
 
 export const clusterInfoCommand: Command = {
@@ -32,7 +31,7 @@ export const clusterInfoCommand: Command = {
       const word = JSON.stringify(args[0]);
       throw new CliError(`unknown command ${word} for "svcctl cluster-info"`);
     }
-    const dialect = await serverDialect(session);
+    const dialect = await session.dialect();
     const resource = await session.resourceOfKind('Service');
     const namespace = session.flags.text('namespace') ?? dialect.systemNamespace('system');
     const services = await listObjects(
@@ -137,9 +136,9 @@ async function namespacesOf(session: Session): Promise<readonly string[]> {
     const target = { resource, namespace: '', name: undefined };
     return (await listObjects(session.client, target, {})).map(nameOf);
   }
-  const wanted = session.flags.list('namespaces').flatMap((one) => one.split(','));
+  const wanted = session.flags.words('namespaces');
   if (wanted.length > 0) return wanted;
-  const system = (await serverDialect(session)).systemNamespace('system');
+  const system = (await session.dialect()).systemNamespace('system');
   return [...new Set([system, session.namespace])];
 }
 
@@ -185,14 +184,14 @@ export const apiResourcesCommand: Command = {
     { name: 'verbs', type: 'list', help: 'Only those that support the verbs' },
     { name: 'categories', type: 'list', help: 'Only those in the categories' },
     { name: 'output', short: 'o', type: 'text', help: 'wide or name' },
-    { name: 'no-headers', type: 'boolean', help: 'Omit the headers' },
+    noHeadersFlag,
     { name: 'sort-by', type: 'text', help: 'name or kind' },
   ],
   async run(session) {
     const { flags, io } = session;
     const group = flags.text('api-group');
-    const verbs = flags.list('verbs').flatMap((one) => one.split(','));
-    const categories = flags.list('categories').flatMap((one) => one.split(','));
+    const verbs = flags.words('verbs');
+    const categories = flags.words('categories');
     const found = (await session.discovery()).resources.filter(
       (one) =>
         one.preferred &&
@@ -209,10 +208,7 @@ export const apiResourcesCommand: Command = {
     const key = sortBy === 'kind' ? 'kind' : 'resource';
     if (sortBy !== undefined) found.sort((one, other) => (one[key] < other[key] ? -1 : 1));
     if (flags.text('output') === 'name') {
-      const names = found.map(({ group: own, resource }) =>
-        own === '' ? resource : `${resource}.${own}`,
-      );
-      io.out(names.map((name) => `${name}\n`).join(''));
+      io.out(found.map((one) => `${withGroup(one.resource, one.group)}\n`).join(''));
       return 0;
     }
     const wide = flags.text('output') === 'wide';

@@ -1,11 +1,13 @@
 import { ApiError, watchEvents } from '@wheelhouse/client';
 import { isObject, type JsonObject, jsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
+import { waitForDeletion } from '../deletion.ts';
 import { CliError } from '../io.ts';
-import { nameOf, namespaceOf, textAt } from '../objects.ts';
+import { listAt, nameOf, namespaceOf, textAt } from '../objects.ts';
 import { parsePath, selectPath, showValue } from '../output/jsonpath.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
 import {
+  allFlag,
   fetchTarget,
   selectionFlags,
   selectTargets,
@@ -14,8 +16,6 @@ import {
 } from '../selection.ts';
 import type { Session } from '../session.ts';
 import { withProgress } from '../terminal.ts';
-import { waitForDeletion } from './delete.ts';
-import { conditionsOf } from './describe.ts';
 
 export const waitCommand: Command = {
   name: 'wait',
@@ -28,7 +28,7 @@ export const waitCommand: Command = {
     { name: 'for', type: 'text', help: 'What to wait for' },
     ...outputFlags,
     { name: 'timeout', type: 'duration', help: 'How long to wait (30s)' },
-    { name: 'all', type: 'boolean', help: 'All objects of the types' },
+    allFlag,
   ],
   async run(session, args) {
     const condition = parseCondition(session.flags.text('for') ?? '');
@@ -65,7 +65,7 @@ export function parseCondition(text: string): Condition {
 }
 
 function hasCondition(object: JsonObject, wanted: { name: string; status: string }): boolean {
-  const found = conditionsOf(object).find(
+  const found = listAt(object, 'status', 'conditions').find(
     (one) => textAt(one, 'type').toLowerCase() === wanted.name.toLowerCase(),
   );
   if (found === undefined) return false;
@@ -126,13 +126,13 @@ async function waitFor(
     session.io.out(`${target.resource.singular}${kind}/${target.name} condition met\n`);
     return;
   }
-  const timeout = AbortSignal.timeout(Math.ceil(timeoutMs));
-  const signal = AbortSignal.any([timeout, session.io.signal]);
+  const deadline = session.deadline(timeoutMs);
+  const { signal } = deadline;
   try {
     const object = await firstMatch(session, { target, condition, signal });
     reportObject(session, object, 'condition met');
   } catch (error) {
-    if (!timeout.aborted || error instanceof ApiError) throw error;
+    if (!deadline.isOver() || error instanceof ApiError) throw error;
     const on = condition.type === 'create' ? '' : ` on ${label}`;
     throw new CliError(`timed out waiting for the condition${on}`);
   }

@@ -2,10 +2,10 @@ import { ApiError } from '@wheelhouse/client';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { printGoDuration } from '@wheelhouse/schema';
 import { dryRunOf, dryRunSuffix } from '../apply/writes.ts';
+import { isNotFound } from '../deletion.ts';
 import { CliError } from '../io.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
-import { listObjects, type Target, targetPath } from '../selection.ts';
-import { serverDialect } from '../server-dialect.ts';
+import { listObjects, type Target, targetOf, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
 
 const retryMs = 5_000;
@@ -35,14 +35,9 @@ export async function removePods(
   const timeoutMs = session.flags.durationMs('timeout') ?? 0;
   const deadlineMs = timeoutMs === 0 ? Infinity : session.clock.monotonic() + timeoutMs;
   const removal = { session, deadlineMs, timeoutMs, evicts };
-  const targetOf = (pod: JsonObject) => ({
-    resource,
-    namespace: namespaceOf(pod),
-    name: nameOf(pod),
-  });
   const removeEach = evicts ? evictPod : deletePod;
   const outcomes = await Promise.allSettled(
-    pods.map((pod) => removeEach(removal, pod, targetOf(pod))),
+    pods.map((pod) => removeEach(removal, pod, targetOf(resource, pod))),
   );
   if (session.io.signal.aborted) throw session.io.signal.reason;
   return outcomes.flatMap((one) => (one.status === 'rejected' ? [asError(one.reason)] : []));
@@ -50,8 +45,6 @@ export async function removePods(
 
 const asError = (reason: unknown): Error =>
   reason instanceof Error ? reason : new Error(String(reason));
-
-const isNotFound = (error: unknown): boolean => error instanceof ApiError && error.code === 404;
 
 function deleteOptions(session: Session): JsonObject {
   const seconds = session.flags.integer('grace-period') ?? -1;
@@ -221,7 +214,7 @@ export async function podsToDrain(session: Session, node: string): Promise<PodsT
     labelSelector: session.flags.text('pod-selector'),
     fieldSelector: `spec.nodeName=${node}`,
   });
-  const mirror = (await serverDialect(session)).label('config.mirror');
+  const mirror = (await session.dialect()).label('config.mirror');
   const taken: JsonObject[] = [];
   const messages = { warning: new Map<string, string[]>(), error: new Map<string, string[]>() };
   for (const pod of pods) {

@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { toYaml } from '@wheelhouse/client';
-import { isObject, type JsonObject, systemErrorCode } from '@wheelhouse/machinery';
+import { isObject, type JsonObject } from '@wheelhouse/machinery';
 import type { FlagSpec } from '../flags.ts';
 import { runGoTemplate, TemplateRunError } from '../go-template/exec.ts';
 import { functionNames } from '../go-template/functions.ts';
@@ -148,14 +147,8 @@ function templateFile(
   session: Session,
   { file, isColumns }: { readonly file: string; readonly isColumns: boolean },
 ): string {
-  try {
-    return readFileSync(session.path(file), 'utf8');
-  } catch (error) {
-    const code = systemErrorCode(error) ?? '';
-    const why = code === 'ENOENT' ? 'no such file or directory' : code;
-    const what = isColumns ? 'template' : '--template';
-    throw new CliError(`error reading ${what} ${file}, open ${file}: ${why}\n`);
-  }
+  const what = isColumns ? 'template' : '--template';
+  return session.readFile(file, (why) => `error reading ${what} ${file}, ${why}\n`).toString();
 }
 
 function goTemplatePrinter(session: Session, source: string): Printer {

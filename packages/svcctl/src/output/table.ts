@@ -6,6 +6,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from '@wheelhouse/machinery';
+import type { FlagSpec } from '../flags.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
 import type { Color, Paint } from '../terminal.ts';
 
@@ -51,6 +52,12 @@ function ageOf(object: JsonObject, nowMs: number): string {
   const created = Date.parse(textAt(object, 'metadata', 'creationTimestamp'));
   return Number.isNaN(created) ? '<unknown>' : humanDuration(nowMs - created);
 }
+
+export const noHeadersFlag: FlagSpec = {
+  name: 'no-headers',
+  type: 'boolean',
+  help: 'Omit the headers',
+};
 
 export interface TableOptions {
   readonly wide: boolean;

@@ -1,4 +1,5 @@
 import { type PolicyRule, piecesOf } from '@wheelhouse/kinds';
+import { withGroup } from '../objects.ts';
 
 /** Heads of the columns of `ruleRows`. */
 export const ruleHeads: readonly string[] = [
@@ -55,5 +56,5 @@ function rowOf(rule: PolicyRule): string[] {
 /** `deployments/scale` of `apps` -> `deployments.apps/scale`. */
 function combined(resource: string, group: string): string {
   const [name = '', ...subresource] = resource.split('/');
-  return [group === '' ? name : `${name}.${group}`, ...subresource].join('/');
+  return [withGroup(name, group), ...subresource].join('/');
 }

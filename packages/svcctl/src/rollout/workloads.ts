@@ -6,12 +6,28 @@ import {
   jsonEqual,
   setMember,
 } from '@wheelhouse/machinery';
+import { visitEach } from '../errors.ts';
 import type { FlagSpec } from '../flags.ts';
 import { CliError } from '../io.ts';
 import { hasManifests, manifestFlags } from '../manifests.ts';
-import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
-import { fetchTarget, listObjects, selectTargets, type Target, targetPath } from '../selection.ts';
-import { serverDialect } from '../server-dialect.ts';
+import {
+  listAt,
+  nameOf,
+  namespaceOf,
+  objectAt,
+  quotedLabel,
+  textAt,
+  withGroup,
+} from '../objects.ts';
+import {
+  fetchTarget,
+  listObjects,
+  selectorFlag,
+  selectTargets,
+  type Target,
+  targetOf,
+  targetPath,
+} from '../selection.ts';
 import type { Session } from '../session.ts';
 
 /** One template that a workload has or had. */
@@ -74,7 +90,7 @@ async function holdersOf(
   workload: JsonObject,
   kind: string,
 ): Promise<readonly Revision[]> {
-  const dialect = await serverDialect(session);
+  const dialect = await session.dialect();
   const isDeployment = kind === 'Deployment';
   const resource = await session.resourceOfKind(isDeployment ? 'ReplicaSet' : 'ControllerRevision');
   const target = { resource, namespace: namespaceOf(workload), name: undefined };
@@ -178,10 +194,7 @@ function withoutEmpty(value: JsonValue): JsonValue {
 }
 
 /** Flags of commands that take workloads by type and name, by labels, or by files. */
-export const workloadFlags: readonly FlagSpec[] = [
-  ...manifestFlags,
-  { name: 'selector', short: 'l', type: 'text', help: 'Label selector' },
-];
+export const workloadFlags: readonly FlagSpec[] = [...manifestFlags, selectorFlag];
 
 /** A workload on the server. */
 export interface Workload {
@@ -204,30 +217,21 @@ export async function findWorkloads(
     throw new CliError('required resource not specified');
   }
   const found: Workload[] = [];
-  const failures: unknown[] = [];
-  for (const target of await selectTargets(session, args)) {
-    try {
-      for (const object of await fetchTarget(session, target)) {
-        const name = nameOf(object);
-        found.push({ target: { ...target, namespace: namespaceOf(object), name }, object });
-      }
-    } catch (error) {
-      if (session.io.signal.aborted) throw error;
-      failures.push(error);
+  const targets = await selectTargets(session, args);
+  const failures = await visitEach(session.io, targets, async (target) => {
+    for (const object of await fetchTarget(session, target)) {
+      found.push({ target: targetOf(target.resource, object), object });
     }
-  }
+  });
   return { found, failures };
 }
 
 /** `Deployment.apps`, or `Pod` of the core group. */
-export const groupKind = ({ group, kind }: ApiResource): string =>
-  group === '' ? kind : `${kind}.${group}`;
+export const groupKind = ({ group, kind }: ApiResource): string => withGroup(kind, group);
 
 /** `deployments.apps "x"`. */
-export const workloadLabel = ({ target }: Workload): string => {
-  const { group, resource } = target.resource;
-  return `${group === '' ? resource : `${resource}.${group}`} ${JSON.stringify(target.name)}`;
-};
+export const workloadLabel = ({ target }: Workload): string =>
+  quotedLabel(target.resource, target.name);
 
 /** Whether a kind is the one of that name which the server has built in, not a custom one. */
 export const isAppsKind = ({ group, kind }: ApiResource, kinds: ReadonlySet<string>): boolean =>

@@ -1,14 +1,22 @@
 import { ApiError, type ApiResource } from '@wheelhouse/client';
 import { isObject, type JsonObject, jsonEqual, parseApiVersion } from '@wheelhouse/machinery';
 import { changeObject } from '../apply/patches.ts';
-import { dryRunOf, dryRunQuery, dryRunSuffix, localOnServer, writeFlags } from '../apply/writes.ts';
-import { describeErrors } from '../errors.ts';
+import {
+  dryRunFlag,
+  dryRunOf,
+  dryRunQuery,
+  dryRunSuffix,
+  localFlag,
+  localOnServer,
+  managerFlag,
+} from '../apply/writes.ts';
+import { reportFailures, visitEach } from '../errors.ts';
 import type { FlagSpec } from '../flags.ts';
 import { CliError } from '../io.ts';
 import { loadManifests, manifestFlags } from '../manifests.ts';
 import { listAt, nameOf, objectAt, textAt } from '../objects.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
-import { checkSelected, fetchTarget, selectTargets } from '../selection.ts';
+import { allFlag, checkSelected, fetchTarget, selectorFlag, selectTargets } from '../selection.ts';
 import type { Session } from '../session.ts';
 
 const template = ['spec', 'template', 'spec'];
@@ -115,11 +123,20 @@ export const copyAt = (object: JsonObject, name: string): JsonObject => {
 export const setFlags: readonly FlagSpec[] = [
   ...manifestFlags,
   ...outputFlags,
-  ...writeFlags.filter((flag) => flag.name !== 'validate'),
-  { name: 'selector', short: 'l', type: 'text', help: 'Label selector' },
-  { name: 'all', type: 'boolean', help: 'All objects of the types' },
-  { name: 'local', type: 'boolean', help: 'Change the files of -f; contact no server' },
+  dryRunFlag,
+  managerFlag,
+  selectorFlag,
+  allFlag,
+  localFlag,
 ];
+
+/** Selects containers, for commands that change their fields. */
+export const containersFlag: FlagSpec = {
+  name: 'containers',
+  short: 'c',
+  type: 'text',
+  help: 'Names of containers; * matches any text',
+};
 
 /** An object of the server or, with `--local`, of a file. */
 export interface SettableObject {
@@ -172,17 +189,11 @@ export async function settableObjects(
   const targets = await selectTargets(session, words);
   checkSelected(session, targets);
   const objects: SettableObject[] = [];
-  const failures: unknown[] = [];
-  for (const target of targets) {
-    try {
-      for (const object of await fetchTarget(session, target)) {
-        objects.push({ object, resource: target.resource });
-      }
-    } catch (error) {
-      if (session.io.signal.aborted) throw error;
-      failures.push(error);
+  const failures = await visitEach(session.io, targets, async (target) => {
+    for (const object of await fetchTarget(session, target)) {
+      objects.push({ object, resource: target.resource });
     }
-  }
+  });
   return { objects, failures };
 }
 
@@ -194,18 +205,9 @@ export async function setEach(
 ): Promise<number> {
   const { objects, failures } = await settableObjects(session, words);
   if (failures.length === 0) {
-    for (const one of objects) {
-      try {
-        await setOne(session, one, how);
-      } catch (error) {
-        if (session.io.signal.aborted) throw error;
-        failures.push(error);
-      }
-    }
+    await visitEach(session.io, objects, (one) => setOne(session, one, how), failures);
   }
-  if (failures.length === 0) return 0;
-  session.io.err(describeErrors(failures));
-  return 1;
+  return reportFailures(session.io, failures);
 }
 
 async function setOne(session: Session, one: SettableObject, how: SetChange): Promise<void> {

@@ -3,7 +3,7 @@ import { errorText, isObject, type JsonObject } from '@wheelhouse/machinery';
 import { attachTo, bytesTo } from '../commands/streams/exec.ts';
 import { CliError, CommandExit } from '../io.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
-import { type Target, targetPath } from '../selection.ts';
+import { type Target, targetOf, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
 import { containerIn } from './pods.ts';
 
@@ -39,7 +39,7 @@ export async function followContainer(
   { pod, container }: { readonly pod: JsonObject; readonly container: string },
 ): Promise<void> {
   const resource = await session.resourceOfKind('Pod');
-  const target = { resource, namespace: namespaceOf(pod), name: nameOf(pod) };
+  const target = targetOf(resource, pod);
   let reported = '';
   const started = await podThat(session, target, {
     test: (current) => {
@@ -133,8 +133,8 @@ async function podThat(
   },
 ): Promise<JsonObject> {
   const { test, timeoutMs } = options;
-  const timeout = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
-  const signal = AbortSignal.any([session.io.signal, ...(timeout === undefined ? [] : [timeout])]);
+  const deadline = session.deadline(timeoutMs);
+  const { signal } = deadline;
   const path = targetPath({ ...target, name: undefined });
   const fieldSelector = `metadata.name=${target.name ?? ''}`;
   try {
@@ -152,7 +152,7 @@ async function podThat(
       }
     }
   } catch (error) {
-    if (timeout?.aborted !== true || error instanceof ApiError) throw error;
+    if (!deadline.isOver() || error instanceof ApiError) throw error;
     throw new CliError('timed out waiting for the condition');
   }
 }

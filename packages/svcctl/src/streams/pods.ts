@@ -1,10 +1,9 @@
 import { ApiError } from '@wheelhouse/client';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { CliError } from '../io.ts';
-import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
+import { listAt, nameOf, objectAt, textAt } from '../objects.ts';
 import { selectorText } from '../rollout/workloads.ts';
-import { listObjects, objectNamed, targetPath } from '../selection.ts';
-import { serverDialect } from '../server-dialect.ts';
+import { listObjects, objectNamed, targetOf, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
 
 export const containerFlag = {
@@ -35,7 +34,7 @@ export async function containerIn(session: Session, pod: JsonObject): Promise<st
     if (names.includes(flag)) return flag;
     throw new CliError(`container ${flag} not found in pod ${nameOf(pod)}`);
   }
-  const { label, tool } = await serverDialect(session);
+  const { label, tool } = await session.dialect();
   const annotations = objectAt(pod, 'metadata', 'annotations');
   const preferred = textAt(annotations, label('default-container', tool));
   if (preferred !== '') {
@@ -59,11 +58,10 @@ export async function streamPath(
   { subresource, query }: { readonly subresource: string; readonly query: Pairs },
 ): Promise<string> {
   const resource = await session.resourceOfKind('Pod');
-  const target = { resource, namespace: namespaceOf(pod), name: nameOf(pod) };
   const parameters = new URLSearchParams(
     query.map(([name, value]): [string, string] => [name, value]),
   );
-  return `${targetPath(target, subresource)}?${parameters}`;
+  return `${targetPath(targetOf(resource, pod), subresource)}?${parameters}`;
 }
 
 /** Rejects with what the server says to a stream that it would refuse; opens none. */

@@ -24,7 +24,6 @@ import {
 } from '../../kubeconfig-edit.ts';
 import { listAt, objectAt, textAt } from '../../objects.ts';
 import type { Session } from '../../session.ts';
-import { readContents } from './config.ts';
 
 /** What a dotted name leads to. */
 interface Property {
@@ -242,7 +241,8 @@ function putFile(
   const data = `${name}-data`;
   if (session.flags.boolean('embed-certs')) {
     delete body[name];
-    put(body, data, readContents(session.path(file)).toString('base64'));
+    const bytes = session.readFile(session.path(file), (why) => why);
+    put(body, data, bytes.toString('base64'));
   } else {
     put(body, name, file === '' ? '' : pathFor(kubeconfig, session.path(file)));
     if (file !== '') delete body[data];
@@ -403,7 +403,7 @@ function putExec(session: Session, body: JsonObject, changes: Pairs): void {
     exec.command = command;
     delete exec.args;
   }
-  const args = flags.list('exec-arg').flatMap((one) => one.split(','));
+  const args = flags.words('exec-arg');
   if (args.length > 0) exec.args = args;
   if (flags.has('exec-api-version')) exec.apiVersion = flags.text('exec-api-version') ?? '';
   if (flags.has('exec-interactive-mode')) {

@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { type Kubeconfig, type LocatedEntry, readKubeconfigFile, toYaml } from '@wheelhouse/client';
-import { errorText, isObject, type JsonObject, systemErrorCode } from '@wheelhouse/machinery';
+import { isObject, type JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
 import { CliError } from '../../io.ts';
 import {
@@ -15,7 +14,7 @@ import {
 } from '../../kubeconfig-edit.ts';
 import { textAt } from '../../objects.ts';
 import { outputFlags, printerOf } from '../../output/output.ts';
-import { alignLines } from '../../output/table.ts';
+import { alignLines, noHeadersFlag } from '../../output/table.ts';
 import type { Session } from '../../session.ts';
 import {
   setClusterCommand,
@@ -90,7 +89,7 @@ function minified(config: Kubeconfig, override: string | undefined): Kubeconfig 
 
 function bodyFor(session: Session, entry: LocatedEntry): JsonObject {
   // As kubectl: a self-contained file is meant to be used, so its secrets are in it.
-  if (session.flags.boolean('flatten')) return flattened(entry);
+  if (session.flags.boolean('flatten')) return flattened(session, entry);
   return session.flags.boolean('raw') ? entry.body : redacted(entry.body);
 }
 
@@ -113,7 +112,7 @@ function redacted(body: JsonObject): JsonObject {
 
 const fileNames = ['certificate-authority', 'client-certificate', 'client-key'];
 
-function flattened({ body, folder }: LocatedEntry): JsonObject {
+function flattened(session: Session, { body, folder }: LocatedEntry): JsonObject {
   const made = { ...body };
   for (const name of fileNames) {
     const file = textAt(body, name);
@@ -122,22 +121,10 @@ function flattened({ body, folder }: LocatedEntry): JsonObject {
     if (textAt(body, data) !== '')
       throw new CliError(`cannot have values for both path and contents`);
     delete made[name];
-    made[data] = readContents(path.resolve(folder, file)).toString('base64');
+    const bytes = session.readFile(path.resolve(folder, file), (why) => why);
+    made[data] = bytes.toString('base64');
   }
   return made;
-}
-
-/** A file's bytes; throws CliError naming it. */
-export function readContents(file: string): Buffer {
-  try {
-    return readFileSync(file);
-  } catch (error) {
-    const code = systemErrorCode(error);
-    const message = errorText(error);
-    throw new CliError(
-      `open ${file}: ${code === 'ENOENT' ? 'no such file or directory' : message}`,
-    );
-  }
 }
 
 const getContextsCommand: Command = {
@@ -145,10 +132,7 @@ const getContextsCommand: Command = {
   completes: 'contexts',
   summary: 'Describe one or many contexts',
   usage: '[(-o|--output=)name] [CONTEXT_NAME…]',
-  flags: [
-    { name: 'no-headers', type: 'boolean', help: 'Omit the headers' },
-    { name: 'output', short: 'o', type: 'text', help: 'name' },
-  ],
+  flags: [noHeadersFlag, { name: 'output', short: 'o', type: 'text', help: 'name' }],
   async run(session, args) {
     const format = session.flags.text('output') ?? '';
     if (format !== '' && format !== 'name') {

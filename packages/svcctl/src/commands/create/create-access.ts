@@ -4,9 +4,8 @@ import type { Command } from '../../command.ts';
 import { createFlags, createObject, metadataIn, onlyName, post } from '../../create-object.ts';
 import type { FlagSpec } from '../../flags.ts';
 import { CliError } from '../../io.ts';
-import { textAt } from '../../objects.ts';
+import { textAt, withGroup } from '../../objects.ts';
 import { outputFlags, printerOf } from '../../output/output.ts';
-import { serverDialect } from '../../server-dialect.ts';
 import type { Session } from '../../session.ts';
 
 const serviceAccountCommand: Command = {
@@ -42,7 +41,7 @@ const tokenCommand: Command = {
   async run(session, args) {
     const name = onlyName(args);
     const spec = tokenSpec(session);
-    const dialect = await serverDialect(session);
+    const dialect = await session.dialect();
     const accounts = await session.resourceOfKind('ServiceAccount');
     const object = await post(session, {
       path: resourcePath(accounts, { namespace: session.namespace, name, subresource: 'token' }),
@@ -62,7 +61,7 @@ const tokenCommand: Command = {
 };
 
 function tokenSpec(session: Session): JsonObject {
-  const audiences = session.flags.list('audience').flatMap((one) => one.split(','));
+  const audiences = session.flags.words('audience');
   if (audiences.includes('')) throw new CliError('--audience must not be an empty string');
   const durationMs = session.flags.durationMs('duration') ?? 0;
   if (durationMs < 0) throw new CliError('--duration must be greater than or equal to 0');
@@ -104,9 +103,7 @@ export const createAccountCommands: readonly Command[] = [serviceAccountCommand,
 
 /** Values of a flag that takes several at once, joined with commas, each once. */
 function commaWords(session: Session, flag: string): string[] {
-  return [...new Set(session.flags.list(flag).flatMap((one) => one.split(',')))].filter(
-    (one) => one !== '',
-  );
+  return [...new Set(session.flags.words(flag))].filter((one) => one !== '');
 }
 
 /** What `--resource` asks for: `TYPE[.GROUP][/SUBRESOURCE]`. */
@@ -158,7 +155,7 @@ async function resourceRules(session: Session, verbs: readonly string[]): Promis
   }
   if (wanted.length === 0) return [];
   const mapper = await session.mapper();
-  const special = specialVerbs(await serverDialect(session));
+  const special = specialVerbs(await session.dialect());
   for (const one of wanted) checkResource(mapper, one, { verbs, special });
   return rulesByGroup(session, { mapper, wanted, verbs });
 }
@@ -177,7 +174,7 @@ function parseResource(word: string): WantedResource {
 function find(mapper: RestMapper, wanted: WantedResource): ApiResource | undefined {
   const { resource, group } = wanted;
   if (resource === '*') return undefined;
-  return mapper.byName(group === '' ? resource : `${resource}.${group}`);
+  return mapper.byName(withGroup(resource, group));
 }
 
 function checkResource(
@@ -188,7 +185,7 @@ function checkResource(
   if (wanted.resource === '*') return;
   const found = find(mapper, wanted);
   const { resource, group } = found ?? wanted;
-  const shown = group === '' ? resource : `${resource}.${group}`;
+  const shown = withGroup(resource, group);
   let isSpecial = false;
   for (const verb of verbs) {
     const allowed = Object.hasOwn(special, verb) ? special[verb] : undefined;

@@ -2,14 +2,13 @@ import { isUtf8 } from 'node:buffer';
 import { createHash, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { type JsonObject, setMember, systemErrorCode } from '@wheelhouse/machinery';
+import { type JsonObject, setMember } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
 import { createFlags, createObject, metadataIn, onlyName } from '../../create-object.ts';
 import type { FlagSpec } from '../../flags.ts';
 import { CliError } from '../../io.ts';
 import { objectAt, textAt } from '../../objects.ts';
 import { compactJson } from '../../output/go-json.ts';
-import { serverDialect } from '../../server-dialect.ts';
 import type { Session } from '../../session.ts';
 
 /** Flags of commands that fill an object with data. */
@@ -181,7 +180,7 @@ const tlsCommand: Command = {
     if (cert === '' || key === '') throw new CliError('key and cert must be specified');
     const pair = { certificate: readPart(session, cert), key: readPart(session, key) };
     checkPair(pair);
-    const { label } = await serverDialect(session);
+    const { label } = await session.dialect();
     const data = new Map([
       ['tls.crt', pair.certificate],
       ['tls.key', pair.key],
@@ -190,15 +189,8 @@ const tlsCommand: Command = {
   },
 };
 
-function readPart(session: Session, file: string): Buffer {
-  try {
-    return readFileSync(session.path(file));
-  } catch (error) {
-    const code = systemErrorCode(error) ?? '';
-    const why = code === 'ENOENT' ? 'no such file or directory' : code;
-    throw new CliError(`Cannot read file ${file}, open ${file}: ${why}`);
-  }
-}
+const readPart = (session: Session, file: string): Buffer =>
+  session.readFile(file, (why) => `Cannot read file ${file}, ${why}`);
 
 /** Throws CliError unless the key is the certificate's. */
 function checkPair(pair: { readonly certificate: Buffer; readonly key: Buffer }): void {
@@ -233,7 +225,7 @@ const dockerCommand: Command = {
   ],
   async run(session, args) {
     const name = onlyName(args);
-    const { label } = await serverDialect(session);
+    const { label } = await session.dialect();
     const data =
       session.flags.list('from-file').length > 0
         ? dataOf(session, { fileKey: dockerKey })

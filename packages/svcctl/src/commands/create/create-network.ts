@@ -9,7 +9,6 @@ import type { Command } from '../../command.ts';
 import { createFlags, createObject, metadataIn, onlyName } from '../../create-object.ts';
 import type { FlagSpec } from '../../flags.ts';
 import { CliError } from '../../io.ts';
-import { serverDialect } from '../../server-dialect.ts';
 import type { Session } from '../../session.ts';
 
 export const createIngressCommand: Command = {
@@ -31,7 +30,7 @@ export const createIngressCommand: Command = {
   async run(session, args) {
     const name = onlyName(args);
     const { rules, backend, annotations } = partsOf(session);
-    const { group } = await serverDialect(session);
+    const { group } = await session.dialect();
     const ingressClassName = session.flags.text('class') ?? '';
     const tls = tlsOf(rules);
     const ingress = {
@@ -157,7 +156,7 @@ function createService(
   const name = onlyName(args);
   const clusterIP = session.flags.text('clusterip') ?? '';
   const nodePort = session.flags.integer('node-port') ?? 0;
-  const pairs = session.flags.list('tcp').flatMap((one) => one.split(','));
+  const pairs = session.flags.words('tcp');
   if (clusterIP !== 'None' && pairs.length === 0 && type !== 'ExternalName') {
     throw new CliError('at least one tcp port specifier must be provided');
   }

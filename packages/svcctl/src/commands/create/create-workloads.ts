@@ -7,10 +7,9 @@ import {
   nameAndCommand,
   onlyName,
 } from '../../create-object.ts';
-import { CliError } from '../../io.ts';
+import { CliError, throwFirst } from '../../io.ts';
 import { nameOf, objectAt, textAt } from '../../objects.ts';
 import { objectNamed } from '../../selection.ts';
-import { serverDialect } from '../../server-dialect.ts';
 import type { Session } from '../../session.ts';
 import { matchedLabels } from '../../set/selector-labels.ts';
 import { quantitiesOf } from '../set/set.ts';
@@ -34,7 +33,7 @@ const budgetCommand: Command = {
       'selector',
     ].map((flag) => session.flags.text(flag));
     const isAmount = (text: string) => /^\d+%?$/.test(text);
-    const problem = [
+    throwFirst([
       selector === '' && 'a selector must be specified',
       minimum === '' &&
         maximum === '' &&
@@ -44,8 +43,7 @@ const budgetCommand: Command = {
         'min-available and max-unavailable cannot be both specified',
       minimum !== '' && !isAmount(minimum) && 'invalid format specified for min-available',
       maximum !== '' && !isAmount(maximum) && 'invalid format specified for max-unavailable',
-    ].find((one) => one !== false);
-    if (problem !== undefined) throw new CliError(problem);
+    ]);
     const amount = (text: string) => (text.endsWith('%') ? text : Number(text));
     const budget = {
       apiVersion: 'policy/v1',
@@ -77,7 +75,7 @@ const priorityClassCommand: Command = {
   async run(session, args) {
     const name = onlyName(args);
     const description = session.flags.text('description') ?? '';
-    const { group } = await serverDialect(session);
+    const { group } = await session.dialect();
     const priorityClass = {
       apiVersion: `${group('scheduling')}/v1`,
       ...(description === '' ? {} : { description }),
@@ -151,7 +149,7 @@ const deploymentCommand: Command = {
   run(session, args) {
     requireFlags(session, ['image']);
     const { name, command } = nameAndCommand(session, args);
-    const images = session.flags.list('image').flatMap((one) => one.split(','));
+    const images = session.flags.words('image');
     if (images.length > 1 && command.length > 0) {
       throw new CliError('cannot specify multiple --image options and command');
     }
@@ -242,7 +240,7 @@ async function jobOfCronJob(session: Session, name: string, from: string): Promi
   if (apiVersion !== 'batch/v1' || kind !== 'CronJob') {
     throw new CliError(`unknown object type *${apiVersion.split('/').at(-1)}.${kind}`);
   }
-  const { label } = await serverDialect(session);
+  const { label } = await session.dialect();
   const template = objectAt(cronJob, 'spec', 'jobTemplate');
   const labels = objectAt(template, 'metadata', 'labels');
   const uid = textAt(cronJob, 'metadata', 'uid');

@@ -1,14 +1,12 @@
-import { readFileSync } from 'node:fs';
-import { encodeJson } from '@wheelhouse/codec';
 import { isObject, type JsonObject } from '@wheelhouse/machinery';
-import { editHeading, editInEditor, editSubject } from '../../apply/edit-session.ts';
-import { placed } from '../../apply/writes.ts';
+import { editHeading, editInEditor } from '../../apply/edit-session.ts';
+import { placed, sendRaw } from '../../apply/writes.ts';
 import type { Command } from '../../command.ts';
 import { createFlags, createObject, onlyName } from '../../create-object.ts';
 import { ContextError } from '../../errors.ts';
-import { CliError } from '../../io.ts';
-import { eachManifest, manifestFlags } from '../../manifests.ts';
-import { nameOf, objectAt } from '../../objects.ts';
+import { CliError, throwFirst } from '../../io.ts';
+import { eachManifest, manifestFlags, manifestSelectorFlag } from '../../manifests.ts';
+import { nameOf, objectAt, quotedLabel } from '../../objects.ts';
 import { resourceOfObject } from '../../selection.ts';
 import type { Session } from '../../session.ts';
 import { createAccountCommands, createRbacCommands } from './create-access.ts';
@@ -38,12 +36,7 @@ export const createCommand: Command = {
   flags: [
     ...manifestFlags,
     ...createFlags,
-    {
-      name: 'selector',
-      short: 'l',
-      type: 'text',
-      help: 'Only objects that this label selector matches',
-    },
+    manifestSelectorFlag,
     { name: 'edit', type: 'boolean', help: 'Edit the objects before they are created' },
     { name: 'raw', type: 'text', help: 'Raw path to POST the file to' },
   ],
@@ -60,7 +53,13 @@ export const createCommand: Command = {
   ],
   async run(session) {
     const raw = session.flags.text('raw');
-    if (raw !== undefined) return createRaw(session, raw);
+    if (raw !== undefined) {
+      throwFirst([
+        session.flags.list('filename').length !== 1 &&
+          '--raw can only use a single local file or stdin',
+      ]);
+      return sendRaw(session, 'POST', raw);
+    }
     if (session.flags.boolean('edit')) return createEdited(session);
     return eachManifest(session, 'create', async ({ object, source }) => {
       try {
@@ -85,7 +84,7 @@ async function createEdited(session: Session): Promise<number> {
     const resource = await resourceOfObject(session, object);
     const ended = await editInEditor(session, {
       heading: editHeading,
-      subject: editSubject(resource, nameOf(object)),
+      subject: quotedLabel(resource, nameOf(object)),
       shown: placed(session, { resource, object: withoutVersion(object) }),
       apply: async (edited) => {
         if (!isObject(edited)) throw new CliError('the edited file is not an object');
@@ -96,15 +95,4 @@ async function createEdited(session: Session): Promise<number> {
     editExit = Math.max(editExit, ended);
   });
   return Math.max(exitCode, editExit);
-}
-
-async function createRaw(session: Session, where: string): Promise<number> {
-  const [name, ...more] = session.flags.list('filename');
-  if (name === undefined || more.length > 0) {
-    throw new CliError('--raw can only use a single local file or stdin');
-  }
-  const body = name === '-' ? await session.io.stdin() : readFileSync(session.path(name), 'utf8');
-  const { object } = await session.client.send({ method: 'POST', path: where, body });
-  session.io.out(`${encodeJson(object).toString()}\n`);
-  return 0;
 }

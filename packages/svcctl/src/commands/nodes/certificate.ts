@@ -1,11 +1,11 @@
 import { ApiError } from '@wheelhouse/client';
 import type { JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
-import { describeErrors } from '../../errors.ts';
+import { reportFailures, visitEach } from '../../errors.ts';
 import type { FlagSpec } from '../../flags.ts';
 import { CliError } from '../../io.ts';
 import { hasManifests, manifestFlags } from '../../manifests.ts';
-import { listAt, nameOf, objectAt } from '../../objects.ts';
+import { listAt, nameOf, objectAt, withGroup } from '../../objects.ts';
 import { outputFlags, reportObject } from '../../output/output.ts';
 import { fetchTarget, selectTargets, type Target, targetPath } from '../../selection.ts';
 import type { Session } from '../../session.ts';
@@ -57,24 +57,17 @@ async function decide(
     throw new CliError('one or more CSRs must be specified as <name> or -f <filename>');
   }
   const words = args.length === 0 || args[0]?.includes('/') ? args : ['csr', ...args];
-  const failures: unknown[] = [];
-  for (const target of await selectTargets(session, words)) {
-    try {
-      const { kind, group } = target.resource;
-      if (kind !== 'CertificateSigningRequest') {
-        const label = group === '' ? kind : `${kind}.${group}`;
-        throw new CliError(`can only handle CertificateSigningRequest objects, got ${label}`);
-      }
-      const request = await decideOne(session, target, decision);
-      reportObject(session, request, decision.type.toLowerCase());
-    } catch (error) {
-      if (session.io.signal.aborted) throw error;
-      failures.push(error);
+  const visit = async (target: Target): Promise<void> => {
+    const { kind, group } = target.resource;
+    if (kind !== 'CertificateSigningRequest') {
+      const label = withGroup(kind, group);
+      throw new CliError(`can only handle CertificateSigningRequest objects, got ${label}`);
     }
-  }
-  if (failures.length === 0) return 0;
-  session.io.err(describeErrors(failures));
-  return 1;
+    const request = await decideOne(session, target, decision);
+    reportObject(session, request, decision.type.toLowerCase());
+  };
+  const targets = await selectTargets(session, words);
+  return reportFailures(session.io, await visitEach(session.io, targets, visit));
 }
 
 /** How often a decision is written anew that others' changes come between. */
@@ -94,7 +87,7 @@ async function decideOne(
     }
     const isDecided = conditions.some((one) => one['type'] === decision.type);
     if (isDecided && !session.flags.boolean('force')) return request;
-    const now = new Date(session.clock.now()).toISOString().replace(/\.\d+Z$/, 'Z');
+    const now = session.timestamp();
     const condition = {
       lastUpdateTime: now,
       message: `This CSR was ${decision.type.toLowerCase()} by svcctl certificate ${decision.verb}.`,

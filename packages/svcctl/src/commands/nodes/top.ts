@@ -3,15 +3,21 @@ import type { Command } from '../../command.ts';
 import type { FlagSpec } from '../../flags.ts';
 import { CliError, usageError } from '../../io.ts';
 import { listAt, nameOf, namespaceOf, objectAt } from '../../objects.ts';
-import { alignLines } from '../../output/table.ts';
-import { listObjects, type Target, targetPath } from '../../selection.ts';
-import { serverDialect } from '../../server-dialect.ts';
+import { alignLines, noHeadersFlag } from '../../output/table.ts';
+import {
+  allNamespacesFlag,
+  fieldSelectorFlag,
+  listObjects,
+  selectorFlag,
+  type Target,
+  targetPath,
+} from '../../selection.ts';
 import type { Session } from '../../session.ts';
 
 const topFlags: readonly FlagSpec[] = [
-  { name: 'selector', short: 'l', type: 'text', help: 'Label selector' },
+  selectorFlag,
   { name: 'sort-by', type: 'text', help: 'cpu or memory' },
-  { name: 'no-headers', type: 'boolean', help: 'Omit the headers' },
+  noHeadersFlag,
 ];
 
 const nodeCommand: Command = {
@@ -64,8 +70,8 @@ const podCommand: Command = {
   usage: '[NAME | -l label]',
   flags: [
     ...topFlags,
-    { name: 'field-selector', type: 'text', help: 'Field selector' },
-    { name: 'all-namespaces', short: 'A', type: 'boolean', help: 'Across all namespaces' },
+    fieldSelectorFlag,
+    allNamespacesFlag,
     { name: 'containers', type: 'boolean', help: 'The usage of each container' },
     { name: 'sum', type: 'boolean', help: 'Print the sum as the last line' },
   ],
@@ -128,7 +134,7 @@ async function metricsOf(
   if (!['', 'cpu', 'memory'].includes(sortBy)) {
     throw new CliError('--sort-by accepts only cpu or memory');
   }
-  const { group } = await serverDialect(session);
+  const { group } = await session.dialect();
   const resource = (await session.mapper()).byKind(`${group('metrics')}/v1beta1`, kind);
   if (resource === undefined) throw new CliError('Metrics API not available');
   const everywhere = !resource.namespaced || session.flags.boolean('all-namespaces');

@@ -11,7 +11,7 @@ import type { Command } from '../../command.ts';
 import { CliError } from '../../io.ts';
 import { objectAt, textAt } from '../../objects.ts';
 import { outputFlags, printerOf } from '../../output/output.ts';
-import { alignLines } from '../../output/table.ts';
+import { alignLines, noHeadersFlag } from '../../output/table.ts';
 import { ruleHeads, ruleRows } from '../../rbac/rule-table.ts';
 import type { Session } from '../../session.ts';
 import { reconcileCommand } from './reconcile.ts';
@@ -42,7 +42,7 @@ const canICommand: Command = {
     },
     { name: 'list', type: 'boolean', help: 'Print all allowed actions' },
     { name: 'subresource', type: 'text', help: 'Sub-resource such as log or scale' },
-    { name: 'no-headers', type: 'boolean', help: 'Omit the headers' },
+    noHeadersFlag,
   ],
   async run(session, args) {
     const { flags } = session;

@@ -17,7 +17,6 @@ import { hasManifests, loadManifests, manifestFlags } from '../../manifests.ts';
 import { listAt, namespaceOf, objectAt, textAt, valueAt } from '../../objects.ts';
 import { outputFlags, reportObject } from '../../output/output.ts';
 import { resourceOfObject } from '../../selection.ts';
-import { serverDialect } from '../../server-dialect.ts';
 import type { Session } from '../../session.ts';
 
 /** What it takes to make a role or binding say what a file says. */
@@ -185,7 +184,7 @@ export const reconcileCommand: Command = {
     if (dryRunOf(session) === 'server') {
       throw new CliError('--dry-run=server for command reconcile is not supported yet');
     }
-    const dialect = await serverDialect(session);
+    const dialect = await session.dialect();
     let exitCode = 0;
     for (const { object } of await loadManifests(session)) {
       try {

@@ -1,9 +1,15 @@
 import { ApiError } from '@wheelhouse/client';
 import { type JsonObject, jsonEqual, setMember } from '@wheelhouse/machinery';
 import { changeObject } from '../../apply/patches.ts';
-import { dryRunOf, dryRunQuery, dryRunSuffix, writeFlags } from '../../apply/writes.ts';
+import {
+  dryRunFlag,
+  dryRunOf,
+  dryRunQuery,
+  dryRunSuffix,
+  managerFlag,
+} from '../../apply/writes.ts';
 import type { Command } from '../../command.ts';
-import { describeErrors } from '../../errors.ts';
+import { reportFailures, visitEach } from '../../errors.ts';
 import type { FlagSpec } from '../../flags.ts';
 import { CliError } from '../../io.ts';
 import { nameOf, objectAt, objectLabel } from '../../objects.ts';
@@ -25,15 +31,10 @@ import {
   workloadLabel,
 } from '../../rollout/workloads.ts';
 import { targetPath } from '../../selection.ts';
-import { serverDialect } from '../../server-dialect.ts';
 import type { Session } from '../../session.ts';
 import { statusCommand } from './status.ts';
 
-const flags: readonly FlagSpec[] = [
-  ...workloadFlags,
-  ...outputFlags,
-  { name: 'field-manager', type: 'text', help: 'Name of the field manager' },
-];
+const flags: readonly FlagSpec[] = [...workloadFlags, ...outputFlags, managerFlag];
 
 /** One way to change how a workload rolls out. */
 interface Action {
@@ -80,17 +81,9 @@ const restartCommand: Command = {
 async function act(session: Session, args: readonly string[], action: Action): Promise<number> {
   const { found, failures } = await findWorkloads(session, args);
   if (found.length === 0 && failures.length === 0) reportNothing(session);
-  for (const workload of found) {
-    try {
-      reportObject(session, await actOn(session, workload, action), action.done);
-    } catch (error) {
-      if (session.io.signal.aborted) throw error;
-      failures.push(error);
-    }
-  }
-  if (failures.length === 0) return 0;
-  session.io.err(describeErrors(failures));
-  return 1;
+  const visit = async (workload: Workload): Promise<void> =>
+    reportObject(session, await actOn(session, workload, action), action.done);
+  return reportFailures(session.io, await visitEach(session.io, found, visit, failures));
 }
 
 async function actOn(session: Session, workload: Workload, action: Action): Promise<JsonObject> {
@@ -141,11 +134,11 @@ async function withRestart(session: Session, workload: Workload): Promise<JsonOb
   if (spec['paused'] === true) {
     throw refusal(workload, "can't restart paused deployment (run rollout resume first)");
   }
-  const { label, tool } = await serverDialect(session);
+  const { label, tool } = await session.dialect();
   const template = objectAt(spec, 'template');
   const metadata = objectAt(template, 'metadata');
   const annotations: JsonObject = { ...objectAt(metadata, 'annotations') };
-  const now = new Date(session.clock.now()).toISOString().replace(/\.\d+Z$/, 'Z');
+  const now = session.timestamp();
   setMember(annotations, label('restartedAt', tool), now);
   return {
     ...object,
@@ -161,7 +154,7 @@ const undoCommand: Command = {
   flags: [
     ...workloadFlags,
     ...outputFlags,
-    ...writeFlags.filter((flag) => flag.name === 'dry-run'),
+    dryRunFlag,
     {
       name: 'to-revision',
       type: 'integer',
@@ -170,18 +163,11 @@ const undoCommand: Command = {
   ],
   async run(session, args) {
     const { found, failures } = await findWorkloads(session, args);
-    for (const workload of found) {
-      try {
-        const done = await undo(session, workload);
-        reportObject(session, workload.object, `${done}${dryRunSuffix(session)}`);
-      } catch (error) {
-        if (session.io.signal.aborted) throw error;
-        failures.push(error);
-      }
-    }
-    if (failures.length === 0) return 0;
-    session.io.err(describeErrors(failures));
-    return 1;
+    const visit = async (workload: Workload): Promise<void> => {
+      const done = await undo(session, workload);
+      reportObject(session, workload.object, `${done}${dryRunSuffix(session)}`);
+    };
+    return reportFailures(session.io, await visitEach(session.io, found, visit, failures));
   },
 };
 
@@ -252,7 +238,7 @@ function revisionTo({ target, workload, revisions }: History, wanted: number): R
 
 /** Gives a Deployment the template of a ReplicaSet and its annotations, but for its own. */
 async function deploymentPatch(session: Session, workload: JsonObject, { holder }: Revision) {
-  const dialect = await serverDialect(session);
+  const dialect = await session.dialect();
   const own = new Set([
     dialect.label('last-applied-configuration', dialect.tool),
     ...['revision', 'revision-history', 'desired-replicas', 'max-replicas'].map((name) =>
@@ -293,17 +279,8 @@ const historyCommand: Command = {
     const revision = session.flags.integer('revision') ?? 0;
     if (revision < 0) throw new CliError(`revision must be a positive integer: ${revision}`);
     const { found, failures } = await findWorkloads(session, args);
-    for (const workload of found) {
-      try {
-        await showHistory(session, workload, revision);
-      } catch (error) {
-        if (session.io.signal.aborted) throw error;
-        failures.push(error);
-      }
-    }
-    if (failures.length === 0) return 0;
-    session.io.err(describeErrors(failures));
-    return 1;
+    const visit = (workload: Workload) => showHistory(session, workload, revision);
+    return reportFailures(session.io, await visitEach(session.io, found, visit, failures));
   },
 };
 

@@ -1,7 +1,7 @@
 import { watchEvents } from '@wheelhouse/client';
 import { isObject, type JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
-import { describeErrors } from '../../errors.ts';
+import { reportFailures, visitEach } from '../../errors.ts';
 import { CliError } from '../../io.ts';
 import { listAt, nameOf, textAt, valueAt } from '../../objects.ts';
 import {
@@ -16,7 +16,6 @@ import {
 } from '../../rollout/workloads.ts';
 
 import { type Target, targetPath } from '../../selection.ts';
-import { serverDialect } from '../../server-dialect.ts';
 import type { Session } from '../../session.ts';
 import { withProgress } from '../../terminal.ts';
 
@@ -198,29 +197,18 @@ export const statusCommand: Command = {
     const revision = session.flags.integer('revision') ?? 0;
     if (revision < 0) throw new CliError(`revision must be a positive integer: ${revision}`);
     const { found, failures } = await findWorkloads(session, args);
-    for (const workload of found) {
+    const visit = async (workload: Workload): Promise<void> => {
       const { resource } = workload.target;
       if (!isAppsKind(resource, historicKinds)) {
-        failures.push(
-          new CliError(`no status viewer has been implemented for ${groupKind(resource)}`),
-        );
-        continue;
+        throw new CliError(`no status viewer has been implemented for ${groupKind(resource)}`);
       }
-      try {
-        await withProgress(session, `waiting for ${workloadLabel(workload)}`, () =>
-          awaitRollout(session, workload, revision),
-        );
-      } catch (error) {
-        if (session.io.signal.aborted) throw error;
-        failures.push(error);
-      }
-    }
-    if (failures.length > 0) {
-      session.io.err(describeErrors(failures));
-      return 1;
-    }
-    if (found.length === 0) reportNothing(session);
-    return 0;
+      await withProgress(session, `waiting for ${workloadLabel(workload)}`, () =>
+        awaitRollout(session, workload, revision),
+      );
+    };
+    await visitEach(session.io, found, visit, failures);
+    if (failures.length === 0 && found.length === 0) reportNothing(session);
+    return reportFailures(session.io, failures);
   },
 };
 
@@ -230,11 +218,9 @@ async function awaitRollout(
   { target }: Workload,
   revision: number,
 ): Promise<void> {
-  const annotation = (await serverDialect(session)).label('revision', 'deployment');
-  const timeoutMs = session.flags.durationMs('timeout') ?? 0;
-  const { signal: interrupt } = session.io;
-  const timeout = timeoutMs > 0 ? AbortSignal.timeout(Math.ceil(timeoutMs)) : undefined;
-  const signal = timeout === undefined ? interrupt : AbortSignal.any([timeout, interrupt]);
+  const annotation = (await session.dialect()).label('revision', 'deployment');
+  const deadline = session.deadline(session.flags.durationMs('timeout') || undefined);
+  const { signal } = deadline;
   const statusOf = (object: JsonObject) =>
     rolloutStatus(target.resource.kind, object, { revision, annotation });
   try {
@@ -245,7 +231,7 @@ async function awaitRollout(
       if (done || !session.flags.boolean('watch', true)) return;
     }
   } catch (error) {
-    if (timeout?.aborted === true && !(error instanceof CliError)) {
+    if (deadline.isOver() && !(error instanceof CliError)) {
       throw new CliError('timed out waiting for the condition');
     }
     throw error;

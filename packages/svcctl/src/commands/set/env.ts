@@ -8,7 +8,7 @@ import {
 } from '@wheelhouse/machinery';
 import { dryRunOf } from '../../apply/writes.ts';
 import type { Command } from '../../command.ts';
-import { CliError } from '../../io.ts';
+import { CliError, throwFirst } from '../../io.ts';
 import { hasManifests } from '../../manifests.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt, valueAt } from '../../objects.ts';
 import { objectNamed, targetPath } from '../../selection.ts';
@@ -16,6 +16,7 @@ import type { Session } from '../../session.ts';
 import {
   changeContainers,
   checkSetFlags,
+  containersFlag,
   setEach,
   setFlags,
   settableObjects,
@@ -168,12 +169,7 @@ export const envCommand: Command = {
   usage: 'RESOURCE/NAME KEY_1=VAL_1 ... KEY_N- ... [-]',
   flags: [
     ...setFlags,
-    {
-      name: 'containers',
-      short: 'c',
-      type: 'text',
-      help: 'Names of containers; * matches any text',
-    },
+    containersFlag,
     { name: 'from', type: 'text', help: 'A config map or secret to take variables from' },
     { name: 'prefix', type: 'text', help: 'Prepended to the names of variables' },
     { name: 'env', short: 'e', type: 'list', help: 'KEY=VALUE' },
@@ -234,7 +230,7 @@ function splitArguments(args: readonly string[]): {
 function checkFlags(session: Session, words: readonly string[]): void {
   const { flags } = session;
   checkSetFlags(session, dryRunOf(session));
-  const problem = [
+  throwFirst([
     !hasManifests(session) &&
       words.length === 0 &&
       'one or more resources must be specified as <resource> <name> or <resource>/<name>',
@@ -244,8 +240,7 @@ function checkFlags(session: Session, words: readonly string[]): void {
     flags.has('keys') &&
       !flags.has('from') &&
       'when specifying --keys, a configmap or secret must be provided with --from',
-  ].find((one) => one !== false);
-  if (problem !== undefined) throw new CliError(problem);
+  ]);
 }
 
 /** Reads the changes of the command line, of standard input (`-`), and of `--from`. */
@@ -299,7 +294,7 @@ function variablesOf(text: string): JsonObject[] {
 async function variablesFrom(session: Session): Promise<JsonObject[]> {
   const from = session.flags.text('from') ?? '';
   if (from === '') return [];
-  const keys = new Set(session.flags.list('keys').flatMap((one) => one.split(',')));
+  const keys = new Set(session.flags.words('keys'));
   const variables: JsonObject[] = [];
   const source = await objectNamed(session, from);
   const type = sourceTypes[String(source['kind'])];

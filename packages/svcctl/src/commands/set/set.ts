@@ -1,7 +1,7 @@
 import { type JsonObject, jsonEqual, parseQuantity, setMember } from '@wheelhouse/machinery';
-import { dryRunOf } from '../../apply/writes.ts';
+import { dryRunOf, resourceVersionFlag } from '../../apply/writes.ts';
 import type { Command } from '../../command.ts';
-import { describeErrors } from '../../errors.ts';
+import { reportFailures } from '../../errors.ts';
 import { CliError } from '../../io.ts';
 import { hasManifests } from '../../manifests.ts';
 import { listAt, nameOf, objectAt } from '../../objects.ts';
@@ -10,6 +10,7 @@ import { matchedLabels } from '../../set/selector-labels.ts';
 import {
   changeContainers,
   checkSetFlags,
+  containersFlag,
   copyAt,
   setEach,
   setFlags,
@@ -42,10 +43,7 @@ const selectorCommand: Command = {
   completes: 'objects',
   summary: 'Set the selector on a resource',
   usage: '(-f FILENAME | TYPE NAME) EXPRESSIONS',
-  flags: [
-    ...setFlags,
-    { name: 'resource-version', type: 'text', help: 'Only if this is the current resourceVersion' },
-  ],
+  flags: [...setFlags, resourceVersionFlag],
   async run(session, args) {
     const text = args.at(-1);
     if (text === undefined) throw new CliError('one selector is required');
@@ -137,12 +135,7 @@ const resourcesCommand: Command = {
   usage: '(-f FILENAME | TYPE NAME) [--limits=LIMITS] [--requests=REQUESTS]',
   flags: [
     ...setFlags,
-    {
-      name: 'containers',
-      short: 'c',
-      type: 'text',
-      help: 'Names of containers; * matches any text',
-    },
+    containersFlag,
     { name: 'limits', type: 'text', help: 'cpu=100m,memory=256Mi' },
     { name: 'requests', type: 'text', help: 'cpu=100m,memory=256Mi' },
   ],
@@ -172,9 +165,7 @@ const resourcesCommand: Command = {
           return spec;
         }),
     });
-    if (absent.length === 0) return exitCode;
-    session.io.err(describeErrors(absent));
-    return 1;
+    return reportFailures(session.io, absent) || exitCode;
   },
 };
 
@@ -216,10 +207,7 @@ const imageCommand: Command = {
   async run(session, args) {
     const { words, images } = imagesOf(args);
     const problems = problemsOf(session, { words, images });
-    if (problems.length > 0) {
-      session.io.err(describeErrors(problems));
-      return 1;
-    }
+    if (problems.length > 0) return reportFailures(session.io, problems);
     const absent: CliError[] = [];
     const exitCode = await setEach(session, words, {
       done: 'image updated',
@@ -227,9 +215,7 @@ const imageCommand: Command = {
       change: (one) =>
         withPodSpec(one, (spec) => withImages(spec, images, (error) => absent.push(error))),
     });
-    if (absent.length === 0) return exitCode;
-    session.io.err(describeErrors(absent));
-    return 1;
+    return reportFailures(session.io, absent) || exitCode;
   },
 };
 

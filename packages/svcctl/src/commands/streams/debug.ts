@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { ApiError, type ApiResource, parseYaml } from '@wheelhouse/client';
 import { errorText, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import { twoWayPatch } from '../../apply/patches.ts';
@@ -13,7 +12,7 @@ import {
 } from '../../debug/debug-pods.ts';
 
 import type { FlagSpec } from '../../flags.ts';
-import { CliError } from '../../io.ts';
+import { CliError, throwFirst } from '../../io.ts';
 import { hasManifests, loadManifests } from '../../manifests.ts';
 import { nameOf, namespaceOf } from '../../objects.ts';
 import { objectNamed, resourceOfObject, targetPath } from '../../selection.ts';
@@ -147,16 +146,9 @@ function pairsOf({ flags }: Session, flag: string): ReadonlyMap<string, string> 
 async function customContainer(session: Session): Promise<JsonObject | undefined> {
   const file = session.flags.text('custom') ?? '';
   if (file === '') return undefined;
-  let text: string;
-  try {
-    text = readFileSync(session.path(file), 'utf8');
-  } catch (error) {
-    const { code = '' } = error as NodeJS.ErrnoException;
-    const why = code === 'ENOENT' ? 'no such file or directory' : code;
-    throw new CliError(
-      `must pass a container spec json file for custom profile: open ${file}: ${why}`,
-    );
-  }
+  const text = session
+    .readFile(file, (why) => `must pass a container spec json file for custom profile: ${why}`)
+    .toString();
   try {
     const container = await parseYaml(text);
     if (isObject(container)) return container;
@@ -170,7 +162,7 @@ async function customContainer(session: Session): Promise<JsonObject | undefined
 function checkDebugFlags(session: Session, options: DebugOptions, words: readonly string[]): void {
   const { flags } = session;
   const { container, copyTo, overrides, image, pullPolicy, setImages, target } = options;
-  const problem = [
+  throwFirst([
     flags.boolean('attach') &&
       image === '' &&
       container === '' &&
@@ -191,8 +183,7 @@ function checkDebugFlags(session: Session, options: DebugOptions, words: readonl
     target !== '' &&
       copyTo !== '' &&
       '--target is incompatible with --copy-to. Use --share-processes instead.',
-  ].find((one) => one !== false);
-  if (problem !== undefined) throw new CliError(problem);
+  ]);
   if (target !== '') {
     options.say(
       `Targeting container ${JSON.stringify(target)}. If you don't see processes from this ` +

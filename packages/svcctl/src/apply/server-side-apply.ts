@@ -6,16 +6,100 @@ import {
   ownersOf,
   upgradeOwners,
 } from '@wheelhouse/structured-merge';
+import type { FlagSpec } from '../flags.ts';
+import { CliError } from '../io.ts';
+import { type Manifest, manifestFlags } from '../manifests.ts';
 import { nameOf, namespaceOf, objectAt, textAt, valueAt } from '../objects.ts';
-import { serverDialect } from '../server-dialect.ts';
+import { resourceOfObject } from '../selection.ts';
 import type { Session } from '../session.ts';
-import { lastAppliedName, writeQuery } from './writes.ts';
+import { checkNamed } from './client-side-apply.ts';
+import { lastAppliedName, objectPath, placed, writeFlags, writeQuery } from './writes.ts';
+
+/** Flags of commands that apply, or show what an apply would change. */
+export const applyFlags: readonly FlagSpec[] = [
+  ...manifestFlags,
+  ...writeFlags,
+  { name: 'server-side', type: 'boolean', help: 'Apply on the server (default)' },
+  { name: 'client-side', type: 'boolean', help: 'Apply by the last-applied annotation' },
+  { name: 'force-conflicts', type: 'boolean', help: 'Take over fields that other managers own' },
+];
+
+/** Whether the flags ask for an apply by the annotation. */
+export const isClientSide = (session: Session): boolean =>
+  session.flags.boolean('client-side') || !session.flags.boolean('server-side', true);
+
+/** The name of the field manager that applies. */
+export function managerOf(session: Session): string {
+  const otherwise = isClientSide(session) ? 'svcctl-client-side-apply' : 'svcctl';
+  return session.flags.text('field-manager') ?? otherwise;
+}
+
+export async function applyAtServer(session: Session, { object }: Manifest) {
+  checkNamed(object);
+  try {
+    const again = () => applyOnServer(session, { object, dryRun: false });
+    const applied = { object: await again(), manager: managerOf(session), again };
+    const path = objectPath(session, { resource: await resourceOfObject(session, object), object });
+    const migrated = await migrateToServerSide(session, { ...applied, path });
+    return { object: migrated, done: 'serverside-applied' };
+  } catch (error) {
+    throw conflictReport(error) ?? error;
+  }
+}
+
+/** Has the server apply an object. Rejects with ApiError. */
+export async function applyOnServer(
+  session: Session,
+  { object, dryRun }: { object: JsonObject; dryRun: boolean },
+): Promise<JsonObject> {
+  const resource = await resourceOfObject(session, object);
+  const answer = await session.client.send({
+    method: 'PATCH',
+    path: objectPath(session, { resource, object, ...subresourceOf(session) }),
+    query: {
+      ...writeQuery(session, managerOf(session)),
+      force: String(session.flags.boolean('force-conflicts')),
+      ...(dryRun ? { dryRun: 'All' } : {}),
+    },
+    contentType: 'application/apply-patch+yaml',
+    body: placed(session, { resource, object }),
+  });
+  return answer.object;
+}
+
+function subresourceOf({ flags }: Session): { readonly subresource?: string } {
+  const subresource = flags.text('subresource') ?? '';
+  return subresource === '' ? {} : { subresource };
+}
+
+/** Tells who owns the fields an apply was refused for; undefined for other failures. */
+function conflictReport(error: unknown): CliError | undefined {
+  if (!(error instanceof ApiError) || error.code !== 409) return undefined;
+  const causes = (error.details?.causes ?? []).filter(
+    (cause) => cause.reason === 'FieldManagerConflict',
+  );
+  if (causes.length === 0) return undefined;
+  const byOwner = new Map<string, string[]>();
+  for (const { message = '', field = '' } of causes) {
+    byOwner.set(message, [...(byOwner.get(message) ?? []), field]);
+  }
+  const owners = [...byOwner].map(
+    ([owner, fields]) => `${owner}:\n${fields.map((field) => `  - ${field}`).join('\n')}`,
+  );
+  const count = causes.length === 1 ? '1 conflict' : `${causes.length} conflicts`;
+  return new CliError(
+    `Apply failed with ${count}: ${owners.join('\n')}\n` +
+      'These fields belong to other managers. To settle it, either take them over with\n' +
+      '--force-conflicts, or leave them out of the applied object, or give them the\n' +
+      'values they have on the server, which shares them.',
+  );
+}
 
 /** As often as kubectl when somebody else writes in between. */
 const patchesMax = 5;
 
 /** An object that was applied by the server. */
-export interface Applied {
+interface Applied {
   readonly path: string;
   /** As the server answered. */
   readonly object: JsonObject;
@@ -31,7 +115,7 @@ export interface Applied {
  * object; what fails is told as a warning, as the object has been applied and the next apply tries
  * again.
  */
-export async function migrateToServerSide(session: Session, applied: Applied): Promise<JsonObject> {
+async function migrateToServerSide(session: Session, applied: Applied): Promise<JsonObject> {
   const { object } = applied;
   const names = Object.keys(objectAt(object, 'metadata', 'annotations'));
   if (!names.some((name) => name.endsWith('/last-applied-configuration'))) return object;
@@ -72,7 +156,7 @@ async function keepAnnotation(
   { annotation, path }: { readonly annotation: string; readonly path: FieldPath },
 ): Promise<JsonObject> {
   const noted = valueAt(object, 'metadata', 'annotations', annotation);
-  const { tool } = await serverDialect(session);
+  const { tool } = await session.dialect();
   // Of other managers' applies the server does not keep it up to date.
   if (manager !== tool || noted === undefined) return object;
   if (ownersOf(managedFields(object), { operation: 'Apply', path }).length > 0) return object;

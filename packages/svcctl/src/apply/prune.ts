@@ -1,0 +1,146 @@
+import { ApiError, type ApiResource } from '@wheelhouse/client';
+import { apiVersionOf, type JsonObject } from '@wheelhouse/machinery';
+import { deleteOptions } from '../deletion.ts';
+import type { FlagSpec } from '../flags.ts';
+import { CliError } from '../io.ts';
+import { manifestSelectorFlag } from '../manifests.ts';
+import { listAt, namespaceOf, objectLabel, textAt, valueAt } from '../objects.ts';
+import { listObjects, targetOf, targetPath } from '../selection.ts';
+import type { Session } from '../session.ts';
+import { managerOf } from './server-side-apply.ts';
+import { dryRunOf, dryRunSuffix } from './writes.ts';
+
+/** Flags that select what is applied and what is pruned. */
+export const pruneFlags: readonly FlagSpec[] = [
+  manifestSelectorFlag,
+  { name: 'prune-allowlist', type: 'list', help: 'Kinds to prune: GROUP/VERSION/KIND' },
+];
+
+/** Kinds that are pruned when none are named, by stem of group and kind, as kubectl has them. */
+const usualKinds: readonly (readonly [stem: string, kind: string])[] = [
+  ['', 'ConfigMap'],
+  ['', 'Endpoints'],
+  ['', 'PersistentVolumeClaim'],
+  ['', 'Pod'],
+  ['', 'ReplicationController'],
+  ['', 'Secret'],
+  ['', 'Service'],
+  ['batch', 'Job'],
+  ['batch', 'CronJob'],
+  ['networking', 'Ingress'],
+  ['apps', 'DaemonSet'],
+  ['apps', 'Deployment'],
+  ['apps', 'ReplicaSet'],
+  ['apps', 'StatefulSet'],
+  ['', 'Namespace'],
+  ['', 'PersistentVolume'],
+];
+
+/** An object that an earlier apply made and this one no longer names. */
+export interface Leftover {
+  readonly resource: ApiResource;
+  readonly object: JsonObject;
+  readonly uid: string;
+}
+
+/**
+ * Finds what an earlier apply of the same manager made and this one no longer names: objects of the
+ * kinds in question that match the selector and carry the manager's mark.
+ */
+export async function* leftovers(
+  session: Session,
+  options: {
+    /** What this apply names, as the server has it. */
+    readonly applied: readonly JsonObject[];
+    /** Absent: the usual ones. */
+    readonly kinds: readonly ApiResource[] | undefined;
+  },
+): AsyncGenerator<Leftover> {
+  const manager = managerOf(session);
+  const kept = new Set(options.applied.map((object) => textAt(object, 'metadata', 'uid')));
+  const flagged = session.flags.text('namespace') ?? '';
+  const visited = [flagged, ...options.applied.map(namespaceOf)].filter((one) => one !== '');
+  const namespaces = new Set(visited);
+  const kinds = options.kinds ?? (await usualResources(session));
+  const inOrder = [...kinds].sort(
+    (one, other) => Number(other.namespaced) - Number(one.namespaced),
+  );
+  for (const resource of inOrder) {
+    for (const namespace of resource.namespaced ? namespaces : ['']) {
+      const target = { resource, namespace, name: undefined };
+      const query = { labelSelector: session.flags.text('selector') };
+      for (const object of await listObjects(session.client, target, query)) {
+        const uid = textAt(object, 'metadata', 'uid');
+        if (kept.has(uid) || !wasApplied(object, manager)) continue;
+        if (valueAt(object, 'metadata', 'deletionTimestamp') !== undefined) continue;
+        yield { resource, object, uid };
+      }
+    }
+  }
+}
+
+async function usualResources(session: Session): Promise<readonly ApiResource[]> {
+  const { resources } = await session.discovery();
+  const dialect = await session.dialect();
+  return usualKinds.flatMap(([stem, kind]) => {
+    const group = stem === '' ? '' : dialect.group(stem);
+    const found = resources.find(
+      (one) => one.preferred && one.group === group && one.kind === kind,
+    );
+    return found === undefined ? [] : [found];
+  });
+}
+
+/** The kinds that `--prune-allowlist` names; undefined without it. Throws CliError. */
+export async function allowedKinds(session: Session): Promise<readonly ApiResource[] | undefined> {
+  const allowed = session.flags.words('prune-allowlist');
+  if (allowed.length === 0) return undefined;
+  const mapper = await session.mapper();
+  return allowed.map((one) => {
+    const [stem = '', version = '', kind = '', ...more] = one.split('/');
+    if (kind === '' || more.length > 0) {
+      throw new CliError(
+        `invalid GroupVersionKind format: ${one}, please follow <group/version/kind>`,
+      );
+    }
+    const group = stem === 'core' ? '' : stem;
+    const apiVersion = apiVersionOf({ group, version });
+    const found = mapper.byKind(apiVersion, kind);
+    if (found !== undefined) return found;
+    throw new CliError(
+      `no matches for kind ${JSON.stringify(kind)} in version ${JSON.stringify(apiVersion)}`,
+    );
+  });
+}
+
+function wasApplied(object: JsonObject, manager: string): boolean {
+  const entries = listAt(object, 'metadata', 'managedFields');
+  const ownApply = entries.some(
+    (entry) => entry.manager === manager && entry.operation === 'Apply',
+  );
+  const annotations = valueAt(object, 'metadata', 'annotations') ?? {};
+  return (
+    ownApply || Object.keys(annotations).some((key) => key.endsWith('/last-applied-configuration'))
+  );
+}
+
+export async function pruneOne(
+  session: Session,
+  { resource, object, uid }: Leftover,
+): Promise<void> {
+  const target = targetOf(resource, object);
+  const dryRun = dryRunOf(session);
+  if (dryRun !== 'client') {
+    try {
+      await session.client.send({
+        method: 'DELETE',
+        path: targetPath(target),
+        body: { ...deleteOptions(session), preconditions: { uid } },
+      });
+    } catch (error) {
+      if (error instanceof ApiError && error.code === 404) return;
+      throw error;
+    }
+  }
+  session.io.out(`${objectLabel(object)} pruned${dryRunSuffix(session)}\n`);
+}
