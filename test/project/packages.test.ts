@@ -40,7 +40,7 @@ const layers = [
   ['serving'],
   ['controllers'],
   ['aggregation'],
-  ['pipeline.ts'],
+  ['pipeline.ts', 'pipeline.test.ts'],
   ['compose'],
   ['plane'],
   ['library.ts', 'main.ts'],
@@ -206,10 +206,7 @@ describe("the server's folders", () => {
         .filter((path) => pattern.test(readFileSync(join(root, path), 'utf8')))
         .map((path) => path.replace('packages/server/src/', ''));
     expect(makers(/\bgrantPermit\(/)).toEqual(['gates/authz/authorization.ts']);
-    expect(makers(/\binternalPermit\(/)).toEqual([
-      'controllers/inside.ts',
-      'registry/server-context.ts',
-    ]);
+    expect(makers(/\binternalPermit\(/)).toEqual(['controllers/inside.ts', 'registry/registry.ts']);
     expect(makers(/\bconsequentPermit\(/)).toEqual([
       'endpoints/subresources/binding.ts',
       'endpoints/subresources/disruption.ts',

@@ -1,24 +1,50 @@
-import { type Exchange, isLongRunning, type MaybePromise } from '@wheelhouse/machinery';
+import {
+  deadlineEarlyMs,
+  type Exchange,
+  isLongRunning,
+  type MaybePromise,
+  StatusError,
+  type Timer,
+  timedOut,
+  type UserInfo,
+  type WholeResponse,
+} from '@wheelhouse/machinery';
+import { answerFailure, sendStatus } from './answer/failure.ts';
 import type { EndpointContext } from './endpoints/call.ts';
 import { dispatch } from './endpoints/dispatch.ts';
-import { RequestLifecycle } from './endpoints/request-lifecycle.ts';
 import type { AuditGate } from './gates/audit/gate.ts';
-import { authenticationWarnings } from './gates/authn/audit-notes.ts';
+import type { AuditTrail } from './gates/audit/trail.ts';
 import type { Authenticate } from './gates/authn/authentication.ts';
+import { authenticationWarnings } from './gates/authn/credentials.ts';
 import type { Impersonate } from './gates/authn/impersonation.ts';
 import type { Authorization } from './gates/authz/authorization.ts';
-import type { FlowControl } from './gates/flowcontrol/contract.ts';
-import { createRequestObservers, type RequestObservers } from './observe/request-observers.ts';
+import { type FlowControl, type GrantedSeat, Overloaded } from './gates/flowcontrol/contract.ts';
+import type { AfterTimeout } from './observe/request-metrics.ts';
+import {
+  createRequestObservers,
+  type GateEvent,
+  type RequestObservers,
+} from './observe/request-observers.ts';
 import type { Tracer } from './observe/tracing.ts';
-import { attributesOf, parseRequest } from './request/parse-request.ts';
-import type { RequestInfo } from './request/request-info.ts';
+import type { Permit } from './registry/permit.ts';
+import { attributesOf, parseRequest, type RequestInfo } from './request/parse-request.ts';
+
 import {
   type Admitted,
+  type Answered,
+  type Arrived,
   type Authenticated,
   type Authorized,
   arrive,
+  baseHeadersOf,
   type Failure,
+  type OpenState,
   type Received,
+  type RequestEvent,
+  type RequestState,
+  type StateAfter,
+  type TimedOut,
+  transitions,
 } from './request/request-state.ts';
 
 /** The gates a request passes. */
@@ -141,4 +167,286 @@ function authorize(
   const permit = gates.authorization.authorize(attributesOf(info, user, exchange));
   if (!(permit instanceof Promise)) return request.authorize(admitted, permit);
   return permit.then((granted) => request.authorize(admitted, granted));
+}
+
+/** How long the work behind a timeout may go on before it counts as stuck. */
+const stuckAfterMs = 300_000;
+
+/**
+ * The current state of one request. Each method is one event of the transition table: it makes the
+ * next state from the state that a gate was given and what the gate learned, and calls the observers.
+ * It throws where the table rejects the event: the 504 of a request that has timed out, so that its
+ * gates and endpoint stop, else an error of the server.
+ */
+export class RequestLifecycle {
+  readonly #context: EndpointContext;
+  readonly #observers: RequestObservers;
+  #state: RequestState;
+  /** Resolves when the timeout has been answered; undefined before the deadline. */
+  #timeoutAnswered: Promise<void> | undefined;
+  /** Runs while the work behind a timeout does. */
+  #stuckTimer: Timer | undefined;
+  #afterTimeout: AfterTimeout = 'ok';
+
+  constructor(
+    arrived: Arrived,
+    options: { readonly context: EndpointContext; readonly observers: RequestObservers },
+  ) {
+    this.#context = options.context;
+    this.#observers = options.observers;
+    this.#state = arrived;
+    arrived.deadline.onExpired(this);
+  }
+
+  get state(): RequestState {
+    return this.#state;
+  }
+
+  /** @throws 400 for a malformed `?timeout` */
+  receive(from: Arrived, info: RequestInfo): Received {
+    const next: Received = {
+      phase: 'received',
+      exchange: from.exchange,
+      auditId: from.auditId,
+      baseHeaders: from.baseHeaders,
+      startMs: from.startMs,
+      warnings: from.warnings,
+      deadline: from.deadline,
+      info,
+    };
+    this.#pass('receive', from, next);
+    return next;
+  }
+
+  authenticate(from: Received, requester: UserInfo): Authenticated {
+    const authenticatedMs = this.#context.clock.monotonic();
+    const sender = { requester, user: requester, authenticatedMs };
+    const next = authenticated(from, sender, notRecorded);
+    this.#pass('authenticate', from, next);
+    return next;
+  }
+
+  /** @param audit undefined where the policy wants no record of the request */
+  record(from: Authenticated, audit: AuditTrail | undefined): Authenticated {
+    const current = this.#state;
+    if (current.phase === 'timed-out') {
+      this.#advance('record', current, { ...current, lateAudit: audit });
+      throw this.#rejection('record');
+    }
+    const next = authenticated(from, from, { audit, recordedMs: this.#context.clock.monotonic() });
+    this.#pass('record', from, next);
+    return next;
+  }
+
+  impersonate(from: Authenticated, user: UserInfo): Authenticated {
+    const { requester, authenticatedMs } = from;
+    const next = authenticated(from, { requester, user, authenticatedMs }, from);
+    this.#pass('impersonate', from, next);
+    return next;
+  }
+
+  admit(from: Authenticated, seat: GrantedSeat): Admitted {
+    const { flowClass } = seat;
+    const next: Admitted = {
+      phase: 'admitted',
+      exchange: from.exchange,
+      auditId: from.auditId,
+      baseHeaders:
+        flowClass === undefined ? from.baseHeaders : baseHeadersOf(from.auditId, flowClass),
+      startMs: from.startMs,
+      warnings: from.warnings,
+      deadline: from.deadline,
+      info: from.info,
+      requester: from.requester,
+      user: from.user,
+      authenticatedMs: from.authenticatedMs,
+      audit: from.audit,
+      recordedMs: from.recordedMs,
+      seat,
+      admittedMs: seat.startMs ?? this.#context.clock.monotonic(),
+    };
+    this.#pass('admit', from, next);
+    return next;
+  }
+
+  authorize(from: Admitted, permit: Permit): Authorized {
+    const next: Authorized = {
+      phase: 'authorized',
+      exchange: from.exchange,
+      auditId: from.auditId,
+      baseHeaders: from.baseHeaders,
+      startMs: from.startMs,
+      warnings: from.warnings,
+      deadline: from.deadline,
+      info: from.info,
+      requester: from.requester,
+      user: from.user,
+      authenticatedMs: from.authenticatedMs,
+      audit: from.audit,
+      recordedMs: from.recordedMs,
+      seat: from.seat,
+      admittedMs: from.admittedMs,
+      permit,
+      authorizedMs: this.#context.clock.monotonic(),
+    };
+    this.#pass('authorize', from, next);
+    return next;
+  }
+
+  /** Called where a request goes on after a wait. Throws the 504 of a request that has timed out. */
+  resume(): void {
+    const { exchange } = 'last' in this.#state ? this.#state.last : this.#state;
+    exchange.resumed?.();
+    if (this.#state.phase === 'timed-out') throw timedOut(this.#state.last.deadline.kind);
+  }
+
+  /**
+   * Answers an error as one Status. One at the deadline is answered as the timeout that it is, and
+   * one behind it is only counted; neither is a failure to `finish` with.
+   */
+  async fail(error: unknown): Promise<Failure | undefined> {
+    const open = this.#openState();
+    if (open !== undefined) {
+      const failedMs = this.#context.clock.monotonic();
+      const { deadline } = open;
+      if (deadline.place >= 0 && failedMs >= deadline.dueMs - deadlineEarlyMs) {
+        this.#context.deadlines.remove(deadline);
+        this.#expire({ error, failedMs });
+      }
+      if (this.#openState() !== undefined) return this.#answerFailure(open, error, failedMs);
+    }
+    this.#afterTimeout = error instanceof StatusError ? 'error' : 'panic';
+    return undefined;
+  }
+
+  async #answerFailure(state: OpenState, error: unknown, failedMs: number): Promise<Failure> {
+    const { exchange, auditId, warnings } = state;
+    const isClassified = error instanceof Overloaded && error.flowClass !== undefined;
+    const baseHeaders = isClassified ? baseHeadersOf(auditId, error.flowClass) : state.baseHeaders;
+    const audit = auditOf(state);
+    const context = this.#context;
+    const failed = { context, exchange, baseHeaders, error, audit, warnings };
+    return { error, status: await answerFailure(failed), failedMs };
+  }
+
+  /** Ends the request when its work is over. Returns a promise where observers take time. */
+  finish(failure: Failure | undefined): MaybePromise<void> {
+    const current = this.#state;
+    if (current.phase === 'timed-out') {
+      if (this.#stuckTimer !== undefined) {
+        this.#stuckTimer.stop();
+        this.#stuckTimer = undefined;
+        this.#countAfterTimeout(this.#afterTimeout);
+      }
+      this.#advance('finish', current, current);
+      return this.#timeoutAnswered?.then(() => this.#observers.ended('finish', current));
+    }
+    if (current.phase === 'answered') throw this.#rejection('finish');
+    this.#context.deadlines.remove(current.deadline);
+    const next: Answered = { phase: 'answered', last: current, failure };
+    this.#advance('finish', current, next);
+    return this.#observers.ended('finish', next);
+  }
+
+  /** Called at the deadline: answers 504, or cuts off an answer that is on its way. */
+  expire(): void {
+    this.#expire(undefined);
+  }
+
+  #expire(failed: Pick<Failure, 'error' | 'failedMs'> | undefined): void {
+    const last = this.#openState();
+    if (last === undefined || transitions[last.phase].expire === 'rejected') return;
+    const { exchange } = last;
+    const respond = exchange.supersede();
+    if (respond === undefined) {
+      const isCut = exchange.cutOff?.() === true;
+      if (isCut && 'info' in last) this.#context.metrics.aborted(exchange, last.info);
+      return;
+    }
+    const status = timedOut(last.deadline.kind);
+    const { error = status, failedMs = this.#context.clock.monotonic() } = failed ?? {};
+    const failure = { error, status, failedMs };
+    const next: TimedOut = { phase: 'timed-out', last, failure, lateAudit: undefined };
+    this.#advance('expire', last, next);
+    this.#stuckTimer = this.#context.clock.after(stuckAfterMs, () => {
+      this.#stuckTimer = undefined;
+      this.#countAfterTimeout('pending');
+    });
+    this.#timeoutAnswered = this.#answerTimeout(next, respond).catch((cause: unknown) => {
+      const { auditId } = last;
+      this.#context.logger.error('a timeout could not be told', { auditId, error: String(cause) });
+    });
+  }
+
+  async #answerTimeout(state: TimedOut, respond: (response: WholeResponse) => void): Promise<void> {
+    const { exchange, baseHeaders, warnings } = state.last;
+    const { status: error } = state.failure;
+    const audit = auditOf(state.last);
+    const context = this.#context;
+    await sendStatus({ context, exchange, baseHeaders, error, audit, warnings, respond });
+    await this.#observers.ended('expire', state);
+  }
+
+  #countAfterTimeout(ending: AfterTimeout): void {
+    const { logger, metrics } = this.#context;
+    const state = this.#state;
+    if (state.phase !== 'timed-out') return;
+    const { auditId, deadline } = state.last;
+    metrics.afterTimeout(deadline.kind, ending);
+    logger.warn('a request went on behind its timeout', { auditId, came: ending });
+  }
+
+  #openState(): OpenState | undefined {
+    const state = this.#state;
+    return state.phase === 'answered' || state.phase === 'timed-out' ? undefined : state;
+  }
+
+  #pass<Event extends GateEvent>(event: Event, from: RequestState, next: StateAfter[Event]): void {
+    this.#advance(event, from, next);
+    this.#observers.passed(event, next);
+  }
+
+  /** Moves on from the state that a gate was given, unless another event came between. */
+  #advance(event: RequestEvent, from: RequestState, next: RequestState): void {
+    const current = this.#state;
+    if (from !== current || transitions[current.phase][event] !== next.phase) {
+      throw this.#rejection(event);
+    }
+    this.#state = next;
+  }
+
+  #rejection(event: RequestEvent): Error {
+    const { phase } = this.#state;
+    if (this.#state.phase === 'timed-out') return timedOut(this.#state.last.deadline.kind);
+    return new Error(`a request that is ${phase} rejects the event ${event}`);
+  }
+}
+
+const notRecorded = { audit: undefined, recordedMs: undefined };
+
+function authenticated(
+  from: Received | Authenticated,
+  sender: Pick<Authenticated, 'requester' | 'user' | 'authenticatedMs'>,
+  record: Pick<Authenticated, 'audit' | 'recordedMs'>,
+): Authenticated {
+  return {
+    phase: 'authenticated',
+    exchange: from.exchange,
+    auditId: from.auditId,
+    baseHeaders: from.baseHeaders,
+    startMs: from.startMs,
+    warnings: from.warnings,
+    deadline: from.deadline,
+    info: from.info,
+    requester: sender.requester,
+    user: sender.user,
+    authenticatedMs: sender.authenticatedMs,
+    audit: record.audit,
+    recordedMs: record.recordedMs,
+  };
+}
+
+/** The record of a request, once it has one. */
+function auditOf(state: OpenState): AuditTrail | undefined {
+  return state.phase === 'arrived' || state.phase === 'received' ? undefined : state.audit;
 }

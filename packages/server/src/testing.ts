@@ -67,26 +67,18 @@ export { defaultRbac } from './gates/authz/rbac/default-roles.ts';
 export { createRbacAuthorizer } from './gates/authz/rbac/rbac-authorizer.ts';
 export { createWebhookAuthorizer } from './gates/authz/webhook-authorizer.ts';
 export type { FlowRequest } from './gates/flowcontrol/contract.ts';
-export { FairFlowControl } from './gates/flowcontrol/fair-flow-control.ts';
+export { limitInFlight } from './gates/flowcontrol/contract.ts';
+export { FairFlowControl, WatchCounts } from './gates/flowcontrol/fair-flow-control.ts';
 export { createFlowMetrics } from './gates/flowcontrol/flow-metrics.ts';
-export { limitInFlight } from './gates/flowcontrol/in-flight.ts';
 export { readLevel, readSchema } from './gates/flowcontrol/settings.ts';
-export { WatchCounts } from './gates/flowcontrol/watch-counts.ts';
 export { main } from './main.ts';
 export { createPipeline, type Gates } from './pipeline.ts';
-export { Http2Exchange } from './serving/http2-exchange.ts';
+export { Http2Exchange } from './serving/http2-server.ts';
 export { defaultHttpLimits, type HttpLimits } from './serving/limits.ts';
 export { type HttpServer, startHttpServer } from './serving/server.ts';
 export { ServerCore } from './serving/server-core.ts';
-export {
-  type Entry,
-  type EntryChange,
-  EntryHint,
-  type EntryIndex,
-  type ListRequest,
-  type ListResult,
-  type ResourceCache,
-} from './watchcache/contract.ts';
+export type { EntryChange, ListRequest, ListResult, ResourceCache } from './watchcache/contract.ts';
+export { type Entry, EntryHint, type EntryIndex } from './watchcache/entry.ts';
 export { createResourceCache } from './watchcache/resource-cache.ts';
 
 /** The formats of the files that flags of the server name, in the order of their page. */

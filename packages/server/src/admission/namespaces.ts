@@ -1,6 +1,6 @@
 import { type ApiObject, errorText, notFound } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../registry/contract.ts';
-import { serverContext } from '../registry/server-context.ts';
+import { serverContext } from '../registry/registry.ts';
 import { write } from '../registry/write.ts';
 import type { AdmissionPlugin } from './chain.ts';
 import { type AdmissionTools, refusal } from './tools.ts';

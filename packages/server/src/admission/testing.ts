@@ -9,7 +9,7 @@ import {
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { createCatalogue } from '../catalogue/catalogue.ts';
 import type { AdmissionCall, WriteContext } from '../registry/contract.ts';
-import { serverContext } from '../registry/server-context.ts';
+import { serverContext } from '../registry/registry.ts';
 import { QuotaLedger } from './quota/quota-ledger.ts';
 import type { AdmissionTools } from './tools.ts';
 

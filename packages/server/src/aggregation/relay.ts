@@ -14,7 +14,7 @@ import {
   type Timer,
 } from '@wheelhouse/machinery';
 import type { AuthorizedCall } from '../endpoints/call.ts';
-import type { RequestInfo } from '../request/request-info.ts';
+import type { RequestInfo } from '../request/parse-request.ts';
 import { answerText } from './plain-answer.ts';
 import {
   answeredHeaders,

@@ -1,10 +1,12 @@
 import { TooManyValues } from '@wheelhouse/codec';
 import {
+  AccessDenied,
   BodyAborted,
   BodyTooLarge,
   type BoundedTexts,
   type Exchange,
   internalError,
+  jsonObject,
   MemoryShort,
   StatusError,
   tooLarge,
@@ -16,8 +18,9 @@ import type { EndpointContext } from '../endpoints/call.ts';
 import type { AuditTrail } from '../gates/audit/trail.ts';
 import { Overloaded } from '../gates/flowcontrol/contract.ts';
 import { translateStoreError } from '../registry/registry.ts';
-import { failureRendering } from './rendering.ts';
-import { sendFailure } from './respond.ts';
+import { encodeValue } from './encodings.ts';
+import { failureRendering, type Rendering } from './rendering.ts';
+import { warningHeaders } from './respond.ts';
 
 /**
  * Answers whatever went wrong as one Status, and gives it. Something unforeseen is a 500 whose cause
@@ -136,4 +139,30 @@ function tooMuchWork({ message }: WorkExceeded): StatusError {
 function tooSlow(): StatusError {
   const message = 'Timeout: the request body did not arrive in time';
   return new StatusError({ code: 408, reason: 'Timeout', message });
+}
+
+/** Answers a failure: the Status itself, `Retry-After` where it has one (API-10, LIST-7). */
+async function sendFailure(
+  call: {
+    readonly exchange: Pick<Exchange, 'send'>;
+    readonly rendering: Rendering;
+    readonly baseHeaders: Readonly<Record<string, string>>;
+    readonly audit?: AuditTrail | undefined;
+    /** What was to be told of the request before it failed. */
+    readonly warnings?: BoundedTexts | undefined;
+  },
+  error: StatusError,
+): Promise<void> {
+  call.audit?.responseStatus(error.status);
+  const body = await encodeValue(call.rendering, jsonObject(error.status));
+  const { warnings } = call;
+  const headers: Record<string, string | readonly string[]> = {
+    ...call.baseHeaders,
+    'content-type': call.rendering.encoding.mediaType,
+    ...(warnings?.isEmpty === false ? { warning: warningHeaders(warnings) } : {}),
+  };
+  const retryAfter = error.status.details?.retryAfterSeconds;
+  if (retryAfter !== undefined) headers['retry-after'] = String(retryAfter);
+  if (error instanceof AccessDenied) headers['x-content-type-options'] = 'nosniff';
+  call.exchange.send({ status: error.code, headers, body });
 }

@@ -8,7 +8,7 @@ import {
   takesCoding,
 } from '@wheelhouse/machinery';
 import { isListByWatch } from '../request/options.ts';
-import type { RequestInfo } from '../request/request-info.ts';
+import type { RequestInfo } from '../request/parse-request.ts';
 import { type Encodings, jsonEncoding, mediaTypes, type ServedEncoding } from './encodings.ts';
 
 /**

@@ -1,11 +1,9 @@
 import { createGzip, type Gzip } from 'node:zlib';
 import {
-  AccessDenied,
   atPace,
   type BodyPiece,
   type BoundedTexts,
   type Clock,
-  type Exchange,
   firstPieces,
   type JsonObject,
   jsonObject,
@@ -19,7 +17,6 @@ import {
   Slices,
   type Status,
   type StatusDetails,
-  type StatusError,
   totalBytes,
 } from '@wheelhouse/machinery';
 import type { ApiCall } from '../endpoints/call.ts';
@@ -27,11 +24,10 @@ import type { AuditTrail } from '../gates/audit/trail.ts';
 import { flowSchemaHeader, priorityLevelHeader } from '../gates/flowcontrol/contract.ts';
 import { type AnswerAge, entryIn, viewOf } from '../registry/conversion/views.ts';
 import { jsonAhead, jsonIn } from '../registry/object-codec.ts';
-import type { Entry } from '../watchcache/contract.ts';
+import { bodyPace } from '../request/request-state.ts';
+import type { Entry } from '../watchcache/entry.ts';
 import { encodeBytes, encodeBytesSteps, encodeValue } from './encodings.ts';
 import { messageAhead, protobufObject } from './protobuf.ts';
-import type { Rendering } from './rendering.ts';
-import { bodyPace } from './request-slices.ts';
 import { type Transform, transformFor } from './shapes.ts';
 
 /** Fastest level: the point is less traffic, not the smallest archive. */
@@ -164,6 +160,7 @@ export function answerHeaders(
 
 /** Characters of all texts together; above them, each is cut to its own share, as upstream. */
 const warningsLengthMax = 4096;
+
 const warningLengthMax = 256;
 
 /** `Warning` headers of the texts, as many as may be sent; a last one counts the others. */
@@ -296,32 +293,6 @@ function tellAnswer(audit: AuditTrail, value: JsonObject): void {
 
 const isStatus = (value: JsonObject): value is JsonObject & Status =>
   value.kind === 'Status' && value.apiVersion === 'v1';
-
-/** Answers a failure: the Status itself, `Retry-After` where it has one (API-10, LIST-7). */
-export async function sendFailure(
-  call: {
-    readonly exchange: Pick<Exchange, 'send'>;
-    readonly rendering: Rendering;
-    readonly baseHeaders: Readonly<Record<string, string>>;
-    readonly audit?: AuditTrail | undefined;
-    /** What was to be told of the request before it failed. */
-    readonly warnings?: BoundedTexts | undefined;
-  },
-  error: StatusError,
-): Promise<void> {
-  call.audit?.responseStatus(error.status);
-  const body = await encodeValue(call.rendering, jsonObject(error.status));
-  const { warnings } = call;
-  const headers: Record<string, string | readonly string[]> = {
-    ...call.baseHeaders,
-    'content-type': call.rendering.encoding.mediaType,
-    ...(warnings?.isEmpty === false ? { warning: warningHeaders(warnings) } : {}),
-  };
-  const retryAfter = error.status.details?.retryAfterSeconds;
-  if (retryAfter !== undefined) headers['retry-after'] = String(retryAfter);
-  if (error instanceof AccessDenied) headers['x-content-type-options'] = 'nosniff';
-  call.exchange.send({ status: error.code, headers, body });
-}
 
 /** The Status of a success without an object: a deletion, a binding, an eviction. */
 export function successStatus({

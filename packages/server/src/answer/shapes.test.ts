@@ -21,8 +21,8 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { decodeEntry, encodeStored, indexOf, jsonIn, objectIn } from '../registry/object-codec.ts';
 import { defaultColumns, partialObject, tableRow } from '../views/tables.ts';
-import type { Entry } from '../watchcache/contract.ts';
-import { makeEntry } from '../watchcache/entry.ts';
+import { type Entry, makeEntry } from '../watchcache/entry.ts';
+
 import { partialText, rowText } from './shapes.ts';
 
 const metaVersion = 'meta.svc.io/v1';

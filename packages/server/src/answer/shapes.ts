@@ -25,9 +25,10 @@ import {
   tableCells,
   tableRow,
 } from '../views/tables.ts';
-import type { Entry, ListResult } from '../watchcache/contract.ts';
-import { type MetadataPlace, metadataPlace } from '../watchcache/entry.ts';
-import { type ListDocument, listMetadata, madeList } from './list-document.ts';
+import type { ListResult } from '../watchcache/contract.ts';
+import { type Entry, type MetadataPlace, metadataPlace } from '../watchcache/entry.ts';
+
+import { type ListDocument, listMetadata, madeList } from './lists.ts';
 
 const includes: readonly IncludeObject[] = ['None', 'Metadata', 'Object'];
 

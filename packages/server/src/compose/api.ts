@@ -12,27 +12,27 @@ import { createEncodings } from '../answer/encodings.ts';
 import { createCatalogue, requiredKind } from '../catalogue/catalogue.ts';
 import { startCustomKinds } from '../controllers/custom-kinds.ts';
 import { controllerTools } from '../controllers/inside.ts';
-import type { EndpointContext } from '../endpoints/call.ts';
-import type { ReviewPort } from '../endpoints/reviews/review-port.ts';
+import type { EndpointContext, ReviewPort } from '../endpoints/call.ts';
+
+import { createTokenReviewer } from '../gates/authn/authentication.ts';
 import { bundleProblems } from '../gates/authn/certificate.ts';
 import type { ExternalSigner } from '../gates/authn/external-signer.ts';
 import { createImpersonation } from '../gates/authn/impersonation.ts';
 import type { SigningKey } from '../gates/authn/service-account-token.ts';
-import { createTokenReviewer } from '../gates/authn/token-review.ts';
 import { type Authorization, createAuthorization } from '../gates/authz/authorization.ts';
 import type { Authorizer } from '../gates/authz/contract.ts';
 import type { EscalationPort } from '../gates/authz/rbac/escalation-check.ts';
-import { WatchCounts } from '../gates/flowcontrol/watch-counts.ts';
+import { WatchCounts } from '../gates/flowcontrol/fair-flow-control.ts';
 import type { Gates } from '../pipeline.ts';
-import { type CachePool, createCachePool } from '../registry/cache-pool.ts';
-import { createComputedCache } from '../registry/computed-cache.ts';
-import { viewStore } from '../registry/conversion/view-store.ts';
+import { type CachePool, createCachePool, createComputedCache } from '../registry/cache-pool.ts';
+
+import { viewStore } from '../registry/conversion/views.ts';
 import { createFieldManager } from '../registry/field-managers.ts';
 import { createDecodedObjects, indexOf, reshapeStored } from '../registry/object-codec.ts';
-import { groupResourceOf, type Registry } from '../registry/registry.ts';
-import { Turns } from '../registry/turns.ts';
+import { groupResourceOf, type Registry, Turns } from '../registry/registry.ts';
+
 import { attributesOf } from '../request/parse-request.ts';
-import { EntryHint } from '../watchcache/contract.ts';
+import { EntryHint } from '../watchcache/entry.ts';
 import { createResourceCache } from '../watchcache/resource-cache.ts';
 import { createAdmission } from './admission/admission.ts';
 import { type AggregationHost, createAggregationHost } from './aggregation/aggregation.ts';

@@ -1,7 +1,7 @@
 import type { CatalogueSnapshot } from '@wheelhouse/kinds';
 import type { Clock, Logger, MetricRegistry } from '@wheelhouse/machinery';
 import type { CheckpointedStore } from '@wheelhouse/store';
-import type { RequestTap } from '../endpoints/request-tap.ts';
+import type { RequestTap } from '../endpoints/call.ts';
 import type { Authenticator } from '../gates/authn/contract.ts';
 import type { AdmissionSettings } from './admission/settings.ts';
 import type { AggregationSettings } from './aggregation/settings.ts';

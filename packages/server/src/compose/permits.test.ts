@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from 'vitest';
-import { createAuthorization } from '../gates/authz/authorization.ts';
-import { alwaysAllow } from '../gates/authz/fixed.ts';
+import { alwaysAllow, createAuthorization } from '../gates/authz/authorization.ts';
+
 import { requireTarget } from '../registry/permit.ts';
-import { serverContext } from '../registry/server-context.ts';
+import { serverContext } from '../registry/registry.ts';
 import { write } from '../registry/write.ts';
 import { attributesOf, parseRequest } from '../request/parse-request.ts';
 import { openTestApi } from './testing.ts';

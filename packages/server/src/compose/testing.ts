@@ -6,7 +6,7 @@ import { type ApiObject, type Dialect, dialectOf, silentLogger } from '@wheelhou
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import type { Store } from '@wheelhouse/store';
 import { createMemoryStore } from '@wheelhouse/store/testing';
-import { serverContext } from '../registry/server-context.ts';
+import { serverContext } from '../registry/registry.ts';
 import { write } from '../registry/write.ts';
 import { type Api, openApi } from './api.ts';
 import { readAuthorization } from './authorization/configured-authorizers.ts';

@@ -18,7 +18,8 @@ import {
 import { atPace, type Dialect, formatTime, jsonEqual, Slices } from '@wheelhouse/machinery';
 import { type Catalogue, sharesKeys } from '../catalogue/catalogue.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
-import type { Entry, EntryChange } from '../watchcache/contract.ts';
+import type { EntryChange } from '../watchcache/contract.ts';
+import type { Entry } from '../watchcache/entry.ts';
 import { CorruptObjectError } from '../watchcache/store-errors.ts';
 import type { ControllerTools } from './inside.ts';
 import { listEntries, removeEntries } from './removal.ts';

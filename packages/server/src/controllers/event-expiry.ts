@@ -3,7 +3,8 @@ import { asApiObject, type Clock, type Logger, largest, type Timer } from '@whee
 import { remove } from '../registry/commit.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Registry } from '../registry/registry.ts';
-import type { Entry, EntryChange } from '../watchcache/contract.ts';
+import type { EntryChange } from '../watchcache/contract.ts';
+import type { Entry } from '../watchcache/entry.ts';
 import { storedVersion } from './inside.ts';
 import { listEntries } from './removal.ts';
 

@@ -2,7 +2,8 @@ import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
 import { type OwnerReference, parseApiVersion } from '@wheelhouse/machinery';
 import { followBeside } from '../registry/follow.ts';
 import { decodeEntry, decodeMetadata, objectKey } from '../registry/object-codec.ts';
-import type { Entry, ResourceCache } from '../watchcache/contract.ts';
+import type { ResourceCache } from '../watchcache/contract.ts';
+import type { Entry } from '../watchcache/entry.ts';
 import type { ControllerTools, ObjectAt } from './inside.ts';
 import { createWorkQueue } from './work-queue.ts';
 

@@ -10,10 +10,10 @@ import {
   type Timer,
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
-import type { Registry } from '../registry/registry.ts';
-import { serverContext } from '../registry/server-context.ts';
+import { type Registry, serverContext } from '../registry/registry.ts';
+
 import { write } from '../registry/write.ts';
-import type { Entry } from '../watchcache/contract.ts';
+import type { Entry } from '../watchcache/entry.ts';
 import { storedVersion } from './inside.ts';
 
 /** What a Lease says of who leads. */

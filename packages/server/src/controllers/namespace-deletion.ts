@@ -8,7 +8,7 @@ import {
 } from '@wheelhouse/machinery';
 import { followBeside } from '../registry/follow.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
-import type { Entry } from '../watchcache/contract.ts';
+import type { Entry } from '../watchcache/entry.ts';
 import type { ControllerTools } from './inside.ts';
 import { listEntries, removeEntries } from './removal.ts';
 import { createWorkQueue, type WorkQueue } from './work-queue.ts';

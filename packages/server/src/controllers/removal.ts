@@ -1,6 +1,6 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
 import type { CachePool } from '../registry/cache-pool.ts';
-import type { Entry } from '../watchcache/contract.ts';
+import type { Entry } from '../watchcache/entry.ts';
 import type { Inside } from './inside.ts';
 
 /** All objects of a kind, or those of one namespace. */

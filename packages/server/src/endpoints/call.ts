@@ -8,20 +8,22 @@ import type {
   JsonObject,
   Logger,
   MaybePromise,
+  StatusError,
   UserInfo,
 } from '@wheelhouse/machinery';
 import type { Encodings } from '../answer/encodings.ts';
 import type { Rendering } from '../answer/rendering.ts';
 import type { AuditTrail } from '../gates/audit/trail.ts';
+import type { ReviewToken } from '../gates/authn/authentication.ts';
 import type { TokenIssuer } from '../gates/authn/contract.ts';
+import type { Attributes, AuthorizationResult } from '../gates/authz/contract.ts';
+import type { RulesForUser } from '../gates/authz/rbac/rbac-authorizer.ts';
 import type { RequestMetrics } from '../observe/request-metrics.ts';
 import type { Target } from '../registry/contract.ts';
 import type { Permit, ResourceAccess } from '../registry/permit.ts';
 import type { Registry } from '../registry/registry.ts';
-import type { RequestInfo } from '../request/request-info.ts';
+import type { RequestInfo } from '../request/parse-request.ts';
 import type { Authorized, BaseHeaders, RequestDeadline } from '../request/request-state.ts';
-import type { RequestTap } from './request-tap.ts';
-import type { ReviewPort } from './reviews/review-port.ts';
 
 /** What all endpoints share; made once by `server/`. */
 export interface EndpointContext {
@@ -154,4 +156,46 @@ export interface ApiCall {
 /** A request that has passed every gate. */
 export interface AuthorizedCall extends Authorized {
   readonly context: EndpointContext;
+}
+
+/** A request whose sender is known, behind impersonation. */
+export interface TappedRequest {
+  readonly exchange: Exchange;
+  readonly info: RequestInfo;
+  readonly user: UserInfo;
+}
+
+/** What becomes of a watch. */
+export interface WatchFate {
+  /** Sent as an ERROR event in place of everything else. */
+  readonly error?: StatusError | undefined;
+  /** Receives the function that cuts the watch off; its reader sees an incomplete body. */
+  readonly opened?: ((cut: () => void) => void) | undefined;
+  /** The watch has ended. */
+  readonly closed?: (() => void) | undefined;
+}
+
+/**
+ * Sees every request, and may get in its way (PLANE-5, PLANE-6). A program that runs the server
+ * inside itself gives one; without it a request pays one comparison.
+ */
+export interface RequestTap {
+  /** Called ahead of flow control. Refuses the request by throwing a StatusError. */
+  admit(request: TappedRequest): MaybePromise<void>;
+  /** Learns the name of a created object, which its path does not tell. */
+  named(exchange: Exchange, name: string): void;
+  /** Called when a watch begins. */
+  watch(exchange: Exchange): WatchFate | undefined;
+  /** Called once for each request, when it has been answered; a watch goes on then. */
+  over(exchange: Exchange, info: RequestInfo | undefined): void;
+}
+
+/** What reviews ask of authorization and authentication. */
+export interface ReviewPort {
+  decide(attributes: Attributes): MaybePromise<AuthorizationResult>;
+  /** Everything a user may do in a namespace, as far as it can be listed. */
+  rulesFor(user: UserInfo, namespace: string): Promise<RulesForUser>;
+  reviewToken: ReviewToken;
+  /** Whether reviews are about selectors too; those that are left out nobody judges nor answers. */
+  readonly selectors: 'told' | 'left out';
 }

@@ -13,7 +13,7 @@ import {
   type StatusError,
 } from '@wheelhouse/machinery';
 import { type ListOptions, parseListOptions } from '../request/options.ts';
-import type { EntryFilter, EntryIndex } from '../watchcache/contract.ts';
+import type { EntryFilter, EntryIndex } from '../watchcache/entry.ts';
 import type { ApiCall, EndpointContext } from './call.ts';
 
 /** The query parameters of a list or watch that bear on versions; empty text means unset. */

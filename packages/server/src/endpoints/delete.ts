@@ -1,17 +1,17 @@
 import { forbidden, invalid, invalidObject, StatusError } from '@wheelhouse/machinery';
-import { listShown } from '../answer/list-answer.ts';
+import { listShown } from '../answer/lists.ts';
 import { sendEntry, sendValue, successStatus } from '../answer/respond.ts';
 import type { DeletePlan, Written } from '../registry/contract.ts';
 import { requireTarget } from '../registry/permit.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import { write } from '../registry/write.ts';
-import { ignoreStoreReadError } from '../request/delete-options-body.ts';
-import type { DeleteOptions, ListOptions } from '../request/options.ts';
+import { type DeleteOptions, ignoreStoreReadError, type ListOptions } from '../request/options.ts';
+
 import { attributesOf } from '../request/parse-request.ts';
-import type { Entry } from '../watchcache/contract.ts';
+import type { Entry } from '../watchcache/entry.ts';
 import type { ApiCall } from './call.ts';
 import { checkedSelection } from './collection-options.ts';
-import { deleteOptionsShown, writeContext } from './write-context.ts';
+import { deleteOptionsShown, writeContext } from './write.ts';
 
 /** DELETE of one object (DEL-1, DEL-2). */
 export async function deleteEndpoint(call: ApiCall, options: DeleteOptions): Promise<void> {

@@ -17,21 +17,21 @@ import {
   parseListOptions,
   parseUpdateOptions,
 } from '../request/options.ts';
-import type { RequestInfo } from '../request/request-info.ts';
+import type { RequestInfo } from '../request/parse-request.ts';
 import type { Authorized } from '../request/request-state.ts';
 import { decodeOptionsBody } from './body/decode-object.ts';
 import type { ApiCall, EndpointContext } from './call.ts';
 import { checkListQuery } from './collection-options.ts';
 import { deleteCollectionEndpoint, deleteEndpoint } from './delete.ts';
 import { nonResourceEndpoint } from './non-resource.ts';
-import { getEndpoint, listEndpoint } from './read.ts';
+import { getEndpoint, listEndpoint, watchEndpoint } from './read.ts';
 import { reviewEndpoint } from './reviews/reviews.ts';
 import { bindingEndpoint, bindingsEndpoint } from './subresources/binding.ts';
 import { evictionEndpoint } from './subresources/eviction.ts';
 import { podLogEndpoint, podStreamEndpoint } from './subresources/pod-log.ts';
 import { scaleEndpoint } from './subresources/scale.ts';
 import { tokenRequestEndpoint } from './subresources/token-request.ts';
-import { watchEndpoint } from './watch.ts';
+
 import { createEndpoint, patchEndpoint, updateEndpoint } from './write.ts';
 
 /** Finds the endpoint of an authorized request and runs it. Throws 404, 405, 406. */

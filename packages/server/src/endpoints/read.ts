@@ -1,14 +1,32 @@
-import { notFound, StatusError } from '@wheelhouse/machinery';
-import { listBody, listShown } from '../answer/list-answer.ts';
-import { objectList, recordList } from '../answer/list-document.ts';
+import { itemEnd } from '@wheelhouse/codec';
+import {
+  type MaybePromise,
+  MemoryShort,
+  notFound,
+  type ResponseStream,
+  random,
+  StatusError,
+} from '@wheelhouse/machinery';
+import { listBody, listShown, objectList, recordList } from '../answer/lists.ts';
+
 import { answerHeaders, sendBody, sendEntry, shownCall } from '../answer/respond.ts';
 import { transformFor } from '../answer/shapes.ts';
+import { watchEncoding } from '../answer/watch-encoding.ts';
+import { acceptWebSocket, refusesHandshake, wantsWebSocket } from '../answer/websocket.ts';
+import { watchedKind, whenLoaded } from '../registry/conversion/views.ts';
 import { objectKey } from '../registry/object-codec.ts';
 import { requireTarget } from '../registry/permit.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import type { GetOptions, ListOptions } from '../request/options.ts';
-import type { ListRequest, ListResult } from '../watchcache/contract.ts';
-import type { ApiCall } from './call.ts';
+import type {
+  ListRequest,
+  ListResult,
+  ResourceCache,
+  WatchEnd,
+  WatchHandle,
+  WatchSink,
+} from '../watchcache/contract.ts';
+import type { ApiCall, WatchFate } from './call.ts';
 import { checkedSelection } from './collection-options.ts';
 
 /** Answers one object, the cached bytes as they are (LIST-4). */
@@ -64,4 +82,165 @@ async function measuredList(call: ApiCall, request: ListRequest): Promise<ListRe
 
 function isTooEarly(error: unknown): boolean {
   return error instanceof StatusError && error.code === 504;
+}
+
+/** What a watch takes besides its request and its selectors. */
+const watchBytes = 4 * 1024;
+
+/**
+ * Streams changes until the time is up, the client goes, or the server stops (WATCH-1 to WATCH-8), over
+ * a WebSocket where the client asks for one.
+ * A failure to start is thrown, for the caller to answer as a Status.
+ */
+export async function watchEndpoint(call: ApiCall, options: ListOptions): Promise<void> {
+  const { context, exchange, target } = call;
+  requireTarget(call.permit, 'watch', target);
+  const { filter, name, isNameOnly, memory } = checkedSelection(call, options);
+  if (exchange.hold?.({ bytes: watchBytes, shared: memory }) === false) throw new MemoryShort();
+  const { metrics, clock } = context;
+  const beganMs = options.sendInitialEvents === true ? clock.monotonic() : 0;
+  const encoding = watchEncoding(call, () =>
+    metrics.watchListed(call.info, clock.monotonic() - beganMs),
+  );
+  const overSocket = wantsWebSocket(exchange);
+  if (overSocket && refusesHandshake(exchange)) return;
+  const sink = createSink({
+    open: () =>
+      (overSocket
+        ? acceptWebSocket(exchange, { ...messagesOf(call), onGone: gone, clock })
+        : undefined) ??
+      exchange.stream({ status: 200, headers: answerHeaders(call, encoding.contentType) }),
+    errorFrame: encoding.errorFrame,
+    firstFrames: encoding.firstFrames,
+  });
+  const fate = context.tap?.watch(exchange);
+  if (fate?.error !== undefined) return sink.end({ type: 'error', error: fate.error });
+  let handle: WatchHandle | undefined;
+  let over = () => {};
+  const shutdown = context.onShutdown(() => {
+    handle?.close();
+    sink.end({ type: 'shutdown' });
+  });
+  const release = (): void => {
+    shutdown.close();
+    fate?.closed?.();
+    over();
+  };
+  const gone = (): void => {
+    handle?.close();
+    release();
+  };
+  exchange.onAbort(gone);
+  sink.onEnded(release);
+  try {
+    const cache = watchedCache(call);
+    handle = await (cache instanceof Promise ? await cache : cache).watch({
+      namespace: target.namespace,
+      ...(name === undefined ? {} : { name }),
+      resourceVersion: options.resourceVersion,
+      // Without a filter, watchers of one object share their frames.
+      filter: isNameOnly ? undefined : filter,
+      allowBookmarks: options.allowWatchBookmarks,
+      sendInitialEvents: options.sendInitialEvents,
+      timeoutMs: watchTimeoutMs(call, options),
+      encoder: encoding.encoder,
+      sink,
+    });
+  } catch (error) {
+    shutdown.close();
+    throw error;
+  }
+  if (exchange.aborted || sink.ended) handle.close();
+  else sink.start(fate);
+  const counted = metrics.longRunning(exchange, call.info, call.deadline);
+  const recorded = call.audit?.streaming(exchange.answeredStatus ?? 200);
+  over = () => {
+    counted();
+    recorded?.();
+  };
+  if (exchange.aborted || sink.ended) over();
+}
+
+/** How what is written for a watch is cut into the messages of a WebSocket. */
+function messagesOf(call: ApiCall) {
+  const { form } = shownCall(call).rendering.encoding;
+  if (form === 'protobuf') {
+    // What a length tells otherwise, the message's own does.
+    const messageEnd = (bytes: Buffer, start: number) => start + 4 + bytes.readUInt32BE(start);
+    return { form: 'binary', messageEnd, leadingBytes: 4 } as const;
+  }
+  if (form === 'cbor') return { form: 'binary', messageEnd: itemEnd, leadingBytes: 0 } as const;
+  const messageEnd = (bytes: Buffer, start: number) => bytes.indexOf('\n', start) + 1;
+  return { form: 'text', messageEnd, leadingBytes: 0 } as const;
+}
+
+/** The cache whose objects are all in the request's version. */
+function watchedCache({ context, target }: ApiCall): MaybePromise<ResourceCache> {
+  const { caches } = context.registry;
+  const { def, version } = target;
+  const cache = caches.of(def);
+  if (def.behavior.converter === undefined) return cache;
+  return whenLoaded(cache).then(() => caches.of(watchedKind(def, version)));
+}
+
+/** `timeoutSeconds`, else a random time from the minimum to twice that, as upstream spreads it. */
+function watchTimeoutMs(call: ApiCall, options: ListOptions): number {
+  if (options.timeoutSeconds !== undefined && options.timeoutSeconds > 0) {
+    return options.timeoutSeconds * 1000;
+  }
+  return call.context.limits.minRequestTimeoutMs * (1 + random());
+}
+
+interface StreamSink extends WatchSink {
+  /** Opens the stream if no frame has yet: the headers tell the client that the watch stands. */
+  start(fate: WatchFate | undefined): void;
+  readonly ended: boolean;
+  onEnded(callback: () => void): void;
+}
+
+function createSink(options: {
+  open: () => ResponseStream;
+  errorFrame: (error: StatusError) => Buffer;
+  firstFrames: ((frames: Buffer) => Buffer) | undefined;
+}): StreamSink {
+  let stream: ResponseStream | undefined;
+  let { firstFrames } = options;
+  let ended = false;
+  let whenEnded: () => void = () => {};
+  const opened = () => {
+    stream ??= options.open();
+    return stream;
+  };
+  return {
+    start(fate) {
+      opened();
+      fate?.opened?.(() => {
+        if (ended) return;
+        ended = true;
+        opened().destroy();
+      });
+    },
+    get ended() {
+      return ended;
+    },
+    write(frames) {
+      if (ended) return true;
+      const shown = firstFrames?.(frames) ?? frames;
+      firstFrames = undefined;
+      return opened().write(shown);
+    },
+    onDrain: (callback) => opened().onDrain(callback),
+    onEnded: (callback) => {
+      whenEnded = callback;
+    },
+    end(reason: WatchEnd) {
+      if (ended) return;
+      ended = true;
+      if (reason.type === 'error' && reason.error instanceof StatusError) {
+        opened().write(options.errorFrame(reason.error));
+      }
+      opened().end();
+      whenEnded();
+    },
+  };
 }

@@ -3,7 +3,7 @@ import { dialectOf, parseFieldSelector, parseLabelSelector } from '@wheelhouse/m
 import { describe, expect, test } from 'vitest';
 import { createCatalogue } from '../catalogue/catalogue.ts';
 import { parseRequest } from '../request/parse-request.ts';
-import type { EntryIndex } from '../watchcache/contract.ts';
+import type { EntryIndex } from '../watchcache/entry.ts';
 import { selectionOf } from './collection-options.ts';
 
 const { snapshot } = createCatalogue(builtinKinds(dialectOf('svc')));

@@ -1,6 +1,6 @@
 import type { ResourceDef, VersionDef } from '@wheelhouse/kinds';
 import type { Counter, MetricRegistry } from '@wheelhouse/machinery';
-import type { RequestInfo } from '../request/request-info.ts';
+import type { RequestInfo } from '../request/parse-request.ts';
 import { scopeOf } from './request-series.ts';
 
 /** What lists and watches are measured by, under upstream's names (OPS-1). */

@@ -2,8 +2,8 @@ import type { CatalogueSnapshot, VersionDef } from '@wheelhouse/kinds';
 import type { Counter, Exchange, Histogram, MetricRegistry } from '@wheelhouse/machinery';
 import { NotRecognized } from '../gates/authn/authentication.ts';
 import { NotPermitted } from '../gates/authz/authorization.ts';
-import { serverContext } from '../registry/server-context.ts';
-import type { RequestInfo } from '../request/request-info.ts';
+import { serverContext } from '../registry/registry.ts';
+import type { RequestInfo } from '../request/parse-request.ts';
 import type {
   Admitted,
   Answered,

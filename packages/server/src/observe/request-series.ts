@@ -7,7 +7,7 @@ import {
   type MetricRegistry,
   qualifiedResource,
 } from '@wheelhouse/machinery';
-import type { RequestInfo } from '../request/request-info.ts';
+import type { RequestInfo } from '../request/parse-request.ts';
 
 export const slowBuckets = [
   0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60,

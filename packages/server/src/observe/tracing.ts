@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomBytes } from 'node:crypto';
 import { type Clock, type Exchange, errorText, withoutSecrets } from '@wheelhouse/machinery';
-import type { RequestInfo } from '../request/request-info.ts';
+import type { RequestInfo } from '../request/parse-request.ts';
 import type { Answered, Authorized, TimedOut } from '../request/request-state.ts';
 import type { RequestObserver } from './request-observers.ts';
 

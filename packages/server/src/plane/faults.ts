@@ -1,6 +1,6 @@
 import { type Clock, conflict, expired, StatusError } from '@wheelhouse/machinery';
-import type { TappedRequest } from '../endpoints/request-tap.ts';
-import type { RequestInfo } from '../request/request-info.ts';
+import type { TappedRequest } from '../endpoints/call.ts';
+import type { RequestInfo } from '../request/parse-request.ts';
 import { misfitOf } from './checks.ts';
 import type { Fault, FaultRule } from './types.ts';
 

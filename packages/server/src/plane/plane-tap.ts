@@ -8,8 +8,8 @@ import {
   type Timer,
   type UserInfo,
 } from '@wheelhouse/machinery';
-import type { RequestTap, TappedRequest, WatchFate } from '../endpoints/request-tap.ts';
-import type { RequestInfo } from '../request/request-info.ts';
+import type { RequestTap, TappedRequest, WatchFate } from '../endpoints/call.ts';
+import type { RequestInfo } from '../request/parse-request.ts';
 import { checkMembers } from './checks.ts';
 import { ArmedFault, delayed, errorOfFault, resourcesFor } from './faults.ts';
 import type {

@@ -1,7 +1,16 @@
-import { type ResourceDef, versionNamed } from '@wheelhouse/kinds';
-import { type MaybePromise, noSuchPath, serviceUnavailable } from '@wheelhouse/machinery';
-import type { ResourceCache } from '../watchcache/contract.ts';
+import { type ResourceDef, type StorageDef, versionNamed } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  type MaybePromise,
+  methodNotAllowedOnPath,
+  noSuchPath,
+  serviceUnavailable,
+} from '@wheelhouse/machinery';
+import type { ListResult, ResourceCache } from '../watchcache/contract.ts';
+import type { Entry } from '../watchcache/entry.ts';
+import { runsOfAll } from '../watchcache/reads.ts';
 import { viewOf } from './conversion/views.ts';
+import { dryEntry, encodeStored, indexOf } from './object-codec.ts';
 
 /** One watch cache per kind, opened when first asked for. */
 export interface CachePool {
@@ -134,4 +143,50 @@ function replacement(def: ResourceDef, next: ResourceDef | undefined): ResourceD
     (next.behavior.converter === undefined) === (def.behavior.converter === undefined);
   if (isAlike && next.storage.apiVersion === def.storage.apiVersion) return next;
   throw serviceUnavailable(`${def.resource}.${def.group} has changed: please try again`);
+}
+
+/**
+ * A cache over objects that are made when they are asked for: they have no versions, and cannot be
+ * watched. Lists are in order of names and whole, whatever limit was asked.
+ */
+export function createComputedCache(options: {
+  readonly storage: StorageDef;
+  readonly objects: () => Promise<readonly ApiObject[]>;
+}): ResourceCache {
+  const { storage, objects } = options;
+  const entries = async (): Promise<Entry[]> => {
+    const made = (await objects()).map((object) =>
+      dryEntry({
+        key: object.metadata.name ?? '',
+        value: encodeStored(object),
+        index: indexOf(storage, object),
+      }),
+    );
+    return made.sort((one, other) => (one.key < other.key ? -1 : 1));
+  };
+  return {
+    ready: async () => {},
+    peek: () => undefined,
+    count: () => undefined,
+    get: async (key) => (await entries()).find((one) => one.key === key),
+    async list({ filter }) {
+      const all = await entries();
+      return resultOf(filter === undefined ? all : all.filter(({ index }) => filter(index)));
+    },
+    watch: () => Promise.reject(methodNotAllowedOnPath()),
+    subscribe: () => ({ close: () => {} }),
+    *trimSteps() {},
+    close: () => {},
+  };
+}
+
+function resultOf(entries: readonly Entry[]): ListResult {
+  return {
+    revision: 0,
+    continueToken: undefined,
+    remainingItemCount: undefined,
+    count: entries.length,
+    entries: () => entries,
+    jsonPieces: (typeBytes) => runsOfAll(entries, typeBytes),
+  };
 }

@@ -22,8 +22,14 @@ import {
   timedOut,
 } from '@wheelhouse/machinery';
 import { type StoredRecord, StoreError, type WriteResult } from '@wheelhouse/store';
-import { type Entry, EntryHint, type EntryIndex } from '../watchcache/contract.ts';
-import { entryAtRevision, makeEntry } from '../watchcache/entry.ts';
+import {
+  type Entry,
+  EntryHint,
+  type EntryIndex,
+  entryAtRevision,
+  makeEntry,
+} from '../watchcache/entry.ts';
+
 import type { Target, WriteContext, Written } from './contract.ts';
 import { needsConverter, objectToStore } from './conversion/views.ts';
 import {

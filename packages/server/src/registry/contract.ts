@@ -8,7 +8,7 @@ import type {
   Waiting,
 } from '@wheelhouse/machinery';
 import type { FoundPaths } from '@wheelhouse/schema';
-import type { Entry } from '../watchcache/contract.ts';
+import type { Entry } from '../watchcache/entry.ts';
 import type { WritePermit } from './permit.ts';
 
 /** The kind and version a request addresses. */

@@ -5,7 +5,7 @@ import {
   formatTime,
   orphanFinalizer,
 } from '@wheelhouse/machinery';
-import type { Entry } from '../watchcache/contract.ts';
+import type { Entry } from '../watchcache/entry.ts';
 import type { DeletePlan } from './contract.ts';
 import { groupKindOf, groupResourceOf } from './registry.ts';
 

@@ -1,6 +1,7 @@
 import { StoreError } from '@wheelhouse/store';
 import { expect, test } from 'vitest';
-import type { Entry, EntryChange, ResourceCache } from '../watchcache/contract.ts';
+import type { EntryChange, ResourceCache } from '../watchcache/contract.ts';
+import type { Entry } from '../watchcache/entry.ts';
 import { follow, followBeside } from './follow.ts';
 
 function deferred<T>() {

@@ -1,4 +1,5 @@
-import type { Entry, ResourceCache } from '../watchcache/contract.ts';
+import type { ResourceCache } from '../watchcache/contract.ts';
+import type { Entry } from '../watchcache/entry.ts';
 
 type Tell = (key: string, current: Entry | undefined, previous: Entry | undefined) => void;
 

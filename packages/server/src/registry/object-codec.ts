@@ -26,8 +26,8 @@ import {
   textOf,
 } from '@wheelhouse/machinery';
 import type { StoredRecord } from '@wheelhouse/store';
-import type { Entry, EntryIndex } from '../watchcache/contract.ts';
-import { makeEntry, metadataPlace } from '../watchcache/entry.ts';
+import { type Entry, type EntryIndex, makeEntry, metadataPlace } from '../watchcache/entry.ts';
+
 import { problemOf } from '../watchcache/loader.ts';
 import { corruptObject } from '../watchcache/store-errors.ts';
 

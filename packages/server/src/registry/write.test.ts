@@ -1,7 +1,7 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
 import { StoreError } from '@wheelhouse/store';
 import { describe, expect, test } from 'vitest';
-import type { Entry } from '../watchcache/contract.ts';
+import type { Entry } from '../watchcache/entry.ts';
 import type { Outcome } from './commit.ts';
 import type { Target, WriteContext, Written } from './contract.ts';
 import type { Registry } from './registry.ts';

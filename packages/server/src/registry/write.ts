@@ -23,7 +23,7 @@ import {
   StatusError,
 } from '@wheelhouse/machinery';
 import { DecodeError, decodeTyped, decodeTypedSteps, settleEmpty } from '@wheelhouse/schema';
-import type { Entry } from '../watchcache/contract.ts';
+import type { Entry } from '../watchcache/entry.ts';
 import {
   commitChange,
   commitDeletion,

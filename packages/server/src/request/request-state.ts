@@ -3,8 +3,12 @@ import {
   BoundedTexts,
   type Clock,
   type Exchange,
+  type Pace,
+  pacedBytesMin,
   randomUuid,
+  Slices,
   type StatusError,
+  timedOut,
   type UserInfo,
 } from '@wheelhouse/machinery';
 import type { AuditTrail } from '../gates/audit/trail.ts';
@@ -15,7 +19,7 @@ import {
   Overloaded,
 } from '../gates/flowcontrol/contract.ts';
 import type { Permit } from '../registry/permit.ts';
-import type { RequestInfo } from './request-info.ts';
+import type { RequestInfo } from './parse-request.ts';
 
 /** The longest that a write may take, whatever time its request has: the reference's figure. */
 const writeTimeMaxMs = 34_000;
@@ -236,4 +240,44 @@ export function arrive(exchange: Exchange, clock: Clock): Arrived {
 export function flowOf({ last, failure }: Answered | TimedOut): FlowClass | undefined {
   if (last.phase === 'admitted' || last.phase === 'authorized') return last.seat.flowClass;
   return failure?.error instanceof Overloaded ? failure.error.flowClass : undefined;
+}
+
+/** The part of a call that its slices depend on. */
+interface SlicedCall {
+  readonly exchange: Pick<Exchange, 'aborted' | 'resumed'>;
+  readonly context: { readonly clock: Clock };
+}
+
+/** The pace of work on a body of so many bytes; undefined for a small one, which takes one step. */
+export function bodyPace(call: SlicedCall, bytes: number): Pace | undefined {
+  return bytes < pacedBytesMin ? undefined : new RequestSlices(call).begin();
+}
+
+/** Slices of work on behalf of a request, which is given up when nobody waits for its answer. */
+export class RequestSlices {
+  readonly #slices: Slices;
+  readonly #exchange: Pick<Exchange, 'aborted' | 'resumed'>;
+
+  constructor(call: SlicedCall) {
+    const { exchange, context } = call;
+    this.#slices = new Slices(context.clock);
+    this.#exchange = exchange;
+  }
+
+  /** As `Slices.begin`. */
+  begin(): this {
+    this.#slices.begin();
+    return this;
+  }
+
+  get over(): boolean {
+    return this.#slices.over;
+  }
+
+  /** As `Slices.pause`. Rejects with the 504 that nobody sees when nobody waits any more. */
+  async pause(): Promise<void> {
+    await this.#slices.pause();
+    this.#exchange.resumed?.();
+    if (this.#exchange.aborted) throw timedOut('request');
+  }
 }

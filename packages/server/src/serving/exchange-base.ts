@@ -17,9 +17,8 @@ import {
   type WholeResponse,
   wholeBytes,
 } from '@wheelhouse/machinery';
-import { BodyReader } from './body-reader.ts';
+import { BodyReader, PacedWriter, pacedAboveBytes } from './body-io.ts';
 import type { HttpLimits } from './limits.ts';
-import { PacedWriter, pacedAboveBytes } from './paced-writer.ts';
 
 /** What it takes to decode, default, and store a body besides the body, as a multiple of it. */
 const decodedPart = 6;

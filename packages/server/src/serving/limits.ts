@@ -1,3 +1,7 @@
+import type { Server, Socket } from 'node:net';
+import type { PeerConnection } from '@wheelhouse/http2';
+import { listen, listenEach } from '@wheelhouse/machinery';
+
 /** Bounds on what one client may cost. Times are milliseconds, sizes bytes. */
 export interface HttpLimits {
   /** Request line and headers together, HTTP/1.1 and HTTP/2. */
@@ -42,3 +46,84 @@ export const defaultHttpLimits: HttpLimits = {
   discardBytesMax: 64 * 1024 * 1024,
   discardTimeoutMs: 2_000,
 };
+
+/** Accepted above the limit while those that make room for them close. */
+const closingMax = 16;
+
+interface Options {
+  readonly server: Server;
+  readonly connectionsMax: number;
+  /** The connections whose client has been heard. */
+  readonly peers: () => Iterable<PeerConnection>;
+  /** Is told of each connection that was closed to keep the limit. */
+  readonly onClosed: () => void;
+}
+
+/**
+ * Keeps a server within `connectionsMax` open connections, so that files can still be opened for the
+ * store (TRUST-4). A new connection takes the place of the oldest idle one of the owner that has the
+ * most; where none is idle, of the oldest of an owner that has more than half of all; otherwise it
+ * is closed itself. A connection is idle while it has no request in flight.
+ */
+export function limitConnections(options: Options): void {
+  const { server, connectionsMax } = options;
+  if (!Number.isFinite(connectionsMax)) return;
+  server.maxConnections = connectionsMax + closingMax;
+  /** In the order of their arrival. */
+  const sockets = new Set<Socket>();
+  const admit = (socket: Socket): void => {
+    sockets.add(socket);
+    listen(socket, { where: 'http1' }, { close: () => sockets.delete(socket) });
+    if (sockets.size <= connectionsMax) return;
+    const newcomer = { socket, peer: undefined };
+    const victim = victimAmong(sockets, { newest: socket, peers: options.peers() }) ?? newcomer;
+    sockets.delete(victim.socket);
+    if (victim.peer === undefined) victim.socket.destroy();
+    else victim.peer.cutOff();
+    options.onClosed();
+  };
+  const end = (socket: Socket) => void socket.destroy();
+  listenEach(server, 'connection', { where: 'http1', run: admit, end });
+}
+
+interface Candidate {
+  readonly socket: Socket;
+  readonly peer: PeerConnection | undefined;
+}
+
+interface Holding {
+  count: number;
+  readonly oldest: Candidate;
+  idle: Candidate | undefined;
+}
+
+function victimAmong(
+  sockets: ReadonlySet<Socket>,
+  { newest, peers }: { readonly newest: Socket; readonly peers: Iterable<PeerConnection> },
+): Candidate | undefined {
+  const byPeer = new Map(Array.from(peers, (peer) => [endOf(peer.socket), peer]));
+  const holdings = new Map<string, Holding>();
+  for (const socket of sockets) {
+    const candidate = { socket, peer: byPeer.get(endOf(socket)) };
+    const { peer } = candidate;
+    const owner = peer?.memory.owner ?? `address ${socket.remoteAddress}`;
+    let holding = holdings.get(owner);
+    if (holding === undefined) {
+      holding = { count: 0, oldest: candidate, idle: undefined };
+      holdings.set(owner, holding);
+    }
+    holding.count += 1;
+    const isIdle = (peer === undefined || peer.active === 0) && socket !== newest;
+    if (isIdle) holding.idle ??= candidate;
+  }
+  const largest = [...holdings.values()].sort((one, other) => other.count - one.count);
+  const idle = largest.find((holding) => holding.idle !== undefined)?.idle;
+  const [first] = largest;
+  const hasMost = first !== undefined && first.count > sockets.size / 2;
+  return idle ?? (hasMost ? first.oldest : undefined);
+}
+
+/** The client's end, which a TLS socket shares with the socket beneath it. */
+function endOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
+}

@@ -19,8 +19,8 @@ import { FakeClock } from '@wheelhouse/machinery/testing';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { issueCertificate } from '../compose/certificates/certificates-x509.ts';
 import type { HttpLimits } from './limits.ts';
+import type { CertificatePair } from './node-servers.ts';
 import { type HttpServer, startHttpServer } from './server.ts';
-import type { CertificatePair } from './server-names.ts';
 
 const yearMs = 365 * 24 * 60 * 60 * 1000;
 const now = systemClock.now();

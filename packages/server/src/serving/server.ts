@@ -1,44 +1,27 @@
-import { createServer } from 'node:http';
-import { createServer as createSecureServer, type Server as SecureServer } from 'node:https';
+import type { Server as SecureServer } from 'node:https';
 import type { AddressInfo, Server, Socket } from 'node:net';
-import { createSecureContext, type TLSSocket } from 'node:tls';
-import { Http2Connection, type Http2Stream } from '@wheelhouse/http2';
 import {
   type Clock,
   contained,
-  containedEach,
   type Exchange,
-  ignoreErrors,
   type Logger,
   type LoopOccupancy,
-  listenEach,
   listen as listenOn,
   type MemoryBudget,
   type OnExchange,
-  random,
   type WholeResponse,
 } from '@wheelhouse/machinery';
-import { limitConnections } from './connection-limit.ts';
 import { acceptHttp1, readAsStream } from './http1-server.ts';
-import { Http2Exchange } from './http2-exchange.ts';
-import { defaultHttpLimits, type HttpLimits } from './limits.ts';
+import { acceptHttp2 } from './http2-server.ts';
+import { defaultHttpLimits, type HttpLimits, limitConnections } from './limits.ts';
+import {
+  forgetCertificateErrors,
+  noCertificate,
+  plainServer,
+  type ServingTls,
+  secureServer,
+} from './node-servers.ts';
 import { ServerCore } from './server-core.ts';
-import { type CertificatePair, createNameChoice, type NameAnswer } from './server-names.ts';
-import { forgetCertificateErrors } from './tls-errors.ts';
-
-/** The serving certificate, and how TLS is spoken. */
-export interface ServingTls extends CertificatePair {
-  /** OpenSSL's list of suites; the modern ones when absent. */
-  readonly ciphers?: string;
-  /** TLS 1.2 when absent. */
-  readonly minVersion?: SecureVersion;
-  /** Certificates for clients that ask for these names, in lower case; `*` for a first label. */
-  readonly named?: ReadonlyMap<string, CertificatePair>;
-  /** PEM bundles whose subjects a client is told, so that it picks the certificate that counts. */
-  readonly clientAuthorities?: readonly string[];
-}
-
-export type SecureVersion = 'TLSv1' | 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3';
 
 export interface ListenOptions {
   readonly host: string;
@@ -225,165 +208,6 @@ async function within(options: {
   const complete = await Promise.race([options.task.then(() => true), timeout]);
   stop();
   return complete;
-}
-
-function http1Timeouts(limits: HttpLimits): {
-  headersTimeout: number;
-  requestTimeout: number;
-  keepAliveTimeout: number;
-  connectionsCheckingInterval: number;
-} {
-  return {
-    headersTimeout: limits.headersTimeoutMs,
-    requestTimeout: limits.headersTimeoutMs + limits.bodyTimeoutMs,
-    keepAliveTimeout: limits.idleTimeoutMs,
-    connectionsCheckingInterval: limits.sweepPeriodMs,
-  };
-}
-
-/**
- * Answers go out at once; a client that vanished without a word, its watches still open, is found
- * out by the host after upstream's three minutes of silence.
- */
-const socketOptions = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 180_000 } as const;
-
-function plainServer(limits: HttpLimits): Server {
-  const maxHeaderSize = limits.headerBytesMax;
-  // A request without Host is refused in its turn (`http1-server.ts`), not at once.
-  const requireHostHeader = false;
-  return createServer({
-    ...socketOptions,
-    ...http1Timeouts(limits),
-    maxHeaderSize,
-    requireHostHeader,
-  });
-}
-
-function noCertificate(): void {
-  throw new Error('a plain server has no certificate');
-}
-
-function secureServer(
-  tls: ServingTls,
-  { http2 }: Pick<ListenOptions, 'http2'>,
-  limits: HttpLimits,
-): { server: SecureServer; replaceCertificate(tls: ServingTls): void } {
-  let choose = nameChoice(tls);
-  const end = (error: unknown, _name: string, answer: NameAnswer) => answer(error as Error);
-  const byName = (name: string, answer: NameAnswer) => choose(name, answer);
-  const server = createSecureServer({
-    ...secureContext(tls),
-    ...(tls.named === undefined
-      ? {}
-      : { SNICallback: containedEach({ where: 'tls', end }, byName) }),
-    ...socketOptions,
-    ...http1Timeouts(limits),
-    ALPNProtocols: http2 === 'off' ? ['http/1.1'] : ['h2', 'http/1.1'],
-    requestCert: true,
-    rejectUnauthorized: false,
-    handshakeTimeout: limits.tlsHandshakeTimeoutMs,
-    maxHeaderSize: limits.headerBytesMax,
-    requireHostHeader: false,
-  });
-  return {
-    server,
-    replaceCertificate(changed) {
-      const choice = nameChoice(changed);
-      server.setSecureContext(secureContext(changed));
-      choose = choice;
-    },
-  };
-}
-
-function nameChoice(tls: ServingTls): (name: string, answer: NameAnswer) => void {
-  const contextOf = (pair: CertificatePair) =>
-    createSecureContext(secureContext({ ...tls, ...pair }));
-  return createNameChoice({ named: tls.named ?? new Map(), usual: tls, contextOf });
-}
-
-/**
- * Without authorities of its own a context gets those of the public web, which takes longer to read
- * than all the rest of a start. Those it has are named to clients; what they say is not relied on.
- */
-function secureContext(tls: ServingTls): {
-  ca: string[];
-  cert: string | Buffer;
-  key: string | Buffer;
-  minVersion: SecureVersion;
-  ciphers: string;
-} {
-  const { minVersion = 'TLSv1.2' } = tls;
-  const isOld = minVersion === 'TLSv1' || minVersion === 'TLSv1.1';
-  const ciphers = tls.ciphers ?? (isOld ? `${modernCiphers}:${oldCiphers}` : modernCiphers);
-  return {
-    ca: [...(tls.clientAuthorities ?? [])],
-    cert: tls.certificate,
-    key: tls.key,
-    minVersion,
-    // The library speaks the old versions at its lowest level alone.
-    ciphers: isOld ? `${ciphers}:@SECLEVEL=0` : ciphers,
-  };
-}
-
-/** Forward secrecy and authenticated encryption only, as upstream's default list. */
-const modernCiphers = [
-  'TLS_AES_128_GCM_SHA256',
-  'TLS_AES_256_GCM_SHA384',
-  'TLS_CHACHA20_POLY1305_SHA256',
-  'ECDHE-ECDSA-AES128-GCM-SHA256',
-  'ECDHE-RSA-AES128-GCM-SHA256',
-  'ECDHE-ECDSA-AES256-GCM-SHA384',
-  'ECDHE-RSA-AES256-GCM-SHA384',
-  'ECDHE-ECDSA-CHACHA20-POLY1305',
-  'ECDHE-RSA-CHACHA20-POLY1305',
-].join(':');
-
-/** What versions before 1.2 have of forward secrecy. */
-const oldCiphers = [
-  'ECDHE-ECDSA-AES128-SHA',
-  'ECDHE-RSA-AES128-SHA',
-  'ECDHE-ECDSA-AES256-SHA',
-  'ECDHE-RSA-AES256-SHA',
-].join(':');
-
-/**
- * Takes the connections whose client has chosen HTTP/2 away from node's HTTP/1.1 server, before that
- * sees them.
- */
-function acceptHttp2(
-  server: SecureServer,
-  core: ServerCore,
-  options: Pick<HttpServerOptions, 'onHandshakeFailed' | 'goAwayChance'>,
-): void {
-  const { onHandshakeFailed = ignore, goAwayChance = 0 } = options;
-  const listeners = server.listeners('secureConnection') as ((socket: TLSSocket) => void)[];
-  server.removeAllListeners('secureConnection');
-  // A handshake that fails is no malformed request to be answered; its socket is destroyed as it is.
-  server.removeAllListeners('tlsClientError');
-  listenOn(server, { where: 'tls', end: ignore }, { tlsClientError: onHandshakeFailed });
-  const begin = (stream: Http2Stream, connection: Http2Connection): void => {
-    core.begin(new Http2Exchange({ stream, connection, core, onClosed }));
-  };
-  const beginAndMayLeave: typeof begin = (stream, connection) => {
-    begin(stream, connection);
-    if (random() < goAwayChance) connection.retire();
-  };
-  const onRequest = goAwayChance > 0 ? beginAndMayLeave : begin;
-  const onClosed = (exchange: Http2Exchange): void => core.end(exchange);
-  const accept = (socket: TLSSocket): void => {
-    if (socket.alpnProtocol !== 'h2') {
-      for (const listener of listeners) listener.call(server, socket);
-      readAsStream(socket);
-      return;
-    }
-    ignoreErrors(socket);
-    const connection = new Http2Connection({ socket, core, onRequest });
-    core.connected(connection);
-    listenOn(socket, { where: 'http2' }, { close: () => core.disconnected(connection) });
-    if (core.draining) connection.retire();
-  };
-  const end = (socket: TLSSocket) => socket.destroy();
-  listenEach(server, 'secureConnection', { where: 'tls', run: accept, end });
 }
 
 function ignore(): void {}

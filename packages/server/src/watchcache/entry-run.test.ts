@@ -1,8 +1,8 @@
 import { wholeBytes } from '@wheelhouse/machinery';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Entry } from './contract.ts';
-import { EntryRun, runsOf, runsOfAll } from './entry-run.ts';
+import type { Entry } from './entry.ts';
+import { EntryRun, runsOf, runsOfAll } from './reads.ts';
 
 const entriesOf = (texts: readonly string[]) =>
   texts.map((text) => ({ json: Buffer.from(text) }) as Entry);

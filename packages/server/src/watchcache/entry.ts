@@ -1,6 +1,61 @@
-import { isInSlab, Slab } from '@wheelhouse/machinery';
+import { type ApiObject, isInSlab, Slab } from '@wheelhouse/machinery';
 import type { Revision } from '@wheelhouse/store';
-import type { Entry, EntryIndex } from './contract.ts';
+
+/** What lists and watches need to know of an object without decoding it. */
+export interface EntryIndex {
+  readonly name: string;
+  /** Empty for cluster-scoped kinds. */
+  readonly namespace: string;
+  readonly uid: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Selectable fields other than `metadata.name` and `metadata.namespace`. */
+  readonly fields: Readonly<Record<string, string>>;
+  readonly ownerUids: readonly string[];
+  /** `metadata.deletionTimestamp` is set. */
+  readonly deleting?: boolean;
+  /** The object's version, where it is not that which the kind's objects are stored in now. */
+  readonly apiVersion?: string;
+}
+
+/**
+ * One object at one revision. `json` is the canonical storage-version JSON with `resourceVersion`
+ * spliced in: what a GET writes to the socket. Immutable but for `memo`, and for where in memory the
+ * bytes of `json` lie.
+ */
+export interface Entry {
+  /** `<namespace>/<name>`, or `<name>` for cluster-scoped kinds. */
+  readonly key: string;
+  readonly revision: Revision;
+  readonly createRevision: Revision;
+  json: Buffer;
+  readonly index: EntryIndex;
+  /** Other encodings of the same object (`v1beta1;json`, `v1;yaml`, …), made on demand, once. */
+  memo: Map<string, Buffer> | undefined;
+}
+
+/**
+ * Passed as `PutRequest.hint`: the index of the object that the value encodes, and by which storage
+ * definition it was written, which may be an older one than its readers go by.
+ */
+export class EntryHint {
+  readonly index: EntryIndex;
+  readonly form: unknown;
+  /** What this process's cache has made of the write, once it has seen it. */
+  entry: Entry | undefined = undefined;
+  /**
+   * The object that the value encodes, for a store that keeps another encoding: only while the put
+   * is being started, since its writer goes on to change it.
+   */
+  object: ApiObject | undefined;
+  constructor(index: EntryIndex, form?: unknown, object?: ApiObject) {
+    this.index = index;
+    this.form = form;
+    this.object = object;
+  }
+}
+
+/** Decides on an entry by its index; made once per request from label and field selectors. */
+export type EntryFilter = (index: EntryIndex) => boolean;
 
 const metadataStart = Buffer.from('"metadata":{');
 const versionStart = Buffer.from('"resourceVersion":"');

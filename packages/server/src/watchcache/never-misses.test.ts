@@ -6,7 +6,8 @@ import { FakeClock } from '@wheelhouse/machinery/testing';
 import { openEmbeddedStore, type Revision, type Store } from '@wheelhouse/store';
 import { createMemoryStore } from '@wheelhouse/store/testing';
 import { expect, test } from 'vitest';
-import type { EntryFilter, ResourceCache, WatchHandle } from './contract.ts';
+import type { ResourceCache, WatchHandle } from './contract.ts';
+import type { EntryFilter } from './entry.ts';
 import {
   openCache,
   prefix,

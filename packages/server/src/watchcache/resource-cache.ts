@@ -23,9 +23,7 @@ import {
 } from '@wheelhouse/store';
 import type { CacheMeter } from './cache-meter.ts';
 import type {
-  Entry,
   EntryChange,
-  EntryIndex,
   ListRequest,
   ListResult,
   ResourceCache,
@@ -34,14 +32,21 @@ import type {
   WatchSpec,
 } from './contract.ts';
 import { Dispatcher } from './dispatcher.ts';
+import type { Entry, EntryIndex } from './entry.ts';
 import { Follower } from './follower.ts';
-import { getPoint, type ListPlan, planList, type ReadPoint, watchRevision } from './freshness.ts';
-import { HistoricSnapshots } from './historic.ts';
-import { listSnapshot } from './list.ts';
-import { loadSnapshot } from './loader.ts';
+import { HistoricSnapshots, loadSnapshot } from './loader.ts';
+import {
+  getPoint,
+  type ListPlan,
+  listSnapshot,
+  planList,
+  type ReadPoint,
+  watchRevision,
+} from './reads.ts';
+
 import { corruptList, corruptObject, unservedBy } from './store-errors.ts';
-import type { Watcher } from './watcher.ts';
-import type { CatchingUp, Initial } from './watcher-state.ts';
+import type { CatchingUp, Initial, Watcher } from './watcher.ts';
+
 import type { ChangeWindow, Snapshot } from './window.ts';
 
 export interface ResourceCacheOptions {

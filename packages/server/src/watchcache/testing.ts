@@ -1,13 +1,7 @@
 import { type ApiObject, type Clock, nextTurn, silentLogger } from '@wheelhouse/machinery';
 import type { Revision, Store } from '@wheelhouse/store';
-import {
-  EntryHint,
-  type EntryIndex,
-  type EventEncoder,
-  type ResourceCache,
-  type WatchEnd,
-  type WatchSpec,
-} from './contract.ts';
+import type { EventEncoder, ResourceCache, WatchEnd, WatchSpec } from './contract.ts';
+import { EntryHint, type EntryIndex } from './entry.ts';
 import { createResourceCache, type ResourceCacheOptions } from './resource-cache.ts';
 
 /** Helpers of this room's tests; not for the server. */

@@ -3,7 +3,8 @@ import { FakeClock } from '@wheelhouse/machinery/testing';
 import type { Store } from '@wheelhouse/store';
 import { createMemoryStore } from '@wheelhouse/store/testing';
 import { expect, test } from 'vitest';
-import type { EntryChange, EntryFilter, ResourceCache, WatchSpec } from './contract.ts';
+import type { EntryChange, ResourceCache, WatchSpec } from './contract.ts';
+import type { EntryFilter } from './entry.ts';
 import type { ResourceCacheOptions } from './resource-cache.ts';
 import {
   openCache,

@@ -1,16 +1,132 @@
 import { orderedMapValues, pacedBytesMin, type Slices, type Timer } from '@wheelhouse/machinery';
 import type { Revision } from '@wheelhouse/store';
-import type { Entry, WatchEventType, WatchSpec } from './contract.ts';
-import type { FrameWork } from './frame-work.ts';
-import { scopeRange } from './list.ts';
-import {
-  type CatchingUp,
-  type Initial,
-  nextWatcherState,
-  type WatcherEvent,
-  type WatcherState,
-} from './watcher-state.ts';
-import { type ChangeWindow, leavingEntry, type WindowChange } from './window.ts';
+import type { EventEncoder, WatchEventType, WatchSpec } from './contract.ts';
+import type { Entry } from './entry.ts';
+import { scopeRange } from './reads.ts';
+import { type ChangeWindow, leavingEntry, type Snapshot, type WindowChange } from './window.ts';
+
+/**
+ * The modes of a watcher, as values. Invariants, and what holds them:
+ *
+ * 1. A live watcher has been sent every change before the dispatcher's position: only `caughtUp`
+ *    leads to `live`, and the dispatcher says it only after flushing (`Dispatcher.enter`).
+ * 2. A watcher that is not live owns no queue: it holds one position in the shared window, and
+ *    while it is sending initial events one snapshot (WATCH-7).
+ * 3. Nothing is written in `blocked` and `waiting`: `drained` and `begin` lead out.
+ * 4. `ended` is final: every event leaves it as it is.
+ */
+export type WatcherState =
+  /** The version it starts from is still to come. */
+  | { readonly type: 'waiting' }
+  | Initial
+  | CatchingUp
+  | { readonly type: 'live' }
+  /** The reader is behind; `resume` is what goes on when it has caught up. */
+  | { readonly type: 'blocked'; readonly resume: Initial | CatchingUp }
+  | { readonly type: 'ended' };
+
+/** Sending the snapshot's entries as ADDED; the first `sent` of those in scope are done with. */
+export interface Initial {
+  readonly type: 'initial';
+  readonly snapshot: Snapshot;
+  readonly sent: number;
+  /** Where in the window the snapshot stands. */
+  readonly position: number;
+}
+
+/** Sending changes out of the window from `position` on. */
+export interface CatchingUp {
+  readonly type: 'catchingUp';
+  readonly position: number;
+}
+
+export type WatcherEvent =
+  /** The version it starts from is here. */
+  | { readonly type: 'begin'; readonly state: Initial | CatchingUp }
+  /** The first `sent` initial entries went out. */
+  | { readonly type: 'sentInitial'; readonly sent: number; readonly full: boolean }
+  /** All initial entries, and the bookmark behind them, went out. */
+  | { readonly type: 'initialDone'; readonly full: boolean }
+  /** Changes before `position` went out. */
+  | { readonly type: 'sentChanges'; readonly position: number; readonly full: boolean }
+  /** What comes next, at `position`, takes longer to make than the others wait for. */
+  | { readonly type: 'fellBehind'; readonly position: number }
+  /** Nothing is left to send. */
+  | { readonly type: 'caughtUp' }
+  | { readonly type: 'drained' }
+  | { readonly type: 'end' };
+
+type EventOf<T extends WatcherEvent['type']> = Extract<WatcherEvent, { type: T }>;
+type StateOf<T extends WatcherState['type']> = Extract<WatcherState, { type: T }>;
+type Row<S extends WatcherState['type']> = {
+  readonly [E in WatcherEvent['type']]: (state: StateOf<S>, event: EventOf<E>) => WatcherState;
+};
+
+const stay = (state: WatcherState): WatcherState => state;
+const end = (): WatcherState => ({ type: 'ended' });
+const catchUp = (position: number, full: boolean): WatcherState => {
+  const resume: CatchingUp = { type: 'catchingUp', position };
+  return full ? { type: 'blocked', resume } : resume;
+};
+
+const nothing = {
+  begin: stay,
+  sentInitial: stay,
+  initialDone: stay,
+  sentChanges: stay,
+  fellBehind: stay,
+  caughtUp: stay,
+  drained: stay,
+};
+
+const table: { readonly [S in WatcherState['type']]: Row<S> } = {
+  waiting: { ...nothing, begin: (_, { state }) => state, end },
+  initial: {
+    ...nothing,
+    sentInitial: (state, { sent, full }) => {
+      const resume: Initial = { ...state, sent };
+      return full ? { type: 'blocked', resume } : resume;
+    },
+    initialDone: (state, { full }) => catchUp(state.position, full),
+    end,
+  },
+  catchingUp: {
+    ...nothing,
+    sentChanges: (_, { position, full }) => catchUp(position, full),
+    caughtUp: () => ({ type: 'live' }),
+    end,
+  },
+  live: {
+    ...nothing,
+    sentChanges: (state, { position, full }) => (full ? catchUp(position, true) : state),
+    fellBehind: (_, { position }) => catchUp(position, false),
+    end,
+  },
+  blocked: { ...nothing, drained: (state) => state.resume, end },
+  ended: { ...nothing, end: stay },
+};
+
+/** The state after an event; total: an event that means nothing in a state leaves it as it is. */
+export function nextWatcherState(state: WatcherState, event: WatcherEvent): WatcherState {
+  const row = table[state.type] as Row<WatcherState['type']>;
+  const step = row[event.type] as (state: WatcherState, event: WatcherEvent) => WatcherState;
+  return step(state, event);
+}
+
+/** The window position a watcher has yet to read; undefined when it needs none. */
+export function heldPosition(state: WatcherState): number | undefined {
+  switch (state.type) {
+    case 'initial':
+    case 'catchingUp':
+      return state.position;
+    case 'blocked':
+      return state.resume.position;
+    case 'waiting':
+    case 'live':
+    case 'ended':
+      return undefined;
+  }
+}
 
 /** Frames are gathered up to about this many bytes for one write. */
 export const chunkBytes = 64 * 1024;
@@ -202,4 +318,80 @@ export function writeFrames(watcher: Watcher, frames: readonly Buffer[]): boolea
 function isWanted(entry: Entry, spec: WatchSpec): boolean {
   if (spec.name !== undefined && entry.index.name !== spec.name) return false;
   return spec.filter === undefined || spec.filter(entry.index);
+}
+
+/** Who wants a frame: a watcher, whose slices it is made in. */
+interface Reader {
+  readonly slices: Slices;
+}
+
+/** A frame as far as it is made. */
+interface Work {
+  readonly key: string;
+  readonly entry: Entry;
+  readonly steps: Iterator<void, Buffer>;
+  /** Those who come back for it. */
+  readonly readers: Set<Reader>;
+  outcome: { readonly frame: Buffer } | { readonly error: unknown } | undefined;
+}
+
+/**
+ * Makes frames of large objects in steps, one at a time (TRUST-2): whoever wants another frame
+ * works on this one first, so that however many watchers wait, one object is decoded for them. A
+ * frame that nobody comes back for is given up.
+ */
+export class FrameWork {
+  #current: Work | undefined;
+
+  /**
+   * The frame of an entry, or undefined where the slice ends before it is made: the reader asks
+   * again in a later slice, or calls `release`. Throws what the encoder throws.
+   *
+   * @param event.key names the encoding and type: equal keys make equal frames of one entry
+   */
+  make(
+    reader: Reader,
+    event: {
+      readonly key: string;
+      readonly type: WatchEventType;
+      readonly entry: Entry;
+      readonly frameSteps: NonNullable<EventEncoder['frameSteps']>;
+    },
+  ): Buffer | undefined {
+    const { key, type, entry } = event;
+    this.#current ??= {
+      key,
+      entry,
+      steps: event.frameSteps(type, entry),
+      readers: new Set(),
+      outcome: undefined,
+    };
+    const work = this.#current;
+    const isOwn = work.entry === entry && work.key === key;
+    if (isOwn) work.readers.add(reader);
+    const outcome = outcomeOf(work, reader.slices);
+    if (!isOwn || outcome === undefined) return undefined;
+    this.#current = undefined;
+    if ('error' in outcome) throw outcome.error;
+    return outcome.frame;
+  }
+
+  /** The reader does not come back soon: it has gone, or has to be waited for. */
+  release(reader: Reader): void {
+    const work = this.#current;
+    if (work?.readers.delete(reader) === true && work.readers.size === 0) this.#current = undefined;
+  }
+}
+
+/** Goes on with a frame until it is made or the slice is over. */
+function outcomeOf(work: Work, slices: Slices): Work['outcome'] {
+  try {
+    while (work.outcome === undefined && !slices.over) {
+      const step = work.steps.next();
+      if (step.done === true) work.outcome = { frame: step.value };
+    }
+  } catch (error) {
+    work.outcome = { error };
+  }
+  return work.outcome;
 }

@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { emptyOrderedMap } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import type { Entry } from './contract.ts';
+import type { Entry } from './entry.ts';
 import { ChangeWindow } from './window.ts';
 
 /** Makes the host collect garbage at once. */

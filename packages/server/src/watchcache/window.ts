@@ -5,8 +5,8 @@ import {
   orderedMapSet,
 } from '@wheelhouse/machinery';
 import type { Revision } from '@wheelhouse/store';
-import type { Entry, EntryChange } from './contract.ts';
-import { entryAtRevision, settle } from './entry.ts';
+import type { EntryChange } from './contract.ts';
+import { type Entry, entryAtRevision, settle } from './entry.ts';
 
 /** All entries at one revision, by key. */
 export type Snapshot = OrderedMap<Entry>;

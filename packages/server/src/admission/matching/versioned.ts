@@ -17,7 +17,7 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeTyped, type Schema } from '@wheelhouse/schema';
 import type { AdmissionCall } from '../../registry/contract.ts';
-import { ConversionFailure } from '../../registry/conversion/failure.ts';
+import { ConversionFailure } from '../../registry/conversion/views.ts';
 import type { AdmissionTools } from '../tools.ts';
 import { equivalentsOf, type KindFact, type RequestFacts } from './facts.ts';
 import { matchesRule, type OperationRule } from './rules.ts';

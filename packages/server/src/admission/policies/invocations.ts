@@ -10,7 +10,7 @@ import {
 } from '@wheelhouse/machinery';
 import { entriesIn, viewOf } from '../../registry/conversion/views.ts';
 import { objectIn, objectKey } from '../../registry/object-codec.ts';
-import type { Entry, EntryIndex } from '../../watchcache/contract.ts';
+import type { Entry, EntryIndex } from '../../watchcache/entry.ts';
 import { requestVariables } from '../cel/run.ts';
 import { kindFor, showKind } from '../matching/facts.ts';
 import { selectsNamespace, selectsObject } from '../matching/rules.ts';

@@ -15,7 +15,7 @@ import {
   sumQuantities,
 } from '@wheelhouse/machinery';
 import type { AdmissionCall, Target } from '../../registry/contract.ts';
-import { serverContext } from '../../registry/server-context.ts';
+import { serverContext } from '../../registry/registry.ts';
 import { write } from '../../registry/write.ts';
 import type { AdmissionPlugin } from '../chain.ts';
 import type { LimitedResource } from '../configuration/plugins.ts';

@@ -3,7 +3,7 @@ import type { ApiObject } from '@wheelhouse/machinery';
 import type { CachePool } from '../../registry/cache-pool.ts';
 import { follow } from '../../registry/follow.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
-import type { Entry } from '../../watchcache/contract.ts';
+import type { Entry } from '../../watchcache/entry.ts';
 
 /** What is made of all objects of a kind, in step with them. */
 export interface Followed<T> {

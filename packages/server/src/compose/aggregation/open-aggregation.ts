@@ -7,7 +7,7 @@ import type { Catalogue } from '../../catalogue/catalogue.ts';
 import { createInside } from '../../controllers/inside.ts';
 import type { QueueMeters } from '../../controllers/queue-metrics.ts';
 import type { Registry } from '../../registry/registry.ts';
-import type { EntryIndex } from '../../watchcache/contract.ts';
+import type { EntryIndex } from '../../watchcache/entry.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
 import type { ServerConfig } from '../config.ts';
 import { hostRoots } from '../files/followed-files.ts';

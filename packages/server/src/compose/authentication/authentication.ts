@@ -8,8 +8,8 @@ import {
 } from '../../gates/authn/client-certificate.ts';
 import type { Authenticator, TokenCacheMeter } from '../../gates/authn/contract.ts';
 import { createRequestHeaderAuthenticator } from '../../gates/authn/request-header.ts';
-import { createStaticTokenAuthenticator } from '../../gates/authn/static-token.ts';
-import { parseTokenFile } from '../../gates/authn/token-file.ts';
+import { createStaticTokenAuthenticator, parseTokenFile } from '../../gates/authn/static-token.ts';
+
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { ServerConfig } from '../config.ts';
 import type { Base, ReadingBase } from '../context.ts';

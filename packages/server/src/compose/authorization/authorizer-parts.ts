@@ -1,9 +1,9 @@
 import { type CatalogueSnapshot, policyRule, type ResourceDef } from '@wheelhouse/kinds';
 import { background, type Dialect, type UserInfo } from '@wheelhouse/machinery';
 import { requiredKind } from '../../catalogue/catalogue.ts';
-import type { AuthorizerType } from '../../gates/authz/authorizer-types.ts';
-import type { Authorizer } from '../../gates/authz/contract.ts';
-import { alwaysAllow, alwaysDeny } from '../../gates/authz/fixed.ts';
+import { alwaysAllow, alwaysDeny } from '../../gates/authz/authorization.ts';
+import type { Authorizer, AuthorizerType } from '../../gates/authz/contract.ts';
+
 import type { EscalationPort } from '../../gates/authz/rbac/escalation-check.ts';
 import {
   createRbacAuthorizer,
@@ -14,7 +14,8 @@ import type { RbacChange, RbacKind } from '../../gates/authz/rbac/rbac-index.ts'
 import type { CachePool } from '../../registry/cache-pool.ts';
 import { follow } from '../../registry/follow.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
-import type { Entry, EntryChange } from '../../watchcache/contract.ts';
+import type { EntryChange } from '../../watchcache/contract.ts';
+import type { Entry } from '../../watchcache/entry.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
 import type { ReadingBase } from '../context.ts';
 import { readConfigurationFile } from '../files/followed-files.ts';

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { type Dialect, errorText, systemErrorCode } from '@wheelhouse/machinery';
 import type { ConfiguredAuthorizer } from '../../gates/authz/authorization-configuration.ts';
-import type { AuthorizerType } from '../../gates/authz/authorizer-types.ts';
+import type { AuthorizerType } from '../../gates/authz/contract.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
 import type { ServerConfig } from '../config.ts';
 import type { Around } from '../context.ts';

@@ -9,12 +9,12 @@ import {
 import { requiredKind } from '../../catalogue/catalogue.ts';
 import { gatheredRules } from '../../controllers/identity/cluster-role-aggregation.ts';
 import { storedVersion } from '../../controllers/inside.ts';
-import { defaultRbac } from '../../gates/authz/rbac/default-roles.ts';
-import { reconcile } from '../../gates/authz/rbac/reconcile.ts';
+import { defaultRbac, reconcile } from '../../gates/authz/rbac/default-roles.ts';
+
 import type { Target, WriteContext } from '../../registry/contract.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import type { Registry } from '../../registry/registry.ts';
-import { serverContext } from '../../registry/server-context.ts';
+import { type Registry, serverContext } from '../../registry/registry.ts';
+
 import { write } from '../../registry/write.ts';
 import { CorruptObjectError } from '../../watchcache/store-errors.ts';
 

@@ -4,7 +4,7 @@ import { NodeGraph } from '../../gates/authz/node/node-graph.ts';
 import type { CachePool } from '../../registry/cache-pool.ts';
 import { follow } from '../../registry/follow.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
-import type { Entry } from '../../watchcache/contract.ts';
+import type { Entry } from '../../watchcache/entry.ts';
 
 type Tell = (key: string, current: Entry | undefined) => void;
 

@@ -3,7 +3,7 @@ import {
   type AuthorizerType,
   accessReviewVersions,
   authorizerTypes,
-} from '../../gates/authz/authorizer-types.ts';
+} from '../../gates/authz/contract.ts';
 import type { CommandLine, Feature } from '../feature.ts';
 import { FlagError, type FlagTable, type FlagValues } from '../flags/flags.ts';
 

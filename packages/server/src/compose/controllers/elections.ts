@@ -3,7 +3,7 @@ import { randomUuid } from '@wheelhouse/machinery';
 import { startCoordinatedElection } from '../../controllers/coordination/coordinated-election.ts';
 import { controllerTools } from '../../controllers/inside.ts';
 import { startLeaderElection } from '../../controllers/leader-election.ts';
-import { serverContext } from '../../registry/server-context.ts';
+import { serverContext } from '../../registry/registry.ts';
 import type { Around } from '../context.ts';
 import type { Background } from '../health/begin-after.ts';
 

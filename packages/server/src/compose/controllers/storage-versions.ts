@@ -4,7 +4,7 @@ import { apiVersionOf, parseApiVersion } from '@wheelhouse/machinery';
 import { createInside } from '../../controllers/inside.ts';
 import { serverIdentity } from '../../controllers/server-identity.ts';
 import { recordStorageVersions } from '../../controllers/storage-version-records.ts';
-import { serverContext } from '../../registry/server-context.ts';
+import { serverContext } from '../../registry/registry.ts';
 import type { Around } from '../context.ts';
 
 /**

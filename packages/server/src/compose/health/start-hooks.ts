@@ -13,8 +13,8 @@ import { createTrackingRecord } from '../../controllers/identity/legacy-token-tr
 import { storedVersion } from '../../controllers/inside.ts';
 import type { ServerPeers } from '../../controllers/services/default-service.ts';
 import type { FlowControl } from '../../gates/flowcontrol/contract.ts';
-import type { Registry } from '../../registry/registry.ts';
-import { serverContext } from '../../registry/server-context.ts';
+import { type Registry, serverContext } from '../../registry/registry.ts';
+
 import { write } from '../../registry/write.ts';
 import { CorruptObjectError } from '../../watchcache/store-errors.ts';
 import { createOwnApiServices } from '../aggregation/own-api-services.ts';

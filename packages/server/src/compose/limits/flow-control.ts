@@ -2,16 +2,19 @@ import { defaultFlowObjects, type ResourceDef } from '@wheelhouse/kinds';
 import type { Dialect } from '@wheelhouse/machinery';
 import type { FlowDefs } from '../../controllers/flow-control/flow-defaults.ts';
 import { type ControllerTools, controllerTools } from '../../controllers/inside.ts';
-import type { FlowControl } from '../../gates/flowcontrol/contract.ts';
+import { type FlowControl, limitInFlight } from '../../gates/flowcontrol/contract.ts';
 import { dumpLevels } from '../../gates/flowcontrol/dump.ts';
-import { FairFlowControl, type FlowSettings } from '../../gates/flowcontrol/fair-flow-control.ts';
-import { createFlowMetrics } from '../../gates/flowcontrol/flow-metrics.ts';
-import { limitInFlight } from '../../gates/flowcontrol/in-flight.ts';
-import { KindUsage } from '../../gates/flowcontrol/kind-usage.ts';
+import {
+  FairFlowControl,
+  type FlowSettings,
+  type WatchCounts,
+} from '../../gates/flowcontrol/fair-flow-control.ts';
+import { createFlowMetrics, KindUsage } from '../../gates/flowcontrol/flow-metrics.ts';
+
 import { readLevel, readSchema } from '../../gates/flowcontrol/settings.ts';
-import type { WatchCounts } from '../../gates/flowcontrol/watch-counts.ts';
+
 import type { RequestMetrics } from '../../observe/request-metrics.ts';
-import { serverContext } from '../../registry/server-context.ts';
+import { serverContext } from '../../registry/registry.ts';
 import type { Around, ReadingBase } from '../context.ts';
 import { type Background, beginAfter } from '../health/begin-after.ts';
 import type { DebugPage } from '../observability/pages.ts';

@@ -14,8 +14,12 @@ import {
 import type { Catalogue } from '../../catalogue/catalogue.ts';
 import type { Authenticator, TokenIssuer } from '../../gates/authn/contract.ts';
 import type { ExternalSigner } from '../../gates/authn/external-signer.ts';
-import { createLegacyTokenAuthenticator, signLegacyToken } from '../../gates/authn/legacy-token.ts';
-import { createServiceAccountAuthenticator } from '../../gates/authn/service-account.ts';
+import {
+  createLegacyTokenAuthenticator,
+  createServiceAccountAuthenticator,
+  signLegacyToken,
+} from '../../gates/authn/service-account.ts';
+
 import {
   newTokenId,
   readSigningKey,

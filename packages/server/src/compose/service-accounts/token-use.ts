@@ -4,7 +4,7 @@ import {
   tokenUseRecorder,
 } from '../../controllers/identity/legacy-token-tracking.ts';
 import { createInside, type InsideUser } from '../../controllers/inside.ts';
-import { serverContext } from '../../registry/server-context.ts';
+import { serverContext } from '../../registry/registry.ts';
 import type { ServerConfig } from '../config.ts';
 import type { Around } from '../context.ts';
 import { type ControllerName, controllerSelection } from '../controllers/controller-selection.ts';

@@ -20,7 +20,7 @@ import {
   type AddressKinds,
   createAddressRecords,
 } from '../../controllers/services/address-records.ts';
-import { serverContext } from '../../registry/server-context.ts';
+import { serverContext } from '../../registry/registry.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
 import type { ServerConfig } from '../config.ts';
 import type { Around, ObjectApi } from '../context.ts';

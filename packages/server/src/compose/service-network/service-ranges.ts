@@ -3,7 +3,7 @@ import { requiredKind } from '../../catalogue/catalogue.ts';
 import { controllerTools } from '../../controllers/inside.ts';
 import { startDefaultServiceCidr } from '../../controllers/services/default-service-cidr.ts';
 import { startServiceAddressRepair } from '../../controllers/services/service-address-repair.ts';
-import { serverContext } from '../../registry/server-context.ts';
+import { serverContext } from '../../registry/registry.ts';
 import type { Around } from '../context.ts';
 import type { Background } from '../health/begin-after.ts';
 import { addressKinds } from './service-numbers.ts';

@@ -5,8 +5,9 @@ import { hostname } from 'node:os';
 import { defaultServiceRanges, readServiceRanges } from '@wheelhouse/kinds';
 import { dialectOf, dnsSubdomain } from '@wheelhouse/machinery';
 import { bundleCertificates } from '../../gates/authn/certificate.ts';
-import type { HttpServer, ServingTls } from '../../serving/server.ts';
-import type { CertificatePair } from '../../serving/server-names.ts';
+import type { CertificatePair, ServingTls } from '../../serving/node-servers.ts';
+import type { HttpServer } from '../../serving/server.ts';
+
 import { ensureServingCertificates, suppliedPair } from '../certificates/certificates.ts';
 import type { ServerConfig } from '../config.ts';
 import {

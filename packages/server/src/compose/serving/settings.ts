@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { getCiphers } from 'node:tls';
-import type { SecureVersion } from '../../serving/server.ts';
+import type { SecureVersion } from '../../serving/node-servers.ts';
 import type { Feature } from '../feature.ts';
 import { type FlagDefinition, FlagError, type FlagTable, type FlagValues } from '../flags/flags.ts';
 

@@ -15,8 +15,8 @@ import {
   startCompactor,
 } from '@wheelhouse/store';
 import type { Registry } from '../../registry/registry.ts';
-import { encodedStore } from '../../registry/stored-encoding.ts';
-import { storedVersions } from '../../registry/stored-version.ts';
+import { encodedStore, storedVersions } from '../../registry/stored-encoding.ts';
+
 import type { ServerConfig } from '../config.ts';
 import type { Base } from '../context.ts';
 import type { Health } from '../health/health.ts';

@@ -9,7 +9,7 @@ import {
 import type { Lease } from '@wheelhouse/kinds/types/coordination/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { decodeEntry } from '../../registry/object-codec.ts';
-import type { Entry } from '../../watchcache/contract.ts';
+import type { Entry } from '../../watchcache/entry.ts';
 
 /** What an election reads of a LeaseCandidate; times are in milliseconds. */
 export interface Candidate {

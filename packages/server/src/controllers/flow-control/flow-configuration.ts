@@ -5,7 +5,7 @@ import type { FlowSettings } from '../../gates/flowcontrol/fair-flow-control.ts'
 import { readLevel, readSchema } from '../../gates/flowcontrol/settings.ts';
 import { follow } from '../../registry/follow.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
-import type { Entry } from '../../watchcache/contract.ts';
+import type { Entry } from '../../watchcache/entry.ts';
 import type { ControllerTools } from '../inside.ts';
 import { createWorkQueue } from '../work-queue.ts';
 import { WriteBudget } from '../write-budget.ts';

@@ -17,7 +17,7 @@ import {
 } from '@wheelhouse/machinery';
 import { follow } from '../../registry/follow.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
-import type { Entry } from '../../watchcache/contract.ts';
+import type { Entry } from '../../watchcache/entry.ts';
 import { createAbsent } from '../create-absent.ts';
 import type { ControllerTools } from '../inside.ts';
 import { createWorkQueue } from '../work-queue.ts';

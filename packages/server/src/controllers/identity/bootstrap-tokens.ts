@@ -16,7 +16,8 @@ import {
   secretExpiryMs,
 } from '../../gates/authn/bootstrap-token.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import type { EntryChange, EntryIndex } from '../../watchcache/contract.ts';
+import type { EntryChange } from '../../watchcache/contract.ts';
+import type { EntryIndex } from '../../watchcache/entry.ts';
 import type { ControllerTools } from '../inside.ts';
 import { listEntries } from '../removal.ts';
 import { createWorkQueue } from '../work-queue.ts';

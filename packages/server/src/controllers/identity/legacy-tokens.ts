@@ -7,7 +7,7 @@ import {
   jsonEqual,
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import type { EntryIndex } from '../../watchcache/contract.ts';
+import type { EntryIndex } from '../../watchcache/entry.ts';
 import type { ControllerTools } from '../inside.ts';
 import { listEntries } from '../removal.ts';
 import { createWorkQueue } from '../work-queue.ts';

@@ -10,7 +10,7 @@ import {
   parseIpBlock,
 } from '@wheelhouse/machinery';
 import { decodeEntry } from '../../registry/object-codec.ts';
-import type { Entry } from '../../watchcache/contract.ts';
+import type { Entry } from '../../watchcache/entry.ts';
 import type { ControllerTools } from '../inside.ts';
 import { listEntries } from '../removal.ts';
 import { createWorkQueue } from '../work-queue.ts';

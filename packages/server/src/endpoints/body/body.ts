@@ -1,8 +1,11 @@
 import {
   bodyValuesMax,
+  CborError,
   checkValuesSteps,
   contentMediaType,
   type DecodedJson,
+  decodeCborAs,
+  decodeCborMap,
   decodeJson,
   decodeJsonSteps,
   decodeMessage,
@@ -25,11 +28,10 @@ import {
   type Pace,
   unsupportedMediaType,
 } from '@wheelhouse/machinery';
-import { maxDepth, type Schema } from '@wheelhouse/schema';
+import { type FoundPaths, maxDepth, type Schema } from '@wheelhouse/schema';
 import { type Form, mediaTypes, type ServedEncoding } from '../../answer/encodings.ts';
-import { bodyPace } from '../../answer/request-slices.ts';
+import { bodyPace } from '../../request/request-state.ts';
 import type { ApiCall } from '../call.ts';
-import { type CborFindings, decodeCborBody } from './cbor-body.ts';
 
 /** A request body as bytes and as the value its Content-Type says. */
 export interface DecodedBody {
@@ -157,4 +159,53 @@ export function decoderFor(
   const encoding = named(contentType) ?? named(contentMediaType(contentType) ?? '');
   if (encoding === undefined) throw unsupportedMediaType(mediaTypes(served));
   return (bytes) => decoders[encoding.form](bytes, options);
+}
+
+/** What decoding a body from CBOR found beside its value. */
+export interface CborFindings {
+  /** Why the body is not what its kind says: the value has that alone. */
+  readonly misfit?: string;
+  /** The unknown members; a custom kind's own decoder finds those. */
+  readonly unknown?: FoundPaths;
+}
+
+const text: Schema = { type: 'string' };
+
+/** What of a body says which kind it is. */
+const typeMeta: Schema = {
+  type: 'object',
+  typeName: 'meta.v1.TypeMeta',
+  properties: new Map([
+    ['apiVersion', { schema: text }],
+    ['kind', { schema: text }],
+  ]),
+};
+
+/**
+ * Decodes a body as upstream does: by its schema, which there is of built-in kinds, once its kind is
+ * told, or else as a map whose kind is asked for where that fails (CODEC-4). Throws CborError when
+ * the kind cannot be told.
+ */
+function decodeCborBody(
+  bytes: Buffer,
+  schema: Schema | undefined,
+): DecodedJson & { readonly cbor: CborFindings } {
+  const type = schema === undefined ? undefined : typeOf(bytes);
+  try {
+    const { value, unknown } =
+      schema === undefined ? { value: decodeCborMap(bytes) } : decodeCborAs(schema, bytes);
+    return { value, duplicates: [], cbor: unknown === undefined ? {} : { unknown } };
+  } catch (error) {
+    if (!(error instanceof CborError)) throw error;
+    return { value: type ?? typeOf(bytes), duplicates: [], cbor: { misfit: error.message } };
+  }
+}
+
+function typeOf(bytes: Buffer): JsonObject {
+  try {
+    return decodeCborAs(typeMeta, bytes).value;
+  } catch (error) {
+    if (!(error instanceof CborError)) throw error;
+    throw new CborError(`unable to determine group/version/kind: ${error.message}`);
+  }
 }

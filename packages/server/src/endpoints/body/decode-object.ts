@@ -25,14 +25,12 @@ import {
   textOf,
   typeMetaStruct,
 } from '@wheelhouse/machinery';
-import { shapeSteps } from '../../answer/shape-object.ts';
 import type { Target } from '../../registry/contract.ts';
 import { groupKindOf } from '../../registry/registry.ts';
 import type { FieldValidation } from '../../request/options.ts';
 import type { ApiCall } from '../call.ts';
-import { type DecodedBody, decoderFor, readingOf } from './body.ts';
-import type { CborFindings } from './cbor-body.ts';
-import { Complaints, reportComplaints } from './field-validation.ts';
+import { type CborFindings, type DecodedBody, decoderFor, readingOf } from './body.ts';
+import { Complaints, reportComplaints, shapeSteps } from './shape.ts';
 
 /** Reads the request's body and decodes it by its Content-Type; throws 400, 413, 415 (API-9). */
 export async function decodeBody(call: ApiCall): Promise<DecodedBody> {

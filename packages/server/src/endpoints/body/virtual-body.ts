@@ -3,7 +3,7 @@ import { type ApiObject, badRequest, isObject } from '@wheelhouse/machinery';
 import type { Target } from '../../registry/contract.ts';
 import { parseCreateOptions, type WriteOptions } from '../../request/options.ts';
 import type { ApiCall } from '../call.ts';
-import { writeContext } from '../write-context.ts';
+import { writeContext } from '../write.ts';
 import { decodeBody, decodeObject } from './decode-object.ts';
 
 /** A POST to a virtual sub-resource: its own kind's object, and the options of a create. */

@@ -25,11 +25,11 @@ import {
 } from '@wheelhouse/machinery';
 import type { FoundPaths } from '@wheelhouse/schema';
 import { describe, describeKind } from '@wheelhouse/structured-merge';
-import { type ObjectSize, shapeSteps, sizeAt } from '../../answer/shape-object.ts';
 import type { Target, UpdatePlan } from '../../registry/contract.ts';
 import type { FieldValidation, PatchOptions } from '../../request/options.ts';
 import { decodeJsonBody, type Reading } from '../body/body.ts';
-import { Complaints, repeatedText } from '../body/field-validation.ts';
+import { Complaints, type ObjectSize, repeatedText, shapeSteps, sizeAt } from '../body/shape.ts';
+
 import type { ApiCall } from '../call.ts';
 
 const openBrace = '{'.charCodeAt(0);

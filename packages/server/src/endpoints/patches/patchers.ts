@@ -34,10 +34,16 @@ import {
   spentPatchSteps,
   strategicMergeSteps,
 } from '@wheelhouse/structured-merge';
-import { type ObjectSize, shapeSteps, sizeAt } from '../../answer/shape-object.ts';
 import type { FieldValidation } from '../../request/options.ts';
 import { bodyLimits } from '../body/body.ts';
-import { Complaints, reportComplaints } from '../body/field-validation.ts';
+import {
+  Complaints,
+  type ObjectSize,
+  reportComplaints,
+  shapeSteps,
+  sizeAt,
+} from '../body/shape.ts';
+
 import type { ApiCall } from '../call.ts';
 import type { PatchChange } from './apply.ts';
 import { checkPatchedKind, inPatchedOrder, type PatchType } from './patched-document.ts';

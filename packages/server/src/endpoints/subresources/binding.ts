@@ -18,7 +18,7 @@ import { parseCreateOptions } from '../../request/options.ts';
 import { decodeBody, decodeObject } from '../body/decode-object.ts';
 import { admitVirtual, type VirtualRequest, virtualRequest } from '../body/virtual-body.ts';
 import type { ApiCall } from '../call.ts';
-import { writeContext } from '../write-context.ts';
+import { writeContext } from '../write.ts';
 
 /** POST to `binding`: gives a Pod the node it is to run on, once (API-6). */
 export async function bindingEndpoint(call: ApiCall): Promise<void> {

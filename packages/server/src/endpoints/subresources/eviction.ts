@@ -21,10 +21,10 @@ import { consequentPermit } from '../../registry/permit.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
 import { write } from '../../registry/write.ts';
 import { parseDeleteOptions, type WriteOptions } from '../../request/options.ts';
-import type { Entry } from '../../watchcache/contract.ts';
+import type { Entry } from '../../watchcache/entry.ts';
 import { admitVirtual, virtualRequest } from '../body/virtual-body.ts';
 import type { ApiCall } from '../call.ts';
-import { writeContext } from '../write-context.ts';
+import { writeContext } from '../write.ts';
 import {
   budgetOf,
   disturbsNobody,

@@ -26,7 +26,7 @@ import {
   parseCreateOptions,
 } from '../../request/options.ts';
 import type { ApiCall, KubeletRequest } from '../call.ts';
-import { writeContext } from '../write-context.ts';
+import { writeContext } from '../write.ts';
 
 /** Judges what is asked of a pod's log, as upstream does before it looks for the pod. Throws 400, 422. */
 function checkLogOptions(query: URLSearchParams, pod: string): void {

@@ -16,7 +16,7 @@ import { consequentPermit } from '../../registry/permit.ts';
 import { write } from '../../registry/write.ts';
 import { admitVirtual, virtualRequest } from '../body/virtual-body.ts';
 import type { ApiCall } from '../call.ts';
-import { writeContext } from '../write-context.ts';
+import { writeContext } from '../write.ts';
 
 /**
  * POST to `rollback` of a Deployment, which releases up to 1.15 had (VER-2): writes down for the

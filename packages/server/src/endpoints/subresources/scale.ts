@@ -38,8 +38,7 @@ import { parseGetOptions, parseUpdateOptions, type WriteOptions } from '../../re
 import { decodeBody, decodeObject } from '../body/decode-object.ts';
 import type { ApiCall } from '../call.ts';
 import type { PatchChange } from '../patches/apply.ts';
-import { changeOf, readPatch } from '../write.ts';
-import { writeContext } from '../write-context.ts';
+import { changeOf, readPatch, writeContext } from '../write.ts';
 
 /** apiVersion of the Scale objects. */
 const scaleVersion = 'autoscaling/v1';

@@ -17,7 +17,7 @@ import { sendValue } from '../../answer/respond.ts';
 import type { BoundObject } from '../../gates/authn/contract.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
-import type { Entry } from '../../watchcache/contract.ts';
+import type { Entry } from '../../watchcache/entry.ts';
 import { recordFields, virtualAdmission, virtualRequest } from '../body/virtual-body.ts';
 import type { ApiCall } from '../call.ts';
 

@@ -7,7 +7,7 @@ import {
   type UserInfo,
   withoutSecrets,
 } from '@wheelhouse/machinery';
-import { auditNotesOf } from '../authn/audit-notes.ts';
+import { auditNotesOf } from '../authn/credentials.ts';
 import type { AuditDecision, AuditedRequest, DecideAudit } from './policy.ts';
 import { AuditTrail, type TrailHost, type TrailStart } from './trail.ts';
 

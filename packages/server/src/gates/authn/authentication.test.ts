@@ -1,8 +1,8 @@
 import { type Exchange, StatusError } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { createAuthentication } from './authentication.ts';
-import { parseBearer } from './bearer.ts';
 import type { Authenticator } from './contract.ts';
+import { parseBearer } from './credentials.ts';
 import { createAdminIdentity, createStaticTokenAuthenticator } from './static-token.ts';
 
 function exchangeWith(authorization?: string, memo = new Map<symbol, unknown>()): Exchange {

@@ -7,8 +7,8 @@ import {
   parseGoTime,
   type UserInfo,
 } from '@wheelhouse/machinery';
-import { bearerToken, InvalidBearerToken, isSameSecret } from './bearer.ts';
 import type { Authenticator } from './contract.ts';
+import { bearerToken, InvalidBearerToken, isSameSecret } from './credentials.ts';
 
 /** A bootstrap-token Secret as it stands, whatever its use allows. */
 export interface BootstrapToken {

@@ -10,7 +10,7 @@ import {
   withoutSecrets,
 } from '@wheelhouse/machinery';
 import { anonymousUser } from './authentication.ts';
-import { headerText } from './header-text.ts';
+import { headerText } from './credentials.ts';
 
 /** One thing a requester wants to be, as authorization is asked for it. */
 interface Wish {

@@ -4,7 +4,7 @@ import {
   createClientCertificateAuthenticator,
 } from './client-certificate.ts';
 import type { Credentials } from './contract.ts';
-import { headerText } from './header-text.ts';
+import { headerText } from './credentials.ts';
 import { unescapeHeaderKey } from './impersonation.ts';
 
 /**

@@ -1,8 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
-import { auditNotesOf } from './audit-notes.ts';
 import type { Credentials } from './contract.ts';
+import { auditNotesOf } from './credentials.ts';
 import { createServiceAccountAuthenticator } from './service-account.ts';
 import { readSigningKey, signClaims, tokenPayload } from './service-account-token.ts';
 

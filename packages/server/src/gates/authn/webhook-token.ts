@@ -15,8 +15,8 @@ import {
   webhookBody,
 } from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
-import { bearerToken, InvalidBearerToken } from './bearer.ts';
 import type { Authenticator, TokenCacheMeter, TokenVerdict } from './contract.ts';
+import { bearerToken, InvalidBearerToken } from './credentials.ts';
 
 /** Verdicts kept; upstream keeps any number, and tokens are anybody's to make up. */
 const verdictsMax = 16_384;

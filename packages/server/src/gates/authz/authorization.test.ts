@@ -1,9 +1,14 @@
 import { StatusError } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { Permit } from '../../registry/permit.ts';
-import { createAuthorization, NotPermitted } from './authorization.ts';
+import {
+  alwaysAllow,
+  alwaysDeny,
+  createAuthorization,
+  createPrivilegedGroupAuthorizer,
+  NotPermitted,
+} from './authorization.ts';
 import type { Attributes } from './contract.ts';
-import { alwaysAllow, alwaysDeny, createPrivilegedGroupAuthorizer } from './fixed.ts';
 
 const base: Attributes = {
   user: { name: 'x', uid: '', groups: [], extra: {} },

@@ -17,8 +17,12 @@ import {
   webhookBody,
 } from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
-import type { AccessReviewVersion } from './authorizer-types.ts';
-import type { Attributes, AuthorizationResult, Authorizer } from './contract.ts';
+import type {
+  AccessReviewVersion,
+  Attributes,
+  AuthorizationResult,
+  Authorizer,
+} from './contract.ts';
 
 /** What a webhook says of a request. */
 interface AccessReviewStatus {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { UserInfo } from '@wheelhouse/machinery';
 import type { FlowClass, FlowInfo } from './contract.ts';
-import type { FlowSeries } from './flow-series.ts';
+import type { FlowSeries } from './flow-metrics.ts';
 import type { PriorityLevel } from './priority-levels.ts';
 import type { Flow } from './seat.ts';
 import type {

@@ -3,11 +3,10 @@ import { createMetricRegistry, dialectOf } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { describe, expect, test } from 'vitest';
 import type { FlowInfo, GrantedSeat } from './contract.ts';
-import { FairFlowControl } from './fair-flow-control.ts';
+import { FairFlowControl, WatchCounts } from './fair-flow-control.ts';
 import { createFlowMetrics } from './flow-metrics.ts';
 import { readLevel, readSchema } from './settings.ts';
 import { infoOf, requestOf, silentSeries, userOf } from './testing.ts';
-import { WatchCounts } from './watch-counts.ts';
 
 const objects = defaultFlowObjects(dialectOf('svc'));
 const defaults = {

@@ -1,7 +1,51 @@
 import type { Counter, Gauge, Histogram, MetricRegistry, Stability } from '@wheelhouse/machinery';
-import type { SeriesOf } from './fair-flow-control.ts';
-import type { FlowSeries, LevelSeries, Refusal } from './flow-series.ts';
-import type { PriorityLevel, PriorityLevels } from './priority-levels.ts';
+import { isReadOnly } from './contract.ts';
+
+/** Why a request is turned away. */
+export type Refusal = 'queue-full' | 'concurrency-limit' | 'time-out' | 'cancelled';
+
+/** What is counted of one schema's requests at one level. Times in seconds. */
+export interface FlowSeries {
+  /** A request of so many seats was looked at. */
+  estimated(seats: number): void;
+  /** A request runs; `waited` is undefined where nobody waits. */
+  began(seats: number, waited: number | undefined): void;
+  /** It has been answered, or its watch stands. */
+  ended(took: number, type: 'watch' | 'regular'): void;
+  /** Its seats are free again. */
+  released(seats: number): void;
+  /** So many requests are in the queue it has come to. */
+  arrived(queueLength: number): void;
+  /** A request waits, or does so no longer, by 1 and -1. */
+  waiting(requests: number, seats: number): void;
+  refused(reason: Refusal, waited: number): void;
+  /** Its turn has come, and there are not as many seats free as it wants. */
+  tooWide(): void;
+  /** So many watches see what it writes. */
+  watched(watches: number): void;
+}
+
+/** What a level's seats and requests are, between two changes. */
+export interface LevelUsage {
+  readonly seatsInUse: number;
+  readonly seatsWaiting: number;
+  readonly executing: { readonly length: number };
+  readonly waiting: number;
+  /** Seats by shares alone, and as of now. */
+  readonly nominal: number;
+  readonly limit: number;
+  /** Requests that its queues hold together. */
+  readonly room: number;
+}
+
+/** How long one level was used how much. */
+export interface LevelSeries {
+  /** The usage was this for so long. */
+  lasted(nanoseconds: number, usage: LevelUsage): void;
+}
+
+/** Returns the series of a flow schema at a priority level. */
+export type SeriesOf = (level: string, schema: string) => FlowSeries;
 
 const durationBuckets = [0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30];
 const lengthBuckets = [0, 10, 25, 50, 100, 250, 500, 1000];
@@ -17,6 +61,29 @@ const knownMax = 1000;
 /** The level whose requests never wait. */
 const exempt = 'exempt';
 
+/** A priority level as its metrics show it; counts are of seats. */
+interface MeasuredLevel {
+  readonly name: string;
+  readonly nominal: number;
+  readonly lower: number;
+  readonly upper: number;
+  readonly current: number;
+  readonly demand: {
+    readonly highWatermark: number;
+    readonly average: number;
+    readonly deviation: number;
+    readonly smoothed: number;
+    readonly target: number;
+  };
+  readonly set: { readonly progress: number; look(): void };
+}
+
+/** All priority levels, and the fraction of its target that each receives. */
+interface MeasuredLevels {
+  all(): Iterable<MeasuredLevel>;
+  readonly fairPart: number;
+}
+
 type Families = ReturnType<typeof createFamilies>;
 
 /** Counts what flow control does under upstream's names (OPS-1, OPS-3). */
@@ -24,7 +91,7 @@ export interface FlowMetrics {
   readonly seriesOf: SeriesOf;
   readonly levelSeriesOf: (level: string) => LevelSeries;
   /** Fills what is looked up only when somebody asks. */
-  look(levels: PriorityLevels): void;
+  look(levels: MeasuredLevels): void;
 }
 
 /** Registers the metrics; series appear when there is something to count. */
@@ -270,12 +337,12 @@ function levelSeries(registry: MetricRegistry): (level: string) => LevelSeries {
 }
 
 /** What levels may have and wanted, as of the last adjustment. */
-function limitGauges(registry: MetricRegistry): (levels: PriorityLevels) => void {
+function limitGauges(registry: MetricRegistry): (levels: MeasuredLevels) => void {
   const { gauge } = metricMaker(registry);
   const level = ['priority_level'];
   const of = (name: string, help: string, stability: Stability = 'ALPHA') =>
     gauge(name, help, stability, level);
-  const shown: readonly (readonly [ReturnType<typeof of>, (level: PriorityLevel) => number])[] = [
+  const shown: readonly (readonly [ReturnType<typeof of>, (level: MeasuredLevel) => number])[] = [
     [of('nominal_limit_seats', 'Seats by shares alone.', 'BETA'), ({ nominal }) => nominal],
     [
       registry.gauge({
@@ -313,4 +380,91 @@ function limitGauges(registry: MetricRegistry): (levels: PriorityLevels) => void
     }
     fair.of().set(levels.fairPart);
   };
+}
+
+/** Counts above this are measured as this. */
+const countMax = 4095;
+const buckets = [0, 0.001, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1];
+
+/** How long there were how many requests. A change costs an addition; looking costs more. */
+class TimeAtCounts {
+  /** By count: milliseconds since the last look. */
+  readonly #times: number[] = [0];
+  #count = 0;
+  #sinceMs: number;
+
+  constructor(nowMs: number) {
+    this.#sinceMs = nowMs;
+  }
+
+  change(by: number, nowMs: number): void {
+    const at = Math.min(this.#count, countMax);
+    this.#times[at] = (this.#times[at] ?? 0) + Math.max(0, nowMs - this.#sinceMs);
+    this.#sinceMs = nowMs;
+    this.#count += by;
+    while (this.#times.length <= Math.min(this.#count, countMax)) this.#times.push(0);
+  }
+
+  /** Observes the time at each count, in nanoseconds, as a part of `limit`. */
+  moveTo(histogram: Histogram, limit: number): void {
+    for (const [count, timeMs] of this.#times.entries()) {
+      if (timeMs === 0) continue;
+      histogram.observe(count / Math.max(1, limit), Math.round(timeMs * 1e6));
+      this.#times[count] = 0;
+    }
+  }
+}
+
+interface Limits {
+  readonly readOnly: number;
+  readonly mutating: number;
+  /** Requests that all queues hold together. */
+  readonly waiting: number;
+}
+
+/** Measures how many requests run and wait, reads and writes apart. Times are monotonic. */
+export class KindUsage {
+  readonly #executing: { readonly readOnly: TimeAtCounts; readonly mutating: TimeAtCounts };
+  readonly #waiting: { readonly readOnly: TimeAtCounts; readonly mutating: TimeAtCounts };
+
+  constructor(nowMs: number) {
+    const pair = () => ({
+      readOnly: new TimeAtCounts(nowMs),
+      mutating: new TimeAtCounts(nowMs),
+    });
+    this.#executing = pair();
+    this.#waiting = pair();
+  }
+
+  executing(verb: string, by: 1 | -1, nowMs: number): void {
+    const { readOnly, mutating } = this.#executing;
+    (isReadOnly(verb) ? readOnly : mutating).change(by, nowMs);
+  }
+
+  waiting(verb: string, by: 1 | -1, nowMs: number): void {
+    const { readOnly, mutating } = this.#waiting;
+    (isReadOnly(verb) ? readOnly : mutating).change(by, nowMs);
+  }
+
+  /** Registers the metric; the function brings it up to date (OPS-1). */
+  measureIn(registry: MetricRegistry): (nowMs: number, limits: Limits) => void {
+    const family = registry.histogram({
+      name: 'apiserver_flowcontrol_read_vs_write_current_requests',
+      help: 'At each nanosecond, requests that run or wait, as a part of the limit of their kind.',
+      stability: 'ALPHA',
+      shownStability: 'left-out',
+      labels: ['phase', 'request_kind'],
+      buckets,
+    });
+    return (nowMs, limits) => {
+      for (const kind of ['readOnly', 'mutating'] as const) {
+        const show = (phase: string, times: TimeAtCounts, limit: number) => {
+          times.change(0, nowMs);
+          times.moveTo(family.of(phase, kind), limit);
+        };
+        show('executing', this.#executing[kind], limits[kind]);
+        show('waiting', this.#waiting[kind], limits.waiting);
+      }
+    };
+  }
 }

@@ -1,5 +1,5 @@
 import type { FlowClass, FlowRequest, GrantedSeat } from './contract.ts';
-import type { FlowSeries } from './flow-series.ts';
+import type { FlowSeries } from './flow-metrics.ts';
 
 /** Requests that share fairly with other flows: those of one schema and one distinguisher. */
 export interface Flow {

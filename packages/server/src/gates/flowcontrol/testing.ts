@@ -2,7 +2,7 @@ import type { Clock, UserInfo } from '@wheelhouse/machinery';
 import { dealHand, flowHash } from './classifier.ts';
 import type { FlowInfo, FlowRequest } from './contract.ts';
 import { Overloaded } from './contract.ts';
-import type { FlowSeries } from './flow-series.ts';
+import type { FlowSeries } from './flow-metrics.ts';
 import { QueueSet } from './queue-set.ts';
 import { type Flow, Seat, type WorkEstimate } from './seat.ts';
 

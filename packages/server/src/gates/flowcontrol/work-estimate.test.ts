@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { FlowInfo } from './contract.ts';
-import { createWorkEstimator } from './fair-flow-control.ts';
+import { createWorkEstimator, WatchCounts } from './fair-flow-control.ts';
 import { infoOf, silentSeries } from './testing.ts';
-import { WatchCounts } from './watch-counts.ts';
 
 const query = (text: string) => ({ query: new URLSearchParams(text) });
 const list = { verb: 'list', name: '' };

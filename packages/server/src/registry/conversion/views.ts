@@ -11,13 +11,23 @@ import {
   asApiObject,
   itemAt,
   type MaybePromise,
+  StatusError,
 } from '@wheelhouse/machinery';
 import { DecodeError, EmbeddedError } from '@wheelhouse/schema';
-import type { Entry, ResourceCache } from '../../watchcache/contract.ts';
-import { makeEntry } from '../../watchcache/entry.ts';
+import { convertedStore, type Store, type StoredRecord } from '@wheelhouse/store';
+import type { ResourceCache } from '../../watchcache/contract.ts';
+import { type Entry, makeEntry, withoutRevision } from '../../watchcache/entry.ts';
 import type { Target, WriteContext } from '../contract.ts';
-import { decodeEntry, encodeStored, indexOf, isMixed, objectIn } from '../object-codec.ts';
-import { ConversionFailure } from './failure.ts';
+import { decodeEntry, encodeStored, entryOf, indexOf, isMixed, objectIn } from '../object-codec.ts';
+
+/** An object could not be had in another version; the message is told to the client (CRD-4). */
+export class ConversionFailure extends StatusError {
+  constructor(message: string, cause?: unknown) {
+    // Upstream's errors of conversion have no reason.
+    super({ code: 500, reason: '', message, cause });
+    this.name = 'ConversionFailure';
+  }
+}
 
 /**
  * Objects of kinds whose versions somebody outside converts (CRD-4): each is held in the version it
@@ -304,3 +314,29 @@ export async function objectAs(
   prune(versionNamed(def, apiVersion), result);
   return result;
 }
+
+/**
+ * The store as the cache of one version's watches reads it: all objects of a kind in that version.
+ * What the kind's own cache has, and others have had converted, is not converted again.
+ */
+export function viewStore(
+  view: ResourceDef,
+  options: { readonly store: Store; readonly base: ResourceCache },
+): Store {
+  const { store, base } = options;
+  const def = view.viewOf;
+  const version = def === undefined ? undefined : versionNamed(def, view.storage.apiVersion);
+  if (def === undefined || version === undefined) throw new Error(`${view.resource} is no view`);
+  const entryFor = (record: StoredRecord): Entry => {
+    const cached = base.peek(record.key.slice(def.storage.prefix.length));
+    const entry = cached?.revision === record.modRevision ? cached : entryOf(def, record);
+    if (entry === undefined) throw new Error(`${record.key} is no record`);
+    return entry;
+  };
+  return convertedStore(store, (records): MaybePromise<readonly Buffer[]> => {
+    const shown = entriesIn(def, version, records.map(entryFor));
+    return shown instanceof Promise ? shown.then(valuesOf) : valuesOf(shown);
+  });
+}
+
+const valuesOf = (entries: readonly Entry[]) => entries.map(({ json }) => withoutRevision(json));

@@ -6,9 +6,8 @@ import {
 } from '@wheelhouse/machinery';
 import { maxDepth } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
-import { restoreMetadata } from './metadata.ts';
 import type { MeasuredConversion } from './metrics.ts';
-import { webhookConverter } from './webhook.ts';
+import { restoreMetadata, webhookConverter } from './webhook.ts';
 
 const widget = (version: string, name: string): ApiObject => ({
   apiVersion: `foo/${version}`,

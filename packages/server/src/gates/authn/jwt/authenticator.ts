@@ -8,8 +8,8 @@ import {
   member,
   type UserInfo,
 } from '@wheelhouse/machinery';
-import { bearerToken } from '../bearer.ts';
 import type { Authenticator } from '../contract.ts';
+import { bearerToken } from '../credentials.ts';
 import { fetchText, fetchTimeoutMs, type ProviderAccess } from './fetch.ts';
 import { Provider } from './provider.ts';
 import { checkClaims, JwtError, readToken, tokenLengthMax, type UnverifiedToken } from './token.ts';

@@ -1,8 +1,7 @@
 import { escalationMessage, policyRule, ruleEscalation, rulesOf } from '@wheelhouse/kinds';
 import { type ApiObject, dialectOf } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { defaultRbac } from './default-roles.ts';
-import { reconcile } from './reconcile.ts';
+import { defaultRbac, reconcile } from './default-roles.ts';
 
 const dialect = dialectOf('kubernetes');
 const defaults = defaultRbac(dialect);

@@ -9,23 +9,22 @@ import {
 } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { createEncodings } from '../answer/encodings.ts';
-import type { AuditEvent } from '../gates/audit/event.ts';
-import { type AuditGate, createAuditGate } from '../gates/audit/gate.ts';
-import { createAuditMetrics } from '../gates/audit/metrics.ts';
-import { createAuthorization } from '../gates/authz/authorization.ts';
-import { alwaysAllow } from '../gates/authz/fixed.ts';
-import { createRequestObservers, RequestObservers } from '../observe/request-observers.ts';
-import { attributesOf, parseRequest } from '../request/parse-request.ts';
+import { createEncodings } from './answer/encodings.ts';
+import type { EndpointContext } from './endpoints/call.ts';
+import type { AuditEvent } from './gates/audit/event.ts';
+import { type AuditGate, createAuditGate } from './gates/audit/gate.ts';
+import { createAuditMetrics } from './gates/audit/metrics.ts';
+import { alwaysAllow, createAuthorization } from './gates/authz/authorization.ts';
+import { createRequestObservers, RequestObservers } from './observe/request-observers.ts';
+import { RequestLifecycle } from './pipeline.ts';
+import { attributesOf, parseRequest } from './request/parse-request.ts';
 import {
   arrive,
   type RequestEvent,
   type RequestPhase,
   type RequestState,
   transitions,
-} from '../request/request-state.ts';
-import type { EndpointContext } from './call.ts';
-import { RequestLifecycle } from './request-lifecycle.ts';
+} from './request/request-state.ts';
 
 let clock: FakeClock;
 let sent: [status: number, message: string][];

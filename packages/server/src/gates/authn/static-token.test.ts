@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseCsv, parseTokenFile, TokenFileError } from './token-file.ts';
+import { parseCsv, parseTokenFile, TokenFileError } from './static-token.ts';
 
 const read = (text: string, warnings: string[] = []) =>
   parseTokenFile({ file: 'tokens.csv', text, warn: (message) => warnings.push(message) });

@@ -1,8 +1,8 @@
 import { Writable } from 'node:stream';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
+import { PacedWriter } from './body-io.ts';
 import { NodeBodySink } from './http1-exchange.ts';
-import { PacedWriter } from './paced-writer.ts';
 
 test('a piece that cannot be made is told, whether at once or after a pause', async () => {
   for (const before of [0, 40]) {

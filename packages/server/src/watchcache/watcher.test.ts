@@ -1,6 +1,6 @@
 import { emptyOrderedMap } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import type { Entry } from './contract.ts';
+import type { Entry } from './entry.ts';
 import {
   type CatchingUp,
   heldPosition,
@@ -8,7 +8,7 @@ import {
   nextWatcherState,
   type WatcherEvent,
   type WatcherState,
-} from './watcher-state.ts';
+} from './watcher.ts';
 
 const initial: Initial = {
   type: 'initial',

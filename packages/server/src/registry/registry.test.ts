@@ -1,6 +1,6 @@
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
-import { Turns } from './turns.ts';
+import { Turns } from './registry.ts';
 
 /** A task that is done when it is told so. */
 function heldTask(log: string[], name: string) {

@@ -12,7 +12,7 @@ import { grantPermit } from '../registry/permit.ts';
 import { parseListOptions } from '../request/options.ts';
 import type { WatchSpec } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
-import { watchEndpoint } from './watch.ts';
+import { watchEndpoint } from './read.ts';
 
 const dialect = dialectOf('svc');
 

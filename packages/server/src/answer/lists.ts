@@ -1,0 +1,382 @@
+import {
+  cborListPieces,
+  encodeJson,
+  encodeMessage,
+  indentedPieces,
+  itemFieldBytes,
+  jsonText,
+  type ListSeal,
+  loadYaml,
+  parseAhead,
+  parseWrittenJson,
+  parseWrittenText,
+  sealedListPieces,
+  usualListFields,
+} from '@wheelhouse/codec';
+import { schemaOf, servesStoredForm } from '@wheelhouse/kinds';
+import {
+  apiVersionOf,
+  type BodyPiece,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  jsonObject,
+  type MaybePromise,
+  pacedBytesMin,
+  pieceBytes,
+} from '@wheelhouse/machinery';
+import { encodeContinue } from '@wheelhouse/store';
+import type { ApiCall } from '../endpoints/call.ts';
+import { entriesIn, isShownAsStored, whenLoaded } from '../registry/conversion/views.ts';
+import { jsonAhead, jsonIn } from '../registry/object-codec.ts';
+import { RequestSlices } from '../request/request-state.ts';
+import type { ListRequest, ListResult } from '../watchcache/contract.ts';
+import type { Entry, EntryFilter } from '../watchcache/entry.ts';
+import { runsOfAll } from '../watchcache/reads.ts';
+import { encodedTexts } from './encodings.ts';
+import { messageAhead, messageOf } from './protobuf.ts';
+
+/**
+ * What a list shows in the request's version: selectors judge objects as they are in it. Mostly the
+ * cache's own answer; where a webhook converts the kind's objects, all of a page are converted at
+ * once (CRD-4). Rejects with its error when one of them cannot be.
+ */
+export function listShown(call: ApiCall, request: ListRequest): MaybePromise<ListResult> {
+  const { context, target } = call;
+  const cache = context.registry.caches.of(target.def);
+  if (target.def.behavior.converter === undefined) return cache.list(request);
+  return listConverted(call, request);
+}
+
+async function listConverted(call: ApiCall, request: ListRequest): Promise<ListResult> {
+  const { def, version } = call.target;
+  const cache = call.context.registry.caches.of(def);
+  await whenLoaded(cache);
+  if (isShownAsStored(def, version)) return cache.list(request);
+  const { filter } = request;
+  if (filter !== undefined) {
+    const whole = await cache.list({ ...request, filter: undefined, limit: undefined });
+    return filterConverted(call, { request, whole, filter });
+  }
+  const result = await cache.list(request);
+  return resultOf(result, await entriesIn(def, version, [...result.entries()]));
+}
+
+function resultOf(result: ListResult, entries: readonly Entry[]): ListResult {
+  return {
+    ...result,
+    count: entries.length,
+    entries: () => entries,
+    jsonPieces: (typeBytes) => runsOfAll(entries, typeBytes),
+  };
+}
+
+/** So many objects are converted at a time until as many have passed as the list may have. */
+const stepEntries = 500;
+
+/** The limit counts what passes; the token stands behind the last looked at, as in the cache's lists. */
+async function filterConverted(
+  call: ApiCall,
+  list: { readonly request: ListRequest; readonly whole: ListResult; readonly filter: EntryFilter },
+): Promise<ListResult> {
+  const { request, whole, filter } = list;
+  const { def, version } = call.target;
+  const limit = request.limit !== undefined && request.limit > 0 ? request.limit : Infinity;
+  const all = [...whole.entries()];
+  const found: Entry[] = [];
+  let position = 0;
+  while (position < all.length && found.length < limit) {
+    const step = all.slice(position, position + stepEntries);
+    const shown = await entriesIn(def, version, step);
+    for (const entry of shown) {
+      if (found.length >= limit) break;
+      position += 1;
+      if (filter(entry.index)) found.push(entry);
+    }
+  }
+  const last = position < all.length ? all[position - 1] : undefined;
+  const continueToken =
+    last === undefined ? undefined : tokenBehind(call, { request, whole, last });
+  return { ...resultOf(whole, found), continueToken, remainingItemCount: undefined };
+}
+
+function tokenBehind(
+  { context }: ApiCall,
+  at: { readonly request: ListRequest; readonly whole: ListResult; readonly last: Entry },
+): string {
+  const { request, whole, last } = at;
+  const skip = request.namespace === '' ? 0 : request.namespace.length + 1;
+  const point = { revision: whole.revision, start: `${last.key.slice(skip)}\0` };
+  return encodeContinue(point, `${context.dialect.group('meta')}/v1`);
+}
+
+/**
+ * The body of a list in the encoding of the answer, item by item: nothing of it is made before its
+ * turn, and never all of it at once (TRUST-3).
+ */
+export function listBody(
+  call: ApiCall,
+  list: { readonly document: ListDocument; readonly result: ListResult },
+): MaybePromise<Iterable<BodyPiece>> {
+  const { document, result } = list;
+  const { encoding, pretty, shape } = call.rendering;
+  switch (encoding.form) {
+    case 'json':
+      return pretty ? indentedPieces(buffersOf(document.jsonPieces())) : document.jsonPieces();
+    case 'cbor':
+      return cborListPieces({ ...document, items: valuesOf(document) });
+    case 'yaml':
+      return yamlBody(document);
+    case 'protobuf':
+      return shape === 'object' ? protobufList(call, result) : protobufMetadataList(call, document);
+  }
+}
+
+async function yamlBody(document: ListDocument): Promise<Iterable<Buffer>> {
+  // What writes YAML is loaded by the first who asks for it.
+  const { yamlListPieces } = await loadYaml();
+  return encodedTexts(yamlListPieces({ ...document, items: valuesOf(document) }));
+}
+
+function* buffersOf(pieces: Iterable<BodyPiece>): Generator<Buffer> {
+  for (const piece of pieces) yield pieceBytes(piece);
+}
+
+/** The items of a list; undefined stands for work on one. */
+function* valuesOf(document: ListDocument): Generator<JsonValue | undefined> {
+  for (const entry of document.entries()) {
+    for (const _ of document.ahead(entry)) yield undefined;
+    const text = document.itemText(entry);
+    if (text.length < pacedBytesMin) {
+      yield parseWrittenText(text);
+      continue;
+    }
+    const bytes = Buffer.from(text);
+    for (const _ of parseAhead(bytes)) yield undefined;
+    yield parseWrittenJson(bytes);
+  }
+}
+
+/** A collection as it is answered, before it has an encoding: its items are made as they are taken. */
+export interface ListDocument {
+  /** All members but that of the items, which comes last. */
+  readonly head: JsonObject;
+  readonly member: 'items' | 'rows';
+  readonly count: number;
+  /** Entries in the order of the items. */
+  entries(): Iterable<Entry>;
+  /** One item's JSON. */
+  itemText(entry: Entry): string;
+  /** Makes in steps what takes longest of a large item. */
+  ahead(entry: Entry): Generator<void, void>;
+  /** The whole as compact JSON, in pieces of at most a millisecond or two of work. */
+  jsonPieces(): Iterable<BodyPiece>;
+}
+
+const noBytes = Buffer.alloc(0);
+const footer = Buffer.from(']}\n');
+
+/**
+ * The objects of a list themselves, which are in the cache as they are answered in JSON (LIST-1), but
+ * for the type that objects of built-in kinds state alone and not as items.
+ */
+export function objectList(call: ApiCall, result: ListResult): ListDocument {
+  const { def, version } = call.target;
+  const apiVersion = apiVersionOf({ group: def.group, version: version.version });
+  const metadata = { ...def.behavior.listMetadata, ...listMetadata(result) };
+  const head = { kind: def.listKind, apiVersion, metadata };
+  const type = `"apiVersion":${jsonText(apiVersion)},"kind":${jsonText(def.kind)},`;
+  const typeBytes = def.behavior.listItems === 'typed' ? 0 : type.length;
+  return {
+    head,
+    member: 'items',
+    count: result.count,
+    entries: () => result.entries(),
+    itemText: (entry) => itemText(jsonIn(def, version, entry), typeBytes),
+    ahead: (entry) => jsonAhead(def, version, entry),
+    *jsonPieces() {
+      const text = encodeJson(head).toString('utf8');
+      yield Buffer.from(`${text.slice(0, -1)},"items":[`);
+      yield* servesStoredForm(def, version)
+        ? result.jsonPieces(typeBytes)
+        : convertedPieces(call, { result, typeBytes });
+      yield footer;
+    },
+  };
+}
+
+function itemText(json: Buffer, typeBytes: number): string {
+  return typeBytes === 0 ? json.toString('utf8') : `{${json.toString('utf8', typeBytes + 1)}`;
+}
+
+const firstBrace = Buffer.from('{');
+const nextBrace = Buffer.from(',{');
+
+function* convertedPieces(
+  call: ApiCall,
+  list: { readonly result: ListResult; readonly typeBytes: number },
+): Generator<Buffer> {
+  const { def, version } = call.target;
+  let brace = firstBrace;
+  for (const entry of list.result.entries()) {
+    for (const _ of jsonAhead(def, version, entry)) yield noBytes;
+    yield brace;
+    brace = nextBrace;
+    yield jsonIn(def, version, entry).subarray(list.typeBytes + 1);
+  }
+}
+
+/** What a list says of itself. */
+export function listMetadata(result: ListResult): JsonObject {
+  const { continueToken, remainingItemCount } = result;
+  return {
+    // What is made when it is asked for has no version.
+    ...(result.revision === 0 ? {} : { resourceVersion: String(result.revision) }),
+    ...(continueToken === undefined ? {} : { continue: continueToken }),
+    ...(remainingItemCount === undefined ? {} : { remainingItemCount }),
+  };
+}
+
+/** Pieces are about this long, in UTF-16 units: rows cost more than their length tells. */
+const pieceUnits = 8 * 1024;
+
+/** A list of what is made of each entry: rows, or metadata alone. */
+export function madeList(
+  list: Pick<ListDocument, 'head' | 'member' | 'count' | 'entries' | 'itemText'> &
+    Partial<Pick<ListDocument, 'ahead'>>,
+): ListDocument {
+  const { ahead = nothingAhead } = list;
+  return { ...list, ahead, jsonPieces: () => madePieces({ ...list, ahead }) };
+}
+
+function* nothingAhead(): Generator<void, void> {}
+
+function* madePieces(
+  list: Pick<ListDocument, 'head' | 'member' | 'entries' | 'itemText' | 'ahead'>,
+): Generator<Buffer> {
+  let piece = `${jsonText(list.head).slice(0, -1)},"${list.member}":[`;
+  let separator = '';
+  for (const entry of list.entries()) {
+    for (const _ of list.ahead(entry)) yield noBytes;
+    piece += separator + list.itemText(entry);
+    separator = ',';
+    if (piece.length < pieceUnits) continue;
+    yield Buffer.from(piece);
+    piece = '';
+  }
+  yield Buffer.from(`${piece}]}\n`);
+}
+
+/** The longest list that a record holds, in UTF-16 units: as much as one object may have. */
+const recordedUnitsMax = 3 * 1024 * 1024;
+
+/**
+ * Puts a list into the audit record where the policy wants answers recorded (OPS-2), in slices. One
+ * that is too long is left out, and an annotation says so, as where events are truncated.
+ */
+export async function recordList(call: ApiCall, document: ListDocument): Promise<void> {
+  const { audit } = call;
+  if (audit === undefined || !audit.recordsAnswers) return;
+  const slices = new RequestSlices(call);
+  const texts: string[] = [];
+  let units = 0;
+  for (const entry of document.entries()) {
+    if (slices.over) await slices.pause();
+    for (const _ of document.ahead(entry)) if (slices.over) await slices.pause();
+    const text = document.itemText(entry);
+    units += text.length;
+    if (units > recordedUnitsMax) {
+      audit.annotate(`${call.context.dialect.group('audit')}/truncated`, 'true');
+      return;
+    }
+    texts.push(audit.omitsManagedFields ? withoutManagers(text, document.member) : text);
+  }
+  const head = jsonText(document.head).slice(0, -1);
+  audit.responseText(`${head},"${document.member}":[${texts.join(',')}]}`);
+}
+
+/** An item without who owns which field; a row carries it in its object. */
+function withoutManagers(text: string, member: ListDocument['member']): string {
+  const item = jsonObject(parseWrittenText(text));
+  const object = member === 'rows' ? item.object : item;
+  if (!isObject(object) || !isObject(object.metadata)) return text;
+  const { managedFields, ...rest } = object.metadata;
+  if (managedFields === undefined) return text;
+  object.metadata = rest;
+  return jsonText(item);
+}
+
+/** The objects of a list in protobuf (CODEC-3); their messages stay with the entries. */
+function protobufList(call: ApiCall, result: ListResult): Promise<Iterable<Buffer>> {
+  const { def, version } = call.target;
+  const apiVersion = apiVersionOf({ group: def.group, version: version.version });
+  return sealedList(call, {
+    seal: { type: { apiVersion, kind: def.listKind }, metadata: metadataOf(listMetadata(result)) },
+    entries: () => result.entries(),
+    ahead: (entry) => messageAhead(call, entry),
+    messageOf: (entry) => messageOf(call, entry),
+  });
+}
+
+/** A list of metadata alone in protobuf. */
+function protobufMetadataList(call: ApiCall, document: ListDocument): Promise<Iterable<Buffer>> {
+  const { apiVersion, kind, metadata } = document.head;
+  const schema = schemaOf('meta.v1.PartialObjectMetadata');
+  const itemOf = (entry: Entry) => jsonObject(parseWrittenText(document.itemText(entry)));
+  return sealedList(call, {
+    seal: {
+      type: { apiVersion: String(apiVersion), kind: String(kind) },
+      metadata: metadataOf(jsonObject(metadata)),
+      // The first version of this list numbers its fields the other way round.
+      fields:
+        call.rendering.shapeVersion === 'v1beta1' ? { metadata: 2, items: 1 } : usualListFields,
+    },
+    entries: () => document.entries(),
+    messageOf: (entry) => encodeMessage(schema, itemOf(entry)),
+  });
+}
+
+function metadataOf(metadata: JsonObject): Buffer {
+  return encodeMessage(schemaOf('meta.v1.ListMeta'), metadata);
+}
+
+/** Messages kept between the pass that measures them and the one that sends them, bytes. */
+const keptBytesMax = 1024 * 1024;
+
+/**
+ * A collection in one envelope, whose length comes first: all messages are made once for their
+ * lengths, in slices, and again as they are sent. Only the first are kept from one time to the other,
+ * so that what a request holds does not grow with its list. The snapshot is the same both times.
+ */
+async function sealedList(
+  call: ApiCall,
+  list: {
+    readonly seal: Omit<ListSeal, 'itemsBytes'>;
+    readonly entries: () => Iterable<Entry>;
+    /** Makes in steps what a message is made of. */
+    readonly ahead?: (entry: Entry) => Iterable<void>;
+    readonly messageOf: (entry: Entry) => Buffer;
+  },
+): Promise<Iterable<Buffer>> {
+  const { seal: envelope, entries } = list;
+  const slices = new RequestSlices(call);
+  const kept: Buffer[] = [];
+  let keptBytes = 0;
+  let itemsBytes = 0;
+  for (const entry of entries()) {
+    if (slices.over) await slices.pause();
+    for (const _ of list.ahead?.(entry) ?? []) if (slices.over) await slices.pause();
+    const message = list.messageOf(entry);
+    itemsBytes += itemFieldBytes(message.length);
+    keptBytes += message.length;
+    if (keptBytes <= keptBytesMax) kept.push(message);
+  }
+  function* messages(): Generator<Buffer> {
+    let at = 0;
+    for (const entry of entries()) {
+      yield kept[at] ?? list.messageOf(entry);
+      at += 1;
+    }
+  }
+  return sealedListPieces({ ...envelope, itemsBytes }, messages());
+}
