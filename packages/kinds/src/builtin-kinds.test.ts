@@ -9,6 +9,7 @@ import { decodeTyped, resolved, type Schema } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
 import { builtinKinds } from './builtin-kinds.ts';
 import type { ResourceDef, StrategyContext } from './resource-def.ts';
+import { foundErrors } from './rules/checks.ts';
 
 const context: StrategyContext = {
   user: { name: 'tester', uid: '', groups: [], extra: {} },
@@ -72,10 +73,10 @@ describe.each(dialectNames)('built-in kinds in dialect %s', (name) => {
       expect(unknownMembers(example, version.schema)).toEqual([]);
       expect(def.strategy.validateName(example.metadata.name ?? '')).toEqual([]);
       const stored = created(def);
-      expect(def.strategy.validateCreate?.(context, stored) ?? []).toEqual([]);
+      expect(foundErrors(def.strategy.validateCreate?.(context, stored))).toEqual([]);
       const again = structuredClone(stored);
       def.strategy.prepareForUpdate?.(context, again, stored);
-      expect(def.strategy.validateUpdate?.(context, again, stored) ?? []).toEqual([]);
+      expect(foundErrors(def.strategy.validateUpdate?.(context, again, stored))).toEqual([]);
       expect(again).toEqual(stored);
     },
   );
@@ -114,7 +115,7 @@ describe.each(dialectNames)('built-in kinds in dialect %s', (name) => {
       version.defaults?.(object);
       const stored = version.toStorage?.(object) ?? object;
       def.strategy.prepareForCreate?.(context, stored);
-      expect(Array.isArray(def.strategy.validateCreate?.(context, stored) ?? [])).toBe(true);
+      expect(Array.isArray(foundErrors(def.strategy.validateCreate?.(context, stored)))).toBe(true);
       for (const column of version.columns ?? []) column.cell(stored, context.nowMs);
     },
   );

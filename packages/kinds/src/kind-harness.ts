@@ -9,6 +9,7 @@ import {
 import { decodeTyped } from '@wheelhouse/schema';
 import { builtinKinds } from './builtin-kinds.ts';
 import type { ResourceDef, StrategyContext, VersionDef } from './resource-def.ts';
+import { foundErrors } from './rules/checks.ts';
 
 /** For tests of kinds: what a kind's own rules say of objects, without a server. */
 
@@ -85,7 +86,7 @@ export function createComplaints(
   const object = decoded(def, body, options);
   const context = contextOf(options);
   def.strategy.prepareForCreate?.(context, object);
-  return lines(def.strategy.validateCreate?.(context, object) ?? []);
+  return lines(foundErrors(def.strategy.validateCreate?.(context, object)));
 }
 
 /** What is wrong with a change of `body` by the mutation. */
@@ -98,7 +99,7 @@ export function updateComplaints(
   const object = decoded(def, change.to);
   const context = contextOf(options);
   def.strategy.prepareForUpdate?.(context, object, old);
-  return lines(def.strategy.validateUpdate?.(context, object, old) ?? []);
+  return lines(foundErrors(def.strategy.validateUpdate?.(context, object, old)));
 }
 
 /** A row of a table: what is changed in a good object, and what is then said. */

@@ -3,6 +3,7 @@ import { decodeTyped } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
 import { builtinKinds } from './builtin-kinds.ts';
 import type { StrategyContext } from './resource-def.ts';
+import { foundErrors } from './rules/checks.ts';
 
 const defs = builtinKinds(dialectOf('svc'));
 const defOf = (kind: string) => defs.find((def) => def.kind === kind)!;
@@ -25,7 +26,7 @@ function prepared(kind: string, more: JsonObject): ApiObject {
 function createErrors(kind: string, more: JsonObject): string[] {
   const object = prepared(kind, more);
   defOf(kind).strategy.prepareForCreate?.(context, object);
-  const errors = defOf(kind).strategy.validateCreate?.(context, object) ?? [];
+  const errors = foundErrors(defOf(kind).strategy.validateCreate?.(context, object));
   return errors.map((error) => `${error.field}: ${error.message}`);
 }
 
@@ -34,7 +35,7 @@ function updateErrors(kind: string, old: JsonObject, next: JsonObject): string[]
   defOf(kind).strategy.prepareForCreate?.(context, before);
   const object = prepared(kind, next);
   defOf(kind).strategy.prepareForUpdate?.(context, object, before);
-  const errors = defOf(kind).strategy.validateUpdate?.(context, object, before) ?? [];
+  const errors = foundErrors(defOf(kind).strategy.validateUpdate?.(context, object, before));
   return errors.map((error) => `${error.field}: ${error.message}`);
 }
 

@@ -8,10 +8,12 @@ import {
   encodeMessage,
   encodeMessageSteps,
 } from '@wheelhouse/codec';
-import { dialectOf, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import { type ApiObject, dialectOf, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import { copyDecodedSteps, decodeTyped, decodeTypedSteps, FoundPaths } from '@wheelhouse/schema';
 import { expect, test } from 'vitest';
 import { builtinKinds } from './builtin-kinds.ts';
+import { withoutPrivileged } from './pod/privileged.ts';
+import { errorSteps } from './rules/checks.ts';
 import { made, plainPod } from './rules/judging.suite.ts';
 
 const kinds = builtinKinds(dialectOf('kubernetes'));
@@ -158,44 +160,83 @@ test('TRUST-2: values of messages that are read in steps by turns are counted ap
   );
 });
 
-test('TRUST-2: a change of a large Pod that may not be is judged in steps as at once', () => {
+const user = { name: 'tester', uid: '', groups: [], extra: {} };
+const context = { user, nowMs: 0, dryRun: false, subresource: '' };
+
+/** What the rules of a kind find wrong with an object, and in how many steps. */
+function findingsOf(
+  object: ApiObject,
+  of: { readonly old?: ApiObject; readonly defs?: Defs } = {},
+) {
+  const { strategy } = (of.defs ?? kinds).find(({ kind }) => kind === object.kind) ?? {};
+  const findings =
+    of.old === undefined
+      ? strategy?.validateCreate?.(context, object)
+      : strategy?.validateUpdate?.(context, object, of.old);
+  const { result, steps } = stepped(errorSteps(findings));
+  return { errors: result.map(({ field, message }) => `${field}: ${message}`), steps };
+}
+type Defs = typeof kinds;
+
+const podOf = (spec: JsonObject) =>
+  made({ ...plainPod(), spec: { containers: [{ name: 'a', image: 'i' }], ...spec } });
+
+test('TRUST-2: a forbidden change of a large Pod is found in steps', () => {
   const pod = (value: string) => {
     const env = repeated(4_000, (at) => ({ name: `v${at}`, value }));
-    return made({ ...plainPod(), spec: { containers: [{ name: 'a', image: 'i', env }] } });
+    return podOf({ containers: [{ name: 'a', image: 'i', env }] });
   };
-  const { strategy } = kinds.find(({ kind }) => kind === 'Pod') ?? {};
-  const user = { name: 'tester', uid: '', groups: [], extra: {} };
-  const context = { user, nowMs: 0, dryRun: false, subresource: '' };
-  const [old, object] = [pod('one'), pod('other')];
-  const messages = (errors: readonly { message: string }[] | undefined) =>
-    errors?.map(({ message }) => message);
-  const atOnce = messages(strategy?.validateUpdate?.(context, object, old));
-  expect(atOnce?.at(-1)).toMatch(/^Forbidden: pod updates may not change fields other than/);
-  const work = strategy?.validateInSteps?.(context, object, old);
-  if (work === undefined) throw new Error('Pods are not judged in steps');
-  const { result, steps } = stepped(work);
-  expect(messages(result)).toEqual(atOnce);
+  const { errors, steps } = findingsOf(pod('other'), { old: pod('one') });
+  expect(errors.at(-1)).toMatch(/^spec: Forbidden: pod updates may not change fields other than/);
   expect(steps).toBeGreaterThan(20);
 });
 
-test('TRUST-2: a LimitRange of many resources is judged in steps as at once', () => {
-  const { strategy } = kinds.find(({ kind }) => kind === 'LimitRange') ?? {};
+test('TRUST-2: the resources of a LimitRange are validated in steps', () => {
   const min = Object.fromEntries(repeated(2_000, (at) => [`a-${at}`, '1']));
-  const object = made({
-    apiVersion: 'v1',
-    kind: 'LimitRange',
-    metadata: { name: 'wide' },
-    spec: { limits: [{ type: 'Container', min, max: { cpu: '1' }, default: { cpu: '2' } }] },
-  });
-  const user = { name: 'tester', uid: '', groups: [], extra: {} };
-  const context = { user, nowMs: 0, dryRun: false, subresource: '' };
-  const messages = (errors: readonly { field: string; message: string }[] | undefined) =>
-    errors?.map(({ field, message }) => `${field}: ${message}`);
-  const atOnce = messages(strategy?.validateCreate?.(context, object));
-  expect(atOnce?.length).toBeGreaterThan(2_000);
-  const work = strategy?.validateInSteps?.(context, object, undefined);
-  if (work === undefined) throw new Error('LimitRanges are not judged in steps');
-  const { result, steps } = stepped(work);
-  expect(messages(result)).toEqual(atOnce);
+  const { errors, steps } = findingsOf(
+    made({
+      apiVersion: 'v1',
+      kind: 'LimitRange',
+      metadata: { name: 'wide' },
+      spec: { limits: [{ type: 'Container', min, max: { cpu: '1' }, default: { cpu: '2' } }] },
+    }),
+  );
+  expect(errors.length).toBeGreaterThan(2_000);
   expect(steps).toBeGreaterThan(60);
+});
+
+test('TRUST-2: the resources of a Node are validated in steps', () => {
+  const capacity = Object.fromEntries(repeated(2_000, (at) => [`a.io/${at}`, '500m']));
+  const metadata = { name: 'wide' };
+  const node = made({ apiVersion: 'v1', kind: 'Node', metadata, status: { capacity } });
+  const { errors, steps } = findingsOf(node);
+  // What a node can allocate is its capacity by default.
+  expect(errors).toHaveLength(4_000);
+  expect(errors[0]).toMatch(/^status\.capacity\.a\.io\/0: .* must be an integer$/);
+  expect(steps).toBeGreaterThan(20);
+});
+
+test('TRUST-2: the tolerations of a Pod and of a template are validated in steps', () => {
+  const tolerations = repeated(2_000, (at) => ({ key: `k${at}`, operator: 'a', effect: 'a' }));
+  const { errors, steps } = findingsOf(podOf({ tolerations }));
+  expect(errors).toHaveLength(4_000);
+  expect(steps).toBeGreaterThan(20);
+  const template = { spec: { containers: [{ name: 'a', image: 'i' }], tolerations } };
+  const ofTemplate = findingsOf(
+    made({ apiVersion: 'v1', kind: 'PodTemplate', metadata: { name: 'wide' }, template }),
+  );
+  expect(ofTemplate.errors).toHaveLength(4_000);
+  expect(ofTemplate.steps).toBeGreaterThan(20);
+});
+
+test('TRUST-2: rules around those of a kind run for large objects, too', () => {
+  const containers = repeated(1_000, (at) => ({
+    name: `c${at}`,
+    image: 'i',
+    securityContext: { privileged: at === 500 },
+  }));
+  const { errors, steps } = findingsOf(podOf({ containers }), { defs: withoutPrivileged(kinds) });
+  const field = 'spec.containers[500].securityContext.privileged';
+  expect(errors).toEqual([`${field}: Forbidden: disallowed by cluster policy`]);
+  expect(steps).toBeGreaterThan(5);
 });

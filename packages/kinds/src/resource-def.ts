@@ -158,6 +158,12 @@ export interface StrategyContext {
 }
 
 /**
+ * What a kind's rules find wrong with an object. Rules that take long for a large object return their
+ * work in steps, between which the validation pauses (TRUST-2). `foundErrors` runs them in one piece.
+ */
+export type Findings = readonly FieldError[] | Generator<void, readonly FieldError[]>;
+
+/**
  * A kind's own rules, on objects in the storage version, already decoded, defaulted and checked
  * against the schema. `prepare…` functions change the object in place; `validate…` only look.
  * All are called inside the guaranteed-update loop and so may run twice.
@@ -178,18 +184,9 @@ export interface Strategy<O = ApiObject> {
     old: O | undefined,
   ) => Promise<Allocation>;
   readonly prepareForCreate?: (context: StrategyContext, object: O) => void;
-  readonly validateCreate?: (context: StrategyContext, object: O) => readonly FieldError[];
+  readonly validateCreate?: (context: StrategyContext, object: O) => Findings;
   readonly prepareForUpdate?: (context: StrategyContext, object: O, old: O) => void;
-  readonly validateUpdate?: (context: StrategyContext, object: O, old: O) => readonly FieldError[];
-  /**
-   * What `validateCreate` and `validateUpdate` find, in steps, for objects on which the work pauses.
-   * @param old undefined: the object is new
-   */
-  readonly validateInSteps?: (
-    context: StrategyContext,
-    object: O,
-    old: O | undefined,
-  ) => Generator<void, readonly FieldError[]>;
+  readonly validateUpdate?: (context: StrategyContext, object: O, old: O) => Findings;
   /** Warnings sent with an accepted write. */
   readonly warnings?: (object: O, old: O | undefined) => readonly string[];
   /**

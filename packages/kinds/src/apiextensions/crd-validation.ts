@@ -6,7 +6,6 @@ import {
   dnsSubdomain,
   type FieldError,
   forbiddenField,
-  inOnePiece,
   invalid,
   invalidGo,
   jsonEqual,
@@ -99,13 +98,8 @@ function commonOf(internal: InternalSpec, options: Options): Common {
 const selectionOf = (fields: CrdVersion['selectableFields']): string =>
   canonical((fields ?? []).map((field) => ({ ...field })));
 
-/** All that is wrong with a new definition, apart from ObjectMeta's own rules (CRD-1). */
-export function validateCrd(crd: Crd, rules: CrdRules): FieldError[] {
-  return inOnePiece(crdErrorSteps(crd, rules));
-}
-
-/** `validateCrd` in steps: each looks at one schema in one respect. */
-export function crdErrorSteps(crd: Crd, rules: CrdRules): Generator<void, FieldError[]> {
+/** The errors of a new definition but those of its metadata (CRD-1). Each step checks one schema. */
+export function validateCrd(crd: Crd, rules: CrdRules): Generator<void, FieldError[]> {
   return allErrors(crd, {
     rules,
     old: undefined,
@@ -116,12 +110,7 @@ export function crdErrorSteps(crd: Crd, rules: CrdRules): Generator<void, FieldE
 }
 
 /** All that is wrong with a changed definition. */
-export function validateCrdUpdate(crd: Crd, old: Crd, rules: CrdRules): FieldError[] {
-  return inOnePiece(crdUpdateErrorSteps(crd, old, rules));
-}
-
-/** `validateCrdUpdate` in steps. */
-export function* crdUpdateErrorSteps(
+export function* validateCrdUpdate(
   crd: Crd,
   old: Crd,
   rules: CrdRules,

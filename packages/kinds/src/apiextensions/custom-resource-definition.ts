@@ -36,8 +36,6 @@ import { crdSchema } from './crd-schema.ts';
 import { setCondition } from './crd-status.ts';
 import {
   type CrdRules,
-  crdErrorSteps,
-  crdUpdateErrorSteps,
   validateCrd,
   validateCrdStatus,
   validateCrdUpdate,
@@ -149,21 +147,14 @@ function crdStrategy(rules: CrdRules): Strategy {
       crd.metadata.generation = 1;
     },
     prepareForUpdate: (context, object, old) => prepareUpdate(context, crdOf(object), crdOf(old)),
-    validateCreate: (context, object) => {
+    *validateCreate(context, object) {
       const crd = crdOf(object);
-      return [...nameErrors(crd), ...validateCrd(crd, rulesFor(context))];
+      return [...nameErrors(crd), ...(yield* validateCrd(crd, rulesFor(context)))];
     },
     validateUpdate: (context, object, old) => {
       const crd = crdOf(object);
       if (context.subresource === 'status') return validateCrdStatus(crd);
       return validateCrdUpdate(crd, crdOf(old), rulesFor(context));
-    },
-    *validateInSteps(context, object, old) {
-      const crd = crdOf(object);
-      const crdRules = rulesFor(context);
-      if (old === undefined) return [...nameErrors(crd), ...(yield* crdErrorSteps(crd, crdRules))];
-      if (context.subresource === 'status') return validateCrdStatus(crd);
-      return yield* crdUpdateErrorSteps(crd, crdOf(old), crdRules);
     },
     beforeDelete: ({ nowMs }, object) => {
       if (object.metadata.deletionTimestamp !== undefined) return 'proceed';

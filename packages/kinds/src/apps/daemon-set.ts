@@ -101,7 +101,7 @@ function validateStrategy(spec: Stored<DaemonSetSpec>): FieldError[] {
   return [notSupportedGo(path, shown, ['RollingUpdate', 'OnDelete'])];
 }
 
-function validate(object: Stored<DaemonSet>, rules: PodRules): FieldError[] {
+function* validate(object: Stored<DaemonSet>, rules: PodRules): Generator<void, FieldError[]> {
   const spec = ensure(object, 'spec');
   const path = 'spec.template';
   const template = ensure(spec, 'template');
@@ -114,7 +114,7 @@ function validate(object: Stored<DaemonSet>, rules: PodRules): FieldError[] {
   }
   return [
     ...errors,
-    ...validatePodTemplate(template, path, rules),
+    ...(yield* validatePodTemplate(template, path, rules)),
     ...validateEndless(template, path, 'DaemonSet'),
     ...noneNegative(spec, 'spec', 'minReadySeconds'),
     ...validateStrategy(spec),
@@ -221,9 +221,12 @@ export function daemonSet(dialect: Dialect, features: Features = defaultFeatures
       },
       validateCreate: (_, object) =>
         validate(object, templateRules({ dialect, features }, undefined)),
-      validateUpdate: (context, object, old) => {
+      *validateUpdate(context, object, old) {
         if (context.subresource === 'status') return validateStatus(object, old);
-        const errors = validate(object, templateRules({ dialect, features }, templateOf(old)));
+        const errors = yield* validate(
+          object,
+          templateRules({ dialect, features }, templateOf(old)),
+        );
         // As upstream: what is wrong with the whole is told once as such, once as a change.
         return [...errors, ...errors, ...selectorKept(object, old)];
       },

@@ -86,12 +86,12 @@ function validateRollback(object: Stored<Deployment>): FieldError[] {
     : [];
 }
 
-function validate(object: Stored<Deployment>, rules: PodRules): FieldError[] {
+function* validate(object: Stored<Deployment>, rules: PodRules): Generator<void, FieldError[]> {
   const spec = ensure(object, 'spec');
   const errors = [
     ...noneNegative(spec, 'spec', 'replicas'),
     ...validateSelector(object, 'deployment'),
-    ...validateTemplate(object, 'ReplicaSet', rules),
+    ...(yield* validateTemplate(object, 'ReplicaSet', rules)),
     ...validateStrategy(spec),
     ...noneNegative(spec, 'spec', 'minReadySeconds'),
     ...noneNegative(spec, 'spec', 'revisionHistoryLimit'),
@@ -174,13 +174,11 @@ export function deployment(dialect: Dialect, features: Features = defaultFeature
       prepareForUpdate: prepareUpdate,
       validateCreate: (_, object) =>
         validate(object, templateRules({ dialect, features }, undefined)),
-      validateUpdate: (context, object, old) =>
-        context.subresource === 'status'
-          ? validateStatus(object, old)
-          : [
-              ...validate(object, templateRules({ dialect, features }, templateOf(old))),
-              ...selectorKept(object, old),
-            ],
+      *validateUpdate(context, object, old) {
+        if (context.subresource === 'status') return validateStatus(object, old);
+        const rules = templateRules({ dialect, features }, templateOf(old));
+        return [...(yield* validate(object, rules)), ...selectorKept(object, old)];
+      },
       warnings: (object, old) => [
         ...nameWarnings(object, old),
         ...templateWarnings(object, old, { path: ['spec', 'template'], dialect }),

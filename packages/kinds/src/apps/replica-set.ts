@@ -18,14 +18,14 @@ function fillDefaults(object: Stored<ReplicaSet>): void {
   fillPodSpec(spec.template?.spec);
 }
 
-function validate(object: Stored<ReplicaSet>, rules: PodRules): FieldError[] {
+function* validate(object: Stored<ReplicaSet>, rules: PodRules): Generator<void, FieldError[]> {
   const spec = ensure(object, 'spec');
   return [
     ...noneNegative(spec, 'spec', 'replicas'),
     ...noneNegative(spec, 'spec', 'minReadySeconds'),
     // Upstream's words, as a Deployment's.
     ...validateSelector(object, 'deployment'),
-    ...validateTemplate(object, 'ReplicaSet', rules),
+    ...(yield* validateTemplate(object, 'ReplicaSet', rules)),
   ];
 }
 

@@ -48,7 +48,7 @@ const counts = ['replicas', ...parts, 'observedGeneration'];
 export function replicaStrategy(
   { dialect, features }: { readonly dialect: Dialect; readonly features: Features },
   own: {
-    readonly validate: (object: ApiObject, rules: PodRules) => FieldError[];
+    readonly validate: (object: ApiObject, rules: PodRules) => Generator<void, FieldError[]>;
     readonly changed?: (object: ApiObject, old: ApiObject) => readonly FieldError[];
   },
 ) {
@@ -58,9 +58,12 @@ export function replicaStrategy(
     hasStatus: true,
     validateCreate: (_, object) =>
       own.validate(object, templateRules({ dialect, features }, undefined)),
-    validateUpdate: (context, object, old) => {
+    *validateUpdate(context, object, old) {
       if (context.subresource === 'status') return validateCounts(object, counts, parts);
-      const errors = own.validate(object, templateRules({ dialect, features }, templateOf(old)));
+      const errors = yield* own.validate(
+        object,
+        templateRules({ dialect, features }, templateOf(old)),
+      );
       // As upstream: what is wrong with the whole is told once as such, once as a change.
       return [...errors, ...errors, ...(own.changed?.(object, old) ?? [])];
     },

@@ -78,11 +78,11 @@ function validateTimeZone(zone: string): FieldError[] {
   return [...errors, ...refuse(zoneProblem(zone))];
 }
 
-function validate(
+function* validate(
   object: Stored<CronJob>,
   old: Stored<CronJob> | undefined,
   rules: PodRules,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const spec = ensure(object, 'spec');
   const before = old?.spec;
   const zone = spec.timeZone;
@@ -92,15 +92,18 @@ function validate(
     ...noneNegative(spec, 'spec', 'startingDeadlineSeconds'),
     ...(isNewZone ? validateTimeZone(zone) : []),
     ...oneOf(spec, 'spec.concurrencyPolicy', ['Allow', 'Forbid', 'Replace']),
-    ...validateJobTemplate(ensure(ensure(spec, 'jobTemplate'), 'spec'), rules),
+    ...(yield* validateJobTemplate(ensure(ensure(spec, 'jobTemplate'), 'spec'), rules)),
     ...noneNegative(spec, 'spec', 'successfulJobsHistoryLimit'),
     ...noneNegative(spec, 'spec', 'failedJobsHistoryLimit'),
   ];
 }
 
-function validateJobTemplate(spec: Stored<JobSpec>, rules: PodRules): FieldError[] {
+function* validateJobTemplate(
+  spec: Stored<JobSpec>,
+  rules: PodRules,
+): Generator<void, FieldError[]> {
   const path = 'spec.jobTemplate.spec';
-  const errors = validateJobSpec(spec, path, rules);
+  const errors = yield* validateJobSpec(spec, path, rules);
   const selector = spec.selector;
   if (selector !== undefined) {
     const detail = '`selector` will be auto-generated';
@@ -203,10 +206,10 @@ export function cronJob(dialect: Dialect, features: Features = defaultFeatures):
       metadataTold: { status: [] },
       validateName: dnsSubdomain,
       hasStatus: true,
-      validateCreate: (_, object) => [
-        ...validate(object, undefined, templateRules({ dialect, features }, undefined)),
-        ...validateName(object),
-      ],
+      *validateCreate(_, object) {
+        const rules = templateRules({ dialect, features }, undefined);
+        return [...(yield* validate(object, undefined, rules)), ...validateName(object)];
+      },
       validateUpdate: (context, object, old) =>
         context.subresource === 'status'
           ? []

@@ -43,11 +43,11 @@ export function ownLabels(object: Stored<Job>, dialect: Dialect): Readonly<Recor
 }
 
 /** Judges a Job by itself. */
-export function validateJob(object: Stored<Job>, rules: PodRules): FieldError[] {
+export function* validateJob(object: Stored<Job>, rules: PodRules): Generator<void, FieldError[]> {
   const spec = ensure(object, 'spec');
   return [
     ...validateGenerated(object, rules.dialect),
-    ...validateOwnSpec(object, rules),
+    ...(yield* validateOwnSpec(object, rules)),
     ...validateHostnames(object.metadata.name ?? '', spec),
   ];
 }
@@ -74,11 +74,11 @@ function validateGenerated(object: Stored<Job>, dialect: Dialect): FieldError[] 
   return errors;
 }
 
-function validateOwnSpec(object: Stored<Job>, rules: PodRules): FieldError[] {
+function* validateOwnSpec(object: Stored<Job>, rules: PodRules): Generator<void, FieldError[]> {
   const spec = ensure(object, 'spec');
   const selector = spec.selector;
   return [
-    ...validateJobSpec(spec, 'spec', rules),
+    ...(yield* validateJobSpec(spec, 'spec', rules)),
     ...(selector === undefined
       ? [required('spec.selector')]
       : validateLabelSelector(selector, 'spec.selector')),
@@ -107,11 +107,11 @@ const counts = [
 ];
 
 /** The spec of a Job, or of the Jobs that a CronJob makes. */
-export function validateJobSpec(
+export function* validateJobSpec(
   spec: Stored<JobSpec>,
   path: string,
   rules: PodRules,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const mode = spec.completionMode;
   const errors = noneNegative(spec, path, ...counts);
   if (spec.maxFailedIndexes != null && !(spec.backoffLimitPerIndex != null)) {
@@ -127,7 +127,7 @@ export function validateJobSpec(
     ...validateFailurePolicy(spec, `${path}.podFailurePolicy`),
     ...validateSuccessPolicy(spec, `${path}.successPolicy`),
     ...validateReplacement(spec, path),
-    ...validatePodTemplate(ensure(spec, 'template'), `${path}.template`, rules),
+    ...(yield* validatePodTemplate(ensure(spec, 'template'), `${path}.template`, rules)),
     ...validateRestart(spec, `${path}.template.spec.restartPolicy`),
   ];
 }
@@ -246,15 +246,15 @@ const fixed = [
 ] as const;
 
 /** Judges a change of a Job: once as a whole, as upstream does, then as a change. */
-export function validateJobUpdate(
+export function* validateJobUpdate(
   object: Stored<Job>,
   old: Stored<Job>,
   rules: PodRules,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const [spec, before] = [ensure(object, 'spec'), ensure(old, 'spec')];
   return [
-    ...validateJob(object, rules),
-    ...validateOwnSpec(object, rules),
+    ...(yield* validateJob(object, rules)),
+    ...(yield* validateOwnSpec(object, rules)),
     ...validateCompletions(spec, before),
     ...selectorKept(object, old),
     ...validateTemplateChange(spec, old),

@@ -6,7 +6,6 @@ import {
   duplicate,
   type FieldError,
   forbiddenField,
-  inOnePiece,
   invalid,
   invalidGo,
   type Quantity,
@@ -25,7 +24,7 @@ import {
   validateResourceName,
 } from '../pod/validation/resources.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { keyed } from '../rules/checks.ts';
+import { eachError, keyed } from '../rules/checks.ts';
 import { ensure, fill, fillAmounts, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
@@ -48,7 +47,6 @@ export function limitRange(dialect: Dialect): ResourceDef {
       },
       validateCreate: (_, object) => validateLimitRange(object, dialect),
       validateUpdate: (_, object) => validateLimitRange(object, dialect),
-      validateInSteps: (_, object) => limitRangeErrorSteps(object, dialect),
       allowCreateOnUpdate: true,
     },
     example: () => ({
@@ -76,16 +74,11 @@ function fillDefaults(object: Stored<LimitRange>): void {
   }
 }
 
-/** All that is wrong with a LimitRange but for its metadata. */
-function validateLimitRange(object: Stored<LimitRange>, dialect: Dialect): FieldError[] {
-  return inOnePiece(limitRangeErrorSteps(object, dialect));
-}
-
-/** Names of resources, or limits, that are judged in one step. */
+/** Limits whose rules run in one step. */
 const perStep = 100;
 
-/** `validateLimitRange` in steps, for many limits or resources. */
-function* limitRangeErrorSteps(
+/** The errors of a LimitRange but those of its metadata. */
+function* validateLimitRange(
   object: Stored<LimitRange>,
   dialect: Dialect,
 ): Generator<void, FieldError[]> {
@@ -142,7 +135,7 @@ function* limitErrorSteps(
     maxLimitRequestRatio: yield* of('maxLimitRequestRatio'),
   };
   const names = (list: keyof Limits) =>
-    eachErrors(limits[list].keys(), (name) => {
+    eachError(limits[list].keys(), (name) => {
       const field = keyed(`${path}.${list}`, name);
       return isPod || type === 'Container'
         ? validateResourceName(name, field, dialect)
@@ -158,21 +151,6 @@ function* limitErrorSteps(
     ...(yield* names('maxLimitRequestRatio')),
     ...(yield* agreementErrorSteps(limits, path, dialect)),
   ];
-}
-
-/** What is wrong with each item, in steps. */
-function* eachErrors<Item>(
-  items: Iterable<Item>,
-  judge: (item: Item) => readonly FieldError[],
-): Generator<void, FieldError[]> {
-  const errors: FieldError[] = [];
-  let judged = 0;
-  for (const item of items) {
-    judged += 1;
-    if (judged % perStep === 0) yield;
-    appendAll(errors, judge(item));
-  }
-  return errors;
 }
 
 function refuseDefaults(limit: Stored<LimitRangeItem>, path: string): FieldError[] {
@@ -202,7 +180,7 @@ function* agreementErrorSteps(
   for (const name of limits.maxLimitRequestRatio.keys()) names.add(name);
   const sorted = [...names].sort();
   yield;
-  return yield* eachErrors(sorted, (name) => validateResource(name, { limits, path, dialect }));
+  return yield* eachError(sorted, (name) => validateResource(name, { limits, path, dialect }));
 }
 
 function validateResource(

@@ -23,7 +23,7 @@ import type { Node } from '../gen/types/core/v1.ts';
 import { validateEffect } from '../pod/validation/placement.ts';
 import { quantitiesOf, validateAmount } from '../pod/validation/resources.ts';
 import type { ColumnDef, ResourceDef } from '../resource-def.ts';
-import { goStrings, sortedKeys } from '../rules/checks.ts';
+import { eachError, goStrings, sortedKeys } from '../rules/checks.ts';
 import { fillAmounts, objectAt } from '../rules/fill.ts';
 import { annotatedAvoidance, annotatedList, oldAnnotations } from '../rules/old-annotations.ts';
 import type { Stored } from '../stored.ts';
@@ -55,10 +55,11 @@ export function node(dialect: Dialect, features: Features = defaultFeatures): Re
       prepareForCreate: (_, object) => dropNodeConfig(object),
       prepareForUpdate: (_, object, old) => dropNodeConfig(object, old),
       validateCreate: (_, object) => validateNode(object, dialect),
-      validateUpdate: (context, object, old) => [
-        ...(context.subresource === 'status' ? [] : validateNode(object, dialect)),
-        ...validateNodeUpdate(object, old, dialect),
-      ],
+      *validateUpdate(context, object, old) {
+        const ofUpdate = yield* validateNodeUpdate(object, old, dialect);
+        if (context.subresource === 'status') return ofUpdate;
+        return [...(yield* validateNode(object, dialect)), ...ofUpdate];
+      },
       warnings: (object) => deprecatedFields(object, dialect),
     },
     subresources: [
@@ -169,11 +170,11 @@ function dropNodeConfig(object: Stored<Node>, old?: Stored<Node>): void {
 }
 
 /** All that is wrong with a new Node but for its metadata. */
-function validateNode(object: Stored<Node>, dialect: Dialect): FieldError[] {
+function* validateNode(object: Stored<Node>, dialect: Dialect): Generator<void, FieldError[]> {
   return [
     ...validateOldAnnotations(object, dialect),
     ...validateNodeTaints(object),
-    ...validateResources(object, dialect),
+    ...(yield* validateResources(object, dialect)),
     ...validatePodCidrs((object.spec?.podCIDRs ?? []).map(String)),
   ];
 }
@@ -255,12 +256,17 @@ function validateAvoidance(entries: readonly JsonObject[], path: string): FieldE
 const validateNodeTaints = (object: Stored<Node>): FieldError[] =>
   validateTaints(object.spec?.taints ?? [], 'metadata.taints');
 
-function validateResources(object: Stored<Node>, dialect: Dialect): FieldError[] {
-  return (['capacity', 'allocatable'] as const).flatMap((list) =>
-    [...quantitiesOf(object.status?.[list])].flatMap(([name, quantity]) =>
+function* validateResources(object: Stored<Node>, dialect: Dialect): Generator<void, FieldError[]> {
+  const errors: FieldError[] = [];
+  for (const list of ['capacity', 'allocatable'] as const) {
+    yield;
+    const amounts = quantitiesOf(object.status?.[list]);
+    const found = yield* eachError(amounts, ([name, quantity]) =>
       validateAmount({ name, quantity }, `status.${list}.${name}`, dialect),
-    ),
-  );
+    );
+    appendAll(errors, found);
+  }
+  return errors;
 }
 
 function validatePodCidrs(cidrs: readonly string[]): FieldError[] {
@@ -286,14 +292,14 @@ function validatePodCidrs(cidrs: readonly string[]): FieldError[] {
 }
 
 /** A changed Node, whichever end-point it came through. */
-function validateNodeUpdate(
+function* validateNodeUpdate(
   object: Stored<Node>,
   old: Stored<Node>,
   dialect: Dialect,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   return [
     ...validateOldAnnotations(object, dialect),
-    ...validateResources(object, dialect),
+    ...(yield* validateResources(object, dialect)),
     ...validateAddresses(object),
     ...podCidrsKept(object, old),
     ...providerKept(object, old),

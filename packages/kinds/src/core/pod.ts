@@ -5,7 +5,6 @@ import {
   dnsSubdomain,
   type FieldError,
   forbiddenField,
-  inOnePiece,
   type JsonObject,
 } from '@wheelhouse/machinery';
 import { age, ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
@@ -35,7 +34,7 @@ import { preparePod, preparePodUpdate } from '../pod/prepare.ts';
 import { validateResize } from '../pod/resize.ts';
 import { newlyAllowed, type PodPorts } from '../pod/rules.ts';
 import { validatePodStatus } from '../pod/status.ts';
-import { podErrorSteps, podUpdateErrorSteps, validateAddedContainers } from '../pod/update.ts';
+import { validateAddedContainers, validatePod, validatePodUpdate } from '../pod/update.ts';
 import { validateProfileAgreement } from '../pod/validation/annotations.ts';
 import { podWarnings } from '../pod/warnings.ts';
 import type { ColumnDef, ResourceDef, SubresourceDef } from '../resource-def.ts';
@@ -120,14 +119,10 @@ export function pod(dialect: Dialect, features: Features = defaultFeatures): Res
       validateName: dnsSubdomain,
       hasStatus: true,
       prepareForCreate: (context, object) => preparePod(context, object, dialect),
-      validateCreate: (_, object) => inOnePiece(newPodErrorSteps(object, ports)),
+      validateCreate: (_, object) => validateNewPod(object, ports),
       prepareForUpdate: preparePodUpdate,
       validateUpdate: ({ subresource }, object, old) =>
-        inOnePiece(podChangeErrorSteps({ subresource, object, old, ports })),
-      validateInSteps: ({ subresource }, object, old) =>
-        old === undefined
-          ? newPodErrorSteps(object, ports)
-          : podChangeErrorSteps({ subresource, object, old, ports }),
+        validatePodChange({ subresource, object, old, ports }),
       warnings: (object, old) => (old === undefined ? newPodWarnings(object, dialect) : []),
       resetFields: {
         '': ['status'],
@@ -320,10 +315,10 @@ function fieldsOf(object: Stored<Pod>): Record<string, string> {
 }
 
 /** Judges a Pod that is to be made. */
-function* newPodErrorSteps(object: Stored<Pod>, ports: PodPorts): Generator<void, FieldError[]> {
+function* validateNewPod(object: Stored<Pod>, ports: PodPorts): Generator<void, FieldError[]> {
   const { dialect } = ports;
   const spec = ensure(object, 'spec');
-  const errors = yield* podErrorSteps(object, {
+  const errors = yield* validatePod(object, {
     ...ports,
     pod: object,
     allow: newlyAllowed(ports.features),
@@ -342,7 +337,7 @@ function* newPodErrorSteps(object: Stored<Pod>, ports: PodPorts): Generator<void
 }
 
 /** Judges a change of a Pod by the endpoint it came through. */
-function* podChangeErrorSteps(change: {
+function* validatePodChange(change: {
   subresource: string;
   object: ApiObject;
   old: ApiObject;
@@ -351,13 +346,13 @@ function* podChangeErrorSteps(change: {
   const { subresource, object, old, ports } = change;
   switch (subresource) {
     case '':
-      return yield* podUpdateErrorSteps(object, old, ports);
+      return yield* validatePodUpdate(object, old, ports);
     case 'status':
       return validatePodStatus(object, old, ports);
     case 'ephemeralcontainers':
-      return validateAddedContainers(object, old, ports);
+      return yield* validateAddedContainers(object, old, ports);
     case 'resize':
-      return validateResize(object, old, ports);
+      return yield* validateResize(object, old, ports);
     default:
       return [];
   }

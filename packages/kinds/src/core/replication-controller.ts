@@ -40,7 +40,7 @@ function fillDefaults(object: Stored<ReplicationController>): void {
   fillPodSpec(spec.template?.spec);
 }
 
-function validate(object: JsonObject, rules: PodRules): FieldError[] {
+function* validate(object: JsonObject, rules: PodRules): Generator<void, FieldError[]> {
   const spec = ensure(object, 'spec');
   const path = 'spec.template';
   const selector = objectAt(spec, 'selector') ?? {};
@@ -59,7 +59,7 @@ function validate(object: JsonObject, rules: PodRules): FieldError[] {
   }
   return [
     ...errors,
-    ...validatePodTemplate(template, path, rules),
+    ...(yield* validatePodTemplate(template, path, rules)),
     ...validateEndless(template, path, 'ReplicationController'),
   ];
 }

@@ -1,6 +1,7 @@
 import type { ApiObject, JsonObject, JsonValue, UserInfo } from '@wheelhouse/machinery';
 import type { Property, Schema } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
+import { foundErrors } from '../rules/checks.ts';
 import { mayRead, pathReader } from './columns.ts';
 import type { Crd } from './definition.ts';
 import { type CustomKindDeps, fromCrd } from './from-definition.ts';
@@ -178,14 +179,16 @@ describe('the strategy of a custom kind', () => {
     const object = thing(parts);
     const errors =
       before === undefined
-        ? strategy.validateCreate?.(at(), object)
-        : strategy.validateUpdate?.(at(), object, thing(before));
+        ? foundErrors(strategy.validateCreate?.(at(), object))
+        : foundErrors(strategy.validateUpdate?.(at(), object, thing(before)));
     expect(errors?.map((error) => error.field)).toEqual(fields);
   });
 
   test('a write to status is judged by the schema of status', () => {
     const object = thing({ status: { replicas: 'x' } });
-    const errors = strategy.validateUpdate?.(at({ subresource: 'status' }), object, thing({}));
+    const errors = foundErrors(
+      strategy.validateUpdate?.(at({ subresource: 'status' }), object, thing({})),
+    );
     expect(errors?.map((error) => error.field)).toEqual(['status.replicas', '.status.replicas']);
   });
 

@@ -2,6 +2,7 @@ import type { Dialect, FieldError, JsonObject } from '@wheelhouse/machinery';
 import { at, listAt, textAt } from '../cells.ts';
 import { requestedNames } from '../certificates/certificate-request.ts';
 import type { Strategy } from '../resource-def.ts';
+import { errorSteps } from '../rules/checks.ts';
 import { ensure, fill, objectsAt } from '../rules/fill.ts';
 import type { OlderKind } from './contract.ts';
 
@@ -47,10 +48,14 @@ function lenient(errors: readonly FieldError[], legacySigner: string): readonly 
 export function olderCertificates(dialect: Dialect): readonly OlderKind[] {
   const legacySigner = dialect.label('legacy-unknown');
   const rules = (strategy: Strategy): Partial<Strategy> => ({
-    validateCreate: (context, object) =>
-      lenient(strategy.validateCreate?.(context, object) ?? [], legacySigner),
-    validateUpdate: (context, object, old) =>
-      lenient(strategy.validateUpdate?.(context, object, old) ?? [], legacySigner),
+    *validateCreate(context, object) {
+      const errors = yield* errorSteps(strategy.validateCreate?.(context, object));
+      return lenient(errors, legacySigner);
+    },
+    *validateUpdate(context, object, old) {
+      const errors = yield* errorSteps(strategy.validateUpdate?.(context, object, old));
+      return lenient(errors, legacySigner);
+    },
   });
   return [
     {

@@ -3,7 +3,8 @@ import { fillMissingAction } from '../admissionregistration/policy-binding.ts';
 import { fromFlatMetrics, toFlatMetrics } from '../autoscaling/kept-in-annotations.ts';
 import { listAt, textAt } from '../cells.ts';
 import { eventsGroupLabels, validateEvent } from '../core/event.ts';
-import type { Strategy } from '../resource-def.ts';
+import type { Findings, Strategy } from '../resource-def.ts';
+import { errorSteps } from '../rules/checks.ts';
 import { ensure, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
 import { olderAlpha } from './alpha.ts';
 import { olderApiExtensions } from './apiextensions.ts';
@@ -137,21 +138,25 @@ function fillDefaults(object: JsonObject): void {
 }
 
 /** Side effects that could be had, and names given twice, are let through. */
-function lenient(object: ApiObject, judge: (object: ApiObject) => readonly FieldError[]) {
+function* lenient(
+  object: ApiObject,
+  validate: (object: ApiObject) => Findings | undefined,
+): Generator<void, readonly FieldError[]> {
   const webhooks = objectsAt(object, 'webhooks').map((webhook) => {
     const isAllowed = ['Some', 'Unknown'].includes(String(webhook['sideEffects']));
     return isAllowed ? { ...webhook, sideEffects: 'None' } : webhook;
   });
   const isSameName = ({ type, field }: FieldError) =>
     type === 'FieldValueDuplicate' && /^webhooks\[\d+\]\.name$/.test(field);
-  return judge({ ...object, webhooks }).filter((error) => !isSameName(error));
+  const errors = yield* errorSteps(validate({ ...object, webhooks }));
+  return errors.filter((error) => !isSameName(error));
 }
 
 const rules = (strategy: Strategy): Partial<Strategy> => ({
   validateCreate: (context, object) =>
-    lenient(object, (one) => strategy.validateCreate?.(context, one) ?? []),
+    lenient(object, (one) => strategy.validateCreate?.(context, one)),
   validateUpdate: (context, object, old) =>
-    lenient(object, (one) => strategy.validateUpdate?.(context, one, old) ?? []),
+    lenient(object, (one) => strategy.validateUpdate?.(context, one, old)),
 });
 
 /** Both kinds of webhook configuration. */

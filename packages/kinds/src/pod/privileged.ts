@@ -5,6 +5,7 @@ import {
   type JsonObject,
 } from '@wheelhouse/machinery';
 import type { ResourceDef, StrategyContext } from '../resource-def.ts';
+import { errorSteps } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 import { isTrue } from './fields.ts';
 import { eachContainer } from './references.ts';
@@ -37,14 +38,14 @@ function restricted(def: ResourceDef, path: readonly string[]): ResourceDef {
     ...def,
     strategy: {
       ...def.strategy,
-      validateCreate: (context, object) => [
-        ...(validateCreate?.(context, object) ?? []),
-        ...privileged(context, object),
-      ],
-      validateUpdate: (context, object, old) => [
-        ...(validateUpdate?.(context, object, old) ?? []),
-        ...privileged(context, object),
-      ],
+      *validateCreate(context, object) {
+        const errors = yield* errorSteps(validateCreate?.(context, object));
+        return [...errors, ...privileged(context, object)];
+      },
+      *validateUpdate(context, object, old) {
+        const errors = yield* errorSteps(validateUpdate?.(context, object, old));
+        return [...errors, ...privileged(context, object)];
+      },
     },
   };
 }

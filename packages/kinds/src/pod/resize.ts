@@ -19,13 +19,13 @@ import { mirrorAnnotation } from './validation/annotations.ts';
 const resizable = ['cpu', 'memory'];
 
 /** Judges a change through `resize`, which has changed what containers ask for and no more. */
-export function validateResize(
+export function* validateResize(
   object: Stored<Pod>,
   old: Stored<Pod>,
   ports: PodPorts,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const [spec, before] = [ensure(object, 'spec'), ensure(old, 'spec')];
-  const errors = validatePod(object, changeRules(object, old, ports));
+  const errors = yield* validatePod(object, changeRules(object, old, ports));
   const refusal = unresizable(object, old, ports);
   // A path without a name, as upstream writes one.
   if (refusal !== undefined) return [forbiddenField('[]', refusal)];

@@ -101,16 +101,16 @@ export function validateTemplateMetadata(
 }
 
 /** A pod's template at `path`, wherever it stands. */
-export function validatePodTemplate(
+export function* validatePodTemplate(
   template: Stored<PodTemplateSpec>,
   path: string,
   rules: PodRules,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const spec = ensure(template, 'spec');
   const field = `${path}.spec`;
   const errors = [
     ...validateTemplateMetadata(template, path, rules),
-    ...validatePodSpec(spec, field, rules),
+    ...(yield* validatePodSpec(spec, field, rules)),
     ...validateProfileAgreement(annotationsOf(template), spec, {
       path: field,
       dialect: rules.dialect,
@@ -147,11 +147,11 @@ export function validateEndless(
  * The pod template of a controller at `spec.template`: its labels must match the selector, its pods
  * run for ever.
  */
-export function validateTemplate(
+export function* validateTemplate(
   object: Stored<Deployment>,
   controller: string,
   rules: PodRules,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const path = 'spec.template';
   const template = ensure(ensure(object, 'spec'), 'template');
   const selector = object.spec?.selector ?? undefined;
@@ -160,7 +160,7 @@ export function validateTemplate(
   }
   return [
     ...(selectsAll(selector) ? [] : validateSelected(object, path)),
-    ...validatePodTemplate(template, path, rules),
+    ...(yield* validatePodTemplate(template, path, rules)),
     ...validateEndless(template, path, controller),
   ];
 }

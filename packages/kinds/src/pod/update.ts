@@ -4,7 +4,6 @@ import {
   type FieldError,
   firstByName,
   forbiddenField,
-  inOnePiece,
   invalid,
   invalidGo,
   isObject,
@@ -37,7 +36,7 @@ import {
 } from './validation/annotations.ts';
 import { validateImageSpacing } from './validation/containers.ts';
 import { validateTolerations } from './validation/placement.ts';
-import { podSpecErrorSteps } from './validation/validate.ts';
+import { validatePodSpec } from './validation/validate.ts';
 
 /** While gates keep a pod from being put anywhere, the nodes it may go to may be narrowed. */
 
@@ -103,20 +102,12 @@ function keepNodeAffinity(spec: Stored<PodSpec>, old: Stored<PodSpec>): void {
 const annotationsPath = 'metadata.annotations';
 
 /** What is judged of a Pod at its creation and at each change of it but of its status. */
-export function validatePod(object: Stored<Pod>, rules: PodRules): FieldError[] {
-  return inOnePiece(podErrorSteps(object, rules));
-}
-
-/** `validatePod` in steps, for pods of many containers. */
-export function* podErrorSteps(
-  object: Stored<Pod>,
-  rules: PodRules,
-): Generator<void, FieldError[]> {
+export function* validatePod(object: Stored<Pod>, rules: PodRules): Generator<void, FieldError[]> {
   const spec = ensure(object, 'spec');
   const where = { path: annotationsPath, rules };
   return [
     ...validatePodAnnotations(annotationsOf(object), spec, where),
-    ...(yield* podSpecErrorSteps(spec, 'spec', rules)),
+    ...(yield* validatePodSpec(spec, 'spec', rules)),
     ...refuseTokens(spec),
     ...(['containers', 'initContainers'] as const).flatMap((member) =>
       (spec[member] ?? []).flatMap((container, index) =>
@@ -145,7 +136,7 @@ export const changeRules = (object: Stored<Pod>, old: Stored<Pod>, ports: PodPor
 });
 
 /** What of a Pod may change: images, the deadline, tolerations that are added, gates that go. */
-export function* podUpdateErrorSteps(
+export function* validatePodUpdate(
   object: Stored<Pod>,
   old: Stored<Pod>,
   ports: PodPorts,
@@ -153,7 +144,7 @@ export function* podUpdateErrorSteps(
   const [spec, before] = [ensure(object, 'spec'), ensure(old, 'spec')];
   const rules = changeRules(object, old, ports);
   yield;
-  const ownErrors = yield* podErrorSteps(object, rules);
+  const ownErrors = yield* validatePod(object, rules);
   const errors = [...ownErrors, ...validateAnnotationUpdate(object, old, rules)];
   yield;
   for (const member of ['containers', 'initContainers']) {
@@ -353,18 +344,21 @@ function sameOrEmptyIn(left: JsonValue | undefined, right: JsonValue | undefined
 }
 
 /** Containers may be added to a pod that runs; those added before stay as they are. */
-export function validateAddedContainers(
+export function* validateAddedContainers(
   object: Stored<Pod>,
   old: Stored<Pod>,
   ports: PodPorts,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const mirror = mirrorAnnotation(ports.dialect);
   if (at(old, 'metadata', 'annotations', mirror) !== undefined) {
     // A path without a name, as upstream writes one.
     return [forbiddenField('[]', 'static pods do not support ephemeral containers')];
   }
   const rules = changeRules(object, old, ports);
-  const errors = [...validatePod(object, rules), ...validateAnnotationUpdate(object, old, rules)];
+  const errors = [
+    ...(yield* validatePod(object, rules)),
+    ...validateAnnotationUpdate(object, old, rules),
+  ];
   const containers = object.spec?.ephemeralContainers ?? [];
   const added = firstByName(containers, (one) => textAt(one, 'name'));
   for (const before of old.spec?.ephemeralContainers ?? []) {

@@ -5,6 +5,7 @@ import {
   type FieldError,
   goItems,
   goQuoted,
+  inOnePiece,
   invalid,
   isObject,
   type JsonObject,
@@ -16,6 +17,7 @@ import {
 } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
 import type { Condition } from '../gen/types/meta/v1.ts';
+import type { Findings } from '../resource-def.ts';
 import type { Stored } from '../stored.ts';
 
 /** Conditions of the common form, each type once (`meta.v1.Condition`). */
@@ -144,4 +146,35 @@ export function goStrings(values: readonly string[]): string {
 export function goList(type: string, values: readonly string[] | undefined): string {
   if (values === undefined) return `[]${type}(nil)`;
   return `[]${type}{${goItems(values, goQuoted)}}`;
+}
+
+/** The errors that a kind's rules find, in one piece. */
+export function foundErrors(findings: Findings | undefined): readonly FieldError[] {
+  return inOnePiece(errorSteps(findings));
+}
+
+/** The same in steps, for rules that add to those of a kind or drop some of them. */
+export function* errorSteps(
+  findings: Findings | undefined,
+): Generator<void, readonly FieldError[]> {
+  if (findings === undefined) return [];
+  return 'next' in findings ? yield* findings : findings;
+}
+
+/** Items whose rules run in one step. */
+const itemsPerStep = 100;
+
+/** The errors of each item of a list, in steps (TRUST-2). */
+export function* eachError<Item>(
+  list: Iterable<Item>,
+  errorsOf: (item: Item, index: number) => readonly FieldError[],
+): Generator<void, FieldError[]> {
+  const errors: FieldError[] = [];
+  let index = 0;
+  for (const item of list) {
+    if (index % itemsPerStep === itemsPerStep - 1) yield;
+    appendAll(errors, errorsOf(item, index));
+    index += 1;
+  }
+  return errors;
 }

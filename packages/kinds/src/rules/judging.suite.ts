@@ -3,6 +3,7 @@ import { decodeTyped, settleEmpty } from '@wheelhouse/schema';
 import { expect, test } from 'vitest';
 import { builtinKinds } from '../builtin-kinds.ts';
 import type { StrategyContext } from '../resource-def.ts';
+import { foundErrors } from './checks.ts';
 
 /** How tests of kinds' rules make objects, change them, and read what is said of them. */
 
@@ -70,7 +71,7 @@ const messagesOf = (errors: readonly { field: string; message: string }[]) =>
 /** What is wrong with creating an object. */
 export function createErrors(object: JsonObject): string[] {
   const { strategy } = defOf(String(object['kind']));
-  return messagesOf(strategy.validateCreate?.(context, made(object)) ?? []);
+  return messagesOf(foundErrors(strategy.validateCreate?.(context, made(object))));
 }
 
 /** What is wrong with changing an object that was made. */
@@ -80,7 +81,7 @@ export function updateErrors(old: ApiObject, next: JsonObject, subresource = '')
   const object = defaulted(next);
   object.metadata = { ...structuredClone(old.metadata), ...object.metadata };
   strategy.prepareForUpdate?.(at, object, old);
-  return messagesOf(strategy.validateUpdate?.(at, object, old) ?? []);
+  return messagesOf(foundErrors(strategy.validateUpdate?.(at, object, old)));
 }
 
 /** The object as an update leaves it. */

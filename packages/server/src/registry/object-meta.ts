@@ -243,17 +243,14 @@ export function validateObject(
 ): MaybePromise<void> {
   const { object, old, pace } = change;
   const { strategy } = target.def;
-  const steps = pace === undefined ? undefined : strategy.validateInSteps?.(context, object, old);
-  if (steps !== undefined) {
-    const judged = atPace(steps, pace);
-    const refuse = (own: readonly FieldError[]) => judge(target, context, { ...change, own });
-    return judged instanceof Promise ? judged.then(refuse) : refuse(judged);
-  }
-  const own =
+  const findings =
     old === undefined
-      ? strategy.validateCreate?.(context, object)
-      : strategy.validateUpdate?.(context, object, old);
-  judge(target, context, { ...change, own: own ?? [] });
+      ? (strategy.validateCreate?.(context, object) ?? [])
+      : (strategy.validateUpdate?.(context, object, old) ?? []);
+  const own = 'next' in findings ? atPace(findings, pace) : findings;
+  const refuse = (errors: readonly FieldError[]) =>
+    judge(target, context, { ...change, own: errors });
+  return own instanceof Promise ? own.then(refuse) : refuse(own);
 }
 
 interface Change {

@@ -19,6 +19,7 @@ import type {
   PodSpec,
   Probe,
 } from '../../gen/types/core/v1.ts';
+import { eachError } from '../../rules/checks.ts';
 import { objectAt, objectsAt, wholeNumber } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import {
@@ -77,7 +78,7 @@ function* validateRunning(
   const containers = spec.containers ?? [];
   if (containers.length === 0) return [required(path)];
   const names = new Set<string>();
-  const errors = yield* eachContainer(containers, (container, index) => {
+  const errors = yield* eachError(containers, (container, index) => {
     const field = `${path}[${index}]`;
     const name = container.name ?? '';
     const found = validateCommon(container, field, around);
@@ -92,22 +93,6 @@ function* validateRunning(
     return found;
   });
   return [...errors, ...hostPortConflicts(containers, path)];
-}
-
-/** Containers that are judged in one step. */
-const containersPerStep = 100;
-
-/** The errors of all containers, in steps. */
-function* eachContainer<Container>(
-  containers: readonly Container[],
-  judge: (container: Container, index: number) => readonly FieldError[],
-): Generator<void, FieldError[]> {
-  const errors: FieldError[] = [];
-  for (const [index, container] of containers.entries()) {
-    if (index % containersPerStep === containersPerStep - 1) yield;
-    appendAll(errors, judge(container, index));
-  }
-  return errors;
 }
 
 const messagePolicies = ['File', 'FallbackToLogsOnError'];
@@ -285,7 +270,7 @@ function* validatePreparing(
   around: LiveSurroundings,
 ): Generator<void, FieldError[]> {
   const names = new Set(namesOf(spec, 'containers'));
-  return yield* eachContainer(spec.initContainers ?? [], (container, index) => {
+  return yield* eachError(spec.initContainers ?? [], (container, index) => {
     const field = `${path}[${index}]`;
     const name = container.name ?? '';
     const restart = container.restartPolicy;

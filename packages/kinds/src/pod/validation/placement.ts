@@ -28,7 +28,7 @@ export function validateEffect(effect: string, field: string): FieldError[] {
   return effects.includes(effect) ? [] : [notSupported(field, effect, effects)];
 }
 
-/** The taints of nodes that a pod bears with. */
+/** The errors of the tolerations of a Pod. */
 export function validateTolerations(
   tolerations: readonly JsonObject[],
   path: string,
@@ -36,7 +36,8 @@ export function validateTolerations(
   return tolerations.flatMap((one, index) => validateToleration(one, `${path}[${index}]`));
 }
 
-function validateToleration(toleration: Stored<Toleration>, path: string): FieldError[] {
+/** The errors of one toleration. */
+export function validateToleration(toleration: Stored<Toleration>, path: string): FieldError[] {
   const key = toleration.key ?? '';
   const operator = toleration.operator ?? '';
   const effect = toleration.effect ?? '';

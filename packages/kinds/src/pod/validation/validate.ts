@@ -5,7 +5,6 @@ import {
   dnsSubdomain,
   type FieldError,
   forbiddenField,
-  inOnePiece,
   invalid,
   invalidGo,
   type NameRule,
@@ -15,7 +14,7 @@ import {
 } from '@wheelhouse/machinery';
 import { textAt } from '../../cells.ts';
 import type { PodSpec } from '../../gen/types/core/v1.ts';
-import { goStrings, keyed } from '../../rules/checks.ts';
+import { eachError, goStrings, keyed } from '../../rules/checks.ts';
 import type { Stored } from '../../stored.ts';
 import { amountsOf, containerAmounts, podLevelResources } from '../amounts.ts';
 import {
@@ -29,7 +28,7 @@ import {
 import type { Allowances, PodRules } from '../rules.ts';
 import { validateAffinity } from './affinity.ts';
 import { validateContainers } from './containers.ts';
-import { validateSchedulingGates, validateSpread, validateTolerations } from './placement.ts';
+import { validateSchedulingGates, validateSpread, validateToleration } from './placement.ts';
 import { validateHostNetworkPorts } from './ports.ts';
 import { claimNames, validateClaims, validateClaimUses } from './resource-claims.ts';
 import { validateAnyResourceName, validateResources } from './resources.ts';
@@ -43,20 +42,11 @@ import { validateVolumes } from './volumes.ts';
 
 /** How a pod's containers find names. */
 
-/** Rules of a pod's spec at `path` (`spec`, `spec.template.spec`), in upstream's order. */
-export function validatePodSpec(
-  spec: Stored<PodSpec>,
-  path: string,
-  rules: PodRules,
-): FieldError[] {
-  return inOnePiece(podSpecErrorSteps(spec, path, rules));
-}
-
 const restartPolicies = ['Always', 'OnFailure', 'Never'];
 const dnsPolicies = ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'];
 
-/** `validatePodSpec` in steps, for pods of many containers. */
-export function* podSpecErrorSteps(
+/** The errors of a pod's spec at `path` (`spec`, `spec.template.spec`), in kube-apiserver's order. */
+export function* validatePodSpec(
   spec: Stored<PodSpec>,
   path: string,
   rules: PodRules,
@@ -81,7 +71,7 @@ export function* podSpecErrorSteps(
     ...validateSpread(spec, `${path}.topologySpreadConstraints`, rules),
     ...validateHostProcesses(spec, path),
     ...validateHostUsers(spec, path),
-    ...validateReferences(spec, path),
+    ...(yield* validateReferences(spec, path)),
     ...validatePriority(spec, path),
     ...validateOverhead(spec, path, rules),
     ...validateSystem(spec, path),
@@ -205,7 +195,7 @@ function validateReadinessGates(spec: Stored<PodSpec>, path: string): FieldError
 
 const deadlineSecondsMax = 2 ** 31 - 1;
 
-function validateReferences(spec: Stored<PodSpec>, path: string): FieldError[] {
+function* validateReferences(spec: Stored<PodSpec>, path: string): Generator<void, FieldError[]> {
   const name = (member: string, rule: NameRule) => {
     const value = textAt(spec, member);
     return value === '' ? [] : breaks(`${path}.${member}`, value, rule);
@@ -216,7 +206,9 @@ function validateReferences(spec: Stored<PodSpec>, path: string): FieldError[] {
     ...within(spec, path, 'activeDeadlineSeconds', [1, deadlineSecondsMax]),
     ...name('hostname', dnsLabel),
     ...name('subdomain', dnsLabel),
-    ...validateTolerations(spec.tolerations ?? [], `${path}.tolerations`),
+    ...(yield* eachError(spec.tolerations ?? [], (one, index) =>
+      validateToleration(one, `${path}.tolerations[${index}]`),
+    )),
     ...validateHostAliases(spec, `${path}.hostAliases`),
     ...name('priorityClassName', dnsSubdomain),
   ];
