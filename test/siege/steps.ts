@@ -48,6 +48,9 @@ const samples = 5;
 const warmUps = 2;
 const coldSamples = 3;
 
+/** A first measurement below this many milliseconds of CPU is not repeated: 20 are the bound. */
+const repeatedFromMs = 12;
+
 async function run(options: SiegeOptions): Promise<SiegeFigures> {
   const { seed, rounds, log } = options;
   const isOver = timeLimit(options);
@@ -112,6 +115,7 @@ async function warmSteps(server: MeasuredServer, one: StepCase, round: number): 
     // A larger body than may be sent says nothing of those that may.
     if (run.status === 413 && runs.length === 0) scale *= 0.85;
     else runs.push(run);
+    if (runs.length > warmUps && run.longestMs < repeatedFromMs) break;
   }
   return figureOf(runs.slice(warmUps));
 }

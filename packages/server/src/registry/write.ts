@@ -179,7 +179,7 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
     const recorded = registry.fieldManager.recordUpdate(recording);
     if (recorded instanceof Promise) await recorded;
   }
-  if (pace?.over) await pace.pause();
+  if (pace !== undefined) await pace.pause();
   settleEmpty(tracked.version.schema, object);
 
   // Mutate.
@@ -222,13 +222,16 @@ interface Step {
   readonly isVersioned: boolean;
 }
 
-/** The second half of an attempt, from the strategy to the store. */
+/**
+ * The second half of an attempt, from the strategy to the store. The passes over a large object that
+ * are not divided begin in a turn of the event loop of their own (TRUST-2).
+ */
 async function judgeAndStore(registry: Registry, step: Step): Promise<Outcome> {
   const { plan, target, stored, before, strategyContext, pace } = step;
   const { context } = plan;
   const { def, subresource } = target;
   const { strategy } = def;
-  if (pace?.over) await pace.pause();
+  if (pace !== undefined) await pace.pause();
 
   // Prepare.
   if (before === undefined) strategy.prepareForCreate?.(strategyContext, stored);
@@ -236,13 +239,13 @@ async function judgeAndStore(registry: Registry, step: Step): Promise<Outcome> {
     keepSystemFields(stored, before.old);
     strategy.prepareForUpdate?.(strategyContext, stored, before.old);
   }
-  if (pace?.over) await pace.pause();
+  if (pace !== undefined) await pace.pause();
 
   // Validate.
   const change = { object: stored, old: before?.old, pace };
   const judged = validateObject(target, strategyContext, change);
   if (judged instanceof Promise) await judged;
-  if (pace?.over) await pace.pause();
+  if (pace !== undefined) await pace.pause();
 
   // Run validating admission.
   const validation = admissionOf(registry, plan).validate(judgedCall(step));
@@ -250,6 +253,7 @@ async function judgeAndStore(registry: Registry, step: Step): Promise<Outcome> {
   // Whoever reports a status did not write what there is to warn of.
   const warnings = subresource === 'status' ? [] : strategy.warnings?.(stored, before?.old);
   for (const text of warnings ?? []) context.warn(text);
+  if (pace?.over) await pace.pause();
 
   // Store.
   const owners = settlesOwners(plan) ? 'needed' : 'spare';
@@ -486,7 +490,6 @@ async function storeNew(
   const { plan, target, call, stored, pace } = step;
   const { context } = plan;
   if (step.isVersioned && !context.dryRun) throw versionOnCreate();
-  if (pace?.over) await pace.pause();
   const mayRename = plan.operation === 'create' && call.name === '';
   const outcome = await commitNew(registry, { target, context, stored, owners, mayRename, pace });
   if (outcome.type !== 'lost') return outcome;
