@@ -1,7 +1,6 @@
 /** The part of the package that needs nothing of Node, for code that runs in a browser. */
 
 export type { Clock, Timer } from './base/clock.ts';
-export { humanDuration } from './base/human-duration.ts';
 export { isObject, type JsonObject, type JsonValue, jsonEqual, setMember } from './base/json.ts';
 export {
   acceptedDiscoveryGroups,
@@ -18,4 +17,5 @@ export {
   schemaOfKind,
   typeName,
 } from './meta/published-schema.ts';
+export { humanDuration } from './meta/times.ts';
 export { itemsOfList } from './meta/types.ts';

@@ -3,18 +3,18 @@
  * Status errors, clocks, metrics, and bounds on work and memory.
  */
 
-export { takesCoding } from './base/accept-encoding.ts';
 export {
   type Bounded,
   type Clock,
   Deadlines,
   deadlineEarlyMs,
   holdProcess,
+  MovableClock,
+  pause,
   programClock,
   systemClock,
   type Timer,
 } from './base/clock.ts';
-export { errorText, systemErrorCode } from './base/error-text.ts';
 export {
   BodyAborted,
   type BodyPiece,
@@ -39,6 +39,7 @@ export {
   wholeBytes,
 } from './base/exchange.ts';
 export { createExpiringCache } from './base/expiring-cache.ts';
+export type { MaybePromise } from './base/faults.ts';
 export {
   background,
   type Containment,
@@ -46,17 +47,19 @@ export {
   containedEach,
   defer,
   deferMicrotask,
+  errorText,
   type Fault,
   ignoreErrors,
   listen,
   listenEach,
   observeFaults,
   reportFault,
+  systemErrorCode,
   verdict,
   whenAborted,
 } from './base/faults.ts';
 export { nextTurn, random, randomBelow, randomUuid } from './base/host.ts';
-export { humanDuration } from './base/human-duration.ts';
+export { protocolsOf, takesCoding, withoutSecrets } from './base/http-text.ts';
 export {
   canonical,
   cloneJson,
@@ -89,9 +92,7 @@ export {
   sortSteps,
 } from './base/lists.ts';
 export { type LogFields, type Logger, silentLogger } from './base/log.ts';
-export { LoopOccupancy } from './base/loop-occupancy.ts';
 export { makeDirectories } from './base/make-directories.ts';
-export type { MaybePromise } from './base/maybe-promise.ts';
 export { MemoryAccount, MemoryBudget, MemoryShort, memoryUses } from './base/memory-budget.ts';
 export type { Summary } from './base/metrics.ts';
 export {
@@ -104,7 +105,6 @@ export {
   type MetricRegistry,
   type Stability,
 } from './base/metrics.ts';
-export { MovableClock } from './base/movable-clock.ts';
 export {
   emptyOrderedMap,
   leafSpans,
@@ -116,10 +116,8 @@ export {
   orderedMapSet,
   orderedMapValues,
 } from './base/ordered-map.ts';
-export { pause } from './base/pause.ts';
 export { isInSlab, Slab } from './base/slab.ts';
 export { checkServerNames, legacyNameCode, trustIn } from './base/trust.ts';
-export { withoutSecrets } from './base/url-secrets.ts';
 export {
   goEscaped,
   type Webhook,
@@ -127,11 +125,11 @@ export {
   type WebhookOutcome,
   webhookBody,
 } from './base/webhook.ts';
-export { protocolsOf } from './base/websocket-protocols.ts';
 export {
   atPace,
   inOnePiece,
   inSlices,
+  LoopOccupancy,
   type Pace,
   pacedBytesMin,
   paceFor,
@@ -169,9 +167,7 @@ export {
   duplicate,
   type FieldError,
   forbiddenField,
-  goFloat,
   goItems,
-  goQuoted,
   internal,
   invalid,
   invalidGo,
@@ -188,7 +184,9 @@ export { parseGoUrl, sentPath, sentUrlPath } from './meta/go-url.ts';
 export {
   compareText,
   goEscapes,
+  goFloat,
   goPlain,
+  goQuoted,
   goSyntax,
   goText,
   goTypeName,
@@ -203,6 +201,7 @@ export {
   parseIpAddress,
   parseIpBlock,
   specialRanges,
+  strictAddressProblem,
 } from './meta/ip-address.ts';
 export {
   type JsonPath,
@@ -212,15 +211,15 @@ export {
   parseJsonPath,
   valuesAtJsonPath,
 } from './meta/jsonpath.ts';
-export type { LabelOperator, LabelRequirement } from './meta/label-matcher.ts';
+export type { LabelOperator, LabelRequirement, LabelSelection } from './meta/label-selector.ts';
 export {
   compileLabelSelector,
   isEmptySelector,
   type LabelSelector,
+  selectorTermsMax,
   selects,
   validateLabelSelector,
 } from './meta/label-selector.ts';
-export { generateName } from './meta/name-generator.ts';
 export {
   breaks,
   configMapKey,
@@ -229,6 +228,7 @@ export {
   dnsSubdomain,
   domainPrefixedPath,
   environmentName,
+  generateName,
   inRange,
   labelValue,
   type NameRule,
@@ -239,7 +239,6 @@ export {
   underscoreSubdomain,
   wildcardSubdomain,
 } from './meta/names.ts';
-export { nodeOfUser } from './meta/node-user.ts';
 export {
   dedupOwnerReferences,
   foregroundFinalizer,
@@ -263,10 +262,8 @@ export {
 export { inThousandths, parseQuantity, type Quantity, sumQuantities } from './meta/quantity.ts';
 export {
   type FieldRequirement,
-  type LabelSelection,
   parseFieldSelector,
   parseLabelSelector,
-  selectorTermsMax,
 } from './meta/selectors.ts';
 export {
   AccessDenied,
@@ -296,8 +293,13 @@ export {
   unsupportedMediaType,
 } from './meta/status.ts';
 export { fieldErrorTypes, type StatusReason, statusReasons } from './meta/status-reasons.ts';
-export { strictAddressProblem } from './meta/strict-address.ts';
-export { formatTime, isWrittenTime, parseGoTime, printGoTime } from './meta/times.ts';
+export {
+  formatTime,
+  humanDuration,
+  isWrittenTime,
+  parseGoTime,
+  printGoTime,
+} from './meta/times.ts';
 export {
   type ApiObject,
   apiVersionOf,
@@ -308,6 +310,7 @@ export {
   isLongRunning,
   itemsOfList,
   type ManagedFieldsEntry,
+  nodeOfUser,
   type ObjectMeta,
   type OwnerReference,
   parseApiVersion,

@@ -1,6 +1,6 @@
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import { errorText } from './error-text.ts';
+import { errorText } from './faults.ts';
 
 test.each<[string, unknown, string]>([
   ['an error', new TypeError('lost'), 'lost'],

@@ -1,5 +1,4 @@
 import { deferTask } from './host.ts';
-import type { MaybePromise } from './maybe-promise.ts';
 
 /** Where a contained fault was caught: the values of the metric's label, so the list is closed. */
 export type FaultPlace =
@@ -211,3 +210,28 @@ export function deferMicrotask(containment: Containment, task: () => unknown): v
 export function background(containment: Containment, task: MaybePromise<unknown>): void {
   if (task instanceof Promise) task.catch((error) => fail(containment, error));
 }
+
+/**
+ * What a person reads of something that was thrown: its message, or the value as text. It does not
+ * ask for an `Error` of this realm, since programs such as jest run code in another.
+ */
+export function errorText(thrown: unknown): string {
+  const message =
+    typeof thrown === 'object' && thrown !== null && 'message' in thrown
+      ? thrown.message
+      : undefined;
+  return typeof message === 'string' ? message : String(thrown);
+}
+
+/** The code of a system error, such as `ENOENT`; undefined for anything else that was thrown. */
+export function systemErrorCode(thrown: unknown): string | undefined {
+  const code =
+    typeof thrown === 'object' && thrown !== null && 'code' in thrown ? thrown.code : undefined;
+  return typeof code === 'string' ? code : undefined;
+}
+
+/**
+ * A value now, or a promise of it. Hot paths return the value itself when they have it, since an
+ * `await` on every read costs more than the read.
+ */
+export type MaybePromise<T> = T | Promise<T>;

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { FakeClock } from './clock.ts';
-import { MovableClock } from './movable-clock.ts';
+import { FakeClock, MovableClock } from './clock.ts';
 
 const dayMs = 86_400_000;
 

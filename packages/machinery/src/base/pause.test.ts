@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { FakeClock } from './clock.ts';
-import { pause } from './pause.ts';
+import { FakeClock, pause } from './clock.ts';
 
 const where = 'webhook';
 

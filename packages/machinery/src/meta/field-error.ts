@@ -1,5 +1,6 @@
 import { isObject, type JsonValue } from '../base/json.ts';
 import { shortened, shownValueMax } from './answer-bounds.ts';
+import { goFloat, goQuoted } from './go-values.ts';
 import type { FieldErrorType } from './status-reasons.ts';
 
 /** One complaint about one field of an object (a 422's cause). */
@@ -12,33 +13,6 @@ export interface FieldError {
    * is first read, since an answer shows only the first errors of a body (TRUST-3).
    */
   readonly message: string;
-}
-
-const goEscapes = new Map(
-  [...'abfnrtv'].map((letter, index) => ['\x07\b\f\n\r\t\v'[index], letter]),
-);
-
-/** A text in quotes as Go writes it, which escapes all that does not show. */
-export function goQuoted(text: string): string {
-  const escaped = text.replace(/["\\]|[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, (character) => {
-    const code = character.codePointAt(0) ?? 0;
-    const letter = goEscapes.get(character);
-    if (letter !== undefined) return `\\${letter}`;
-    if (character === '"' || character === '\\') return `\\${character}`;
-    const hex = (width: number) => code.toString(16).padStart(width, '0');
-    if (code < 0x80) return `\\x${hex(2)}`;
-    return code < 0x10000 ? `\\u${hex(4)}` : `\\U${hex(8)}`;
-  });
-  return `"${escaped}"`;
-}
-
-/** A float64 as Go's `%v` prints it: with an exponent below 1e-4 and from 1e6. */
-export function goFloat(value: number): string {
-  const [digits = '', exponent = '0'] = value.toExponential().split('e');
-  const power = Number(exponent);
-  if (power >= -4 && power < 6) return String(value);
-  const width = String(Math.abs(power)).padStart(2, '0');
-  return `${digits}e${power < 0 ? '-' : '+'}${width}`;
 }
 
 /**

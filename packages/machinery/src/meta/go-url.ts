@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import { goQuoted } from './field-error.ts';
+import { goQuoted } from './go-values.ts';
 
 /** A URL as Go's `url.Parse` reads it; parts that are not there are empty. */
 export interface GoUrl {

@@ -1,5 +1,4 @@
 import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
-import { goFloat } from './field-error.ts';
 
 /** Where UTF-8 sorts differently from UTF-16: surrogates come after the rest of the first plane. */
 function weight(unit: number): number {
@@ -19,7 +18,7 @@ export function compareText(one: string, other: string): number {
   return one.length - other.length;
 }
 
-/** What a backslash makes of these characters in Go, beside quotes. */
+/** The letters of Go's escape sequences and what they stand for; quotes are not included. */
 export const goEscapes: Readonly<Record<string, string>> = {
   a: '\x07',
   b: '\b',
@@ -30,6 +29,33 @@ export const goEscapes: Readonly<Record<string, string>> = {
   v: '\v',
   '\\': '\\',
 };
+
+const letterOf = new Map(
+  Object.entries(goEscapes).map(([letter, character]) => [character, letter]),
+);
+
+/** A string in double quotes as Go's `%q` prints it, which escapes unprintable characters. */
+export function goQuoted(text: string): string {
+  const escaped = text.replace(/["\\]|[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, (character) => {
+    const code = character.codePointAt(0) ?? 0;
+    const letter = letterOf.get(character);
+    if (letter !== undefined) return `\\${letter}`;
+    if (character === '"') return '\\"';
+    const hex = (width: number) => code.toString(16).padStart(width, '0');
+    if (code < 0x80) return `\\x${hex(2)}`;
+    return code < 0x10000 ? `\\u${hex(4)}` : `\\U${hex(8)}`;
+  });
+  return `"${escaped}"`;
+}
+
+/** A float64 as Go's `%v` prints it: with an exponent below 1e-4 and from 1e6. */
+export function goFloat(value: number): string {
+  const [digits = '', exponent = '0'] = value.toExponential().split('e');
+  const power = Number(exponent);
+  if (power >= -4 && power < 6) return String(value);
+  const width = String(Math.abs(power)).padStart(2, '0');
+  return `${digits}e${power < 0 ? '-' : '+'}${width}`;
+}
 
 const goScalar = (value: JsonValue): string =>
   typeof value === 'number' && !Number.isSafeInteger(value) ? goFloat(value) : String(value);

@@ -1,3 +1,4 @@
+import { randomBelow } from '../base/host.ts';
 import { appendAll } from '../base/lists.ts';
 import { type FieldError, invalid, required } from './field-error.ts';
 
@@ -196,4 +197,16 @@ export function domainPrefixedPath(field: string, value: string): FieldError[] {
   if (/^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$/.test(path)) return errors;
   const detail = `Invalid path (regex used for validation is '${pathFormat}')`;
   return [...errors, invalid(field, path, detail)];
+}
+
+const alphabet = 'bcdfghjklmnpqrstvwxz2456789';
+const suffixLength = 5;
+const nameLengthMax = 63;
+
+/** `base` cut to 58 characters, and five random ones of upstream's alphabet (META-1). */
+export function generateName(base: string): string {
+  let name = base.slice(0, nameLengthMax - suffixLength);
+  for (let count = 0; count < suffixLength; count += 1)
+    name += alphabet[randomBelow(alphabet.length)];
+  return name;
 }

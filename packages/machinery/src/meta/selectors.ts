@@ -1,14 +1,59 @@
+import { contained } from '../base/faults.ts';
 import {
   type LabelOperator,
   type LabelRequirement,
-  type LabelSet,
-  labelMatcher,
+  type LabelSelection,
   parseInt64,
-} from './label-matcher.ts';
+  selectionOf,
+  selectorTermsMax,
+} from './label-selector.ts';
 import { labelValue, qualifiedName } from './names.ts';
-import { sharedParse } from './shared-parse.ts';
 import { badRequest } from './status.ts';
 import { aggregateText } from './wording.ts';
+
+/** Texts up to this length are kept for a while after their last use, whoever still uses them. */
+const recentTextMax = 1024;
+/** How many recent texts one generation holds; there are two generations. */
+const generationMax = 128;
+
+/**
+ * Makes `parse` return the same value for equal texts (TRUST-4). Short texts are remembered in two
+ * generations, so that a selector that many requests repeat is parsed once. Long texts are
+ * remembered only for as long as somebody holds their value: they cost memory in proportion to
+ * their distinct texts in use, not to the requests that carry them. A text that does not parse is
+ * not remembered.
+ */
+export function sharedParse<Value extends object>(
+  parse: (text: string) => Value,
+): (text: string) => Value {
+  let young = new Map<string, Value>();
+  let old = new Map<string, Value>();
+  const values = new Map<string, WeakRef<Value>>();
+  const forget = (text: string): void => {
+    if (values.get(text)?.deref() === undefined) values.delete(text);
+  };
+  const collected = new FinalizationRegistry(contained({ where: 'memory' }, forget));
+  const ofShort = (text: string): Value => {
+    const recent = young.get(text);
+    if (recent !== undefined) return recent;
+    const value = old.get(text) ?? parse(text);
+    if (young.size >= generationMax) {
+      old = young;
+      young = new Map();
+    }
+    young.set(text, value);
+    return value;
+  };
+  const ofLong = (text: string): Value => {
+    const cachedValue = values.get(text)?.deref();
+    if (cachedValue !== undefined) return cachedValue;
+    const value = parse(text);
+    values.set(text, new WeakRef(value));
+    collected.register(value, text);
+    return value;
+  };
+  return (text) => (text.length > recentTextMax ? ofLong(text) : ofShort(text));
+}
 
 /**
  * The selectors of a query: `labelSelector` and `fieldSelector` (API-13).
@@ -20,15 +65,6 @@ import { aggregateText } from './wording.ts';
  * they stand for, is not judged here.
  */
 
-export type { LabelOperator, LabelRequirement, LabelSet } from './label-matcher.ts';
-
-/** A selector of labels; objects without labels are given as undefined. */
-export interface LabelSelection {
-  /** In the order of keys; none when the selector selects everything. */
-  readonly requirements: readonly LabelRequirement[];
-  readonly matches: (labels: LabelSet | undefined) => boolean;
-}
-
 /** One condition of a field selector: the field equals the value (`=`, `==`) or does not (`!=`). */
 export interface FieldRequirement {
   /** As the user wrote it: `metadata.name`, `spec.nodeName`. */
@@ -38,8 +74,6 @@ export interface FieldRequirement {
   readonly value: string;
 }
 
-/** Keys and values that one selector may have, and field terms (TRUST-4). */
-export const selectorTermsMax = 1000;
 /** Characters that the text of one selector may have. */
 export const selectorLengthMax = 32 * 1024;
 
@@ -62,14 +96,6 @@ function checkLength(text: string): void {
 function tooManyTerms(): Error {
   return badRequest(`invalid selector: more than ${selectorTermsMax} terms and values`);
 }
-
-/** The selection that demands all of `requirements`. */
-export function selectionOf(requirements: readonly LabelRequirement[]): LabelSelection {
-  const matcher = labelMatcher(requirements);
-  return { requirements, matches: (labels = noLabels) => matcher(labels) };
-}
-
-const noLabels: LabelSet = {};
 
 function byteOrder(one: string, other: string): number {
   return one < other ? -1 : Number(one > other);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { sharedParse } from './shared-parse.ts';
+import { sharedParse } from './selectors.ts';
 
 function counting() {
   const parsed: string[] = [];

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { strictAddressProblem } from './strict-address.ts';
+import { strictAddressProblem } from './ip-address.ts';
 
 test.each([
   ['1.2.3.4', undefined],

@@ -1,5 +1,6 @@
 import type { JsonValue } from '../base/json.ts';
-import { type FieldError, goQuoted } from './field-error.ts';
+import type { FieldError } from './field-error.ts';
+import { goQuoted } from './go-values.ts';
 import { timeQuoted } from './times.ts';
 
 /** What a decoder or a parser found wrong, as data; `problemText` words it. */

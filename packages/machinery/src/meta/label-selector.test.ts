@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type LabelOperator, type LabelRequirement, labelMatcher } from './label-matcher.ts';
+import { type LabelOperator, type LabelRequirement, labelMatcher } from './label-selector.ts';
 
 /** A repeatable source of numbers below `bound`. */
 function numbers(seed: number): (bound: number) => number {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { goQuoted } from './field-error.ts';
+import { goQuoted } from './go-values.ts';
 
 test.each([
   ['plain é 語', '"plain é 語"'],
