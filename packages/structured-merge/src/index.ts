@@ -1,24 +1,20 @@
 /** Server-side apply (field sets, field managers, typed merge) and the other types of patches. */
 
+export type { LastApplied } from './apply/apply-patch.ts';
+export { applyPatch, applySteps, describe, describeKind } from './apply/apply-patch.ts';
 export {
-  applyPatch,
-  applySteps,
   ConversionWanted,
-  describe,
-  describeKind,
   recordSteps,
   recordUpdate,
   type TrackedKind,
 } from './apply/field-manager.ts';
 export { type FieldFilter, setOfFields } from './apply/field-set.ts';
-export type { LastApplied } from './apply/last-applied.ts';
 export { decodeManaged } from './apply/managed-fields.ts';
 export { merge } from './apply/merge.ts';
 export { type FieldPath, fieldElement } from './apply/path-element.ts';
 export { ownersForScale, ownersFromScale, type ScaleMapping } from './apply/scale-owners.ts';
-export { TypedError } from './apply/typed-errors.ts';
 export { ownersOf, upgradeOwners } from './apply/upgrade-owners.ts';
-export { validateTyped } from './apply/validate-typed.ts';
+export { TypedError, validateTyped } from './apply/validate-typed.ts';
 export { fitting, memberType, resourceType, type ValueType } from './apply/value-type.ts';
 export {
   applyJsonPatch,
@@ -27,13 +23,18 @@ export {
   PatchError,
   parseJsonPatch,
 } from './patch/json-patch.ts';
-export { mergePatchBetween, mergePatchOfThree } from './patch/merge-diff.ts';
-export { applyMergePatch, mergePatchSteps, withoutNulls } from './patch/merge-patch.ts';
+export {
+  applyMergePatch,
+  mergePatchBetween,
+  mergePatchOfThree,
+  mergePatchSteps,
+  withoutNulls,
+} from './patch/merge-patch.ts';
 export { patchesConflict } from './patch/strategic-conflict.ts';
 export {
   strategicPatchBetween,
   strategicPatchOfThree,
   type ThreeWays,
 } from './patch/strategic-diff.ts';
-export { StrategicMergeError } from './patch/strategic-error.ts';
+export { StrategicMergeError } from './patch/strategic-fields.ts';
 export { spentPatchSteps, strategicMerge, strategicMergeSteps } from './patch/strategic-merge.ts';

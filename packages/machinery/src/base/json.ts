@@ -139,12 +139,19 @@ const strideValues = 500;
  *     }
  */
 export class Stride {
-  #left = strideValues;
+  readonly #valuesPerStep: number;
+  #left: number;
   /**
    * Containers that are heavy or end a heavy one around them. To weigh an object of many members
    * takes as long as listing all of them, which must not be repeated for each object around it.
    */
   readonly #heavy = new Set<JsonArray | JsonObject>();
+
+  /** @param valuesPerStep how many values are visited between two pauses */
+  constructor(valuesPerStep = strideValues) {
+    this.#valuesPerStep = valuesPerStep;
+    this.#left = valuesPerStep;
+  }
 
   /**
    * Whether a value is light. Counts its values if so; else whoever visits its parts counts them. Of
@@ -172,7 +179,7 @@ export class Stride {
   /** Whether enough values were visited to pause; begins to count anew if so. */
   get isOver(): boolean {
     if (this.#left > 0) return false;
-    this.#left = strideValues;
+    this.#left = this.#valuesPerStep;
     return true;
   }
 }

@@ -5,7 +5,8 @@ import {
   StatusError,
 } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
-import { applyPatch, recordUpdate, type TrackedKind } from './field-manager.ts';
+import { applyPatch } from './apply-patch.ts';
+import { recordUpdate, type TrackedKind } from './field-manager.ts';
 
 /** Short forms of schemas for tests. */
 export const text: Schema = { type: 'string' };

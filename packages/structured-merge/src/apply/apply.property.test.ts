@@ -15,17 +15,19 @@ import {
 } from './apply-script.fixture.ts';
 import {
   difference,
+  differenceSteps,
   type FieldSet,
   hasPath,
   intersection,
+  intersectionSteps,
   pathsOf,
   recursiveDifference,
   setsEqual,
   union,
+  unionSteps,
 } from './field-set.ts';
-import { differenceSteps, intersectionSteps, unionSteps } from './field-set-steps.ts';
-import { decodeFields, encodeFields } from './fields-v1.ts';
-import { toFieldSet } from './to-field-set.ts';
+import { decodeFields, encodeFields } from './managed-fields.ts';
+import { toFieldSet } from './value-fields.ts';
 import { resourceType } from './value-type.ts';
 
 const schema = object({

@@ -1,8 +1,6 @@
 import {
   type ApiObject,
-  asApiObject,
   badRequest,
-  errorText,
   formatTime,
   inOnePiece,
   isObject,
@@ -13,43 +11,30 @@ import {
   jsonEqualButSteps,
   jsonEqualSteps,
   jsonObject,
-  StatusError,
+  setMember,
 } from '@wheelhouse/machinery';
-import type { FoundPaths, Schema } from '@wheelhouse/schema';
-import { applyConflict } from './conflict.ts';
-import {
-  difference,
-  type FieldFilter,
-  hasPath,
-  setOfFields,
-  setsEqual,
-  union,
-} from './field-set.ts';
-import { decodeFieldsSteps, encodeFieldsSteps } from './fields-v1.ts';
-import { allowedConflicts, type LastApplied, refreshLastApplied } from './last-applied.ts';
-import { forgetElements } from './list-items.ts';
+import { type Property, resolved, type Schema } from '@wheelhouse/schema';
+import type { LastApplied } from './apply-patch.ts';
+import { difference, type FieldFilter, setOfFields, union } from './field-set.ts';
 import {
   capUpdates,
+  decodeFieldsSteps,
   decodeManaged,
+  encodeFieldsSteps,
   encodeManaged,
   identityOf,
   type Managed,
   noManaged,
   sameOwners,
 } from './managed-fields.ts';
-import { TypedError } from './typed-errors.ts';
-import { undeclaredIn } from './undeclared.ts';
 import {
-  applyConfiguration,
-  ConflictsError,
   type TypedObject,
   type UpdaterPort,
   updateManagers,
   type VersionedSet,
 } from './updater.ts';
-import { validateTyped, validateTypedSteps } from './validate-typed.ts';
-import { resourceType, type ValueType } from './value-type.ts';
-import { zeroObject } from './zero-object.ts';
+import { TypedError, validateTyped } from './validate-typed.ts';
+import { forgetElements, resourceType, type ValueType } from './value-type.ts';
 
 /** What tracking has to know of the kind, version and endpoint a request addresses. */
 export interface TrackedKind {
@@ -117,8 +102,6 @@ const neverOwned = setOfFields([
   'metadata.resourceVersion',
 ]);
 
-const beforeFirstApply = 'before-first-apply';
-
 /**
  * Sets `object.metadata.managedFields` for a write other than apply (MF-2). When neither the object
  * nor its owners change, it becomes the live object's own list, times and all. Gives the error when
@@ -182,7 +165,7 @@ const isEmptyEntry = (entry: JsonValue | undefined) =>
   isObject(entry) && Object.keys(entry).length === 0;
 
 /** Reads the sets of owners in steps, where they can be read. */
-function* readOwners(entries: JsonValue | undefined): Generator<void, void> {
+export function* readOwners(entries: JsonValue | undefined): Generator<void, void> {
   if (!Array.isArray(entries)) return;
   for (const entry of entries) {
     const fields = isObject(entry) ? entry['fieldsV1'] : undefined;
@@ -223,7 +206,7 @@ function* trackUpdate(
 /** While a write is tracked, its changes belong to nobody known before: not even the same manager. */
 const currentOperation = 'current-operation';
 
-function* takeChanges(
+export function* takeChanges(
   kind: TrackedKind,
   update: RecordedUpdate,
   before: Managed,
@@ -252,7 +235,11 @@ type KnownIdentities = Record<'Apply' | 'Update', Map<string, string>>;
 const knownIdentities = new WeakMap<TrackedKind, KnownIdentities>();
 const identitiesMax = 256;
 
-function identityFor(kind: TrackedKind, name: string, operation: 'Apply' | 'Update'): string {
+export function identityFor(
+  kind: TrackedKind,
+  name: string,
+  operation: 'Apply' | 'Update',
+): string {
   let identities = knownIdentities.get(kind);
   if (identities === undefined) {
     identities = { Apply: new Map(), Update: new Map() };
@@ -269,7 +256,7 @@ function identityFor(kind: TrackedKind, name: string, operation: 'Apply' | 'Upda
 }
 
 /** Without what nobody may own; undefined when nothing is left. */
-function strip(owned: VersionedSet | undefined): VersionedSet | undefined {
+export function strip(owned: VersionedSet | undefined): VersionedSet | undefined {
   if (owned === undefined) return undefined;
   const set = difference(owned.set, neverOwned);
   if (set === owned.set) return owned;
@@ -277,7 +264,7 @@ function strip(owned: VersionedSet | undefined): VersionedSet | undefined {
 }
 
 /** Puts owners into an object, or the live object's own list when that says the same. */
-function* storeOwners(options: {
+export function* storeOwners(options: {
   live: ApiObject | undefined;
   object: ApiObject;
   owners: Managed;
@@ -323,216 +310,8 @@ function* sameButOwnersSteps(one: ApiObject, other: ApiObject): Generator<void, 
   );
 }
 
-/** An apply: the body merges into the object, and the manager owns exactly what it names. */
-export interface AppliedPatch {
-  /** The stored object; undefined when the apply creates it. */
-  readonly live: ApiObject | undefined;
-  /** The body. */
-  readonly patch: JsonObject;
-  readonly manager: string;
-  readonly force: boolean;
-  readonly nowMs: number;
-  /** As of a recorded update. */
-  readonly size?: 'large';
-  /** Called with all members that the schema does not declare, to refuse them by name. */
-  readonly onUndeclared?: ((undeclared: FoundPaths) => never) | undefined;
-}
-
-/**
- * Applies a body (SSA-3, SSA-5). The result shares parts with `live` and `patch`; it is neither
- * defaulted nor validated yet. When nothing changes its managedFields are the live object's own list
- * (SSA-9). Throws StatusError: 400 for a body that names another kind, holds managedFields (MF-4) or
- * does not fit the schema, 409 with a cause per field unless `force`.
- */
-export function applyPatch(kind: TrackedKind, apply: AppliedPatch): ApiObject {
-  return inOnePiece(applySteps(kind, apply));
-}
-
-/** `applyPatch` in steps, between which nobody may change either object. */
-export function* applySteps(kind: TrackedKind, apply: AppliedPatch): Generator<void, ApiObject> {
-  const { live, patch } = apply;
-  forgetElements();
-  checkPatch(kind, patch);
-  const applied = typedObject(kind, patch);
-  yield* explainingSteps(
-    () => `failed to create typed patch object (${describe(patch)})`,
-    () => checkTyped(applied.type, apply),
-  );
-  yield;
-  if (apply.size === 'large') yield* readOwners(live?.metadata.managedFields);
-  const before = yield* ownersForApply(kind, apply);
-  yield;
-  const merged = yield* mergeApplied(kind, { apply, before, applied, force: apply.force });
-  yield;
-  const object = withOwnMetadata(merged.object ?? live ?? patch);
-  if (apply.manager === kind.lastApplied.manager) refreshLastApplied(kind, { object, patch });
-  yield* storeOwners({ live, object, owners: merged.owners, before, size: apply.size });
-  return object;
-}
-
-/** Throws a TypedError for a body that does not fit, once undeclared members have been reported. */
-function* checkTyped(
-  type: ValueType,
-  { patch, onUndeclared, size }: AppliedPatch,
-): Generator<void, void> {
-  try {
-    const options = { allowDuplicates: false };
-    if (size === 'large') yield* validateTypedSteps(type, patch, options);
-    else validateTyped(type, patch, options);
-  } catch (error) {
-    if (onUndeclared === undefined) throw error;
-    const undeclared = undeclaredIn(type, patch);
-    if (undeclared.count > 0) onUndeclared(undeclared);
-    throw error;
-  }
-}
-
-function checkPatch(kind: TrackedKind, patch: JsonObject): void {
-  if (patch['apiVersion'] !== kind.apiVersion || patch['kind'] !== kind.kind) {
-    throw badRequest(`invalid object type: ${describeKind(patch)}`);
-  }
-  const metadata = patch['metadata'];
-  const managedFields = isObject(metadata) ? metadata['managedFields'] : undefined;
-  if (managedFields !== undefined && managedFields !== null) {
-    throw badRequest('metadata.managedFields must be nil');
-  }
-}
-
-const textOf = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
-
-/** `apps/v1, Kind=Deployment`; for the core group `/v1, Kind=Pod`. */
-export function describeKind(object: JsonObject): string {
-  const apiVersion = textOf(object['apiVersion']);
-  if (apiVersion.split('/').length > 2) return '/, Kind=';
-  const groupVersion = apiVersion.includes('/') ? apiVersion : `/${apiVersion}`;
-  return `${groupVersion}, Kind=${textOf(object['kind'])}`;
-}
-
-/** An object as messages about an apply name it: `default/a; apps/v1, Kind=Deployment`. */
-export function describe(object: JsonObject): string {
-  const metadata = isObject(object['metadata']) ? object['metadata'] : {};
-  const place = `${textOf(metadata['namespace'])}/${textOf(metadata['name'])}`;
-  return `${place}; ${describeKind(object)}`;
-}
-
-const explained = (what: () => string, error: unknown): unknown =>
-  error instanceof TypedError ? badRequest(`${what()}: ${error.message}`) : error;
-
-/**
- * Runs work in steps; an object that does not fit its schema is what some client sent, and so a 400,
- * with the words of upstream's unnamed 500.
- */
-function* explainingSteps<T>(
-  what: () => string,
-  steps: () => Generator<void, T>,
-): Generator<void, T> {
-  try {
-    return yield* steps();
-  } catch (error) {
-    throw explained(what, error);
-  }
-}
-
-/** The stored owners; whatever is in an object that has none belongs to a manager made up for it. */
-function* ownersForApply(
-  kind: TrackedKind,
-  { live, nowMs, size }: AppliedPatch,
-): Generator<void, Managed> {
-  if (live === undefined) return noManaged;
-  let managed: Managed;
-  try {
-    managed = decodeManaged(live.metadata.managedFields);
-  } catch (error) {
-    const why = errorText(error);
-    const message = `failed to decode managed fields: ${why}`;
-    throw new StatusError({ code: 500, reason: '', message, cause: error });
-  }
-  if (managed.managers.size > 0) return managed;
-  const write = { live: undefined, object: live, manager: beforeFirstApply, nowMs };
-  const sized = size === undefined ? write : { ...write, size };
-  return yield* explainingSteps(
-    () => 'failed to create manager for existing fields',
-    () => takeChanges(kind, sized, noManaged),
-  );
-}
-
-interface Merging {
-  readonly apply: AppliedPatch;
-  readonly before: Managed;
-  readonly applied: TypedObject;
-  readonly force: boolean;
-}
-
-interface Merged {
-  /** Undefined when the object stays as it is. */
-  readonly object: JsonValue | undefined;
-  readonly owners: Managed;
-}
-
-function* mergeApplied(kind: TrackedKind, merging: Merging): Generator<void, Merged> {
-  try {
-    return yield* mergeOnce(kind, merging);
-  } catch (error) {
-    if (!(error instanceof ConflictsError)) throw error;
-    const { conflicts } = error;
-    const isUpgrade = merging.apply.manager === kind.lastApplied.manager;
-    const allowed = isUpgrade ? allowedBy(kind, merging) : undefined;
-    if (allowed === undefined) throw applyConflict(conflicts);
-    const refused = conflicts.filter(({ path }) => !hasPath(allowed, path));
-    if (refused.length > 0) throw applyConflict(refused);
-    return yield* mergeOnce(kind, { ...merging, force: true });
-  }
-}
-
-function allowedBy(kind: TrackedKind, { apply: { live }, applied }: Merging) {
-  if (live === undefined) return undefined;
-  return allowedConflicts(kind, { live: asApiObject(withoutOwners(live)), type: applied.type });
-}
-
-function* mergeOnce(kind: TrackedKind, merging: Merging): Generator<void, Merged> {
-  const { before, applied, force } = merging;
-  const { live, manager, nowMs } = merging.apply;
-  const identity = identityFor(kind, manager, 'Apply');
-  const result = yield* explainingSteps(
-    () => 'failed to merge config',
-    () =>
-      applyConfiguration(portOf(kind), {
-        // No body may name the owners' list: it goes from one object to the other as it is.
-        live: typedLive(kind, live === undefined ? undefined : comparable(kind, live, before)),
-        applied,
-        managers: before.managers,
-        manager: identity,
-        force,
-        size: merging.apply.size,
-      }),
-  );
-  const { managers } = result;
-  const own = strip(managers.get(identity));
-  if (own === undefined) managers.delete(identity);
-  else managers.set(identity, sameSet(own, before.managers.get(identity)));
-  let { times } = before;
-  if (result.object !== undefined) times = new Map(times).set(identity, formatTime(nowMs));
-  // A new object begins as what was applied; zero values are its decoder's business.
-  const object = live === undefined ? undefined : result.object?.value;
-  return { object, owners: { managers, times } };
-}
-
-/** The set that was there before when it says the same: its encoding is known. */
-function sameSet(owned: VersionedSet, before: VersionedSet | undefined): VersionedSet {
-  if (before === undefined || !setsEqual(before.set, owned.set)) return owned;
-  const { apiVersion, applied } = owned;
-  return { set: before.set, apiVersion, applied };
-}
-
-/** A copy whose metadata may change; what is shared below stays as it is. */
-function withOwnMetadata(value: JsonValue): ApiObject {
-  const object = isObject(value) ? value : {};
-  const metadata = isObject(object['metadata']) ? object['metadata'] : {};
-  return asApiObject({ ...object, metadata: { ...metadata } });
-}
-
 /** Shares all else. A member that is undefined counts as absent, and is quicker than one left out. */
-function withoutOwners(object: ApiObject): JsonObject {
+export function withoutOwners(object: ApiObject): JsonObject {
   const { metadata } = object;
   if (metadata.managedFields === undefined) return object;
   return { ...object, metadata: { ...metadata, managedFields: undefined } };
@@ -542,7 +321,7 @@ function withoutOwners(object: ApiObject): JsonObject {
  * An object as it is compared with one that has the very same list of owners: nobody looks into the
  * list then, and it needs no taking out, except where a conversion would copy it.
  */
-function comparable(kind: TrackedKind, object: ApiObject, before: Managed): JsonObject {
+export function comparable(kind: TrackedKind, object: ApiObject, before: Managed): JsonObject {
   return isOfOneVersion(kind, before) ? object : withoutOwners(object);
 }
 
@@ -569,17 +348,17 @@ function ownType(kind: TrackedKind): ValueType {
   return type;
 }
 
-function typedObject(kind: TrackedKind, value: JsonObject): TypedObject {
+export function typedObject(kind: TrackedKind, value: JsonObject): TypedObject {
   return { value, type: ownType(kind), apiVersion: kind.apiVersion };
 }
 
-function typedLive(kind: TrackedKind, live: JsonObject | undefined): TypedObject {
+export function typedLive(kind: TrackedKind, live: JsonObject | undefined): TypedObject {
   if (live !== undefined) return typedObject(kind, live);
   return typedObject(kind, zeroObject(kind.schemaFor(kind.apiVersion) ?? {}));
 }
 
 /** Conversions of one write, each made once. */
-function portOf(kind: TrackedKind): UpdaterPort {
+export function portOf(kind: TrackedKind): UpdaterPort {
   let made: Map<JsonValue, Map<string, TypedObject | undefined>> | undefined;
   return {
     convert(object, apiVersion) {
@@ -615,4 +394,57 @@ function convertTyped(
     throw error instanceof TypedError ? badRequest(error.message) : error;
   }
   return { value, type, apiVersion };
+}
+
+const zeros = new WeakMap<Schema, JsonObject>();
+
+/**
+ * What a new object of a kind is before anybody wrote to it. A built-in kind has its members that are
+ * always written, at their zero values: this is why a manager that creates a Deployment owns
+ * `.spec.replicas` but not `.spec` itself. A custom kind has none. Shared: callers may not change it.
+ */
+function zeroObject(schema: Schema): JsonObject {
+  const at = resolved(schema);
+  const cachedObject = zeros.get(at);
+  if (cachedObject !== undefined) return cachedObject;
+  const object = at.typed === true ? zeroStruct(at, 0) : {};
+  zeros.set(at, object);
+  return object;
+}
+
+/** Structs that contain themselves do so behind pointers or lists; this bounds a mistaken schema. */
+const depthMax = 32;
+
+function zeroStruct(schema: Schema, depth: number): JsonObject {
+  const object: JsonObject = {};
+  for (const [name, property] of schema.properties ?? []) {
+    if (property.omitEmpty !== true || property.isPlainUpstream === true)
+      setMember(object, name, zeroValue(property, depth));
+  }
+  return object;
+}
+
+function zeroValue(property: Property, depth: number): JsonValue {
+  if (property.pointer === true && property.isPlainUpstream !== true) return null;
+  const schema = resolved(property.schema);
+  switch (schema.type) {
+    case 'object':
+      if (schema.properties === undefined || depth > depthMax) return null;
+      return zeroStruct(schema, depth + 1);
+    case 'string':
+      return zeroText(schema.format);
+    case 'integer':
+    case 'number':
+      return 0;
+    case 'boolean':
+      return false;
+    default:
+      return schema.intOrString === true ? 0 : null;
+  }
+}
+
+function zeroText(format: string | undefined): JsonValue {
+  if (format === 'date-time' || format === 'micro-time' || format === 'byte') return null;
+  if (format === 'duration') return '0s';
+  return format === 'quantity' ? '0' : '';
 }

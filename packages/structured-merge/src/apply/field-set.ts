@@ -1,3 +1,4 @@
+import { Stride } from '@wheelhouse/machinery';
 import {
   type FieldPath,
   fieldElement,
@@ -268,4 +269,125 @@ function includeMatches(set: FieldSet, patterns: readonly Pattern[]): FieldSet {
     addNode(result, element, nodeOf(node.member, children));
   }
   return result;
+}
+
+/** A copy of a set to change. */
+function* copied(set: FieldSet, stride: Stride): Generator<void, GrowingFieldSet> {
+  const copy: GrowingFieldSet = new Map();
+  for (const [element, node] of set) {
+    copy.set(element, node);
+    stride.count();
+    if (stride.isOver) yield;
+  }
+  return copy;
+}
+
+/**
+ * Changes in a set the nodes of the steps that another one has.
+ * @param change the node in place of `node`, undefined for none; `node` itself where it stays
+ */
+function* changedBy(
+  one: FieldSet,
+  other: FieldSet,
+  {
+    stride,
+    change,
+  }: {
+    readonly stride: Stride;
+    readonly change: (
+      node: FieldNode | undefined,
+      by: FieldNode,
+    ) => Generator<void, FieldNode | undefined>;
+  },
+): Generator<void, FieldSet> {
+  const changes: [PathElement, FieldNode | undefined][] = [];
+  for (const [element, by] of other) {
+    stride.count();
+    if (stride.isOver) yield;
+    const node = one.get(element);
+    const changed = yield* change(node, by);
+    if (changed !== node) changes.push([element, changed]);
+  }
+  if (changes.length === 0) return one;
+  const result = yield* copied(one, stride);
+  for (const [element, node] of changes) {
+    stride.count();
+    if (stride.isOver) yield;
+    if (node === undefined) result.delete(element);
+    else result.set(element, node);
+  }
+  return result;
+}
+
+/** Nodes that are visited between two pauses: at most a millisecond of work. */
+const nodesPerStep = 1000;
+
+/** `union` in steps, for large sets (TRUST-2): small ones it costs more. */
+export function* unionSteps(
+  one: FieldSet,
+  other: FieldSet,
+  stride = new Stride(nodesPerStep),
+): Generator<void, FieldSet> {
+  if (one === other || other.size === 0) return one;
+  if (one.size === 0) return other;
+  return yield* changedBy(one, other, {
+    stride,
+    *change(node, by) {
+      if (node === undefined || node === by) return by;
+      const children =
+        node.children === undefined || by.children === undefined
+          ? (node.children ?? by.children)
+          : yield* unionSteps(node.children, by.children, stride);
+      const member = node.member || by.member;
+      if (member === node.member && children === node.children) return node;
+      return { member, children };
+    },
+  });
+}
+
+/** `intersection` in steps. */
+export function* intersectionSteps(
+  one: FieldSet,
+  other: FieldSet,
+  stride = new Stride(nodesPerStep),
+): Generator<void, FieldSet> {
+  if (one === other) return one;
+  const [small, large] = one.size <= other.size ? [one, other] : [other, one];
+  const result: GrowingFieldSet = new Map();
+  for (const [element, node] of small) {
+    stride.count();
+    if (stride.isOver) yield;
+    const match = large.get(element);
+    if (match === undefined) continue;
+    const children =
+      node.children === undefined || match.children === undefined
+        ? undefined
+        : yield* intersectionSteps(node.children, match.children, stride);
+    const kept = nodeOf(node.member && match.member, children);
+    if (kept !== undefined) result.set(element, kept);
+  }
+  return result.size === 0 ? emptySet : result;
+}
+
+/** `difference` in steps. */
+export function* differenceSteps(
+  one: FieldSet,
+  other: FieldSet,
+  stride = new Stride(nodesPerStep),
+): Generator<void, FieldSet> {
+  if (one === other) return emptySet;
+  if (one.size === 0 || other.size === 0) return one;
+  return yield* changedBy(one, other, {
+    stride,
+    *change(node, by) {
+      if (node === undefined) return undefined;
+      const children =
+        node.children === undefined || by.children === undefined
+          ? node.children
+          : yield* differenceSteps(node.children, by.children, stride);
+      const member = node.member && !by.member;
+      if (member === node.member && children === node.children) return node;
+      return nodeOf(member, children);
+    },
+  });
 }

@@ -8,13 +8,19 @@ import {
   Stride,
   setMember,
 } from '@wheelhouse/machinery';
-import { itemElement } from './list-items.ts';
 import { type PathElement, showElement } from './path-element.ts';
-import { below, belowField, complain, type Place, rootPlace } from './place.ts';
-import { TypedError } from './typed-errors.ts';
-import { scalarProblem } from './validate-typed.ts';
+import {
+  below,
+  belowField,
+  complain,
+  type Place,
+  rootPlace,
+  scalarProblem,
+  TypedError,
+} from './validate-typed.ts';
 import {
   fitting,
+  itemElement,
   type ListShape,
   type MapShape,
   memberType,

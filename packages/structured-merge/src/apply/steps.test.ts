@@ -1,13 +1,8 @@
 import { type ApiObject, atPace, inOnePiece, type JsonObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
+import { applyPatch, applySteps } from './apply-patch.ts';
 import { annotation, listMap, mapOf, object, text } from './apply-script.fixture.ts';
-import {
-  applyPatch,
-  applySteps,
-  recordSteps,
-  recordUpdate,
-  type TrackedKind,
-} from './field-manager.ts';
+import { recordSteps, recordUpdate, type TrackedKind } from './field-manager.ts';
 
 const metadataSchema = object({ name: text });
 const items = listMap(['name'], object({ name: text, value: text }));

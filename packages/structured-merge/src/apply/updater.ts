@@ -1,10 +1,10 @@
 import { type JsonValue, jsonEqual, jsonEqualSteps } from '@wheelhouse/machinery';
-import { type Comparison, compare, filterComparison } from './compare.ts';
-import { compareSteps } from './compare-steps.ts';
+import { type Comparison, compare, compareSteps, filterComparison } from './compare.ts';
 import {
   addNode,
   containsSet,
   difference,
+  differenceSteps,
   emptySet,
   type FieldFilter,
   type FieldNode,
@@ -12,17 +12,16 @@ import {
   filterSet,
   type GrowingFieldSet,
   intersection,
+  intersectionSteps,
   leafNode,
   nodeOf,
   pathsOf,
   union,
+  unionSteps,
 } from './field-set.ts';
-import { differenceSteps, intersectionSteps, unionSteps } from './field-set-steps.ts';
 import { merge, mergeSteps } from './merge.ts';
-import { withNamedFields } from './named-fields.ts';
 import { type FieldPath, fieldNameOf } from './path-element.ts';
-import { removeItemsSteps } from './remove.ts';
-import { toFieldSet, toFieldSetSteps } from './to-field-set.ts';
+import { removeItemsSteps, toFieldSet, toFieldSetSteps, withNamedFields } from './value-fields.ts';
 import { memberType, type ValueType } from './value-type.ts';
 
 /** Answers for sets that come again, per type. */

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import { emptySet, type FieldSet, hasPath, union } from './field-set.ts';
-import { decodeFields, encodeFields } from './fields-v1.ts';
+import { decodeFields, encodeFields } from './managed-fields.ts';
 import type { FieldPath } from './path-element.ts';
 
 type Operation = 'Apply' | 'Update';

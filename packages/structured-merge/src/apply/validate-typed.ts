@@ -7,18 +7,82 @@ import {
   type JsonValue,
   Stride,
 } from '@wheelhouse/machinery';
-import { itemElement } from './list-items.ts';
 import { type PathElement, showElement } from './path-element.ts';
-import { below, belowField, complain, type Place, rootPlace } from './place.ts';
-import { TypedError } from './typed-errors.ts';
 import {
   fitting,
+  itemElement,
   type ListShape,
   type MapShape,
   memberType,
   type ScalarShape,
   type ValueType,
 } from './value-type.ts';
+
+/** One complaint about a value that does not fit its type. */
+interface TypedProblem {
+  /** Path below where the walk began, as messages show it; empty for the value itself. */
+  readonly path: string;
+  readonly message: string;
+}
+
+/** A value does not fit its schema; the message is upstream's. */
+export class TypedError extends Error {
+  readonly problems: readonly TypedProblem[];
+
+  constructor(problems: readonly TypedProblem[]) {
+    super(showProblems(problems));
+    this.name = 'TypedError';
+    this.problems = problems;
+  }
+}
+
+function showProblem({ path, message }: TypedProblem): string {
+  return path === '' ? message : `${path}: ${message}`;
+}
+
+/** One problem as it is, several as a list. */
+function showProblems(problems: readonly TypedProblem[]): string {
+  if (problems.length === 1) return showProblem(problems[0]!);
+  return ['errors:', ...problems.map((problem) => `  ${showProblem(problem)}`)].join('\n');
+}
+
+/** Where a walk is; its path is put into words only when something is wrong there. */
+export interface Place {
+  readonly problems: TypedProblem[];
+  readonly parent: Place | undefined;
+  /** The step that leads here: a field's by its bare name, since most are never put into words. */
+  readonly element: PathElement;
+  readonly isField: boolean;
+}
+
+/** The root of a walk. */
+export function rootPlace(): Place {
+  return { problems: [], parent: undefined, element: '', isField: false };
+}
+
+/** One step further down. */
+export function below(place: Place, element: PathElement): Place {
+  return { problems: place.problems, parent: place, element, isField: false };
+}
+
+/** One step further down, to a field. */
+export function belowField(place: Place, name: string): Place {
+  return { problems: place.problems, parent: place, element: name, isField: true };
+}
+
+/** Complains about the value at a place. */
+export function complain(place: Place, ...messages: readonly string[]): void {
+  const path = showPlace(place);
+  for (const message of messages) place.problems.push({ path, message });
+}
+
+function showPlace(place: Place): string {
+  const steps: string[] = [];
+  for (let at: Place | undefined = place; at?.parent !== undefined; at = at.parent) {
+    steps.push(at.isField ? `.${at.element}` : showElement(at.element));
+  }
+  return steps.reverse().join('');
+}
 
 /** Whether several items of a set or list map may be the same: in stored objects they may. */
 export interface ValidationOptions {

@@ -3,10 +3,12 @@ import {
   isObject,
   type JsonObject,
   type JsonValue,
+  jsonEqual,
   member,
   Stride,
   setMember,
 } from '@wheelhouse/machinery';
+import type { ThreeWays } from './strategic-diff.ts';
 
 /** RFC 7386: a new document; shares untouched parts with `document`, which stays as it was. */
 export function applyMergePatch(document: JsonValue | undefined, patch: JsonValue): JsonValue {
@@ -83,4 +85,70 @@ export function withoutNulls(patch: JsonValue): JsonValue {
     if (value !== undefined && value !== null) setMember(kept, name, withoutNulls(value));
   }
   return kept;
+}
+
+/** The JSON merge patch (RFC 7386) that makes `after` of `before`. */
+export function mergePatchBetween(before: JsonObject, after: JsonObject): JsonObject {
+  const patch: JsonObject = {};
+  for (const name of Object.keys(before)) {
+    if (before[name] !== undefined && member(after, name) === undefined)
+      setMember(patch, name, null);
+  }
+  for (const name of Object.keys(after)) {
+    const wanted = after[name];
+    const had = member(before, name);
+    if (wanted === undefined || jsonEqual(had, wanted)) continue;
+    const nested = isObject(wanted) && isObject(had);
+    setMember(patch, name, nested ? mergePatchBetween(had, wanted) : wanted);
+  }
+  return patch;
+}
+
+/**
+ * The JSON merge patch of a client-side apply. It sets what `wanted` sets differently from `live`, and
+ * deletes what `last` set and `wanted` omits or sets to null. It leaves everything else alone.
+ */
+export function mergePatchOfThree({ last, wanted, live }: ThreeWays): JsonObject {
+  const added = withoutDeletions(mergePatchBetween(live, wanted));
+  const deleted = deletionsOf(mergePatchBetween(last, wanted));
+  return overlaid(deleted, added);
+}
+
+/**
+ * The patch without its nulls and without objects that hold nothing else. An object that is empty in
+ * the patch itself is a value and stays.
+ */
+function withoutDeletions(patch: JsonObject): JsonObject {
+  const kept: JsonObject = {};
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === undefined || value === null) continue;
+    const inner =
+      isObject(value) && Object.keys(value).length > 0 ? withoutDeletions(value) : value;
+    const emptied = inner !== value && Object.keys(inner).length === 0;
+    if (!emptied) setMember(kept, name, Array.isArray(inner) ? withoutNulls(inner) : inner);
+  }
+  return kept;
+}
+
+/** The deletions of a patch. */
+function deletionsOf(patch: JsonObject): JsonObject {
+  const kept: JsonObject = {};
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) setMember(kept, name, null);
+    if (!isObject(value)) continue;
+    const inner = deletionsOf(value);
+    if (Object.keys(inner).length > 0) setMember(kept, name, inner);
+  }
+  return kept;
+}
+
+function overlaid(under: JsonObject, over: JsonObject): JsonObject {
+  const both: JsonObject = { ...under };
+  for (const [name, value] of Object.entries(over)) {
+    const below = member(both, name);
+    if (value === undefined) continue;
+    const nested = isObject(value) && isObject(below);
+    setMember(both, name, nested ? overlaid(below, value) : value);
+  }
+  return both;
 }

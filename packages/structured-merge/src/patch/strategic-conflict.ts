@@ -8,9 +8,16 @@ import {
   member,
 } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
-import { directiveMember, retainKeysMember } from './strategic-directives.ts';
-import { badType, noMergeKey } from './strategic-error.ts';
-import { type FieldMerging, listMergingOf, mergingOf } from './strategic-fields.ts';
+import {
+  badType,
+  directiveMember,
+  type FieldMerging,
+  listMergingOf,
+  mergingOf,
+  noMergeKey,
+  retainKeysMember,
+} from './strategic-fields.ts';
+
 import { itemKind } from './strategic-merge.ts';
 
 /**

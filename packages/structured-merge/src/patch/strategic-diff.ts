@@ -10,13 +10,18 @@ import {
 } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
 import {
+  badDirectiveValue,
+  badType,
   deleteListPrefix,
   directiveMember,
   elementOrderPrefix,
+  type FieldMerging,
+  listMergingOf,
+  mergingOf,
+  noMergeKey,
   retainKeysMember,
-} from './strategic-directives.ts';
-import { badDirectiveValue, badType, noMergeKey } from './strategic-error.ts';
-import { type FieldMerging, listMergingOf, mergingOf } from './strategic-fields.ts';
+} from './strategic-fields.ts';
+
 import { combinePatches, itemKind } from './strategic-merge.ts';
 import { identityOfItem, isDeletion, positions } from './strategic-order.ts';
 

@@ -11,28 +11,30 @@ import {
 } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
 import {
-  deleteListPrefix,
-  directiveMember,
-  elementOrderPrefix,
-  retainKeysMember,
-} from './strategic-directives.ts';
-import {
   badDirective,
   badElementOrder,
   badPrimitiveList,
   badRetainKeys,
   badType,
+  deleteListPrefix,
+  directiveMember,
+  elementOrderPrefix,
+  type FieldMerging,
+  goKindOf,
   itemIsNoMap,
+  listMergingOf,
   listOfLists,
   mergeDirectiveInList,
+  mergingOf,
   mixedItems,
   noItems,
   noKeyDeclared,
   noMergeKey,
   orderDiffers,
   retainKeysDiffer,
-} from './strategic-error.ts';
-import { type FieldMerging, goKindOf, listMergingOf, mergingOf } from './strategic-fields.ts';
+  retainKeysMember,
+} from './strategic-fields.ts';
+
 import { identityOfItem, inOrder, isDeletion } from './strategic-order.ts';
 
 /**

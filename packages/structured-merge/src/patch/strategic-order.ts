@@ -1,6 +1,5 @@
 import { isObject, type JsonValue, member } from '@wheelhouse/machinery';
-import { directiveMember } from './strategic-directives.ts';
-import { badType, itemIsNoMap, noMergeKey } from './strategic-error.ts';
+import { badType, directiveMember, itemIsNoMap, noMergeKey } from './strategic-fields.ts';
 
 /** What identifies an item: the item itself, or with a merge key that member of it. */
 export function identityOfItem(

@@ -1,7 +1,6 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import { mergePatchBetween, mergePatchOfThree } from './merge-diff.ts';
-import { applyMergePatch } from './merge-patch.ts';
+import { applyMergePatch, mergePatchBetween, mergePatchOfThree } from './merge-patch.ts';
 
 test.each<[string, JsonObject, JsonObject, JsonObject, JsonObject]>([
   ['nothing to do', { a: 1 }, { a: 1 }, { a: 1, theirs: 2 }, {}],

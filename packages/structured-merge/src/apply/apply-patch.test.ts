@@ -1,6 +1,6 @@
 import type { ApiObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import { refreshLastApplied } from './last-applied.ts';
+import { refreshLastApplied } from './apply-patch.ts';
 
 const annotation = 'example.com/last-applied';
 const kind = { apiVersion: 'v1', lastApplied: { annotation, manager: 'tool' } };

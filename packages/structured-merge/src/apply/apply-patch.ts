@@ -1,0 +1,428 @@
+import {
+  type ApiObject,
+  asApiObject,
+  badRequest,
+  boundedList,
+  compareText,
+  errorText,
+  formatTime,
+  goEscaped,
+  inOnePiece,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  omittedText,
+  parseJson,
+  StatusError,
+  shortened,
+  shownPathMax,
+} from '@wheelhouse/machinery';
+import { FoundPaths } from '@wheelhouse/schema';
+import { compare } from './compare.ts';
+import {
+  comparable,
+  identityFor,
+  portOf,
+  readOwners,
+  storeOwners,
+  strip,
+  type TrackedKind,
+  takeChanges,
+  typedLive,
+  typedObject,
+  withoutOwners,
+} from './field-manager.ts';
+import { difference, type FieldSet, hasPath, setsEqual } from './field-set.ts';
+import { decodeManaged, type Managed, noManaged, parseIdentity } from './managed-fields.ts';
+import { showPath } from './path-element.ts';
+import {
+  applyConfiguration,
+  type Conflict,
+  ConflictsError,
+  type TypedObject,
+  type VersionedSet,
+} from './updater.ts';
+import { TypedError, validateTyped, validateTypedSteps } from './validate-typed.ts';
+import { toFieldSet } from './value-fields.ts';
+import { fitting, forgetElements, memberType, type ValueType } from './value-type.ts';
+
+const beforeFirstApply = 'before-first-apply';
+
+/** An apply: the body merges into the object, and the manager owns exactly what it names. */
+export interface AppliedPatch {
+  /** The stored object; undefined when the apply creates it. */
+  readonly live: ApiObject | undefined;
+  /** The body. */
+  readonly patch: JsonObject;
+  readonly manager: string;
+  readonly force: boolean;
+  readonly nowMs: number;
+  /** As of a recorded update. */
+  readonly size?: 'large';
+  /** Called with all members that the schema does not declare, to refuse them by name. */
+  readonly onUndeclared?: ((undeclared: FoundPaths) => never) | undefined;
+}
+
+/**
+ * Applies a body (SSA-3, SSA-5). The result shares parts with `live` and `patch`; it is neither
+ * defaulted nor validated yet. When nothing changes its managedFields are the live object's own list
+ * (SSA-9). Throws StatusError: 400 for a body that names another kind, holds managedFields (MF-4) or
+ * does not fit the schema, 409 with a cause per field unless `force`.
+ */
+export function applyPatch(kind: TrackedKind, apply: AppliedPatch): ApiObject {
+  return inOnePiece(applySteps(kind, apply));
+}
+
+/** `applyPatch` in steps, between which nobody may change either object. */
+export function* applySteps(kind: TrackedKind, apply: AppliedPatch): Generator<void, ApiObject> {
+  const { live, patch } = apply;
+  forgetElements();
+  checkPatch(kind, patch);
+  const applied = typedObject(kind, patch);
+  yield* explainingSteps(
+    () => `failed to create typed patch object (${describe(patch)})`,
+    () => checkTyped(applied.type, apply),
+  );
+  yield;
+  if (apply.size === 'large') yield* readOwners(live?.metadata.managedFields);
+  const before = yield* ownersForApply(kind, apply);
+  yield;
+  const merged = yield* mergeApplied(kind, { apply, before, applied, force: apply.force });
+  yield;
+  const object = withOwnMetadata(merged.object ?? live ?? patch);
+  if (apply.manager === kind.lastApplied.manager) refreshLastApplied(kind, { object, patch });
+  yield* storeOwners({ live, object, owners: merged.owners, before, size: apply.size });
+  return object;
+}
+
+/** Throws a TypedError for a body that does not fit, once undeclared members have been reported. */
+function* checkTyped(
+  type: ValueType,
+  { patch, onUndeclared, size }: AppliedPatch,
+): Generator<void, void> {
+  try {
+    const options = { allowDuplicates: false };
+    if (size === 'large') yield* validateTypedSteps(type, patch, options);
+    else validateTyped(type, patch, options);
+  } catch (error) {
+    if (onUndeclared === undefined) throw error;
+    const undeclared = undeclaredIn(type, patch);
+    if (undeclared.count > 0) onUndeclared(undeclared);
+    throw error;
+  }
+}
+
+function checkPatch(kind: TrackedKind, patch: JsonObject): void {
+  if (patch['apiVersion'] !== kind.apiVersion || patch['kind'] !== kind.kind) {
+    throw badRequest(`invalid object type: ${describeKind(patch)}`);
+  }
+  const metadata = patch['metadata'];
+  const managedFields = isObject(metadata) ? metadata['managedFields'] : undefined;
+  if (managedFields !== undefined && managedFields !== null) {
+    throw badRequest('metadata.managedFields must be nil');
+  }
+}
+
+const textOf = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
+
+/** `apps/v1, Kind=Deployment`; for the core group `/v1, Kind=Pod`. */
+export function describeKind(object: JsonObject): string {
+  const apiVersion = textOf(object['apiVersion']);
+  if (apiVersion.split('/').length > 2) return '/, Kind=';
+  const groupVersion = apiVersion.includes('/') ? apiVersion : `/${apiVersion}`;
+  return `${groupVersion}, Kind=${textOf(object['kind'])}`;
+}
+
+/** An object as messages about an apply name it: `default/a; apps/v1, Kind=Deployment`. */
+export function describe(object: JsonObject): string {
+  const metadata = isObject(object['metadata']) ? object['metadata'] : {};
+  const place = `${textOf(metadata['namespace'])}/${textOf(metadata['name'])}`;
+  return `${place}; ${describeKind(object)}`;
+}
+
+const explained = (what: () => string, error: unknown): unknown =>
+  error instanceof TypedError ? badRequest(`${what()}: ${error.message}`) : error;
+
+/**
+ * Runs work in steps; an object that does not fit its schema is what some client sent, and so a 400,
+ * with the words of upstream's unnamed 500.
+ */
+function* explainingSteps<T>(
+  what: () => string,
+  steps: () => Generator<void, T>,
+): Generator<void, T> {
+  try {
+    return yield* steps();
+  } catch (error) {
+    throw explained(what, error);
+  }
+}
+
+/** The stored owners; whatever is in an object that has none belongs to a manager made up for it. */
+function* ownersForApply(
+  kind: TrackedKind,
+  { live, nowMs, size }: AppliedPatch,
+): Generator<void, Managed> {
+  if (live === undefined) return noManaged;
+  let managed: Managed;
+  try {
+    managed = decodeManaged(live.metadata.managedFields);
+  } catch (error) {
+    const why = errorText(error);
+    const message = `failed to decode managed fields: ${why}`;
+    throw new StatusError({ code: 500, reason: '', message, cause: error });
+  }
+  if (managed.managers.size > 0) return managed;
+  const write = { live: undefined, object: live, manager: beforeFirstApply, nowMs };
+  const sized = size === undefined ? write : { ...write, size };
+  return yield* explainingSteps(
+    () => 'failed to create manager for existing fields',
+    () => takeChanges(kind, sized, noManaged),
+  );
+}
+
+interface Merging {
+  readonly apply: AppliedPatch;
+  readonly before: Managed;
+  readonly applied: TypedObject;
+  readonly force: boolean;
+}
+
+interface Merged {
+  /** Undefined when the object stays as it is. */
+  readonly object: JsonValue | undefined;
+  readonly owners: Managed;
+}
+
+function* mergeApplied(kind: TrackedKind, merging: Merging): Generator<void, Merged> {
+  try {
+    return yield* mergeOnce(kind, merging);
+  } catch (error) {
+    if (!(error instanceof ConflictsError)) throw error;
+    const { conflicts } = error;
+    const isUpgrade = merging.apply.manager === kind.lastApplied.manager;
+    const allowed = isUpgrade ? allowedBy(kind, merging) : undefined;
+    if (allowed === undefined) throw applyConflict(conflicts);
+    const refused = conflicts.filter(({ path }) => !hasPath(allowed, path));
+    if (refused.length > 0) throw applyConflict(refused);
+    return yield* mergeOnce(kind, { ...merging, force: true });
+  }
+}
+
+function allowedBy(kind: TrackedKind, { apply: { live }, applied }: Merging) {
+  if (live === undefined) return undefined;
+  return allowedConflicts(kind, { live: asApiObject(withoutOwners(live)), type: applied.type });
+}
+
+function* mergeOnce(kind: TrackedKind, merging: Merging): Generator<void, Merged> {
+  const { before, applied, force } = merging;
+  const { live, manager, nowMs } = merging.apply;
+  const identity = identityFor(kind, manager, 'Apply');
+  const result = yield* explainingSteps(
+    () => 'failed to merge config',
+    () =>
+      applyConfiguration(portOf(kind), {
+        // No body may name the owners' list: it goes from one object to the other as it is.
+        live: typedLive(kind, live === undefined ? undefined : comparable(kind, live, before)),
+        applied,
+        managers: before.managers,
+        manager: identity,
+        force,
+        size: merging.apply.size,
+      }),
+  );
+  const { managers } = result;
+  const own = strip(managers.get(identity));
+  if (own === undefined) managers.delete(identity);
+  else managers.set(identity, sameSet(own, before.managers.get(identity)));
+  let { times } = before;
+  if (result.object !== undefined) times = new Map(times).set(identity, formatTime(nowMs));
+  // A new object begins as what was applied; zero values are its decoder's business.
+  const object = live === undefined ? undefined : result.object?.value;
+  return { object, owners: { managers, times } };
+}
+
+/** The set that was there before when it says the same: its encoding is known. */
+function sameSet(owned: VersionedSet, before: VersionedSet | undefined): VersionedSet {
+  if (before === undefined || !setsEqual(before.set, owned.set)) return owned;
+  const { apiVersion, applied } = owned;
+  return { set: before.set, apiVersion, applied };
+}
+
+/** A copy whose metadata may change; what is shared below stays as it is. */
+function withOwnMetadata(value: JsonValue): ApiObject {
+  const object = isObject(value) ? value : {};
+  const metadata = isObject(object['metadata']) ? object['metadata'] : {};
+  return asApiObject({ ...object, metadata: { ...metadata } });
+}
+
+/** A conflict as an answer shows it. */
+interface ShownConflict {
+  readonly manager: string;
+  readonly path: string;
+}
+
+/**
+ * The 409 of an apply that would take fields from others, one cause per field (SSA-3). Of more
+ * conflicts than an answer may list (TRUST-3) it has the first; a last line tells how many follow.
+ */
+function applyConflict(conflicts: readonly Conflict[]): StatusError {
+  const made: ShownConflict[] = [];
+  const { items, omitted } = boundedList(conflicts, ({ manager, path }) => {
+    const one = { manager, path: shortened(showPath(path), shownPathMax) };
+    made.push(one);
+    return one.path + one.path + showManager(manager);
+  });
+  const shown = made.slice(0, items.length);
+  return new StatusError({
+    code: 409,
+    reason: 'Conflict',
+    message: conflictMessage(shown, omitted),
+    details: {
+      causes: shown.map(({ manager, path }) => ({
+        reason: 'FieldManagerConflict',
+        message: `conflict with ${showManager(manager)}`,
+        field: path,
+      })),
+    },
+  });
+}
+
+function conflictMessage(conflicts: readonly ShownConflict[], omitted: number): string {
+  const [only] = conflicts;
+  if (only !== undefined && conflicts.length + omitted === 1) {
+    return `Apply failed with 1 conflict: conflict with ${showManager(only.manager)}: ${only.path}`;
+  }
+  const byManager = new Map<string, string[]>();
+  for (const { manager, path } of conflicts) {
+    const lines = byManager.get(manager) ?? [];
+    lines.push(`- ${path}`);
+    byManager.set(manager, lines);
+  }
+  const managers = [...byManager.keys()].sort(compareText);
+  const lines = managers.flatMap((manager) => [
+    `conflicts with ${showManager(manager)}:`,
+    ...byManager.get(manager)!,
+  ]);
+  if (omitted > 0) lines.push(omittedText(omitted, 'conflict'));
+  return `Apply failed with ${conflicts.length + omitted} conflicts: ${lines.join('\n')}`;
+}
+
+/** `"kubectl" with subresource "status" using apps/v1`; appliers are named without a version. */
+function showManager(identity: string): string {
+  const { manager, subresource, operation, apiVersion } = parseIdentity(identity);
+  const name = JSON.stringify(manager ?? '');
+  const through =
+    subresource === undefined ? name : `${name} with subresource ${JSON.stringify(subresource)}`;
+  return operation === 'Update' ? `${through} using ${apiVersion ?? ''}` : through;
+}
+
+/** The paths of all members that a type does not declare: `spec.ports[0].odd`. */
+function undeclaredIn(type: ValueType, value: JsonValue): FoundPaths {
+  const found = new FoundPaths();
+  search(type, value, { path: '', found });
+  return found;
+}
+
+function search(
+  type: ValueType,
+  value: JsonValue,
+  { path, found }: { readonly path: string; readonly found: FoundPaths },
+): void {
+  const { map, list } = fitting(type, value);
+  if (list !== undefined && Array.isArray(value)) {
+    const element = list.element.get();
+    for (const [index, item] of value.entries()) {
+      search(element, item, { path: `${path}[${index}]`, found });
+    }
+  } else if (map !== undefined && isObject(value)) {
+    for (const [name, item] of Object.entries(value)) {
+      if (item === undefined) continue;
+      const member = memberType(map, name);
+      const below = path === '' ? name : `${path}.${name}`;
+      if (member === undefined) found.add(below);
+      else search(member, item, { path: below, found });
+    }
+  }
+}
+
+/** Most bytes all annotations of an object may have together. */
+const annotationsBytesMax = 256 * 1024;
+
+/** Where client-side applies are recorded, by whom. */
+export interface LastApplied {
+  readonly annotation: string;
+  /** The one manager whose client-side applies turn into server-side ones without conflicts. */
+  readonly manager: string;
+}
+
+interface AnnotatedKind {
+  readonly apiVersion: string;
+  readonly lastApplied: LastApplied;
+}
+
+/**
+ * The fields client-side apply last set and nobody changed since: its manager may take them over
+ * from whoever owns them. Undefined when the object has no such record in the request's version.
+ */
+function allowedConflicts(
+  kind: AnnotatedKind,
+  { live, type }: { readonly live: ApiObject; readonly type: ValueType },
+): FieldSet | undefined {
+  const recorded = live.metadata.annotations?.[kind.lastApplied.annotation] ?? '';
+  if (recorded === '') return undefined;
+  try {
+    const last = parseJson(recorded);
+    if (!isObject(last) || last['apiVersion'] !== kind.apiVersion) return undefined;
+    validateTyped(type, last, { allowDuplicates: false });
+    const { modified, added, removed } = compare(type, last, live);
+    const named = toFieldSet(type, last);
+    return difference(difference(difference(named, modified), added), removed);
+  } catch (error) {
+    if (error instanceof TypedError || error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+/** Keeps client-side apply's record, where an object has one, in step with what was applied. */
+export function refreshLastApplied(
+  kind: AnnotatedKind,
+  { object, patch }: { readonly object: ApiObject; readonly patch: JsonObject },
+): void {
+  const name = kind.lastApplied.annotation;
+  const { annotations } = object.metadata;
+  if ((annotations?.[name] ?? '') === '') return;
+  const recorded = { ...annotations, [name]: recordOf(patch, name) };
+  if (sizeOf(recorded) > annotationsBytesMax) delete recorded[name];
+  object.metadata.annotations = recorded;
+}
+
+function sizeOf(annotations: Readonly<Record<string, string>>): number {
+  let bytes = 0;
+  for (const [name, value] of Object.entries(annotations)) {
+    bytes += Buffer.byteLength(name) + Buffer.byteLength(value);
+  }
+  return bytes;
+}
+
+/** The body without the record itself, as kubectl writes it: one line, with sorted members. */
+function recordOf(patch: JsonObject, annotation: string): string {
+  const metadata = isObject(patch['metadata']) ? patch['metadata'] : {};
+  const { [annotation]: _, ...annotations } = isObject(metadata['annotations'])
+    ? metadata['annotations']
+    : {};
+  const { annotations: __, ...rest } = metadata;
+  const bare = Object.keys(annotations).length === 0 ? rest : { ...rest, annotations };
+  return `${goEscaped(sortedJson({ ...patch, metadata: bare }))}\n`;
+}
+
+function sortedJson(value: JsonValue): string {
+  if (typeof value === 'bigint') return value.toString();
+  if (Array.isArray(value)) return `[${value.map(sortedJson).join(',')}]`;
+  if (!isObject(value)) return JSON.stringify(value);
+  const names = Object.keys(value).filter((name) => value[name] !== undefined);
+  const members = names
+    .sort(compareText)
+    .map((name) => `${JSON.stringify(name)}:${sortedJson(value[name]!)}`);
+  return `{${members.join(',')}}`;
+}
