@@ -3,14 +3,14 @@ import type { Revision, Store } from './contract.ts';
 
 export interface Compactor {
   stop(): void;
-  /** Settles when the round under way, if any, is over. */
+  /** Settles when the current round, if any, has ended. */
   idle(): Promise<void>;
 }
 
 /**
- * Forgets history at the retention (STORE-4): every `intervalMs` the store is compacted to the
- * revision it had one interval before, so that between one and two intervals of history are kept.
- * 0 disables. A failed round is logged and the next one tries again.
+ * Compacts the store periodically (STORE-4): every `intervalMs`, to the revision of one interval
+ * before, so that it retains between one and two intervals of history. 0 disables compaction. A
+ * failed round is logged; the next one tries again.
  */
 export function startCompactor(options: {
   readonly store: Pick<Store, 'currentRevision' | 'compact'>;

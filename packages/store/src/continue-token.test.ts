@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { decodeContinue, encodeContinue } from './continue-token.ts';
+import { decodeContinue, encodeContinue } from './resource-version.ts';
 
 const version = 'meta.test/v1';
 const raw = (value: unknown) =>

@@ -1,29 +1,32 @@
 import type { MaybePromise } from '@wheelhouse/machinery';
 
 /**
- * The byte contract that every store keeps: `memory`, `embedded`, `etcd`. Keys are strings, values
- * are bytes the store never looks into, and one counter, the revision, orders all writes of the
- * whole store. Everything richer (resource versions, paging, retries) is written once above it.
+ * The contract of every store: `memory`, `embedded`, and `etcd`. Keys are strings, values are bytes
+ * that the store never interprets, and one counter, the revision, orders all writes to the store.
+ * Everything richer (resource versions, paging, retries) is built once on top of it.
  */
 
-/** Position in the store's history; grows by one with each write. 0 means "before any write". */
+/**
+ * A position in the store's history, which each write advances by one. 0 is the state before any
+ * write.
+ */
 export type Revision = number;
 
-/** One key as it stood at some revision. */
+/** The state of one key at some revision. */
 export interface StoredRecord {
   readonly key: string;
   readonly value: Buffer;
   readonly createRevision: Revision;
   readonly modRevision: Revision;
-  /** Why the value cannot be read (STORE-3); then `value` is what the store holds. */
+  /** Why the value cannot be read (STORE-3); `value` then holds the stored bytes. */
   readonly unreadable?: string;
-  /** Set beside `unreadable` when the value was opened, but could not be decoded. */
+  /** Set with `unreadable` if the value was decrypted but could not be decoded. */
   readonly failure?: 'decoding';
 }
 
 /**
- * What a write demands of the key's present state: `0` the key is absent, `n` its modRevision is
- * `n`. There is no unconditional write.
+ * The state of the key that a write requires: `0` if the key must be absent, otherwise its
+ * modRevision. There is no unconditional write.
  */
 export type Expectation = Revision;
 
@@ -32,33 +35,33 @@ export interface PutRequest {
   readonly value: Buffer;
   readonly expect: Expectation;
   /**
-   * Carried by reference to this process's watchers of the write, so that they need not decode what
-   * the writer has just encoded. Not stored; a store may drop it.
+   * Passed by reference to watchers in this process, so that they need not decode what the writer
+   * has just encoded. Not stored; a store may drop it.
    */
   readonly hint?: unknown;
   /**
-   * `removal` for a step on an object's way out, which a store takes even where it has no room for
-   * more (TRUST-8); `growth` when absent.
+   * `removal` for a step of an object's deletion, which a store accepts even if it is out of space
+   * (TRUST-8). Defaults to `growth`.
    */
   readonly purpose?: 'growth' | 'removal';
 }
 
 export interface DeleteRequest {
   readonly key: string;
-  /** Never 0: deleting an absent key is a failed expectation. */
+  /** Never 0: deleting an absent key fails the expectation. */
   readonly expect: Expectation;
 }
 
 /**
- * `ok: false` means the expectation did not hold; `current` is the record that stood in the way
- * (undefined: the key is absent) as of a durable revision.
+ * `ok: false` means that the expectation did not hold. `current` is the conflicting record as of a
+ * durable revision, or undefined if the key is absent.
  */
 export type WriteResult =
   | { readonly ok: true; readonly revision: Revision }
   | { readonly ok: false; readonly current: StoredRecord | undefined };
 
 export interface RangeRequest {
-  /** All keys that start with it. */
+  /** Selects all keys with this prefix. */
   readonly prefix: string;
   /** Only keys strictly after this one, in byte order. */
   readonly after?: string;
@@ -73,7 +76,7 @@ export interface RangeResult {
   readonly records: readonly StoredRecord[];
   /** The revision the records were read at. */
   readonly revision: Revision;
-  /** Whether keys remain behind the last record. */
+  /** Whether more keys follow the last record. */
   readonly more: boolean;
 }
 
@@ -90,44 +93,51 @@ export interface WatchRequest {
   /** Events with a revision greater than this one are delivered. */
   readonly after: Revision;
   /**
-   * Receives every matching event once, in order of revision, only after it is durable; one call
-   * may carry many. Called without a pause in which a later revision could become visible to a read.
+   * Receives every matching event once, in order of revision, after it is durable; one call may
+   * carry many. No read can see a later revision before the call.
    */
   readonly onEvents: (events: readonly StoreEvent[]) => void;
-  /** Called once if the store ends the watch (closed, compacted away, connection lost for good). */
+  /**
+   * Called once if the store ends the watch: it was closed, compacted, or lost its connection for
+   * good.
+   */
   readonly onEnd: (reason: StoreError) => void;
 }
 
 export interface StoreWatch {
   /** Everything up to and including this revision has been handed to `onEvents`. */
   readonly progress: Revision;
-  /** Resolves when `progress` is at least `revision`; at once, without a promise, when it is. */
+  /**
+   * Resolves when `progress` reaches `revision`. Returns undefined instead of a promise if it
+   * already has.
+   */
   reached(revision: Revision): MaybePromise<void>;
   close(): void;
 }
 
-/** A state of the whole store; the store keeps what it needs until it is closed. */
+/** A consistent state of the whole store, which the store retains until the snapshot is closed. */
 export interface StoreSnapshot {
   readonly revision: Revision;
   /**
-   * All records in byte order of keys, values as they are stored, in pieces of about 1 MiB at most
-   * unless one record is larger. To be read once. Fails with `closed` when the store is closed.
+   * All records in byte order of keys with their stored values, in pieces of at most about 1 MiB
+   * unless a single record is larger. Can be read once. Fails with `closed` if the store is closed.
    */
   readonly records: AsyncIterable<readonly StoredRecord[]>;
-  /** Harmless when called twice. */
+  /** Idempotent. */
   close(): void;
 }
 
 export interface Store {
   /**
-   * Who writes to the store. `own`: this process alone, so a watch that has caught up has the newest
-   * state. `shared`: other processes too, so only a round trip tells what is newest; a writer may
-   * begin with what its watch has, as a write is on condition of the revision.
+   * Who writes to the store. `own`: only this process, so a watch that has caught up has the newest
+   * state. `shared`: other processes too, so only a round trip finds the newest revision. A writer
+   * may still start from the state of its watch, because every write is conditional on the
+   * revision.
    */
   readonly sharing: 'own' | 'shared';
   /**
-   * The newest durable revision, linearizable: no acknowledged write is later. A store whose parts
-   * have revisions of their own is asked for the part that a prefix is in.
+   * The newest durable revision. It is linearizable: no acknowledged write is later. If parts of a
+   * store have separate revisions, `prefix` selects the part.
    */
   currentRevision(prefix?: string): MaybePromise<Revision>;
   /** The oldest revision still readable; reads and watches below it fail with `compacted`. */
@@ -139,21 +149,21 @@ export interface Store {
   /** Resolves only when the deletion is durable. */
   delete(request: DeleteRequest): Promise<WriteResult>;
   watch(request: WatchRequest): Promise<StoreWatch>;
-  /** Forgets history: afterwards the oldest readable revision is `revision`. */
+  /** Discards history, after which `revision` is the oldest readable revision. */
   compact(revision: Revision): Promise<void>;
-  /** Really asks the store; rejects when it cannot serve (HEALTH-4). */
+  /** Makes a round trip to the store; rejects if the store cannot serve (HEALTH-4). */
   ping(): Promise<void>;
   /** Bytes in use on disk (or in memory), for metrics. */
   sizeBytes(): Promise<number>;
   /**
-   * Holds the newest durable state still for one reader (STORE-5), whatever is written or compacted
-   * meanwhile. Rejects with `unavailable` where the service behind the store has its own way.
+   * A snapshot of the newest durable state (STORE-5), unaffected by later writes and compaction.
+   * Rejects with `unavailable` if the service behind the store makes its own backups.
    */
   snapshot(): Promise<StoreSnapshot>;
   close(): Promise<void>;
 }
 
-/** A state of a store that the store can return to while it is open. */
+/** A state to which an open store can return. */
 export interface Checkpoint {
   readonly revision: Revision;
 }
@@ -165,14 +175,14 @@ export interface RestoreResult {
   readonly changes: number;
 }
 
-/** A store that can return to earlier states of its own (PLANE-3). */
+/** A store that can return to its earlier states (PLANE-3). */
 export interface CheckpointedStore extends Store {
   /** Takes constant time and copies nothing. */
   checkpoint(): Checkpoint;
   /**
-   * Writes what differs from the checkpoint as new revisions, in one turn of the event loop, so
-   * that every reader and watcher sees all of it or nothing. Values come back as they were;
-   * revisions only grow. Throws for a checkpoint of another store.
+   * Writes the differences from the checkpoint as new revisions in one turn of the event loop, so
+   * that every reader and watcher sees all of them or none. Values are restored; revisions only
+   * grow. Throws for a checkpoint of another store.
    * @param options.last prefix of keys to write after all others
    */
   restore(checkpoint: Checkpoint, options: { readonly last: string }): RestoreResult;
@@ -181,26 +191,26 @@ export interface CheckpointedStore extends Store {
 export type StoreErrorCode =
   | 'compacted'
   | 'future-revision'
-  /** There is no room for the write; the message is fit to be shown. */
+  /** The store is out of space. Clients may see the message. */
   | 'no-space'
-  /** The disk did not do what it was told: nobody may know of the write. */
+  /** The disk failed, so the write must not become visible. */
   | 'disk-failed'
   | 'damaged'
   | 'locked'
-  /** The service behind the store refused; the message is its own, and fit to be shown. */
+  /** The service behind the store refused the request. Clients may see its message. */
   | 'refused'
-  /** The store does not keep values of this size; the message is fit to be shown. */
+  /** The value exceeds the store's limit. Clients may see the message. */
   | 'too-large'
-  /** The value cannot be encrypted, so nothing was written; the message is fit to be shown. */
+  /** The value cannot be encrypted, so nothing was written. Clients may see the message. */
   | 'not-sealed'
-  /** The lease that a write names is gone; nothing was written. */
+  /** The lease of the write has expired; nothing was written. */
   | 'lease-gone'
-  /** No answer came in time: a write may have happened. */
+  /** No response arrived in time; a write may have succeeded. */
   | 'timed-out'
   | 'unavailable'
   | 'closed';
 
-/** The store's own small error enum; `registry/` translates it to the API's catalogue once. */
+/** An error of a store. The server translates it to a Status in one place. */
 export class StoreError extends Error {
   readonly code: StoreErrorCode;
   /** With `compacted`: the oldest readable revision; with `future-revision`: the newest one. */
@@ -217,4 +227,55 @@ export class StoreError extends Error {
     this.code = options.code;
     this.revision = options.revision;
   }
+}
+
+/** Throws a StoreError unless `at` lies between the oldest readable revision and the newest. */
+export function checkReadable(
+  at: Revision,
+  bounds: { readonly compacted: Revision; readonly newest: Revision },
+): void {
+  if (at > bounds.newest) {
+    throw new StoreError({
+      code: 'future-revision',
+      message: `required revision ${at} is a future one; the newest is ${bounds.newest}`,
+      revision: bounds.newest,
+    });
+  }
+  if (at < bounds.compacted) {
+    throw new StoreError({
+      code: 'compacted',
+      message: `required revision ${at} has been compacted; the oldest is ${bounds.compacted}`,
+      revision: bounds.compacted,
+    });
+  }
+}
+
+/** The error of every operation on a closed store. */
+export function closedStore(): StoreError {
+  return new StoreError({ code: 'closed', message: 'the store is closed' });
+}
+
+/** Target size of the pieces of a snapshot in bytes, which bounds the memory of its reader. */
+export const snapshotPieceBytes = 2 ** 20;
+
+/**
+ * A string whose `<` order is the byte order of the key's UTF-8 form. The two orders differ only
+ * between surrogate pairs (U+10000 and up) and U+E000 to U+FFFF, so nearly every key is returned
+ * unchanged; otherwise the two blocks of code units are swapped. Prefixes remain prefixes.
+ */
+export function byteOrdered(key: string): string {
+  for (let i = 0; i < key.length; i++) {
+    if (key.charCodeAt(i) >= 0xd800) return swapped(key);
+  }
+  return key;
+}
+
+function swapped(key: string): string {
+  let result = '';
+  for (let i = 0; i < key.length; i++) {
+    const unit = key.charCodeAt(i);
+    if (unit < 0xd800) result += key[i];
+    else result += String.fromCharCode(unit < 0xe000 ? unit + 0x2000 : unit - 0x800);
+  }
+  return result;
 }

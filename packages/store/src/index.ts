@@ -1,16 +1,15 @@
 /** Versioned key-value stores with watches, around which encryption and backup work. */
 
-export { fileBytes, writeBackupFile } from './backup/backup-file.ts';
-export { BackupError, type BackupSummary, readBackup } from './backup/reader.ts';
-export { restoredRevision } from './backup/restored-revision.ts';
+export {
+  BackupError,
+  type BackupSummary,
+  fileBytes,
+  readBackup,
+  restoredRevision,
+  writeBackupFile,
+} from './backup/backup-file.ts';
 export { writeBackup } from './backup/writer.ts';
 export { type Compactor, startCompactor } from './compactor.ts';
-export {
-  type ContinuePoint,
-  decodeContinue,
-  encodeContinue,
-  inconsistentRevision,
-} from './continue-token.ts';
 export {
   type Checkpoint,
   type CheckpointedStore,
@@ -23,7 +22,6 @@ export {
   type StoreWatch,
   type WriteResult,
 } from './contract.ts';
-export { convertedStore } from './converted-store.ts';
 export { checkNotHeld } from './embedded/directory-lock.ts';
 export { openEmbeddedStore, type StoreAlarm } from './embedded/embedded-store.ts';
 export { makeRestoredStore } from './embedded/restored-store.ts';
@@ -37,12 +35,11 @@ export {
 export { type KmsProviders, openKmsProviders } from './encryption/kms-providers.ts';
 export type { KmsMeter } from './encryption/kms-service.ts';
 export type { Observed } from './encryption/transformer.ts';
-export { EtcdClaims } from './etcd/claims.ts';
 export { addressOf } from './etcd/client.ts';
-export { startEtcdCompactor } from './etcd/compaction.ts';
+export { EtcdClaims, startEtcdCompactor } from './etcd/coordination.ts';
 export { CallError, statusName } from './etcd/errors.ts';
 export { type EtcdStore, openEtcdStore } from './etcd/etcd-store.ts';
-export { GrpcChannel } from './etcd/grpc-channel.ts';
+export { callUnary, GrpcChannel } from './etcd/grpc-channel.ts';
 export {
   boolean,
   bytes,
@@ -58,14 +55,19 @@ export {
   text,
 } from './etcd/message.ts';
 export type { Method } from './etcd/protocol.ts';
-export { callUnary } from './etcd/unary-call.ts';
 export { loadBackupWriter, loadEmbeddedStore, loadMemoryStore } from './lazy.ts';
-export { mappedStore } from './mapped-store.ts';
+export { convertedStore, mappedStore } from './mapped-store.ts';
 export {
   type ListObserver,
   meteredStore,
   type StoreObserver,
   type StoreOperation,
 } from './metered-store.ts';
-export { parseResourceVersion } from './resource-version.ts';
+export {
+  type ContinuePoint,
+  decodeContinue,
+  encodeContinue,
+  inconsistentRevision,
+  parseResourceVersion,
+} from './resource-version.ts';
 export { type Route, routedStore } from './routed-store.ts';

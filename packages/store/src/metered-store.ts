@@ -1,22 +1,25 @@
 import type { MaybePromise } from '@wheelhouse/machinery';
 import type { Store } from './contract.ts';
 
-/** What a store was asked to do, under the names upstream counts by. */
+/** An operation of a store, by the name that kube-apiserver's metrics use. */
 export type StoreOperation = 'get' | 'list' | 'create' | 'update' | 'delete';
 
-/** Hears of each operation: how long it took, and whether it failed (not: was refused). */
+/**
+ * Called for each operation with its duration and whether it failed; a failed expectation is not a
+ * failure.
+ */
 export type StoreObserver = (operation: {
   readonly operation: StoreOperation;
-  /** The key, or the prefix of a list. */
+  /** The key, or the prefix of a range. */
   readonly key: string;
   readonly durationMs: number;
   readonly failed: boolean;
 }) => void;
 
-/** Hears how many records a list has given. */
+/** Called with the number of records that a range returned. */
 export type ListObserver = (prefix: string, records: number) => void;
 
-/** A store that tells `observe` of its operations and is otherwise the same. */
+/** A store that reports its operations to `observe`. */
 export function meteredStore(
   store: Store,
   {

@@ -10,8 +10,8 @@ import type {
 } from './contract.ts';
 
 /**
- * The store contract at its plainest: the list of all writes, and everything else a walk over it.
- * Judges the real stores in the property test; never used to serve.
+ * A model of the store contract: a list of all writes, from which every answer is computed.
+ * Property tests compare the real stores with it.
  */
 export class StoreModel {
   readonly #events: StoreEvent[] = [];

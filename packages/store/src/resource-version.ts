@@ -1,7 +1,8 @@
-import { problemText } from '@wheelhouse/machinery';
+import { decodeJson, JsonError, syntaxErrorOf } from '@wheelhouse/codec';
+import { goValue, isObject, type JsonValue, problemText } from '@wheelhouse/machinery';
 import type { Revision } from './contract.ts';
 
-/** A version as a client wrote it, understood, or why not (in upstream's words). */
+/** A parsed resourceVersion, or kube-apiserver's error text. */
 export type ParsedVersion =
   | { readonly ok: true; readonly revision: Revision }
   | { readonly ok: false; readonly why: string };
@@ -10,9 +11,9 @@ const uint64Max = 2n ** 64n - 1n;
 const digitsMax = 20;
 
 /**
- * Reads a `resourceVersion` parameter. Unset, empty and `0` are 0. Any unsigned 64-bit number is
- * sound; one that a revision can never reach (above 2^53 - 1) comes back as Infinity, so that it
- * is "too large" like any other version from the future (LIST-7).
+ * Parses a `resourceVersion` parameter. Unset, empty, and `0` yield 0. Any unsigned 64-bit number
+ * is valid; one above 2^53 - 1, which no revision can reach, yields Infinity, so that it is "too
+ * large" like any other future version (LIST-7).
  */
 export function parseResourceVersion(text: string | undefined): ParsedVersion {
   if (text === undefined || text === '' || text === '0') return { ok: true, revision: 0 };
@@ -29,4 +30,137 @@ function refused(text: string, problem: 'syntax' | 'range'): ParsedVersion {
     ok: false,
     why: problemText({ code: 'number', parser: 'ParseUint', text: head, problem }),
   };
+}
+
+/**
+ * Where the next chunk of a list begins. `revision` is the snapshot of the first chunk. It is
+ * negative to continue with the newest state, which an expired list offers (LIST-3).
+ */
+export interface ContinuePoint {
+  readonly revision: Revision;
+  /** The first key that may be listed, relative to the list's own prefix (its namespace). */
+  readonly start: string;
+}
+
+type DecodedContinue =
+  | { readonly ok: true; readonly point: ContinuePoint }
+  | { readonly ok: false; readonly why: string };
+
+/** The revision of a token that continues with the newest state. */
+export const inconsistentRevision = -1;
+
+/**
+ * Two names of at most 253 bytes stay far below this, even escaped for JSON and encoded as base64.
+ */
+const tokenLengthMax = 8192;
+
+/**
+ * Encodes a token: base64url of `{"v":…,"rv":N,"start":"…"}`.
+ * @param apiVersion the dialect's `meta.…/v1`
+ */
+export function encodeContinue(point: ContinuePoint, apiVersion: string): string {
+  const json = JSON.stringify({ v: apiVersion, rv: point.revision, start: point.start });
+  return Buffer.from(json, 'utf8').toString('base64url');
+}
+
+/** Decodes a token from a client. `why` is kube-apiserver's message for a malformed token (400). */
+export function decodeContinue(token: string, apiVersion: string): DecodedContinue {
+  if (token.length > tokenLengthMax) return refuse(`${head}: too long`);
+  // Go's decoder ignores line breaks anywhere in the text.
+  const digits = token.replace(/[\r\n]/g, '');
+  const illegal = token.search(/[^A-Za-z0-9_\-\r\n]/);
+  if (illegal >= 0 || digits.length % 4 === 1) {
+    const at = illegal >= 0 ? illegal : token.length - 1;
+    return refuse(`${head}: ${problemText({ code: 'base64', at })}`);
+  }
+  const fields = tokenFields(Buffer.from(digits, 'base64url'));
+  if (typeof fields === 'string') return refuse(`${head}: ${fields}`);
+  if (fields.v !== apiVersion) {
+    return refuse(`${head}: server does not recognize this encoded version ${fields.v}`);
+  }
+  return decodePoint(fields, apiVersion);
+}
+
+const head = 'continue key is not valid';
+
+interface TokenFields {
+  v: string;
+  rv: number;
+  start: string;
+}
+
+function decodePoint({ rv, start }: TokenFields, apiVersion: string): DecodedContinue {
+  if (rv === 0) {
+    return refuse(`${head}: incorrect encoded start resourceVersion (version ${apiVersion})`);
+  }
+  if (start === '') {
+    return refuse(`${head}: encoded start key empty (version ${apiVersion})`);
+  }
+  const relative = start.startsWith('/') ? start.slice(1) : start;
+  if (!staysBelow(relative)) return refuse(`${head}: ${start}`);
+  return { ok: true, point: { revision: rv, start: relative } };
+}
+
+/** Whether a start key has neither `..` nor empty segments, so that it cannot leave its prefix. */
+function staysBelow(start: string): boolean {
+  if (start === '') return true;
+  return start.split('/').every((step) => step !== '' && step !== '.' && step !== '..');
+}
+
+const int64Min = -(2n ** 63n);
+const int64Max = 2n ** 63n - 1n;
+
+/** A token's members, whose names match in any case as in Go; otherwise an error text. */
+function tokenFields(bytes: Buffer): TokenFields | string {
+  const text = bytes.toString('utf8');
+  const value = readJson(bytes, text);
+  if (value instanceof JsonError) return value.message;
+  const fields: TokenFields = { v: '', rv: 0, start: '' };
+  if (value === null) return fields;
+  if (!isObject(value)) {
+    const type = 'storage.continueToken';
+    return problemText({ code: 'misfit', what: goValue(value), type });
+  }
+  for (const [name, fieldValue] of Object.entries(value)) {
+    const fieldName = name.toLowerCase();
+    if (fieldValue === undefined || fieldValue === null || !Object.hasOwn(fields, fieldName))
+      continue;
+    const what = misfit(fieldName as keyof TokenFields, { fieldValue, text });
+    if (what === undefined) {
+      Object.assign(fields, { [fieldName]: fieldName === 'rv' ? Number(fieldValue) : fieldValue });
+      continue;
+    }
+    const field = `continueToken.${fieldName}`;
+    const type = fieldName === 'rv' ? 'int64' : 'string';
+    return problemText({ code: 'misfit', what, type, field });
+  }
+  return fields;
+}
+
+/** Go's error text for a value that does not fit its field; undefined if it fits. */
+function misfit(
+  name: keyof TokenFields,
+  { fieldValue, text }: { readonly fieldValue: JsonValue; readonly text: string },
+): string | undefined {
+  if (name !== 'rv') return typeof fieldValue === 'string' ? undefined : goValue(fieldValue);
+  if (typeof fieldValue !== 'number' && typeof fieldValue !== 'bigint') return goValue(fieldValue);
+  const digits =
+    [...text.matchAll(/"rv"\s*:\s*(-?\d[\d.eE+-]*)/gi)].at(-1)?.[1] ?? String(fieldValue);
+  const isWhole = /^-?\d+$/.test(digits);
+  const fits = isWhole && BigInt(digits) >= int64Min && BigInt(digits) <= int64Max;
+  return fits ? undefined : `number ${digits}`;
+}
+
+function readJson(bytes: Buffer, text: string): JsonValue | JsonError {
+  try {
+    // Bytes that are not UTF-8 become replacement characters.
+    return decodeJson(Buffer.from(text)).value;
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    return syntaxErrorOf(bytes, tokenLengthMax) ?? error;
+  }
+}
+
+function refuse(why: string): DecodedContinue {
+  return { ok: false, why };
 }

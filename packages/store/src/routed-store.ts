@@ -1,15 +1,15 @@
 import { type Store, StoreError } from './contract.ts';
 
-/** Keys that are kept in a store of their own. */
+/** A prefix whose keys have a separate store. */
 export interface Route {
   readonly prefix: string;
   readonly store: Store;
 }
 
 /**
- * Several stores as one: keys of a route's prefix are in its store, all others in the main one.
- * Each store has its own revisions, so what is asked of more than one route at a time is asked of
- * the main store alone: the whole's size, history and copy are the main store's.
+ * Combines several stores: keys with a route's prefix are in its store, all others in the main one.
+ * Each store has its own revisions, so operations on the whole (size, compaction, snapshots)
+ * concern the main store alone.
  */
 export function routedStore(main: Store, routes: readonly Route[]): Store {
   const of = (key: string): Store =>

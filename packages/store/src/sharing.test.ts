@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import type { Store } from './contract.ts';
-import { convertedStore } from './converted-store.ts';
 import { chooseTransformers, encryptedStore } from './encryption/encrypted-store.ts';
 import { identity } from './encryption/providers.ts';
-import { mappedStore } from './mapped-store.ts';
+import { convertedStore, mappedStore } from './mapped-store.ts';
+
 import { createMemoryStore, type MemoryStore } from './memory/memory-store.ts';
 import { meteredStore } from './metered-store.ts';
 import { routedStore } from './routed-store.ts';

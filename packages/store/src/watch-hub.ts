@@ -13,14 +13,14 @@ import {
   type WatchRequest,
 } from './contract.ts';
 
-/** A stretch of a store's log: all its events after some revision, up to `through`. */
+/** A part of a store's log: all events after some revision, up to and including `through`. */
 export interface HistoryChunk {
   readonly events: readonly StoreEvent[];
   /** The events are complete up to and including this revision. */
   readonly through: Revision;
 }
 
-/** What the hub asks of the store that owns it. All answers are about durable state only. */
+/** The store's history as the hub reads it; durable state only. */
 export interface HistorySource {
   readonly revision: Revision;
   readonly compactRevision: Revision;
@@ -35,12 +35,13 @@ interface Waiter {
 }
 
 /**
- * Hands a store's durable writes to its watches. A watch first reads the past from the log, in
- * chunks that leave the event loop room, and goes live in the same turn in which it has caught up.
+ * Delivers a store's durable writes to its watches. A watch first reads history from the log in
+ * chunks, yielding to the event loop between them, and goes live in the turn in which it catches
+ * up.
  *
- * Invariant: `publish` is called with every batch of writes, in order, in the same turn in which the
- * store makes the batch readable. A write published from inside a callback is handed on after the
- * batch under way, so that every watch sees one order.
+ * Invariant: `publish` is called with every batch of writes, in order, in the same turn in which
+ * the store makes the batch readable. A write published from inside a callback is delivered after
+ * the current batch, so that all watches see the same order.
  */
 export class WatchHub {
   readonly #source: HistorySource;
@@ -50,7 +51,7 @@ export class WatchHub {
   readonly #backlog: { readonly events: readonly StoreEvent[]; readonly through: Revision }[] = [];
   #publishing = false;
   #ended: StoreError | undefined;
-  /** Everything up to here has been handed to all live watches. */
+  /** All live watches have received everything up to this revision. */
   published: Revision;
 
   constructor(options: { source: HistorySource; logger: Logger }) {
@@ -59,7 +60,7 @@ export class WatchHub {
     this.published = options.source.revision;
   }
 
-  /** Starts a watch; throws StoreError `compacted` when its past is gone. */
+  /** Starts a watch. Throws StoreError `compacted` if its start revision was compacted. */
   watch(request: WatchRequest): StoreWatch {
     if (this.#ended !== undefined) throw this.#ended;
     if (request.after < this.#source.compactRevision) throw this.#compacted();
@@ -71,8 +72,8 @@ export class WatchHub {
   }
 
   /**
-   * Hands one batch of durable writes, in order of revision, to all live watches. The batch is all
-   * there is up to `through`, when that is more than its last event says.
+   * Delivers a batch of durable writes, in order of revision, to all live watches. The batch is
+   * complete up to and including `through`, which may lie after its last event.
    */
   publish(events: readonly StoreEvent[], through = events.at(-1)?.revision ?? 0): void {
     this.#backlog.push({ events, through });
@@ -97,7 +98,7 @@ export class WatchHub {
     }
   }
 
-  /** Ends every watch, and refuses new ones, with `reason`. */
+  /** Ends all watches with `reason` and refuses new ones. */
   end(reason: StoreError): void {
     this.#ended = reason;
     for (const watch of this.#all) this.#endWatch(watch, reason);
@@ -146,7 +147,7 @@ export class WatchHub {
     defer(this.#containment(watch), () => this.#catchUp(watch));
   }
 
-  /** A watch that cannot go on is ended; its owner begins another one. */
+  /** A watch whose callback fails is ended; its owner starts another one. */
   #containment(watch: HubWatch): Containment {
     const end = (error: unknown) =>
       this.#endWatch(watch, new StoreError({ code: 'unavailable', message: String(error) }));
@@ -181,7 +182,7 @@ class HubWatch implements StoreWatch {
   readonly request: WatchRequest;
   readonly #hub: WatchHub;
   #waiters: Waiter[] = [];
-  /** Handed on from the past, or the revision at which the watch went live. */
+  /** The last revision delivered from history, or the one at which the watch went live. */
   position: Revision;
   live = false;
   closed = false;
@@ -202,7 +203,7 @@ class HubWatch implements StoreWatch {
     return new Promise((resolve, reject) => this.#waiters.push({ revision, resolve, reject }));
   }
 
-  /** Resolves the waiters whose revision has come. */
+  /** Resolves the waiters whose revision was reached. */
   wake(): void {
     if (this.#waiters.length === 0) return;
     const progress = this.progress;
@@ -226,7 +227,7 @@ function closedWatch(): StoreError {
   return new StoreError({ code: 'closed', message: 'the watch has been closed' });
 }
 
-/** What the keys of all events begin with: tells most watches at once that nothing concerns them. */
+/** The longest common prefix of the events' keys, by which most watches can skip the batch. */
 function sharedPrefix(events: readonly StoreEvent[]): string {
   const first = events[0]?.key ?? '';
   let length = first.length;

@@ -1,12 +1,227 @@
+import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { type FileHandle, link, open, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { errorText, systemErrorCode } from '@wheelhouse/machinery';
-import { BackupError, type BackupSummary, readBackup } from './reader.ts';
+import { type Revision, type StoredRecord, StoreError } from '../contract.ts';
+import {
+  type BackupHeader,
+  backupFormat,
+  backupMagic,
+  digestBytes,
+  endHeadBytes,
+  endTag,
+  firstLineBytesMax,
+  headerBytesMax,
+  readCount,
+  recordHeadBytes,
+  recordTag,
+  revisionMax,
+  valueBytesMax,
+} from './writer.ts';
+
+/** A backup that cannot be used. The message is one line that follows the name of the file. */
+export class BackupError extends Error {
+  override readonly name = 'BackupError';
+}
+
+export interface BackupSummary extends BackupHeader {
+  readonly records: number;
+  /** The SHA-256 digest at the end of the backup. */
+  readonly digest: Buffer;
+}
+
+const lineEnd = 0x0a;
+
+/**
+ * Reads a backup from pieces of any size and buffers at most one incomplete record. Records must
+ * not be trusted before `finish` returns. Every method throws BackupError.
+ */
+export class BackupReader {
+  readonly #digest = createHash('sha256');
+  #pieces: Buffer[] = [];
+  #available = 0;
+  /** Bytes that must be available before parsing continues. */
+  #needed = 1;
+  #part: 'format' | 'header' | 'records' | 'end' = 'format';
+  #header: BackupHeader | undefined;
+  #records = 0;
+  #lastKey: Buffer = Buffer.alloc(0);
+  #end: Buffer | undefined;
+  #read = 0;
+
+  /** Set once the first records have been returned. */
+  get header(): BackupHeader | undefined {
+    return this.#header;
+  }
+
+  /** Takes the next bytes and returns the records that they complete. */
+  push(piece: Buffer): StoredRecord[] {
+    const found: StoredRecord[] = [];
+    this.#pieces.push(piece);
+    this.#available += piece.length;
+    while (this.#available >= this.#needed && this.#available > 0) {
+      const rest = this.#gathered();
+      const used = this.#take(rest, found);
+      if (used === 0) break;
+      this.#needed = 1;
+      this.#read += used;
+      this.#available -= used;
+      this.#pieces = this.#available === 0 ? [] : [rest.subarray(used)];
+    }
+    return found;
+  }
+
+  /** Must be called after the last bytes. */
+  finish(): BackupSummary {
+    if (this.#end === undefined || this.#header === undefined) {
+      const isForeign = this.#part === 'format' && !this.#beginsRight();
+      if (isForeign) throw foreign();
+      throw new BackupError(`is not complete: it ends after ${this.#read + this.#available} bytes`);
+    }
+    return { ...this.#header, records: this.#records, digest: this.#end };
+  }
+
+  #beginsRight(): boolean {
+    const start = this.#gathered().toString('latin1', 0, firstLineBytesMax);
+    if (start.length <= backupMagic.length) return start !== '' && backupMagic.startsWith(start);
+    return start.startsWith(backupMagic) && /^[1-9][0-9]*$/.test(start.slice(backupMagic.length));
+  }
+
+  #gathered(): Buffer {
+    const [only] = this.#pieces;
+    if (only !== undefined && this.#pieces.length === 1) return only;
+    const whole = Buffer.concat(this.#pieces);
+    this.#pieces = [whole];
+    return whole;
+  }
+
+  /** Returns the number of bytes consumed; 0 if more are needed. */
+  #take(rest: Buffer, found: StoredRecord[]): number {
+    if (this.#part === 'format') return this.#takeFormat(rest);
+    if (this.#part === 'header') return this.#takeHeader(rest);
+    if (this.#part === 'end') throw damaged('something follows its end');
+    if (rest[0] === recordTag) return this.#takeRecord(rest, found);
+    if (rest[0] === endTag) return this.#takeEnd(rest);
+    throw damaged(`no record begins at byte ${this.#read}`);
+  }
+
+  #takeFormat(rest: Buffer): number {
+    const end = rest.subarray(0, firstLineBytesMax).indexOf(lineEnd);
+    if (end < 0) {
+      if (rest.length >= firstLineBytesMax) throw foreign();
+      return this.#wait(rest.length + 1);
+    }
+    const line = rest.toString('latin1', 0, end);
+    const format = line.slice(backupMagic.length);
+    if (!line.startsWith(backupMagic) || !/^[1-9][0-9]*$/.test(format)) throw foreign();
+    if (Number(format) > backupFormat) {
+      throw new BackupError(
+        `has backup format ${format}, this program knows formats up to ${backupFormat}:` +
+          ' use a newer one',
+      );
+    }
+    this.#part = 'header';
+    return this.#used(rest, end + 1);
+  }
+
+  #takeHeader(rest: Buffer): number {
+    const end = rest.subarray(0, headerBytesMax).indexOf(lineEnd);
+    if (end < 0) {
+      if (rest.length >= headerBytesMax) throw damaged('its header is too long');
+      return this.#wait(rest.length + 1);
+    }
+    this.#header = headerOf(rest.toString('utf8', 0, end));
+    this.#part = 'records';
+    return this.#used(rest, end + 1);
+  }
+
+  #takeRecord(rest: Buffer, found: StoredRecord[]): number {
+    if (rest.length < recordHeadBytes) return this.#wait(recordHeadBytes);
+    const keyEnd = recordHeadBytes + rest.readUInt16BE(1);
+    const valueBytes = rest.readUInt32BE(3);
+    if (valueBytes > valueBytesMax) throw damaged(`no record is as long as that at ${this.#read}`);
+    const size = keyEnd + valueBytes;
+    if (rest.length < size) return this.#wait(size);
+    const keyBytes = rest.subarray(recordHeadBytes, keyEnd);
+    if (Buffer.compare(keyBytes, this.#lastKey) <= 0) throw damaged('its keys are out of order');
+    this.#lastKey = Buffer.from(keyBytes);
+    const createRevision = readCount(rest, 7);
+    const modRevision = readCount(rest, 13);
+    const newest = this.#header?.revision ?? 0;
+    if (createRevision < 1 || createRevision > modRevision || modRevision > newest) {
+      throw damaged(`the record at byte ${this.#read} has impossible revisions`);
+    }
+    const value = rest.subarray(keyEnd, size);
+    found.push({ key: keyBytes.toString('utf8'), value, createRevision, modRevision });
+    this.#records += 1;
+    return this.#used(rest, size);
+  }
+
+  #takeEnd(rest: Buffer): number {
+    if (rest.length < endHeadBytes + digestBytes) return this.#wait(endHeadBytes + digestBytes);
+    const used = this.#used(rest, endHeadBytes);
+    const said = rest.subarray(used, used + digestBytes);
+    if (!said.equals(this.#digest.digest())) throw damaged('its checksum does not match');
+    if (readCount(rest, 1) !== this.#records) throw damaged('records are missing');
+    this.#end = Buffer.from(said);
+    this.#part = 'end';
+    return used + digestBytes;
+  }
+
+  #wait(bytes: number): 0 {
+    this.#needed = bytes;
+    return 0;
+  }
+
+  #used(rest: Buffer, bytes: number): number {
+    this.#digest.update(rest.subarray(0, bytes));
+    return bytes;
+  }
+}
+
+/** Reads a whole backup from pieces and verifies that it is complete; awaits `onRecords`. */
+export async function readBackup(
+  pieces: AsyncIterable<Buffer>,
+  onRecords: (records: readonly StoredRecord[], header: BackupHeader) => Promise<void> | undefined,
+): Promise<BackupSummary> {
+  const reader = new BackupReader();
+  for await (const piece of pieces) {
+    const records = reader.push(piece);
+    if (records.length > 0) await onRecords(records, reader.header as BackupHeader);
+  }
+  return reader.finish();
+}
+
+function headerOf(line: string): BackupHeader {
+  let value: { readonly revision?: unknown; readonly created?: unknown } | null;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    throw damaged('its header cannot be read');
+  }
+  const { revision, created } = value ?? {};
+  const isRevision = typeof revision === 'number' && Number.isSafeInteger(revision);
+  if (!isRevision || revision < 0 || revision > revisionMax) {
+    throw damaged('its header has no revision');
+  }
+  if (typeof created !== 'string' || Number.isNaN(Date.parse(created))) {
+    throw damaged('its header has no time');
+  }
+  return { revision, created };
+}
+
+function damaged(what: string): BackupError {
+  return new BackupError(`is damaged: ${what}`);
+}
+
+function foreign(): BackupError {
+  return new BackupError('is not a backup of Wheelhouse');
+}
 
 const readBytes = 2 ** 20;
 
-/** The bytes of a file, in pieces. Rejects with the host's error. */
+/** Reads a file in pieces. Rejects with the system's error. */
 export async function* fileBytes(path: string): AsyncGenerator<Buffer, void, undefined> {
   const file = await open(path, 'r');
   try {
@@ -21,9 +236,9 @@ export async function* fileBytes(path: string): AsyncGenerator<Buffer, void, und
 }
 
 /**
- * Writes a backup that comes in pieces to a file of its owner's alone (0600), which appears whole,
- * checked and on the disk, or not at all. A file that is there already is left alone unless `replace`
- * says otherwise. Rejects with an error of one line, or with what `pieces` failed with.
+ * Writes a backup to a file with mode 0600. The file appears complete, verified, and synced, or not
+ * at all. An existing file is kept unless `replace` is set. Rejects with a one-line error, or with
+ * the error of `pieces`.
  */
 export async function writeBackupFile(options: {
   readonly path: string;
@@ -51,7 +266,7 @@ export async function writeBackupFile(options: {
   }
 }
 
-/** The pieces, each once it has been written. */
+/** Yields each piece after it has been written. */
 async function* written(
   file: FileHandle,
   { path, pieces }: { readonly path: string; readonly pieces: AsyncIterable<Buffer> },
@@ -64,7 +279,7 @@ async function* written(
   }
 }
 
-/** Says of a failure which file was to be written. */
+/** Adds the file's name to a failure. */
 async function writing<T>(path: string, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
@@ -73,18 +288,18 @@ async function writing<T>(path: string, run: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Gives the draft its name unless somebody has it by now: a link does not replace a file. */
+/** Renames the draft to its final name unless that exists: a hard link never replaces a file. */
 async function putInPlace(draft: string, path: string): Promise<void> {
   try {
     await link(draft, path);
   } catch {
     if (existsSync(path)) throw isThere(path);
-    // A file system without links has to do with the look that was just taken.
+    // On a file system without hard links, the check above must suffice.
     await writing(path, () => rename(draft, path));
   }
 }
 
-/** What killed processes have left of backups to this path. */
+/** Removes drafts of this path that killed processes have left. */
 async function removeLeftovers(path: string): Promise<void> {
   const folder = dirname(path);
   const start = `${basename(path)}.`;
@@ -118,4 +333,29 @@ async function syncDirectory(folder: string): Promise<void> {
 
 function isThere(path: string): Error {
   return new Error(`${path} exists already: give --force to replace it`);
+}
+
+/** More writes than can have happened unnoticed because of clock skew. */
+const leap = 1_000_000_000;
+/** No server sustains 100,000 writes per second. */
+const writesPerMsMax = 100;
+
+/**
+ * The first revision of a restored store. It lies after every revision that the server may have
+ * issued since the backup, however often the same backup is restored, so a revision that a client
+ * has kept is Expired and never means something else. (etcd's restore does the same with
+ * `--bump-revision` and `--mark-compacted`.)
+ */
+export function restoredRevision(backup: {
+  readonly revision: Revision;
+  /** Wall times, milliseconds since the epoch. */
+  readonly createdMs: number;
+  readonly nowMs: number;
+}): Revision {
+  const { revision, createdMs, nowMs } = backup;
+  const ageMs = Math.max(0, Math.ceil(nowMs - createdMs));
+  const restored = revision + leap + ageMs * writesPerMsMax;
+  if (restored <= revisionMax / 2) return restored;
+  const message = `the backup is of revision ${revision} and ${ageMs} ms old: too far to go on`;
+  throw new StoreError({ code: 'refused', message });
 }

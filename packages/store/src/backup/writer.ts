@@ -1,10 +1,98 @@
 import { createHash } from 'node:crypto';
-import type { StoreSnapshot } from '../contract.ts';
-import { encodeEnd, encodeRecords, encodeStart } from './format.ts';
+import type { Revision, StoredRecord, StoreSnapshot } from '../contract.ts';
 
 /**
- * The bytes of a backup of a snapshot, in pieces of about 1 MiB; closes the snapshot at the end,
- * however that comes about. Fails as the snapshot does.
+ * A backup is a stream of bytes, the same in a file and on the wire (STORE-5):
+ *
+ *     WHEELHOUSE-BACKUP 1 \n
+ *     {"revision":…,"created":"…"} \n
+ *     0x01 | key length 2 | value length 4 | createRevision 6 | modRevision 6 | key | value   …
+ *     0x02 | number of records 6 | SHA-256 of all that precedes it 32
+ *
+ * Numbers are big-endian, keys strictly ascend in byte order, values are the stored (possibly
+ * encrypted) bytes, and nothing follows the end. The encoding is canonical, so a reader rejects
+ * everything else.
+ */
+
+/** The newest format this program writes and reads. */
+export const backupFormat = 1;
+
+/** The start of the first line, which the number of the format follows. */
+export const backupMagic = 'WHEELHOUSE-BACKUP ';
+
+/** Maximum length of the first line with its line end. */
+export const firstLineBytesMax = backupMagic.length + 8;
+export const headerBytesMax = 4096;
+export const recordTag = 1;
+export const endTag = 2;
+export const recordHeadBytes = 19;
+export const endHeadBytes = 7;
+export const digestBytes = 32;
+/** Larger than any value that a store accepts; a larger length means damage. */
+export const valueBytesMax = 512 * 2 ** 20;
+
+/** Revisions are written as six bytes, as in the embedded store. */
+export const revisionMax: Revision = 2 ** 48 - 1;
+
+/** The header of a backup. */
+export interface BackupHeader {
+  /** The revision of the state in the backup. */
+  readonly revision: Revision;
+  /** When the backup was started, RFC 3339. */
+  readonly created: string;
+}
+
+const highFactor = 2 ** 32;
+
+function writeCount(target: Buffer, count: number, offset: number): void {
+  target.writeUInt16BE(Math.floor(count / highFactor), offset);
+  target.writeUInt32BE(count >>> 0, offset + 2);
+}
+
+export function readCount(source: Buffer, offset: number): number {
+  return source.readUInt16BE(offset) * highFactor + source.readUInt32BE(offset + 2);
+}
+
+function encodeStart(header: BackupHeader): Buffer {
+  const { revision, created } = header;
+  return Buffer.from(
+    `${backupMagic}${backupFormat}\n${JSON.stringify({ revision, created })}\n`,
+    'utf8',
+  );
+}
+
+/** Encodes records into one buffer. */
+function encodeRecords(records: readonly StoredRecord[]): Buffer {
+  let size = 0;
+  for (const { key, value } of records) {
+    size += recordHeadBytes + Buffer.byteLength(key) + value.length;
+  }
+  const target = Buffer.allocUnsafe(size);
+  let at = 0;
+  for (const { key, value, createRevision, modRevision } of records) {
+    const keyBytes = target.write(key, at + recordHeadBytes, 'utf8');
+    target[at] = recordTag;
+    target.writeUInt16BE(keyBytes, at + 1);
+    target.writeUInt32BE(value.length, at + 3);
+    writeCount(target, createRevision, at + 7);
+    writeCount(target, modRevision, at + 13);
+    at += recordHeadBytes + keyBytes;
+    at += value.copy(target, at);
+  }
+  return target;
+}
+
+/** The end without its digest, which covers these bytes too. */
+function encodeEnd(records: number): Buffer {
+  const target = Buffer.alloc(endHeadBytes);
+  target[0] = endTag;
+  writeCount(target, records, 1);
+  return target;
+}
+
+/**
+ * Yields the bytes of a snapshot's backup in pieces of about 1 MiB and always closes the snapshot.
+ * Fails with the snapshot's errors.
  */
 export async function* writeBackup(
   snapshot: StoreSnapshot,

@@ -5,12 +5,12 @@ import type { LogState } from './record-log.ts';
 /** The newest write of a key. */
 export interface Head {
   readonly modRevision: Revision;
-  /** Of the key's present life; 0 when deleted. */
+  /** Create revision of the key; 0 if it is deleted. */
   readonly createRevision: Revision;
   readonly deleted: boolean;
 }
 
-/** What a batch has made of one key. */
+/** The state of a key after a batch. */
 interface KeyInBatch {
   readonly head: Head;
   readonly record: StoredRecord | undefined;
@@ -18,7 +18,10 @@ interface KeyInBatch {
 
 const noValue = Buffer.alloc(0);
 
-/** The writes that become durable together; revisions are given out here and hold if it commits. */
+/**
+ * Writes that become durable together. The batch assigns their revisions, which are valid if it
+ * commits.
+ */
 export class CommitBatch {
   readonly records: NewRecord[] = [];
   readonly events: StoreEvent[] = [];
@@ -38,7 +41,7 @@ export class CommitBatch {
     return this.#revision + 1;
   }
 
-  /** Whether there is anything to commit. */
+  /** Whether the batch has anything to commit. */
   get dirty(): boolean {
     return this.#touched || this.records.length > 0 || this.compacted !== this.#before.compacted;
   }
@@ -47,12 +50,12 @@ export class CommitBatch {
     return { revision: this.#revision, compacted: this.compacted };
   }
 
-  /** What this batch has already written to the key, if it has. */
+  /** The write of this batch to the key, if any. */
   record(key: string): KeyInBatch | undefined {
     return this.#keys.get(key);
   }
 
-  /** Commits even without a change: proves that the store can write. */
+  /** Makes the batch commit even without changes, which proves that the store can write. */
   touch(): void {
     this.#touched = true;
   }

@@ -8,36 +8,36 @@ import {
   rmSync,
   writeSync,
 } from 'node:fs';
+import { createRequire } from 'node:module';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { systemErrorCode } from '@wheelhouse/machinery';
+import { errorText, systemErrorCode } from '@wheelhouse/machinery';
 import { StoreError } from '../contract.ts';
-import { tryKernelLock } from './kernel-lock.ts';
 
-/** The process that has a directory; written for people, never relied on. */
+/** The process that holds a directory. Informational; nothing relies on it. */
 interface Holder {
   readonly pid: number;
   readonly host: string;
-  /** Wall time at which it took the directory, RFC 3339. */
+  /** When it locked the directory, RFC 3339. */
   readonly since: string;
 }
 
 export interface DirectoryLock {
-  /** Lets the next process in. Harmless when called twice. */
+  /** Releases the lock. Idempotent. */
   release(): void;
 }
 
 const lockName = 'lock';
-/** Lock files of servers up to format 1, whose content was the lock. */
+/** Lock files of servers up to format 1, which locked by content. */
 const olderName = /^lock\.\d{1,15}$/;
 
 /**
- * Takes the data directory for this process until `release` or the end of the process, however it
- * comes (TRUST-7). The lock is the kernel's, on the file `lock`, which stays for good: removing it
- * would let two processes lock two files. Its content only names the holder.
+ * Locks the data directory until `release` or the end of the process, for whatever reason
+ * (TRUST-7). It is a kernel lock on the file `lock`, which is never removed: otherwise two
+ * processes could lock two different files. The content of the file only names the holder.
  *
- * @throws StoreError `locked`, naming the holder, when another server has the directory, be it of
- * this version or an older one; `unavailable` when the file system has no locks
+ * @throws StoreError `locked`, naming the holder, if another server of this version or an older one
+ *   holds the directory; `unavailable` if the file system has no locks
  */
 export function lockDirectory(options: {
   readonly directory: string;
@@ -64,7 +64,7 @@ export function lockDirectory(options: {
   };
 }
 
-/** Throws StoreError `locked`, as taking the directory would, and leaves it as it is. */
+/** Throws StoreError `locked` if another server holds the directory, and changes nothing. */
 export function checkNotHeld(directory: string): void {
   if (readdirSync(directory).includes(lockName)) closeSync(openLocked(directory, 0));
   refuseOlderServer(directory);
@@ -85,8 +85,8 @@ function openLocked(directory: string, flags: number): number {
 }
 
 /**
- * Servers up to format 1 lock the first byte of LMDB's own lock file for as long as they run, so the
- * kernel tells a running one from what a crashed one left behind.
+ * Servers up to format 1 lock the first byte of LMDB's lock file while they run, so the kernel
+ * distinguishes a running server from the files of a crashed one.
  */
 function refuseOlderServer(directory: string): void {
   let descriptor: number;
@@ -119,7 +119,7 @@ function inUse(directory: string, holder: Holder | undefined): StoreError {
   });
 }
 
-/** Undefined when the file holds nothing that a server could have written. */
+/** Undefined if the file's content was not written by a server. */
 function readHolder(path: string): Holder | undefined {
   try {
     const holder = JSON.parse(readFileSync(path, 'utf8')) as Holder;
@@ -137,7 +137,7 @@ function describeHolder(descriptor: number, holder: Holder): void {
     ftruncateSync(descriptor);
     writeSync(descriptor, `${JSON.stringify(holder)}\n`, 0);
   } catch {
-    // A full disk costs the name of the holder, not the lock.
+    // On a full disk the file does not name the holder, but the lock is valid.
   }
 }
 
@@ -145,4 +145,52 @@ function removeOlderLocks(directory: string): void {
   for (const name of readdirSync(directory)) {
     if (olderName.test(name)) rmSync(join(directory, name), { force: true });
   }
+}
+
+interface LockBinding {
+  /** Throws an error with code EAGAIN if another open file holds a conflicting lock. */
+  tryLock(descriptor: number, offset: number, length: number, exclusive: boolean): void;
+}
+
+let binding: LockBinding | undefined;
+
+/**
+ * Takes an exclusive kernel lock on an open file (an open-file-description lock on Linux). The
+ * kernel releases it when the descriptor is closed or the process ends, and enforces it across
+ * containers on one kernel and across hosts if the file system supports that. Returns false if
+ * another process holds it.
+ *
+ * @param range bytes to lock; a `length` of 0 means the whole file
+ * @throws StoreError `unavailable` when the platform or the file system has no such locks
+ */
+export function tryKernelLock(descriptor: number, range = { offset: 0, length: 0 }): boolean {
+  binding ??= loadBinding();
+  try {
+    binding.tryLock(descriptor, range.offset, range.length, true);
+    return true;
+  } catch (error) {
+    const code = systemErrorCode(error);
+    if (code === 'EAGAIN' || code === 'EACCES' || code === 'EBUSY') return false;
+    throw noLocks(`its file system has no locks: ${errorText(error)}`, error);
+  }
+}
+
+/**
+ * Loads only the package's native code, since its JavaScript would add ten files to each start. A
+ * bundle has its own `require`, which finds the file where the bundle is installed.
+ */
+function loadBinding(): LockBinding {
+  const platform = `${process.platform}-${process.arch}`;
+  const file = `fs-native-extensions/prebuilds/${platform}/fs-native-extensions.node`;
+  try {
+    const load = typeof require === 'function' ? require : createRequire(import.meta.url);
+    return load(file) as LockBinding;
+  } catch (error) {
+    throw noLocks(`the package fs-native-extensions has nothing for ${platform}`, error);
+  }
+}
+
+function noLocks(why: string, cause: unknown): StoreError {
+  const message = `the data directory cannot be locked against other servers: ${why}`;
+  return new StoreError({ code: 'unavailable', message, cause });
 }

@@ -104,7 +104,7 @@ test('disk use stays bounded under steady writes with compaction', async () => {
     );
     await store.compact(await store.currentRevision());
   }
-  // Cleaning runs beside the writes, and may be behind them when other processes are busy.
+  // Cleaning runs concurrently with writes and may lag behind them on a busy machine.
   const writtenBytes = rounds * 100 * value.length;
   expect(await store.sizeBytes()).toBeLessThan(writtenBytes / 3);
 });

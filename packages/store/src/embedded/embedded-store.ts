@@ -6,63 +6,69 @@ import {
   nextTurn,
   silentLogger,
 } from '@wheelhouse/machinery';
-import type {
-  DeleteRequest,
-  PutRequest,
-  RangeRequest,
-  RangeResult,
-  Revision,
-  Store,
-  StoredRecord,
-  StoreError,
-  StoreEvent,
-  StoreSnapshot,
-  StoreWatch,
-  WatchRequest,
-  WriteResult,
+import {
+  checkReadable,
+  closedStore,
+  type DeleteRequest,
+  type PutRequest,
+  type RangeRequest,
+  type RangeResult,
+  type Revision,
+  type Store,
+  type StoredRecord,
+  type StoreError,
+  type StoreEvent,
+  type StoreSnapshot,
+  type StoreWatch,
+  snapshotPieceBytes,
+  type WatchRequest,
+  type WriteResult,
 } from '../contract.ts';
-import { checkReadable, closedStore, snapshotPieceBytes } from '../revisions.ts';
+
 import { type HistoryChunk, WatchHub } from '../watch-hub.ts';
 import { CommitBatch, type Head } from './commit-batch.ts';
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts';
+import { type SpaceAlarm, SpaceGuard } from './disk.ts';
+import type { LogRecord } from './frame.ts';
 import type { KeyChain, Place } from './log-index.ts';
-import type { LogRecord } from './record.ts';
 import { RecordLog } from './record-log.ts';
-import { type SpaceAlarm, SpaceGuard } from './space-guard.ts';
 import { ensureLog, logDirectory, prepareDirectory } from './store-directory.ts';
 
 const batchWritesMax = 2048;
 const batchBytesMax = 2 ** 20;
 const scanChunkMax = 1000;
-/** Most keys that one step over a held state looks at. */
+/** Maximum number of keys that one step of a snapshot visits. */
 const heldChainsMax = 500;
-/** Bytes of UTF-8; what older data directories can hold. */
+/** Bytes of UTF-8; the limit of older data directories. */
 export const keyBytesMax = 1978;
 
 export interface EmbeddedStoreOptions {
-  /** Created if absent; holds nothing but the store's files. */
+  /** Created if absent; holds only the store's files. */
   readonly directory: string;
   readonly clock: Clock;
   readonly logger?: Logger;
-  /** Bytes of objects and their history above which the store takes no more; none when 0 or absent. */
+  /** Quota in bytes for objects and their history; 0 or absent for none. */
   readonly quotaBytes?: number;
 }
 
-/** Why the store cannot grow, or cannot be written at all. */
+/** Why the store cannot grow or cannot be written at all. */
 export type StoreAlarm = SpaceAlarm | 'disk-failed';
 
-/** A store that says whether it can be written (TRUST-8). */
+/** A store that reports whether it can be written (TRUST-8). */
 export interface EmbeddedStore extends Store {
-  /** Really tries where the last write failed; rejects with StoreError saying why it cannot grow. */
+  /**
+   * Tries a write if the last one failed. Rejects with a StoreError that says why the store cannot
+   * grow.
+   */
   checkWritable(): Promise<void>;
-  /** As of the last write or check. */
+  /** The alarms as of the last write or check. */
   readonly alarms: readonly StoreAlarm[];
 }
 
 /**
- * Opens the durable store of one data directory (STORE-1). What an older server left there is brought
- * into the present form first. Throws StoreError `locked` when another process has it, `damaged` when
- * its files are, `unavailable` when it is of a newer format.
+ * Opens the durable store of a data directory (STORE-1) and first upgrades an older format. Throws
+ * StoreError `locked` if another process holds the directory, `damaged` if its files are damaged,
+ * and `unavailable` if its format is newer.
  */
 export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<EmbeddedStore> {
   const { directory, clock, logger = silentLogger, quotaBytes = 0 } = options;
@@ -85,24 +91,24 @@ export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<
   }
 }
 
-/** A task of the one writer: either adds its changes to the batch at hand, or is refused by it. */
+/** A task of the single writer, which adds its changes to the current batch or is refused. */
 interface Task {
   readonly bytes: number;
-  /** What does not make room is refused where there is none. */
+  /** `growth` is refused if the store is out of space. */
   readonly purpose: 'growth' | 'removal';
-  /** Judges the write against durable state and the batch so far; throws StoreError `damaged`. */
+  /** Checks the write against durable state and the current batch. Throws StoreError `damaged`. */
   prepare(batch: CommitBatch): void;
-  /** The batch is durable and its events have been handed to the watches. */
+  /** Called when the batch is durable and its events have been delivered. */
   done(): void;
   failed(error: unknown): void;
 }
 
 /**
- * Writes queue up while a commit is under way; then the whole queue becomes one frame of the log and
- * one sync. Because batches never overlap, a write is judged only against durable state plus
- * the writes before it in its own batch, and a failed commit leaves nothing to take back.
+ * Writes queue while a commit is in progress; then the whole queue becomes one frame of the log and
+ * one sync. Batches never overlap, so a write is checked against durable state and the earlier
+ * writes of its own batch, and a failed commit leaves nothing to undo.
  *
- * Reads are always at a revision, for "newest" the durable one whose events have been handed on.
+ * Reads always happen at a revision: the newest one is durable, and its events have been delivered.
  */
 class LogStore implements EmbeddedStore {
   readonly sharing = 'own';
@@ -114,7 +120,7 @@ class LogStore implements EmbeddedStore {
   #queue: Task[] = [];
   #writing = false;
   #closing: Promise<void> | undefined;
-  /** Closes each snapshot that is open. */
+  /** Close functions of open snapshots. */
   readonly #snapshots = new Set<() => void>();
   #idle: (() => void)[] = [];
   #failure: StoreError | undefined;
@@ -277,7 +283,7 @@ class LogStore implements EmbeddedStore {
     }
   }
 
-  /** Resolves once no write is queued or under way. */
+  /** Resolves when no write is queued or in progress. */
   #drained(): Promise<void> | undefined {
     if (!this.#writing && this.#queue.length === 0) return undefined;
     return new Promise((resolve) => this.#idle.push(resolve));
@@ -346,7 +352,7 @@ class LogStore implements EmbeddedStore {
     });
   }
 
-  /** A task without an answer, in line with the writes. */
+  /** Runs a task without a result in order with the writes. */
   #task(prepare: (batch: CommitBatch) => void): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#enqueue({ bytes: 0, purpose: 'removal', prepare, done: resolve, failed: reject });
@@ -367,7 +373,7 @@ class LogStore implements EmbeddedStore {
   async #writeQueue(): Promise<void> {
     while (this.#queue.length > 0) {
       await this.#writeBatch(this.#takeTasks());
-      // Who has just been answered may write again; let those writes into the next batch.
+      // Writers that were just answered may write again; let those writes join the next batch.
       if (this.#queue.length < batchWritesMax) await nextTurn();
     }
     this.#writing = false;
@@ -414,7 +420,7 @@ class LogStore implements EmbeddedStore {
     for (const task of prepared) task.done();
   }
 
-  /** The tasks there is room for; the others are refused. */
+  /** The tasks that fit into the free space; refuses the others. */
   async #admit(tasks: readonly Task[]): Promise<readonly Task[]> {
     let bytes = 0;
     for (const task of tasks) if (task.purpose === 'growth') bytes += task.bytes;
@@ -457,7 +463,7 @@ async function* recordsOf(
   if (records.length > 0) yield records;
 }
 
-/** The write that a key's state at a revision comes from; undefined when it is not there then. */
+/** The write that determines a key's state at a revision; undefined if the key is absent there. */
 function placeAt(chain: KeyChain, revision: Revision): Place | undefined {
   let place: Place | undefined = chain.head;
   while (place !== undefined && place.revision > revision) place = place.older;

@@ -1,18 +1,130 @@
 import { crc32 } from 'node:zlib';
-import type { Revision } from '../contract.ts';
-import { encodeLogRecord, logRecordSize } from './record.ts';
+import { type Revision, StoreError } from '../contract.ts';
 
 /**
- * What one write to the log puts there, whole or not at all:
+ * One write as the log stores it. LMDB stored it under its revision as an 8-byte big-endian key:
+ *
+ *     checksum 4 | kind 1 | createRevision 6 | previous 6 | key length 2 | key | value
+ *
+ * `previous` is the revision of the key's previous write (0 if there is none), so the states of a
+ * key form a chain from the newest to the oldest. The checksum covers everything after it and uses
+ * the revision as its seed, which also detects a misplaced record.
+ */
+export interface LogRecord {
+  readonly revision: Revision;
+  readonly kind: 'put' | 'delete';
+  readonly key: string;
+  readonly value: Buffer;
+  readonly createRevision: Revision;
+  readonly previous: Revision;
+}
+
+/** The state of a store of format 1: `checksum 4 | revision 6 | compacted 6 | swept 6`. */
+interface StoreState {
+  readonly revision: Revision;
+  /** Oldest readable revision. */
+  readonly compacted: Revision;
+  /** The revision up to which superseded records were removed; lags behind `compacted`. */
+  readonly swept: Revision;
+}
+
+const recordHeader = 19;
+const stateSize = 22;
+
+const highFactor = 2 ** 32;
+
+function writeRevision(target: Buffer, revision: Revision, offset: number): void {
+  target.writeUInt16BE(Math.floor(revision / highFactor), offset);
+  target.writeUInt32BE(revision >>> 0, offset + 2);
+}
+
+function readRevision(source: Buffer, offset: number): Revision {
+  return source.readUInt16BE(offset) * highFactor + source.readUInt32BE(offset + 2);
+}
+
+export function decodeLogKey(key: Uint8Array): Revision {
+  return readRevision(Buffer.from(key.buffer, key.byteOffset, key.byteLength), 2);
+}
+
+function logRecordSize(keyBytes: Uint8Array, value: Uint8Array): number {
+  return recordHeader + keyBytes.length + value.length;
+}
+
+/** Encodes a record into `target`, which must be exactly `logRecordSize` long. */
+function encodeLogRecord(
+  target: Buffer,
+  record: Omit<LogRecord, 'key'> & { readonly keyBytes: Uint8Array },
+): Buffer {
+  target[4] = record.kind === 'put' ? 1 : 2;
+  writeRevision(target, record.createRevision, 5);
+  writeRevision(target, record.previous, 11);
+  target.writeUInt16BE(record.keyBytes.length, 17);
+  target.set(record.keyBytes, recordHeader);
+  target.set(record.value, recordHeader + record.keyBytes.length);
+  target.writeUInt32BE(crc32(target.subarray(4), record.revision >>> 0), 0);
+  return target;
+}
+
+/** The key of a valid record at an offset of `source`. */
+export function keyOfRecord(source: Buffer, offset: number): string {
+  const start = offset + recordHeader;
+  return source.toString('utf8', start, start + source.readUInt16BE(offset + 17));
+}
+
+export const createRevisionOfRecord = (source: Buffer, offset: number): Revision =>
+  readRevision(source, offset + 5);
+
+export const isDeletion = (source: Buffer, offset: number): boolean => source[offset + 4] !== 1;
+
+/** The value shares the memory of `source`. */
+export function decodeLogRecord(source: Buffer, revision: Revision): LogRecord {
+  if (
+    source.length < recordHeader ||
+    crc32(source.subarray(4), revision >>> 0) !== source.readUInt32BE(0)
+  ) {
+    throw damaged(`the record of revision ${revision} does not match its checksum`);
+  }
+  const keyEnd = recordHeader + source.readUInt16BE(17);
+  return {
+    revision,
+    kind: source[4] === 1 ? 'put' : 'delete',
+    key: source.toString('utf8', recordHeader, keyEnd),
+    value: source.subarray(keyEnd),
+    createRevision: readRevision(source, 5),
+    previous: readRevision(source, 11),
+  };
+}
+
+export function decodeState(source: Buffer): StoreState {
+  if (source.length !== stateSize || crc32(source.subarray(4)) !== source.readUInt32BE(0)) {
+    throw damaged('the state record does not match its checksum');
+  }
+  return {
+    revision: readRevision(source, 4),
+    compacted: readRevision(source, 10),
+    swept: readRevision(source, 16),
+  };
+}
+
+export function damaged(message: string, cause?: unknown): StoreError {
+  return new StoreError({
+    code: 'damaged',
+    message: `the data file is damaged: ${message}`,
+    cause,
+  });
+}
+
+/**
+ * One atomic write to the log:
  *
  *     checksum 4 | length 4 | zero 1 | records 3 | revision 6 | compacted 6 | records
  *
- * and each record: `length 4 | revision 6 | bytes (record.ts)`. The checksum covers all that follows
- * it; its seed is the segment's, moved by the frame's offset. A record that is there already is a
- * copy, made so that the segment of the first one can go.
+ * and each record: `length 4 | revision 6 | bytes`. The checksum covers everything after it; its
+ * seed is the segment's plus the frame's offset. A record that repeats an earlier one is a copy,
+ * made so that the segment of the original can be freed.
  */
 export interface Frame {
-  /** Where the store stands after it. */
+  /** State of the store after the frame. */
   readonly revision: Revision;
   readonly compacted: Revision;
   readonly offset: number;
@@ -20,14 +132,14 @@ export interface Frame {
   readonly records: readonly FramedRecord[];
 }
 
-/** Where a record is in its segment, and what of it the index needs. */
+/** The position of a record in its segment and the parts that the index needs. */
 export interface FramedRecord {
   readonly revision: Revision;
   readonly offset: number;
   readonly size: number;
 }
 
-/** A record that is not in the log yet. */
+/** A record to be appended. */
 export interface NewRecord {
   readonly revision: Revision;
   readonly kind: 'put' | 'delete';
@@ -35,18 +147,18 @@ export interface NewRecord {
   readonly keyBytes: Buffer;
   readonly value: Buffer;
   readonly createRevision: Revision;
-  /** The revision of the key's write before this one; 0 without one. */
+  /** The revision of the previous write to the key; 0 if there is none. */
   readonly previous: Revision;
 }
 
-/** Bytes of a record as the log has them already. */
+/** The bytes of a record that the log already holds. */
 export interface CopiedRecord {
   readonly revision: Revision;
   readonly bytes: Buffer;
 }
 
 const frameHeader = 24;
-/** What a frame adds to each record's own bytes. */
+/** Bytes that a frame adds to each record. */
 export const recordOverhead = 10;
 
 type AnyRecord = NewRecord | CopiedRecord;
@@ -60,12 +172,12 @@ export function frameSize(records: readonly AnyRecord[]): number {
   return size;
 }
 
-/** The frame's bytes, and where its records are in the segment, in order. */
+/** The bytes of a frame and the positions of its records in the segment, in order. */
 export function encodeFrame(frame: {
   readonly revision: Revision;
   readonly compacted: Revision;
   readonly seed: number;
-  /** In the segment. */
+  /** Offset in the segment. */
   readonly offset: number;
   readonly records: readonly AnyRecord[];
 }): { readonly bytes: Buffer; readonly places: readonly FramedRecord[] } {
@@ -97,7 +209,7 @@ function checksum(frame: Buffer, at: { readonly seed: number; readonly offset: n
   return crc32(frame.subarray(4), (at.seed + at.offset) >>> 0);
 }
 
-/** The frame at an offset of a segment's bytes; undefined when none, or only a part of one, is there. */
+/** The frame at an offset of a segment; undefined if there is no complete frame. */
 export function decodeFrame(segment: Buffer, offset: number, seed: number): Frame | undefined {
   if (offset + frameHeader > segment.length) return undefined;
   const length = segment.readUInt32BE(offset + 4);

@@ -8,12 +8,12 @@ import {
   orderedMapSet,
   orderedMapValues,
 } from '@wheelhouse/machinery';
-import { byteOrdered } from '../byte-order.ts';
-import type { Revision } from '../contract.ts';
+import { byteOrdered, type Revision } from '../contract.ts';
+
 import { recordOverhead } from './frame.ts';
 import type { Segment } from './segment.ts';
 
-/** One write of a key, and where the log has it. */
+/** One write of a key and its position in the log. */
 export interface Place {
   readonly revision: Revision;
   readonly createRevision: Revision;
@@ -22,19 +22,19 @@ export interface Place {
   segment: Segment;
   offset: number;
   readonly size: number;
-  /** The key's write before this one, as long as that can be read. */
+  /** The previous write of the key, while that can be read. */
   older: Place | undefined;
-  /** Compaction has dropped it: no reader needs it, its bytes may go. */
+  /** Dropped by compaction: no reader needs it, so its bytes may be reclaimed. */
   isDead: boolean;
 }
 
-/** All writes of one key that can be read, newest first. */
+/** All readable writes of one key, newest first. */
 export interface KeyChain {
   readonly key: string;
   head: Place;
 }
 
-/** A record as the log has it. */
+/** A record as stored in the log. */
 export interface PlacedRecord {
   readonly key: string;
   readonly revision: Revision;
@@ -46,20 +46,20 @@ export interface PlacedRecord {
 }
 
 /**
- * Which records the log holds, in memory: for each key its writes, and all writes since the oldest
- * readable revision in order. Replaying a log leads to the same index as running did.
+ * The in-memory index of the log: the writes of each key, and all writes since the oldest readable
+ * revision in order. Replaying a log yields the same index.
  */
 export class LogIndex {
-  /** The newest state that replay has come to. */
+  /** The newest state that the replay has reached. */
   revision: Revision = 0;
   compacted: Revision = 0;
   #chains: OrderedMap<KeyChain> = emptyOrderedMap();
-  /** Holds the chains while a log is replayed; sorted once at its end. */
+  /** The chains during a replay; sorted once at its end. */
   #unsorted: Map<string, KeyChain> | undefined = new Map();
-  /** Writes after `compacted`, in order; those before `#recentFrom` have been dropped. */
+  /** Writes after `compacted`, in order; entries before `#recentFrom` are obsolete. */
   #recent: Place[] = [];
   #recentFrom = 0;
-  /** A replay has come upon writes out of order. */
+  /** Whether the replay found writes out of order. */
   #isRecentMixed = false;
 
   /** Ends the replay. */
@@ -83,7 +83,7 @@ export class LogIndex {
     return this.#unsorted?.size ?? this.#chains.size;
   }
 
-  /** Chains whose keys begin with `prefix`, after a key, in byte order; for one turn only. */
+  /** Chains of keys with a prefix that follow a key, in byte order; valid for one turn. */
   *chains(range: {
     readonly prefix: string;
     readonly after?: string | undefined;
@@ -105,7 +105,7 @@ export class LogIndex {
     return this.#recent.slice(from, from + limit);
   }
 
-  /** A record that the log has; one that is known already has moved. */
+  /** Adds a record of the log; one that is already indexed has moved. */
   add(record: PlacedRecord): void {
     const chain = this.chain(record.key);
     if (chain === undefined) this.#begin(record);
@@ -121,7 +121,7 @@ export class LogIndex {
     if (!place.isDead) place.segment.liveBytes += bytes;
   }
 
-  /** Forgets what no read at `revision` or later can see. */
+  /** Drops what no read at `revision` or later can see. */
   compact(revision: Revision): void {
     if (revision <= this.compacted) return;
     this.#orderRecent();
@@ -158,7 +158,7 @@ export class LogIndex {
     }
   }
 
-  /** A copy, of a record that is known, or of one whose first place has gone already. */
+  /** Handles a copy of an indexed record, or of one whose original is already gone. */
   #settle(chain: KeyChain, record: PlacedRecord): void {
     let newer = chain.head;
     let place: Place | undefined = newer;
@@ -225,7 +225,7 @@ export class LogIndex {
     place.older = undefined;
   }
 
-  /** A later write of the key may still lead to it; it says there what it always said. */
+  /** A later write of the key may still refer to it, and its content stays valid. */
   #dropDeletion(place: Place): void {
     this.#drop(place);
     if (place.chain.head !== place) return;

@@ -13,8 +13,8 @@ import { join } from 'node:path';
 import { silentLogger, systemClock } from '@wheelhouse/machinery';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CommitBatch } from './commit-batch.ts';
-import { LogBuilder } from './log-builder.ts';
 import { RecordLog } from './record-log.ts';
+import { LogBuilder } from './store-directory.ts';
 
 const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
 
@@ -82,7 +82,7 @@ function readAll(log: RecordLog): string[] {
     for (let place = chain.head; ; ) {
       const { revision, createRevision, deleted, isDead } = place;
       const value = deleted ? '-' : log.read(place).value.toString('latin1');
-      // What a deletion leaves behind it says no more than that nothing is before it.
+      // What lies before a deletion is of no consequence, except that it is absent.
       if (!isDead) lines.push([chain.key, revision, createRevision, value].join(' '));
       if (place.older === undefined) break;
       place = place.older;

@@ -1,28 +1,38 @@
 import { existsSync, fstatSync, rename, statSync } from 'node:fs';
 import { promisify } from 'node:util';
-import { type Clock, itemAt, type Logger, type Timer } from '@wheelhouse/machinery';
+import { appendAll, type Clock, itemAt, type Logger, type Timer } from '@wheelhouse/machinery';
 import { type Revision, StoreError } from '../contract.ts';
-import { Cleaner, type Urgency } from './cleaner.ts';
+import { translate } from './disk.ts';
 import {
   type CopiedRecord,
+  decodeFrame,
+  decodeLogRecord,
   encodeFrame,
   type FramedRecord,
   frameSize,
+  keyOfRecord,
+  type LogRecord,
   type NewRecord,
 } from './frame.ts';
-import { translate } from './host-errors.ts';
-import { syncDirectory } from './log-builder.ts';
-import { LogIndex, type Place } from './log-index.ts';
-import { decodeLogRecord, type LogRecord } from './record.ts';
+import { type KeyChain, LogIndex, type Place } from './log-index.ts';
 import { recover, segmentPath } from './recovery.ts';
-import { encodeHeader, newSeed, Segment, segmentHeaderBytes, writeDurably } from './segment.ts';
-import { type Spare, SparePool } from './spare-pool.ts';
+import {
+  encodeHeader,
+  newSeed,
+  Segment,
+  type Spare,
+  SparePool,
+  segmentHeaderBytes,
+  writeDurably,
+} from './segment.ts';
+
+import { syncDirectory } from './store-directory.ts';
 
 const renameAsync = promisify(rename);
 
-/** How long the mark of a commit may wait. */
+/** Maximum delay of a commit's mark, milliseconds. */
 const markDelayMs = 1000;
-/** After so many failed writes in a row the log goes on in another file. */
+/** Number of consecutive failed writes after which the log switches to another file. */
 const failuresMax = 2;
 
 export interface LogState {
@@ -31,17 +41,17 @@ export interface LogState {
   readonly compacted: Revision;
 }
 
-/** What is appended together: where a record comes from does not matter to a frame. */
+/** Records that are appended together, whether new or copied. */
 interface Appended {
   readonly segment: Segment;
   readonly places: readonly FramedRecord[];
 }
 
 /**
- * The log of one data directory: segments of frames (frame.ts), appended to durably, and the index
- * of what they hold. An error of the disk rejects the write at hand and nothing else; the next write
- * tries again, in the same place and then in another file (TRUST-8). A write that was rejected is
- * overwritten by the next one; only a crash before that can make it appear.
+ * The log of one data directory: segments of frames (frame.ts), appended durably, and their index.
+ * A disk error rejects only the current write; the next write tries again in the same place, and
+ * then in another file (TRUST-8). The next write overwrites a rejected one, which only a crash
+ * before that can make visible.
  */
 export class RecordLog {
   readonly index = new LogIndex();
@@ -50,26 +60,26 @@ export class RecordLog {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #cleaner: Cleaner;
-  /** Oldest first; the last one is written to. */
+  /** Oldest first; the last one receives writes. */
   readonly #segments: Segment[];
   #turn: Promise<unknown> = Promise.resolve();
   #marking: Timer | undefined;
   /**
-   * A power loss could still take the name of a segment: one has been added, or a process that was
-   * killed may have added one.
+   * Whether a power loss could still remove the name of a segment, because one was added or a
+   * killed process may have added one.
    */
   #isNameUnsynced = true;
   #isClosed = false;
   #readers = 0;
   #state: LogState;
 
-  /** Opens a log and reads its index. Throws StoreError `damaged` or `disk-failed`. */
+  /** Opens a log and builds its index. Throws StoreError `damaged` or `disk-failed`. */
   constructor(options: {
-    /** Holds nothing but the log. */
+    /** Contains only the log. */
     readonly directory: string;
     readonly clock: Clock;
     readonly logger: Logger;
-    /** Of new segments; goes by the size of the log and the disk when absent. */
+    /** Size of new segments; by default derived from the sizes of the log and the disk. */
     readonly segmentBytes?: number;
   }) {
     const { directory, clock, logger, segmentBytes } = options;
@@ -94,12 +104,12 @@ export class RecordLog {
     this.#markSoon();
   }
 
-  /** Where the log stands, durably. */
+  /** The durable state of the log. */
   get state(): LogState {
     return this.#state;
   }
 
-  /** Bytes of frames, needed or not. */
+  /** Bytes of all frames, live or not. */
   get usedBytes(): number {
     return this.#segments.reduce((sum, { end }) => sum + end - segmentHeaderBytes, 0);
   }
@@ -114,7 +124,7 @@ export class RecordLog {
     return this.#segments.reduce((sum, { size }) => sum + size, this.spares.reservedBytes);
   }
 
-  /** Throws StoreError `unavailable` when the newest file is no longer where it was. */
+  /** Throws StoreError `unavailable` if the newest file has been moved or removed. */
   checkInPlace(): void {
     const { path, descriptor } = this.#active;
     const found = statSync(path, { bigint: true, throwIfNoEntry: false });
@@ -126,7 +136,7 @@ export class RecordLog {
     });
   }
 
-  /** Throws StoreError `damaged`, or `disk-failed` when the disk does not give the bytes. */
+  /** Throws StoreError `damaged`, or `disk-failed` if the disk cannot be read. */
   read(place: Place): LogRecord {
     try {
       return decodeLogRecord(place.segment.read(place.offset, place.size), place.revision);
@@ -135,7 +145,7 @@ export class RecordLog {
     }
   }
 
-  /** Keeps all that the index has now, compacted or not, until the result is called. */
+  /** Retains everything in the index, despite compaction, until the returned function is called. */
   hold(): () => void {
     this.#readers += 1;
     let isHeld = true;
@@ -147,7 +157,7 @@ export class RecordLog {
   }
 
   /**
-   * Makes records durable and adds them to the index, all or none; without any, proves that the log
+   * Appends records durably and indexes them, all or none; without records it proves that the log
    * can be written. Rejects with StoreError `no-space` or `disk-failed`.
    */
   commit(records: readonly NewRecord[], state: LogState): Promise<void> {
@@ -163,7 +173,7 @@ export class RecordLog {
     });
   }
 
-  /** Gives back the space of what compaction has dropped, as far as that is worth it. */
+  /** Reclaims the space of compacted records as far as that pays off. */
   clean(urgency: Urgency): Promise<void> {
     return this.#cleaner.clean(urgency);
   }
@@ -212,7 +222,7 @@ export class RecordLog {
   async #segmentFor(bytes: number, purpose: 'cleaning' | 'other'): Promise<Segment> {
     const active = this.#active;
     if (active.failures >= failuresMax || !active.hasRoomFor(bytes)) {
-      // If this fails, too, the next write begins with the old file again.
+      // If this also fails, the next write tries the old file again.
       active.failures = 0;
       await this.#roll(bytes, purpose);
     }
@@ -221,7 +231,7 @@ export class RecordLog {
     return this.#active;
   }
 
-  /** Goes on in a spare. What is renamed is in use: the file before it must not be written again. */
+  /** Continues in a spare. Once it is renamed, the previous file must not be written again. */
   async #roll(bytes: number, purpose: 'cleaning' | 'other'): Promise<void> {
     const spare = await this.spares.take(segmentHeaderBytes + bytes, purpose);
     const { sequence, end } = this.#active;
@@ -259,7 +269,7 @@ export class RecordLog {
     }
   }
 
-  /** The mark comes first: what is missing before the first segment is not missed. */
+  /** The mark comes first, so that no segment before the first one is expected. */
   async #remove(victim: Segment): Promise<void> {
     if (this.#segments[0] !== victim || this.#segments.length < 2) return;
     try {
@@ -280,7 +290,7 @@ export class RecordLog {
     });
   }
 
-  /** A log without a mark, or with an old one, is a sound log. */
+  /** A log without a mark, or with an old one, is valid. */
   async #mark(): Promise<void> {
     try {
       await this.#active.mark(itemAt(this.#segments, 0).sequence);
@@ -288,4 +298,137 @@ export class RecordLog {
       this.#logger.debug(2, 'marking the end of the log failed', { error: String(error) });
     }
   }
+}
+
+/** Target size of a frame of copies, bytes. */
+const copiedBytesMax = 512 * 1024;
+/** A longer history of one key waits until compaction has shortened it. */
+const chainBytesMax = 2 ** 20;
+const wasteBytesMin = 2 ** 20;
+
+/** How readily the cleaner runs: `urgent` accepts less waste in return for its work. */
+type Urgency = 'normal' | 'urgent';
+
+/**
+ * Frees segments, oldest first, by copying their live records to the end of the log. It needs the
+ * space of one segment at a time.
+ *
+ * The records of a key stay in order, oldest first, because a record is copied in one frame with
+ * all newer ones of its key. So a deletion never leaves the log before the record that it deletes.
+ */
+class Cleaner {
+  readonly #index: LogIndex;
+  readonly #segments: readonly Segment[];
+  readonly #copy: (collect: () => readonly Place[]) => Promise<void>;
+  readonly #remove: (victim: Segment) => Promise<void>;
+  readonly #isPaused: () => boolean;
+  #running: Promise<void> | undefined;
+
+  constructor(options: {
+    readonly index: LogIndex;
+    /** Oldest first; the last one receives writes. */
+    readonly segments: readonly Segment[];
+    /** Copies the records that `collect` returns while no other write is in progress. */
+    readonly copy: (collect: () => readonly Place[]) => Promise<void>;
+    readonly remove: (victim: Segment) => Promise<void>;
+    readonly isPaused: () => boolean;
+  }) {
+    this.#index = options.index;
+    this.#segments = options.segments;
+    this.#copy = options.copy;
+    this.#remove = options.remove;
+    this.#isPaused = options.isPaused;
+  }
+
+  /** Rejects with StoreError if the disk fails; segments freed until then stay free. */
+  clean(urgency: Urgency): Promise<void> {
+    this.#running ??= this.#cleanAll(urgency).finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  async #cleanAll(urgency: Urgency): Promise<void> {
+    for (let left = this.#segments.length; left > 0 && !this.#isPaused(); left--) {
+      const victim = itemAt(this.#segments, 0);
+      if (this.#segments.length < 2 || !this.#isWorth(victim, urgency)) return;
+      if (victim.liveBytes > 0) await this.#empty(victim);
+      if (victim.liveBytes > 0 || this.#isPaused()) return;
+      await this.#remove(victim);
+    }
+  }
+
+  #isWorth(victim: Segment, urgency: Urgency): boolean {
+    if (victim.liveBytes === 0) return true;
+    let used = 0;
+    let live = 0;
+    for (const { end, liveBytes } of this.#segments) {
+      used += end - segmentHeaderBytes;
+      live += liveBytes;
+    }
+    const waste = used - live;
+    return urgency === 'urgent' ? waste > live / 8 : waste > Math.max(live, wasteBytesMin);
+  }
+
+  async #empty(victim: Segment): Promise<void> {
+    const bytes = victim.read(0, victim.end);
+    const moved = new Set<KeyChain>();
+    let records: FramedRecord[] = [];
+    let size = 0;
+    const flush = async () => {
+      const piece = records;
+      records = [];
+      size = 0;
+      if (!this.#isPaused()) await this.#copy(() => this.#collect({ victim, bytes, piece, moved }));
+    };
+    for (let at = segmentHeaderBytes; at < victim.end; ) {
+      const frame = decodeFrame(bytes, at, victim.header.seed);
+      if (frame === undefined) return;
+      for (const record of frame.records) {
+        records.push(record);
+        size += record.size;
+        if (size >= copiedBytesMax) await flush();
+      }
+      at = frame.end;
+    }
+    if (records.length > 0) await flush();
+  }
+
+  #collect(from: {
+    readonly victim: Segment;
+    readonly bytes: Buffer;
+    readonly piece: readonly FramedRecord[];
+    readonly moved: Set<KeyChain>;
+  }): Place[] {
+    const { victim, bytes, piece, moved } = from;
+    const places: Place[] = [];
+    for (const { revision, offset } of piece) {
+      const chain = this.#index.chain(keyOfRecord(bytes, offset));
+      if (chain === undefined || moved.has(chain)) continue;
+      const group = groupOf(chain, { victim, revision });
+      if (group === undefined) continue;
+      moved.add(chain);
+      appendAll(places, group);
+    }
+    return places;
+  }
+}
+
+/** The live records of a key from the given revision on, oldest first. */
+function groupOf(
+  chain: KeyChain,
+  from: { readonly victim: Segment; readonly revision: number },
+): Place[] | undefined {
+  const group: Place[] = [];
+  let bytes = 0;
+  let place: Place | undefined = chain.head;
+  for (; place !== undefined && place.revision >= from.revision; place = place.older) {
+    if (place.isDead) continue;
+    group.push(place);
+    bytes += place.size;
+    if (bytes > chainBytesMax && group.length > 1) return undefined;
+  }
+  const oldest = group.at(-1);
+  if (oldest?.revision !== from.revision || oldest.segment !== from.victim) return undefined;
+  return group.reverse();
 }

@@ -1,9 +1,16 @@
 import { closeSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Revision } from '../contract.ts';
-import { decodeFrame, type Frame } from './frame.ts';
+import {
+  createRevisionOfRecord,
+  damaged,
+  decodeFrame,
+  type Frame,
+  isDeletion,
+  keyOfRecord,
+} from './frame.ts';
 import type { LogIndex } from './log-index.ts';
-import { createRevisionOfRecord, damaged, isDeletion, keyOfRecord } from './record.ts';
+
 import { markOf, openSegmentFile, readHeader, Segment, segmentHeaderBytes } from './segment.ts';
 
 const logName = /^log\.(\d{1,15})$/;
@@ -12,10 +19,10 @@ export const segmentPath = (directory: string, sequence: number): string =>
   join(directory, `log.${sequence}`);
 
 /**
- * Reads a log into an index (STORE-1). What a crash cut off at its end is not there; what was
- * acknowledged and cannot be read any more is damage.
+ * Replays a log into an index (STORE-1). Writes that a crash cut off at its end are ignored;
+ * acknowledged writes that cannot be read are damage.
  *
- * @returns its segments, oldest first, never none
+ * @returns its segments, oldest first, at least one
  * @throws StoreError `damaged`
  */
 export function recover(directory: string, index: LogIndex): Segment[] {
@@ -42,12 +49,14 @@ interface Replay {
   readonly index: LogIndex;
   /** The highest revision of any record. */
   newest: Revision;
-  /** What the last frame says. */
+  /** State after the last frame. */
   revision: Revision;
   compacted: Revision;
 }
 
-/** All segments that belong to the log; files before its first one are rests, and are removed. */
+/**
+ * All segments that belong to the log. Files before the first one are leftovers, which are removed.
+ */
 function openSegments(directory: string): Segment[] {
   const sequences = sequencesIn(directory);
   const newest = sequences.at(-1);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '@wheelhouse/machinery';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { restoredRevision } from '../backup/restored-revision.ts';
+import { restoredRevision } from '../backup/backup-file.ts';
 import type { Revision, StoredRecord } from '../contract.ts';
 import { collect } from '../suite.ts';
 import { openEmbeddedStore } from './embedded-store.ts';
@@ -112,7 +112,7 @@ test('a restored revision is past all that may have been given out', () => {
   const of = (ageMs: number) =>
     restoredRevision({ revision: 50, createdMs: 1000, nowMs: 1000 + ageMs });
   expect(of(0)).toBe(50 + 1e9);
-  // A clock that was put back.
+  // The clock may have been set back.
   expect(of(-5000)).toBe(50 + 1e9);
   expect(of(2000) - of(1000)).toBe(100_000);
   const old = { createdMs: 0, nowMs: 90 * 365 * 86_400_000 };

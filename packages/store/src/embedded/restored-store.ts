@@ -6,22 +6,27 @@ import { type Revision, type StoredRecord, StoreError } from '../contract.ts';
 import { lockDirectory } from './directory-lock.ts';
 import { keyBytesMax } from './embedded-store.ts';
 import type { NewRecord } from './frame.ts';
-import { LogBuilder, syncDirectory } from './log-builder.ts';
-import { logDirectory, prepareDirectory, writeMarker } from './store-directory.ts';
+import {
+  LogBuilder,
+  logDirectory,
+  prepareDirectory,
+  syncDirectory,
+  writeMarker,
+} from './store-directory.ts';
 
 const pieceBytes = 2 ** 20;
 
-/** Takes records, in any order, each key once. */
+/** Adds records in any order, each key once. */
 export interface RecordSink {
   add(records: readonly StoredRecord[]): Promise<void>;
 }
 
 /**
- * Makes the store of a directory that does not exist yet from the records that `fill` adds: all of
- * it, on the disk, or nothing (STORE-5). It is made in `staging`, beside its place, which at the end
- * becomes the store by one rename; what a killed process left there is removed first. `fill` gives
- * the revision the store shall have: what is older is compacted away, so that every version that a
- * client may have kept is Expired. Throws StoreError `locked` when another process is at it.
+ * Creates the store of a directory that does not exist yet from the records that `fill` adds,
+ * atomically and durably (STORE-5). It is built in `staging` and renamed at the end; leftovers of a
+ * killed process are removed first. `fill` returns the store's revision. Everything older is
+ * compacted, so that every version that a client may have kept is Expired. Throws StoreError
+ * `locked` if another process is restoring it.
  */
 export async function makeRestoredStore(options: {
   readonly directory: string;
@@ -44,7 +49,7 @@ export async function makeRestoredStore(options: {
   }
 }
 
-/** Everything but the lock, which keeps others out. */
+/** Removes everything but the lock, which keeps other processes out. */
 async function clear(staging: string): Promise<void> {
   for (const name of await readdir(staging)) {
     if (name !== 'lock') await rm(join(staging, name), { recursive: true, force: true });
@@ -74,7 +79,7 @@ async function putInPlace(places: { staging: string; directory: string }): Promi
 }
 
 /**
- * Until the end the log stands at revision 0, which no program takes for whole beside records that
+ * The log stays at revision 0 until the end, so that no program takes it for complete: its records
  * are newer.
  */
 class BulkWriter implements RecordSink {

@@ -1,23 +1,54 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, constants, fdatasync, fstatSync, openSync, readSync, write } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fdatasync,
+  fstatSync,
+  fsync,
+  open,
+  openSync,
+  readdirSync,
+  readSync,
+  rename,
+  rm,
+  rmSync,
+  statfs,
+  write,
+} from 'node:fs';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { crc32 } from 'node:zlib';
-import { itemAt } from '@wheelhouse/machinery';
-import { formatVersion } from './formats.ts';
-import { damaged } from './record.ts';
+import { type Clock, itemAt, type Logger, type Timer } from '@wheelhouse/machinery';
+import { StoreError } from '../contract.ts';
+import { translate } from './disk.ts';
+import { damaged } from './frame.ts';
+
+/** The newest format of a data directory that this program supports. */
+export const formatVersion = 2;
+
+/** The error for a directory of a newer format. */
+export function newerFormat(directory: string, format: number): StoreError {
+  return new StoreError({
+    code: 'unavailable',
+    message:
+      `data directory ${directory} has format ${format},` +
+      ` this program knows formats up to ${formatVersion}: use a newer one`,
+  });
+}
 
 /**
- * One file of the log. It has its full size, really allocated, before it is used, so that appending
- * to it needs no space (TRUST-8).
+ * One file of the log. Its full size is allocated before it is used, so that appending needs no
+ * more space (TRUST-8).
  *
  *     header, 4096 bytes   magic 8 | checksum 4 | format 2 | sequence 6 | size 6 | previous end 6 |
  *                          first sequence 6 | seed 4; at 1024 and 2048 a mark
  *     frames               see frame.ts
  *
- * `previous end` is where the log leaves the file before this one; what follows there was never
- * acknowledged. `first sequence` is the oldest file of the log. A mark repeats it and says up to
- * where this file is known to be durable: `checksum 4 | end 6 | first sequence 6`. Marks are written
- * now and then, in turn, and tell damage of what was acknowledged from a write that a crash cut off.
+ * `previous end` is where the log leaves the previous file; anything after it was never
+ * acknowledged. `first sequence` is the oldest file of the log. A mark repeats it and states up to
+ * which offset this file is durable: `checksum 4 | end 6 | first sequence 6`. Marks are written
+ * periodically in alternation. They distinguish damage to acknowledged writes from a write that a
+ * crash cut off.
  */
 export const segmentHeaderBytes = 4096;
 
@@ -27,18 +58,18 @@ const markBytes = 16;
 const fieldsOffset = 12;
 const fieldsBytes = 34;
 
-/** Each write is on the disk when it is done, where the host can do that in one call. */
+/** Open flag by which a write is durable when it returns; 0 where the system has none. */
 const syncFlag = process.platform === 'linux' ? constants.O_DSYNC : 0;
 const writeAsync = promisify(write);
 const fdatasyncAsync = promisify(fdatasync);
 
 export interface SegmentHeader {
   readonly sequence: number;
-  /** Bytes of the file. */
+  /** Size of the file in bytes. */
   readonly size: number;
   readonly previousEnd: number;
   readonly first: number;
-  /** Begins every checksum in the file, so that frames of a file's earlier life never match. */
+  /** Seed of all checksums in the file, so that frames of its previous use never match. */
   readonly seed: number;
 }
 
@@ -55,7 +86,7 @@ export class Segment {
   path: string;
   readonly descriptor: number;
   readonly header: SegmentHeader;
-  /** Where the next frame goes; everything before it is durable. */
+  /** Offset of the next frame; everything before it is durable. */
   end = segmentHeaderBytes;
   /** Bytes of records that are still needed. */
   liveBytes = 0;
@@ -81,7 +112,7 @@ export class Segment {
     return this.end + bytes <= this.size;
   }
 
-  /** Makes a frame durable at the end. When it rejects, the segment ends where it did. */
+  /** Appends a frame durably. If it rejects, the end of the segment is unchanged. */
   async append(frame: Buffer): Promise<void> {
     try {
       await writeDurably(this.descriptor, frame, this.end);
@@ -93,7 +124,7 @@ export class Segment {
     this.end += frame.length;
   }
 
-  /** Writes down how far the log goes and which file it begins with. */
+  /** Records the end of the log and its first file. */
   async mark(first: number): Promise<void> {
     const mark = encodeMark({ end: this.end, first }, this.header.seed);
     const offset = itemAt(markOffsets, this.#marks % markOffsets.length);
@@ -101,7 +132,7 @@ export class Segment {
     await writeDurably(this.descriptor, mark, offset);
   }
 
-  /** Throws the host's error, or StoreError `damaged` when the file ends too early. */
+  /** Throws the system's error, or StoreError `damaged` if the file is too short. */
   read(offset: number, size: number): Buffer {
     const target = Buffer.allocUnsafe(size);
     let filled = 0;
@@ -122,7 +153,7 @@ export function openSegmentFile(path: string, flags = 0): number {
   return openSync(path, constants.O_RDWR | syncFlag | flags, 0o600);
 }
 
-/** Writes all of it, however little the host takes at once, and has it on the disk. */
+/** Writes all bytes, despite short writes, and syncs them. */
 export async function writeDurably(
   descriptor: number,
   bytes: Buffer,
@@ -139,7 +170,7 @@ export async function writeDurably(
 }
 
 export function encodeHeader(header: SegmentHeader): Buffer {
-  // The marks of the file's earlier life go with it.
+  // This also erases marks of the file's previous use.
   const target = Buffer.alloc(segmentHeaderBytes);
   magic.copy(target);
   target.writeUInt16BE(formatVersion, fieldsOffset);
@@ -183,7 +214,7 @@ export function readHeader(path: string, descriptor: number): SegmentHeader {
   return header;
 }
 
-/** The furthest sound mark among the bytes of a segment, if there is any. */
+/** The valid mark of a segment with the highest end, if any. */
 export function markOf(bytes: Buffer, seed: number): Mark | undefined {
   let best: Mark | undefined;
   for (const offset of markOffsets) {
@@ -197,4 +228,206 @@ export function markOf(bytes: Buffer, seed: number): Mark | undefined {
     };
   }
   return best;
+}
+
+const fsyncAsync = promisify(fsync);
+const openAsync = promisify(open);
+const renameAsync = promisify(rename);
+const rmAsync = promisify(rm);
+const statfsAsync = promisify(statfs);
+
+const spareName = /^spare\.(\d{1,15})$/;
+const draftName = /^spare\.\d{1,15}\.draft$/;
+/** One spare for removals, one for cleaning to reclaim space with. */
+const sparesWanted = 2;
+const spareBytesMin = 2 ** 20;
+const spareBytesMax = 4 * 2 ** 20;
+const smallDiskBytesMin = 64 * 1024;
+const pieceBytes = 256 * 1024;
+const firstDelayMs = 1000;
+const retryDelayMs = 5000;
+
+/** A file with allocated blocks that can become a segment. */
+export interface Spare {
+  path: string;
+  readonly descriptor: number;
+  readonly size: number;
+}
+
+/**
+ * The reserve (TRUST-8): files whose blocks are allocated by writing them, so that the log can
+ * continue for a while on a full disk. Refilled in the background, from one second after the start.
+ */
+export class SparePool {
+  readonly #directory: string;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #usedBytes: () => number;
+  readonly #segmentBytes: number | undefined;
+  readonly #spares: Spare[] = [];
+  #number = 0;
+  #timer: Timer | undefined;
+  #filling: Promise<void> | undefined;
+  #failure: StoreError | undefined;
+  #isClosed = false;
+
+  constructor(options: {
+    readonly directory: string;
+    readonly clock: Clock;
+    readonly logger: Logger;
+    /** Bytes of the log, from which the size of spares is derived. */
+    readonly usedBytes: () => number;
+    /** Size of each spare; if undefined, derived from the bytes in use and the disk. */
+    readonly segmentBytes: number | undefined;
+  }) {
+    this.#directory = options.directory;
+    this.#clock = options.clock;
+    this.#logger = options.logger;
+    this.#usedBytes = options.usedBytes;
+    this.#segmentBytes = options.segmentBytes;
+    this.#adopt();
+    this.#schedule(firstDelayMs);
+  }
+
+  /** Why the last attempt to fill the reserve failed. */
+  get failure(): StoreError | undefined {
+    return this.#spares.length < sparesWanted ? this.#failure : undefined;
+  }
+
+  get reservedBytes(): number {
+    return this.#spares.reduce((sum, { size }) => sum + size, 0);
+  }
+
+  /**
+   * Takes a file of at least `bytes`. While the reserve cannot be refilled, the last spare is for
+   * cleaning only. Rejects with StoreError `no-space` or `disk-failed`.
+   */
+  async take(bytes: number, purpose: 'cleaning' | 'other'): Promise<Spare> {
+    const isKept =
+      purpose === 'other' && this.failure !== undefined && this.#spares.length < sparesWanted;
+    const found = isKept ? -1 : this.#spares.findIndex(({ size }) => size >= bytes);
+    this.#schedule(0);
+    if (found >= 0) return itemAt(this.#spares.splice(found, 1), 0);
+    if (isKept) throw this.failure;
+    return this.#create(Math.max(bytes, await this.#spareBytes()));
+  }
+
+  /** Returns a spare that could not become a segment; others are tried before it. */
+  putBack(spare: Spare): void {
+    this.#spares.push(spare);
+  }
+
+  /** Makes a segment's file a spare, or removes it if there are enough. */
+  async recycle(file: Spare): Promise<void> {
+    const isWanted = file.size <= spareBytesMax && this.#spares.length < sparesWanted;
+    if (!isWanted || this.#isClosed) {
+      closeSync(file.descriptor);
+      await rmAsync(file.path, { force: true });
+      return;
+    }
+    const path = this.#nextPath();
+    await renameAsync(file.path, path);
+    this.#spares.push({ ...file, path });
+  }
+
+  /** Fills the reserve from the free space. Never rejects. */
+  async refill(): Promise<void> {
+    if (this.#filling !== undefined) {
+      await this.#filling;
+      // That attempt started earlier and may have failed although space is free by now.
+      if (this.failure === undefined) return;
+    }
+    this.#filling ??= this.#fill().finally(() => {
+      this.#filling = undefined;
+    });
+    return this.#filling;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#timer?.stop();
+    await this.#filling;
+    for (const { descriptor } of this.#spares.splice(0)) closeSync(descriptor);
+  }
+
+  #adopt(): void {
+    for (const name of readdirSync(this.#directory)) {
+      const path = join(this.#directory, name);
+      const match = spareName.exec(name);
+      if (draftName.test(name)) rmSync(path, { force: true });
+      if (match === null) continue;
+      const descriptor = openSegmentFile(path);
+      this.#spares.push({ path, descriptor, size: fstatSync(descriptor).size });
+      this.#number = Math.max(this.#number, Number(match[1]));
+    }
+  }
+
+  #schedule(delayMs: number): void {
+    if (this.#isClosed) return;
+    this.#timer?.stop();
+    this.#timer = this.#clock.after(delayMs, () => this.refill());
+  }
+
+  async #fill(): Promise<void> {
+    try {
+      while (!this.#isClosed && this.#spares.length < sparesWanted) {
+        this.#spares.push(await this.#create(await this.#spareBytes()));
+      }
+      this.#failure = undefined;
+    } catch (error) {
+      const failure = translate(error, 'write');
+      if (this.#failure === undefined && !this.#isClosed) {
+        this.#logger.warn('The reserve of the store cannot be filled', { error: failure.message });
+      }
+      this.#failure = failure;
+      this.#schedule(retryDelayMs);
+    }
+  }
+
+  /** An eighth of the bytes in use, limited on small disks. */
+  async #spareBytes(): Promise<number> {
+    if (this.#segmentBytes !== undefined) return this.#segmentBytes;
+    const { blocks, bsize } = await statfsAsync(this.#directory);
+    const disk = Math.max(smallDiskBytesMin, (blocks * bsize) / 16);
+    const bytes = Math.min(Math.max(this.#usedBytes() / 8, spareBytesMin), spareBytesMax, disk);
+    return 2 ** Math.floor(Math.log2(bytes));
+  }
+
+  #nextPath(): string {
+    this.#number += 1;
+    return join(this.#directory, `spare.${this.#number}`);
+  }
+
+  async #create(size: number): Promise<Spare> {
+    const path = this.#nextPath();
+    const draft = `${path}.draft`;
+    try {
+      await writeZeros(draft, size);
+      await renameAsync(draft, path);
+      return { path, descriptor: openSegmentFile(path), size };
+    } catch (error) {
+      await rmAsync(draft, { force: true }).catch(() => {});
+      throw translate(error, 'write');
+    }
+  }
+}
+
+async function writeZeros(path: string, size: number): Promise<void> {
+  const descriptor = await openAsync(path, 'w', 0o600);
+  try {
+    const zeros = Buffer.alloc(Math.min(size, pieceBytes));
+    for (let at = 0; at < size; ) {
+      const { bytesWritten } = await writeAsync(
+        descriptor,
+        zeros,
+        0,
+        Math.min(zeros.length, size - at),
+        at,
+      );
+      at += bytesWritten;
+    }
+    await fsyncAsync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
 }

@@ -1,11 +1,142 @@
-import { chmodSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fsync,
+  open,
+  readFileSync,
+  renameSync,
+  rmSync,
+  write,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { makeDirectories } from '@wheelhouse/machinery';
-import { StoreError } from '../contract.ts';
-import { formatVersion, newerFormat } from './formats.ts';
-import { LogBuilder, placeLog, syncDirectory } from './log-builder.ts';
+import { type Revision, StoreError } from '../contract.ts';
+import { translate } from './disk.ts';
+import { encodeFrame, frameSize, type NewRecord } from './frame.ts';
+import { segmentPath } from './recovery.ts';
+import {
+  encodeHeader,
+  encodeMark,
+  formatVersion,
+  markOffsets,
+  newerFormat,
+  newSeed,
+  segmentHeaderBytes,
+} from './segment.ts';
 
-/** Where LMDB had its data up to format 1. Now it says so to servers that look for it there. */
+const fsyncAsync = promisify(fsync);
+const openAsync = promisify(open);
+const writeAsync = promisify(write);
+
+const fullBytes = 4 * 2 ** 20;
+const emptyBytes = 256 * 1024;
+
+/** Builds a log from records, one segment at a time. The log is valid only after `finish`. */
+export class LogBuilder {
+  readonly #directory: string;
+  #sequence = 1;
+  #previousEnd = 0;
+  #image: Buffer | undefined;
+  #seed = 0;
+  #end = 0;
+
+  /** @param directory created empty */
+  constructor(directory: string) {
+    this.#directory = directory;
+    rmSync(directory, { recursive: true, force: true });
+    makeDirectories(directory, 0o700);
+  }
+
+  /** Adds records, about 1 MiB per call; records of one key in order of revision. */
+  async add(records: readonly NewRecord[]): Promise<void> {
+    await this.#append(records, { revision: 0, compacted: 0 });
+  }
+
+  /** Records the state of the log and syncs it to disk. */
+  async finish(state: {
+    readonly revision: Revision;
+    readonly compacted: Revision;
+  }): Promise<void> {
+    await this.#append([], state);
+    await this.#flush();
+    await syncDirectory(this.#directory);
+  }
+
+  async #append(
+    records: readonly NewRecord[],
+    state: { readonly revision: Revision; readonly compacted: Revision },
+  ): Promise<void> {
+    const size = frameSize(records);
+    if (this.#image !== undefined && this.#end + size > this.#image.length) await this.#flush();
+    const image = this.#image ?? this.#begin(size);
+    const frame = { seed: this.#seed, offset: this.#end, records, ...state };
+    const { bytes } = encodeFrame(frame);
+    bytes.copy(image, this.#end);
+    this.#end += bytes.length;
+  }
+
+  #begin(frameBytes: number): Buffer {
+    const isEmpty = this.#sequence === 1 && frameBytes < emptyBytes / 2;
+    const size = Math.max(isEmpty ? emptyBytes : fullBytes, segmentHeaderBytes + frameBytes);
+    this.#image = Buffer.alloc(size);
+    this.#seed = newSeed();
+    const header = {
+      sequence: this.#sequence,
+      size,
+      previousEnd: this.#previousEnd,
+      first: 1,
+      seed: this.#seed,
+    };
+    encodeHeader(header).copy(this.#image);
+    this.#end = segmentHeaderBytes;
+    return this.#image;
+  }
+
+  async #flush(): Promise<void> {
+    const image = this.#image as Buffer;
+    encodeMark({ end: this.#end, first: 1 }, this.#seed).copy(image, markOffsets[0]);
+    await writeFile(segmentPath(this.#directory, this.#sequence), image);
+    this.#image = undefined;
+    this.#previousEnd = this.#end;
+    this.#sequence += 1;
+  }
+}
+
+async function writeFile(path: string, bytes: Buffer): Promise<void> {
+  const descriptor = await openAsync(path, 'w', 0o600);
+  try {
+    for (let at = 0; at < bytes.length; ) {
+      at += (await writeAsync(descriptor, bytes, at, bytes.length - at, at)).bytesWritten;
+    }
+    await fsyncAsync(descriptor);
+  } catch (error) {
+    throw translate(error, 'write');
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Syncs a directory, so that its entries survive a power loss. */
+export async function syncDirectory(directory: string): Promise<void> {
+  if (process.platform === 'win32') return;
+  const descriptor = await openAsync(directory, 'r');
+  try {
+    await fsyncAsync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Moves a finished log to its final place, durably. */
+async function placeLog(from: string, to: string, parent: string): Promise<void> {
+  renameSync(from, to);
+  await syncDirectory(parent);
+}
+
+/** LMDB's data file up to format 1. Now it tells older servers that the format is newer. */
 const markerName = 'data.mdb';
 const markerText = `Wheelhouse store, format ${formatVersion}: the data is in log.\n`;
 const markerPattern = /^Wheelhouse store, format (\d{1,9}):/;
@@ -14,17 +145,17 @@ const markerBytesMax = 4096;
 export const logDirectory = (directory: string): string => join(directory, 'log');
 const draftDirectory = (directory: string): string => join(directory, 'log.draft');
 
-/** Creates the data directory, readable by its owner only. */
+/** Creates the data directory with access for its owner only. */
 export function prepareDirectory(directory: string): void {
   makeDirectories(directory, 0o700);
   chmodSync(directory, 0o700);
 }
 
 /**
- * Makes sure that the directory has a log: a new one, or what an older server kept in LMDB. A log
- * that is there is left as it is and nothing is written, so that a full disk does not matter.
+ * Ensures that the directory has a log: a new one, or one copied from an older server's LMDB. An
+ * existing log is not touched and nothing is written, so that a full disk does not matter.
  *
- * @throws StoreError `unavailable` when it is of a newer format, `damaged` when LMDB's file is
+ * @throws StoreError `unavailable` for a newer format, `damaged` if LMDB's file is damaged
  */
 export async function ensureLog(directory: string): Promise<void> {
   const format = formatIn(directory);
@@ -46,7 +177,7 @@ export async function ensureLog(directory: string): Promise<void> {
   if (format === undefined) await writeMarker(directory);
 }
 
-/** Makes older servers refuse the directory, in place of LMDB's data if there was any. */
+/** Replaces LMDB's data file with one that makes older servers refuse the directory. */
 export async function writeMarker(directory: string): Promise<void> {
   const path = join(directory, markerName);
   writeFileSync(`${path}.draft`, markerText, { mode: 0o600 });
@@ -55,7 +186,7 @@ export async function writeMarker(directory: string): Promise<void> {
   await syncDirectory(directory);
 }
 
-/** The format that the marker names; undefined where there is none. */
+/** The format in the marker; undefined if there is no marker. */
 function formatIn(directory: string): number | undefined {
   const path = join(directory, markerName);
   if (!existsSync(path)) return undefined;

@@ -27,10 +27,13 @@ import {
 import { goDurationError, parseGoDuration } from '@wheelhouse/schema';
 import type { KmsSettings, NamedKey, Provider } from './providers.ts';
 
-/** Resources (`secrets`, `deployments.apps`, `*.apps`, `*.`, `*.*`), and how theirs are sealed. */
+/**
+ * Resources (`secrets`, `deployments.apps`, `*.apps`, `*.`, `*.*`) and the providers that encrypt
+ * them.
+ */
 export interface EncryptionRule {
   readonly resources: readonly string[];
-  /** The first seals, all open. */
+  /** The first one encrypts; any of them decrypts. */
   readonly providers: readonly Provider[];
 }
 
@@ -71,8 +74,8 @@ const keyLengths = { aesgcm: [16, 24, 32], aescbc: [16, 24, 32], secretbox: [32]
 const providerTypes = ['aesgcm', 'aescbc', 'secretbox', 'identity', 'kms'] as const;
 
 /**
- * Reads an EncryptionConfiguration, YAML or JSON, and judges it by upstream's rules (STORE-3).
- * Rejects with ConfigurationError, all that is wrong in one line; no secret is in it.
+ * Parses and validates an EncryptionConfiguration, YAML or JSON (STORE-3). Rejects with a
+ * ConfigurationError that lists all problems in one line and contains no secrets.
  */
 export async function loadEncryptionConfiguration(
   text: string,
@@ -107,7 +110,7 @@ const atLeastOne = (path: string, what: string) =>
 interface CheckContext {
   readonly dialect: Dialect;
   readonly reload: 'automatic' | 'off';
-  /** Names of KMS providers that stand before the one that is checked. */
+  /** Names of the KMS providers before the one being validated. */
   readonly kmsNames: Set<string>;
 }
 
@@ -147,7 +150,7 @@ function checkOverlap(resources: readonly string[], path: string): FieldError[] 
   ];
 }
 
-/** Kept by the server itself, and no objects of the API. */
+/** Stored by the server itself and not objects of the API. */
 const inner = ['apiserveripinfo', 'serviceipallocations', 'servicenodeportallocations'];
 
 function checkResource(resource: string, path: string, dialect: Dialect): FieldError[] {
@@ -252,7 +255,7 @@ function problemOfEndpoint(endpoint: string): string | undefined {
   return 'invalid endpoint for kms provider, error: it has no path';
 }
 
-/** The path of the socket: that of the URL, without the slash before the `@` of an abstract name. */
+/** The path of the socket: the URL's path without the slash before the `@` of an abstract name. */
 function pathOf(endpoint: string): string | undefined {
   const rest = endpoint.slice('unix:'.length);
   const path = rest.startsWith('//') ? rest.slice(2).replace(/^[^/]*/, '') : rest;
@@ -298,14 +301,14 @@ function checkKey(
   return errors;
 }
 
-/** Undefined for what is not base64 with its padding; line ends are let pass, as in Go. */
+/** Decodes padded base64 and ignores line ends, as Go does; undefined if the text is malformed. */
 function decodeSecret(text: string): Buffer | undefined {
   const plain = text.replaceAll(/[\r\n]/g, '');
   const bytes = Buffer.from(plain, 'base64');
   return bytes.toString('base64') === plain ? bytes : undefined;
 }
 
-/** A rule behind one for all of its group would never be used. */
+/** A rule after one that covers its whole group would never apply. */
 function refuseMasked(rules: readonly EncryptionRule[]): void {
   const earlier = new Set<string>();
   for (const resource of rules.flatMap(({ resources }) => resources)) {
@@ -333,7 +336,7 @@ function keyOf(key: JsonObject): NamedKey {
   return { name: textOf(member(key, 'name')), secret };
 }
 
-/** `deployments.apps` is a resource and its group; without a point it is of the core group. */
+/** `deployments.apps` is a resource and its group; a name without a dot is in the core group. */
 export function groupResourceOf(text: string): { group: string; resource: string } {
   const point = text.indexOf('.');
   if (point < 0) return { group: '', resource: text };

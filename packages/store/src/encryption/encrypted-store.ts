@@ -14,7 +14,7 @@ import {
   type StoreEvent,
   type WatchRequest,
 } from '../contract.ts';
-import { EventLine } from '../event-line.ts';
+import { EventLine } from '../mapped-store.ts';
 import { type EncryptionRule, groupResourceOf } from './configuration.ts';
 import { identity, type KmsSettings, providerTransformer } from './providers.ts';
 import {
@@ -25,13 +25,13 @@ import {
   type Transformer,
 } from './transformer.ts';
 
-/** The transformer of a resource, named as `secrets` or `deployments.apps`. */
+/** Chooses the transformer of a resource, such as `secrets` or `deployments.apps`. */
 export type ChooseTransformer = (resource: string) => Transformer;
 
 /**
- * The transformers of a configuration: a resource's own rule, else that of its group, else that for
- * all, else none. `observed` gives who is told of a resource's transformations, `kms` the running
- * provider of an entry that names one.
+ * Chooses transformers by a configuration: a resource's own rule, else that of its group, else that
+ * for all resources, else none. `observed` returns the observer of a resource's transformations,
+ * `kms` the running provider of a KMS entry.
  */
 export function chooseTransformers(
   rules: readonly EncryptionRule[],
@@ -65,18 +65,18 @@ export function chooseTransformers(
   };
 }
 
-/** A store whose values are sealed (STORE-3). */
+/** A store whose values are encrypted (STORE-3). */
 export interface EncryptedStore extends Store {
-  /** Whether a key's value would be stored otherwise now, so that it should be written anew. */
+  /** Whether a key's value would be encrypted differently now and should be rewritten. */
   isStale(key: string): Promise<boolean>;
   /**
-   * Seals and opens with other keys from now on, or with the same ones where they could not be had
-   * before. A watch that met something unreadable ends, so that it is read again.
+   * Switches to other keys, or to the same ones after they were unavailable. Watches that met an
+   * unreadable value end, so that their clients read it again.
    */
   change(choose: ChooseTransformer): void;
 }
 
-/** What a writer's hint travels in, so that its own events need not be opened. */
+/** Carries a writer's hint, so that this process need not decrypt its own events. */
 class SealedHint {
   readonly owner: EncryptedStore;
   readonly value: Buffer;
@@ -90,9 +90,9 @@ class SealedHint {
 }
 
 /**
- * Seals the values of a store, any store, on their way in and opens them on their way out, by the
- * resource that `resourceOf` says a key is of. What cannot be opened is told of in the record; it
- * does not take the others with it.
+ * Encrypts the values of any store on writes and decrypts them on reads, by the resource that
+ * `resourceOf` derives from a key. A value that cannot be decrypted is marked in its record and
+ * does not fail the others.
  */
 export function encryptedStore(
   store: Store,
@@ -110,8 +110,8 @@ class SealingStore implements EncryptedStore {
   readonly #resourceOf: (key: string) => string;
   #choose: ChooseTransformer;
   /**
-   * Keys whose values could not be opened since the keys were changed last. They are in order, so
-   * that `change` finds those of a prefix in a few steps however many there are.
+   * Keys whose values could not be decrypted since the last change of keys, in order, so that
+   * `change` finds those of a prefix quickly.
    */
   #unreadable = emptyOrderedMap<string>();
   readonly #watches = new Map<string, Set<() => void>>();
@@ -128,7 +128,7 @@ class SealingStore implements EncryptedStore {
     const unreadable = this.#unreadable;
     this.#unreadable = emptyOrderedMap();
     for (const [prefix, ends] of [...this.#watches]) {
-      // Keys with a prefix are neighbors, and follow whatever is smaller than the prefix.
+      // Keys with a prefix are adjacent and follow everything smaller than the prefix.
       const from = orderedMapRank(unreadable, prefix);
       const [key] = orderedMapValues(unreadable, { from, to: from + 1 });
       if (key?.startsWith(prefix)) for (const end of [...ends]) end();
@@ -224,7 +224,7 @@ class SealingStore implements EncryptedStore {
   sizeBytes() {
     return this.#store.sizeBytes();
   }
-  /** Values stay sealed. */
+  /** Values remain encrypted. */
   snapshot() {
     return this.#store.snapshot();
   }
@@ -289,7 +289,7 @@ class SealingStore implements EncryptedStore {
   }
 }
 
-/** The values; a promise of them where one is a promise. */
+/** The values; a promise of them if any is a promise. */
 function allOf<T>(values: readonly MaybePromise<T>[]): MaybePromise<readonly T[]> {
   const isReady = (all: readonly MaybePromise<T>[]): all is readonly T[] =>
     !all.some((one) => one instanceof Promise);

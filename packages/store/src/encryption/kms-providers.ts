@@ -1,26 +1,201 @@
+import { randomBytes } from 'node:crypto';
+import { errorText } from '@wheelhouse/machinery';
+import { CallError, statusCode } from '../etcd/errors.ts';
 import type { EncryptionRule } from './configuration.ts';
-import type { KmsOptions } from './kms-service.ts';
-import { KmsV1Provider } from './kms-v1.ts';
+import { type KmsOptions, KmsV1Service, PluginCheck } from './kms-service.ts';
+
 import { KmsV2Provider } from './kms-v2.ts';
-import type { KmsSettings } from './providers.ts';
-import type { Prefixed } from './transformer.ts';
+import { aesCbc, aesGcm, type KmsSettings } from './providers.ts';
+import type { Cipher, Opened, Prefixed, Transformer } from './transformer.ts';
+
+const keyBytes = 32;
+/** Number of concurrent calls to decrypt, so that no call times out while others are served. */
+const decryptionsMax = 64;
+
+/**
+ * A provider of KMS v1 (STORE-3), which calls the plugin for each write: the value is encrypted
+ * with a random key, which is stored in encrypted form before it.
+ */
+class KmsV1Provider {
+  readonly prefixed: Prefixed;
+  readonly #settings: KmsSettings;
+  readonly #options: KmsOptions;
+  readonly #service: KmsV1Service;
+  /** Ciphers by encrypted key, least recently used first. */
+  readonly #ciphers = new Map<string, Cipher>();
+  readonly #check: PluginCheck;
+  /** Calls to decrypt in progress, and those that wait for one to end. */
+  #decrypting = 0;
+  readonly #waiting: { readonly begin: () => void; readonly fail: (error: unknown) => void }[] = [];
+
+  constructor(settings: KmsSettings, options: KmsOptions) {
+    this.#settings = settings;
+    this.#options = options;
+    this.#service = new KmsV1Service(settings, options);
+    const { clock, onRecovered } = options;
+    this.#check = new PluginCheck({ clock, run: () => this.#roundTrip(), onRecovered });
+    const transformer: Transformer = {
+      seal: (value, context) => this.#seal(value, context),
+      open: (stored, context) => this.#open(stored, context),
+    };
+    this.prefixed = { prefix: `k8s:enc:kms:v1:${settings.name}:`, transformer };
+  }
+
+  start(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  /** Encrypts and decrypts a test value unless that was done recently. Rejects on failure. */
+  check(): Promise<void> {
+    return this.#check.check();
+  }
+
+  close(): void {
+    this.#service.close();
+  }
+
+  async #roundTrip(): Promise<void> {
+    try {
+      const sealed = await this.#section('encrypt', this.#service.encrypt(Buffer.from('ping')));
+      await this.#section('decrypt', this.#service.decrypt(sealed));
+    } catch (error) {
+      this.#options.onFailed(this.#settings.name, error);
+      throw error;
+    }
+  }
+
+  #section<T>(name: string, call: Promise<T>): Promise<T> {
+    return call.catch((error: unknown) => {
+      const why = errorText(error);
+      throw new Error(
+        `failed to perform ${name} section of the healthz check for KMS Provider ${this.#settings.name}, error: ${why}`,
+        { cause: error },
+      );
+    });
+  }
+
+  async #seal(value: Buffer, context: string): Promise<Buffer> {
+    const { clock, meter } = this.#options;
+    meter.arrived('to_storage');
+    const beganMs = clock.monotonic();
+    const key = randomBytes(keyBytes);
+    meter.keyMade((clock.monotonic() - beganMs) / 1000);
+    const encrypted = await this.#service.encrypt(key);
+    if (encrypted.length > 0xffff) throw new Error('the encrypted key is longer than 65535 bytes');
+    const cipher = this.#cipherOf(key, encrypted);
+    const length = Buffer.alloc(2);
+    length.writeUInt16BE(encrypted.length);
+    return Buffer.concat([length, encrypted, cipher.seal(value, context)]);
+  }
+
+  #open(stored: Buffer, context: string): Opened | Promise<Opened> {
+    const { meter } = this.#options;
+    meter.arrived('from_storage');
+    const end = stored.length < 2 ? Number.POSITIVE_INFINITY : 2 + stored.readUInt16BE();
+    if (end > stored.length) {
+      throw new Error(
+        'invalid data encountered by envelope transformer: failed to read uint16 length prefixed data',
+      );
+    }
+    const encrypted = stored.subarray(2, end);
+    const value = stored.subarray(end);
+    const cached = this.#cached(encrypted.toString('base64'));
+    if (cached !== undefined) return cached.open(value, context);
+    if (this.#settings.cacheSize > 0) meter.cacheMissed();
+    return this.#decrypt(encrypted).then(
+      (key) => this.#cipherOf(key, encrypted).open(value, context),
+      (error: unknown) => {
+        this.#check.readFailed();
+        throw error;
+      },
+    );
+  }
+
+  /** Asks the plugin to decrypt a key, in turn with others: a page of a list has many keys. */
+  async #decrypt(encrypted: Buffer): Promise<Buffer> {
+    if (this.#decrypting < decryptionsMax) this.#decrypting += 1;
+    else await new Promise<void>((begin, fail) => this.#waiting.push({ begin, fail }));
+    try {
+      return await this.#service.decrypt(encrypted);
+    } catch (error) {
+      // Each waiting call would also run into the timeout.
+      if (isUnreachable(error)) for (const one of this.#waiting.splice(0)) one.fail(error);
+      throw error;
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#decrypting -= 1;
+      else next.begin();
+    }
+  }
+
+  #cached(name: string): Cipher | undefined {
+    const cipher = this.#ciphers.get(name);
+    if (cipher === undefined) return undefined;
+    this.#ciphers.delete(name);
+    this.#ciphers.set(name, cipher);
+    return cipher;
+  }
+
+  #cipherOf(key: Buffer, encrypted: Buffer): Cipher {
+    if (![16, 24, 32].includes(key.length)) {
+      throw new Error(`crypto/aes: invalid key size ${key.length}`);
+    }
+    const cipher = gcmOrCbc(key);
+    const { cacheSize } = this.#settings;
+    if (cacheSize <= 0) return cipher;
+    const name = encrypted.toString('base64');
+    this.#ciphers.delete(name);
+    this.#ciphers.set(name, cipher);
+    const [oldest] = this.#ciphers.keys();
+    if (this.#ciphers.size > cacheSize && oldest !== undefined) this.#ciphers.delete(oldest);
+    this.#options.meter.filled(this.#ciphers.size / cacheSize);
+    return cipher;
+  }
+}
+
+function isUnreachable(error: unknown): boolean {
+  const call = error instanceof Error ? error.cause : undefined;
+  if (!(call instanceof CallError)) return false;
+  return call.code === statusCode.unavailable || call.code === statusCode.deadlineExceeded;
+}
+
+/** Encrypts with AES-GCM. Also decrypts values that releases before 1.25 encrypted with AES-CBC. */
+function gcmOrCbc(key: Buffer): Cipher {
+  const [gcm, cbc] = [aesGcm(key), aesCbc(key)];
+  return {
+    seal: (value, context) => gcm.seal(value, context),
+    open(stored, context) {
+      try {
+        return gcm.open(stored, context);
+      } catch (error) {
+        try {
+          return { ...cbc.open(stored, context), isStale: true };
+        } catch {
+          throw error;
+        }
+      }
+    },
+  };
+}
 
 /** The running KMS providers of a configuration. */
 export interface KmsProviders {
-  /** The provider of an entry of the configuration that these were opened for; throws for another. */
+  /**
+   * The provider of an entry of the configuration; throws for an entry of another configuration.
+   */
   of(settings: KmsSettings): Prefixed;
-  /** In the order of the configuration; each rejects when its plugin is not well. */
+  /** Health checks in the order of the configuration; each rejects if its plugin is unhealthy. */
   readonly checks: readonly (() => Promise<void>)[];
-  /** The versions of the KMS protocol that are in use. */
+  /** Versions of the KMS protocol in use. */
   readonly versions: ReadonlySet<KmsSettings['apiVersion']>;
-  /** How long what is under way when the configuration changes may take, in milliseconds. */
+  /** How long operations in progress may take after a change of configuration, milliseconds. */
   readonly graceMs: number;
   close(): void;
 }
 
 /**
- * Connects to the KMS plugins that rules name. One that does not answer fails its check, and does not
- * fail this. Rejects where a rule names KMS v1 and it is not `allowed`.
+ * Connects to the KMS plugins of the rules. A plugin that does not respond fails its health check,
+ * not this call. Rejects if a rule uses KMS v1 and that is not `allowed`.
  */
 export async function openKmsProviders(
   rules: readonly EncryptionRule[],

@@ -1,12 +1,12 @@
 import type { Clock } from '@wheelhouse/machinery';
 import { CallError, statusName } from '../etcd/errors.ts';
-import { GrpcChannel } from '../etcd/grpc-channel.ts';
+import { callUnary, GrpcChannel } from '../etcd/grpc-channel.ts';
 import { bytes, type MessageForm, many, message, nested, one, text } from '../etcd/message.ts';
-import { callUnary } from '../etcd/unary-call.ts';
+
 import type { KmsSettings } from './providers.ts';
 import { statusOfFailure } from './transformer.ts';
 
-/** What the metrics of KMS providers count, under upstream's names (OPS-1). */
+/** Metrics of KMS providers (OPS-1). */
 export interface KmsMeter {
   /** `method` is the path of a gRPC call, `status` the name of its status. */
   called(provider: string, method: string, status: string, seconds: number): void;
@@ -16,19 +16,19 @@ export interface KmsMeter {
   cached(provider: string, keys: number): void;
   cacheMissed(): void;
   keyMade(seconds: number): void;
-  /** A value is transformed (v1). */
+  /** Called when a value is transformed (v1). */
   arrived(type: 'from_storage' | 'to_storage'): void;
-  /** The share of the cache's places that are taken (v1). */
+  /** Called with the filled share of the cache (v1). */
   filled(share: number): void;
 }
 
-/** What a KMS provider needs of the server around it. */
+/** What a KMS provider needs from the server. */
 export interface KmsOptions {
   readonly clock: Clock;
   readonly meter: KmsMeter;
-  /** Called when a provider fails its check, and why. */
+  /** Called with the reason when a provider fails its check. */
   readonly onFailed: (provider: string, error: unknown) => void;
-  /** Called when a provider passes its check after it failed to open a value. */
+  /** Called when a provider passes its check after it failed to decrypt a value. */
   readonly onRecovered: () => void;
 }
 
@@ -77,7 +77,7 @@ const methods = {
   },
 } as const;
 
-/** A call that a KMS plugin failed; the cause is the CallError. */
+/** A failed call of a KMS plugin; the cause is the CallError. */
 class KmsCallError extends Error {
   constructor(error: CallError) {
     const { code, details } = error;
@@ -86,7 +86,7 @@ class KmsCallError extends Error {
   }
 }
 
-/** The connection to a KMS plugin on its Unix socket; made when it is first needed. */
+/** A connection to a KMS plugin's Unix socket, opened on first use. */
 class KmsConnection {
   readonly #channel: GrpcChannel;
   readonly #settings: KmsSettings;
@@ -101,7 +101,7 @@ class KmsConnection {
     this.#options = options;
   }
 
-  /** Calls a method. Rejects with KmsCallError when the plugin refuses, or is late. */
+  /** Calls a method. Rejects with KmsCallError if the plugin refuses or times out. */
   async call<Request, Response>(
     path: string,
     form: { readonly request: MessageForm<Request>; readonly response: MessageForm<Response> },
@@ -130,7 +130,7 @@ class KmsConnection {
 
 const pathOf = (version: string, method: string) => `/${version}.KeyManagementService/${method}`;
 
-/** The calls of KMS v2. Each rejects when the plugin does not answer within the timeout. */
+/** The calls of KMS v2. Each rejects if the plugin does not respond within the timeout. */
 export class KmsV2Service {
   readonly #connection: KmsConnection;
 
@@ -158,7 +158,7 @@ export class KmsV2Service {
 
 const versionOfV1 = 'v1beta1';
 
-/** The calls of KMS v1, whose version is asked for before the first of them. */
+/** The calls of KMS v1. The first one verifies the plugin's version. */
 export class KmsV1Service {
   readonly #connection: KmsConnection;
   #version: Promise<void> | undefined;
@@ -187,7 +187,7 @@ export class KmsV1Service {
     this.#connection.close();
   }
 
-  /** Resolves once the plugin has said that it has the version; a check that failed is repeated. */
+  /** Resolves when the plugin has confirmed its version; a failed attempt is repeated. */
   #versionChecked(): Promise<void> {
     this.#version ??= this.#checkVersion().catch((error: unknown) => {
       this.#version = undefined;
@@ -206,5 +206,93 @@ export class KmsV1Service {
         `KMS provider api version ${version} is not supported, only ${versionOfV1} is supported now`,
       );
     }
+  }
+}
+
+/** How long the outcome of a check is valid, milliseconds. */
+const outcomeMs = { passed: 20_000, failed: 3_000 };
+
+/** Time between retries of failed reads while all checks pass, doubled from the first. */
+const retryMs = { first: 60_000, longest: 600_000 };
+
+/** The health check of a KMS plugin. One check runs at a time, and its outcome is cached. */
+export class PluginCheck {
+  readonly #clock: Clock;
+  readonly #run: () => Promise<void>;
+  readonly #onRecovered: () => void;
+  #last: { readonly atMs: number; readonly error: Error | undefined } | undefined;
+  #running: Promise<void> | undefined;
+  #hasFailedReads = false;
+  /** The next retry of failed reads; undefined if the next passing check may retry them. */
+  #retry: { readonly atMs: number; readonly waitMs: number } | undefined;
+
+  /**
+   * @param options.onRecovered called when a check passes after a failed read. A value that the
+   *   plugin never decrypts fails again each time, so the calls become rarer, down to one in ten
+   *   minutes, until a check fails or nothing has failed since the last call.
+   */
+  constructor(options: {
+    readonly clock: Clock;
+    readonly run: () => Promise<void>;
+    readonly onRecovered: () => void;
+  }) {
+    this.#clock = options.clock;
+    this.#run = options.run;
+    this.#onRecovered = options.onRecovered;
+  }
+
+  /** Why the last check failed; undefined if it passed or none has ended yet. */
+  get lastError(): Error | undefined {
+    return this.#last?.error;
+  }
+
+  /** Notes that a value could not be decrypted because the plugin was unavailable. */
+  readFailed(): void {
+    this.#hasFailedReads = true;
+  }
+
+  /**
+   * Checks the plugin unless the last outcome is still valid. Rejects if the plugin is unhealthy.
+   */
+  check(): Promise<void> {
+    this.#running ??= this.#check().finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  async #check(): Promise<void> {
+    const last = this.#last;
+    if (last !== undefined) {
+      const goodMs = last.error === undefined ? outcomeMs.passed : outcomeMs.failed;
+      if (this.#clock.monotonic() - last.atMs < goodMs) {
+        if (last.error !== undefined) throw last.error;
+        return;
+      }
+    }
+    try {
+      await this.#run();
+    } catch (reason) {
+      const error = reason instanceof Error ? reason : new Error(String(reason));
+      this.#last = { atMs: this.#clock.monotonic(), error };
+      this.#retry = undefined;
+      throw error;
+    }
+    this.#last = { atMs: this.#clock.monotonic(), error: undefined };
+    this.#retryReads();
+  }
+
+  #retryReads(): void {
+    const nowMs = this.#clock.monotonic();
+    const retry = this.#retry;
+    if (retry !== undefined && nowMs < retry.atMs) return;
+    if (!this.#hasFailedReads) {
+      this.#retry = undefined;
+      return;
+    }
+    const waitMs = Math.min((retry?.waitMs ?? retryMs.first / 2) * 2, retryMs.longest);
+    this.#retry = { atMs: nowMs + waitMs, waitMs };
+    this.#hasFailedReads = false;
+    this.#onRecovered();
   }
 }

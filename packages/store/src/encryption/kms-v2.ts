@@ -1,50 +1,182 @@
-import { createHash } from 'node:crypto';
+import { createHash, createHmac, randomBytes } from 'node:crypto';
 import {
   aggregateText,
   background,
+  dnsSubdomain,
   errorText,
   randomUuid,
   type Timer,
 } from '@wheelhouse/machinery';
-import { PluginCheck } from './kms-check.ts';
-import {
-  checkKeySource,
-  cipherOf,
-  decodeEnvelope,
-  dekSourceTypes,
-  encodeEnvelope,
-  type KeySource,
-  keyIdProblem,
-  keySourceDigest,
-  randomSeed,
-  seededGcm,
-} from './kms-envelope.ts';
-import { type KmsOptions, KmsV2Service } from './kms-service.ts';
-import type { KmsSettings } from './providers.ts';
+import { bytes, integer, many, message, one, text } from '../etcd/message.ts';
+import { annotations, type KmsOptions, KmsV2Service, PluginCheck } from './kms-service.ts';
+
+import { aesGcm, type KmsSettings, tooShort } from './providers.ts';
 import type { Cipher, Opened, Prefixed, Transformer } from './transformer.ts';
 
-/** How often the server itself checks a plugin, by the outcome of its last check. */
+const envelopeMessage = message({
+  data: one(1, bytes),
+  keyId: one(2, text),
+  dekSource: one(3, bytes),
+  annotations: many(4, annotations),
+  dekSourceType: one(5, integer),
+});
+/** An encrypted value of KMS v2 with the encrypted key, or seed of keys, that encrypted it. */
+type Envelope = ReturnType<typeof envelopeMessage.decode>;
+/** The part of an envelope that describes its key. */
+type KeySource = Omit<Envelope, 'data'>;
+
+/** How the key is derived from the plaintext of an envelope's `dekSource`. */
+const dekSourceTypes = { aesGcmKey: 0, seed: 1 } as const;
+
+/** Limits in bytes. */
+const limits = { dekSource: 1024, keyId: 1024, annotations: 32 * 1024 };
+
+/** Encodes an envelope. */
+function encodeEnvelope(envelope: Envelope): Buffer {
+  return envelopeMessage.encode(envelope);
+}
+
+/** Decodes and validates an envelope. Throws if it is malformed or exceeds a limit. */
+function decodeEnvelope(stored: Buffer): Envelope {
+  const envelope = envelopeMessage.decode(stored);
+  if (envelope.data.length === 0) throw new Error('encrypted data is empty');
+  checkKeySource(envelope);
+  return envelope;
+}
+
+/** Validates the description of a key; throws if it is invalid. */
+function checkKeySource({ dekSourceType, dekSource, keyId, ...source }: KeySource): void {
+  if (dekSourceType !== dekSourceTypes.aesGcmKey && dekSourceType !== dekSourceTypes.seed) {
+    throw new Error(`unknown encryptedDEKSourceType: ${dekSourceType}`);
+  }
+  const wrongSource = tooLong('encrypted DEK source', dekSource.length, limits.dekSource);
+  if (wrongSource !== undefined) {
+    throw new Error(`failed to validate encrypted DEK source: ${wrongSource.message}`);
+  }
+  const wrongKeyId = keyIdProblem(keyId);
+  if (wrongKeyId !== undefined) {
+    throw new Error(`failed to validate key id: ${wrongKeyId.message}`);
+  }
+  const wrongAnnotations = annotationProblems(source.annotations);
+  if (wrongAnnotations.length === 0) return;
+  throw new Error(`failed to validate annotations: ${aggregateText(wrongAnnotations)}`);
+}
+
+interface SizeProblem {
+  readonly code: 'empty' | 'too_long';
+  readonly message: string;
+}
+
+/** The problem with a key ID from a plugin; undefined if it is valid. */
+function keyIdProblem(keyId: string): SizeProblem | undefined {
+  return tooLong('keyID', Buffer.byteLength(keyId), limits.keyId);
+}
+
+function tooLong(what: string, length: number, max: number): SizeProblem | undefined {
+  if (length === 0) return { code: 'empty', message: `${what} is empty` };
+  if (length <= max) return undefined;
+  const message = `${what} is ${length} bytes, which exceeds the max size of ${max}`;
+  return { code: 'too_long', message };
+}
+
+function annotationProblems(list: KeySource['annotations']): string[] {
+  const problems: string[] = [];
+  let total = 0;
+  for (const { key, value } of list) {
+    total += Buffer.byteLength(key) + value.length;
+    const why = domainProblem(key);
+    if (why !== undefined) {
+      problems.push(`annotations: Invalid value: ${JSON.stringify(key)}: ${why}`);
+    }
+  }
+  if (total > limits.annotations) {
+    problems.push(
+      `total size of annotations is ${total}, which exceeds the max size of ${limits.annotations}`,
+    );
+  }
+  return problems;
+}
+
+function domainProblem(name: string): string | undefined {
+  const domain = name.endsWith('.') ? name.slice(0, -1) : name;
+  const [problem] = dnsSubdomain(domain);
+  if (problem !== undefined) return problem;
+  return domain.includes('.')
+    ? undefined
+    : 'should be a domain with at least two segments separated by dots';
+}
+
+/** A digest that identifies a source of keys. */
+function keySourceDigest({ dekSourceType, dekSource, keyId, ...source }: KeySource): string {
+  const hash = createHash('sha256');
+  const sorted = [...source.annotations].sort((a, b) => (a.key < b.key ? -1 : 1));
+  const parts = [dekSource, Buffer.from(keyId)];
+  for (const { key, value } of sorted) parts.push(Buffer.from(key), value);
+  hash.update(String(dekSourceType));
+  for (const part of parts) hash.update(`:${part.length}:`).update(part);
+  return hash.digest('base64');
+}
+
+/** Bytes of a seed, of the input of a derivation, and of a key. */
+const seedBytes = 32;
+
+/** A new random seed. */
+const randomSeed = (): Buffer => randomBytes(seedBytes);
+
+/**
+ * AES-256-GCM with a separate key for each value, which HKDF-Expand with SHA-256 derives from the
+ * seed and from 32 random bytes stored before the value. Throws for a seed shorter than 32 bytes.
+ */
+function seededGcm(seed: Buffer): Cipher {
+  if (seed.length < seedBytes) {
+    throw new Error(`invalid seed length ${seed.length} used for key generation`);
+  }
+  // The key is the first block of HKDF's expansion: the HMAC of the input and the block number.
+  const keyOf = (info: Buffer) => createHmac('sha256', seed).update(info).update('\x01').digest();
+  return {
+    seal(value, context) {
+      const info = randomBytes(seedBytes);
+      return Buffer.concat([info, aesGcm(keyOf(info)).seal(value, context)]);
+    },
+    open(stored, context) {
+      if (stored.length < seedBytes) throw tooShort();
+      const cipher = aesGcm(keyOf(stored.subarray(0, seedBytes)));
+      return cipher.open(stored.subarray(seedBytes), context);
+    },
+  };
+}
+
+/** The cipher for the plaintext of a `dekSource`. Throws if that is neither a key nor a seed. */
+function cipherOf(type: number, plaintext: Buffer): Cipher {
+  if (type === dekSourceTypes.seed) return seededGcm(plaintext);
+  if (![16, 24, 32].includes(plaintext.length)) {
+    throw new Error(`crypto/aes: invalid key size ${plaintext.length}`);
+  }
+  return aesGcm(plaintext);
+}
+
+/** Interval of health checks by the outcome of the last one, milliseconds. */
 const probeMs = { passed: 60_000, failed: 10_000 };
-/** How long values are sealed with a key after the last check that passed. */
+/** How long a key may encrypt values after the last passing check, milliseconds. */
 const writeTtlMs = 180_000;
-/** How long a cached key stays without being used for a write. */
+/** How long a cached key is kept without being set again, milliseconds. */
 const cacheTtlMs = 24 * 3600 * 1000;
 const versions = ['v2', 'v2beta1'];
 
-/** The seed that values are sealed with now. */
+/** The seed that currently encrypts values. */
 interface WriteKey {
   readonly cipher: Cipher;
   readonly source: KeySource;
   readonly digest: string;
-  /** On the monotonic clock. */
+  /** Monotonic milliseconds. */
   readonly expiresAtMs: number;
 }
 
 /**
- * A provider of KMS v2 (STORE-3): a plugin encrypts a random seed, from which the key of each value is
- * derived, so that the plugin is called when its key changes, and once for each seed that values were
- * sealed with before. It seals for three minutes after the last check that passed, and opens with
- * cached seeds whether the plugin answers or not.
+ * A provider of KMS v2 (STORE-3). A plugin encrypts a random seed, from which the key of each value
+ * is derived, so the plugin is called only when its key changes and once for each earlier seed. The
+ * provider encrypts until three minutes after the last passing check, and decrypts with cached
+ * seeds even if the plugin does not respond.
  */
 export class KmsV2Provider {
   readonly prefixed: Prefixed;
@@ -53,7 +185,7 @@ export class KmsV2Provider {
   readonly #service: KmsV2Service;
   readonly #keys: KeyCache;
   readonly #check: PluginCheck;
-  /** Calls to decrypt under way, by the digest of the source. */
+  /** Calls to decrypt in progress, by the digest of the source. */
   readonly #decrypting = new Map<string, Promise<Cipher>>();
   #writeKey: WriteKey | undefined;
   #version = '';
@@ -77,12 +209,12 @@ export class KmsV2Provider {
     this.prefixed = { prefix: `k8s:enc:kms:v2:${settings.name}:`, transformer };
   }
 
-  /** Checks the plugin, and goes on checking it. A plugin that fails does not fail the start. */
+  /** Starts periodic checks of the plugin. An unhealthy plugin does not fail the start. */
   async start(): Promise<void> {
     await this.#probe();
   }
 
-  /** Asks the plugin how it is, unless that was done just now. Rejects when it is not well. */
+  /** Checks the plugin's status unless that was done recently. Rejects if it is unhealthy. */
   check(): Promise<void> {
     return this.#check.check();
   }
@@ -138,7 +270,9 @@ export class KmsV2Provider {
     return `KMSv2 API version should not change after the initial status response version ${this.#version}, got ${version}`;
   }
 
-  /** Goes on with the seed while the plugin's key is the same, else makes another; says why not. */
+  /**
+   * Keeps the seed while the plugin's key is unchanged, otherwise creates one; returns the failure.
+   */
   async #keepKey(keyId: string): Promise<string | undefined> {
     const { clock } = this.#options;
     const expiresAtMs = clock.monotonic() + writeTtlMs;
@@ -220,7 +354,7 @@ export class KmsV2Provider {
     return this.#decrypt(envelope, digest).then(openWith);
   }
 
-  /** What opens values of a source of keys; several that want it at a time make one call. */
+  /** The cipher of a source of keys. Concurrent requests for it share one call. */
   #decrypt(source: KeySource, digest: string): Promise<Cipher> {
     const running = this.#decrypting.get(digest);
     if (running !== undefined) return running;
@@ -248,17 +382,18 @@ export class KmsV2Provider {
 
 const causeOf = (error: unknown) => (error instanceof Error ? error.cause : undefined);
 
-/** Names of keys may be secret: messages and metrics have their digests. */
+/** Key IDs may be secret, so messages and metrics contain their digests. */
 const digestOf = (keyId: string) =>
   keyId === '' ? '' : `sha256:${createHash('sha256').update(keyId).digest('hex')}`;
 
 /**
- * Keys by the digests of their sources. One that has not been set for a day is removed when another
- * is set; there are about as many as the plugin had keys and the servers starts in that time.
+ * Keys by the digests of their sources. A key that has not been set for a day is removed when
+ * another one is set. The number of keys is about the number of the plugin's keys plus the number
+ * of server starts in that time.
  */
 class KeyCache {
   readonly #options: { readonly now: () => number; readonly onSize: (keys: number) => void };
-  /** In the order in which they were set. */
+  /** In order of setting. */
   readonly #entries = new Map<string, { readonly cipher: Cipher; readonly setAtMs: number }>();
 
   constructor(options: { readonly now: () => number; readonly onSize: (keys: number) => void }) {

@@ -1,14 +1,14 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import { nonceBytes, openBox, sealBox } from './secretbox.ts';
+import { secretbox } from '@noble/ciphers/salsa.js';
 import { type Cipher, type Prefixed, prefixTransformer } from './transformer.ts';
 
-/** A key of a provider; the name stands before each value it sealed. */
+/** A key of a provider; its name precedes each value that it encrypted. */
 export interface NamedKey {
   readonly name: string;
   readonly secret: Buffer;
 }
 
-/** A process that encrypts keys, as an EncryptionConfiguration names it. */
+/** A KMS plugin as an EncryptionConfiguration describes it. */
 export interface KmsSettings {
   readonly type: 'kms';
   readonly name: string;
@@ -16,23 +16,23 @@ export interface KmsSettings {
   /** The path of its Unix socket; a leading `@` stands for Linux's abstract names. */
   readonly socketPath: string;
   readonly timeoutMs: number;
-  /** Keys that are cached (v1); none when negative. */
+  /** Number of cached keys (v1); negative for no cache. */
   readonly cacheSize: number;
 }
 
-/** How values are sealed by keys of the configuration; `identity` leaves them as they are. */
+/** A provider of the configuration; `identity` does not encrypt. */
 export type KeyedProvider =
   | { readonly type: 'aescbc' | 'aesgcm' | 'secretbox'; readonly keys: readonly NamedKey[] }
   | { readonly type: 'identity' };
 
 export type Provider = KeyedProvider | KmsSettings;
 
-/** What all sealed values begin with, whoever sealed them. */
+/** Prefix of all encrypted values. */
 const sealedPrefix = Buffer.from('k8s:enc:');
 
 export const tooShort = () => new Error('the stored data was shorter than the required size');
 
-/** Leaves values as they are, and takes none that somebody sealed. */
+/** Stores values unchanged and rejects encrypted ones. */
 export const identity: Cipher = {
   seal: (value) => value,
   open(stored) {
@@ -46,7 +46,7 @@ export const identity: Cipher = {
 const gcmNonceBytes = 12;
 const gcmTagBytes = 16;
 
-/** A random nonce, the sealed value, and a tag over it and the key it is stored under. */
+/** A random nonce, the ciphertext, and a tag that also covers the key under which it is stored. */
 export function aesGcm(secret: Buffer): Cipher {
   const algorithm = `aes-${secret.length * 8}-gcm` as 'aes-256-gcm';
   return {
@@ -79,7 +79,7 @@ const unauthentic = () => new Error('cipher: message authentication failed');
 
 const blockBytes = 16;
 
-/** A random first block, and the value padded and sealed; nothing tells whether it was changed. */
+/** A random initial block and the padded ciphertext. Changes are not detected. */
 export function aesCbc(secret: Buffer): Cipher {
   const algorithm = `aes-${secret.length * 8}-cbc`;
   return {
@@ -114,7 +114,7 @@ function withoutPadding(padded: Buffer): Buffer {
   return padded.subarray(0, end);
 }
 
-/** A random nonce, then NaCl's box. */
+/** A random nonce followed by NaCl's secretbox. */
 function secretBox(secret: Buffer): Cipher {
   return {
     seal(value) {
@@ -125,7 +125,7 @@ function secretBox(secret: Buffer): Cipher {
       if (stored.length < nonceBytes + 16) throw tooShort();
       const nonce = stored.subarray(0, nonceBytes);
       const value = openBox(stored.subarray(nonceBytes), { key: secret, nonce });
-      // Upstream's words for a box that does not open.
+      // kube-apiserver's message for a box that does not open.
       if (value === undefined) {
         throw new Error('output array was not large enough for encryption');
       }
@@ -140,7 +140,7 @@ const kinds = {
   secretbox: { make: secretBox, shown: 'Secretbox' },
 } as const;
 
-/** The transformer of a provider, with the prefix by which upstream tells its values. */
+/** The transformer of a provider, with the prefix of its values. */
 export function providerTransformer(provider: KeyedProvider): Prefixed {
   if (provider.type === 'identity') return { prefix: '', transformer: identity };
   const { make, shown } = kinds[provider.type];
@@ -155,3 +155,33 @@ export function providerTransformer(provider: KeyedProvider): Prefixed {
     }),
   };
 }
+
+/** Length of the nonce, which is unique to each box and not secret. */
+const nonceBytes = 24;
+
+interface BoxParameters {
+  /** 32 bytes. */
+  readonly key: Buffer;
+  readonly nonce: Buffer;
+}
+
+/**
+ * Seals a text like NaCl's secretbox, with XSalsa20 and Poly1305, which Node's crypto lacks.
+ * Returns a tag of 16 bytes and as many bytes as the text has.
+ */
+export function sealBox(text: Buffer, { key, nonce }: BoxParameters): Buffer {
+  return bufferOf(secretbox(key, nonce).seal(text));
+}
+
+/** Opens a box; undefined if it was sealed with another key or nonce, or was changed. */
+export function openBox(box: Buffer, { key, nonce }: BoxParameters): Buffer | undefined {
+  const opener = secretbox(key, nonce);
+  try {
+    return bufferOf(opener.open(box));
+  } catch {
+    return undefined;
+  }
+}
+
+const bufferOf = ({ buffer, byteOffset, byteLength }: Uint8Array) =>
+  Buffer.from(buffer, byteOffset, byteLength);

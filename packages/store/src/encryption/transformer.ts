@@ -2,16 +2,16 @@ import { aggregateText, errorText, type MaybePromise } from '@wheelhouse/machine
 import { CallError, statusName } from '../etcd/errors.ts';
 
 /**
- * Turns values into what the store holds, and back; `context` is the value's key, which it is bound
- * to. A promise is returned only where another process has to be asked for a key.
+ * Encrypts values for the store and decrypts them. `context` is the value's key, to which the
+ * ciphertext is bound. Returns a promise only if another process must decrypt a key.
  */
 export interface Transformer {
   seal(value: Buffer, context: string): MaybePromise<Buffer>;
-  /** Throws or rejects when the value is not this transformer's, or was changed. */
+  /** Throws or rejects if the value was changed or is not from this transformer. */
   open(stored: Buffer, context: string): MaybePromise<Opened>;
 }
 
-/** A transformer that has its keys. */
+/** A transformer whose keys are available. */
 export interface Cipher extends Transformer {
   seal(value: Buffer, context: string): Buffer;
   open(stored: Buffer, context: string): Opened;
@@ -19,36 +19,35 @@ export interface Cipher extends Transformer {
 
 export interface Opened {
   readonly value: Buffer;
-  /** It would be stored otherwise now: the first provider, or its first key, is another one. */
+  /** Whether the value would be encrypted differently now: by another provider or key. */
   readonly isStale: boolean;
 }
 
-/** A transformer, and what the values that it sealed begin with. */
+/** A transformer and the prefix of its values. */
 export interface Prefixed {
   readonly prefix: string;
   readonly transformer: Transformer;
 }
 
-/** Called with each transformation, for metrics. */
+/** Called for each transformation, for metrics. */
 export type ObserveTransformation = (transformation: {
   readonly type: 'from_storage' | 'to_storage';
-  /** `identity` for a value read that is as it is, `unknown` where none fits. */
+  /** `identity` for an unencrypted value that was read, `unknown` if no prefix matches. */
   readonly prefix: string;
   readonly durationMs: number;
   /** `OK`, the name of a gRPC status, or `unknown-non-grpc`. */
   readonly status: string;
 }) => void;
 
-/** Who is told of transformations, and the monotonic clock they are timed by. */
+/** The observer of transformations, and the monotonic clock that times them. */
 export interface Observed {
   readonly observe: ObserveTransformation;
   readonly now: () => number;
 }
 
 /**
- * Seals with the first of the list, opens with all that fit the value's prefix, in their order. An
- * empty prefix fits everything, and is passed over where it fails. Fails with `noMatch` where none
- * fits, in upstream's words.
+ * Encrypts with the first transformer; decrypts with those whose prefix matches, in order. An empty
+ * prefix matches everything and is skipped if it fails. Fails with `noMatch` if none matches.
  */
 export function prefixTransformer(
   list: readonly Prefixed[],
@@ -81,7 +80,7 @@ interface Opening {
   readonly problems: string[];
 }
 
-/** Opens with the transformer at `index`, or with the first after it that succeeds. */
+/** Decrypts with the transformer at `index` or the first one after it that succeeds. */
 function openWith(opening: Opening, index: number): MaybePromise<Opened> {
   const { list, prefixes, observed, stored, context, problems } = opening;
   const one = list[index];
@@ -156,7 +155,7 @@ function measured<T>(
 
 const unnamedStatus = 'unknown-non-grpc';
 
-/** The name of the gRPC status that a call failed with, or that is the cause of a failure. */
+/** The name of the gRPC status of a failed call, or of the cause of a failure. */
 export function statusOfFailure(error: unknown): string {
   const call = error instanceof Error && error.cause instanceof CallError ? error.cause : error;
   return call instanceof CallError ? statusName(call.code) : unnamedStatus;

@@ -1,15 +1,15 @@
 import { isIP } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import { type Clock, checkServerNames, itemAt, trustIn, verdict } from '@wheelhouse/machinery';
-import { StoreError } from '../contract.ts';
-import { closedStore } from '../revisions.ts';
+import { closedStore, StoreError } from '../contract.ts';
+
 import { CallError, isPassing, statusCode, storeErrorOf, timedOut, wasNotSent } from './errors.ts';
 import { type ClientIdentity, GrpcChannel } from './grpc-channel.ts';
 import type { Method } from './protocol.ts';
 
 /**
- * `host:port` of a server's URL, and whether it speaks TLS. Without a scheme it does where there
- * are certificates for it. Throws StoreError `unavailable` for what is no such URL.
+ * The `host:port` of a server's URL and whether it uses TLS. A URL without a scheme uses TLS if
+ * there are certificates. Throws StoreError `unavailable` for an invalid URL.
  */
 export function addressOf(
   server: string,
@@ -29,34 +29,36 @@ export function addressOf(
   return { host, address: `${url.hostname}:${port}`, secure };
 }
 
-/** Where etcd is, and who we are to it. Certificates and keys are PEM. */
+/** How to reach etcd and authenticate to it. Certificates and keys are PEM. */
 export interface EtcdConnection {
-  /** URLs of the members: `https://host:2379`; without a scheme, TLS where there is any PEM. */
+  /**
+   * URLs of the members, such as `https://host:2379`; without a scheme, TLS if there is any PEM.
+   */
   readonly servers: readonly string[];
   readonly ca?: Buffer;
-  /** Asked for each connection, so that a certificate can be renewed. */
+  /** Called for each connection, so that a certificate can be renewed. */
   readonly identity?: () => ClientIdentity;
 }
 
-/** A call that is open until it is closed, or has ended. */
+/** A call that stays open until it is closed or ends. */
 export interface OpenStream {
   close(): void;
 }
 
 /**
- * Calls methods of etcd's on one of its members, and goes over to the next one when that does not
- * answer. Every call ends in time; all errors are StoreErrors.
+ * Calls etcd's methods on one of its members and switches to the next one if that does not respond.
+ * Every call ends in time; all errors are StoreErrors.
  */
 export class EtcdClient {
   readonly #members: readonly GrpcChannel[];
   readonly #clock: Clock;
   readonly #callTimeoutMs: number;
-  /** Each gives a call up that is waited for. */
+  /** Functions that abandon pending calls. */
   readonly #pending = new Set<() => void>();
   #current = 0;
   #closed = false;
 
-  /** Throws StoreError `unavailable` for a server that no URL is made of. */
+  /** Throws StoreError `unavailable` for an invalid URL. */
   constructor(options: {
     readonly connection: EtcdConnection;
     readonly clock: Clock;
@@ -69,8 +71,8 @@ export class EtcdClient {
   }
 
   /**
-   * Asks once, or once more where nothing can have happened: `repeatable` says that nothing is
-   * changed by asking twice.
+   * Calls once, and once more if the first call cannot have had an effect. `repeatable` says that a
+   * second call changes nothing.
    */
   async call<Request, Response>(
     method: Method<Request, Response>,
@@ -94,13 +96,13 @@ export class EtcdClient {
     }
   }
 
-  /** Opens a stream both ways and sends the one request; ends at the latest with the client. */
+  /** Opens a bidirectional stream and sends one request; ends at the latest with the client. */
   stream<Request, Response>(
     method: Method<Request, Response>,
     request: Partial<Request>,
     handlers: {
       readonly onResponse: (response: Response) => void;
-      /** Called once; without an error when etcd has ended the stream as it should. */
+      /** Called once; without an error if etcd ended the stream regularly. */
       readonly onEnd: (error: StoreError | undefined) => void;
     },
   ): OpenStream {
@@ -171,8 +173,8 @@ export class EtcdClient {
   }
 
   /**
-   * A member that does not answer may stand still, and its connection with it: another one may do
-   * better, also at telling of changes.
+   * A member that does not respond may be suspended along with its connection. Another one may do
+   * better, also for watches.
    */
   #abandon(member: number): void {
     if (this.#members.length === 1) return;
@@ -180,13 +182,13 @@ export class EtcdClient {
     this.#members[member]?.reset();
   }
 
-  /** Goes over to the next member, unless somebody else has done so. */
+  /** Switches to the next member unless another call already has. */
   #leave(member: number): void {
     if (this.#current === member) this.#current = (member + 1) % this.#members.length;
   }
 }
 
-/** A member that has lost the others must say so, rather than keep us waiting. */
+/** A member without a quorum must say so rather than keep the caller waiting. */
 const metadata = { hasleader: 'true' };
 
 function memberOf(
@@ -199,7 +201,7 @@ function memberOf(
   const { host, address, secure } = addressOf(server, { hasCertificates });
   const tls: ConnectionOptions = {
     ...trustIn(ca),
-    // TLS names hosts, not addresses; the certificate is judged by the address all the same.
+    // SNI cannot carry an address; the certificate is still verified against it.
     ...(isIP(host) === 0 ? {} : { servername: '' }),
     checkServerIdentity: verdict((_name, shown) => checkServerNames(host, shown)),
   };
@@ -207,7 +209,7 @@ function memberOf(
   return new GrpcChannel({ origin, metadata, tls, identity, clock });
 }
 
-/** Throws when it cannot be read. */
+/** Throws if it cannot be parsed. */
 function answerOf<Request, Response>(
   method: Method<Request, Response>,
   bytes: Buffer | undefined,

@@ -1,7 +1,7 @@
 import { errorText } from '@wheelhouse/machinery';
 import { StoreError } from '../contract.ts';
 
-/** Codes of gRPC that are told apart here. */
+/** The gRPC status codes that this package distinguishes. */
 export const statusCode = {
   ok: 0,
   deadlineExceeded: 4,
@@ -30,17 +30,17 @@ const statusNames = [
   'Unauthenticated',
 ];
 
-/** The name of a gRPC status; `Unknown` for numbers without one. */
+/** The name of a gRPC status; `Unknown` for other numbers. */
 export function statusName(code: number): string {
   return statusNames[code] ?? 'Unknown';
 }
 
-/** A call that has failed, as gRPC tells it. */
+/** A failed gRPC call. */
 export class CallError extends Error {
   readonly code: number;
-  /** The server's words, or ours where there is no server. */
+  /** The server's message, or a local one if no server responded. */
   readonly details: string;
-  /** `unsent`: no server has seen the call. */
+  /** `unsent`: no server has received the call. */
   readonly reach: 'sent' | 'unsent';
 
   constructor(status: {
@@ -56,7 +56,7 @@ export class CallError extends Error {
   }
 }
 
-/** What a call fails with that there was no connection for. */
+/** The error of a call for which there was no connection. */
 export function notConnected(cause: unknown): CallError {
   const why = errorText(cause);
   const details = `there is no connection: ${why}`;
@@ -71,8 +71,8 @@ const leaseGoneWords = 'etcdserver: requested lease not found';
 const tooLargeWords = 'etcdserver: request is too large';
 
 /**
- * A failed call as the store's error. What etcd says in its own words comes from a fixed list and
- * goes to clients as upstream gives it; what the connection says does not.
+ * Translates a failed call to a StoreError. Messages of etcd come from a fixed list and are passed
+ * to clients, as kube-apiserver does; messages of the connection are not.
  */
 export function storeErrorOf(failure: unknown): StoreError {
   if (failure instanceof StoreError) return failure;
@@ -95,28 +95,28 @@ export function storeErrorOf(failure: unknown): StoreError {
   return make('unavailable', `etcd cannot be reached: ${details}`);
 }
 
-/** Whether a write failed since the lease it named is gone. */
+/** Whether a write failed because its lease has expired. */
 export function isLeaseGone(error: unknown): boolean {
   return error instanceof StoreError && error.code === 'lease-gone';
 }
 
-/** Whether the call never reached a server, so that even a write may be made again. */
+/** Whether the call never reached a server, so that even a write may be repeated. */
 export function wasNotSent(failure: unknown): boolean {
   return failure instanceof CallError && failure.reach === 'unsent';
 }
 
-/** Whether another server, or the same one a moment later, may answer. */
+/** Whether another server, or the same one later, may respond. */
 export function isPassing(failure: unknown): boolean {
   return failure instanceof CallError && failure.code === statusCode.unavailable;
 }
 
-/** Whether etcd refused a call for now alone: it elects a leader, or has too much to do. */
+/** Whether etcd refused a call temporarily, during an election or under load. */
 export function isTransient({ cause }: StoreError): boolean {
   const isBusy = cause instanceof CallError && cause.code === statusCode.resourceExhausted;
   return isBusy || isPassing(cause);
 }
 
-/** What a call fails with that took longer than it may. */
+/** The error of a call that timed out. */
 export function timedOut(): StoreError {
   return new StoreError({ code: 'timed-out', message: 'context deadline exceeded' });
 }

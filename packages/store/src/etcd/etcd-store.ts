@@ -1,5 +1,6 @@
 import { appendAll, type Clock, type Logger, pause, silentLogger } from '@wheelhouse/machinery';
 import {
+  closedStore,
   type DeleteRequest,
   type PutRequest,
   type RangeRequest,
@@ -12,23 +13,18 @@ import {
   type WatchRequest,
   type WriteResult,
 } from '../contract.ts';
-import { closedStore } from '../revisions.ts';
 import { EtcdClient, type EtcdConnection } from './client.ts';
 import { isLeaseGone, isTransient, storeErrorOf, timedOut } from './errors.ts';
-import { EventFeed } from './event-feed.ts';
-import { streamEvents } from './event-stream.ts';
-import { createKeySpace, type KeySpace } from './key-space.ts';
-import { KeyLeases } from './leases.ts';
-import { PastWatch } from './past-watch.ts';
+import { EventFeed, PastWatch } from './event-feed.ts';
+import { createKeySpace, type KeySpace, streamEvents } from './event-stream.ts';
 import { compareTarget, type KeyValue, methods, prefixEnd } from './protocol.ts';
-import { SharedReads } from './shared-reads.ts';
 
-/** Keys that etcd removes by itself. */
+/** Keys that etcd removes on its own. */
 export interface ExpiringKeys {
-  /** All keys that start with it, each that long after its last write. */
+  /** Keys with this prefix expire `ttlMs` after their last write. */
   readonly prefix: string;
   readonly ttlMs: number;
-  /** For how long keys are given the same lease. */
+  /** How long a lease is assigned to new keys, milliseconds. */
   readonly leaseReuseMs: number;
 }
 
@@ -36,16 +32,16 @@ export interface EtcdStoreOptions {
   readonly connection: EtcdConnection;
   readonly clock: Clock;
   readonly logger?: Logger;
-  /** What all keys begin with, in the store and in etcd; the same when absent. */
+  /** Prefixes of all keys in the store and in etcd; if absent, keys are the same in both. */
   readonly keys?: { readonly ours: string; readonly theirs: string };
   readonly expiring?: readonly ExpiringKeys[];
-  /** How long a call may take. */
+  /** Timeout of a call, milliseconds. */
   readonly callTimeoutMs: number;
-  /** How long to try to reach etcd at the start. */
+  /** How long to try to reach etcd at startup, milliseconds. */
   readonly startTimeoutMs: number;
 }
 
-/** A store whose writes are etcd's, with what several servers on one etcd share besides. */
+/** A store in etcd, with the client and keys through which servers on one etcd coordinate. */
 export interface EtcdStore extends Store {
   readonly client: EtcdClient;
   readonly keys: KeySpace;
@@ -55,8 +51,8 @@ const pageRecords = 1000;
 const startRetryMs = 200;
 
 /**
- * Opens a store in etcd v3. Revisions are etcd's own, which other users of it move too. Rejects
- * with StoreError `unavailable` when etcd does not answer in time.
+ * Opens a store in etcd v3. Revisions are etcd's own, which its other users also advance. Rejects
+ * with StoreError `unavailable` if etcd does not respond in time.
  */
 export async function openEtcdStore(options: EtcdStoreOptions): Promise<EtcdStore> {
   const { connection, clock, callTimeoutMs } = options;
@@ -124,10 +120,12 @@ class ConnectedStore implements EtcdStore {
     return this.#reads.read();
   }
 
-  /** Asks a watch of everything from the start, since etcd tells only whom it refuses. */
+  /**
+   * Starts a watch to find the compaction revision, which etcd reports only when it refuses one.
+   */
   async compactRevision(): Promise<Revision> {
     this.#assertOpen();
-    // Before the first write there is no event to come, and nothing to compact.
+    // Before the first write there are no events and nothing is compacted.
     if ((await this.currentRevision()) <= 1) return 0;
     const { client, keys } = this;
     const { clock, callTimeoutMs } = this.#options;
@@ -175,7 +173,7 @@ class ConnectedStore implements EtcdStore {
 
   async put(request: PutRequest): Promise<WriteResult> {
     const expiring = this.#leases.find(({ prefix }) => request.key.startsWith(prefix));
-    // Most keys stay, and are spared the wait.
+    // Most keys do not expire and need no wait.
     if (expiring === undefined) return this.#put(request, undefined);
     try {
       return await this.#put(request, await expiring.leases.take());
@@ -223,7 +221,7 @@ class ConnectedStore implements EtcdStore {
     return sizeBytes;
   }
 
-  /** Revisions are etcd's own: only etcd's own copy can be restored with them. */
+  /** Only etcd's own snapshots preserve its revisions. */
   async snapshot(): Promise<never> {
     const message = 'the objects are in etcd: etcdctl snapshot save copies them';
     throw new StoreError({ code: 'unavailable', message });
@@ -258,7 +256,7 @@ class ConnectedStore implements EtcdStore {
   async #askRevision(): Promise<Revision> {
     if (this.#closed) throw closedStore();
     const { ours, theirs } = this.#options.keys ?? { ours: '', theirs: '' };
-    // A key that is ours to read and never there; what counts is that a quorum answers.
+    // A readable key that never exists; what matters is that a quorum responds.
     const request = { key: `${theirs === '' ? ours : theirs}/health`, countOnly: true };
     const { header } = await this.client.call(methods.range, request, { repeatable: true });
     return header?.revision ?? 0;
@@ -279,7 +277,7 @@ class ConnectedStore implements EtcdStore {
     const rangeRequest = {
       key: isEmpty ? key : from,
       rangeEnd: end,
-      // An empty range still queries etcd, for the revision.
+      // An empty range still queries etcd for the revision.
       limit: isEmpty ? 1 : Math.min(request.room, pageRecords),
       ...revisionOf(revision),
     };
@@ -325,7 +323,7 @@ class ConnectedStore implements EtcdStore {
     }
   }
 
-  /** Errors about a revision say where the bounds are. */
+  /** Adds the bounds to errors about a revision. */
   async #withRevision(error: StoreError): Promise<StoreError> {
     const { code, message } = error;
     if (code === 'compacted') {
@@ -343,7 +341,109 @@ class ConnectedStore implements EtcdStore {
   }
 }
 
-/** Etcd takes 0 for the newest, and is empty at 1. */
+/** etcd interprets 0 as the newest revision; it is empty at 1. */
 function revisionOf(at: Revision | undefined): { revision?: Revision } {
   return at === undefined ? {} : { revision: Math.max(1, at) };
+}
+
+const inFlightMax = 2;
+
+/**
+ * Lets concurrent reads share a response. Each read gets a response to a request that was sent
+ * after the read arrived, so the response is as new as the store.
+ */
+class SharedReads<T> {
+  readonly #ask: () => Promise<T>;
+  readonly #waiting: (() => void)[] = [];
+  #inFlight = 0;
+  #next: Promise<T> | undefined;
+
+  constructor(ask: () => Promise<T>) {
+    this.#ask = ask;
+  }
+
+  read(): Promise<T> {
+    this.#next ??= this.#begin();
+    return this.#next;
+  }
+
+  async #begin(): Promise<T> {
+    // Reads that arrive in this turn of the event loop join.
+    await undefined;
+    if (this.#inFlight >= inFlightMax) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+    this.#next = undefined;
+    this.#inFlight += 1;
+    try {
+      return await this.#ask();
+    } finally {
+      this.#inFlight -= 1;
+      this.#waiting.shift()?.();
+    }
+  }
+}
+
+/** Maximum number of keys of one lease, as in kube-apiserver. */
+const keysMax = 1000;
+/** A lease is assigned to new keys for at most this share of its lifetime. */
+const reuseShare = 0.05;
+
+/**
+ * Leases by which keys expire. Keys that are written at about the same time share one, which lives
+ * a little longer, until its last key has expired.
+ */
+class KeyLeases {
+  readonly #client: EtcdClient;
+  readonly #clock: Clock;
+  readonly #ttlSeconds: number;
+  readonly #reuseSeconds: number;
+  #granted: Promise<number | bigint> | undefined;
+  #keys = 0;
+  #reusableUntilMs = 0;
+
+  constructor(options: {
+    readonly client: EtcdClient;
+    readonly clock: Clock;
+    readonly ttlMs: number;
+    readonly reuseMs: number;
+  }) {
+    this.#client = options.client;
+    this.#clock = options.clock;
+    this.#ttlSeconds = Math.max(1, Math.ceil(options.ttlMs / 1000));
+    const reuse = Math.min(options.reuseMs / 1000, this.#ttlSeconds * reuseShare);
+    this.#reuseSeconds = Math.floor(reuse);
+  }
+
+  /**
+   * Returns a lease that lives at least for the keys' TTL from now on. Rejects with the store's
+   * errors.
+   */
+  take(): Promise<number | bigint> {
+    const nowMs = this.#clock.monotonic();
+    this.#keys += 1;
+    if (this.#granted !== undefined && this.#keys <= keysMax && nowMs < this.#reusableUntilMs) {
+      return this.#granted;
+    }
+    this.#keys = 1;
+    this.#reusableUntilMs = nowMs + this.#reuseSeconds * 1000;
+    const granted = this.#grant();
+    this.#granted = granted;
+    granted.catch(() => {
+      if (this.#granted === granted) this.#granted = undefined;
+    });
+    return granted;
+  }
+
+  /** Drops a lease that has expired; new keys get another one. */
+  forget(): void {
+    this.#granted = undefined;
+  }
+
+  async #grant(): Promise<number | bigint> {
+    const ttlSeconds = this.#ttlSeconds + this.#reuseSeconds;
+    const request = { ttlSeconds };
+    const { id } = await this.#client.call(methods.leaseGrant, request, { repeatable: true });
+    return id;
+  }
 }

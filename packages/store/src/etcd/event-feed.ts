@@ -1,22 +1,36 @@
-import type { Clock, Logger, Timer } from '@wheelhouse/machinery';
-import { type PutRequest, type Revision, StoreError, type StoreEvent } from '../contract.ts';
+import {
+  type Clock,
+  deferMicrotask,
+  type Logger,
+  type MaybePromise,
+  type Timer,
+} from '@wheelhouse/machinery';
+import {
+  closedStore,
+  type PutRequest,
+  type Revision,
+  StoreError,
+  type StoreEvent,
+  type StoreWatch,
+  type WatchRequest,
+} from '../contract.ts';
 import { WatchHub } from '../watch-hub.ts';
 import type { EtcdClient, OpenStream } from './client.ts';
-import { streamEvents } from './event-stream.ts';
-import type { KeySpace } from './key-space.ts';
+import { timedOut } from './errors.ts';
+import { type KeySpace, streamEvents } from './event-stream.ts';
 
 const eventsMax = 4096;
 const bytesMax = 8 * 1024 * 1024;
 
 /**
- * The last events of a store, so that a watch which begins a moment behind the present need not ask
- * etcd, which lets the past wait for a tenth of a second.
+ * The last events of a store, so that a watch that starts slightly behind the present need not ask
+ * etcd, which delays events from history by 100 ms.
  */
 class EventTail {
   #events: StoreEvent[] = [];
   #head = 0;
   #bytes = 0;
-  /** Everything after this revision is here. */
+  /** All events after this revision are available. */
   floor: Revision;
 
   constructor(floor: Revision) {
@@ -36,7 +50,7 @@ class EventTail {
     this.#head = 0;
   }
 
-  /** Forgets what came up to a revision. */
+  /** Drops events up to and including a revision. */
   forget(revision: Revision): void {
     for (;;) {
       const oldest = this.#events[this.#head];
@@ -46,7 +60,7 @@ class EventTail {
     this.floor = Math.max(this.floor, revision);
   }
 
-  /** The events after a revision that is not below the floor. */
+  /** The events after a revision, which must not be below the floor. */
   after(revision: Revision): readonly StoreEvent[] {
     let from = this.#events.length;
     while (from > this.#head && (this.#events[from - 1]?.revision ?? 0) > revision) from -= 1;
@@ -65,8 +79,8 @@ function sizeOf(event: StoreEvent): number {
 }
 
 /**
- * Puts of this process that are in flight, so that their events get their hints. A hint describes
- * the bytes, so it fits any event with the same key and bytes.
+ * Puts of this process that are in progress, so that their events get their hints. A hint describes
+ * the bytes, so it is valid for any event with the same key and bytes.
  */
 class PendingPuts {
   readonly #byKey = new Map<string, PutRequest[]>();
@@ -86,7 +100,7 @@ class PendingPuts {
     if (others.length === 0) this.#byKey.delete(put.key);
   }
 
-  /** The event, with the hint of the pending put that caused it. */
+  /** The event with the hint of the pending put that caused it. */
   withHint(event: StoreEvent): StoreEvent {
     if (event.type !== 'put' || this.#byKey.size === 0) return event;
     const put = this.#byKey.get(event.key)?.find(({ value }) => value.equals(event.value));
@@ -94,14 +108,15 @@ class PendingPuts {
   }
 }
 
-/** Pauses before etcd is followed again: the first, doubled each time up to the longest. */
+/** Pauses before reconnecting to etcd, doubled from the first to the longest. */
 const retryMs = { first: 100, longest: 5000 };
-/** How long a write waits for its own event before it is answered without. */
+/** How long a write waits for its own event before it returns without it, milliseconds. */
 const ownEventMs = 2000;
 
 /**
- * One watch of etcd for all watches of the store. Lost connections are taken up again where they
- * broke off; when etcd has forgotten that place, all watches end as `compacted` and begin anew.
+ * A single watch of etcd that serves all watches of the store. After a lost connection it resumes
+ * where it broke off. If etcd has compacted that revision, all watches end as `compacted` and start
+ * over.
  */
 export class EventFeed {
   readonly puts = new PendingPuts();
@@ -112,7 +127,7 @@ export class EventFeed {
   #stream: OpenStream | undefined;
   #retry: Timer | undefined;
   #closed = false;
-  /** Etcd has compacted what we had yet to be told. */
+  /** Whether etcd has compacted events that were not received yet. */
   #lostPast = false;
   #pauseMs = retryMs.first;
   readonly #waiting = new Set<{ readonly revision: Revision; readonly go: () => void }>();
@@ -129,12 +144,12 @@ export class EventFeed {
     return this.#hub;
   }
 
-  /** Watches after this revision, or a later one, are the hub's. */
+  /** Watches that start at this revision or later belong to the hub. */
   get floor(): Revision {
     return this.#tail.floor;
   }
 
-  /** Resolves when the events up to a revision have been handed on, or soon if they do not come. */
+  /** Resolves when the events up to a revision have been delivered, or after a short timeout. */
   handedOn(revision: Revision): Promise<void> | undefined {
     if (this.#published >= revision || this.#stream === undefined) return undefined;
     return new Promise((resolve) => {
@@ -149,7 +164,7 @@ export class EventFeed {
     });
   }
 
-  /** The history up to a revision is no longer etcd's, nor ours. */
+  /** Drops history up to a revision, which etcd has compacted. */
   forget(revision: Revision): void {
     if (revision <= this.#published) this.#tail.forget(revision);
   }
@@ -231,12 +246,14 @@ export class EventFeed {
   async #resume(): Promise<void> {
     const newest = await this.#options.newestRevision();
     if (this.#closed) return;
-    // An etcd that has gone back in time was restored from a copy: nothing we know is certain.
+    // An etcd with an older revision was restored from a backup, which invalidates all cached
+    // state.
     if (this.#lostPast || newest < this.#published) {
       this.#startOver(newest);
       return;
     }
-    // From the last revision itself: what comes right behind a compaction may be forgotten too.
+    // Starts at the last revision itself, since the event after a compacted revision may be lost
+    // too.
     this.#open(Math.max(1, this.#published));
   }
 
@@ -257,7 +274,130 @@ export interface EventFeedOptions {
   readonly keys: KeySpace;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Where to begin: the newest revision. */
+  /** The newest revision, where the watch starts. */
   readonly revision: Revision;
   readonly newestRevision: () => Promise<Revision>;
+}
+
+interface Waiter {
+  readonly revision: Revision;
+  readonly resolve: (reached: MaybePromise<void>) => void;
+  readonly reject: (error: StoreError) => void;
+}
+
+/**
+ * A watch that starts before the feed's first event: it reads etcd's history until it catches up.
+ */
+export class PastWatch implements StoreWatch {
+  readonly #request: WatchRequest;
+  readonly #feed: EventFeed;
+  #stream: OpenStream | undefined;
+  #live: StoreWatch | undefined;
+  #position: Revision;
+  #waiters: Waiter[] = [];
+  #closed = false;
+
+  private constructor(options: { request: WatchRequest; feed: EventFeed }) {
+    this.#request = options.request;
+    this.#feed = options.feed;
+    this.#position = options.request.after;
+  }
+
+  /**
+   * Resolves when the history is known to exist; rejects with `compacted` if it does not, and with
+   * `timed-out` if etcd does not respond.
+   */
+  static open(options: {
+    readonly request: WatchRequest;
+    readonly feed: EventFeed;
+    readonly client: EtcdClient;
+    readonly keys: KeySpace;
+    readonly clock: Clock;
+    readonly timeoutMs: number;
+  }): Promise<PastWatch> {
+    const { request, feed, client, keys, clock, timeoutMs } = options;
+    const watch = new PastWatch({ request, feed });
+    return new Promise((resolve, reject) => {
+      let started = false;
+      const timer = clock.after(timeoutMs, () => {
+        watch.close();
+        reject(timedOut());
+      });
+      watch.#stream = streamEvents({
+        client,
+        keys,
+        // One revision earlier than necessary, because a deletion at the compacted revision is
+        // lost.
+        from: Math.max(1, request.after),
+        onEvents: (events, through) => {
+          // The caller must have the watch before the first events arrive.
+          if (!started) resolve(watch);
+          started = true;
+          timer.stop();
+          deferMicrotask({ where: 'watch' }, () => watch.#take(events, through));
+        },
+        onEnd: (error) => {
+          timer.stop();
+          if (started) watch.#end(error);
+          else reject(error);
+        },
+      });
+    });
+  }
+
+  get progress(): Revision {
+    return this.#live?.progress ?? this.#position;
+  }
+
+  reached(revision: Revision): MaybePromise<void> {
+    if (this.#live !== undefined) return this.#live.reached(revision);
+    if (this.#position >= revision) return undefined;
+    if (this.#closed) return Promise.reject(closedStore());
+    return new Promise((resolve, reject) => this.#waiters.push({ revision, resolve, reject }));
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#stream?.close();
+    this.#live?.close();
+    const reason = new StoreError({ code: 'closed', message: 'the watch has been closed' });
+    for (const one of this.#waiters.splice(0)) one.reject(reason);
+  }
+
+  #take(events: readonly StoreEvent[], through: Revision): void {
+    if (this.#closed || this.#live !== undefined) return;
+    const { prefix, onEvents } = this.#request;
+    const from = this.#position;
+    const matching = events.filter((one) => one.revision > from && one.key.startsWith(prefix));
+    this.#position = Math.max(from, through);
+    if (matching.length > 0) onEvents(matching);
+    if (this.#closed) return;
+    if (this.#position >= this.#feed.floor) this.#join();
+    this.#wake();
+  }
+
+  /** From now on the feed's hub delivers the events and ends the watch. */
+  #join(): void {
+    this.#stream?.close();
+    try {
+      this.#live = this.#feed.hub.watch({ ...this.#request, after: this.#position });
+    } catch (error) {
+      this.#end(error instanceof StoreError ? error : closedStore());
+    }
+  }
+
+  #wake(): void {
+    const live = this.#live;
+    const due = this.#waiters.filter((one) => live !== undefined || one.revision <= this.#position);
+    this.#waiters = this.#waiters.filter((one) => !due.includes(one));
+    for (const one of due) one.resolve(live?.reached(one.revision));
+  }
+
+  #end(error: StoreError): void {
+    if (this.#closed || this.#live !== undefined) return;
+    this.#closed = true;
+    for (const one of this.#waiters.splice(0)) one.reject(error);
+    this.#request.onEnd(error);
+  }
 }

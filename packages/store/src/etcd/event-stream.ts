@@ -1,21 +1,46 @@
 import { type Revision, StoreError, type StoreEvent } from '../contract.ts';
 import type { EtcdClient, OpenStream } from './client.ts';
-import type { KeySpace } from './key-space.ts';
 import { everyKey, methods, type WatchEvent, type WatchResponse } from './protocol.ts';
 
+/** Maps the store's keys to etcd's by replacing their prefix. */
+export interface KeySpace {
+  /** The key in etcd. Throws RangeError for a key without the prefix. */
+  toEtcd(key: string): string;
+  /** The store's key; undefined for a key of another user. */
+  fromEtcd(key: string): string | undefined;
+}
+
 /**
- * Follows all changes of an etcd from a revision on, those of other users' keys too: each of its
- * revisions changes some key, so the last event tells exactly how far we have come, and nobody need
- * be asked. (Older servers' answers about progress overtake events that are still on their way.)
+ * @param options.ours prefix of all keys of the store
+ * @param options.theirs their prefix in etcd
+ */
+export function createKeySpace(options: {
+  readonly ours: string;
+  readonly theirs: string;
+}): KeySpace {
+  const { ours, theirs } = options;
+  return {
+    toEtcd(key) {
+      if (!key.startsWith(ours)) throw new RangeError(`the key ${key} is outside ${ours}`);
+      return theirs + key.slice(ours.length);
+    },
+    fromEtcd: (key) => (key.startsWith(theirs) ? ours + key.slice(theirs.length) : undefined),
+  };
+}
+
+/**
+ * Watches all changes in an etcd from a revision on, including those of other users' keys. Every
+ * revision changes some key, so the last event gives the exact progress without progress requests
+ * (whose responses may overtake events in older servers).
  */
 export function streamEvents(options: {
   readonly client: EtcdClient;
   readonly keys: KeySpace;
-  /** The first revision of interest, at least 1; refused as compacted when its past is gone. */
+  /** The first revision to receive, at least 1; fails with `compacted` if its history is gone. */
   readonly from: Revision;
-  /** Our changes, and the revision up to which they are complete. */
+  /** Called with events of the store's keys and the revision up to which they are complete. */
   readonly onEvents: (events: readonly StoreEvent[], through: Revision) => void;
-  /** With the store's `compacted`, or why the stream was lost. Called once. */
+  /** Called once, with the store's `compacted` or the reason why the stream was lost. */
   readonly onEnd: (error: StoreError) => void;
 }): OpenStream {
   const { client, keys, onEvents, onEnd } = options;
@@ -26,7 +51,7 @@ export function streamEvents(options: {
       onEnd(canceled(response));
       return;
     }
-    // A revision's events may come in pieces, and count only when they are all there.
+    // The events of a revision may arrive in parts and are delivered once complete.
     for (const event of response.events) pending.push(event);
     if (response.fragment || pending.length === 0) return;
     const whole = pending;

@@ -8,12 +8,13 @@ import {
 import { connect as connectSocket } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import { type Clock, ignoreErrors, listen, type Timer } from '@wheelhouse/machinery';
-import { CallError, notConnected, statusCode } from './errors.ts';
+import { CallError, notConnected, statusCode, wasNotSent } from './errors.ts';
+import type { Method } from './protocol.ts';
 
-/** A message is preceded by a byte, 0 unless it is compressed, and its length in four. */
+/** A message is preceded by a byte, 0 unless it is compressed, and its length in four bytes. */
 const headBytes = 5;
 
-/** A message as it is sent. */
+/** Frames a message for sending. */
 export function messageFrame(message: Buffer): Buffer {
   const frame = Buffer.allocUnsafe(headBytes + message.length);
   frame[0] = 0;
@@ -22,14 +23,14 @@ export function messageFrame(message: Buffer): Buffer {
   return frame;
 }
 
-/** Puts messages together that come in pieces, however they are cut. */
+/** Reassembles messages from pieces of any size. */
 export class MessageReader {
   #pieces: Buffer[] = [];
   #available = 0;
-  /** What must be there before it is worth looking again. */
+  /** Bytes that must be available before parsing continues. */
   #needed = headBytes;
 
-  /** The messages that have become whole. Throws for one that is compressed. */
+  /** Returns the messages that a piece completes. Throws for a compressed message. */
   push(piece: Buffer): Buffer[] {
     this.#pieces.push(piece);
     this.#available += piece.length;
@@ -56,58 +57,64 @@ export class MessageReader {
 const keepaliveMs = 30_000;
 const keepaliveTimeoutMs = 10_000;
 const connectTimeoutMs = 10_000;
-/** After a connection has failed calls fail at once for so long, doubled each time. */
+/** How long calls fail immediately after a failed connection, milliseconds; doubled each time. */
 const pauseMs = { first: 100, longest: 1000 };
-/** What may be under way to us: for each call, and in all. */
+/** Flow-control windows for each call and for the connection. */
 const windowBytes = { call: 4 * 2 ** 20, connection: 16 * 2 ** 20 };
-/** For node's own count of what it holds: a page of objects may be large. */
+/** Disables Node's own limit on the session's memory: a page of objects may be large. */
 const sessionMegabytesMax = 2 ** 20;
 
 export interface ChannelOptions {
-  /** `https://10.0.0.1:2379`; of a socket, `http://` and the authority that it is asked for. */
+  /** `https://10.0.0.1:2379`; for a socket, `http://` and the authority to send. */
   readonly origin: string;
-  /** The path of a Unix socket to connect to in place of the origin. */
+  /** The path of a Unix socket to which to connect instead of the origin. */
   readonly socketPath?: string | undefined;
-  /** Headers that every call carries. */
+  /** Headers of every call. */
   readonly metadata?: Readonly<Record<string, string>> | undefined;
   /** Of https. */
   readonly tls?: ConnectionOptions | undefined;
-  /** The client's certificate, asked for each connection; what it throws fails the connection. */
+  /**
+   * Returns the client's certificate for each connection; an error that it throws fails the
+   * connection.
+   */
   readonly identity?: (() => ClientIdentity) | undefined;
   readonly clock: Clock;
 }
 
-/** PEM of the certificate that a client shows, and of its key. */
+/** A client's certificate and its key as PEM. */
 export interface ClientIdentity {
   readonly certificate: string | Buffer;
   readonly key: string | Buffer;
 }
 
-/** Hears of one call; `onEnd` is the last to be called, once, unless the call was cancelled. */
+/** Handlers of one call. `onEnd` is called last and once, unless the call was canceled. */
 export interface CallHandlers {
   readonly onMessage: (bytes: Buffer) => void;
-  /** Without an error when the server has ended the call with status 0. */
+  /** Without an error if the server ended the call with status 0. */
   readonly onEnd: (error: CallError | undefined) => void;
 }
 
-/** A call under way. */
+/** A call in progress. */
 export interface Call {
-  /** Its handlers hear nothing more. Harmless when it is over. */
+  /** Cancels the call, after which its handlers are not called. Idempotent. */
   cancel(): void;
 }
 
 /**
- * Calls of gRPC to one server over one HTTP/2 connection, which is made when it is first needed,
- * and again when it was lost. A call fails as CallError: as not connected when it has certainly not
- * been sent. Only what etcd and token signers need of gRPC: no compression, no retries, no balancing,
- * which take as long in the usual library as the HTTP/2 beneath it.
+ * gRPC calls to one server over one HTTP/2 connection, which is opened on first use and again when
+ * it is lost. A call fails with a CallError, which says `unsent` if no server can have received it.
+ * Implements the part of gRPC that etcd and token signers need, without compression, retries, and
+ * load balancing, which cost as much in the usual library as HTTP/2 itself.
  */
 export class GrpcChannel {
   readonly #options: ChannelOptions;
   readonly #calls = new Set<ChannelCall>();
   #session: ClientHttp2Session | undefined;
   #connecting: Promise<ClientHttp2Session> | undefined;
-  /** Monotonic time before which no connection is tried, and the pause after the next failure. */
+  /**
+   * Monotonic milliseconds before which no connection is attempted, and the pause after the next
+   * failure.
+   */
   #notBefore = 0;
   #pauseMs = pauseMs.first;
   #closed = false;
@@ -117,8 +124,8 @@ export class GrpcChannel {
   }
 
   /**
-   * Sends one message to a method (`/etcdserverpb.KV/Range`); `more: 'open'` leaves our side of the
-   * call open, as methods want that take many.
+   * Sends one message to a method such as `/etcdserverpb.KV/Range`. `more: 'open'` keeps the
+   * client's side open, as client-streaming methods require.
    */
   call(
     path: string,
@@ -139,13 +146,13 @@ export class GrpcChannel {
     return call;
   }
 
-  /** Breaks the connection: all calls fail, and the next one makes another. */
+  /** Drops the connection: all calls fail, and the next one reconnects. */
   reset(): void {
     this.#session?.destroy();
     this.#session = undefined;
   }
 
-  /** Ends everything; nothing is heard any more. */
+  /** Closes the channel; no handler is called afterwards. */
   close(): void {
     this.#closed = true;
     for (const call of [...this.#calls]) call.cancel();
@@ -177,7 +184,10 @@ export class GrpcChannel {
     return connecting;
   }
 
-  /** Resolves once the server has spoken: who accepts a connection need not be there. */
+  /**
+   * Resolves when the server has sent its SETTINGS: accepting a connection does not prove that it
+   * is alive.
+   */
   #connect(): Promise<ClientHttp2Session> {
     const { origin, socketPath, tls, identity, clock } = this.#options;
     return new Promise((resolve, reject) => {
@@ -294,7 +304,7 @@ class ChannelCall implements Call {
         close: () => this.#finish(stream.rstCode),
       },
     );
-    // What went wrong shows when it is closed.
+    // The `close` event reports the failure.
     ignoreErrors(stream);
     const frame = messageFrame(request.message);
     if (request.more === 'none') stream.end(frame);
@@ -310,7 +320,7 @@ class ChannelCall implements Call {
   end(error: CallError | undefined): void {
     if (this.#isOver) return;
     this.#over();
-    // What both sides have ended closes by itself.
+    // A stream that both sides have ended closes on its own.
     const isEnded = this.#stream?.writableEnded === true && this.#stream.readableEnded;
     if (!isEnded) this.#stream?.close(constants.NGHTTP2_CANCEL);
     this.#handlers.onEnd(error);
@@ -343,7 +353,7 @@ class ChannelCall implements Call {
     }
   }
 
-  /** @param rstCode why the stream was closed, once it is */
+  /** @param rstCode why the stream was closed, if it was */
   #finish(rstCode?: number): void {
     if (this.#isOver) return;
     const status = this.#status;
@@ -358,7 +368,7 @@ class ChannelCall implements Call {
   }
 }
 
-/** The text of a status is percent-encoded. */
+/** Decodes the percent-encoded message of a status. */
 function detailsIn(message: string | string[] | undefined): string {
   const text = Array.isArray(message) ? message.join() : (message ?? '');
   try {
@@ -366,4 +376,66 @@ function detailsIn(message: string | string[] | undefined): string {
   } catch {
     return text;
   }
+}
+
+/** Pause before retrying a call that could not be sent, milliseconds. */
+const retryMs = 100;
+
+/**
+ * Calls a unary method. Retries a call that no server has received until the timeout.
+ * @throws CallError if the server refuses the call or does not respond within `timeoutMs`
+ */
+export function callUnary<Request, Response>(
+  channel: GrpcChannel,
+  call: {
+    readonly method: Method<Request, Response>;
+    readonly request: Partial<Request>;
+    readonly timeoutMs: number;
+    readonly clock: Clock;
+  },
+): Promise<Response> {
+  const { method, clock, timeoutMs } = call;
+  const request = { message: method.request.encode(call.request), more: 'none' as const };
+  return new Promise((resolve, reject) => {
+    let running: Call | undefined;
+    let lastFailure: CallError | undefined;
+    let isOver = false;
+    const fail = (error: unknown) => {
+      isOver = true;
+      limit.stop();
+      reject(error);
+    };
+    const limit = clock.after(timeoutMs, () => {
+      running?.cancel();
+      const code = statusCode.deadlineExceeded;
+      fail(lastFailure ?? new CallError({ code, details: 'context deadline exceeded' }));
+    });
+    const settle = (answer: Buffer | undefined) => {
+      try {
+        if (answer === undefined) throw new Error('an empty answer');
+        resolve(method.response.decode(answer));
+        limit.stop();
+      } catch (error) {
+        fail(new CallError({ code: statusCode.internal, details: String(error) }));
+      }
+    };
+    const send = () => {
+      if (isOver) return;
+      let answer: Buffer | undefined;
+      running = channel.call(method.path, request, {
+        onMessage: (bytes) => {
+          answer = bytes;
+        },
+        onEnd(error) {
+          if (error === undefined) settle(answer);
+          else if (!wasNotSent(error)) fail(error);
+          else {
+            lastFailure = error;
+            clock.after(retryMs, send);
+          }
+        },
+      });
+    };
+    send();
+  });
 }

@@ -1,11 +1,11 @@
 import { WireReader, WireWriter, wireBytes, wireFixed64, wireVarint } from '@wheelhouse/codec';
 
 /**
- * Protobuf messages declared as tables of numbered fields. Only what etcd's protocol needs:
- * integers, booleans, bytes, texts, messages, and lists of them.
+ * Protobuf messages declared as tables of numbered fields. Supports what etcd's protocol needs:
+ * integers, booleans, bytes, strings, messages, and lists of them.
  */
 
-/** How one kind of value is written; a value that `isUnset` is left out, as proto3 has it. */
+/** How one type of value is encoded. A value for which `isUnset` holds is omitted, as in proto3. */
 export interface ValueForm<Value> {
   readonly wireType: number;
   readonly unset: Value;
@@ -18,7 +18,7 @@ interface Field<Value> {
   readonly number: number;
   readonly wireType: number;
   write(writer: WireWriter, value: Value): void;
-  /** The value after one more occurrence of the field. */
+  /** Returns the value after one more occurrence of the field. */
   read(reader: WireReader, before: Value): Value;
   initial(): Value;
 }
@@ -27,18 +27,18 @@ type Fields = Readonly<Record<string, Field<unknown>>>;
 
 type ValueOf<F> = F extends Field<infer Value> ? Value : never;
 
-/** A message of some fields, between its bytes and a plain object. */
+/** Encodes and decodes a message as a plain object. */
 export interface MessageForm<Values> {
   encode(values: Partial<Values>): Buffer;
-  /** In front of what has been written. */
+  /** Writes the message before what has been written. */
   write(writer: WireWriter, values: Partial<Values>): void;
-  /** Throws ProtobufError; fields that it does not know are passed over. */
+  /** Skips unknown fields. Throws ProtobufError. */
   decode(bytes: Buffer): Values;
 }
 
 const exactNumber = (value: number | bigint): number => Number(value);
 
-/** A 64-bit integer known to fit a number: revisions, counts, seconds. */
+/** A 64-bit integer that fits a number: a revision, a count, or seconds. */
 export const integer: ValueForm<number> = {
   wireType: wireVarint,
   unset: 0,
@@ -47,7 +47,7 @@ export const integer: ValueForm<number> = {
   read: (reader) => exactNumber(reader.int64()),
 };
 
-/** A 64-bit identifier, of any bits. */
+/** A 64-bit identifier with arbitrary bits. */
 export const identifier: ValueForm<number | bigint> = {
   wireType: wireVarint,
   unset: 0,
@@ -75,7 +75,7 @@ export const fixed64: ValueForm<bigint> = {
 
 const nothing = Buffer.alloc(0);
 
-/** Bytes; what is read shares memory with the message. */
+/** Bytes, which share memory with the decoded message. */
 export const bytes: ValueForm<Buffer> = {
   wireType: wireBytes,
   unset: nothing,
@@ -92,7 +92,7 @@ export const text: ValueForm<string> = {
   read: (reader) => reader.bytes().toString('utf8'),
 };
 
-/** A message as another one's value; undefined when it was left out. */
+/** A nested message; undefined if it is absent. */
 export function nested<Values>(form: MessageForm<Values>): ValueForm<Values | undefined> {
   return {
     wireType: wireBytes,
@@ -107,12 +107,12 @@ export function nested<Values>(form: MessageForm<Values>): ValueForm<Values | un
   };
 }
 
-/** As `nested`, for messages to send, of which only some fields are said. */
+/** Like `nested`, for messages to send, of which only some fields are set. */
 export function sent<Values>(form: MessageForm<Values>): ValueForm<Partial<Values> | undefined> {
   return nested(form) as ValueForm<Partial<Values> | undefined>;
 }
 
-/** A field that is there once. */
+/** A singular field. */
 export function one<Value>(number: number, form: ValueForm<Value>): Field<Value> {
   return {
     number,
@@ -127,7 +127,7 @@ export function one<Value>(number: number, form: ValueForm<Value>): Field<Value>
   };
 }
 
-/** A field of which exactly one of several is there: it is written although it is unset. */
+/** A field of a `oneof`, which is written even if its value is the default. */
 export function chosen<Value>(number: number, form: ValueForm<Value>): Field<Value | undefined> {
   return {
     number,
@@ -142,7 +142,7 @@ export function chosen<Value>(number: number, form: ValueForm<Value>): Field<Val
   };
 }
 
-/** A field that may be there many times. */
+/** A repeated field. */
 export function many<Value>(
   number: number,
   form: ValueForm<Value>,

@@ -13,10 +13,7 @@ import {
   text,
 } from './message.ts';
 
-/**
- * The part of etcd's v3 protocol that the store speaks: names of methods, and numbers of the
- * fields that it writes or reads.
- */
+/** The part of etcd's v3 protocol that the store uses: names of methods and numbers of fields. */
 
 const header = message({ revision: one(3, integer) });
 
@@ -27,7 +24,7 @@ const keyValue = message({
   version: one(4, integer),
   value: one(5, bytes),
 });
-/** A key as it stands, or stood. */
+/** A key at some revision. */
 export type KeyValue = ReturnType<typeof keyValue.decode>;
 
 const rangeRequest = message({
@@ -51,7 +48,7 @@ const putRequest = message({
 });
 const deleteRequest = message({ key: one(1, text) });
 
-/** What a comparison is about; all of them here ask for equality. */
+/** The target of a comparison; all comparisons here test for equality. */
 export const compareTarget = { version: 0, modRevision: 2 } as const;
 const compare = message({
   target: one(2, integer),
@@ -105,12 +102,12 @@ const watchResponse = message({
   fragment: one(7, boolean),
   events: many(11, nested(event)),
 });
-/** One answer on a watch's stream. */
+/** One response of a watch stream. */
 export type WatchResponse = ReturnType<typeof watchResponse.decode>;
 /** One change of a key; `type` 1 is a deletion. */
 export type WatchEvent = ReturnType<typeof event.decode>;
 
-/** A method of etcd's: its path, and the messages that it takes and gives. */
+/** A method of etcd: its path, its request, and its response. */
 export interface Method<Request, Response> {
   readonly path: string;
   readonly request: MessageForm<Request>;
@@ -138,10 +135,10 @@ export const methods = {
 /** The end of the range of all keys that begin with a prefix. */
 export function prefixEnd(prefix: string): Buffer {
   const end = Buffer.from(prefix);
-  // Bytes of UTF-8 are never 0xff, so the last one can always grow.
+  // UTF-8 contains no byte 0xff, so the last byte can always be incremented.
   end[end.length - 1] = (end[end.length - 1] ?? 0) + 1;
   return end;
 }
 
-/** As key and end: every key there is. */
+/** A key and an end that select every key. */
 export const everyKey = { key: '\0', rangeEnd: Buffer.alloc(1) } as const;

@@ -1,8 +1,8 @@
 import { systemClock } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { EtcdClaims } from './claims.ts';
-import { startEtcdCompactor } from './compaction.ts';
+import { EtcdClaims, startEtcdCompactor } from './coordination.ts';
+
 import { type EtcdStore, openEtcdStore } from './etcd-store.ts';
 import { methods } from './protocol.ts';
 import { hasEtcd, startTestEtcd, type TestEtcd } from './testing.ts';

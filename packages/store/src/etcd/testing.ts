@@ -7,32 +7,37 @@ import { type MaybePromise, systemClock } from '@wheelhouse/machinery';
 import { type Revision, type Store, StoreError, type StoreEvent } from '../contract.ts';
 import { type EtcdStoreOptions, openEtcdStore } from './etcd-store.ts';
 
-/** An etcd process of a test's own, on loopback. */
+/** An etcd process for one test, on loopback. */
 export interface TestEtcd {
   readonly url: string;
-  /** Kills the process, as a crash would; its data stays. */
+  /** Kills the process like a crash; its data remains. */
   kill(): Promise<void>;
-  /** Lets it stand still, as a machine does that is out of memory; `go` ends that. */
+  /** Suspends the process, like a machine that is out of memory; `go` resumes it. */
   pause(): Promise<void>;
   go(): void;
   /** Starts it again on the same port and data. */
   start(): Promise<void>;
-  /** Asks a method of etcd's by its JSON gateway: `maintenance/status`. Rejects when it refuses. */
+  /**
+   * Calls a method such as `maintenance/status` through etcd's JSON gateway. Rejects if etcd
+   * refuses.
+   */
   ask(path: string, request: object): Promise<Record<string, unknown>>;
-  /** Ends it and removes its data. */
+  /** Stops it and removes its data. */
   dispose(): Promise<void>;
 }
 
 export interface TestEtcdOptions {
-  /** Files of a certificate, its key, and the CA that clients' certificates must be of. */
+  /** Files of a certificate, its key, and the CA of clients' certificates. */
   readonly tls?: { readonly cert: string; readonly key: string; readonly ca: string };
   readonly flags?: readonly string[];
 }
 
-/** Whether tests against etcd can run here; `npm test` installs it where it may. */
+/** Whether tests against etcd can run; `npm test` installs etcd where it can. */
 export const hasEtcd = spawnSync('etcd', ['--version'], { stdio: 'ignore' }).status === 0;
 
-/** Where writing to disk costs nothing; what is there outlives a process, if not the machine. */
+/**
+ * A folder in memory, where writes are fast; its content survives the process but not the machine.
+ */
 const inMemory = hasRoom('/dev/shm') ? '/dev/shm' : tmpdir();
 const startMs = 20_000;
 const askMs = 5000;
@@ -46,7 +51,7 @@ function hasRoom(directory: string): boolean {
   }
 }
 
-/** Starts an etcd of one member. Rejects when there is no etcd, or it does not come up. */
+/** Starts an etcd with one member. Rejects if etcd is not installed or does not start. */
 export async function startTestEtcd(options: TestEtcdOptions = {}): Promise<TestEtcd> {
   const [clientPort = 0, peerPort = 0] = await freePorts(2);
   const peer = `http://127.0.0.1:${peerPort}`;
@@ -58,12 +63,12 @@ export async function startTestEtcd(options: TestEtcdOptions = {}): Promise<Test
 /** An etcd of several members. */
 export interface TestCluster {
   readonly members: readonly TestEtcd[];
-  /** Which one leads, by those that run; waits until one does. */
+  /** The leader according to the running members; waits until there is one. */
   leader(): Promise<TestEtcd>;
   dispose(): Promise<void>;
 }
 
-/** Starts three members, which elect a leader within a second when one is lost. */
+/** Starts three members, which elect a new leader within a second. */
 export async function startTestCluster(): Promise<TestCluster> {
   const ports = await freePorts(6);
   const peers = ports.slice(3).map((port) => `http://127.0.0.1:${port}`);
@@ -104,7 +109,7 @@ interface Member {
   readonly name: string;
   readonly clientPort: number;
   readonly peer: string;
-  /** All members, as etcd wants them told. */
+  /** All members in the form of etcd's flag. */
   readonly cluster: string;
   readonly electionMs: number;
   readonly options: TestEtcdOptions;
@@ -204,7 +209,7 @@ async function freePorts(count: number): Promise<readonly number[]> {
   return ports;
 }
 
-/** Waits until the port takes connections, or the process has ended instead. */
+/** Waits until the port accepts connections or the process has ended. */
 async function listening(child: ChildProcess, port: number): Promise<void> {
   let failure: string | undefined;
   child.once('error', (error) => {
@@ -225,7 +230,7 @@ function pause(ms: number): Promise<void> {
   return new Promise((resolve) => systemClock.after(ms, resolve));
 }
 
-/** Whether all of a process has been stopped by a signal. */
+/** Whether all threads of a process have been stopped by a signal. */
 function standsStill({ pid }: ChildProcess): boolean {
   const threads = `/proc/${pid}/task`;
   return readdirSync(threads).every((thread) => {
@@ -248,8 +253,8 @@ function accepts(port: number): Promise<boolean> {
 let spaces = 0;
 
 /**
- * A store on a test's etcd with keys of its own, whose first revision is 0 like that of a store
- * that nobody has written to.
+ * A store on a test's etcd with separate keys, whose first revision is 0 like that of an empty
+ * store.
  */
 export async function freshStore(
   etcd: TestEtcd,
@@ -267,7 +272,7 @@ export async function freshStore(
   return shifted(store, await store.currentRevision());
 }
 
-/** The same store, with revisions counted from `base`. */
+/** The same store with revisions counted from `base`. */
 function shifted(store: Store, base: Revision): Store {
   const up = (revision: Revision) => (revision === 0 ? 0 : revision + base);
   const at = (revision: Revision) => revision + base;

@@ -10,24 +10,27 @@ import {
   orderedMapValues,
   silentLogger,
 } from '@wheelhouse/machinery';
-import { byteOrdered } from '../byte-order.ts';
-import type {
-  Checkpoint,
-  CheckpointedStore,
-  DeleteRequest,
-  PutRequest,
-  RangeRequest,
-  RangeResult,
-  RestoreResult,
-  Revision,
-  StoredRecord,
-  StoreEvent,
-  StoreSnapshot,
-  StoreWatch,
-  WatchRequest,
-  WriteResult,
+import {
+  byteOrdered,
+  type Checkpoint,
+  type CheckpointedStore,
+  checkReadable,
+  closedStore,
+  type DeleteRequest,
+  type PutRequest,
+  type RangeRequest,
+  type RangeResult,
+  type RestoreResult,
+  type Revision,
+  type StoredRecord,
+  type StoreEvent,
+  type StoreSnapshot,
+  type StoreWatch,
+  snapshotPieceBytes,
+  type WatchRequest,
+  type WriteResult,
 } from '../contract.ts';
-import { checkReadable, closedStore, snapshotPieceBytes } from '../revisions.ts';
+
 import { type HistoryChunk, WatchHub } from '../watch-hub.ts';
 
 /** One state of a key; no record means deleted. */
@@ -49,12 +52,14 @@ function latest(history: KeyHistory | undefined): StoredRecord | undefined {
   return history?.versions.at(-1)?.record;
 }
 
-/** A root of the store's persistent map: the histories in it change no more. */
+/** A root of the store's persistent map, whose histories no longer change. */
 class MemoryCheckpoint implements Checkpoint {
   readonly store: unknown;
   readonly keys: OrderedMap<KeyHistory>;
   readonly revision: Revision;
-  /** The newest revision at which the store was as it is here: only later writes can differ. */
+  /**
+   * The newest revision at which the store equaled this checkpoint; only later writes can differ.
+   */
   sameAt: Revision;
 
   constructor(options: { store: unknown; keys: OrderedMap<KeyHistory>; revision: Revision }) {
@@ -65,16 +70,16 @@ class MemoryCheckpoint implements Checkpoint {
   }
 }
 
-/** A key that differs, with the record it is to have; undefined: it is to go. */
+/** A key that differs and the record to restore; undefined if the key must be deleted. */
 interface Difference {
   readonly key: string;
   readonly record: StoredRecord | undefined;
 }
 
 /**
- * What must be written for the store to be as it was `before`: deletions ahead of puts, so that what
- * deleted objects hold is free for those that come back, in order of keys. Keys that begin with
- * `last` make up the second part.
+ * The writes that return the store to its state `before`, in order of keys. Deletions precede puts,
+ * so that restored objects can take names and numbers that deleted ones release. Keys with the
+ * prefix `last` form the second part.
  * @param states.changed the only keys that can differ; all keys when undefined
  */
 function differences(states: {
@@ -88,7 +93,7 @@ function differences(states: {
   for (const key of [...(changed ?? keysOf(before, now))].sort()) {
     const record = latest(orderedMapGet(before, byteOrdered(key)));
     const current = latest(orderedMapGet(now, byteOrdered(key)));
-    // A value is never copied, so one that has come back is the same buffer.
+    // Values are never copied, so a restored value is the same buffer.
     if (record?.value !== current?.value) found.push({ key, record });
   }
   const isLast = ({ key }: Difference) => key.startsWith(last);
@@ -112,8 +117,8 @@ function deletionsFirst(all: readonly Difference[]): readonly Difference[] {
 const historyChunkMax = 1000;
 
 /**
- * A store that lives and dies with the process: for tests and for servers that need no tomorrow.
- * Values are kept by reference.
+ * A store in the memory of the process, for tests and for servers that need no persistence. It
+ * keeps values by reference.
  */
 export function createMemoryStore(_options: { readonly clock?: Clock } = {}): MemoryStore {
   return new MemoryStore();
@@ -127,7 +132,10 @@ export class MemoryStore implements CheckpointedStore {
   #logFirst: Revision = 1;
   #bytes = 0;
   #closed = false;
-  /** Histories of an earlier one belong to checkpoints too, so they are copied before a change. */
+  /**
+   * Histories of earlier generations are shared with checkpoints, so they are copied before they
+   * change.
+   */
   #generation = 0;
   revision: Revision = 0;
   compactedTo: Revision = 0;
@@ -283,7 +291,7 @@ export class MemoryStore implements CheckpointedStore {
     return at;
   }
 
-  /** Takes a write in; the caller publishes it in the same turn. */
+  /** Applies a write. The caller publishes it in the same turn. */
   #apply(write: {
     readonly history: KeyHistory | undefined;
     readonly event: StoreEvent;
@@ -300,7 +308,7 @@ export class MemoryStore implements CheckpointedStore {
     this.revision = event.revision;
   }
 
-  /** The history of a key as one that may be changed: checkpoints keep theirs. */
+  /** The history of a key, copied if a checkpoint shares it. */
   #own(history: KeyHistory): KeyHistory {
     if (history.generation === this.#generation) return history;
     const { key, versions } = history;
@@ -315,7 +323,7 @@ export class MemoryStore implements CheckpointedStore {
     return new Set(this.#log.slice(revision - this.#logFirst + 1).map(({ key }) => key));
   }
 
-  /** Writes a key back as it was. */
+  /** Restores a key. */
   #return({ key, record }: { key: string; record: StoredRecord | undefined }): StoreEvent {
     const history = orderedMapGet(this.#keys, byteOrdered(key));
     const revision = this.revision + 1;
@@ -326,7 +334,7 @@ export class MemoryStore implements CheckpointedStore {
     }
     const { value } = record;
     const createRevision = latest(history)?.createRevision ?? revision;
-    // The hint of the first write spares watchers decoding the value again.
+    // With the hint of the original write, watchers need not decode the value again.
     const written = this.#log[record.modRevision - this.#logFirst];
     const hint = written?.type === 'put' && written.value === value ? written.hint : undefined;
     const event: StoreEvent = { type: 'put', key, value, createRevision, revision, hint };
@@ -341,7 +349,7 @@ export class MemoryStore implements CheckpointedStore {
     return { events, through: after + events.length };
   }
 
-  /** Keeps the state at `revision` and what came later. */
+  /** Keeps the state at `revision` and all later ones. */
   #compactKey(key: string, revision: Revision): void {
     const ordered = byteOrdered(key);
     const history = orderedMapGet(this.#keys, ordered);
@@ -356,7 +364,7 @@ export class MemoryStore implements CheckpointedStore {
   }
 }
 
-/** A few at a time; `check` throws when the store has been closed. */
+/** Yields records in pieces; `check` throws if the store has been closed. */
 async function* piecesOf(
   records: readonly StoredRecord[],
   check: () => void,

@@ -1,23 +1,25 @@
 import { type Clock, type Logger, silentLogger, type Timer } from '@wheelhouse/machinery';
+import type { Compactor } from '../compactor.ts';
+import type { Revision, Store } from '../contract.ts';
 import type { EtcdClient } from './client.ts';
 import { isLeaseGone } from './errors.ts';
 import { compareTarget, methods } from './protocol.ts';
 
-/** A claim lasts as long as its process, and this much longer when the process dies. */
+/** Lifetime of a claim after its process has died, seconds. */
 const sessionMs = 60_000;
 const keepAliveMs = 20_000;
-/** A process that ends does not wait longer for etcd to be told. */
+/** How long a stopping process waits for etcd, milliseconds. */
 const farewellMs = 2000;
 
 /** Names that were claimed together. */
 export interface Claim {
-  /** Lets others have them. Never rejects: what is left over goes with the session. */
+  /** Releases the names. Never rejects: leftovers expire with the session. */
   release(): Promise<void>;
 }
 
 /**
- * Names of which at most one process of an etcd's has each at a time. A claim is a key that is made
- * on condition that it is absent, under a lease that this process keeps alive.
+ * Names that at most one process on an etcd holds at a time. A claim is a key that is created only
+ * if it is absent, under a lease that this process keeps alive.
  */
 export class EtcdClaims {
   readonly #client: EtcdClient;
@@ -27,7 +29,7 @@ export class EtcdClaims {
   #session: Promise<number | bigint> | undefined;
   #timer: Timer | undefined;
 
-  /** @param options.prefix how the claims' keys in etcd begin; nobody else may write there */
+  /** @param options.prefix prefix of the claims' keys in etcd; nobody else may write there */
   constructor(options: {
     readonly client: EtcdClient;
     readonly clock: Clock;
@@ -40,20 +42,20 @@ export class EtcdClaims {
     this.#logger = options.logger ?? silentLogger;
   }
 
-  /** Claims all of the names or none; undefined when another has one. Rejects with StoreErrors. */
+  /** Claims all names or none; undefined if another process holds one. Rejects with StoreErrors. */
   async take(names: readonly string[]): Promise<Claim | undefined> {
     const lease = await this.#lease();
     try {
       return await this.#takeUnder(lease, names);
     } catch (error) {
       if (!isLeaseGone(error)) throw error;
-      // The process stood still for longer than the session lasts.
+      // The process was suspended for longer than the session lasts.
       this.#end();
       return this.#takeUnder(await this.#lease(), names);
     }
   }
 
-  /** Gives up all claims, as far as etcd can be told. */
+  /** Releases all claims if etcd can be reached. */
   async close(): Promise<void> {
     const session = this.#session;
     this.#end();
@@ -121,7 +123,7 @@ export class EtcdClaims {
           stream.close();
           if (ttlSeconds <= 0) this.#end();
         },
-        // The next turn tries again; a session that is gone shows when it is used.
+        // The next tick tries again; a lost session is detected on its next use.
         onEnd: () => {},
       },
     );
@@ -132,4 +134,60 @@ export class EtcdClaims {
     this.#timer = undefined;
     this.#session = undefined;
   }
+}
+
+/** kube-apiserver's key, outside the prefix, so that all compactors of this etcd take turns. */
+const turnKey = 'compact_rev_key';
+
+/**
+ * Compacts an etcd that several servers share (STORE-4): all of them try every `intervalMs`, and
+ * the first one does it. The turn is the version of a key. A server that finds it unchanged since
+ * its last attempt increments it and compacts to the revision of that attempt; the others record
+ * the new version.
+ *
+ * Example: A and B have seen turn 3. A increments it to 4 and compacts to the revision that A saw
+ * at turn 3. B finds 4 instead of 3, records 4 and the current revision, and tries to make it 5 one
+ * interval later; if A is alive, it has done so before.
+ */
+export function startEtcdCompactor(options: {
+  readonly client: EtcdClient;
+  readonly store: Pick<Store, 'compact'>;
+  readonly clock: Clock;
+  readonly intervalMs: number;
+  readonly logger?: Logger;
+}): Compactor {
+  const { client, store, clock, intervalMs, logger = silentLogger } = options;
+  if (intervalMs <= 0) return { stop: () => {}, idle: async () => {} };
+  let seen: { readonly turn: number; readonly revision: Revision } = { turn: 0, revision: 0 };
+  let round: Promise<void> | undefined;
+
+  async function compact(): Promise<void> {
+    const { turn, revision } = seen;
+    const request = {
+      compare: [{ key: turnKey, target: compareTarget.version, version: turn }],
+      success: [{ put: { key: turnKey, value: Buffer.from(String(revision)) } }],
+      failure: [{ range: { key: turnKey } }],
+    };
+    const answer = await client.call(methods.txn, request, { repeatable: false });
+    const now = answer.header?.revision ?? 0;
+    if (!answer.succeeded) {
+      seen = { turn: answer.responses[0]?.range?.kvs[0]?.version ?? 0, revision: now };
+      return;
+    }
+    seen = { turn: turn + 1, revision: now };
+    if (revision > 0) await store.compact(revision);
+  }
+
+  function tick(): void {
+    round ??= compact()
+      .catch((error: unknown) => {
+        logger.warn('Compacting etcd failed', { error: String(error) });
+      })
+      .finally(() => {
+        round = undefined;
+      });
+  }
+
+  const timer: Timer = clock.every(intervalMs, tick);
+  return { stop: () => timer.stop(), idle: async () => round };
 }

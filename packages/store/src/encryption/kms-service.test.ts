@@ -1,6 +1,6 @@
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
-import { PluginCheck } from './kms-check.ts';
+import { PluginCheck } from './kms-service.ts';
 
 /** A check whose reads fail again after each retry while `isLost`. */
 function played() {

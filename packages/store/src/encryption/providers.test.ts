@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { poly1305 as poly1305Tag } from '@noble/ciphers/_poly1305.js';
 import { expect, test } from 'vitest';
-import { openBox, sealBox } from './secretbox.ts';
+import { openBox, sealBox } from './providers.ts';
 
 const hex = (text: string) => Buffer.from(text.replaceAll(/\s/g, ''), 'hex');
 

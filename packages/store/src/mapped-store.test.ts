@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Store, StoreError, StoreEvent } from './contract.ts';
-import { type ConvertRecords, convertedStore } from './converted-store.ts';
+import { type ConvertRecords, convertedStore } from './mapped-store.ts';
 import { createMemoryStore } from './memory/memory-store.ts';
 
 const put = async (store: Store, key: string, value: string, expect = 0) => {

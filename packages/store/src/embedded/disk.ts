@@ -1,32 +1,32 @@
 import { statfs } from 'node:fs';
 import { promisify } from 'node:util';
-import type { Clock, MaybePromise } from '@wheelhouse/machinery';
+import { type Clock, type MaybePromise, systemErrorCode } from '@wheelhouse/machinery';
 import { StoreError } from '../contract.ts';
 
 const statfsAsync = promisify(statfs);
 
-/** How long a look at the disk holds while nothing is wrong. */
+/** How long the measured free space counts as current, milliseconds. */
 const lookMs = 500;
 const lowWaterBytesMax = 64 * 2 ** 20;
-/** Of the disk; what small disks keep free. */
+/** Share of a small disk that stays free. */
 const lowWaterPart = 0.05;
-/** Of the quota; use has to fall below it for the alarm to end. */
+/** Share of the quota below which the alarm ends. */
 const quotaClearedPart = 0.8;
 
-/** Why the store takes no more: its quota, or the disk's free space. */
+/** Why the store refuses to grow: its quota or the disk's free space. */
 export type SpaceAlarm = 'quota' | 'low-space';
 
-/** What the store goes on with for a while when the disk is full. */
+/** The reserve from which the store can continue on a full disk. */
 interface Reserve {
-  /** Why it is not full. */
+  /** Why the last refill failed. */
   readonly failure: StoreError | undefined;
-  /** Tries to fill it; never rejects. */
+  /** Tries to refill it; never rejects. */
   refill(): Promise<void>;
 }
 
 /**
- * Decides before a write that grows the store whether there is room for it (TRUST-8): below a
- * low-water mark of the disk, a twentieth of it and 64 MiB at most, and above a quota, there is not.
+ * Decides whether a write may grow the store (TRUST-8). It may not while the disk's free space is
+ * below a low-water mark (a twentieth of the disk, at most 64 MiB) or the store is above its quota.
  */
 export class SpaceGuard {
   readonly #directory: string;
@@ -38,13 +38,13 @@ export class SpaceGuard {
   #lowWaterBytes = 0;
   #lookedAtMs = Number.NEGATIVE_INFINITY;
   #isOverQuota = false;
-  /** The reserve's failure after the last look. */
+  /** The reserve's failure at the last measurement. */
   #judgedFailure: StoreError | undefined;
 
   constructor(options: {
     readonly directory: string;
     readonly clock: Clock;
-    /** 0 for none. */
+    /** 0 for no quota. */
     readonly quotaBytes: number;
     readonly usedBytes: () => number;
     readonly reserve: Reserve;
@@ -56,7 +56,7 @@ export class SpaceGuard {
     this.#reserve = options.reserve;
   }
 
-  /** As of the last look, so that who only reads about it costs nothing. */
+  /** As of the last measurement, so that reading costs nothing. */
   get alarms(): readonly SpaceAlarm[] {
     const alarms: SpaceAlarm[] = [];
     if (this.#isOverQuota) alarms.push('quota');
@@ -64,7 +64,7 @@ export class SpaceGuard {
     return alarms;
   }
 
-  /** Undefined when `bytes` more may be written, or why not: StoreError `no-space`. */
+  /** Undefined if `bytes` more may be written; otherwise a StoreError `no-space`. */
   refusal(bytes: number): MaybePromise<StoreError | undefined> {
     const age = this.#clock.monotonic() - this.#lookedAtMs;
     if (age < lookMs && !this.#isLow) return this.#judge(bytes);
@@ -75,7 +75,7 @@ export class SpaceGuard {
     return this.#freeBytes < this.#lowWaterBytes || this.#isReserveShort;
   }
 
-  /** A user's quota, say, is not seen in the free space of the disk. */
+  /** The disk's free space does not show a user's disk quota, for example. */
   get #isReserveShort(): boolean {
     return this.#reserve.failure?.code === 'no-space';
   }
@@ -98,12 +98,13 @@ export class SpaceGuard {
       const age = this.#clock.monotonic() - this.#lookedAtMs;
       this.#freeBytes = bavail * bsize;
       this.#lowWaterBytes = Math.min(lowWaterBytesMax, blocks * bsize * lowWaterPart);
-      // Space may have come since a failure that no look has seen, without more than at the last look.
+      // Space may have been freed since a failure after the last measurement, even if there is no
+      // more than then.
       const isNew = this.#reserve.failure !== this.#judgedFailure;
       if (this.#isReserveShort && (hasMore || isNew || age >= lookMs)) await this.#reserve.refill();
       this.#judgedFailure = this.#reserve.failure;
     } catch {
-      // A host that cannot say how much is free refuses the write itself when nothing is.
+      // If the system cannot report free space, the write itself fails when there is none.
       this.#freeBytes = Number.POSITIVE_INFINITY;
     }
     this.#lookedAtMs = this.#clock.monotonic();
@@ -124,4 +125,26 @@ function lowSpace(free: number, lowWater: number): StoreError {
     `the disk of the store has no space left (${free} bytes are free,` +
     ` ${Math.ceil(lowWater)} are kept in reserve): nothing was written; ${advice}`;
   return new StoreError({ code: 'no-space', message });
+}
+
+const spaceCodes: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
+
+/** Whether the system refused a write because the disk is full or a quota is reached. */
+function isOutOfSpace(error: unknown): boolean {
+  if (error instanceof StoreError) return error.code === 'no-space';
+  return spaceCodes.has(systemErrorCode(error));
+}
+
+/** Translates a system error to a StoreError; returns StoreErrors unchanged. */
+export function translate(error: unknown, action: 'read' | 'write'): StoreError {
+  if (error instanceof StoreError) return error;
+  const { code, syscall, message: plain } = error as NodeJS.ErrnoException;
+  // The system's message contains paths.
+  const text = code === undefined ? plain : [code, syscall].join(' ').trim();
+  if (isOutOfSpace(error)) {
+    const message = `the disk of the store has no space left: ${text}`;
+    return new StoreError({ code: 'no-space', message, cause: error });
+  }
+  const message = `the disk of the store failed to ${action}: ${text}`;
+  return new StoreError({ code: 'disk-failed', message, cause: error });
 }
