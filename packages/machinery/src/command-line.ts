@@ -1,37 +1,37 @@
 import { appendAll } from './base/lists.ts';
 
-/** A wrong command line; the message is one line for the user. */
+/** An invalid command line. The message is one line for the user. */
 export class FlagError extends Error {}
 
-/** How a flag is written: `--name VALUE`, `--name=VALUE`, `-n VALUE`, `-n=VALUE`, or `-nVALUE`. */
+/** The syntax of a flag: `--name VALUE`, `--name=VALUE`, `-n VALUE`, `-n=VALUE`, or `-nVALUE`. */
 export interface FlagForm {
   readonly name: string;
   readonly short?: string;
   /**
-   * The value of the flag where it is written without one. Flags without this take the next
-   * argument; the letters of those that have it may stand together: `-it`.
+   * The flag's value if it is given without one. Flags without this property take the next
+   * argument; the letters of flags with it can be combined: `-it`.
    */
   readonly bare?: string;
 }
 
 export interface CommandLine {
-  /** The values of each flag in order, by the flag's long name. */
+  /** Values by the long name of the flag, in order. */
   readonly values: ReadonlyMap<string, readonly string[]>;
   /** The arguments that are neither flags nor their values. */
   readonly words: readonly string[];
-  /** How many words stand before `--`, which ends the flags; undefined for a line without it. */
+  /** Number of words before `--`, which ends the flags; undefined if there is none. */
   readonly wordsBeforeDash: number | undefined;
 }
 
 interface Parse {
   readonly values: Map<string, string[]>;
-  /** The arguments that are not parsed yet, last first. */
+  /** Remaining arguments in reverse order. */
   readonly queue: string[];
 }
 
 /**
  * Separates arguments into flags and words in the manner of Go's pflag.
- * @throws FlagError, in pflag's words, for an unknown flag and for one without its value.
+ * @throws FlagError with pflag's message for an unknown flag and for a missing value
  */
 export function parseCommandLine(
   args: readonly string[],
@@ -100,5 +100,5 @@ const booleans: ReadonlyMap<string, boolean> = new Map([
   ...['0', 'f', 'F', 'FALSE', 'false', 'False'].map((text) => [text, false] as const),
 ]);
 
-/** The boolean that a flag's value is; undefined for any other text. */
+/** Parses a boolean flag; undefined for other values. */
 export const booleanOf = (text: string): boolean | undefined => booleans.get(text);

@@ -1,24 +1,25 @@
 /**
- * Every name that carries the vendor label. The default dialect, `svc`, is the specification's; the
- * other, `kubernetes`, is upstream's, for unmodified kubectl and client libraries (CLIENT-2).
- * Nothing else in the code spells such a name. Not part of it, being the same in both:
- * `x-kubernetes-*` extensions, `system:*` names, the protobuf magic, flag and metric names.
+ * All names that contain the vendor's label. The default dialect, `svc`, is that of the
+ * specification; `kubernetes` serves unmodified kubectl and client libraries (CLIENT-2). No other
+ * code spells such a name. Names that are the same in both dialects are not included:
+ * `x-kubernetes-*` extensions, `system:*` names, the protobuf magic, and names of flags and
+ * metrics.
  */
 export type DialectName = 'svc' | 'kubernetes';
 
 interface Labels {
-  /** Ends the API groups that belong to a vendor: `rbac.authorization.<groupSuffix>`. */
+  /** Suffix of the vendor's API groups: `rbac.authorization.<groupSuffix>`. */
   readonly groupSuffix: string;
-  /** Domain of labels, annotations, finalizers and secret types: `<labelDomain>/metadata.name`. */
+  /** Domain of labels, annotations, finalizers, and secret types: `<labelDomain>/metadata.name`. */
   readonly labelDomain: string;
-  /** Ahead of the system namespaces and programs: `<namespacePrefix>system`. */
+  /** Prefix of system namespaces and programs: `<namespacePrefix>system`. */
   readonly namespacePrefix: string;
   readonly protobufMediaType: string;
-  /** Name of the health check that asks the store. */
+  /** Name of the health check of the store. */
   readonly storeCheck: string;
-  /** Environment variable that hands an exec plugin its input. */
+  /** Environment variable with the input of an exec plugin. */
   readonly execInfo: string;
-  /** The command line whose client-side applies the server knows, by its field manager. */
+  /** Field manager of the command line whose client-side applies the server recognizes. */
   readonly tool: 'kubectl' | 'svcctl';
   readonly productName: string;
 }
@@ -46,24 +47,26 @@ const tables: Readonly<Record<DialectName, Labels>> = {
   },
 };
 
-/** Groups without the vendor's suffix; all other built-in groups have it. */
+/** Built-in groups without the vendor's suffix. */
 const plainGroups = new Set(['', 'apps', 'batch', 'autoscaling', 'policy', 'extensions']);
 
 export interface Dialect extends Labels {
   readonly name: DialectName;
-  /** `rbac.authorization` -> `rbac.authorization.svc.io`; plain groups (`apps`) stay as they are. */
+  /**
+   * `rbac.authorization` -> `rbac.authorization.svc.io`; plain groups such as `apps` are unchanged.
+   */
   group(stem: string): string;
-  /** `metadata.name` -> `svc.io/metadata.name`; below a subdomain where one is given. */
+  /** `metadata.name` -> `svc.io/metadata.name`, optionally under a subdomain. */
   label(path: string, subdomain?: string): string;
   /** An annotation under the groups' domain: `initial-events-end` -> `svc.io/initial-events-end`. */
   groupLabel(path: string): string;
   /** `system` -> `svc-system`. */
   systemNamespace(stem: string): string;
-  /** A program by its name: `apiserver` -> `svc-apiserver`. */
+  /** The name of a program: `apiserver` -> `svc-apiserver`. */
   component(stem: string): string;
 }
 
-/** Makes the dialect of a name. */
+/** Returns the dialect with a name. */
 export function dialectOf(name: DialectName): Dialect {
   const table = tables[name];
   return {
@@ -80,20 +83,20 @@ export function dialectOf(name: DialectName): Dialect {
   };
 }
 
-/** The names `--dialect` takes. */
+/** The values of `--dialect`. */
 export const dialectNames = Object.keys(tables) as readonly DialectName[];
 
-/** WebSocket protocols of streams into containers, which have one name in both dialects. */
+/** WebSocket subprotocols of streams to containers, which have the same name in both dialects. */
 export const channelProtocols = {
-  /** Can say that standard input has ended. */
+  /** Can signal the end of standard input. */
   newest: 'v5.channel.k8s.io',
   older: 'v4.channel.k8s.io',
 } as const;
 
-/** Media-type groups (`g=`) and apiVersions of `meta` that every dialect understands in requests. */
+/** Media-type groups (`g=`) and apiVersions of `meta` that every dialect accepts in requests. */
 export const acceptedMetaGroups: readonly string[] = ['meta.svc.io', 'meta.k8s.io'];
 
-/** Groups by which clients ask for aggregated discovery, in every dialect. */
+/** Groups in the media type of aggregated discovery that every dialect accepts. */
 export const acceptedDiscoveryGroups: readonly string[] = [
   'apidiscovery.svc.io',
   'apidiscovery.k8s.io',

@@ -1,22 +1,23 @@
 import { contained, type FaultPlace, whenAborted } from './faults.ts';
 import { nextTurn } from './host.ts';
 
-/** A timer that can be stopped; stopping twice is harmless. */
+/** A timer. Stopping it is idempotent. */
 export interface Timer {
   stop(): void;
 }
 
 /**
- * The only source of time. Everything that waits or stamps takes one, so that a test can drive it.
+ * The only source of time. Code that waits or takes timestamps receives a Clock, so that tests can
+ * drive it.
  *
- * Calendar time (timestamps, expiry of credentials and certificates) comes from `now`, and every
- * duration (timeouts, lifetimes in caches, rates, measurements) from `monotonic`: the host's wall
- * clock may be set, forward or back, and goes on while the host is suspended (TRUST-9).
+ * Calendar time (timestamps, expiry of credentials and certificates) comes from `now`. Durations
+ * (timeouts, lifetimes in caches, rates, measurements) come from `monotonic`, because the wall
+ * clock may be set forward or back and advances while the machine is suspended (TRUST-9).
  */
 export interface Clock {
-  /** Wall time in milliseconds since the epoch, with a fraction; follows the host's clock. */
+  /** Wall time in milliseconds since the epoch, with a fraction; follows the system clock. */
   now(): number;
-  /** Milliseconds since some moment in the past; never goes back. */
+  /** Milliseconds since an arbitrary moment; never decreases. */
   monotonic(): number;
   /** Runs `task` once after `delayMs`; never keeps the process alive on its own. */
   after(delayMs: number, task: () => void): Timer;
@@ -24,14 +25,16 @@ export interface Clock {
   every(periodMs: number, task: () => void): Timer;
 }
 
-/** How far the fine clock may run ahead of the host's before it is set back to it, ms. */
+/**
+ * How far the fine clock may run ahead of the system clock before it is reset to it, milliseconds.
+ */
 const aheadMsMax = 5;
 
 /**
- * Wall time with the host's milliseconds and a finer fraction: the fine clock counts on from the
- * last reading of the host's, and is set anew once the two disagree.
- * @param host.wall reads the host's wall clock, whole milliseconds since the epoch
- * @param host.monotonic reads a clock that no one sets, in milliseconds with a fraction
+ * Wall time with the system clock's milliseconds and a finer fraction. The fine clock counts on
+ * from the last reading of the system clock and is reset when the two disagree.
+ * @param host.wall reads the system clock, whole milliseconds since the epoch
+ * @param host.monotonic reads a monotonic clock, milliseconds with a fraction
  */
 export function wallClock(host: { wall: () => number; monotonic: () => number }): () => number {
   let offset = host.wall() - host.monotonic();
@@ -46,7 +49,7 @@ export function wallClock(host: { wall: () => number; monotonic: () => number })
 
 const timers = { where: 'timer' } as const;
 
-/** The host's clock. A task that throws is contained, and a periodic one runs again. */
+/** The system clock. An exception in a task is contained, and a periodic task runs again. */
 export const systemClock: Clock = {
   now: wallClock({ wall: () => Date.now(), monotonic: () => performance.now() }),
   monotonic: () => performance.now(),
@@ -60,7 +63,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** As `systemClock`, for a program that does nothing but wait: what it waits for keeps it alive. */
+/** Like `systemClock`, but pending timers keep the process alive, for programs that only wait. */
 export const programClock: Clock = {
   ...systemClock,
   after(delayMs, task) {
@@ -75,7 +78,10 @@ interface Scheduled {
   due: number;
 }
 
-/** A clock that stands still until a test moves it; due tasks run in order of time, then of scheduling. */
+/**
+ * A clock that stands still until a test moves it. Due tasks run in order of time, then of
+ * scheduling.
+ */
 export class FakeClock implements Clock {
   #monotonic = 0;
   #wallOffset: number;
@@ -102,7 +108,7 @@ export class FakeClock implements Clock {
     return this.#schedule({ task, periodMs, due: this.#monotonic + periodMs });
   }
 
-  /** Moves time forward by `byMs`, running what falls due on the way. */
+  /** Moves time forward by `byMs` and runs the tasks that become due. */
   advance(byMs: number): void {
     const end = this.#monotonic + byMs;
     for (let next = this.#next(end); next !== undefined; next = this.#next(end)) {
@@ -114,7 +120,7 @@ export class FakeClock implements Clock {
     this.#monotonic = end;
   }
 
-  /** Sets wall time forward (or back, by a negative `byMs`) alone: no timer sees it. */
+  /** Changes only the wall time, by `byMs` (which may be negative); timers are not affected. */
   stepWall(byMs: number): void {
     this.#wallOffset += byMs;
   }
@@ -135,37 +141,37 @@ export class FakeClock implements Clock {
 }
 
 /**
- * Keeps the process alive until the function it gives is called: clocks' timers do not, so that a
- * start that waits for a store to be there has nothing else.
+ * Keeps the process alive until the returned function is called. The timers of clocks do not, so a
+ * start that waits for its store would end otherwise.
  */
 export function holdProcess(): () => void {
   const handle = setInterval(() => {}, 60_000);
   return () => clearInterval(handle);
 }
 
-/** Something that must be over by a time. */
+/** Something that must end before a deadline. */
 export interface Bounded {
-  /** Monotonic milliseconds; may be moved while it stands in the list. */
+  /** The deadline in monotonic milliseconds. It may change while the entry is listed. */
   readonly dueMs: number;
-  /** Where it stands in the list, which keeps this; -1 when it does not. */
+  /** Index in the list, which maintains it; -1 if it is not listed. */
   place: number;
-  /** Its time is up. It stands in the list no longer. */
+  /** Called after the deadline, when the entry has been removed from the list. */
   expire(): void;
 }
 
 /**
- * A deadline has passed this long before its time, in milliseconds: timers have whole milliseconds and
- * may come early, so that what was cut off at the deadline would find some of its time left.
+ * A deadline counts as passed this many milliseconds early. Timers have millisecond resolution and
+ * may fire early, so whatever was cut off at the deadline could otherwise find time left.
  */
 export const deadlineEarlyMs = 2;
 
-/** How late something may be told that its time is up. */
+/** How late an entry may expire, milliseconds. */
 const precisionMs = 50;
 
 /**
- * Tells what is not over in time. Adding and removing cost a few steps and no timer, since nearly
- * everything is over long before: one look now and then finds what is not, and there is none while
- * nothing is under way.
+ * Expires entries after their deadlines. Adding and removing take constant time and no timer, since
+ * nearly everything ends long before its deadline: a periodic scan finds the exceptions, and does
+ * not run while the list is empty.
  */
 export class Deadlines {
   readonly #clock: Clock;
@@ -181,7 +187,7 @@ export class Deadlines {
     this.#looking ??= this.#clock.every(precisionMs, this.#look);
   }
 
-  /** Harmless where it does not stand in the list. */
+  /** Does nothing for an entry that is not listed. */
   remove(one: Bounded): void {
     const { place } = one;
     if (place < 0) return;
@@ -200,7 +206,7 @@ export class Deadlines {
     }
     const now = this.#clock.monotonic();
     for (const one of this.#open.filter(({ dueMs }) => dueMs <= now)) {
-      // What an earlier one did may have ended it.
+      // An earlier entry's `expire` may have removed it.
       if (one.place < 0) continue;
       this.remove(one);
       one.expire();
@@ -209,8 +215,8 @@ export class Deadlines {
 }
 
 /**
- * Waits for some time of a clock. Rejects with the signal's reason when that aborts first.
- * @param options.where the place of a fault in the signal's listener
+ * Waits for a time on a clock. Rejects with the signal's reason if that aborts first.
+ * @param options.where the place that is reported for a fault in the signal's listener
  */
 export function pause(
   clock: Pick<Clock, 'after'>,

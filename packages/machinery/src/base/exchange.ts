@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net';
 
-/** Answers an exchange; what it throws or rejects with is a fault, and is answered 500. */
+/** Answers an exchange. If it throws or rejects, that is a fault, and the response is a 500. */
 export type OnExchange = (exchange: Exchange) => unknown;
 
 /**
- * One HTTP exchange, the same over HTTP/1.1 and HTTP/2. `http/` makes them and knows nothing of the
- * API; the pipeline answers them. Exactly one of `send` and `stream` is called, once.
+ * One HTTP exchange over HTTP/1.1 or HTTP/2, created by a transport that does not know the API.
+ * Exactly one of `send` and `stream` must be called, once.
  */
 export interface Exchange {
   readonly method: string;
@@ -13,95 +13,98 @@ export interface Exchange {
   readonly url: string;
   readonly httpVersion: '1.1' | '2';
   readonly remoteAddress: string;
-  /** A header by lower-case name; several of one name are joined with `, `. */
+  /** The value of a header by lower-case name; repeated headers are joined with `, `. */
   header(name: string): string | undefined;
   /**
-   * Names and values in turn, as received: for headers whose several values must not be joined, or
-   * whose names are not known beforehand. HTTP/2's pseudo-headers may be among them.
+   * Alternating names and values as received, for headers that must not be joined or whose names
+   * are not known in advance. May contain HTTP/2 pseudo-headers.
    */
   headerLines(): readonly string[];
   /**
-   * The whole body. Rejects with BodyTooLarge above `limitBytes`, with BodyAborted when the client
-   * goes away or is slower than the server's body timeout.
+   * Reads the whole body. Rejects with BodyTooLarge above `limitBytes`, and with BodyAborted if the
+   * client disconnects or exceeds the server's body timeout.
    */
   body(limitBytes: number): Promise<Buffer>;
   /**
-   * The body as it arrives, for who passes it on: without a limit, and with no time of its own.
-   * Undefined when the request has none. Either this is called or `body`, once.
+   * Streams the body for proxying, without a size limit or timeout. Undefined if the request has no
+   * body. Either this or `body` may be called, once.
    */
   bodyStream(): BodyStream | undefined;
   /**
-   * Takes the connection from HTTP, for a request that asks to (`Upgrade`); it then counts as
-   * answered with 101. Undefined where that cannot be: over HTTP/2, or while the server leaves such
-   * wishes aside.
+   * Takes over the connection of an `Upgrade` request, which then counts as answered with 101.
+   * Undefined if that is impossible: over HTTP/2, or while the server ignores upgrades.
    */
   takeOver(): TakenConnection | undefined;
-  /** The connection, the key for per-connection memos; same object for all its exchanges. */
+  /** The connection; the same object for all of its exchanges. */
   readonly connection: Connection;
   /**
-   * Runs once when nobody waits for the answer any more: the client has gone before it was complete,
-   * or somebody else answers.
+   * Registers a callback that runs once when nobody waits for the response any more: the client has
+   * disconnected early, or the response was superseded.
    */
   onAbort(callback: () => void): void;
   readonly aborted: boolean;
-  /** The status it was answered with; undefined before that. */
+  /** Status code of the response; undefined before it is sent. */
   readonly answeredStatus?: number | undefined;
-  /** Bytes of a body that has been read whole; undefined where none has. */
+  /** Size of the body if it was read whole; otherwise undefined. */
   readonly receivedBytes?: number | undefined;
-  /** Bytes of the answer's body; undefined before it is known how many there are. */
+  /** Size of the response body in bytes; undefined until it is known. */
   readonly answeredBytes?: number | undefined;
-  /** For an answer that is still written: tells its bytes when the last is. */
+  /**
+   * Registers a callback that receives the size of a streamed response body when it is complete.
+   */
   onAnswered?(callback: (bytes: number) => void): void;
 
   /**
-   * Resolves when the answer's last byte is in the socket, or the answer is cut off. Undefined when
-   * there is nothing to wait for: none has begun, or it was so small that it went out at once.
+   * Resolves when the last byte of the response is written to the socket or the response is cut
+   * off. Undefined if there is nothing to wait for: no response has started, or it was small enough
+   * to be sent at once.
    */
   delivered?(): Promise<void> | undefined;
-  /** Cuts off an answer that was sent whole and is still on its way. False when there is none. */
+  /** Cuts off a response that was sent whole and is still being written. False if there is none. */
   cutOff?(): boolean;
 
-  /** Name of the user it comes from, for reports about the event loop; set once it is known. */
+  /** Name of the authenticated user, for reports about the event loop. */
   userName?: string | undefined;
-  /** Work for this exchange resumes after others had the thread: see `LoopOccupancy`. */
+  /** Called when work for this exchange resumes after other work: see `LoopOccupancy`. */
   resumed?(): void;
 
-  /** Headers that the answer is to have unless it has its own, whatever it will be. Before it begins. */
+  /** Adds default headers to the response, whatever it will be. Must be called before it starts. */
   addHeaders?(headers: ResponseHeaders): void;
   /**
-   * Charges memory that the answer holds until its end to the client's account. False: the client
-   * may not have that much now, and is to be answered 429. Absent where nothing is charged.
+   * Charges memory that the response holds until its end to the client's account. Returns false if
+   * the client has no such allowance, in which case it must be answered 429. Absent if memory is
+   * not charged.
    */
   hold?(memory: HeldMemory): boolean;
-  /** Answers whole. `body` pieces are written in order without being copied together. */
+  /** Sends a whole response. Pieces of `body` are written in order without being concatenated. */
   send(response: WholeResponse): void;
-  /** Begins a streamed answer. */
+  /** Starts a streamed response. */
   stream(response: { status: number; headers: ResponseHeaders }): ResponseStream;
   /**
-   * Takes the answer from whoever was to give it, who is told as when the client goes and may answer
-   * without effect from here on. Gives what answers instead, to be called once; undefined where an
-   * answer has begun, or nobody waits for one.
+   * Takes the response away from its producer, which is notified like on a disconnect and whose
+   * later response has no effect. Returns a function that sends the response instead, to be called
+   * once; undefined if a response has started or nobody waits for one.
    */
   supersede(): ((response: WholeResponse) => void) | undefined;
 }
 
-/** What an answer holds in memory for as long as it lasts. */
+/** Memory that a response holds until its end. */
 export interface HeldMemory {
   readonly bytes: number;
-  /** What others may hold too, which is charged once for all of them. */
+  /** Objects that other responses may hold too, each charged once for all holders. */
   readonly shared?: readonly { readonly key: object; readonly bytes: number }[];
 }
 
-/** Who waits for an answer, for those who only want to know whether anybody does. */
+/** The part of an Exchange that tells whether anybody still waits for the response. */
 export type Waiting = Pick<Exchange, 'aborted' | 'onAbort'>;
 
-/** The body of an answer, whole or in pieces that are made as they are taken. */
+/** A response body: a buffer, or pieces that are produced on demand. */
 export type ResponseBody = Buffer | Iterable<BodyPiece>;
 
 /**
- * An answer that is sent in one go. Pieces are taken as the reader keeps up, in slices: taking one
- * must not take longer than a few milliseconds. When nobody reads any more, their iterator is told to
- * return.
+ * A complete response. Pieces of the body are produced in slices as the reader keeps up; producing
+ * one must take at most a few milliseconds. If the reader disconnects, the iterator's `return` is
+ * called.
  */
 export interface WholeResponse {
   readonly status: number;
@@ -109,47 +112,47 @@ export interface WholeResponse {
   readonly body: ResponseBody;
 }
 
-/** What collects a request's body as it arrives. */
+/** Receives a request body as it arrives. */
 export interface BodyReceiver {
   piece(bytes: Buffer): void;
-  /** The body is whole. */
+  /** Called when the body is complete. */
   end(): void;
 }
 
-/** A request's body on its way. */
+/** A request body that is being received. */
 export interface BodyStream {
-  /** Gives what has arrived and what will, then the end. Call once. */
+  /** Delivers what has arrived and what will arrive, then the end. Must be called once. */
   deliverTo(receiver: BodyReceiver): void;
-  /** Nothing more is wanted for a while: the client is made to wait. */
+  /** Applies backpressure to the client. */
   pause(): void;
   resume(): void;
-  /** Nobody wants the rest: it is thrown away as it comes. */
+  /** Discards the rest as it arrives. */
   drop(): void;
 }
 
-/** A connection that is no longer HTTP's, paused. Who has it ends it. */
+/** A paused connection that no longer belongs to HTTP. The caller must end it. */
 export interface TakenConnection {
   readonly socket: Socket;
-  /** What the client has sent already behind its request. */
+  /** Bytes that the client has already sent after its request. */
   readonly head: Buffer;
 }
 
-/** A piece of a body: bytes, or something that gives them when they are written. */
+/** A piece of a body: a buffer, or a run that copies its bytes when they are written. */
 export type BodyPiece = Buffer | ByteRun;
 
-/** Bytes that stand in many places, read once from the first to the last. */
+/** Bytes from several places that can be read once, in order. */
 export interface ByteRun {
   readonly length: number;
-  /** Copies the next `bytes` to `target`, from `start` on; throws when fewer are left. */
+  /** Copies the next `bytes` bytes to `target` at `start`. Throws if fewer are left. */
   copyNext(target: Buffer, start: number, bytes: number): void;
 }
 
-/** Tells runs from buffers. */
+/** Whether a piece is a run. */
 export function isRun(piece: BodyPiece): piece is ByteRun {
   return 'copyNext' in piece;
 }
 
-/** The piece as a buffer. A run is used up by it. */
+/** The piece as a buffer. Consumes a run. */
 export function pieceBytes(piece: BodyPiece): Buffer {
   if (!isRun(piece)) return piece;
   const bytes = Buffer.allocUnsafeSlow(piece.length);
@@ -162,17 +165,19 @@ export function wholeBytes(pieces: Iterable<BodyPiece>): Buffer {
   return Buffer.concat(Array.from(pieces, pieceBytes));
 }
 
-/** How long pieces are together. */
+/** Total length of pieces in bytes. */
 export function totalBytes(pieces: readonly BodyPiece[]): number {
   return pieces.reduce((sum, { length }) => sum + length, 0);
 }
 
-/** A body that has so many empty pieces in a row takes its time to be made: it counts as long. */
+/**
+ * A body with this many consecutive empty pieces takes a while to produce, so it counts as long.
+ */
 const emptyPiecesMax = 8;
 
 /**
- * Looks into a body until it is known to be longer than `bytes`. A list when these are all its pieces;
- * otherwise the same pieces, of which the first have been made.
+ * Produces pieces of a body until it is known to be longer than `bytes`. Returns a list if these
+ * are all its pieces; otherwise an iterable of the same pieces.
  */
 export function firstPieces(
   body: Iterable<BodyPiece>,
@@ -201,18 +206,20 @@ function* chained(seen: readonly BodyPiece[], rest: Iterator<BodyPiece>): Genera
   }
 }
 
-/** Lower-case names. A list gives several headers of one name (`warning`). */
+/** Headers by lower-case name. A list sets a header several times (`warning`). */
 export type ResponseHeaders = Readonly<Record<string, string | readonly string[]>>;
 
 export interface ResponseStream {
-  /** Writes now. False: the reader is behind; `onDrain` tells when it has caught up. */
+  /**
+   * Writes a chunk. Returns false if the reader is behind; `onDrain` reports when it has caught up.
+   */
   write(chunk: Buffer): boolean;
   onDrain(callback: () => void): void;
-  /** Bytes accepted by `write` but not yet by the network. */
+  /** Bytes that `write` accepted and the network has not. */
   readonly bufferedBytes: number;
-  /** Ends the body cleanly. */
+  /** Ends the body regularly. */
   end(): void;
-  /** Cuts it off: the client sees an incomplete body. */
+  /** Cuts off the response: the client sees an incomplete body. */
   destroy(): void;
 }
 
@@ -220,13 +227,16 @@ export interface Connection {
   readonly socket: Socket;
   readonly encrypted: boolean;
   /**
-   * The client's verified-by-nobody certificate chain, leaf first, as DER; empty when it gave none.
-   * Verification belongs to `authn/`.
+   * The client's unverified certificate chain as DER, leaf first; empty if it presented none.
+   * Authentication verifies it.
    */
   peerCertificates(): readonly Buffer[];
-  /** For memos of other rooms (an authenticated identity, say), by a key of theirs. */
+  /**
+   * State that other modules keep per connection, such as an authenticated identity, by a key of
+   * theirs.
+   */
   readonly memo: Map<symbol, unknown>;
-  /** Whose memory the connection's requests are charged to. */
+  /** The account that the memory of the connection's requests is charged to. */
   readonly memory?: { belongTo(owner: string): void };
 }
 

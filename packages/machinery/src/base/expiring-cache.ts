@@ -1,24 +1,24 @@
 import type { Clock } from './clock.ts';
 
-/** Values that are good for a while. */
+/** Values that expire. */
 export interface ExpiringCache<Value> {
-  /** The value, unless its time is over. */
+  /** The value unless it has expired. */
   get(key: string): Value | undefined;
-  /** Keeps a value for `ttlMs`; not at all when that is not above 0. */
+  /** Keeps a value for `ttlMs` milliseconds; does nothing if that is not positive. */
   set(key: string, value: Value, ttlMs: number): void;
   readonly size: number;
 }
 
 /**
- * An empty cache of at most `entriesMax` values; room is made by forgetting what was longest not
- * asked for, so that strangers who fill it with junk cost others a miss and nothing more.
+ * Creates a cache of at most `entriesMax` values, which evicts the least recently used one. A
+ * client that fills it with junk only costs others cache misses.
  */
 export function createExpiringCache<Value>(options: {
   readonly entriesMax: number;
   readonly clock: Clock;
 }): ExpiringCache<Value> {
   const { entriesMax, clock } = options;
-  // A map keeps the order of insertion; what is used is inserted anew.
+  // A Map keeps insertion order; entries are reinserted on use.
   const entries = new Map<string, { readonly value: Value; readonly endMs: number }>();
   return {
     get(key) {

@@ -1,6 +1,9 @@
 import { deferTask } from './host.ts';
 
-/** Where a contained fault was caught: the values of the metric's label, so the list is closed. */
+/**
+ * Where a contained fault was caught. A closed list, since these are the values of a metric's
+ * label.
+ */
 export type FaultPlace =
   | 'aggregation'
   | 'audit'
@@ -20,7 +23,7 @@ export type FaultPlace =
   | 'webhook'
   | 'websocket';
 
-/** An exception that a callback threw, or a promise that nobody handled. */
+/** An exception thrown by a callback, or an unhandled rejection. */
 export interface Fault {
   readonly where: FaultPlace;
   readonly error: unknown;
@@ -28,7 +31,7 @@ export interface Fault {
 
 export interface Containment {
   readonly where: FaultPlace;
-  /** Ends the connection or request that the callback belongs to. Its own failure is contained. */
+  /** Ends the connection or request of the callback. A failure of this function is contained. */
   readonly end?: (error: unknown) => void;
 }
 
@@ -36,22 +39,22 @@ const observers = new Set<(fault: Fault) => void>();
 
 /**
  * Calls `observer` with every contained fault of the process until the returned function is called.
- * Faults are contained only while somebody observes them: in a program that serves nobody they
- * propagate, so that it ends with an error rather than hangs.
+ * Faults are contained only while there is an observer: in a program that is not a server they
+ * propagate, so that it fails rather than hangs.
  */
 export function observeFaults(observer: (fault: Fault) => void): () => void {
   observers.add(observer);
   return () => void observers.delete(observer);
 }
 
-/** Reports a fault to the observers. Throws the error where nobody observes faults. */
+/** Reports a fault to the observers. Throws the error if there are none. */
 export function reportFault(where: FaultPlace, error: unknown): void {
   if (observers.size === 0) throw error;
   for (const observer of observers) {
     try {
       observer({ where, error });
     } catch {
-      // A log that cannot be written must not turn a contained fault into an uncaught one.
+      // A failing log must not turn a contained fault into an uncaught one.
     }
   }
 }
@@ -66,8 +69,8 @@ function fail(containment: Containment, error: unknown): void {
 }
 
 /**
- * Returns `run` as a callback that never throws: an exception, or the rejection of a promise it
- * returns, is reported and ends what `containment.end` names (TRUST-1).
+ * Wraps `run` as a callback that never throws: an exception, or the rejection of a returned
+ * promise, is reported and passed to `containment.end` (TRUST-1).
  */
 export function contained<Args extends readonly unknown[]>(
   containment: Containment,
@@ -84,8 +87,8 @@ export function contained<Args extends readonly unknown[]>(
 }
 
 /**
- * As `contained`, for callbacks that serve many: a fault ends what `end` finds among the arguments of
- * the call.
+ * Like `contained`, for callbacks that serve several connections or requests: `end` finds the
+ * affected one from the arguments of the call.
  */
 export function containedEach<Args extends readonly unknown[]>(
   containment: {
@@ -104,7 +107,7 @@ export function containedEach<Args extends readonly unknown[]>(
   };
 }
 
-/** Returns `check` as a function that returns the errors it throws as well as those it returns. */
+/** Wraps `check` as a function that returns errors instead of throwing them. */
 export function verdict<Args extends readonly unknown[]>(
   check: (...args: Args) => Error | undefined,
 ): (...args: Args) => Error | undefined {
@@ -117,13 +120,13 @@ export function verdict<Args extends readonly unknown[]>(
   };
 }
 
-/** What `listen` needs of an event emitter. */
+/** The part of an event emitter that `listen` uses. */
 interface EventSource {
   on(event: string, listener: (...args: unknown[]) => void): unknown;
   off(event: string, listener: (...args: unknown[]) => void): unknown;
 }
 
-/** Sources of events that can be cut off, which is what a fault does to them by default. */
+/** An event source that a fault destroys by default. */
 interface Destroyable {
   destroy?(): unknown;
 }
@@ -131,9 +134,9 @@ interface Destroyable {
 type Listeners = Readonly<Record<string, (...args: never[]) => unknown>>;
 
 /**
- * Registers listeners on a socket, stream, server or child process. A listener that throws is
- * reported and ends its source (`destroy`), or what `containment.end` names. Returns a function that
- * removes them.
+ * Registers listeners on a socket, stream, server, or child process. A fault of a listener is
+ * reported and calls `containment.end`, or destroys the source by default. Returns a function that
+ * removes the listeners.
  */
 export function listen(
   source: EventSource & Destroyable,
@@ -152,8 +155,8 @@ export function listen(
 }
 
 /**
- * Registers a listener on a source that serves many, a server: a fault ends not the source but what
- * `end` finds in the event.
+ * Registers a listener on a source that serves many clients, such as a server: a fault ends what
+ * `end` finds in the event instead of the source.
  */
 export function listenEach<Args extends readonly unknown[]>(
   source: EventSource,
@@ -171,8 +174,8 @@ export function listenEach<Args extends readonly unknown[]>(
 }
 
 /**
- * Calls `run` when the signal aborts, after the code at hand where it has. Returns a function that
- * removes the listener: a signal that lasts keeps its listeners.
+ * Calls `run` when the signal aborts, or asynchronously if it already has. Returns a function that
+ * removes the listener, since a long-lived signal retains its listeners.
  */
 export function whenAborted(
   signal: AbortSignal,
@@ -189,31 +192,31 @@ export function whenAborted(
   };
 }
 
-/** For sources whose `close` event tells all that can be acted on: an error ends nothing else. */
+/** Ignores errors of a source whose `close` event suffices. */
 export function ignoreErrors(source: EventSource): void {
   source.on('error', ignoreEvent);
 }
 
 function ignoreEvent(): void {}
 
-/** Runs a task after the events at hand (`setImmediate`). */
+/** Runs a task after the current events (`setImmediate`). */
 export function defer(containment: Containment, task: () => unknown): void {
   deferTask(contained(containment, task));
 }
 
-/** Runs a task after the code at hand, before other events. */
+/** Runs a task as a microtask. */
 export function deferMicrotask(containment: Containment, task: () => unknown): void {
   queueMicrotask(contained(containment, task));
 }
 
-/** Lets an asynchronous task run on by itself; its rejection is reported. */
+/** Runs an asynchronous task in the background; its rejection is reported. */
 export function background(containment: Containment, task: MaybePromise<unknown>): void {
   if (task instanceof Promise) task.catch((error) => fail(containment, error));
 }
 
 /**
- * What a person reads of something that was thrown: its message, or the value as text. It does not
- * ask for an `Error` of this realm, since programs such as jest run code in another.
+ * The message of a thrown value, or the value as text. Does not test for `instanceof Error`, since
+ * programs such as Jest run code in another realm.
  */
 export function errorText(thrown: unknown): string {
   const message =
@@ -223,7 +226,7 @@ export function errorText(thrown: unknown): string {
   return typeof message === 'string' ? message : String(thrown);
 }
 
-/** The code of a system error, such as `ENOENT`; undefined for anything else that was thrown. */
+/** The code of a system error, such as `ENOENT`; undefined for other thrown values. */
 export function systemErrorCode(thrown: unknown): string | undefined {
   const code =
     typeof thrown === 'object' && thrown !== null && 'code' in thrown ? thrown.code : undefined;
@@ -231,7 +234,7 @@ export function systemErrorCode(thrown: unknown): string | undefined {
 }
 
 /**
- * A value now, or a promise of it. Hot paths return the value itself when they have it, since an
- * `await` on every read costs more than the read.
+ * A value or a promise of it. Hot paths return the value itself if it is available, because an
+ * `await` costs more than a read.
  */
 export type MaybePromise<T> = T | Promise<T>;

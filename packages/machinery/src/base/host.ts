@@ -1,17 +1,17 @@
 import { randomUUID } from 'node:crypto';
 
 /**
- * What a process takes from its host besides time (clock.ts), sockets, and files: chance, and the
- * order of tasks. Nothing else in the server calls `Math.random`, `randomUUID`, or `setImmediate`,
- * so that a simulation that replaces the host repeats a run exactly. Keys and other secrets come
- * from `node:crypto` directly: no replacement may weaken them.
+ * The sources of nondeterminism besides time (clock.ts), sockets, and files: randomness and the
+ * order of tasks. No other code of the server calls `Math.random`, `randomUUID`, or `setImmediate`,
+ * so a simulation that replaces the host is repeatable. Keys and other secrets come directly from
+ * `node:crypto`, so that no replacement can weaken them.
  */
 export interface Host {
   /** A number in [0, 1). */
   random(): number;
   /** A version 4 UUID. */
   randomUuid(): string;
-  /** Runs a task in a later turn of the event loop, after the tasks that were passed before it. */
+  /** Runs a task in a later turn of the event loop, in order of the calls. */
   defer(task: () => void): void;
 }
 
@@ -23,12 +23,12 @@ const systemHost: Host = {
 
 let host = systemHost;
 
-/** A number in [0, 1), for spreading load and for names: not for secrets. */
+/** A random number in [0, 1), for spreading load and for names; not for secrets. */
 export function random(): number {
   return host.random();
 }
 
-/** A whole number in [0, `limit`), for spreading load and for names: not for secrets. */
+/** A random integer in [0, `limit`), for spreading load and for names; not for secrets. */
 export function randomBelow(limit: number): number {
   return Math.floor(host.random() * limit);
 }
@@ -48,8 +48,8 @@ export function nextTurn(): Promise<void> {
 }
 
 /**
- * Replaces the host of the whole process until the returned function is called. Replacements nest:
- * they must end in the reverse of the order in which they began.
+ * Replaces the host of the process until the returned function is called. Replacements nest and
+ * must end in reverse order.
  */
 export function replaceHost(replacement: Host): () => void {
   const before = host;

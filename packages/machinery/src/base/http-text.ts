@@ -1,10 +1,12 @@
 /**
- * How the name of a protocol begins that is none: browsers, which may set no header of a WebSocket,
- * send a bearer token so. A domain follows, and behind it the token in base64url.
+ * Prefix of a WebSocket subprotocol that carries a bearer token, since browsers cannot set other
+ * headers of a WebSocket. A domain follows, then the token in base64url.
  */
 const bearerPrefix = 'base64url.bearer.authorization.';
 
-/** What `Sec-WebSocket-Protocol` names, in order, and the tokens among it, as they are encoded. */
+/**
+ * Splits a `Sec-WebSocket-Protocol` header into subprotocols, in order, and encoded bearer tokens.
+ */
 export function protocolsOf(header: string | undefined): {
   readonly names: readonly string[];
   readonly tokens: readonly string[];
@@ -19,7 +21,10 @@ export function protocolsOf(header: string | undefined): {
   return { names, tokens };
 }
 
-/** Whether an `Accept-Encoding` names a coding, in lower case, with a weight other than 0. */
+/**
+ * Whether an `Accept-Encoding` header lists a coding with a weight other than 0.
+ * @param wanted in lower case
+ */
 export function takesCoding(accepted: string, wanted: string): boolean {
   return accepted.split(',').some((one) => {
     const [coding = '', ...parameters] = one.split(';').map((part) => part.trim().toLowerCase());
@@ -45,8 +50,8 @@ const secretNames: ReadonlySet<string> = new Set([
 const replacement = 'REDACTED';
 
 /**
- * A request's path and query for logs and records: values of query parameters that carry
- * credentials are replaced. A name that cannot be decoded counts as one of a credential.
+ * A request's path and query for logs and audit records, with the values of credentials in query
+ * parameters redacted. Parameters whose names cannot be decoded are redacted too.
  */
 export function withoutSecrets(url: string): string {
   const at = url.indexOf('?');

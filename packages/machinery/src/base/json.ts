@@ -1,6 +1,6 @@
 /**
- * A JSON value as the server holds it. `bigint` stands only for integers outside
- * ±(2^53 − 1), which a number cannot hold exactly (CODEC-8); everything else is a number.
+ * A JSON value in memory. A `bigint` represents an integer outside ±(2^53 − 1), which a number
+ * cannot represent exactly (CODEC-8); all other numbers are of type `number`.
  */
 export type JsonValue = null | boolean | number | bigint | string | JsonArray | JsonObject;
 export type JsonArray = JsonValue[];
@@ -8,14 +8,14 @@ export interface JsonObject {
   [member: string]: JsonValue | undefined;
 }
 
-/** True for a plain JSON object: not null, not a list. */
+/** Whether a value is a JSON object: neither null nor a list. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /**
- * A value as the JSON object that it must be, such as one of an interface: the compiler assigns no
- * interface to a type with members of any name. The caller knows that its members hold JSON alone.
+ * Casts a value, such as one with an interface type, to a JSON object, which TypeScript does not do
+ * implicitly. The caller guarantees that its members are JSON.
  * @throws TypeError for a list, a scalar, and undefined
  */
 export function jsonObject(value: object | JsonValue | undefined): JsonObject {
@@ -31,7 +31,7 @@ export function parseJson(text: string): JsonValue {
   return JSON.parse(text);
 }
 
-/** The members of an object that are texts; none where the value is no object. */
+/** The string members of an object; none if the value is not an object. */
 export function textMembers(value: JsonValue | undefined): Record<string, string> {
   const texts: Record<string, string> = {};
   if (!isObject(value)) return texts;
@@ -42,8 +42,8 @@ export function textMembers(value: JsonValue | undefined): Record<string, string
 }
 
 /**
- * Sets a member as an own data property whatever its name is. Plain assignment to `__proto__`
- * would change the prototype instead, so every walker that copies user-named members uses this.
+ * Sets a member as an own data property, whatever its name. Plain assignment to `__proto__` would
+ * change the prototype, so code that copies members with arbitrary names must use this function.
  */
 export function setMember(target: JsonObject, name: string, value: JsonValue): void {
   if (name === '__proto__') {
@@ -58,27 +58,27 @@ export function setMember(target: JsonObject, name: string, value: JsonValue): v
   }
 }
 
-/** Reads an own member; never one inherited from Object.prototype. */
+/** Reads an own member, never one inherited from Object.prototype. */
 export function member(target: JsonObject, name: string): JsonValue | undefined {
   return Object.hasOwn(target, name) ? target[name] : undefined;
 }
 
-/** The value where it is a text, else an empty one. */
+/** The value if it is a string; otherwise an empty string. */
 export function textOf(value: JsonValue | undefined): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** A list's items as `textOf` gives them; none where it is no list. */
+/** The items of a list as `textOf` returns them; none if the value is not a list. */
 export function textsOf(value: JsonValue | undefined): string[] {
   return Array.isArray(value) ? value.map(textOf) : [];
 }
 
-/** The objects among a list's items; none where it is no list. */
+/** The items of a list that are objects; none if the value is not a list. */
 export function objectsOf(value: JsonValue | undefined): JsonObject[] {
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
-/** A deep copy; several times quicker than `structuredClone`, which JSON values have no need of. */
+/** A deep copy of a JSON value, several times faster than `structuredClone`. */
 export function cloneJson<T extends JsonValue>(value: T): T;
 export function cloneJson(value: JsonValue): JsonValue {
   if (typeof value !== 'object' || value === null) return value;
@@ -91,18 +91,21 @@ export function cloneJson(value: JsonValue): JsonValue {
   return copy;
 }
 
-/** Most values of a light value: a pass over it takes a fraction of a millisecond. */
+/** Maximum number of values in a light value. A pass over it takes a fraction of a millisecond. */
 const lightMax = 256;
 
 /**
- * How many values are in a value, itself included. Counting ends above `lightMax`, so that weighing
- * every part of an object takes time that is linear in the object.
+ * Number of values in a value, including itself. Counting stops above `lightMax`, so weighing every
+ * part of an object takes linear time.
  */
 export function weightOf(value: JsonValue | undefined): number {
   return weigh(value, 0, undefined);
 }
 
-/** Adds to `heavy` the containers in which counting ended: all around the value that was too many. */
+/**
+ * Adds to `heavy` the containers in which counting stopped: those around the value that exceeded
+ * the limit.
+ */
 function weigh(
   value: JsonValue | undefined,
   before: number,
@@ -125,12 +128,12 @@ function weigh(
   return weight;
 }
 
-/** Values that a pass visits between two points where it may pause. */
+/** Number of values that a pass visits between two pauses. */
 const strideValues = 500;
 
 /**
- * Where a pass over a large object may pause (TRUST-2). Such a pass visits containers of many values
- * in steps and hands light ones to its straight form, which small objects take as a whole:
+ * Decides where a pass over a large object may pause (TRUST-2). Such a pass visits heavy containers
+ * in steps and processes light ones at once, with the function that also processes small objects:
  *
  *     for (const item of list) {
  *       const weight = stride.weigh(item);
@@ -142,20 +145,21 @@ export class Stride {
   readonly #valuesPerStep: number;
   #left: number;
   /**
-   * Containers that are heavy or end a heavy one around them. To weigh an object of many members
-   * takes as long as listing all of them, which must not be repeated for each object around it.
+   * Containers that are heavy, or at which the weighing of an enclosing one stopped. Weighing an
+   * object with many members takes as long as listing them, which must not be repeated for each
+   * enclosing object.
    */
   readonly #heavy = new Set<JsonArray | JsonObject>();
 
-  /** @param valuesPerStep how many values are visited between two pauses */
+  /** @param valuesPerStep number of values to visit between two pauses */
   constructor(valuesPerStep = strideValues) {
     this.#valuesPerStep = valuesPerStep;
     this.#left = valuesPerStep;
   }
 
   /**
-   * Whether a value is light. Counts its values if so; else whoever visits its parts counts them. Of
-   * what is in a heavy value, a few light parts count as heavy.
+   * Whether a value is light, in which case its values are counted. The caller counts the parts of
+   * a heavy value when it visits them. A few light parts of a heavy value are reported as heavy.
    */
   weigh(value: JsonValue | undefined): 'light' | 'heavy' {
     if (typeof value !== 'object' || value === null) {
@@ -171,12 +175,12 @@ export class Stride {
     return 'light';
   }
 
-  /** Counts values that are not weighed. */
+  /** Counts visited values that were not weighed. */
   count(values = 1): void {
     this.#left -= values;
   }
 
-  /** Whether enough values were visited to pause; begins to count anew if so. */
+  /** Whether enough values were visited to pause. Restarts the count if so. */
   get isOver(): boolean {
     if (this.#left > 0) return false;
     this.#left = this.#valuesPerStep;
@@ -184,7 +188,7 @@ export class Stride {
   }
 }
 
-/** `cloneJson` in steps, for large objects: small ones it costs more. */
+/** `cloneJson` in steps, for large objects; slower for small ones. */
 export function cloneJsonSteps<T extends JsonValue>(value: T): Generator<void, T>;
 export function cloneJsonSteps(value: JsonValue): Generator<void, JsonValue> {
   return copySteps(value, new Stride());
@@ -212,7 +216,10 @@ function* copySteps(value: JsonValue, stride: Stride): Generator<void, JsonValue
   return copy;
 }
 
-/** Deep equality of JSON values; the order of members does not count, absent and undefined are one. */
+/**
+ * Deep equality of JSON values. The order of members is irrelevant; undefined members count as
+ * absent.
+ */
 export function jsonEqual(one: JsonValue | undefined, other: JsonValue | undefined): boolean {
   if (one === other) return true;
   if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) {
@@ -288,7 +295,7 @@ export function jsonEqualButSteps(
   return membersEqualSteps(one, other, { stride: new Stride(), left });
 }
 
-/** The same text for values that `jsonEqual` takes as equal, and for no others. */
+/** A text that is the same for two values exactly if `jsonEqual` holds. */
 export function canonical(value: JsonValue): string {
   if (typeof value === 'bigint') return String(value);
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
@@ -301,7 +308,7 @@ export function canonical(value: JsonValue): string {
   return `{${members.join(',')}}`;
 }
 
-/** Like `jsonEqual`, of two objects' members but one. */
+/** Like `jsonEqual` for two objects, ignoring one member. */
 export function jsonEqualBut(one: JsonObject, other: JsonObject, left: string): boolean {
   return membersEqual(one, other, left);
 }

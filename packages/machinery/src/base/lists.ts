@@ -1,15 +1,15 @@
 /**
- * Appends items to a list, however many there are. A spread argument (`target.push(...items)`) puts
- * them on the stack, which overflows at some 120,000 (TRUST-1).
+ * Appends any number of items to a list. A spread argument (`target.push(...items)`) puts them on
+ * the stack, which overflows at about 120,000 items (TRUST-1).
  */
 export function appendAll<Item>(target: Item[], items: Iterable<Item>): void {
   for (const item of items) target.push(item);
 }
 
 /**
- * The item at an index that is within the list. Loops that run for each byte or each object iterate
- * instead: this function serves lists of all types, so the engine cannot specialize its access.
- * @throws RangeError if the list has no such item: the caller's arithmetic is wrong
+ * The item at an index that must exist. Hot loops should iterate instead: this function serves
+ * lists of all types, so the engine cannot specialize its access.
+ * @throws RangeError if the list has no such item, which is a bug in the caller
  */
 export function itemAt<Item>(items: ArrayLike<Item>, index: number): Item {
   const item = items[index];
@@ -30,7 +30,7 @@ export function repeats(values: readonly unknown[]): readonly boolean[] {
   });
 }
 
-/** The first item of each name. */
+/** The first item with each name. */
 export function firstByName<Item>(
   items: readonly Item[],
   nameOf: (item: Item) => string,
@@ -43,24 +43,24 @@ export function firstByName<Item>(
   return found;
 }
 
-/** The largest of some numbers and a first one, however many there are. */
+/** The largest of any number of numbers. */
 export function largest(first: number, others: Iterable<number>): number {
   let found = first;
   for (const one of others) if (one > found) found = one;
   return found;
 }
 
-/** The smallest of some numbers and a first one. */
+/** The smallest of any number of numbers. */
 export function smallest(first: number, others: Iterable<number>): number {
   let found = first;
   for (const one of others) if (one < found) found = one;
   return found;
 }
 
-/** Items that are sorted, or merged, in one step. */
+/** Number of items that are sorted or merged in one step. */
 const runLength = 250;
 
-/** A sorted copy of a long list, made in steps by merging runs (TRUST-2). Equal items keep their order. */
+/** A sorted copy of a long list, produced in steps by a stable merge sort (TRUST-2). */
 export function* sortSteps<Item>(
   items: readonly Item[],
   compare: (one: Item, other: Item) => number,

@@ -1,13 +1,10 @@
-/** Fields of one log line. Never a credential, a request body or a Secret's data. */
+/** Fields of one log line. Must not contain credentials, request bodies, or the data of Secrets. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/**
- * The logging port. `verbosity` follows `-v`: `debug(n, …)` is written when `n <= verbosity`.
- * Rooms take a Logger; only `server/` makes one.
- */
+/** A log. `debug(n, …)` writes a line if `n <= verbosity`, which is the value of `-v`. */
 export interface Logger {
   readonly verbosity: number;
-  /** Changes the verbosity; absent where the log has one for ever. */
+  /** Changes the verbosity; absent if it is fixed. */
   readonly setVerbosity?: (verbosity: number) => void;
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;

@@ -2,10 +2,9 @@ import { mkdirSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 
 /**
- * Makes a directory and the ones above it that are missing, with the permissions of `mode`. One that
- * is there is left as it is. Throws the host's error when one cannot be made. Node's own `recursive`
- * never returns where a directory that exists answers ENOENT to what shall be made in it, as those
- * of /proc do.
+ * Creates a directory and its missing parents with the permissions `mode`; existing ones are
+ * unchanged. Throws the system's error if one cannot be created. Node's own `recursive` option
+ * never returns if an existing directory answers ENOENT to mkdir, as those in /proc do.
  */
 export function makeDirectories(path: string, mode = 0o777): void {
   const missing: string[] = [];
@@ -18,7 +17,7 @@ function exists(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false }) !== undefined;
 }
 
-/** Others may make the same directory at the same time. */
+/** Another process may create the same directory concurrently. */
 function makeOne(path: string, mode: number): void {
   try {
     mkdirSync(path, { mode });
@@ -27,7 +26,7 @@ function makeOne(path: string, mode: number): void {
   }
 }
 
-/** Making what is there already says of a file that it is one. */
+/** Throws the system's error for an existing file, by trying to create a directory. */
 function expectDirectory(path: string): void {
   if (!statSync(path).isDirectory()) mkdirSync(path);
 }

@@ -1,5 +1,5 @@
 import { defer } from './faults.ts';
-/** What memory is charged for; the label of its metric. */
+/** What memory is used for; the label of its metric. */
 export type MemoryUse = 'connections' | 'requests' | 'bodies' | 'answers' | 'watches' | 'selectors';
 
 export const memoryUses: readonly MemoryUse[] = [
@@ -11,7 +11,7 @@ export const memoryUses: readonly MemoryUse[] = [
   'selectors',
 ];
 
-/** The budget has no room for a request; to be answered with 429 (TRUST-4). */
+/** The budget has no room for a request, which must be answered with 429 (TRUST-4). */
 export class MemoryShort extends Error {
   constructor() {
     super('the server is short of memory');
@@ -19,24 +19,21 @@ export class MemoryShort extends Error {
   }
 }
 
-/** Above this part of the limit, owners above their fair share are refused new work. */
+/** Share of the limit above which owners above their fair share are refused new work. */
 const highPart = 0.8;
-/** How many accounts are shed before the event loop serves others. */
+/** Number of accounts that are shed in one turn of the event loop. */
 const shedPerTurn = 64;
 
-/** Everything charged to one user, or to one address whose user is not known. */
+/** The charges of one user, or of one address whose user is unknown. */
 interface Owner {
   readonly name: string;
   bytes: number;
   readonly accounts: Set<MemoryAccount>;
 }
 
-/** What the budget asks of the holder of an account. */
+/** The callbacks of an account's holder. */
 export interface MemoryHolder {
-  /**
-   * Gives up work until about `bytes` are released, the most expensive first. The releases happen
-   * before it returns.
-   */
+  /** Synchronously abandons work, most expensive first, until about `bytes` are released. */
   shed(bytes: number): void;
 }
 
@@ -44,14 +41,15 @@ type UseBytes = Record<MemoryUse, number>;
 
 /**
  * Accounts for the memory that clients make the server hold (TRUST-4). Holders charge and release
- * estimates; the sums say when to refuse and whom to shed:
+ * estimates; the sums decide when to refuse work and whose work to shed:
  *
  * - Below the high-water mark everything is admitted.
- * - Above it, an owner that holds more than its fair share is refused new work. Others are admitted.
- * - Above the limit, the heaviest accounts of the heaviest owner are shed until the sum is below the
- *   high-water mark again.
+ * - Above it, an owner that holds more than its fair share is refused new work. Others are
+ *   admitted.
+ * - Above the limit, the heaviest accounts of the heaviest owner are shed until the sum is below
+ *   the high-water mark again.
  *
- * Charging costs a few additions; only shedding looks at all accounts.
+ * Charging takes a few additions; only shedding scans all accounts.
  */
 export class MemoryBudget {
   /** Bytes that may be charged at one time. */
@@ -69,9 +67,9 @@ export class MemoryBudget {
   #isPressed = false;
 
   /**
-   * @param options.limitBytes what may be charged; infinite: everything is admitted
+   * @param options.limitBytes maximum of all charges; if infinite, everything is admitted
    * @param options.defer runs a task in a later turn of the event loop
-   * @param options.onShed is told whose account was shed, and how many bytes that released
+   * @param options.onShed called with the owner of a shed account and the bytes released
    */
   constructor(options: {
     limitBytes: number;
@@ -84,34 +82,34 @@ export class MemoryBudget {
     this.#onShed = options.onShed ?? (() => {});
   }
 
-  /** Bytes charged now. */
+  /** Bytes that are currently charged. */
   get usedBytes(): number {
     return this.#used;
   }
 
-  /** Bytes charged now for one use. */
+  /** Bytes that are currently charged for one use. */
   usedFor(use: MemoryUse): number {
     return this.#byUse[use];
   }
 
-  /** How often work was refused. */
+  /** Number of refusals. */
   get refused(): number {
     return this.#refused;
   }
 
-  /** How many accounts were shed. */
+  /** Number of shed accounts. */
   get shedAccounts(): number {
     return this.#shedCount;
   }
 
-  /** Opens an account. Its owner can change when more is known of the client. */
+  /** Opens an account. Its owner can change, for example after authentication. */
   open(options: { readonly owner: string; readonly holder: MemoryHolder }): MemoryAccount {
     return new MemoryAccount(this, this.join(options.owner), options.holder);
   }
 
   /**
-   * Says whether the process is short of memory whatever the estimates say. While it is, no owner
-   * above its fair share is admitted; each call with `short` sheds a quarter of what is charged.
+   * Reports whether the process is short of memory regardless of the estimates. While it is, owners
+   * above their fair share are refused; each call with `short` sheds a quarter of all charges.
    */
   press(state: 'short' | 'enough'): void {
     this.#isPressed = state === 'short';
@@ -168,7 +166,7 @@ export class MemoryBudget {
     this.#shed(this.#highBytes);
   };
 
-  /** Sheds the heaviest until `toBytes` are left, in turns of the event loop. */
+  /** Sheds the heaviest accounts until `toBytes` are left, over several turns of the event loop. */
   #shed(toBytes: number): void {
     let left = shedPerTurn;
     const tried = new Set<MemoryAccount>();
@@ -221,7 +219,7 @@ export class MemoryAccount {
     owner.accounts.add(this);
   }
 
-  /** Bytes charged now. */
+  /** Bytes that are currently charged. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -230,12 +228,14 @@ export class MemoryAccount {
     return this.#owner.name;
   }
 
-  /** Whether its owner may hold `bytes` more; to be asked before new work, not for what is there. */
+  /**
+   * Whether the owner may hold `bytes` more. Called before new work starts, not for existing work.
+   */
   admits(bytes: number): boolean {
     return this.#budget.admits(this.#owner, bytes);
   }
 
-  /** Charges bytes, or releases them when negative. Nothing on a closed account. */
+  /** Charges bytes, or releases them if negative. Does nothing on a closed account. */
   charge(use: MemoryUse, bytes: number): void {
     if (this.#isClosed) return;
     this.#byUse[use] += bytes;
@@ -245,10 +245,10 @@ export class MemoryAccount {
   }
 
   /**
-   * Charges something that several accounts hold, once for all of them: to one of its holders, and
-   * when that lets go to another.
-   * @param bytes of the whole, the same for every holder
-   * @returns lets go, once
+   * Charges an object that several accounts hold, once for all of them: to one holder, and to
+   * another one when that releases it.
+   * @param bytes size of the object, the same for every holder
+   * @returns a function that releases the object, idempotent
    */
   chargeShared(key: object, bytes: number): () => void {
     const shared = this.#budget.share(key, bytes);
@@ -256,7 +256,7 @@ export class MemoryAccount {
     return () => shared.letGo(this);
   }
 
-  /** From now on its memory counts as that of `name`. */
+  /** Transfers the account's charges to the owner `name`. */
   belongTo(name: string): void {
     const before = this.#owner;
     if (before.name === name || this.#isClosed) return;
@@ -268,7 +268,7 @@ export class MemoryAccount {
     this.#owner = after;
   }
 
-  /** Releases all that is charged. What it holds of shared things is let go of by its holders. */
+  /** Releases all charges. Holders release shared objects themselves. */
   close(): void {
     if (this.#isClosed) return;
     for (const use of memoryUses) this.charge(use, -this.#byUse[use]);
@@ -281,11 +281,11 @@ export class MemoryAccount {
   }
 }
 
-/** One thing that several accounts hold. */
+/** An object that several accounts hold. */
 class SharedCharge {
   readonly #bytes: number;
   readonly #forget: () => void;
-  /** How often each account holds it. */
+  /** Number of times each account holds it. */
   readonly #holders = new Map<MemoryAccount, number>();
   #payer: MemoryAccount | undefined;
 

@@ -1,26 +1,27 @@
 import { itemAt } from './lists.ts';
 
-/** Quantiles of what was observed of late. */
+/** Quantiles of recent observations. */
 export interface Summary {
-  /** `atMs`: when, on the clock of the definition. */
+  /** `atMs` is the time of the observation, on the clock of the definition. */
   observe(value: number, atMs: number): void;
 }
 
-/** Values below count as this, those above as `largest`. */
+/** Smaller values count as `smallest`, larger ones as `largest`. */
 const smallest = 1e-6;
 const largest = 1e3;
-/** Neighbouring classes differ by 2 %, so that a quantile is right to 1 %. */
+/** Adjacent classes differ by 2 %, so quantiles are accurate to 1 %. */
 const growth = Math.log(1.02);
 const classes = Math.ceil(Math.log(largest / smallest) / growth) + 1;
-/** The window moves on by a fifth of its length. */
+/** The window advances by a fifth of its length. */
 const parts = 5;
 
 /**
- * A series of a summary. Values are counted by classes of nearly equal ones, apart for each fifth of
- * the time, so that observing one is an addition and the memory is bounded.
+ * A series of a summary. Values are counted in logarithmic classes, separately for each fifth of
+ * the window, so an observation is one addition and memory is bounded.
  *
- * Worked example, `maxAgeMs` 5 h: at 7:30 the parts are those begun at 3, 4, 5, 6 and 7; a value of
- * 0.01 s adds 1 to class 466 of the last. At 8:00 the part begun at 3 is emptied and begun anew.
+ * Example with `maxAgeMs` of 5 h: at 7:30 the parts are those started at 3, 4, 5, 6, and 7. A value
+ * of 0.01 s adds 1 to class 466 of the last one. At 8:00 the part started at 3 is cleared and
+ * reused.
  */
 function createSummary(options: {
   readonly quantiles: readonly number[];
@@ -84,12 +85,12 @@ function quantileOf(counts: readonly Uint32Array[], quantile: number): number {
 }
 
 /**
- * Counters, gauges, histograms and summaries, and their text as Prometheus reads it. A series is
- * found once by its labels and then kept by who counts, so that counting is an addition.
+ * Counters, gauges, histograms, and summaries, rendered in Prometheus's text format. Callers look
+ * up a series once by its labels and keep it, so counting is one addition.
  */
 export type Stability = 'ALPHA' | 'BETA' | 'STABLE';
 
-/** Whether the text begins with the stability: the reference leaves it out of some metrics. */
+/** Whether the help text starts with the stability, which kube-apiserver omits for some metrics. */
 export type ShownStability = 'shown' | 'left-out';
 
 export interface MetricDefinition {
@@ -98,20 +99,20 @@ export interface MetricDefinition {
   readonly stability: Stability;
   readonly shownStability?: ShownStability;
   readonly labels: readonly string[];
-  /** The release it is deprecated from, as `1.29`. */
+  /** The release that deprecated the metric, such as `1.29`. */
   readonly deprecatedFrom?: string;
 }
 
 export interface HistogramDefinition extends MetricDefinition {
-  /** Upper bounds, rising; the infinite one is added. */
+  /** Upper bounds in ascending order; infinity is added. */
   readonly buckets: readonly number[];
 }
 
 export interface SummaryDefinition extends MetricDefinition {
   readonly quantiles: readonly number[];
-  /** How long a value counts for the quantiles. */
+  /** How long a value counts for the quantiles, milliseconds. */
   readonly maxAgeMs: number;
-  /** The present on the clock that values come with. */
+  /** The current time on the clock of the observations. */
   readonly now: () => number;
 }
 
@@ -125,21 +126,21 @@ export interface Gauge {
 }
 
 export interface Histogram {
-  /** `times`: as if it were called so often. */
+  /** `times` counts the observation several times. */
   observe(value: number, times?: number): void;
 }
 
 /** The series of one metric. */
 export interface Family<Series> {
-  /** The series of these label values, in the order of the definition's labels. */
+  /** The series with these label values, in the order of the definition's labels. */
   of(...values: readonly string[]): Series;
-  /** Removes the series of these label values, if there is one. */
+  /** Removes the series with these label values, if any. */
   remove(...values: readonly string[]): void;
-  /** Forgets all series: for gauges that are filled anew at each look. */
+  /** Removes all series, for gauges that are recomputed on each scrape. */
   clear(): void;
 }
 
-/** A metric as it was registered. */
+/** A registered metric. */
 export interface RegisteredMetric {
   readonly definition: MetricDefinition;
   readonly type: 'counter' | 'gauge' | 'histogram' | 'summary';
@@ -151,32 +152,35 @@ export interface MetricRegistry {
   gauge(definition: MetricDefinition): Family<Gauge>;
   histogram(definition: HistogramDefinition): Family<Histogram>;
   summary(definition: SummaryDefinition): Family<Summary>;
-  /** What is registered, with those that are hidden. */
+  /** All registered metrics, including hidden ones. */
   definitions(): Iterable<RegisteredMetric>;
-  /** All metrics in the text format, version 0.0.4, in order of their names. */
+  /** All metrics in text format version 0.0.4, sorted by name. */
   render(): string;
 }
 
-/** By metric and label: the values it may have. */
+/** Allowed values by metric and label. */
 export type AllowedLabels = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>;
 
-/** Series of one metric; what comes above is counted nowhere: label values may be a client's. */
+/**
+ * Maximum number of series of one metric. Further ones are not counted, since clients may control
+ * label values.
+ */
 const seriesMax = 20_000;
-/** Releases after which a deprecated metric is no longer shown by itself (VER-6). */
+/** Number of releases after which a deprecated metric is hidden by default (VER-6). */
 const shownReleases = 1;
 
 /**
- * An empty registry. `release` (`1.32`) decides which deprecated metrics are hidden, unless `hidden`
- * says to show them; `onDeprecated` hears of each deprecated one that is shown.
+ * Creates a registry. `release`, such as `1.32`, decides which deprecated metrics are hidden unless
+ * `hidden` shows them; `onDeprecated` is called for each deprecated metric that is shown.
  */
 export function createMetricRegistry(options: {
   readonly release: string;
   readonly hidden: 'hidden' | 'shown';
-  /** Names of metrics that are not to be there. */
+  /** Names of disabled metrics. */
   readonly disabled?: readonly string[];
-  /** Labels that may have these values alone; others become `unexpected`. */
+  /** Labels that are restricted to some values; others become `unexpected`. */
   readonly allowed?: AllowedLabels;
-  /** Hears of each look at a series whose label had another value. */
+  /** Called for each lookup of a series with a disallowed label value. */
   readonly onUnexpected?: () => void;
   readonly onDeprecated?: (metric: { readonly name: string; readonly from: string }) => void;
 }): MetricRegistry {
@@ -225,7 +229,7 @@ export function createMetricRegistry(options: {
   };
 }
 
-/** A family whose labels have no other values than those allowed. */
+/** Restricts the labels of a family to the allowed values. */
 function confined<Series>(
   { labels }: MetricDefinition,
   family: Family<Series>,
@@ -247,7 +251,7 @@ function minorOf(release: string): number {
   return Number(release.split('.')[1]);
 }
 
-/** What a series adds to the text: suffix of the name, more labels, value. */
+/** A sample in the text: suffix of the name, additional labels, and value. */
 export interface Rendered {
   samples(): readonly (readonly [suffix: string, labels: string, value: number])[];
 }
@@ -255,7 +259,7 @@ export interface Rendered {
 interface Parts<Series> {
   readonly type: RegisteredMetric['type'];
   readonly create: () => Series & Rendered;
-  /** What counts where the metric is hidden: nothing. */
+  /** The series of a hidden metric, which counts nothing. */
   readonly idle: Series;
 }
 
@@ -266,7 +270,7 @@ function createFamily<Series>(
   { type, create }: Parts<Series>,
 ): Family<Series> & { lines(): string } {
   const { name, labels } = definition;
-  // In the text labels stand in the order of their names.
+  // The text format sorts labels by name.
   const ordered = labels.map((label, index) => ({ label, index }));
   ordered.sort((one, other) => (one.label < other.label ? -1 : 1));
   const series = new Map<string, { readonly labels: string; readonly series: Series & Rendered }>();
@@ -316,7 +320,10 @@ function formatNumber(value: number): string {
   return value === Number.NEGATIVE_INFINITY ? '-Inf' : String(value);
 }
 
-/** As upstream writes it, since queries name bounds by their text: `0.5`, `1e-08`, `3.05e+06`. */
+/**
+ * Formats a bound as Go does, since queries select bounds by their text: `0.5`, `1e-08`,
+ * `3.05e+06`.
+ */
 function formatBound(value: number): string {
   const [digits, exponent = ''] = value.toExponential().split('e');
   const power = Number(exponent);

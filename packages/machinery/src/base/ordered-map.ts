@@ -1,9 +1,9 @@
 /**
- * A persistent ordered map: a B+tree whose nodes never change, so that every old map stays whole
- * for as long as somebody holds it. A write copies the one path from the root to its leaf and
- * shares all else; a snapshot is therefore free, and costs only what was written since.
+ * A persistent ordered map: a B+tree of immutable nodes, so every version of a map remains valid as
+ * long as it is referenced. A write copies the path from the root to its leaf and shares everything
+ * else, so a snapshot is free and retains only what was written since.
  *
- * Worked example, with leaves of at most 3 instead of 64:
+ * Example with leaves of at most 3 entries instead of 64:
  *
  *     m1 = { a b | c d e }            root1 ── [a b]
  *                                           └─ [c d e]
@@ -20,7 +20,7 @@ export interface OrderedMap<V> {
   readonly size: number;
 }
 
-/** Up to 64 neighbours. */
+/** Up to 64 adjacent entries. */
 export interface Leaf<V> {
   readonly keys: readonly string[];
   readonly values: readonly V[];
@@ -67,7 +67,7 @@ function mapOf<V>(root: Node<V> | undefined): OrderedMap<V> {
   return { root, size: root?.size ?? 0 };
 }
 
-/** How many of `keys` are smaller than `key`. */
+/** Number of `keys` that are smaller than `key`. */
 function lowerBound(keys: readonly string[], key: string): number {
   let low = 0;
   let high = keys.length;
@@ -80,19 +80,19 @@ function lowerBound(keys: readonly string[], key: string): number {
   return low;
 }
 
-/** The child that holds `key` if any does: the last one that starts at or before it, else the first. */
+/** The child that may contain `key`: the last one that starts at or before it, else the first. */
 function childFor<V>(branch: Branch<V>, key: string): number {
   const bound = lowerBound(branch.firsts, key);
   if (branch.firsts[bound] === key) return bound;
   return bound === 0 ? 0 : bound - 1;
 }
 
-/** The map of nothing. */
+/** The empty map. */
 export function emptyOrderedMap<V>(): OrderedMap<V> {
   return mapOf<V>(undefined);
 }
 
-/** Builds a map at once; keys must be unique and ascending (throws when not). */
+/** Builds a map from entries. Throws unless their keys strictly ascend. */
 export function orderedMapOf<V>(sorted: readonly (readonly [string, V])[]): OrderedMap<V> {
   for (let i = 1; i < sorted.length; i++) {
     if (sorted[i - 1]![0] >= sorted[i]![0]) throw new Error('keys are not in order');
@@ -122,7 +122,7 @@ export function orderedMapGet<V>(map: OrderedMap<V>, key: string): V | undefined
   return node.keys[at] === key ? node.values[at] : undefined;
 }
 
-/** How many keys are smaller than `key`: the position at which it stands or would stand. */
+/** The number of keys smaller than `key`, which is the position of `key` if it is present. */
 export function orderedMapRank<V>(map: OrderedMap<V>, key: string): number {
   let node = map.root;
   let rank = 0;
@@ -134,7 +134,7 @@ export function orderedMapRank<V>(map: OrderedMap<V>, key: string): number {
   return node === undefined ? rank : rank + lowerBound(node.keys, key);
 }
 
-/** A map that also holds `key`, or holds it with another value. */
+/** A map with `key` set to `value`. */
 export function orderedMapSet<V>(map: OrderedMap<V>, key: string, value: V): OrderedMap<V> {
   if (map.root === undefined) return mapOf<V>(makeLeaf([key], [value]));
   return mapOf(asRoot(setIn(map.root, key, value)));
@@ -144,7 +144,7 @@ function asRoot<V>(nodes: readonly Node<V>[]): Node<V> | undefined {
   return nodes.length > 1 ? makeBranch(nodes) : nodes[0];
 }
 
-/** One node in the place of `node`, or two when it had to be split. */
+/** The nodes that replace `node`: one, or two if it was split. */
 function setIn<V>(node: Node<V>, key: string, value: V): readonly Node<V>[] {
   if (isLeaf(node)) return setInLeaf(node, key, value);
   const at = childFor(node, key);
@@ -175,7 +175,7 @@ function setInLeaf<V>(leaf: Leaf<V>, key: string, value: V): readonly Leaf<V>[] 
   values.splice(at, 0, value);
   if (keys.length <= nodeMax) return [makeLeaf(keys, values)];
   // Keys mostly arrive in order (generated names, timestamps), so a split at the end leaves the
-  // left leaf nearly full rather than half empty for ever.
+  // left leaf nearly full rather than permanently half empty.
   const cut = at === keys.length - 1 ? nodeBuilt : keys.length >>> 1;
   return [
     makeLeaf(keys.slice(0, cut), values.slice(0, cut)),
@@ -183,7 +183,7 @@ function setInLeaf<V>(leaf: Leaf<V>, key: string, value: V): readonly Leaf<V>[] 
   ];
 }
 
-/** A map without `key`; the same map when it was not there. */
+/** A map without `key`; the same map if it has no such key. */
 export function orderedMapDelete<V>(map: OrderedMap<V>, key: string): OrderedMap<V> {
   if (map.root === undefined || orderedMapGet(map, key) === undefined) return map;
   let root = deleteIn(map.root, key);
@@ -191,7 +191,7 @@ export function orderedMapDelete<V>(map: OrderedMap<V>, key: string): OrderedMap
   return mapOf(root);
 }
 
-/** The node without `key`, which is in it; undefined when nothing is left. */
+/** The node without `key`, which it contains; undefined if nothing is left. */
 function deleteIn<V>(node: Node<V>, key: string): Node<V> | undefined {
   if (isLeaf(node)) {
     if (node.size === 1) return undefined;
@@ -211,7 +211,7 @@ function deleteIn<V>(node: Node<V>, key: string): Node<V> | undefined {
   return children.length === 0 ? undefined : makeBranch(children);
 }
 
-/** Joins a thin child with a neighbour if both fit into one node; else leaves it thin. */
+/** Merges an underfull child with a sibling if both fit into one node; otherwise leaves it. */
 function joinNeighbour<V>(children: Node<V>[], at: number): void {
   const left = at > 0 ? at - 1 : at;
   const [first, second] = [children[left], children[left + 1]];
@@ -228,7 +228,10 @@ function joined<V>(first: Node<V>, second: Node<V>): Node<V> {
   return makeBranch([...first.children, ...second.children]);
 }
 
-/** The leaves that hold the entries at positions `from` (inclusive) to `to` (exclusive), in order. */
+/**
+ * The leaves that contain the entries at positions `from` (inclusive) to `to` (exclusive), in
+ * order.
+ */
 export function* leafSpans<V>(
   map: OrderedMap<V>,
   range: { readonly from: number; readonly to: number },

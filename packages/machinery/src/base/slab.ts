@@ -1,15 +1,15 @@
-/** Bytes of each piece of memory that small buffers share. */
+/** Size of a slab in bytes. */
 const slabBytes = 64 * 1024;
 
 /**
- * Memory for many small buffers at a fraction of what asking for each costs. A slab is kept as long
- * as any buffer in it, so they should live about equally long.
+ * Allocates small buffers from shared slabs at a fraction of the usual cost. A slab lives as long
+ * as any of its buffers, so they should have similar lifetimes.
  */
 export class Slab {
   #memory = Buffer.alloc(0);
   #used = 0;
 
-  /** An uninitialised buffer of `size` bytes. */
+  /** An uninitialized buffer of `size` bytes. */
   take(size: number): Buffer {
     this.#makeRoom(size);
     const start = this.#used;
@@ -17,9 +17,9 @@ export class Slab {
     return this.#memory.subarray(start, this.#used);
   }
 
-  /** The UTF-8 of a text, which is a quarter of a slab at most. */
+  /** The UTF-8 form of a text of at most a quarter of a slab. */
   write(text: string): Buffer {
-    // No character takes more than three bytes.
+    // A UTF-16 code unit takes at most three bytes.
     this.#makeRoom(text.length * 3);
     const start = this.#used;
     this.#used += this.#memory.write(text, start);
@@ -33,7 +33,7 @@ export class Slab {
   }
 }
 
-/** Whether a buffer shares its memory with others of a slab. */
+/** Whether a buffer is part of a slab. */
 export function isInSlab(buffer: Buffer): boolean {
   return buffer.buffer.byteLength === slabBytes;
 }

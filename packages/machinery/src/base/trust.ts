@@ -1,13 +1,12 @@
 import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 
-/** Certificates in PEM or DER, as the host's TLS takes them. */
+/** Certificates in PEM or DER, as Node's TLS accepts them. */
 type Authorities = string | Buffer | readonly (string | Buffer)[];
 
 /**
- * TLS options of a client that trusts the certificates of a bundle: each of them, whether or not it
- * is self-signed. A bundle may hold an intermediate authority or the server's own certificate, which
- * Go's TLS accepts as trust anchors and OpenSSL refuses unless told otherwise. No options for no
- * bundle: the host's own authorities then hold.
+ * TLS options of a client that trusts every certificate of a bundle, self-signed or not. A bundle
+ * may contain an intermediate CA or the server's own certificate, which Go accepts as trust anchors
+ * and OpenSSL rejects by default. Without a bundle the system's CAs are trusted.
  */
 export function trustIn(bundle: Authorities | undefined): {
   ca?: string | Buffer | (string | Buffer)[];
@@ -18,13 +17,13 @@ export function trustIn(bundle: Authorities | undefined): {
   return { ca, allowPartialTrustChain: true };
 }
 
-/** The code of the error for a certificate that names its server in the common name alone. */
+/** The error code for a certificate that names its server only in the common name. */
 export const legacyNameCode = 'LEGACY_COMMON_NAME';
 
 /**
- * Checks that a server's certificate names `host`, as Go's TLS does: a certificate without subject
- * alternative names names nobody, whatever its common name says.
- * @returns the error by which a connection is refused; undefined for a certificate that names the host
+ * Checks that a server's certificate is valid for `host`. As in Go, the common name is ignored, so
+ * a certificate without subject alternative names is valid for no host.
+ * @returns the error with which to refuse the connection; undefined if the certificate is valid
  */
 export function checkServerNames(host: string, certificate: PeerCertificate): Error | undefined {
   if (certificate.subjectaltname !== undefined) return checkServerIdentity(host, certificate);

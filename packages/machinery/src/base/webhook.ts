@@ -1,20 +1,20 @@
 import type { Waiting } from './exchange.ts';
 import type { JsonObject } from './json.ts';
 
-/** How one round trip to a webhook ended. */
+/** The outcome of a call to a webhook. */
 export type WebhookOutcome = 'success' | 'timeout' | 'error' | 'canceled';
 
-/** A service outside that is asked by posting a JSON object to it. */
+/** An external service that is called by posting a JSON object. */
 export interface Webhook {
   /**
-   * Posts `body`, a JSON text, and gives what `read` makes of the answer; what `read` throws counts
-   * as a failed call. Tries again where the service says that it may pass, as long as `client` waits
-   * where there is one. Rejects with WebhookError only.
+   * Posts `body`, a JSON text, and returns what `read` makes of the response; an exception in
+   * `read` fails the call. Retries temporary failures, but only as long as `client`, if given, is
+   * waiting. Rejects only with WebhookError.
    */
   call<T>(body: string, read: (answer: JsonObject) => T, client?: Waiting): Promise<T>;
 }
 
-/** A webhook could not be asked, or its answer cannot be used. The message names no address. */
+/** A webhook could not be called, or its response is unusable. The message contains no address. */
 export class WebhookError extends Error {
   readonly outcome: Exclude<WebhookOutcome, 'success'>;
 
@@ -33,12 +33,12 @@ const escapes: Readonly<Record<string, string>> = {
   '\u2029': '\\u2029',
 };
 
-/** A review as upstream posts it: what Go's encoder makes of the object, and a line's end. */
+/** The body of a review: the object as Go's encoder writes it, and a line feed. */
 export function webhookBody(review: JsonObject): string {
   return `${goEscaped(JSON.stringify(review))}\n`;
 }
 
-/** A JSON text with the characters escaped that Go's encoder escapes for the sake of HTML. */
+/** A JSON text with the escapes that Go's encoder adds for HTML. */
 export function goEscaped(json: string): string {
   return json.replaceAll(/[<>&\u2028\u2029]/g, (found) => escapes[found] ?? found);
 }

@@ -2,7 +2,7 @@ import type { Clock } from './clock.ts';
 import { contained, type MaybePromise } from './faults.ts';
 import { deferTask } from './host.ts';
 
-/** A request asks for more work than one request may cost (TRUST-2). The message names the work. */
+/** A request exceeds its work budget (TRUST-2). The message names the work. */
 export class WorkExceeded extends Error {
   constructor(what: string) {
     super(`${what} needs more work than one request may cost`);
@@ -11,8 +11,8 @@ export class WorkExceeded extends Error {
 }
 
 /**
- * The work that one operation may cost, for operations whose cost no simple limit on their input
- * bounds: escalation checks, patches, certificate chains, patterns.
+ * A limit on the work of one operation whose cost no simple limit on its input bounds: escalation
+ * checks, patches, certificate chains, patterns.
  */
 export class WorkBudget {
   readonly #what: string;
@@ -20,30 +20,33 @@ export class WorkBudget {
 
   /**
    * @param options.what names the work in the error, as a noun phrase: `the JSON patch`
-   * @param options.steps how many elementary steps it may take
+   * @param options.steps number of elementary steps that it may take
    */
   constructor(options: { what: string; steps: number }) {
     this.#what = options.what;
     this.#steps = options.steps;
   }
 
-  /** Takes `steps` from the budget. Throws WorkExceeded when it does not have that many left. */
+  /** Takes `steps` from the budget. Throws WorkExceeded if fewer are left. */
   spend(steps = 1): void {
     this.#steps -= steps;
     if (this.#steps < 0) throw new WorkExceeded(this.#what);
   }
 }
 
-/** How long the sliced work of one turn of the event loop may take, in milliseconds. */
+/** How long sliced work may take in one turn of the event loop, milliseconds. */
 const turnMs = 5;
 
-/** Faults that the work in a slice does not contain itself. */
+/** Containment of faults in sliced work. */
 const slices = { where: 'endpoint' } as const;
 
-/** What all sliced work shares: the time it has in this turn of the loop, and whose turn is next. */
+/**
+ * The state that all sliced work shares: the time left in this turn of the event loop, and who is
+ * next.
+ */
 class SharedTurns {
   readonly #clock: Pick<Clock, 'monotonic'>;
-  /** Work that has paused once. It alternates with the rest, so that short work ends soon. */
+  /** Work that has paused once. It alternates with the rest, so that short work finishes soon. */
   readonly #fresh: (() => void)[] = [];
   readonly #others: (() => void)[] = [];
   #endMs = 0;
@@ -75,13 +78,13 @@ class SharedTurns {
     deferTask(this.#next);
   }
 
-  /** Begins a later turn of the loop with whoever waits longest. */
+  /** Starts a later turn of the event loop with the work that has waited longest. */
   readonly #next = contained(slices, () => {
     this.#isOpen = false;
     this.#resumeOne();
   });
 
-  /** What is left of the turn when one has had enough is the next one's. */
+  /** Passes the rest of the turn to the next waiting work. */
   readonly #goOn = contained(slices, () => {
     if (!this.over) this.#resumeOne();
   });
@@ -111,8 +114,8 @@ function turnsOn(clock: Pick<Clock, 'monotonic'>): SharedTurns {
 
 /**
  * Divides long work into slices, between which the event loop serves others (TRUST-2). All sliced
- * work on one clock shares one slice in each turn of the loop, however many requests do such work:
- * those whose slice is over continue one a turn.
+ * work on one clock shares one slice in each turn of the event loop, however many requests do such
+ * work: those that paused continue one per turn.
  */
 export class Slices {
   readonly #turns: SharedTurns;
@@ -122,23 +125,23 @@ export class Slices {
     this.#turns = turnsOn(clock);
   }
 
-  /** Begins the slice of this turn, which else begins where somebody first asks whether it is over. */
+  /** Starts the slice of this turn, which otherwise starts at the first call of `isOver`. */
   begin(): this {
     this.#turns.begin();
     return this;
   }
 
-  /** Whether the slice is used up. Reads the clock: ask once per item, not once per byte. */
+  /** Whether the slice is used up. Reads the clock, so call it once per item, not once per byte. */
   get over(): boolean {
     return this.#turns.over;
   }
 
-  /** Resolves in a later turn of the event loop, at the beginning of the next slice. */
+  /** Resolves in a later turn of the event loop, at the start of the next slice. */
   pause(): Promise<void> {
     return new Promise((resolve) => this.afterPause(resolve));
   }
 
-  /** Calls `resume` where `pause` would resolve. */
+  /** Calls `resume` when `pause` would resolve. */
   afterPause(resume: () => void): void {
     this.#turns.wait(resume, this.#hasPaused ? 'others' : 'fresh');
     this.#hasPaused = true;
@@ -146,8 +149,8 @@ export class Slices {
 }
 
 /**
- * Runs work to its end in slices: at once where one slice is enough, else over several turns of the
- * event loop. The work yields wherever it may pause.
+ * Runs work in slices: synchronously if one slice suffices, otherwise over several turns of the
+ * event loop. The generator yields wherever it may pause.
  */
 export function inSlices<Result>(
   work: Iterator<void, Result>,
@@ -161,23 +164,23 @@ export function inSlices<Result>(
   }
 }
 
-/** Where one piece of long work may pause: `Slices`, or slices that also look after a request. */
+/** Decides where long work pauses: `Slices`, or slices that also observe a request. */
 export interface Pace {
   /** Whether the slice is used up. */
   readonly over: boolean;
-  /** Resolves at the beginning of the next slice. */
+  /** Resolves at the start of the next slice. */
   pause(): Promise<void>;
 }
 
-/** Bytes from which on the work on an object pauses between its steps. */
+/** Size in bytes from which work on an object is sliced. */
 export const pacedBytesMin = 16_384;
 
-/** The pace of work on an object of so many bytes of JSON; undefined for one that is done at once. */
+/** The pace for an object of this many bytes of JSON; undefined if it is processed in one piece. */
 export function paceFor(clock: Pick<Clock, 'monotonic'>, bytes: number): Pace | undefined {
   return bytes < pacedBytesMin ? undefined : new Slices(clock).begin();
 }
 
-/** Runs work at a pace that other steps of the same request share; without one, in one piece. */
+/** Runs work at a pace that the steps of a request share; in one piece if there is none. */
 export function atPace<Result>(
   work: Iterator<void, Result>,
   pace: Pace | undefined,
@@ -193,7 +196,7 @@ async function continued<Result>(work: Iterator<void, Result>, slices: Pace): Pr
   }
 }
 
-/** Runs the same work in one piece, for callers that have no others to serve. */
+/** Runs the generator in one piece, for small objects and for callers that serve nobody else. */
 export function inOnePiece<Result>(work: Iterator<void, Result>): Result {
   for (;;) {
     const step = work.next();
@@ -201,18 +204,18 @@ export function inOnePiece<Result>(work: Iterator<void, Result>): Result {
   }
 }
 
-/** Whoever the thread may be working for. */
+/** A request that the thread works for. */
 interface Occupant {
   /** Path and query as received. */
   readonly url: string;
-  /** Name of the user; undefined while nobody has been authenticated. */
+  /** Name of the user; undefined before authentication. */
   readonly userName?: string | undefined;
 }
 
 /**
- * Remembers for whom the thread has worked longest without a break, so that a report of a blocked
- * event loop can name a request (TRUST-2). A request enters where its work begins or resumes, which
- * costs a look at the clock; what runs between two entries counts for the former.
+ * Records which request has occupied the thread longest without a break, so that a report of a
+ * blocked event loop can name it (TRUST-2). A request enters when its work starts or resumes, which
+ * reads the clock; the time until the next entry counts for it.
  */
 export class LoopOccupancy {
   readonly #clock: Pick<Clock, 'monotonic'>;
@@ -225,13 +228,16 @@ export class LoopOccupancy {
     this.#clock = clock;
   }
 
-  /** The thread works for `occupant` from here on. */
+  /** Marks `occupant` as the current request. */
   enter(occupant: Occupant): void {
     this.#close(this.#clock.monotonic());
     this.#current = occupant;
   }
 
-  /** Who had the thread longest since the last call, and for how many milliseconds. */
+  /**
+   * The request that occupied the thread longest since the last call, and for how many
+   * milliseconds.
+   */
   takeLongest(): { readonly occupant: Occupant; readonly heldMs: number } | undefined {
     this.#close(this.#clock.monotonic());
     const occupant = this.#longest;

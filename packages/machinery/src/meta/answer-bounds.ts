@@ -1,30 +1,30 @@
 import { itemAt } from '../base/lists.ts';
 
-/** Most errors, warnings, or causes that one answer lists (TRUST-3). */
+/** Maximum number of errors, warnings, or causes in one response (TRUST-3). */
 export const listedMax = 100;
 
-/** Most bytes of UTF-8 that the texts of such a list have together (TRUST-3). */
+/** Maximum total size of the texts of such a list, bytes of UTF-8 (TRUST-3). */
 export const listedBytesMax = 64 * 1024;
 
 /**
- * Most warnings that a rule about pairs makes: each item of a list may be a warning with each other,
- * and few of them are listed. What is counted as omitted is then less than there would be.
+ * Maximum number of warnings from a rule that compares pairs of items: their number is quadratic,
+ * and few are listed. The reported number of omitted warnings is then too small.
  */
 export const pairWarningsMax = 10 * listedMax;
 
-/** The same for errors: a rule that compares items with each other complains of no more pairs. */
+/** The same limit for errors of a rule that compares pairs of items. */
 export const pairErrorsMax = 1000;
 
-/** Most characters of one value that an answer shows. */
+/** Maximum number of characters of a value in a response. */
 export const shownValueMax = 8 * 1024;
 
-/** Most characters of one error, warning, or cause: a shown value and what is said about it. */
+/** Maximum number of characters of one error, warning, or cause, including a value. */
 export const shownTextMax = shownValueMax + 1024;
 
-/** Most characters of the path of a field. */
+/** Maximum number of characters of a field path. */
 export const shownPathMax = 1536;
 
-/** A text of at most `max` characters; behind a longer one stands how many are left out. */
+/** Truncates a text to `max` characters and appends the number of omitted ones. */
 export function shortened(text: string, max: number): string {
   if (text.length <= max) return text;
   const isSplit = (text.charCodeAt(max - 1) & 0xfc00) === 0xd800;
@@ -32,16 +32,16 @@ export function shortened(text: string, max: number): string {
   return `${text.slice(0, kept)}... (${text.length - kept} more characters)`;
 }
 
-/** The first items of a list that an answer may have, and how many it leaves out. */
+/** The first items of a list, as many as a response may contain, and the number of omitted ones. */
 export interface BoundedList<Item> {
   readonly items: readonly Item[];
   readonly omitted: number;
 }
 
 /**
- * Cuts a list to what one answer may hold: at most `listedMax` items whose texts have at most
- * `listedBytesMax` bytes together. Reads no text behind the cut.
- * @param textOf an item's text, asked once for each item that is kept and once more
+ * Truncates a list to what one response may contain: at most `listedMax` items whose texts have at
+ * most `listedBytesMax` bytes in total. Does not read the texts of omitted items.
+ * @param textOf returns an item's text; called once for each kept item and once more
  */
 export function boundedList<Item>(
   list: readonly Item[],
@@ -59,16 +59,16 @@ export function boundedList<Item>(
 }
 
 /**
- * How an answer says that it leaves items out, as the last item of its list: `and 20 more errors`.
- * @param what the items' name in the singular
+ * The last item of a truncated list: `and 20 more errors`.
+ * @param what singular noun for an item
  */
 export function omittedText(omitted: number, what: string): string {
   return `and ${omitted} more ${what}${omitted === 1 ? '' : 's'}`;
 }
 
 /**
- * Different texts in the order in which they are added, as many as an answer may list. Texts behind
- * the bound are counted but not kept, so that neither time nor memory grows with them.
+ * Distinct texts in order of addition, as many as a response may list. Texts beyond the limit are
+ * counted but not kept, so time and memory do not grow with them.
  */
 export class BoundedTexts {
   readonly #what: string;
@@ -76,12 +76,15 @@ export class BoundedTexts {
   #bytes = 0;
   #omitted = 0;
 
-  /** @param what the texts' name in the singular: `warning` */
+  /** @param what singular noun for a text: `warning` */
   constructor(what: string) {
     this.#what = what;
   }
 
-  /** Adds a text, shortened, unless it is there. Behind the bound, repeated texts count each time. */
+  /**
+   * Adds a shortened text unless it is present. Beyond the limit, repeated texts are counted each
+   * time.
+   */
   add(text: string): void {
     this.#texts ??= new Set();
     const short = shortened(text, shownTextMax);
@@ -99,7 +102,7 @@ export class BoundedTexts {
     for (const text of texts) this.add(text);
   }
 
-  /** Counts texts that were never made. */
+  /** Counts texts that were not generated. */
   omit(count: number): void {
     this.#omitted += count;
   }
@@ -108,7 +111,7 @@ export class BoundedTexts {
     return this.#texts === undefined && this.#omitted === 0;
   }
 
-  /** The texts without a last one that counts what is omitted. */
+  /** The texts without the final one that counts omissions. */
   get texts(): readonly string[] {
     return this.#texts === undefined ? [] : [...this.#texts];
   }
@@ -117,7 +120,7 @@ export class BoundedTexts {
     return this.#omitted;
   }
 
-  /** The texts, and behind them how many are omitted, if any are. */
+  /** The texts, followed by the number of omitted ones, if any. */
   get list(): readonly string[] {
     const { texts } = this;
     return this.#omitted === 0 ? texts : [...texts, omittedText(this.#omitted, this.#what)];

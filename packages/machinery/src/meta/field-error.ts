@@ -3,21 +3,23 @@ import { shortened, shownValueMax } from './answer-bounds.ts';
 import { goFloat, goQuoted } from './go-values.ts';
 import type { FieldErrorType } from './status-reasons.ts';
 
-/** One complaint about one field of an object (a 422's cause). */
+/** A validation error of one field of an object: a cause of a 422. */
 export interface FieldError {
   readonly type: FieldErrorType;
-  /** Path as upstream writes it: `spec.rules[0].verbs`, `data[key]`; empty for the whole object. */
+  /**
+   * Path of the field, such as `spec.rules[0].verbs` or `data[key]`; empty for the whole object.
+   */
   readonly field: string;
   /**
-   * What stands after the field: `Required value`, `Invalid value: "x": must be …`. Rendered when it
-   * is first read, since an answer shows only the first errors of a body (TRUST-3).
+   * The message without the field: `Required value`, `Invalid value: "x": must be …`. Rendered on
+   * first access, since a response shows only the first errors of a body (TRUST-3).
    */
   readonly message: string;
 }
 
 /**
- * How Go prints a value inside an `Invalid value:` message: strings quoted, objects as JSON. Shows
- * at most `shownValueMax` characters of it, in time that does not depend on what is behind them.
+ * Prints a value for an `Invalid value:` message as Go does: strings quoted, objects as JSON. Shows
+ * at most `shownValueMax` characters, in time independent of the rest.
  */
 export function showValue(value: JsonValue | undefined): string {
   if (typeof value === 'string') return goQuoted(shortened(value, shownValueMax));
@@ -30,7 +32,7 @@ export function showValue(value: JsonValue | undefined): string {
 
 const isInt64 = (value: number) => Number.isInteger(value) && Math.abs(value) < 2 ** 63;
 
-/** Prints a value, or of one whose text is longer than `shownValueMax` characters the beginning. */
+/** Prints a value, truncated to `shownValueMax` characters. */
 export function showHead(value: JsonValue, print: (value: JsonValue) => string): string {
   const budget = { left: shownValueMax };
   const head = cut(value, budget);
@@ -38,7 +40,7 @@ export function showHead(value: JsonValue, print: (value: JsonValue) => string):
   return `${print(head).slice(0, shownValueMax)}...`;
 }
 
-/** A value of about as many characters of JSON as are left, with the same beginning. */
+/** A prefix of a value that has about as many characters of JSON as the budget. */
 function cut(value: JsonValue, budget: { left: number }): JsonValue {
   budget.left -= 1;
   if (typeof value === 'string') {
@@ -63,13 +65,13 @@ function cut(value: JsonValue, budget: { left: number }): JsonValue {
   return Object.fromEntries(members);
 }
 
-/** Nothing is shown by a word, and quoted like any word. */
+/** kube-apiserver shows null as a quoted string. */
 const shownBad = (value: JsonValue | undefined) =>
   value === undefined || value === null ? '"null"' : showValue(value);
 
 const withDetail = (head: string, detail: string) => (detail === '' ? head : `${head}: ${detail}`);
 
-/** An error whose message is rendered when it is first read. */
+/** An error whose message is rendered on first access. */
 export function lazyError(type: FieldErrorType, field: string, render: () => string): FieldError {
   let message: string | undefined;
   return {
@@ -82,7 +84,7 @@ export function lazyError(type: FieldErrorType, field: string, render: () => str
   };
 }
 
-/** The same error of another field. */
+/** The same error for another field. */
 export function ofField(error: FieldError, field: string): FieldError {
   return lazyError(error.type, field, () => error.message);
 }
@@ -96,8 +98,8 @@ export function invalid(field: string, value: JsonValue | undefined, detail: str
   );
 }
 /**
- * An `Invalid value` that upstream prints as a Go value.
- * @param show prints the value when the error is shown: each of many errors may show the whole list
+ * An `Invalid value` error with a value printed in Go syntax.
+ * @param show prints the value when the error is shown; many errors may each show the whole list
  */
 export function invalidGo(field: string, show: () => string, detail: string): FieldError {
   return lazyError('FieldValueInvalid', field, () => {
@@ -106,7 +108,7 @@ export function invalidGo(field: string, show: () => string, detail: string): Fi
     return withDetail(`Invalid value: ${shown}`, detail);
   });
 }
-/** Items of a list as Go prints them; of a long list no more than an answer shows. */
+/** Prints the items of a list as Go does, as many as a response shows. */
 export function goItems<Item>(items: readonly Item[], print: (item: Item) => string): string {
   const texts: string[] = [];
   let length = 0;
@@ -127,7 +129,7 @@ export function typeInvalid(
     withDetail(`Invalid value: ${shownBad(value)}`, detail),
   );
 }
-/** @param show the value as the message has it, where that is not its JSON */
+/** @param show prints the value if its JSON is not suitable */
 export function duplicate(
   field: string,
   value: JsonValue | undefined,
@@ -150,11 +152,10 @@ export function notSupported(
 export function forbiddenField(field: string, detail: string): FieldError {
   return { type: 'FieldValueForbidden', field, message: withDetail('Forbidden', detail) };
 }
-/** What went wrong is not the value's fault, by upstream's account. */
+/** An `Internal error`, which is not attributed to the value. */
 export function internal(field: string, detail: string): FieldError {
   return { type: 'InternalError', field, message: withDetail('Internal error', detail) };
 }
-/** @param unit `bytes` (default), or what upstream counts in (`characters`) */
 export function tooLong(field: string, maxBytes: number): FieldError {
   return {
     type: 'FieldValueTooLong',

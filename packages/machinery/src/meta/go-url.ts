@@ -1,10 +1,10 @@
 import { posix } from 'node:path';
 import { goQuoted } from './go-values.ts';
 
-/** A URL as Go's `url.Parse` reads it; parts that are not there are empty. */
+/** A URL as Go's `url.Parse` parses it; absent parts are empty. */
 export interface GoUrl {
   readonly scheme: string;
-  /** User and password as they are written; undefined without an `@`. */
+  /** User and password as written; undefined without an `@`. */
   readonly user: string | undefined;
   readonly host: string;
   readonly path: string;
@@ -12,7 +12,9 @@ export interface GoUrl {
   readonly fragment: string;
 }
 
-/** The parts of a URL; a text is what Go says against it (`parse ":": missing protocol scheme`). */
+/**
+ * Parses a URL. Returns Go's error text (`parse ":": missing protocol scheme`) if it is malformed.
+ */
 export function parseGoUrl(text: string): GoUrl | string {
   const hash = text.indexOf('#');
   const [place, fragment] = hash < 0 ? [text, ''] : [text.slice(0, hash), text.slice(hash + 1)];
@@ -54,16 +56,16 @@ export function parseGoUrl(text: string): GoUrl | string {
 }
 
 /**
- * A path as upstream's REST clients send it: cleaned of empty and dot segments and of a slash at its
- * end, then escaped anew. A server that is particular about paths redirects clients that send more.
- * @param path without escapes: a percent sign stands for itself
+ * Normalizes a path as client-go does: removes empty and dot segments and a trailing slash, then
+ * escapes it. A strict server redirects clients that send other paths.
+ * @param path without escapes: a percent sign is literal
  */
 export function sentPath(path: string): string {
   const bytes = Buffer.from(path, 'utf8').toString('latin1');
   return escapedBytes(cleaned(bytes));
 }
 
-/** As `sentPath`, for the path of a URL, whose escapes are read first: `/%2F/d` is `/d`. */
+/** Like `sentPath`, for the path of a URL, whose escapes are decoded first: `/%2F/d` is `/d`. */
 export function sentUrlPath(path: string): string {
   const bytes = Buffer.from(path, 'utf8').toString('latin1');
   const plain = bytes.replace(/%([0-9a-f]{2})/gi, (_, hex) =>
@@ -95,7 +97,7 @@ function hostProblem(host: string): string | undefined {
   return escapeProblem(host);
 }
 
-/** Go says no more of what may not stand before an `@`. */
+/** Go's message for invalid user info says no more. */
 function userProblem(user: string): string | undefined {
   return /^[A-Za-z0-9\-._:~!$&'()*+,;=%@]*$/.test(user)
     ? escapeProblem(user)

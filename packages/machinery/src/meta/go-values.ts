@@ -1,12 +1,12 @@
 import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
 
-/** Where UTF-8 sorts differently from UTF-16: surrogates come after the rest of the first plane. */
+/** A sort key by which UTF-16 code units sort like UTF-8: surrogates after the rest of the BMP. */
 function weight(unit: number): number {
   if (unit >= 0xe000) return unit - 0x800;
   return unit >= 0xd800 ? unit + 0x2000 : unit;
 }
 
-/** Orders strings by their UTF-8 bytes, as upstream's comparisons do. */
+/** Compares strings by their UTF-8 bytes, as Go does. */
 export function compareText(one: string, other: string): number {
   if (one === other) return 0;
   const length = Math.min(one.length, other.length);
@@ -60,10 +60,10 @@ export function goFloat(value: number): string {
 const goScalar = (value: JsonValue): string =>
   typeof value === 'number' && !Number.isSafeInteger(value) ? goFloat(value) : String(value);
 
-/** Characters that are printed of one value: no answer shows more of it (TRUST-3). */
+/** Maximum number of characters that are printed of one value (TRUST-3). */
 const printedMax = 64 * 1024;
 
-/** How Go prints JSON values with one of its verbs. */
+/** How one of Go's format verbs prints JSON values. */
 interface PrintRules {
   readonly scalar: (value: JsonValue | undefined) => string;
   readonly list: readonly [begin: string, separator: string];
@@ -72,7 +72,7 @@ interface PrintRules {
   readonly end: { readonly list: string; readonly map: string };
 }
 
-/** Prints a value; what comes after `printedMax` characters is left out. */
+/** Prints a value and stops after `printedMax` characters. */
 function printed(value: JsonValue | undefined, rules: PrintRules): string {
   let text = '';
   const add = (part: JsonValue | undefined): void => {
@@ -119,7 +119,7 @@ const plainRules: PrintRules = {
   scalar: (value) => (value === null || value === undefined ? '<nil>' : goScalar(value)),
 };
 
-/** How Go prints a JSON value with `%v`. */
+/** Prints a JSON value like Go's `%v`. */
 export function goPlain(value: JsonValue | undefined): string {
   return printed(value, plainRules);
 }
@@ -133,7 +133,7 @@ const textRules: PrintRules = {
   },
 };
 
-/** How Go prints a JSON value with `%s`, which is for texts: `%!s(int64=5)`. */
+/** Prints a JSON value like Go's `%s`, which expects strings: `%!s(int64=5)`. */
 export function goText(value: JsonValue): string {
   return printed(value, textRules);
 }
@@ -149,12 +149,12 @@ const syntaxRules: PrintRules = {
   end: { list: '}', map: '}' },
 };
 
-/** How Go prints a JSON value with `%#v`. */
+/** Prints a JSON value like Go's `%#v`. */
 export function goSyntax(value: JsonValue | undefined): string {
   return printed(value, syntaxRules);
 }
 
-/** Go's name of a JSON value's type. */
+/** The name of the Go type of a JSON value. */
 export function goTypeName(value: JsonValue | undefined): string {
   if (value === null || value === undefined) return '<nil>';
   if (typeof value === 'string') return 'string';

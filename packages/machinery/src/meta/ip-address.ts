@@ -1,16 +1,16 @@
 import { isIPv6 } from 'node:net';
 import { goQuoted } from './go-values.ts';
 
-/** IP addresses and blocks of them, as upstream's loose readers take them. */
+/** IP addresses and CIDR blocks as kube-apiserver's lenient parsers accept them. */
 
 export interface IpAddress {
   readonly family: 4 | 6;
   readonly bits: bigint;
 }
 
-/** A CIDR block: its first address and how many leading bits are fixed. */
+/** A CIDR block: its first address and the number of fixed leading bits. */
 export interface IpBlock {
-  /** The address as written, host bits included. */
+  /** The address as written, including host bits. */
   readonly address: IpAddress;
   /** The first address of the block. */
   readonly base: IpAddress;
@@ -19,7 +19,9 @@ export interface IpBlock {
 
 const widthOf = (family: 4 | 6): number => (family === 4 ? 32 : 128);
 
-/** Leading zeros in the parts are dropped, as Go once read them; `undefined` for what is none. */
+/**
+ * Drops leading zeros in the parts, as older Go versions did; undefined for a malformed address.
+ */
 function v4Bits(text: string): bigint | undefined {
   const parts = text.split('.');
   if (parts.length !== 4 || !parts.every((part) => /^\d{1,24}$/.test(part))) return undefined;
@@ -44,7 +46,7 @@ function v6Bits(text: string): bigint | undefined {
   return all.reduce((bits, group) => (bits << 16n) | BigInt(`0x${group}`), 0n);
 }
 
-/** Reads an address; an IPv4 address written as IPv6 is IPv4. Undefined for what is no address. */
+/** Parses an address; an IPv4-mapped IPv6 address is IPv4. Undefined for a malformed one. */
 export function parseIpAddress(text: string): IpAddress | undefined {
   if (!text.includes(':')) {
     const bits = v4Bits(text);
@@ -56,7 +58,7 @@ export function parseIpAddress(text: string): IpAddress | undefined {
   return { family: 6, bits };
 }
 
-/** Reads `10.0.0.0/24`; undefined for what is no block. */
+/** Parses a block such as `10.0.0.0/24`; undefined for a malformed one. */
 export function parseIpBlock(text: string): IpBlock | undefined {
   const slash = text.indexOf('/');
   const address = slash < 0 ? undefined : parseIpAddress(text.slice(0, slash));
@@ -71,7 +73,7 @@ export function parseIpBlock(text: string): IpBlock | undefined {
   return { address, base, prefixBits };
 }
 
-/** How many addresses a block has. */
+/** Number of addresses in a block. */
 export function blockSize({ base, prefixBits }: IpBlock): bigint {
   return 1n << BigInt(widthOf(base.family) - prefixBits);
 }
@@ -83,7 +85,7 @@ export function blockContains(outer: IpBlock, inner: IpBlock): boolean {
   return inner.base.bits >> hostBits === outer.base.bits >> hostBits;
 }
 
-/** The text Go prints: no leading zeros, the longest run of zero groups as `::`. */
+/** Formats an address as Go does: no leading zeros, the longest run of zero groups as `::`. */
 export function formatIpAddress({ family, bits }: IpAddress): string {
   if (family === 4) return [24n, 16n, 8n, 0n].map((shift) => (bits >> shift) & 255n).join('.');
   const groups = Array.from({ length: 8 }, (_, index) =>
@@ -99,18 +101,18 @@ export function formatIpAddress({ family, bits }: IpAddress): string {
   return `${groups.slice(0, best).join(':')}::${groups.slice(best + length).join(':')}`;
 }
 
-/** The text that Go's strict reader prints of what it has read: mapped addresses stay so. */
+/** Formats an address as Go's strict parser does, which keeps IPv4-mapped addresses. */
 export function formatAsRead(text: string, address: IpAddress): string {
   const isMapped = address.family === 4 && text.includes(':');
   return isMapped ? `::ffff:${formatIpAddress(address)}` : formatIpAddress(address);
 }
 
-/** The block with host bits cleared, as Go prints a network. */
+/** Formats a block with host bits cleared, as Go prints a network. */
 export function formatIpBlock({ base, prefixBits }: IpBlock): string {
   return `${formatIpAddress(base)}/${prefixBits}`;
 }
 
-/** Whether an address is in one of some blocks, which are read once. */
+/** Returns a function that tests whether an address is in one of some blocks. */
 function inBlocks(...texts: readonly string[]): (address: IpAddress) => boolean {
   const blocks = texts.map((text) => {
     const { base, prefixBits } = parseIpBlock(text) as IpBlock;
@@ -121,7 +123,7 @@ function inBlocks(...texts: readonly string[]): (address: IpAddress) => boolean 
     blocks.some((block) => block.family === family && bits >> block.hostBits === block.head);
 }
 
-/** Ranges that Go gives special meanings. */
+/** Ranges to which Go gives special meanings. */
 export const specialRanges = {
   isUnspecified: (address: IpAddress) => address.bits === 0n,
   isLoopback: inBlocks('127.0.0.0/8', '::1/128'),
@@ -129,9 +131,9 @@ export const specialRanges = {
   isLinkLocalMulticast: inBlocks('224.0.0.0/24', 'ff02::/16'),
 } as const;
 
-/** IP addresses as Go's strict reader takes them, with its words for what it does not. */
+/** Validation of IP addresses by Go's strict parser, with its error messages. */
 
-/** What is wrong with an address; undefined for a good one. */
+/** The problem with an address in Go's words; undefined for a valid one. */
 export function strictAddressProblem(address: string): string | undefined {
   const found = faultOf(address);
   if (found === undefined) return undefined;
@@ -141,7 +143,7 @@ export function strictAddressProblem(address: string): string | undefined {
 
 interface Fault {
   readonly what: string;
-  /** The rest of the text from where it cannot be read. */
+  /** The rest of the text from the error on. */
   readonly at: string;
 }
 
@@ -158,7 +160,7 @@ function faultOf(address: string): Fault | undefined {
   }
 }
 
-/** Of four numbers with dots between them. */
+/** Validates four numbers separated by dots. */
 function fieldsFault(text: string): Fault | undefined {
   let [value, digits, place] = [0, 0, 0];
   for (let index = 0; index < text.length; index += 1) {
@@ -184,7 +186,10 @@ function fieldsFault(text: string): Fault | undefined {
 
 const bytesWanted = 16;
 
-/** Of groups of hexadecimal digits, with a gap and an old address at the end where there are some. */
+/**
+ * Validates groups of hexadecimal digits, with an optional `::` and an optional IPv4 address at the
+ * end.
+ */
 function groupsFault(address: string): Fault | undefined {
   const percent = address.indexOf('%');
   if (percent === address.length - 1) {

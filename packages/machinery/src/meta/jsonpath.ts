@@ -5,18 +5,18 @@ import { appendAll } from '../base/lists.ts';
 export class JsonPathError extends Error {}
 
 /**
- * How exactly a path is read. `strict`: as printer columns and selectable fields of definitions
- * have it. `relaxed`: as people type it; the first dot may be absent, either quotes surround the
- * name of a member literally, and slices may reach beyond their lists.
+ * How a path is parsed. `strict`: as in printer columns and selectable fields of definitions.
+ * `relaxed`: as typed by people. The first dot may be absent, either kind of quotes encloses a
+ * literal member name, and slices may extend beyond their lists.
  */
 export type JsonPathMode = 'strict' | 'relaxed';
 
-/** One step of a path, from each value to those it leads to. */
+/** One step of a path, which maps each value to others. */
 export type JsonPathStep =
   | { readonly kind: 'member'; readonly name: string }
   | { readonly kind: 'slice'; readonly slice: Slice }
   | { readonly kind: 'all' }
-  /** The value and every value inside it that holds others. */
+  /** The value and all containers inside it. */
   | { readonly kind: 'descend' }
   | { readonly kind: 'union'; readonly paths: readonly (readonly JsonPathStep[])[] }
   | { readonly kind: 'filter'; readonly test: FilterTest };
@@ -31,7 +31,7 @@ export interface JsonPath {
 
 interface Slice {
   readonly start: number;
-  /** Absent: to the end, or where `isOne` is set one item. */
+  /** Absent: to the end, or a single item if `isOne` is set. */
   readonly end: number | undefined;
   readonly step: number;
   readonly isOne: boolean;
@@ -39,16 +39,16 @@ interface Slice {
 
 interface Position {
   readonly mode: JsonPathMode;
-  /** How many brackets surround what is parsed. */
+  /** Nesting depth of brackets. */
   readonly depth: number;
 }
 
 const sliceForm = /^(-?\d*)(:-?\d*)?(:-?\d*)?$/;
-/** What ends a name: the next step, or what stands between steps. */
+/** Matches a name up to the next step or separator. */
 const nameForm = /^(?:[^.[\]\\,$@{}\s]|\\.)*/;
 const between = /^[ @$]+/;
 const depthMax = 64;
-/** The most values that a strict path leads to: repeated steps could make any number of them. */
+/** Maximum number of values that a strict path yields, since repeated steps multiply them. */
 const strictValuesMax = 10_000;
 
 /**
@@ -61,8 +61,8 @@ export function parseJsonPath(text: string, mode: JsonPathMode = 'strict'): Json
 }
 
 /**
- * Returns the values that a path leads to. Undefined where a strict path leads out of a list,
- * compares what cannot be compared, or leads to too many values; a relaxed path leads to none there.
+ * Returns the values at a path. If a strict path leaves a list, compares incomparable values, or
+ * yields too many values, the result is undefined; a relaxed path yields nothing in these cases.
  */
 export function valuesAtJsonPath(
   { steps, mode }: JsonPath,
@@ -100,7 +100,7 @@ function dotStep(text: string, mode: JsonPathMode): Found | undefined {
   return { steps, length: written.length + 1 };
 }
 
-/** The second dot is the next step's, if that is a name. */
+/** The second dot belongs to the next step if that is a name. */
 const descentLength = (text: string) => (text[2] === '[' || text.length === 2 ? 2 : 1);
 
 function bracketStep(text: string, position: Position): Found {
@@ -113,13 +113,13 @@ function bracketStep(text: string, position: Position): Found {
   return { steps: paths.length === 1 ? only : [{ kind: 'union', paths }], length: end + 1 };
 }
 
-/** What the commas between brackets separate; in a relaxed path a quoted comma does not. */
+/** Splits the content of brackets at commas; in a relaxed path, quoted commas do not separate. */
 function partsOf(inner: string, mode: JsonPathMode): readonly string[] {
   if (mode === 'strict') return inner.split(',');
   return inner.match(/(?:'[^']*'|"[^"]*"|[^,])+/g) ?? [inner];
 }
 
-/** Where the bracket closes that the text begins with, quoted text aside. */
+/** The position of the bracket that closes the one at the start, ignoring quoted text. */
 function closing(text: string): number | undefined {
   let depth = 0;
   let quote = '';
@@ -143,7 +143,7 @@ function innerPath(inner: string, { mode, depth }: Position): Steps {
   if (slice !== null && inner !== '') return [{ kind: 'slice', slice: sliceOf(slice) }];
   const quoted = (mode === 'strict' ? /^'([^']*)'$/ : /^(['"])(.*)\1$/).exec(inner)?.at(-1);
   if (quoted === undefined) throw new JsonPathError(`invalid array index ${inner}`);
-  // As upstream reads it: a dot separates names here as well, unless it is escaped.
+  // As in kube-apiserver, an unescaped dot separates names here too.
   if (mode === 'strict') return parse(`.${quoted}`, { mode, depth: depth + 1 });
   return [{ kind: 'member', name: quoted.replace(/\\(.)/g, '$1') }];
 }
@@ -266,16 +266,16 @@ function filtered(
   return kept;
 }
 
-/** Whether an item passes; undefined where its values cannot be compared. */
+/** Whether an item passes; undefined if its values cannot be compared. */
 type FilterTest = (item: JsonValue) => boolean | undefined;
 
-/** The values of an operand in an item; undefined for one that cannot be compared. */
+/** The values of an operand in an item; undefined if they cannot be compared. */
 type Operand = (item: JsonValue) => readonly (Scalar | undefined)[] | undefined;
 
 interface FilterReading {
   /** Parses the path of an operand. */
   readonly read: (path: string) => (item: JsonValue) => readonly JsonValue[] | undefined;
-  /** The first operand may be a path without its `@`, and the second a text without its quotes. */
+  /** The first operand may be a path without `@`, and the second a string without quotes. */
   readonly isRelaxed: boolean;
 }
 
@@ -323,7 +323,7 @@ function operandOf(
   return (item) => values(item)?.map(scalarOf);
 }
 
-/** A text whose quotes are absent, or surround others that are escaped. */
+/** A string without quotes, or with escaped quotes inside. */
 function bareText(text: string): Scalar {
   const inner = /^(['"])(.*)\1$/.exec(text)?.[2];
   return { type: 'string', value: inner?.replace(/\\(.)/g, '$1') ?? text };
@@ -334,11 +334,11 @@ function constantOf(text: string): Scalar | undefined {
   if (quoted !== null) return { type: 'string', value: quoted[1] ?? quoted[2] ?? '' };
   if (text === 'true' || text === 'false') return { type: 'boolean', value: text === 'true' };
   if (!numberForm.test(text)) return undefined;
-  // One with a fraction, be it none, is of another type than whole ones.
+  // A number with a decimal point is a float even if its fraction is zero.
   return { type: text.includes('.') ? 'fraction' : 'whole', value: Number(text) };
 }
 
-/** The first value alone, with numbers of either type as fractions: all numbers compare. */
+/** Only the first value, with all numbers as floats, so that they compare. */
 function firstOf(values: ReturnType<Operand>): ReturnType<Operand> {
   return values
     ?.slice(0, 1)
@@ -371,7 +371,7 @@ function compared(
   return verdicts[operator]?.includes(left.value === right.value ? 'equal' : less);
 }
 
-/** A value that can be compared: with those of its own type alone. */
+/** A value that compares only with values of the same type. */
 function scalarOf(value: JsonValue): Scalar | undefined {
   switch (typeof value) {
     case 'string':

@@ -1,12 +1,14 @@
 import { type FieldError, forbiddenField, invalid, required, tooMany } from './field-error.ts';
 import { breaks, labelValue, qualifiedName } from './names.ts';
 
-/** What labels look like to a selector. Values of another type than text never match. */
+/** The labels of an object. Values that are not strings never match. */
 type LabelSet = Readonly<Record<string, string>>;
 
 export type LabelOperator = '=' | '==' | '!=' | 'in' | 'notin' | 'exists' | '!' | 'gt' | 'lt';
 
-/** One condition on one label. `values` is sorted, without doubles, and fits the operator. */
+/**
+ * A condition on one label. `values` is sorted, has no duplicates, and is valid for the operator.
+ */
 export interface LabelRequirement {
   readonly key: string;
   readonly operator: LabelOperator;
@@ -15,11 +17,11 @@ export interface LabelRequirement {
 
 type Matcher = (labels: LabelSet) => boolean;
 
-/** Up to this many requirements, testing each in turn is faster than a plan. */
+/** Up to this number of requirements, testing each one is faster than a plan. */
 const plainMax = 4;
 
 /**
- * The predicate that demands all of `requirements`. It costs one look-up per label of the object or
+ * A predicate that requires all of `requirements`. It takes one lookup per label of the object or
  * per requirement, whichever are fewer, and none per value (TRUST-2, TRUST-4).
  */
 export function labelMatcher(requirements: readonly LabelRequirement[]): Matcher {
@@ -31,11 +33,11 @@ export function labelMatcher(requirements: readonly LabelRequirement[]): Matcher
   return (labels) => predicates.every((predicate) => predicate(labels));
 }
 
-/** Everything that a selector demands of one key. */
+/** All requirements of a selector on one key. */
 interface KeyPlan {
   isRequired: boolean;
   isForbidden: boolean;
-  /** Values it may have; undefined: any. */
+  /** Allowed values; undefined for any. */
   allowed: ReadonlySet<string> | undefined;
   excluded: Set<string> | undefined;
   above: bigint | undefined;
@@ -54,7 +56,7 @@ function plannedMatcher(requirements: readonly LabelRequirement[]): Matcher {
   }
   const required = [...plans].filter(([, plan]) => plan.isRequired).map(([key]) => key);
   return (labels) => {
-    // Fails at the first key that the object lacks, so it looks at no more keys than the object has.
+    // Fails at the first missing key, so it checks at most one key more than the object has.
     for (const key of required) if (!Object.hasOwn(labels, key)) return false;
     for (const key of Object.keys(labels)) {
       const plan = plans.get(key);
@@ -159,24 +161,24 @@ function comparison({ key, operator }: LabelRequirement, value: string): Matcher
   };
 }
 
-/** Go's 64-bit integer in decimal; undefined for anything else. */
+/** Parses a 64-bit decimal integer as Go does; undefined if it is malformed. */
 export function parseInt64(text: string): bigint | undefined {
   if (!/^[+-]?\d{1,63}$/.test(text)) return undefined;
   const value = BigInt(text.startsWith('+') ? text.slice(1) : text);
   return BigInt.asIntN(64, value) === value ? value : undefined;
 }
 
-/** A selector of labels; objects without labels are given as undefined. */
+/** A compiled label selector. `matches` takes undefined for an object without labels. */
 export interface LabelSelection {
-  /** In the order of keys; none when the selector selects everything. */
+  /** Sorted by key; empty if the selector selects everything. */
   readonly requirements: readonly LabelRequirement[];
   readonly matches: (labels: LabelSet | undefined) => boolean;
 }
 
-/** Keys and values that one selector may have, and field terms (TRUST-4). */
+/** Maximum number of keys and values, or of field terms, in one selector (TRUST-4). */
 export const selectorTermsMax = 1000;
 
-/** The selection that demands all of `requirements`. */
+/** The selection that requires all of `requirements`. */
 export function selectionOf(requirements: readonly LabelRequirement[]): LabelSelection {
   const matcher = labelMatcher(requirements);
   return { requirements, matches: (labels = noLabels) => matcher(labels) };
@@ -184,7 +186,7 @@ export function selectionOf(requirements: readonly LabelRequirement[]): LabelSel
 
 const noLabels: LabelSet = {};
 
-/** The selector that stands in objects (`meta.v1.LabelSelector`). */
+/** The label selector in objects (`meta.v1.LabelSelector`). */
 export interface LabelSelector {
   readonly matchLabels?: Readonly<Record<string, string>> | undefined;
   readonly matchExpressions?: readonly LabelSelectorRequirement[] | undefined;
@@ -196,7 +198,10 @@ interface LabelSelectorRequirement {
   readonly values?: readonly string[] | undefined;
 }
 
-/** Judges a selector at `path`; an absent one is right. One above `selectorTermsMax` is not. */
+/**
+ * Validates a selector at `path`. An absent one is valid; one with more than `selectorTermsMax`
+ * terms is not.
+ */
 export function validateLabelSelector(
   selector: LabelSelector | undefined,
   path: string,
@@ -218,7 +223,7 @@ export function validateLabelSelector(
   ];
 }
 
-/** Requirements, and the values of those that list some: what the selectors of queries count. */
+/** Number of requirements and their values, counted as in the selectors of queries. */
 function termsOf({ matchLabels, matchExpressions }: LabelSelector): number {
   let terms = Object.keys(matchLabels ?? {}).length;
   for (const { values } of matchExpressions ?? []) terms += 1 + (values?.length ?? 0);
@@ -253,7 +258,7 @@ function validateRequirement(requirement: LabelSelectorRequirement, path: string
   ];
 }
 
-/** A selector that selects everything: neither labels nor expressions. */
+/** Whether a selector has neither labels nor expressions, so that it selects everything. */
 export function isEmptySelector(selector: LabelSelector | undefined): boolean {
   const { matchLabels = {}, matchExpressions = [] } = selector ?? {};
   return Object.keys(matchLabels).length === 0 && matchExpressions.length === 0;
@@ -267,8 +272,8 @@ const operators: Readonly<Record<string, LabelOperator>> = {
 };
 
 /**
- * The predicate of a valid selector. An empty one selects everything; whether an absent one selects
- * everything or nothing is each field's own affair, so that is the caller's to say.
+ * Compiles a valid selector. An empty one selects everything. The meaning of an absent one differs
+ * between fields, so callers handle it.
  */
 export function compileLabelSelector(selector: LabelSelector): LabelSelection {
   const { matchLabels = {}, matchExpressions = [] } = selector;

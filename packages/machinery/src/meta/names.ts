@@ -2,9 +2,7 @@ import { randomBelow } from '../base/host.ts';
 import { appendAll } from '../base/lists.ts';
 import { type FieldError, invalid, required } from './field-error.ts';
 
-/**
- * Rules for names. Each gives upstream's messages for what is wrong, none when the value is right.
- */
+/** Rules for names. Each returns kube-apiserver's messages, none for a valid value. */
 export type NameRule = (value: string) => readonly string[];
 
 const maxLength = (length: number) => `must be no more than ${length} characters`;
@@ -20,7 +18,7 @@ const isSubdomain = (value: string) =>
 const labelFormat = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
 const subdomainFormat = `${labelFormat}(\\.${labelFormat})*`;
 
-/** A DNS-1123 subdomain: most objects' names. */
+/** A DNS-1123 subdomain, such as the names of most objects. */
 export const dnsSubdomain: NameRule = (value) => {
   const messages = value.length > 253 ? [maxLength(253)] : [];
   if (!isSubdomain(value)) {
@@ -31,7 +29,7 @@ export const dnsSubdomain: NameRule = (value) => {
   return messages;
 };
 
-/** `*.example.com`: one star ahead of a subdomain. */
+/** A star before a subdomain: `*.example.com`. */
 export const wildcardSubdomain: NameRule = (value) => {
   const messages = value.length > 253 ? [maxLength(253)] : [];
   if (value.startsWith('*.') && isSubdomain(value.slice(2))) return messages;
@@ -40,7 +38,7 @@ export const wildcardSubdomain: NameRule = (value) => {
   return [...messages, pattern(text, `\\*\\.${subdomainFormat}`, '*.example.com')];
 };
 
-/** A DNS-1123 label: namespaces, container and volume names. */
+/** A DNS-1123 label, such as the names of namespaces, containers, and volumes. */
 export const dnsLabel: NameRule = (value) => {
   const messages = value.length > 63 ? [maxLength(63)] : [];
   if (label.test(value)) return messages;
@@ -50,7 +48,7 @@ export const dnsLabel: NameRule = (value) => {
   return [...messages, pattern(text, labelFormat, 'my-name', '123-abc')];
 };
 
-/** A DNS-1035 label: services. */
+/** A DNS-1035 label, such as the names of services. */
 export const dns1035Label: NameRule = (value) => {
   const messages = value.length > 63 ? [maxLength(63)] : [];
   if (/^[a-z]([-a-z0-9]*[a-z0-9])?$/.test(value)) return messages;
@@ -65,7 +63,7 @@ const qualifiedText =
   "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 const qualifiedPattern = pattern(qualifiedText, qualifiedFormat, 'MyName', 'my.name', '123-abc');
 
-/** `name` or `domain/name`: label keys, resource names, controllers. */
+/** `name` or `domain/name`, such as label keys, resource names, and controllers. */
 export const qualifiedName: NameRule = (value) => {
   const parts = value.split('/');
   if (parts.length > 2) {
@@ -90,7 +88,7 @@ export const qualifiedName: NameRule = (value) => {
   return messages;
 };
 
-/** A label's value; empty is one. */
+/** A label's value, which may be empty. */
 export const labelValue: NameRule = (value) => {
   const messages = value.length > 63 ? [maxLength(63)] : [];
   if (value === '' || qualifiedPart.test(value)) return messages;
@@ -117,7 +115,7 @@ export const configMapKey: NameRule = (value) => {
 
 const underscoreLabel = /^_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?$/;
 
-/** A subdomain whose labels may have underscores: search domains. */
+/** A subdomain whose labels may contain underscores, such as a search domain. */
 export const underscoreSubdomain: NameRule = (value) => {
   const messages = value.length > 253 ? [maxLength(253)] : [];
   if (value.split('.').every((part) => underscoreLabel.test(part))) return messages;
@@ -126,7 +124,7 @@ export const underscoreSubdomain: NameRule = (value) => {
   return [...messages, pattern(text, subdomainFormat, 'example.com')];
 };
 
-/** An environment variable's name as it had to be before the rule was relaxed. */
+/** The name of an environment variable before the rule was relaxed. */
 export const strictEnvironmentName: NameRule = (value) => {
   const messages: string[] = [];
   if (!/^[-._a-zA-Z][-._a-zA-Z0-9]*$/.test(value)) {
@@ -138,7 +136,7 @@ export const strictEnvironmentName: NameRule = (value) => {
   return [...messages, ...parentDirectory(value)];
 };
 
-/** An environment variable's name, relaxed as of 1.32's default. */
+/** The name of an environment variable by the relaxed rule, the default as of 1.32. */
 export const environmentName: NameRule = (value) => {
   const messages: string[] = [];
   if (value === '') messages.push('environment variable name must be non-empty');
@@ -150,7 +148,7 @@ export const environmentName: NameRule = (value) => {
   return messages;
 };
 
-/** The name of a container's or service's port (IANA service name). */
+/** The name of a port of a container or service (IANA service name). */
 export const portName: NameRule = (value) => {
   const messages: string[] = [];
   if (value.length > 15) messages.push(maxLength(15));
@@ -165,7 +163,7 @@ export const portName: NameRule = (value) => {
   return messages;
 };
 
-/** A name that may stand in a URL path: RBAC's. */
+/** A name that is valid in a URL path, as for RBAC kinds. */
 export const pathSegment: NameRule = (value) => {
   if (value === '.' || value === '..') return [`may not be '${value}'`];
   return ['/', '%']
@@ -173,7 +171,7 @@ export const pathSegment: NameRule = (value) => {
     .map((character) => `may not contain '${character}'`);
 };
 
-/** A whole number within bounds, both included. */
+/** An integer within bounds, both inclusive. */
 export function inRange(value: number, low: number, high: number): readonly string[] {
   return value >= low && value <= high ? [] : [`must be between ${low} and ${high}, inclusive`];
 }
@@ -185,7 +183,7 @@ export function breaks(field: string, value: string, rule: NameRule): FieldError
 
 const pathFormat = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+";
 
-/** `example.com/path`: who is meant by a controller's or signer's name. */
+/** A domain and a path, such as the name of a controller or signer: `example.com/path`. */
 export function domainPrefixedPath(field: string, value: string): FieldError[] {
   if (value === '') return [required(field)];
   const slash = value.indexOf('/');
@@ -203,7 +201,10 @@ const alphabet = 'bcdfghjklmnpqrstvwxz2456789';
 const suffixLength = 5;
 const nameLengthMax = 63;
 
-/** `base` cut to 58 characters, and five random ones of upstream's alphabet (META-1). */
+/**
+ * `base` truncated to 58 characters, followed by five random ones of kube-apiserver's alphabet
+ * (META-1).
+ */
 export function generateName(base: string): string {
   let name = base.slice(0, nameLengthMax - suffixLength);
   for (let count = 0; count < suffixLength; count += 1)

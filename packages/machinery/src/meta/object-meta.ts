@@ -17,7 +17,7 @@ import {
   parseApiVersion,
 } from './types.ts';
 
-/** Judges references to owners: each whole, at most one the controller (META-7). */
+/** Validates owner references: each is complete, and at most one is the controller (META-7). */
 function validateOwnerReferences(
   references: readonly OwnerReference[],
   path: string,
@@ -56,7 +56,7 @@ function validateReference(reference: OwnerReference, path: string): FieldError[
   return errors;
 }
 
-/** As Go prints the struct, except for its pointers: those are addresses, of no use to a reader. */
+/** Prints the struct as Go does, except for pointers, whose addresses mean nothing to a reader. */
 function goReference(reference: OwnerReference): string {
   const { apiVersion = '', kind = '', name = '', uid = '' } = reference;
   const texts = Object.entries({ APIVersion: apiVersion, Kind: kind, Name: name, UID: uid });
@@ -70,7 +70,7 @@ function goReference(reference: OwnerReference): string {
   ].join(', ')}}`;
 }
 
-/** References without the later of equal ones, and the uids of those left out. */
+/** References without later duplicates, and the UIDs of the duplicates. */
 export function dedupOwnerReferences(references: readonly OwnerReference[]): {
   readonly kept: readonly OwnerReference[];
   readonly duplicateUids: readonly string[];
@@ -90,12 +90,18 @@ export function dedupOwnerReferences(references: readonly OwnerReference[]): {
 }
 
 const managerBytesMax = 128;
-/** Almost every name: nothing to look at further. */
+/** Matches almost every name, which then needs no further check. */
 const plainManager = /^[ -~]{0,128}$/;
-/** What Go's `unicode.IsPrint` lets pass: letters, marks, numbers, punctuation, symbols, the space. */
+/**
+ * Characters that Go's `unicode.IsPrint` rejects. It accepts letters, marks, numbers, punctuation,
+ * symbols, and the space.
+ */
 export const unprintable = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu;
 
-/** Judges the name of a field manager (MF-2); empty is none given, and right. */
+/**
+ * Validates the name of a field manager (MF-2). An empty one means that none was given and is
+ * valid.
+ */
 export function validateFieldManager(name: string, field: string): FieldError[] {
   if (plainManager.test(name)) return [];
   const errors = Buffer.byteLength(name) > managerBytesMax ? [tooLong(field, managerBytesMax)] : [];
@@ -111,31 +117,33 @@ export function validateFieldManager(name: string, field: string): FieldError[] 
 export interface MetaRules {
   readonly namespaced: boolean;
   readonly validateName: (name: string) => readonly string[];
-  /** Where the metadata stands: `metadata`. */
+  /** Path of the metadata: `metadata`. */
   readonly path: string;
   /**
-   * Finalizers that may stand without a domain. Absent: any may (custom kinds, which are warned of
-   * them instead).
+   * Finalizers that are allowed without a domain. If absent, all are (custom kinds get a warning
+   * instead).
    */
   readonly standardFinalizers?: ReadonlySet<string>;
   /**
-   * How upstream judges the metadata of an update for the kind's own sake, beside the two times it
-   * does for all. Its causes tell what is wrong each time.
+   * How often kube-apiserver's strategy for the kind validates the metadata of an update, in
+   * addition to the two passes for all kinds. Each pass adds its causes.
    */
   readonly judgements?: readonly MetaJudgement[];
 }
 
-/** A look at changed metadata: as at that of any object, or at what may not change. */
+/** A pass over changed metadata: the rules for every object, or the rules for immutable fields. */
 export type MetaJudgement = 'whole' | 'change';
 
 const annotationsBytesMax = 256 * 1024;
 const subresourceBytesMax = 256;
 
-/** The garbage collector's finalizers: the object waits until its dependents are dealt with. */
+/**
+ * The garbage collector's finalizers, by which an object waits until its dependents are processed.
+ */
 export const orphanFinalizer = 'orphan';
 export const foregroundFinalizer = 'foregroundDeletion';
 
-/** Judges all metadata of a new object (META-1, META-3, META-7). */
+/** Validates the metadata of a new object (META-1, META-3, META-7). */
 export function validateObjectMeta(meta: ObjectMeta, rules: MetaRules): FieldError[] {
   const { validateName, path } = rules;
   const name = meta.name ?? '';
@@ -163,7 +171,7 @@ function validatePrefix(
     : breaks(`${path}.generateName`, generateName, asPrefix(validateName));
 }
 
-/** What follows a prefix is known to end well, so a dash at its end is no fault. */
+/** A generated suffix follows the prefix, so it may end with a dash. */
 function asPrefix(rule: MetaRules['validateName']): MetaRules['validateName'] {
   return (prefix) =>
     rule(prefix.length > 1 && prefix.endsWith('-') ? `${prefix.slice(0, -2)}a` : prefix);
@@ -175,7 +183,7 @@ function validateNamespace(meta: ObjectMeta, { namespaced, path }: MetaRules): F
   return isSet ? [forbiddenField(`${path}.namespace`, 'not allowed on this type')] : none;
 }
 
-/** No errors, as often as nothing is wrong: nobody adds to it. */
+/** A shared empty list of errors; must not be modified. */
 const none: FieldError[] = [];
 
 function validateShared(meta: ObjectMeta, path: string): FieldError[] {
@@ -193,7 +201,7 @@ function validateShared(meta: ObjectMeta, path: string): FieldError[] {
   return lists.every((errors) => errors.length === 0) ? none : lists.flat();
 }
 
-/** Judges labels; upstream names the map in errors, not the label. */
+/** Validates labels. Errors name the map, not the label, as in kube-apiserver. */
 export function validateLabels(labels: ObjectMeta['labels'], path: string): FieldError[] {
   if (labels === undefined || areFineLabels(labels)) return none;
   return Object.keys(labels)
@@ -211,7 +219,10 @@ function areFineLabels(labels: Readonly<Record<string, string>>): boolean {
   return true;
 }
 
-/** Judges annotations: keys as labels' but in any case, values free, 256 KiB in all (META-3). */
+/**
+ * Validates annotations: keys like those of labels but in any case, arbitrary values, at most 256
+ * KiB in total (META-3).
+ */
 export function validateAnnotations(
   annotations: ObjectMeta['annotations'],
   path: string,
@@ -291,9 +302,9 @@ const fixedTexts = ['name', 'namespace', 'uid'] as const;
 const fixedTimes = ['creationTimestamp', 'deletionTimestamp'] as const;
 
 /**
- * Judges the metadata of an update: all that holds for a new object but the name's own rule, which
- * may have become stricter since; what is immutable; and no new finalizers once deletion has begun
- * (META-2, META-4, META-5).
+ * Validates the metadata of an update: the rules for a new object except that for its name, which
+ * may have become stricter since; immutable fields; and no new finalizers after the start of
+ * deletion (META-2, META-4, META-5).
  */
 export function validateObjectMetaUpdate(
   meta: ObjectMeta,
@@ -349,7 +360,7 @@ const invalidShown = (field: string, shown: string): FieldError => ({
   message: `Invalid value: ${shown}: ${immutable}`,
 });
 
-/** A stored time as Go prints it: `2026-01-02 03:04:05 +0000 UTC`. */
+/** Prints a stored time as Go does: `2026-01-02 03:04:05 +0000 UTC`. */
 function goTime(text: string): string {
   return text === '' ? 'null' : `${text.slice(0, 19).replace('T', ' ')} +0000 UTC`;
 }

@@ -2,13 +2,13 @@ import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
 
 /**
  * Reads the schemas of a published OpenAPI v3 document (`components.schemas`), as clients do. All
- * functions take whatever the server sent, and give something empty where it makes no sense.
+ * functions accept any input and return an empty result for malformed parts.
  */
 
-/** Lists and maps within each other that are looked through. */
+/** Maximum nesting of lists and maps that is resolved. */
 const depthMax = 20;
 
-/** The schema of a kind; undefined when the document has none. */
+/** The schema of a kind; undefined if the document has none. */
 export function schemaOfKind(
   schemas: JsonObject,
   of: { readonly group: string; readonly version: string; readonly kind: string },
@@ -26,7 +26,7 @@ export function schemaOfKind(
   return undefined;
 }
 
-/** The schema a schema stands for: the one it refers to, alone or in an `allOf` of one. */
+/** Resolves a reference, either a plain one or an `allOf` with one element. */
 export function dereferenced(schemas: JsonObject, schema: JsonObject): JsonObject {
   const name = refOf(schema);
   const target = name === undefined ? schema : schemas[name];
@@ -40,7 +40,7 @@ function refOf(schema: JsonObject): string | undefined {
   return typeof ref === 'string' ? ref.slice(ref.lastIndexOf('/') + 1) : undefined;
 }
 
-/** What a list or a map holds, at its innermost; an object itself. */
+/** The innermost element of nested lists and maps; an object itself. */
 export function itemOf(schemas: JsonObject, schema: JsonObject): JsonObject {
   let at = dereferenced(schemas, schema);
   for (let depth = 0; depth < depthMax; depth += 1) {
@@ -51,12 +51,12 @@ export function itemOf(schemas: JsonObject, schema: JsonObject): JsonObject {
   return at;
 }
 
-/** The members an object may have, by name. */
+/** The properties of an object, by name. */
 export function propertiesOf(schema: JsonObject): JsonObject {
   return isObject(schema.properties) ? schema.properties : {};
 }
 
-/** The type as people read it: `string`, `[]Container`, `map[string]Quantity`, `Object`. */
+/** The name of a type for display: `string`, `[]Container`, `map[string]Quantity`, `Object`. */
 export function typeName(schemas: JsonObject, schema: JsonObject): string {
   const ref = refOf(schema);
   if (ref !== undefined) return ref.slice(ref.lastIndexOf('.') + 1);
@@ -68,7 +68,7 @@ export function typeName(schemas: JsonObject, schema: JsonObject): string {
   return typeof schema.type === 'string' && schema.type !== 'object' ? schema.type : 'Object';
 }
 
-/** What the schema says about itself; empty when nothing. */
+/** The description of a schema; empty if there is none. */
 export function descriptionOf(schema: JsonObject): string {
   return typeof schema.description === 'string' ? schema.description : '';
 }

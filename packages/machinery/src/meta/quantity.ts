@@ -1,9 +1,9 @@
-/** Quantities (`500m`, `1Gi`, `1e3`) as upstream reads, rounds and prints them. */
+/** Parses, rounds, and prints quantities (`500m`, `1Gi`, `1e3`) as kube-apiserver does. */
 
 export interface Quantity {
-  /** The amount in billionths; upstream keeps no finer one and rounds away from zero. */
+  /** The amount in billionths, the finest unit, rounded away from zero. */
   readonly nano: bigint;
-  /** The stored form: the text itself where it is canonical already. */
+  /** The stored form: the text itself if it is canonical. */
   readonly text: string;
 }
 
@@ -11,17 +11,17 @@ type Format = 'decimal' | 'binary' | 'exponent';
 
 interface Parts {
   readonly isNegative: boolean;
-  /** Digits before the point, without leading zeros; `0` when there are none. */
+  /** Digits before the point, without leading zeros; `0` if there are none. */
   readonly whole: string;
   readonly fraction: string;
   readonly format: Format;
-  /** Of ten, or of two for the binary format. */
+  /** Exponent of ten, or of two in the binary format. */
   readonly exponent: number;
 }
 
 const form = /^([+-]?)0*(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[-+]?\d*)$/;
 const formText = '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$';
-/** Longer texts than any amount needs are refused: digits cost time in their square. */
+/** Longer texts are rejected, since conversion is quadratic in the number of digits. */
 const lengthMax = 256;
 const exponentMax = 256;
 const decimalSuffixes = new Map([
@@ -39,10 +39,10 @@ const decimalSuffixes = new Map([
 const binarySuffixes = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
 const billion = 1_000_000_000n;
 const int64Max = 2n ** 63n - 1n;
-/** Digits that fit 64 bits whatever they are. */
+/** Number of digits that always fits into 64 bits. */
 const fastDigits = 18;
 
-/** Parses a quantity; returns upstream's error text for a malformed one. */
+/** Parses a quantity. Returns kube-apiserver's error text for a malformed one. */
 export function parseQuantity(input: string): Quantity | { readonly error: string } {
   const text = input.trim();
   if (text === '0') return { nano: 0n, text };
@@ -84,7 +84,7 @@ function amountOf({ isNegative, whole, fraction, format, exponent }: Parts): big
   return isNegative ? -nano : nano;
 }
 
-/** Upstream keeps a text that it can tell at a glance to be canonical, `1.500` among them. */
+/** kube-apiserver keeps texts that its fast path takes for canonical, including `1.500`. */
 function isCanonical({ whole, fraction, format, exponent }: Parts): boolean {
   const shifted = whole + fraction;
   if (format === 'binary') {
@@ -125,10 +125,10 @@ function printedBinary(nano: bigint): string {
 }
 
 const million = 1_000_000n;
-/** How a text that tells of less than a thousandth must look. */
+/** Matches texts that may denote a fraction of a thousandth. */
 const maybeFine = /[nu]$|\.\d|[eE]-/;
 
-/** An amount as upstream's defaulting leaves it: in thousandths, rounded away from zero. */
+/** Rounds an amount to thousandths, away from zero, as kube-apiserver's defaulting does. */
 export function inThousandths(text: string): string {
   if (!maybeFine.test(text)) return text;
   const quantity = parseQuantity(text);
@@ -137,7 +137,7 @@ export function inThousandths(text: string): string {
   return printed((quantity.nano / million) * million + up, formatOf(text));
 }
 
-/** The sum of amounts, printed in the format of the first that is not nothing, as upstream does. */
+/** Sums amounts and prints the result in the format of the first nonzero one. */
 export function sumQuantities(amounts: readonly Quantity[]): Quantity {
   const nano = amounts.reduce((sum, one) => sum + one.nano, 0n);
   const { text = '0' } = amounts.find((one) => one.nano !== 0n) ?? {};

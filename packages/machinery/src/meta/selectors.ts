@@ -11,17 +11,16 @@ import { labelValue, qualifiedName } from './names.ts';
 import { badRequest } from './status.ts';
 import { aggregateText } from './wording.ts';
 
-/** Texts up to this length are kept for a while after their last use, whoever still uses them. */
+/** Texts up to this length are cached for a while after their last use. */
 const recentTextMax = 1024;
-/** How many recent texts one generation holds; there are two generations. */
+/** Size of a generation of the cache; there are two generations. */
 const generationMax = 128;
 
 /**
- * Makes `parse` return the same value for equal texts (TRUST-4). Short texts are remembered in two
- * generations, so that a selector that many requests repeat is parsed once. Long texts are
- * remembered only for as long as somebody holds their value: they cost memory in proportion to
- * their distinct texts in use, not to the requests that carry them. A text that does not parse is
- * not remembered.
+ * Memoizes `parse`, so that equal texts yield the same value (TRUST-4). Short texts are cached in
+ * two generations, so that a selector that many requests repeat is parsed once. Long texts are
+ * cached only while their value is referenced: memory grows with the distinct texts in use, not
+ * with the requests that carry them. Failures are not cached.
  */
 export function sharedParse<Value extends object>(
   parse: (text: string) => Value,
@@ -56,13 +55,12 @@ export function sharedParse<Value extends object>(
 }
 
 /**
- * The selectors of a query: `labelSelector` and `fieldSelector` (API-13).
+ * The selectors in a query: `labelSelector` and `fieldSelector` (API-13).
  *
  *     parseLabelSelector('a in (x, y),!b').matches({ a: 'x' })     true
  *     parseFieldSelector('metadata.name=web,type!=Opaque')         [{ label, operator, value }, …]
  *
- * Both throw upstream's 400 for text they can't read. Which field labels a kind knows, and what
- * they stand for, is not judged here.
+ * Both throw a 400 for a malformed text. The caller decides which field labels a kind supports.
  */
 
 /** One condition of a field selector: the field equals the value (`=`, `==`) or does not (`!=`). */
@@ -70,16 +68,16 @@ export interface FieldRequirement {
   /** As the user wrote it: `metadata.name`, `spec.nodeName`. */
   readonly label: string;
   readonly operator: '=' | '!=';
-  /** Without its escapes. */
+  /** Unescaped. */
   readonly value: string;
 }
 
-/** Characters that the text of one selector may have. */
+/** Maximum length of the text of one selector, in characters. */
 export const selectorLengthMax = 32 * 1024;
 
 /**
- * Reads a `labelSelector`; empty text selects everything. Equal texts give the same object. Throws
- * 400, also for a text above `selectorTermsMax` or `selectorLengthMax`.
+ * Parses a `labelSelector`; an empty text selects everything. Equal texts yield the same object.
+ * Throws a 400, also above `selectorTermsMax` or `selectorLengthMax`.
  */
 export const parseLabelSelector: (text: string) => LabelSelection = sharedParse((text) => {
   checkLength(text);
@@ -140,10 +138,10 @@ const binaryOperators: Readonly<Partial<Record<Kind, LabelOperator>>> = {
 };
 const endToken: Token = { kind: 'end', text: '' };
 
-/** A complaint about one requirement, still to be framed. */
+/** An error of one requirement, without its frame. */
 const inRequirement = (why: string) => badRequest(`unable to parse requirement: ${why}`);
 
-/** Reads tokens downward as upstream does, so that the first complaint is the same. */
+/** A recursive-descent parser that reports the same first error as kube-apiserver's. */
 class LabelParser {
   readonly #tokens: readonly Token[];
   #at = 0;
@@ -175,7 +173,7 @@ class LabelParser {
     }
   }
 
-  /** The next token where a value or key may stand: there `in` and `notin` are plain words. */
+  /** The next token in the place of a value or key, where `in` and `notin` are plain words. */
   #peek(): Token {
     const token = this.#tokens[this.#at] ?? endToken;
     return token.kind === 'in' || token.kind === 'notin'
@@ -248,7 +246,7 @@ class LabelParser {
     return [...values].sort(byteOrder);
   }
 
-  /** Values up to the closing parenthesis; nothing between two commas is the empty value. */
+  /** Values up to the closing parenthesis; an empty text between two commas is the empty value. */
   #valueList(): Set<string> {
     const values = new Set<string>();
     for (;;) {
@@ -293,9 +291,10 @@ function checked(requirement: LabelRequirement): LabelRequirement {
 }
 
 /**
- * Reads a `fieldSelector`: terms with commas between, each `label=value`, `==` or `!=`; `\\`, `\,`
- * and `\=` in a value stand for the plain character. Empty terms count for nothing. Equal texts give
- * the same list. Throws 400, also above `selectorTermsMax` terms or `selectorLengthMax` characters.
+ * Parses a `fieldSelector`: comma-separated terms of the form `label=value`, `label==value`, or
+ * `label!=value`. `\\`, `\,`, and `\=` in a value escape these characters. Empty terms are ignored.
+ * Equal texts yield the same list. Throws a 400, also above `selectorTermsMax` terms or
+ * `selectorLengthMax` characters.
  */
 export const parseFieldSelector: (text: string) => readonly FieldRequirement[] = sharedParse(
   (text) => {
@@ -303,7 +302,7 @@ export const parseFieldSelector: (text: string) => readonly FieldRequirement[] =
     const terms = splitTerms(text).filter((term) => term !== '');
     if (terms.length > selectorTermsMax) throw tooManyTerms();
     const requirements = terms.sort(byteOrder).map((term) => fieldRequirement(term, text));
-    // A term of no field and no value demands nothing.
+    // A term without field and value requires nothing.
     return requirements.filter(({ label, value }) => label !== '' || value !== '');
   },
 );

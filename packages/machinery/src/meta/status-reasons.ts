@@ -1,9 +1,9 @@
-/** What a reason of a Status means, for the reference page and the type of reasons. */
+/** Facts about a reason of a Status, for the reference page and the type of reasons. */
 export interface StatusReasonFacts {
-  /** HTTP status codes that come with it. */
+  /** HTTP status codes with this reason. */
   readonly codes: readonly number[];
   readonly meaning: string;
-  /** What a client does about it. */
+  /** What a client should do about it. */
   readonly remedy: string;
 }
 
@@ -118,7 +118,7 @@ export const statusReasons = {
 
 export type StatusReason = keyof typeof statusReasons;
 
-/** Every reason of a field error, as a cause of a Status of reason Invalid has it. */
+/** Every reason of a field error, as in the causes of a Status with reason Invalid. */
 export const fieldErrorTypes = {
   FieldValueRequired: 'A required value is missing.',
   FieldValueInvalid: 'The value has the right type and breaks a rule.',

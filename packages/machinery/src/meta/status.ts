@@ -12,8 +12,8 @@ import type { GroupKind, GroupResource } from './types.ts';
 import { aggregateText } from './wording.ts';
 
 /**
- * The error catalogue: every failure the API can answer, its code, reason and wording, in one place
- * (API-10). Everything above `storage/` throws `StatusError`; `endpoints/` writes it.
+ * The catalogue of errors: the code, reason, and wording of every failure of the API (API-10). Code
+ * above the store throws `StatusError`; endpoints send it.
  */
 
 export interface StatusCause {
@@ -31,10 +31,13 @@ export interface StatusDetails {
   readonly retryAfterSeconds?: number;
 }
 
-/** A Status' list metadata: empty but for the token an expired list may go on with (LIST-3). */
+/**
+ * The list metadata of a Status: empty, or the token with which an expired list can continue
+ * (LIST-3).
+ */
 export type StatusMetadata = { readonly continue?: string };
 
-/** The body of every error response, and of deletions that answer without the object. */
+/** The body of error responses, and of deletions that do not return the object. */
 export interface Status {
   readonly kind: 'Status';
   readonly apiVersion: 'v1';
@@ -46,7 +49,7 @@ export interface Status {
   readonly code?: number;
 }
 
-/** A failure to be answered with a Status. `headers` go with the response (Retry-After). */
+/** A failure that is answered with a Status. `headers` are added to the response (Retry-After). */
 export class StatusError extends Error {
   readonly status: Status;
 
@@ -77,20 +80,20 @@ export class StatusError extends Error {
     return this.status.code ?? 500;
   }
 
-  /** The status' reason, empty when it has none. */
+  /** The reason of the status; empty if it has none. */
   get reason(): string {
     return this.status.reason ?? '';
   }
 }
 
-/** Bounds a message that shows what the client sent (TRUST-3). */
+/** Truncates a message that contains input of the client (TRUST-3). */
 function boundedMessage(message: string): string {
   const isShort = message.length * 3 <= listedBytesMax;
   if (isShort || Buffer.byteLength(message) <= listedBytesMax) return message;
   return shortened(message, Math.floor(listedBytesMax / 3) - 40);
 }
 
-/** `pods`, or `deployments.apps`: how upstream names a resource in messages. */
+/** The name of a resource in messages: `pods`, or `deployments.apps`. */
 export function qualifiedResource(gr: GroupResource): string {
   return gr.group === '' ? gr.resource : `${gr.resource}.${gr.group}`;
 }
@@ -117,7 +120,7 @@ export function notFound(gr: GroupResource, name: string): StatusError {
   });
 }
 
-/** 404 for a path the server does not serve at all. */
+/** 404 for a path that the server does not serve. */
 export function noSuchPath(): StatusError {
   return new StatusError({
     code: 404,
@@ -136,7 +139,7 @@ export function alreadyExists(gr: GroupResource, name: string): StatusError {
   });
 }
 
-/** 409 with upstream's frame around `why`. */
+/** 409 with kube-apiserver's frame around `why`. */
 export function conflict(gr: GroupResource, name: string, why: string): StatusError {
   return new StatusError({
     code: 409,
@@ -146,11 +149,11 @@ export function conflict(gr: GroupResource, name: string, why: string): StatusEr
   });
 }
 
-/** The `why` of a stale resourceVersion. */
+/** The reason in a conflict with a stale resourceVersion. */
 export const modifiedMessage =
   'the object has been modified; please apply your changes to the latest version and try again';
 
-/** A field error as an answer shows it: as a cause, and as a line of the message. */
+/** A field error in a response: as a cause and as a line of the message. */
 interface ShownError {
   readonly cause: StatusCause;
   readonly line: string;
@@ -163,10 +166,7 @@ function shownError({ type, field: path, message: text }: FieldError): ShownErro
   return { cause: { reason: type, message, field }, line: `${field}: ${message}` };
 }
 
-/**
- * The first errors, in message and causes together no more text than an answer may list. Renders no
- * error behind them.
- */
+/** The first errors, whose message and causes fit into a response. Does not render the others. */
 function shownErrors(errors: readonly FieldError[]): {
   readonly shown: readonly ShownError[];
   readonly omitted: number;
@@ -181,8 +181,9 @@ function shownErrors(errors: readonly FieldError[]): {
 }
 
 /**
- * 422 with one cause per field error. Of more errors than an answer may list (TRUST-3) it has the
- * first as causes, and its message ends with the number of the others: `[a, b, and 20 more errors]`.
+ * 422 with one cause per field error. If there are more errors than a response may list (TRUST-3),
+ * the first become causes, and the message ends with the number of the others: `[a, b, and 20 more
+ * errors]`.
  */
 export function invalidObject(
   gk: GroupKind,
@@ -209,10 +210,10 @@ export function badRequest(message: string): StatusError {
   return new StatusError({ code: 400, reason: 'BadRequest', message });
 }
 
-/** 403; `message` is the whole text behind upstream's `… is forbidden: `. */
-/** What authorization refuses, whose answer browsers are told to take for nothing but what it says. */
+/** A refusal by authorization. Its response forbids browsers to sniff the content type. */
 export class AccessDenied extends StatusError {}
 
+/** 403; `why` follows `… is forbidden: `. */
 export function forbidden(gr: GroupResource, name: string, why: string): StatusError {
   const resource = qualifiedResource(gr);
   const message =
@@ -227,7 +228,7 @@ export function forbidden(gr: GroupResource, name: string, why: string): StatusE
   });
 }
 
-/** 405 for a method the path does not know (`the server does not allow this method …`). */
+/** 405 for a method that the path does not support (`the server does not allow this method …`). */
 export function methodNotAllowedOnPath(): StatusError {
   return new StatusError({
     code: 405,
@@ -237,7 +238,7 @@ export function methodNotAllowedOnPath(): StatusError {
   });
 }
 
-/** 405 for a method that a kind's path takes and the kind does not. */
+/** 405 for a method that the path supports in general but the kind does not. */
 export function methodNotSupported(gr: GroupResource, action: string): StatusError {
   return new StatusError({
     code: 405,
@@ -255,7 +256,7 @@ export function notAcceptable(served: readonly string[]): StatusError {
   });
 }
 
-/** 406 in the words of upstream's router, which looks at the types alone before any is negotiated. */
+/** 406 in the words of kube-apiserver's router, which checks media types before negotiation. */
 export function notRepresentable(representations: readonly string[]): StatusError {
   return new StatusError({
     code: 406,
@@ -282,8 +283,8 @@ export function tooLarge(limitBytes: number): StatusError {
 }
 
 /**
- * 413 for a body of more values than one may hold, however few bytes they take.
- * @param what there are too many of
+ * 413 for a body with too many values, whatever its size in bytes.
+ * @param plural noun for what there are too many of
  */
 export function tooManyValues(limit: number, what = 'values'): StatusError {
   return new StatusError({
@@ -294,15 +295,15 @@ export function tooManyValues(limit: number, what = 'values'): StatusError {
 }
 
 /**
- * 410 for history that is no longer there.
- * @param continueToken goes on with the list at the newest state (LIST-3)
+ * 410 for history that has been compacted.
+ * @param continueToken continues the list at the newest state (LIST-3)
  */
 export function expired(message: string, continueToken?: string): StatusError {
   const metadata = continueToken === undefined ? {} : { continue: continueToken };
   return new StatusError({ code: 410, reason: 'Expired', message, metadata });
 }
 
-/** 504 for a resource version the server has not reached (LIST-7). */
+/** 504 for a resourceVersion that the server has not reached (LIST-7). */
 export function tooLargeResourceVersion(
   wanted: string,
   current: number,
@@ -319,7 +320,7 @@ export function tooLargeResourceVersion(
   });
 }
 
-/** 500; the cause is for the log, never for the client. */
+/** 500. The cause is logged and not sent to the client. */
 export function internalError(message: string, cause?: unknown): StatusError {
   return new StatusError({
     code: 500,
@@ -335,8 +336,8 @@ export function serviceUnavailable(message: string): StatusError {
 }
 
 /**
- * 504: a request did not come to its end in its time. Upstream tells a write so, which may be stored
- * all the same, in other words than what was cut short on its way.
+ * 504 for a request that timed out. The wording for a write, which may have been stored
+ * nevertheless, differs from that for other requests.
  */
 export function timedOut(of: 'write' | 'request', cause?: unknown): StatusError {
   const message =

@@ -1,6 +1,9 @@
-/** RFC 3339 times as Go parses and prints them, with its error texts. */
+/** RFC 3339 times as Go parses and prints them, with its error messages. */
 
-/** `metav1.Time` as the API writes it: RFC 3339 in UTC, whole seconds. `ms` since the epoch. */
+/**
+ * Formats a `metav1.Time`: RFC 3339 in UTC with whole seconds.
+ * @param ms milliseconds since the epoch
+ */
 export function formatTime(ms: number): string {
   const second = Math.floor(ms / 1000);
   if (second !== lastSecond) {
@@ -10,14 +13,14 @@ export function formatTime(ms: number): string {
   return lastText;
 }
 
-/** Writes come by the thousand in a second and all tell the same time. */
+/** Thousands of writes per second format the same time. */
 let lastSecond = Number.NaN;
 let lastText = '';
 
-/** Every day that any month has; others are left to the calendar. */
+/** Matches days that every month has; others need the calendar. */
 const writtenTime = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])T([01]\d|2[0-3])(:[0-5]\d){2}Z$/;
 
-/** Whether a text surely is a time in the very form `formatTime` gives. */
+/** Whether a text certainly is a valid time in the form of `formatTime`. */
 export function isWrittenTime(text: string): boolean {
   return text.length === 20 && writtenTime.test(text);
 }
@@ -39,7 +42,7 @@ const elements: readonly (readonly [name: string, pattern: RegExp])[] = [
   ['Z07:00', /^(?:Z|[+-]\d\d:\d\d)/],
 ];
 
-/** Where the layout has digits after the point, there are just as many. */
+/** A layout with fractional digits requires exactly as many. */
 const microElements: typeof elements = [
   ...elements.slice(0, -2),
   ['05', /^\d\d/],
@@ -50,7 +53,10 @@ const microElements: typeof elements = [
 const wellFormed =
   /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))$/;
 
-/** Parses a time, whose second has any fraction (0) or one of just six digits. */
+/**
+ * Parses a time.
+ * @param digits 6 requires exactly six fractional digits; 0 accepts any fraction
+ */
 export function parseGoTime(text: string, digits: 0 | 6 = 0): ParsedTime {
   const match = wellFormed.exec(text);
   if (match === null || (digits === 6 && match[7]?.length !== 6)) {
@@ -80,7 +86,7 @@ function rangeError(part: (index: number) => number): string | undefined {
   return undefined;
 }
 
-/** A text as Go's time package quotes it: bytes outside of printable ASCII stand as `\\xc3`. */
+/** Quotes a text as Go's time package does, with bytes outside printable ASCII as `\\xc3`. */
 export function timeQuoted(text: string): string {
   let quoted = '';
   for (const byte of Buffer.from(text)) {
@@ -107,9 +113,7 @@ function formError(text: string, digits: 0 | 6): string {
   return `parsing time ${quoted}: extra text: ${timeQuoted(rest)}`;
 }
 
-/**
- * Seconds since the epoch in UTC as `2006-01-02T15:04:05Z`, with six more digits when asked for.
- */
+/** Formats a time in UTC as `2006-01-02T15:04:05Z`, optionally with six fractional digits. */
 export function printGoTime(time: { ms: number; micros: number }, digits: 0 | 6): string {
   const text = new Date(time.ms).toISOString();
   const seconds = text.slice(0, text.indexOf('.'));
@@ -122,8 +126,8 @@ const day = 24 * hour;
 const year = 365 * day;
 
 /**
- * A duration in at most two units, coarser the longer it is: `119s`, `9m59s`, `3h`, `7d23h`, `2y1d`.
- * Upstream's thresholds: below 2 minutes seconds only, below 10 two units, and so on.
+ * A duration for display in at most two units: `119s`, `9m59s`, `3h`, `7d23h`, `2y1d`. The
+ * thresholds are kubectl's: below 2 minutes only seconds, below 10 minutes two units, and so on.
  */
 export function humanDuration(durationMs: number): string {
   const seconds = Math.trunc(durationMs / 1000);

@@ -19,7 +19,7 @@ export function apiVersionOf(gv: GroupVersion): string {
   return gv.group === '' ? gv.version : `${gv.group}/${gv.version}`;
 }
 
-/** Splits an apiVersion; undefined when it has more than one slash or is empty. */
+/** Splits an apiVersion; undefined if it is empty or has more than one slash. */
 export function parseApiVersion(apiVersion: string): GroupVersion | undefined {
   const slash = apiVersion.indexOf('/');
   if (slash < 0) return apiVersion === '' ? undefined : { group: '', version: apiVersion };
@@ -27,15 +27,14 @@ export function parseApiVersion(apiVersion: string): GroupVersion | undefined {
   return { group: apiVersion.slice(0, slash), version: apiVersion.slice(slash + 1) };
 }
 
-/** Versions of the core group may be written with a slash (`/v1`): gives them as they are shown. */
+/** Normalizes an apiVersion: versions of the core group may be written with a slash (`/v1`). */
 export function shownApiVersion(apiVersion: string): string {
   return apiVersion.lastIndexOf('/') === 0 ? apiVersion.slice(1) : apiVersion;
 }
 
 /**
- * The items of a list, as it is answered or written in a manifest; undefined for other objects.
- * Items of lists of built-in kinds leave out the type that the list implies (API-2): it is filled in.
- * A `List` implies none.
+ * The items of a list from a response or a manifest; undefined for other objects. Items of built-in
+ * kinds omit the type that the list implies (API-2), which is filled in. A `List` implies none.
  */
 export function itemsOfList(object: JsonObject): readonly JsonValue[] | undefined {
   const { apiVersion, kind, items } = object;
@@ -81,7 +80,7 @@ export interface ObjectMeta extends JsonObject {
   managedFields?: ManagedFieldsEntry[];
 }
 
-/** Any decoded API object that has metadata. Mutable: a request owns the one it decoded. */
+/** A decoded API object with metadata. It is mutable: a request owns the object that it decoded. */
 export interface ApiObject extends JsonObject {
   apiVersion: string;
   kind: string;
@@ -89,9 +88,9 @@ export interface ApiObject extends JsonObject {
 }
 
 /**
- * A decoded value as an API object; adds empty metadata where it has none. What decoders of kinds
- * return has apiVersion and kind as texts.
- * @throws TypeError for what is no JSON object
+ * Casts a decoded value to an API object and adds empty metadata if it has none. Decoders of kinds
+ * guarantee that apiVersion and kind are strings.
+ * @throws TypeError if it is not a JSON object
  */
 export function asApiObject(value: object | JsonValue | undefined): ApiObject {
   const object = jsonObject(value);
@@ -102,7 +101,7 @@ export function asApiObject(value: object | JsonValue | undefined): ApiObject {
 
 const hasMetadata = (object: JsonObject): object is ApiObject => isObject(object.metadata);
 
-/** Who makes a request; values are opaque to everything but authorization. */
+/** The user who makes a request. Only authorization interprets the values. */
 export interface UserInfo {
   readonly name: string;
   readonly uid: string;
@@ -110,9 +109,9 @@ export interface UserInfo {
   readonly extra: Readonly<Record<string, readonly string[]>>;
 }
 
-/** What a request asks for, as every gate looks at it; what it has not is empty. */
+/** The target of a request as the gates see it; absent parts are empty. */
 export interface RequestSubject {
-  /** Lower-case service verb for resource requests; the lower-case HTTP method otherwise. */
+  /** The API verb of a resource request; otherwise the HTTP method in lower case. */
   readonly verb: string;
   readonly path: string;
   readonly isResourceRequest: boolean;
@@ -124,7 +123,7 @@ export interface RequestSubject {
   readonly name: string;
 }
 
-/** What tells a request that may last as long as its client likes. */
+/** The attributes that decide whether a request is long-running. */
 interface Lasting {
   readonly isResourceRequest: boolean;
   readonly verb: string;
@@ -135,7 +134,10 @@ interface Lasting {
 const longVerbs = new Set(['watch', 'proxy']);
 const longSubresources = new Set(['attach', 'exec', 'log', 'portforward', 'proxy']);
 
-/** Whether a request may take as long as it likes, its answer being a stream: as upstream tells it. */
+/**
+ * Whether a request is long-running, by kube-apiserver's rule: its response is a stream of
+ * unlimited duration.
+ */
 export function isLongRunning({ isResourceRequest, verb, subresource, path }: Lasting): boolean {
   if (!isResourceRequest) return path.startsWith('/debug/pprof/');
   return longVerbs.has(verb) || longSubresources.has(subresource);
@@ -145,8 +147,8 @@ const namePrefix = 'system:node:';
 const group = 'system:nodes';
 
 /**
- * The node a user is: one named `system:node:<name>` in group `system:nodes` (AUTHZ-9). Undefined
- * for anybody else; empty for a node that does not say which.
+ * The name of the node that a user is: `system:node:<name>` in group `system:nodes` (AUTHZ-9).
+ * Undefined for other users; empty for a node without a name.
  */
 export function nodeOfUser(user: UserInfo): string | undefined {
   if (!user.name.startsWith(namePrefix) || !user.groups.includes(group)) return undefined;

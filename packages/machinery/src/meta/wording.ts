@@ -3,41 +3,41 @@ import type { FieldError } from './field-error.ts';
 import { goQuoted } from './go-values.ts';
 import { timeQuoted } from './times.ts';
 
-/** What a decoder or a parser found wrong, as data; `problemText` words it. */
+/** A problem that a decoder or parser found, as data; `problemText` renders it. */
 export type Problem =
-  /** A value that its type cannot hold. `what` is the value's `goValue`, or `number 1.5`. */
+  /** A value of the wrong type. `what` is the value's `goValue`, or `number 1.5`. */
   | {
       readonly code: 'misfit';
       readonly what: string;
       /** Go's name of the type. */
       readonly type: string;
-      /** The field as `Kind.path`; the value itself when absent. */
+      /** The field as `Kind.path`; absent for the value itself. */
       readonly field?: string | undefined;
       readonly format?: 'json' | 'cbor';
     }
-  /** A text that is no number, or one that does not fit; `parser` is the function of strconv. */
+  /** A malformed or out-of-range number; `parser` is the function of strconv. */
   | {
       readonly code: 'number';
       readonly parser: 'Atoi' | 'ParseBool' | 'ParseInt' | 'ParseUint';
       readonly text: string;
       readonly problem: 'syntax' | 'range';
     }
-  /** A text that is no base64, from the byte `at` on, where that is known. */
+  /** Malformed base64, from the byte `at` on, if that is known. */
   | { readonly code: 'base64'; readonly at?: number }
-  /** A text that is no duration; `unit` is the part of it that is none. */
+  /** A malformed duration; `unit` is the unknown unit. */
   | {
       readonly code: 'duration';
       readonly text: string;
       readonly problem: 'no unit' | 'syntax' | { readonly unit: string };
     }
   | { readonly code: 'unknown field' | 'duplicate field'; readonly path: string }
-  /** Keys given twice, by the lines of a YAML decoder. */
+  /** Duplicate keys, as lines of a YAML decoder. */
   | { readonly code: 'repeated keys'; readonly lines: readonly string[] }
-  /** What strict decoding refuses, each worded. */
+  /** Problems that strict decoding rejects, already rendered. */
   | { readonly code: 'strict'; readonly problems: readonly string[] }
-  /** A body whose apiVersion and kind cannot be told. */
+  /** A body whose apiVersion and kind cannot be determined. */
   | { readonly code: 'no type'; readonly why: string }
-  /** A body that cannot be taken for the kind of a path; `kind` and `version` are its own. */
+  /** A body that does not have the kind of the path; `kind` and `version` are its own. */
   | {
       readonly code: 'unfit body';
       readonly kind: string;
@@ -53,7 +53,7 @@ type Wording = {
 const field = ({ code, path }: { readonly code: string; readonly path: string }) =>
   `${code} ${JSON.stringify(path)}`;
 
-/** The reference's wording; clients match on these texts. */
+/** kube-apiserver's wording, which clients match on. */
 const wording: Wording = {
   misfit({ format = 'json', what, type, field: name }) {
     const place = name === undefined ? 'value' : `struct field ${name}`;
@@ -80,29 +80,29 @@ const wording: Wording = {
     `${kind} in version ${JSON.stringify(version)} cannot be handled as a ${expected}: ${why}`,
 };
 
-/** A problem in the reference's words. */
+/** Renders a problem in kube-apiserver's words. */
 export function problemText(problem: Problem): string {
   const words = wording[problem.code] as (problem: Problem) => string;
   return words(problem);
 }
 
-/** Several errors as one text, each once and in brackets, or a single one as it is. */
+/** Joins distinct errors in brackets; a single one is returned unchanged. */
 export function aggregateText(messages: readonly string[]): string {
   const [first = '', ...others] = new Set(messages);
   return others.length === 0 ? first : `[${[first, ...others].join(', ')}]`;
 }
 
-/** `aggregateText` of errors of fields, with the fields. */
+/** `aggregateText` of field errors, including the fields. */
 export function fieldErrorsText(errors: readonly FieldError[]): string {
   return aggregateText(errors.map(({ field: name, message }) => `${name}: ${message}`));
 }
 
-/** The struct that the reference reads the type of a body into, as it names it in errors. */
+/** The Go struct into which kube-apiserver decodes the type of a body, as its errors name it. */
 export const typeMetaStruct =
   'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; ' +
   'Kind string "json:\\"kind,omitempty\\"" }';
 
-/** What Go calls a JSON value that does not fit: `array`, `bool`, `number`. */
+/** Go's name of a JSON type in decoding errors: `array`, `bool`, `number`. */
 export function goValue(value: JsonValue): string {
   if (Array.isArray(value)) return 'array';
   if (typeof value === 'boolean') return 'bool';
