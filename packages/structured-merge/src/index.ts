@@ -1,9 +1,9 @@
 /** Server-side apply (field sets, field managers, typed merge) and the other types of patches. */
 
-export type { LastApplied } from './apply/apply-patch.ts';
 export { applyPatch, applySteps, describe, describeKind } from './apply/apply-patch.ts';
 export {
   ConversionWanted,
+  type LastApplied,
   recordSteps,
   recordUpdate,
   type TrackedKind,

@@ -22,6 +22,7 @@ import { compare } from './compare.ts';
 import {
   comparable,
   identityFor,
+  type LastApplied,
   portOf,
   readOwners,
   storeOwners,
@@ -348,13 +349,6 @@ function search(
 
 /** Most bytes all annotations of an object may have together. */
 const annotationsBytesMax = 256 * 1024;
-
-/** Where client-side applies are recorded, by whom. */
-export interface LastApplied {
-  readonly annotation: string;
-  /** The one manager whose client-side applies turn into server-side ones without conflicts. */
-  readonly manager: string;
-}
 
 interface AnnotatedKind {
   readonly apiVersion: string;

@@ -14,7 +14,6 @@ import {
   setMember,
 } from '@wheelhouse/machinery';
 import { type Property, resolved, type Schema } from '@wheelhouse/schema';
-import type { LastApplied } from './apply-patch.ts';
 import { difference, type FieldFilter, setOfFields, union } from './field-set.ts';
 import {
   capUpdates,
@@ -35,6 +34,13 @@ import {
 } from './updater.ts';
 import { TypedError, validateTyped } from './validate-typed.ts';
 import { forgetElements, resourceType, type ValueType } from './value-type.ts';
+
+/** Where client-side applies are recorded, by whom. */
+export interface LastApplied {
+  readonly annotation: string;
+  /** The one manager whose client-side applies turn into server-side ones without conflicts. */
+  readonly manager: string;
+}
 
 /** What tracking has to know of the kind, version and endpoint a request addresses. */
 export interface TrackedKind {
