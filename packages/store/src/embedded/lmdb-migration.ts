@@ -2,10 +2,9 @@ import { closeSync, existsSync, fstatSync, openSync, readSync, rmSync } from 'no
 import { join } from 'node:path';
 import { errorText } from '@wheelhouse/machinery';
 import { type Database, open } from 'lmdb';
-import { StoreError } from '../contract.ts';
+import { type Revision, StoreError } from '../contract.ts';
 import { damaged, decodeLogKey, decodeLogRecord, decodeState, type NewRecord } from './frame.ts';
 import { newerFormat } from './segment.ts';
-import type { LogBuilder } from './store-directory.ts';
 
 type Table = Database<Buffer, Buffer>;
 
@@ -13,11 +12,17 @@ const lmdbFormat = 1;
 const pieceBytes = 2 ** 20;
 const shape = { encoding: 'binary', keyEncoding: 'binary' } as const;
 
+/** The log under construction that receives the records. */
+interface NewLog {
+  add(records: readonly NewRecord[]): Promise<void>;
+  finish(state: { readonly revision: Revision; readonly compacted: Revision }): Promise<void>;
+}
+
 /**
  * Copies the log that servers up to format 1 kept in LMDB, including history. LMDB's file is not
  * changed. Throws StoreError `damaged`, or `unavailable` for another format.
  */
-export async function copyLmdb(directory: string, builder: LogBuilder): Promise<void> {
+export async function copyLmdb(directory: string, builder: NewLog): Promise<void> {
   verifyDataFile(join(directory, 'data.mdb'));
   const lockFile = join(directory, 'lock.mdb');
   const hadLock = existsSync(lockFile);
@@ -44,7 +49,7 @@ async function copyTables(of: {
   readonly directory: string;
   readonly meta: Table | undefined;
   readonly log: Table | undefined;
-  readonly builder: LogBuilder;
+  readonly builder: NewLog;
 }): Promise<void> {
   const { directory, meta, log, builder } = of;
   const format = Number(meta?.getBinary(Buffer.from('format'))?.toString('latin1'));
