@@ -49,32 +49,35 @@ import { fitting, forgetElements, memberType, type ValueType } from './value-typ
 
 const beforeFirstApply = 'before-first-apply';
 
-/** An apply: the body merges into the object, and the manager owns exactly what it names. */
+/**
+ * An apply request: the body is merged into the object, and the manager owns exactly the fields in
+ * the body.
+ */
 export interface AppliedPatch {
-  /** The stored object; undefined when the apply creates it. */
+  /** The stored object; undefined if the apply creates it. */
   readonly live: ApiObject | undefined;
   /** The body. */
   readonly patch: JsonObject;
   readonly manager: string;
   readonly force: boolean;
   readonly nowMs: number;
-  /** As of a recorded update. */
+  /** See `RecordedUpdate`. */
   readonly size?: 'large';
-  /** Called with all members that the schema does not declare, to refuse them by name. */
+  /** Called with all undeclared members of an invalid body, to reject them by name. */
   readonly onUndeclared?: ((undeclared: FoundPaths) => never) | undefined;
 }
 
 /**
- * Applies a body (SSA-3, SSA-5). The result shares parts with `live` and `patch`; it is neither
- * defaulted nor validated yet. When nothing changes its managedFields are the live object's own list
- * (SSA-9). Throws StatusError: 400 for a body that names another kind, holds managedFields (MF-4) or
- * does not fit the schema, 409 with a cause per field unless `force`.
+ * Applies a body (SSA-3, SSA-5). The result shares parts with `live` and `patch` and is neither
+ * defaulted nor validated. If nothing changes, its managedFields are the live object's list
+ * (SSA-9). Throws a StatusError: 400 for a body that has another kind, contains managedFields
+ * (MF-4), or does not match the schema; 409 with a cause per field unless `force`.
  */
 export function applyPatch(kind: TrackedKind, apply: AppliedPatch): ApiObject {
   return inOnePiece(applySteps(kind, apply));
 }
 
-/** `applyPatch` in steps, between which nobody may change either object. */
+/** `applyPatch` in steps. The objects must not change between steps. */
 export function* applySteps(kind: TrackedKind, apply: AppliedPatch): Generator<void, ApiObject> {
   const { live, patch } = apply;
   forgetElements();
@@ -96,7 +99,7 @@ export function* applySteps(kind: TrackedKind, apply: AppliedPatch): Generator<v
   return object;
 }
 
-/** Throws a TypedError for a body that does not fit, once undeclared members have been reported. */
+/** Validates the body. Throws a TypedError after undeclared members have been reported. */
 function* checkTyped(
   type: ValueType,
   { patch, onUndeclared, size }: AppliedPatch,
@@ -134,7 +137,7 @@ export function describeKind(object: JsonObject): string {
   return `${groupVersion}, Kind=${textOf(object['kind'])}`;
 }
 
-/** An object as messages about an apply name it: `default/a; apps/v1, Kind=Deployment`. */
+/** The name of an object in messages about an apply: `default/a; apps/v1, Kind=Deployment`. */
 export function describe(object: JsonObject): string {
   const metadata = isObject(object['metadata']) ? object['metadata'] : {};
   const place = `${textOf(metadata['namespace'])}/${textOf(metadata['name'])}`;
@@ -145,8 +148,8 @@ const explained = (what: () => string, error: unknown): unknown =>
   error instanceof TypedError ? badRequest(`${what()}: ${error.message}`) : error;
 
 /**
- * Runs work in steps; an object that does not fit its schema is what some client sent, and so a 400,
- * with the words of upstream's unnamed 500.
+ * Runs work in steps and turns a TypedError into a 400, since some client sent the object.
+ * kube-apiserver answers it with a 500 of the same message.
  */
 function* explainingSteps<T>(
   what: () => string,
@@ -159,7 +162,7 @@ function* explainingSteps<T>(
   }
 }
 
-/** The stored owners; whatever is in an object that has none belongs to a manager made up for it. */
+/** The stored owners. If an object has none, a synthetic manager owns all of its fields. */
 function* ownersForApply(
   kind: TrackedKind,
   { live, nowMs, size }: AppliedPatch,
@@ -190,7 +193,7 @@ interface Merging {
 }
 
 interface Merged {
-  /** Undefined when the object stays as it is. */
+  /** Undefined if the object does not change. */
   readonly object: JsonValue | undefined;
   readonly owners: Managed;
 }
@@ -223,7 +226,7 @@ function* mergeOnce(kind: TrackedKind, merging: Merging): Generator<void, Merged
     () => 'failed to merge config',
     () =>
       applyConfiguration(portOf(kind), {
-        // No body may name the owners' list: it goes from one object to the other as it is.
+        // A body must not contain managedFields, so the list passes through unchanged.
         live: typedLive(kind, live === undefined ? undefined : comparable(kind, live, before)),
         applied,
         managers: before.managers,
@@ -238,34 +241,34 @@ function* mergeOnce(kind: TrackedKind, merging: Merging): Generator<void, Merged
   else managers.set(identity, sameSet(own, before.managers.get(identity)));
   let { times } = before;
   if (result.object !== undefined) times = new Map(times).set(identity, formatTime(nowMs));
-  // A new object begins as what was applied; zero values are its decoder's business.
+  // A new object starts as the applied body; its decoder adds zero values.
   const object = live === undefined ? undefined : result.object?.value;
   return { object, owners: { managers, times } };
 }
 
-/** The set that was there before when it says the same: its encoding is known. */
+/** Returns the previous set if it is equal, because its encoding is cached. */
 function sameSet(owned: VersionedSet, before: VersionedSet | undefined): VersionedSet {
   if (before === undefined || !setsEqual(before.set, owned.set)) return owned;
   const { apiVersion, applied } = owned;
   return { set: before.set, apiVersion, applied };
 }
 
-/** A copy whose metadata may change; what is shared below stays as it is. */
+/** A copy with its own metadata; everything else is shared. */
 function withOwnMetadata(value: JsonValue): ApiObject {
   const object = isObject(value) ? value : {};
   const metadata = isObject(object['metadata']) ? object['metadata'] : {};
   return asApiObject({ ...object, metadata: { ...metadata } });
 }
 
-/** A conflict as an answer shows it. */
+/** A conflict in a response. */
 interface ShownConflict {
   readonly manager: string;
   readonly path: string;
 }
 
 /**
- * The 409 of an apply that would take fields from others, one cause per field (SSA-3). Of more
- * conflicts than an answer may list (TRUST-3) it has the first; a last line tells how many follow.
+ * The 409 of an apply that conflicts with other managers, with one cause per field (SSA-3). If
+ * there are more conflicts than a response may list (TRUST-3), a final line counts the others.
  */
 function applyConflict(conflicts: readonly Conflict[]): StatusError {
   const made: ShownConflict[] = [];
@@ -309,7 +312,10 @@ function conflictMessage(conflicts: readonly ShownConflict[], omitted: number): 
   return `Apply failed with ${conflicts.length + omitted} conflicts: ${lines.join('\n')}`;
 }
 
-/** `"kubectl" with subresource "status" using apps/v1`; appliers are named without a version. */
+/**
+ * The name of a manager in messages: `"kubectl" with subresource "status" using apps/v1`. Appliers
+ * have no version.
+ */
 function showManager(identity: string): string {
   const { manager, subresource, operation, apiVersion } = parseIdentity(identity);
   const name = JSON.stringify(manager ?? '');
@@ -318,7 +324,7 @@ function showManager(identity: string): string {
   return operation === 'Update' ? `${through} using ${apiVersion ?? ''}` : through;
 }
 
-/** The paths of all members that a type does not declare: `spec.ports[0].odd`. */
+/** The paths of all undeclared members: `spec.ports[0].odd`. */
 function undeclaredIn(type: ValueType, value: JsonValue): FoundPaths {
   const found = new FoundPaths();
   search(type, value, { path: '', found });
@@ -347,7 +353,7 @@ function search(
   }
 }
 
-/** Most bytes all annotations of an object may have together. */
+/** Maximum total size of an object's annotations, bytes. */
 const annotationsBytesMax = 256 * 1024;
 
 interface AnnotatedKind {
@@ -356,8 +362,8 @@ interface AnnotatedKind {
 }
 
 /**
- * The fields client-side apply last set and nobody changed since: its manager may take them over
- * from whoever owns them. Undefined when the object has no such record in the request's version.
+ * The fields that client-side apply set last and nobody has changed since, which its manager may
+ * take over without conflict. Undefined if the object has no record in the request's version.
  */
 function allowedConflicts(
   kind: AnnotatedKind,
@@ -378,7 +384,7 @@ function allowedConflicts(
   }
 }
 
-/** Keeps client-side apply's record, where an object has one, in step with what was applied. */
+/** Updates the record of client-side apply, if the object has one. */
 export function refreshLastApplied(
   kind: AnnotatedKind,
   { object, patch }: { readonly object: ApiObject; readonly patch: JsonObject },
@@ -399,7 +405,10 @@ function sizeOf(annotations: Readonly<Record<string, string>>): number {
   return bytes;
 }
 
-/** The body without the record itself, as kubectl writes it: one line, with sorted members. */
+/**
+ * The record as kubectl writes it: the body without the annotation, on one line, with sorted
+ * members.
+ */
 function recordOf(patch: JsonObject, annotation: string): string {
   const metadata = isObject(patch['metadata']) ? patch['metadata'] : {};
   const { [annotation]: _, ...annotations } = isObject(metadata['annotations'])

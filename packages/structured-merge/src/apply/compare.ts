@@ -38,14 +38,14 @@ import {
   type ValueType,
 } from './value-type.ts';
 
-/** What differs between two values of a type; no path is in two of the sets. */
+/** The differences between two values of a type. The sets are disjoint. */
 export interface Comparison {
   readonly removed: FieldSet;
   readonly modified: FieldSet;
   readonly added: FieldSet;
 }
 
-/** The parts of a comparison that a filter lets through. */
+/** The part of a comparison that passes a filter. */
 export function filterComparison(
   comparison: Comparison,
   filter: FieldFilter | undefined,
@@ -58,14 +58,14 @@ export function filterComparison(
   };
 }
 
-/** The differences at and below one place; absent parts hold nothing. */
+/** The differences at and below one place; undefined means none. */
 export interface Changes {
   removed?: FieldNode | undefined;
   modified?: FieldNode | undefined;
   added?: FieldNode | undefined;
 }
 
-/** The differences below one place, by step. */
+/** The differences below one place, by path element, under construction. */
 export interface Growing {
   removed: GrowingFieldSet | undefined;
   modified: GrowingFieldSet | undefined;
@@ -75,19 +75,20 @@ export interface Growing {
 export interface Sides {
   readonly left: JsonValue | undefined;
   readonly right: JsonValue | undefined;
-  /** Set where the type allows several shapes, and the sides have different ones. */
+  /** Set if the sides have different shapes, both allowed by the type. */
   readonly isMixed?: true;
 }
 
 /**
- * Compares two values of a type. Throws a TypedError when one does not fit it where they differ.
+ * Compares two values of a type. Throws a TypedError if one of them violates the type where they
+ * differ.
  */
 export function compare(type: ValueType, left: JsonValue, right: JsonValue): Comparison {
   const place = rootPlace();
   return comparisonOf(compareAt(type, { left, right }, place), place);
 }
 
-/** The differences below the root. Throws a TypedError for problems that were found on the way. */
+/** The differences below the root. Throws a TypedError if the walk found problems. */
 export function comparisonOf(changes: Changes | undefined, place: Place): Comparison {
   if (place.problems.length > 0) throw new TypedError(place.problems);
   return {
@@ -151,14 +152,14 @@ export function compareKind(type: ValueType, sides: Sides, place: Place): Change
   return undefined;
 }
 
-/** The change of a part that changes as a whole. */
+/** The change of an atomic part. */
 function leafChanges({ left, right }: Sides): Changes | undefined {
   if (left === undefined) return { added: leafNode };
   if (right === undefined) return { removed: leafNode };
   return jsonEqual(left, right) ? undefined : { modified: leafNode };
 }
 
-/** A part that came or went is itself among the changes, beside what is in it. */
+/** Adds the part itself to the changes if it was added or removed. */
 export function ownChanges(
   changes: Changes | undefined,
   { left, right }: Sides,
@@ -278,7 +279,7 @@ function itemsByElement(
   return found;
 }
 
-/** Puts an item beside those of the same step, or complains that it has none. */
+/** Groups an item with those of the same path element, or reports that it has none. */
 export function addItem(
   found: Map<PathElement, JsonValue[]>,
   { list, item, index }: { list: ListShape; item: JsonValue; index: number },
@@ -294,7 +295,10 @@ export function addItem(
   else same.push(item);
 }
 
-/** The items of both sides that share a step: one each, unless stored objects hold duplicates. */
+/**
+ * The items of both sides with the same path element: at most one per side, unless a stored object
+ * contains duplicates.
+ */
 export interface ItemSides {
   readonly one: readonly JsonValue[];
   readonly other: readonly JsonValue[];
@@ -311,7 +315,7 @@ export function compareItems(
   if (one.length >= 2 && other.length >= 2) {
     return jsonEqual([...one], [...other]) ? undefined : { modified: leafNode };
   }
-  // Duplicates are owned as one leaf; what is in single items comes or goes with them.
+  // Duplicates are owned as one leaf; the content of a single item is added or removed with it.
   if (one.length >= 2) {
     const came =
       right === undefined ? undefined : compareAt(type, { left: undefined, right }, place);
@@ -321,7 +325,7 @@ export function compareItems(
   return { ...went, added: asMember(went?.added) };
 }
 
-/** Values that are compared between two pauses: at most a millisecond of work. */
+/** Number of values that are compared between two pauses, about a millisecond of work. */
 const valuesPerStep = 250;
 
 /**
@@ -349,7 +353,7 @@ interface At {
 
 const isContainer = (value: JsonValue | undefined) => typeof value === 'object' && value !== null;
 
-/** As `compareAt`. */
+/** `compareAt` in steps. */
 function* changesAt(type: ValueType, sides: Sides, at: At): Generator<void, Changes | undefined> {
   const { left, right } = sides;
   if (!isContainer(left) && !isContainer(right)) return compareAt(type, sides, at.place);
@@ -365,7 +369,7 @@ function* changesAt(type: ValueType, sides: Sides, at: At): Generator<void, Chan
   return joinChanges(one, yield* changesOfKind(rightType, mixed, at));
 }
 
-/** As `compareKind`. */
+/** `compareKind` in steps. */
 function* changesOfKind(
   type: ValueType,
   sides: Sides,
@@ -418,7 +422,7 @@ function* memberChanges(
   return growing;
 }
 
-/** The members of one object, then those that only the other has. */
+/** The members of one object, then those that only the other one has. */
 function* namesOf(left: JsonObject | undefined, right: JsonObject | undefined): Generator<string> {
   if (left !== undefined) yield* Object.keys(left);
   if (right === undefined) return;
@@ -453,7 +457,7 @@ function* itemChanges(
   return growing;
 }
 
-/** As `itemsByElement`. */
+/** `itemsByElement` in steps. */
 function* itemsIn(
   list: ListShape,
   items: readonly JsonValue[],

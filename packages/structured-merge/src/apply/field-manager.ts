@@ -35,38 +35,42 @@ import {
 import { TypedError, validateTyped } from './validate-typed.ts';
 import { forgetElements, resourceType, type ValueType } from './value-type.ts';
 
-/** Where client-side applies are recorded, by whom. */
+/** The annotation that records client-side applies, and the manager that writes it. */
 export interface LastApplied {
   readonly annotation: string;
-  /** The one manager whose client-side applies turn into server-side ones without conflicts. */
+  /**
+   * The manager whose client-side applies can be upgraded to server-side applies without conflicts.
+   */
   readonly manager: string;
 }
 
-/** What tracking has to know of the kind, version and endpoint a request addresses. */
+/** What the field manager needs to know about the kind, version, and endpoint of a request. */
 export interface TrackedKind {
-  /** Of the request; objects go in and out in this version. */
+  /** The version of the request, in which objects are passed and returned. */
   readonly apiVersion: string;
   readonly kind: string;
-  /** Empty for the object itself. */
+  /** Empty for the main resource. */
   readonly subresource: string;
-  /** Schema of a version of this kind; undefined when it has none such (any more). */
+  /** The schema of a version of the kind; undefined if the version does not exist. */
   readonly schemaFor: (apiVersion: string) => Schema | undefined;
-  /** ObjectMeta's schema, for kinds whose own schema does not declare metadata. */
+  /** The schema of ObjectMeta, for kinds whose schema does not declare metadata. */
   readonly metadataSchema: Schema;
   /**
-   * The object in another version of the kind, as a new object: the given one may not change.
-   * Undefined when the kind has no such version.
+   * Converts an object to another version of the kind without modifying it. Undefined if the kind
+   * has no such version.
    */
   readonly convert: (object: JsonObject, apiVersion: string) => JsonObject | undefined;
-  /** What writes through this endpoint may own, in terms of a version; undefined: everything. */
+  /**
+   * The fields that writes through this endpoint may own, in terms of a version; undefined for all.
+   */
   readonly filterFor?: (apiVersion: string) => FieldFilter | undefined;
-  /** Annotation client-side apply keeps its last configuration in. */
+  /** How client-side applies are recorded. */
   readonly lastApplied: LastApplied;
 }
 
 /**
- * Thrown by a kind's `convert` that has to ask somebody first: nothing has changed yet, and whoever
- * asked for the tracking has the object converted and begins again.
+ * Thrown by a kind's `convert` if the conversion is asynchronous. Nothing has changed yet; the
+ * caller converts the object and starts over.
  */
 export class ConversionWanted extends Error {
   readonly object: JsonObject;
@@ -79,20 +83,20 @@ export class ConversionWanted extends Error {
   }
 }
 
-/** A write that has replaced the object already: create, PUT, or a patch other than apply. */
+/** A write that has already produced the new object: create, PUT, or a patch other than apply. */
 export interface RecordedUpdate {
   /** The stored object; undefined for a create. */
   readonly live: ApiObject | undefined;
-  /** What is to be stored; `metadata.managedFields` is as the request gave it. */
+  /** The object to be stored; `metadata.managedFields` is that of the request. */
   readonly object: ApiObject;
   /** Name of the writer. */
   readonly manager: string;
   readonly nowMs: number;
-  /** `large`: sets of fields are read, compared, and written in steps, which cost small ones more. */
+  /** `large` processes field sets in steps, which is slower for small ones. */
   readonly size?: 'large';
 }
 
-/** Owners of this are no business of anybody's: the server writes it, or everybody must. */
+/** Fields without owners: the server writes them, or every client must. */
 const neverOwned = setOfFields([
   'apiVersion',
   'kind',
@@ -109,15 +113,15 @@ const neverOwned = setOfFields([
 ]);
 
 /**
- * Sets `object.metadata.managedFields` for a write other than apply (MF-2). When neither the object
- * nor its owners change, it becomes the live object's own list, times and all. Gives the error when
- * an object does not fit its schema: then the list is dropped, as upstream does, and the write goes on.
+ * Sets `object.metadata.managedFields` for a write other than apply (MF-2). If neither the object
+ * nor its owners change, it becomes the live object's list, including its times. If an object
+ * violates its schema, the list is dropped, the write continues, and the error is returned.
  */
 export function recordUpdate(kind: TrackedKind, update: RecordedUpdate): Error | undefined {
   return inOnePiece(recordSteps(kind, update));
 }
 
-/** `recordUpdate` in steps, between which nobody may change either object. */
+/** `recordUpdate` in steps. The objects must not change between steps. */
 export function* recordSteps(
   kind: TrackedKind,
   update: RecordedUpdate,
@@ -144,8 +148,8 @@ export function* recordSteps(
 }
 
 /**
- * The owners a write starts from: those the request gives, if it gives any that can be read; else
- * the stored ones. `[{}]` resets them, `[]` does not (MF-3); sub-resources cannot give any.
+ * The owners before a write: those of the request, if it has valid ones, else the stored ones.
+ * `[{}]` resets them, `[]` does not (MF-3). Writes to subresources cannot change them.
  */
 function* ownersBefore(
   kind: TrackedKind,
@@ -160,17 +164,17 @@ function* ownersBefore(
     size === 'large' ? yield* jsonEqualSteps(sentEntries, stored) : jsonEqual(sentEntries, stored);
   if (isStored) return decodeOrNone(stored);
   const { managers, times } = decodeOrNone(sentEntries);
-  // Without the entries themselves: a client may have written them in a form that is not ours.
+  // Without the entries themselves, which a client may have written in another form.
   return managers.size === 0 ? decodeOrNone(stored) : { managers, times };
 }
 
-/** No owners because the request says so: what it changes itself is tracked all the same. */
+/** No owners because the request reset them; its own changes are tracked nevertheless. */
 const resetManaged: Managed = { managers: new Map(), times: new Map() };
 
 const isEmptyEntry = (entry: JsonValue | undefined) =>
   isObject(entry) && Object.keys(entry).length === 0;
 
-/** Reads the sets of owners in steps, where they can be read. */
+/** Decodes the field sets of owners in steps and ignores malformed ones. */
 export function* readOwners(entries: JsonValue | undefined): Generator<void, void> {
   if (!Array.isArray(entries)) return;
   for (const entry of entries) {
@@ -179,7 +183,7 @@ export function* readOwners(entries: JsonValue | undefined): Generator<void, voi
     try {
       yield* decodeFieldsSteps(fields);
     } catch {
-      // Whoever reads the entry next reports it.
+      // The next reader of the entry reports the error.
     }
   }
 }
@@ -198,18 +202,19 @@ function* trackUpdate(
   before: Managed,
 ): Generator<void, Managed> {
   const { live, object } = update;
-  // An object stored without owners stays without until somebody applies; upstream has it so even
-  // for the request that resets them, whose own changes must be its own here (MF-3).
+  // An object that is stored without owners has none until the first apply. A request that resets
+  // the owners still owns its own changes, unlike in kube-apiserver (MF-3).
   const isUntracked = before.managers.size === 0 && before !== resetManaged;
   if (isUntracked && (live?.metadata.uid ?? '') !== '') return noManaged;
-  // What the request gave has been read. With the same list on both sides neither needs a copy.
+  // The request's list has been read. With the same list on both sides, neither object needs a
+  // copy.
   if (isOfOneVersion(kind, before)) {
     jsonObject(object.metadata)['managedFields'] = live?.metadata.managedFields;
   }
   return capUpdates(yield* takeChanges(kind, update, before));
 }
 
-/** While a write is tracked, its changes belong to nobody known before: not even the same manager. */
+/** A temporary manager that owns the changes of the current write. */
 const currentOperation = 'current-operation';
 
 export function* takeChanges(
@@ -230,7 +235,8 @@ export function* takeChanges(
   if (taken === undefined) return { managers, times: before.times };
   const identity = identityFor(kind, update.manager, 'Update');
   const previous = managers.get(identity);
-  // In this order the set stays the very one it was when nothing is new, and with it its encoding.
+  // In this order the result is the previous set itself if nothing is new, so its encoding stays
+  // cached.
   const set = previous === undefined ? taken.set : union(previous.set, taken.set);
   managers.set(identity, { ...taken, set });
   return { managers, times: new Map(before.times).set(identity, formatTime(nowMs)) };
@@ -261,7 +267,7 @@ export function identityFor(
   return identity;
 }
 
-/** Without what nobody may own; undefined when nothing is left. */
+/** Removes fields without owners; undefined if nothing is left. */
 export function strip(owned: VersionedSet | undefined): VersionedSet | undefined {
   if (owned === undefined) return undefined;
   const set = difference(owned.set, neverOwned);
@@ -269,19 +275,19 @@ export function strip(owned: VersionedSet | undefined): VersionedSet | undefined
   return set.size === 0 ? undefined : { ...owned, set };
 }
 
-/** Puts owners into an object, or the live object's own list when that says the same. */
+/** Stores owners in an object, or the live object's list if it is equivalent. */
 export function* storeOwners(options: {
   live: ApiObject | undefined;
   object: ApiObject;
   owners: Managed;
-  /** What the write began from: mostly the live object's owners. */
+  /** The owners before the write, usually those of the live object. */
   before: Managed;
   size: 'large' | undefined;
 }): Generator<void, void> {
   const { live, object, owners, before, size } = options;
   const stored = live?.metadata.managedFields;
   if (live !== undefined && stored !== undefined) {
-    // Times alone are no change (META-6).
+    // Changed times alone are not a change (META-6).
     const mayBeSame = before.repeated !== true && sameOwners(owners, before);
     const isSame =
       mayBeSame &&
@@ -303,7 +309,7 @@ export function* storeOwners(options: {
   else object.metadata.managedFields = entries;
 }
 
-/** Whether two objects differ in their owners at most. */
+/** Whether two objects are equal except for their owners. */
 const isSameButOwners = (one: ApiObject, other: ApiObject): boolean =>
   jsonEqualBut(one, other, 'metadata') &&
   jsonEqualBut(one.metadata, other.metadata, 'managedFields');
@@ -316,7 +322,10 @@ function* sameButOwnersSteps(one: ApiObject, other: ApiObject): Generator<void, 
   );
 }
 
-/** Shares all else. A member that is undefined counts as absent, and is quicker than one left out. */
+/**
+ * A copy without managedFields that shares everything else. An undefined member counts as absent
+ * and is faster than omitting it.
+ */
 export function withoutOwners(object: ApiObject): JsonObject {
   const { metadata } = object;
   if (metadata.managedFields === undefined) return object;
@@ -324,14 +333,14 @@ export function withoutOwners(object: ApiObject): JsonObject {
 }
 
 /**
- * An object as it is compared with one that has the very same list of owners: nobody looks into the
- * list then, and it needs no taking out, except where a conversion would copy it.
+ * The object without managedFields, if necessary. If both sides have the same list, the comparison
+ * skips it, so it need not be removed unless a conversion would copy it.
  */
 export function comparable(kind: TrackedKind, object: ApiObject, before: Managed): JsonObject {
   return isOfOneVersion(kind, before) ? object : withoutOwners(object);
 }
 
-/** Whether all owners know the object in the version it is in. */
+/** Whether all owners use the version of the request. */
 function isOfOneVersion(kind: TrackedKind, { managers }: Managed): boolean {
   for (const { apiVersion } of managers.values()) if (apiVersion !== kind.apiVersion) return false;
   return true;
@@ -342,7 +351,7 @@ function typeFor(kind: TrackedKind, apiVersion: string): ValueType | undefined {
   return schema === undefined ? undefined : resourceType(schema, kind.metadataSchema);
 }
 
-/** Types of the kinds' own versions, which are asked for several times in a write. */
+/** Types of the requests' versions, which each write needs several times. */
 const ownTypes = new WeakMap<TrackedKind, ValueType>();
 
 function ownType(kind: TrackedKind): ValueType {
@@ -363,7 +372,7 @@ export function typedLive(kind: TrackedKind, live: JsonObject | undefined): Type
   return typedObject(kind, zeroObject(kind.schemaFor(kind.apiVersion) ?? {}));
 }
 
-/** Conversions of one write, each made once. */
+/** The conversions of one write, each cached. */
 export function portOf(kind: TrackedKind): UpdaterPort {
   let made: Map<JsonValue, Map<string, TypedObject | undefined>> | undefined;
   return {
@@ -383,7 +392,10 @@ export function portOf(kind: TrackedKind): UpdaterPort {
   };
 }
 
-/** Throws StatusError 400 for an object that does not fit that version, in upstream's words. */
+/**
+ * Converts and validates an object. Throws a StatusError 400 if it does not match the schema of the
+ * version.
+ */
 function convertTyped(
   kind: TrackedKind,
   object: TypedObject,
@@ -394,7 +406,7 @@ function convertTyped(
   const value = kind.convert(object.value, apiVersion);
   if (value === undefined) return undefined;
   try {
-    // Stored objects may hold duplicates; what they are converted to may not, as upstream.
+    // Stored objects may contain duplicates; converted ones must not, as in kube-apiserver.
     validateTyped(type, value, { allowDuplicates: false });
   } catch (error) {
     throw error instanceof TypedError ? badRequest(error.message) : error;
@@ -405,9 +417,10 @@ function convertTyped(
 const zeros = new WeakMap<Schema, JsonObject>();
 
 /**
- * What a new object of a kind is before anybody wrote to it. A built-in kind has its members that are
- * always written, at their zero values: this is why a manager that creates a Deployment owns
- * `.spec.replicas` but not `.spec` itself. A custom kind has none. Shared: callers may not change it.
+ * The state of an object before its creation. For a built-in kind it contains the members that are
+ * always serialized, with their zero values, which is why a manager that creates a Deployment owns
+ * `.spec.replicas` but not `.spec` itself. For a custom kind it is empty. The result is shared and
+ * must not be modified.
  */
 function zeroObject(schema: Schema): JsonObject {
   const at = resolved(schema);
@@ -418,7 +431,7 @@ function zeroObject(schema: Schema): JsonObject {
   return object;
 }
 
-/** Structs that contain themselves do so behind pointers or lists; this bounds a mistaken schema. */
+/** Recursive structs use pointers or lists; this limit guards against a faulty schema. */
 const depthMax = 32;
 
 function zeroStruct(schema: Schema, depth: number): JsonObject {

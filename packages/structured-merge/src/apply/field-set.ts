@@ -8,26 +8,26 @@ import {
 } from './path-element.ts';
 
 /**
- * A set of paths into an object, as a tree of steps. Immutable: operations share what they keep.
+ * A set of field paths as a tree of path elements. It is immutable, and operations share subtrees.
  *
  * Owning `.spec` itself, `.spec.replicas` and `.data.a` but not `.data`:
  *
  *     f:spec  member  -> f:replicas member
  *     f:data          -> f:a        member
  *
- * Every node is a member or has members below it; an empty set is a map without entries. The order
- * of entries means nothing: `sortedNodes` gives upstream's.
+ * Every node is a member or has members below it; an empty set is an empty map. The order of
+ * entries is irrelevant: `sortedElements` returns the canonical one.
  */
 export type FieldSet = ReadonlyMap<PathElement, FieldNode>;
 
 export interface FieldNode {
   /** Whether the path that ends here is in the set. */
   readonly member: boolean;
-  /** Paths that go on from here; never an empty set. */
+  /** Longer paths with this prefix; never an empty set. */
   readonly children: FieldSet | undefined;
 }
 
-/** A set under construction; whoever made it may still add to it. */
+/** A set under construction, which its creator may modify. */
 export type GrowingFieldSet = Map<PathElement, FieldNode>;
 
 export const emptySet: FieldSet = new Map();
@@ -36,14 +36,14 @@ const leaf: FieldNode = { member: true, children: undefined };
 /** The node of a path that is in the set and has nothing below it. */
 export const leafNode: FieldNode = leaf;
 
-/** A node of these parts; undefined when it would hold nothing. */
+/** A node with these parts; undefined if it would be empty. */
 export function nodeOf(member: boolean, children: FieldSet | undefined): FieldNode | undefined {
   const below = children === undefined || children.size === 0 ? undefined : children;
   if (below === undefined) return member ? leaf : undefined;
   return { member, children: below };
 }
 
-/** The set of these paths; an empty path is not in any set. */
+/** The set of some paths; empty paths are ignored. */
 export function setOf(paths: Iterable<FieldPath>): FieldSet {
   let set: FieldSet = emptySet;
   for (const path of paths) set = union(set, pathSet(path));
@@ -64,7 +64,7 @@ export function setOfFields(fields: readonly string[]): FieldSet {
   return setOf(fields.map((field) => field.split('.').map(fieldElement)));
 }
 
-/** Puts a node into a growing set, beside what it has at that step. */
+/** Adds a node to a set under construction; merges it with an existing one. */
 export function addNode(
   set: GrowingFieldSet,
   element: PathElement,
@@ -75,7 +75,7 @@ export function addNode(
   set.set(element, present === undefined ? node : unionNode(present, node));
 }
 
-/** Either node, or both as one. */
+/** The union of two nodes. */
 export function unionNode(one: FieldNode, other: FieldNode): FieldNode {
   if (one === other) return one;
   const children =
@@ -89,7 +89,7 @@ export function unionNode(one: FieldNode, other: FieldNode): FieldNode {
   return { member, children };
 }
 
-/** Paths in either set. */
+/** The union of two sets. */
 export function union(one: FieldSet, other: FieldSet): FieldSet {
   if (one === other || other.size === 0) return one;
   if (one.size === 0) return other;
@@ -104,7 +104,7 @@ export function union(one: FieldSet, other: FieldSet): FieldSet {
   return result ?? one;
 }
 
-/** Paths in both sets. */
+/** The intersection of two sets. */
 export function intersection(one: FieldSet, other: FieldSet): FieldSet {
   if (one === other) return one;
   const [small, large] = one.size <= other.size ? [one, other] : [other, one];
@@ -122,7 +122,7 @@ export function intersection(one: FieldSet, other: FieldSet): FieldSet {
   return result.size === 0 ? emptySet : result;
 }
 
-/** How to take the nodes of one set away from another's. */
+/** How the node of one set is subtracted from that of another. */
 type Taking = (node: FieldNode, taken: FieldNode) => FieldNode | undefined;
 
 function takeAway(one: FieldSet, other: FieldSet, taking: Taking): FieldSet {
@@ -162,12 +162,12 @@ const takeWhole: Taking = (node, taken) => {
   return rest(node, node.member, children);
 };
 
-/** Paths of the first set that are not in the other. */
+/** The paths of the first set that are not in the other. */
 export function difference(one: FieldSet, other: FieldSet): FieldSet {
   return one === other ? emptySet : takeAway(one, other, takeExact);
 }
 
-/** Whether all paths of the inner set are in the outer one. */
+/** Whether `outer` contains all paths of `inner`. */
 export function containsSet(outer: FieldSet, inner: FieldSet): boolean {
   if (outer === inner) return true;
   for (const [element, node] of inner) {
@@ -179,12 +179,12 @@ export function containsSet(outer: FieldSet, inner: FieldSet): boolean {
   return true;
 }
 
-/** Paths of the first set that neither are in the other nor lie below one of its paths. */
+/** The paths of the first set that are neither in the other set nor below one of its paths. */
 export function recursiveDifference(one: FieldSet, other: FieldSet): FieldSet {
   return takeAway(one, other, takeWhole);
 }
 
-/** Paths of the set below which it has no others. */
+/** The paths of a set that are not prefixes of others. */
 export function leaves(set: FieldSet): FieldSet {
   const result: GrowingFieldSet = new Map();
   for (const [element, node] of set) {
@@ -208,7 +208,7 @@ export function hasPath(set: FieldSet, path: FieldPath): boolean {
   return false;
 }
 
-/** Whether both hold the same paths. */
+/** Whether both sets contain the same paths. */
 export function setsEqual(one: FieldSet, other: FieldSet): boolean {
   if (one === other) return true;
   if (one.size !== other.size) return false;
@@ -222,7 +222,7 @@ export function setsEqual(one: FieldSet, other: FieldSet): boolean {
   return true;
 }
 
-/** The steps of one level in upstream's order. */
+/** The path elements of the top level in canonical order. */
 export function sortedElements(set: FieldSet): PathElement[] {
   return sortElements([...set.keys()]);
 }
@@ -231,7 +231,7 @@ export function sortedElements(set: FieldSet): PathElement[] {
 export const sortedInSteps = (set: FieldSet): Generator<void, readonly PathElement[]> =>
   sortElementsSteps([...set.keys()]);
 
-/** All paths of the set: those that end at a level before those that go on, each in order. */
+/** All paths of a set in order; at each level, paths that end there precede longer ones. */
 export function* pathsOf(set: FieldSet, prefix: FieldPath = []): Generator<FieldPath> {
   const elements = sortedElements(set);
   for (const element of elements) if (set.get(element)!.member) yield [...prefix, element];
@@ -242,14 +242,14 @@ export function* pathsOf(set: FieldSet, prefix: FieldPath = []): Generator<Field
 }
 
 /**
- * What a write through some endpoint may own: everything but some paths and what lies below them, or
- * only what begins with one of some patterns, whose steps may be `*` for any step.
+ * The fields that writes through an endpoint may own: all except some paths and everything below
+ * them, or only those that start with one of some patterns, in which `*` matches any path element.
  */
 export type FieldFilter =
   | { readonly exclude: FieldSet }
   | { readonly include: readonly (readonly (PathElement | '*')[])[] };
 
-/** The part of a set that a filter lets through. */
+/** The part of a set that passes a filter. */
 export function filterSet(set: FieldSet, filter: FieldFilter | undefined): FieldSet {
   if (filter === undefined || set.size === 0) return set;
   if ('exclude' in filter) return recursiveDifference(set, filter.exclude);
@@ -271,7 +271,7 @@ function includeMatches(set: FieldSet, patterns: readonly Pattern[]): FieldSet {
   return result;
 }
 
-/** A copy of a set to change. */
+/** A modifiable copy of a set. */
 function* copied(set: FieldSet, stride: Stride): Generator<void, GrowingFieldSet> {
   const copy: GrowingFieldSet = new Map();
   for (const [element, node] of set) {
@@ -283,8 +283,8 @@ function* copied(set: FieldSet, stride: Stride): Generator<void, GrowingFieldSet
 }
 
 /**
- * Changes in a set the nodes of the steps that another one has.
- * @param change the node in place of `node`, undefined for none; `node` itself where it stays
+ * Replaces the nodes of a set for the path elements that another set has.
+ * @param change returns the replacement of `node`: undefined to remove it, `node` itself to keep it
  */
 function* changedBy(
   one: FieldSet,
@@ -319,10 +319,10 @@ function* changedBy(
   return result;
 }
 
-/** Nodes that are visited between two pauses: at most a millisecond of work. */
+/** Number of nodes that are visited between two pauses, about a millisecond of work. */
 const nodesPerStep = 1000;
 
-/** `union` in steps, for large sets (TRUST-2): small ones it costs more. */
+/** `union` in steps, for large sets (TRUST-2); slower for small ones. */
 export function* unionSteps(
   one: FieldSet,
   other: FieldSet,

@@ -22,23 +22,23 @@ import {
 import { elementText, type PathElement, parseElement } from './path-element.ts';
 import type { VersionedSet } from './updater.ts';
 
-/** Owners of an object's fields and when each last wrote. */
+/** The owners of an object's fields and the time of each owner's last write. */
 export interface Managed {
-  /** By identity: manager, operation, subresource and, for updates, version. */
+  /** Owners by identity: manager, operation, subresource, and, for updates, version. */
   readonly managers: ReadonlyMap<string, VersionedSet>;
-  /** RFC 3339, by identity; a manager may have none. */
+  /** RFC 3339 times by identity; a manager may have none. */
   readonly times: ReadonlyMap<string, string>;
-  /** The list this was read from. */
+  /** The list from which this was decoded. */
   readonly entries?: JsonValue;
-  /** Its entries by identity, to be written again as they are where nothing changes. */
+  /** The entries of the list by identity, which are reused if they do not change. */
   readonly written?: ReadonlyMap<string, ManagedFieldsEntry>;
-  /** Two of the entries are the same manager's: only the last of them counts, and is written again. */
+  /** Several entries have the same identity; only the last one counts and is kept. */
   readonly repeated?: boolean;
 }
 
 export const noManaged: Managed = { managers: new Map(), times: new Map() };
 
-/** Who a manager is; appliers are the same in every version. */
+/** The identity of a manager. An applier has the same identity in every version. */
 export interface ManagerIdentity {
   readonly manager: string;
   readonly operation: 'Apply' | 'Update';
@@ -46,7 +46,7 @@ export interface ManagerIdentity {
   readonly subresource: string;
 }
 
-/** The identity as the text that keys owners; upstream sorts conflicts by it. */
+/** The identity as a text, by which owners are keyed and conflicts are sorted. */
 export function identityOf(identity: ManagerIdentity): string {
   const { manager, operation, apiVersion, subresource } = identity;
   const ofVersion = operation === 'Update' && apiVersion !== '';
@@ -60,14 +60,14 @@ export function identityOf(identity: ManagerIdentity): string {
 
 const plainName = /^[\w./ -]*$/;
 
-/** As a JSON string; nearly every name needs nothing but the quotes. */
+/** A name as a JSON string; nearly all names need only quotes. */
 const quoted = (name: string) => (plainName.test(name) ? `"${name}"` : JSON.stringify(name));
 
-/** Identities read before, by their text: a control plane has few managers. */
+/** Parsed identities by text; a control plane has few managers. */
 const identities = new Map<string, Partial<ManagerIdentity>>();
 const identitiesMax = 1024;
 
-/** The parts of an identity text; an applier's has no version. */
+/** Parses the text of an identity; an applier's has no version. */
 export function parseIdentity(identity: string): Partial<ManagerIdentity> {
   const cachedIdentity = identities.get(identity);
   if (cachedIdentity !== undefined) return cachedIdentity;
@@ -80,7 +80,8 @@ export function parseIdentity(identity: string): Partial<ManagerIdentity> {
 const text = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
 
 /**
- * Reads `metadata.managedFields`. Throws an Error with upstream's text when an entry is malformed.
+ * Decodes `metadata.managedFields`. Throws an Error with kube-apiserver's message if an entry is
+ * malformed.
  */
 export function decodeManaged(entries: JsonValue | undefined): Managed {
   if (entries === undefined || entries === null) return noManaged;
@@ -99,8 +100,8 @@ export function decodeManaged(entries: JsonValue | undefined): Managed {
 }
 
 /**
- * What a list says that was written here: who has the very list need not read it. It stands on the
- * list itself, where no encoder looks, since a WeakMap of all objects' lists burdens the collector.
+ * The decoded form of a list, cached on the list itself under a symbol that encoders ignore. A
+ * WeakMap with the lists of all objects would burden the garbage collector.
  */
 const meaning = Symbol('owners');
 type WrittenList = JsonValue[] & { readonly [meaning]?: Managed };
@@ -138,9 +139,9 @@ function decodeEntry(
 }
 
 /**
- * Writes owners in upstream's order: operation, time, manager, version, subresource. Undefined when
- * nobody owns anything. The list and its entries are shared, with `before` among others, and their
- * meaning is kept: callers may change neither. `before` is what the owners came from.
+ * Encodes owners, sorted by operation, time, manager, version, and subresource. Undefined if there
+ * are none. The list and its entries are cached and shared, so callers must not modify them.
+ * @param before the decoded list from which the owners were derived, whose entries are reused
  */
 export function encodeManaged(
   { managers, times }: Managed,
@@ -161,7 +162,7 @@ export function encodeManaged(
   return entries;
 }
 
-/** The entry that was there before, or at least its fields, where they say the same. */
+/** The previous entry, or at least its encoded fields, if they are unchanged. */
 function entryFor(of: {
   readonly identity: string;
   readonly owned: VersionedSet;
@@ -197,7 +198,7 @@ function encodeEntry(
   return entry as ManagedFieldsEntry;
 }
 
-/** Whole seconds since the epoch; 0 for no time, as upstream counts. */
+/** Seconds since the epoch; 0 if there is no time, as in kube-apiserver. */
 const secondsOf = (time: string | undefined) =>
   time === undefined ? 0 : Math.floor(Date.parse(time) / 1000);
 
@@ -215,7 +216,7 @@ function compareEntries(one: ManagedFieldsEntry, other: ManagedFieldsEntry): num
   );
 }
 
-/** Whether the same managers own the same; times do not count. */
+/** Whether the same managers own the same fields; times are ignored. */
 export function sameOwners(one: Managed, other: Managed): boolean {
   if (one.managers === other.managers) return true;
   if (one.managers.size !== other.managers.size) return false;
@@ -227,13 +228,13 @@ export function sameOwners(one: Managed, other: Managed): boolean {
   return true;
 }
 
-/** Most managers with operation Update an object keeps (MF-9). */
+/** Maximum number of managers with operation Update of one object (MF-9). */
 const updateManagersMax = 10;
 const oldUpdatesManager = 'ancient-changes';
 
 /**
- * Joins the oldest Update entries, per version, until there are no more than ten. A version that
- * occurs once among the old ones keeps its entry.
+ * Merges the oldest Update entries of each version until at most ten are left. A version with a
+ * single old entry keeps it.
  */
 export function capUpdates(managed: Managed): Managed {
   const updaters = [...managed.managers].filter(([, owned]) => !owned.applied);
@@ -278,8 +279,8 @@ function joinOld(
 }
 
 /**
- * The FieldsV1 form of a set, members in upstream's order: `.` for the item itself, then fields, keys,
- * values and indexes. The result is shared: callers may not change it.
+ * Encodes a set as FieldsV1 in canonical order: `.` for the item itself, then fields, keys, values,
+ * and indexes. The result is shared and must not be modified.
  */
 export function encodeFields(set: FieldSet): JsonObject {
   const cachedFields = encoded.get(set);
@@ -290,7 +291,7 @@ export function encodeFields(set: FieldSet): JsonObject {
   return fields;
 }
 
-/** Sets and their encodings, both ways; neither ever changes. */
+/** Caches of encodings in both directions; sets and encodings are immutable. */
 const encoded = new WeakMap<FieldSet, JsonObject>();
 const decoded = new WeakMap<JsonObject, FieldSet>();
 
@@ -304,10 +305,10 @@ function encodeLevel(set: FieldSet, withSelf: boolean): JsonObject {
   return object;
 }
 
-/** Members that are visited between two pauses. */
+/** Number of members that are visited between two pauses. */
 const membersPerStep = 250;
 
-/** Encodes a set in steps, after which `encodeFields` knows its encoding. */
+/** Encodes a set in steps and caches the result for `encodeFields`. */
 export function* encodeFieldsSteps(set: FieldSet): Generator<void, void> {
   if (encoded.has(set)) return;
   const fields = yield* encodeSteps(set, { withSelf: false, stride: new Stride(membersPerStep) });
@@ -332,7 +333,7 @@ function* encodeSteps(
   return object;
 }
 
-/** Reads a FieldsV1 in steps, after which `decodeFields` knows it. Throws what that throws. */
+/** Decodes FieldsV1 in steps and caches the result for `decodeFields`. Throws the same errors. */
 export function* decodeFieldsSteps(fields: JsonObject): Generator<void, void> {
   if (decoded.has(fields)) return;
   const node = yield* readSteps(fields, { depth: 0, stride: new Stride(membersPerStep) });
@@ -363,12 +364,12 @@ function* readSteps(
   return nodeOf(member || children.size === 0, children)!;
 }
 
-/** Deepest FieldsV1 that is read; deeper ones are refused like any other malformed entry. */
+/** Maximum depth of FieldsV1; deeper ones are rejected as malformed. */
 const depthMax = 1000;
 
 /**
- * Reads a FieldsV1. Steps of kinds this version does not know are left out, as upstream does. Throws
- * an Error when a member name is no step or a value no object.
+ * Decodes FieldsV1. Path elements of unknown types are ignored, as in kube-apiserver. Throws an
+ * Error if a member name is not a path element or a value is not an object.
  */
 export function decodeFields(fields: JsonValue): FieldSet {
   if (fields === null) return emptySet;
@@ -378,7 +379,7 @@ export function decodeFields(fields: JsonValue): FieldSet {
   return decodeText(fields);
 }
 
-/** Sets by the text of their encoding, the oldest first; writers own the same fields mostly. */
+/** Sets by the text of their encoding, oldest first; writers mostly own the same fields. */
 const byText = new Map<string, FieldSet>();
 const textCharactersMax = 512 * 1024;
 const allCharactersMax = 4 * 1024 * 1024;
@@ -417,7 +418,7 @@ function readNode(fields: JsonValue | undefined, depth: number): FieldNode {
   return nodeOf(member || children.size === 0, children)!;
 }
 
-/** The step that a member's name is; undefined for one of a kind that this version does not know. */
+/** The path element in a member name; undefined if its type is unknown. */
 function elementOf(name: string): PathElement | undefined {
   const parsed = parseElement(name);
   if (parsed === undefined) return undefined;

@@ -33,10 +33,10 @@ interface Sides {
 }
 
 /**
- * Merges a partly given value into one: takes nothing away, and the given value wins where both say
- * something. Parts that only one side has are shared with it, not copied, and parts that stay as they
- * are with the live value: it is itself the answer when nothing changes. Throws a TypedError when a
- * value does not fit the type where both are looked at.
+ * Merges a partial value into a live one. Removes nothing; the partial value wins where both are
+ * set. The result shares parts that only one side has and unchanged parts of the live value; if
+ * nothing changes, it is the live value itself. Throws a TypedError if a visited value violates the
+ * type.
  */
 export function merge(type: ValueType, live: JsonValue, applied: JsonValue): JsonValue | undefined {
   const place = rootPlace();
@@ -58,18 +58,18 @@ export function* mergeSteps(
   return merged;
 }
 
-/** Where a walk that pauses is. */
+/** The state of a walk in steps. */
 interface Walk {
   readonly place: Place;
   readonly stride: Stride;
 }
 
-/** Whether both sides are light, so that they are merged in one piece. */
+/** Whether both sides are light and can be merged in one piece. */
 function areLight({ left, right }: Sides, stride: Stride): boolean {
   return stride.weigh(right) === 'light' && stride.weigh(left) === 'light';
 }
 
-/** As `mergeAt`, of sides of which one is heavy. */
+/** `mergeAt` in steps, for sides of which at least one is heavy. */
 function* mergeAtSteps(
   type: ValueType,
   sides: Sides,
@@ -155,7 +155,7 @@ function putMember(object: JsonObject, name: string, value: JsonValue | undefine
   else setMember(object, name, value);
 }
 
-/** `mergeMaps` in steps, of a map that is not atomic. */
+/** `mergeMaps` in steps, for a map that is not atomic. */
 function* mergeMapsSteps(
   map: MapShape,
   sides: Sides,
@@ -191,7 +191,7 @@ function* mergeMapsSteps(
   return isEmptyObject(merged) ? undefined : merged;
 }
 
-/** A copy of an object that shares its members. A spread of many members takes several milliseconds. */
+/** A shallow copy of an object in steps: spreading many members takes several milliseconds. */
 function* copyMembers(object: JsonObject | undefined, stride: Stride): Generator<void, JsonObject> {
   const copy: JsonObject = {};
   for (const name of object === undefined ? [] : Object.keys(object)) {
@@ -208,7 +208,10 @@ function* preferredWholeSteps(sides: Sides): Generator<void, JsonValue | undefin
   return left !== undefined && (yield* jsonEqualSteps(left, right)) ? left : preferred(sides);
 }
 
-/** The given value, or the live one itself where they are equal: what is shared is not compared. */
+/**
+ * The partial value, or the live one if they are equal, since shared values need no later
+ * comparison.
+ */
 function preferredWhole(sides: Sides): JsonValue | undefined {
   const { left, right } = sides;
   return left !== undefined && jsonEqual(left, right) ? left : preferred(sides);
@@ -242,7 +245,7 @@ function mergeLists(list: ListShape, sides: Sides, place: Place): JsonValue | un
   return items.length > 0 ? items : undefined;
 }
 
-/** `mergeLists` in steps, of a list that is not atomic. */
+/** `mergeLists` in steps, for a list that is not atomic. */
 function* mergeListsSteps(
   list: ListShape,
   sides: Sides,
@@ -277,9 +280,9 @@ function* mergeListsSteps(
 }
 
 interface IndexedItems {
-  /** Steps in list order; duplicates stand for each of their items. */
+  /** Path elements in list order, including duplicates. */
   readonly order: PathElement[];
-  /** Items by step; null stands for several that are the same, which are not merged into. */
+  /** Items by path element; null for duplicates, into which nothing is merged. */
   readonly byElement: Map<PathElement, JsonValue>;
 }
 
@@ -333,9 +336,9 @@ function* indexItemsSteps(
 }
 
 /**
- * Puts the items of both lists in one order: the given list's own order holds; items only the live
- * list has keep their place before the shared item they stood before. With live `a b c d` and given
- * `d x b`, `a` comes first (nothing shared before it), then `c`, then `d x b`.
+ * Orders the items of both lists: the partial list keeps its order, and items that only the live
+ * list has stay before the shared item that they preceded. With live `a b c d` and partial `d x b`,
+ * `a` comes first (no shared item precedes it), then `c`, then `d x b`.
  */
 function interleave(
   list: ListShape,
@@ -351,12 +354,12 @@ function interleave(
   return out;
 }
 
-/** What becomes one item of a merged list. */
+/** One item of a merged list. */
 interface ItemSides extends Sides {
   readonly element: PathElement;
 }
 
-/** The items of a merged list in their order. */
+/** The items of a merged list in order. */
 function* interleaved(lists: {
   present: IndexedItems;
   applied: IndexedItems;
@@ -400,6 +403,6 @@ function* interleaved(lists: {
   }
 }
 
-/** A shared item that is not the next one of the given order: it is taken in its turn there. */
+/** A shared item that is not next in the partial list is emitted when its turn comes. */
 const waits = (element: PathElement, next: PathElement | undefined) =>
   next !== undefined && next !== element;

@@ -53,7 +53,7 @@ function compareObjects(one: JsonObject, other: JsonObject): number {
   return left.length - right.length;
 }
 
-/** A value inside a path of a message: strings quoted, the rest bare. */
+/** A value in a path of a message: strings are quoted. */
 function showGoValue(value: JsonValue): string {
   if (value === null) return 'null';
   if (typeof value === 'string') return goQuoted(value);
@@ -64,21 +64,21 @@ function showGoValue(value: JsonValue): string {
 }
 
 /**
- * One step of a path into an object, in the text form FieldsV1 uses as member names:
- * `f:name` a field, `k:{"name":"a","port":80}` a list item by its keys (names sorted), `v:"a"` a set
- * item, `i:0` an index. The text is the identity of the step: equal steps have equal texts.
+ * One element of a field path, in the text form that FieldsV1 uses as member names: `f:name` for a
+ * field, `k:{"name":"a","port":80}` for a list item by its sorted keys, `v:"a"` for a set item,
+ * `i:0` for an index. Equal elements have equal texts.
  */
 export type PathElement = string;
 
-/** Steps from the root of an object. */
+/** Path elements from the root of an object. */
 export type FieldPath = readonly PathElement[];
 
-/** Steps to fields asked for before. Emptied when it holds too many. */
+/** Cached path elements of fields. Cleared when it is full. */
 const fieldElements = new Map<string, PathElement>();
 const fieldElementsMax = 4096;
 const keptNameMax = 64;
 
-/** The step to a named field; the same text for the same name, which sets find more quickly. */
+/** The path element of a field. Interned, because sets find the same string object faster. */
 export function fieldElement(name: string): PathElement {
   const cachedElement = fieldElements.get(name);
   if (cachedElement !== undefined) return cachedElement;
@@ -89,10 +89,10 @@ export function fieldElement(name: string): PathElement {
   return element;
 }
 
-/** The step to an item of a set. */
+/** The path element of a set item. */
 export const valueElement = (value: JsonValue): PathElement => `v:${encodeValue(value)}`;
 
-/** The step to the item of a list map that has these keys; they are sorted by name here. */
+/** The path element of the list-map item with these keys, which are sorted by name. */
 export function keyElement(keys: readonly (readonly [string, JsonValue])[]): PathElement {
   const sorted =
     keys.length < 2 ? keys : [...keys].sort((one, other) => compareText(one[0], other[0]));
@@ -104,14 +104,14 @@ export function keyElement(keys: readonly (readonly [string, JsonValue])[]): Pat
   return `${text}}`;
 }
 
-/** The name of a field step; undefined for other steps. */
+/** The name in the path element of a field; undefined for other elements. */
 export function fieldNameOf(element: PathElement): string | undefined {
   return element.startsWith('f:') ? element.slice(2) : undefined;
 }
 
 const plain = /^[ !#-%'-;=?-[\]-~]*$/;
 
-/** A JSON string as encoding/json writes it: `<`, `>` and `&` escaped. */
+/** A JSON string as Go's encoding/json writes it, with `<`, `>`, and `&` escaped. */
 function encodeHtmlString(text: string): string {
   if (plain.test(text)) return `"${text}"`;
   return encodePlainString(text).replace(
@@ -120,7 +120,7 @@ function encodeHtmlString(text: string): string {
   );
 }
 
-/** A JSON string as upstream writes names: only what JSON itself demands is escaped. */
+/** A JSON string with only the escapes that JSON requires, as kube-apiserver writes names. */
 export function encodePlainString(text: string): string {
   if (plain.test(text)) return `"${text}"`;
   return JSON.stringify(text).replace(/\\(u[0-9a-f]{4}|.)/g, (escaped, code: string) => {
@@ -130,7 +130,7 @@ export function encodePlainString(text: string): string {
   });
 }
 
-/** A JSON value as upstream writes it inside a step. */
+/** A JSON value as kube-apiserver writes it inside a path element. */
 export function encodeValue(value: JsonValue): string {
   if (typeof value === 'string') return encodeHtmlString(value);
   if (typeof value === 'bigint') return value.toString();
@@ -142,7 +142,7 @@ export function encodeValue(value: JsonValue): string {
   return `{${members.join(',')}}`;
 }
 
-/** What a step says, taken apart. */
+/** A parsed path element. */
 export type ParsedElement =
   | { readonly kind: 'field'; readonly name: string }
   | { readonly kind: 'key'; readonly keys: readonly (readonly [string, JsonValue])[] }
@@ -150,8 +150,8 @@ export type ParsedElement =
   | { readonly kind: 'index'; readonly index: number };
 
 /**
- * Takes apart a member name of FieldsV1. Gives undefined for a kind of step this version does not
- * know, which readers skip; throws an Error with upstream's text when it is not a step at all.
+ * Parses a member name of FieldsV1. Returns undefined for an unknown type, which readers skip.
+ * Throws an Error with kube-apiserver's message for a malformed name.
  */
 export function parseElement(text: string): ParsedElement | undefined {
   if (text.length < 2) throw new Error('key must be 2 characters long:');
@@ -171,7 +171,7 @@ export function parseElement(text: string): ParsedElement | undefined {
   }
 }
 
-/** Keys read before; item keys come again and again. Emptied when it holds too many. */
+/** Cached keys of list items, which recur often. Cleared when it is full. */
 const parsedKeys = new Map<string, readonly (readonly [string, JsonValue])[]>();
 const parsedKeysMax = 20_000;
 
@@ -198,7 +198,7 @@ function parseIndex(text: string): number {
   return Number(text);
 }
 
-/** The canonical text of a parsed step. */
+/** The canonical text of a parsed path element. */
 export function elementText(element: ParsedElement): PathElement {
   if (element.kind === 'field') return fieldElement(element.name);
   if (element.kind === 'key') return keyElement(element.keys);
@@ -229,7 +229,7 @@ function compareKeys(
   }
 }
 
-/** Sorts steps in upstream's order: fields, keys, values, indexes, each by content. */
+/** Sorts path elements canonically: fields, keys, values, indexes, each by content. */
 export function sortElements(elements: PathElement[]): PathElement[] {
   if (elements.length < 2) return elements;
   if (elements.every((element) => element.charCodeAt(0) === 102)) return elements.sort(compareText);
@@ -238,7 +238,7 @@ export function sortElements(elements: PathElement[]): PathElement[] {
   return parsed.map(({ text }) => text);
 }
 
-/** Elements that are parsed in one step. */
+/** Number of elements that are parsed in one step. */
 const runLength = 250;
 
 /** `sortElements` in steps. */
@@ -256,7 +256,7 @@ export function* sortElementsSteps(
   return sorted.map(({ text }) => text);
 }
 
-/** A step as messages show it: `.name`, `[name="a",port=80]`, `[="a"]`, `[0]`. */
+/** A path element in messages: `.name`, `[name="a",port=80]`, `[="a"]`, `[0]`. */
 export function showElement(element: PathElement): string {
   if (element.startsWith('f:')) return `.${element.slice(2)}`;
   const parsed = parseElement(element);
@@ -268,5 +268,5 @@ export function showElement(element: PathElement): string {
   return '{{invalid path element}}';
 }
 
-/** A path as messages show it: `.spec.containers[name="web"].image`. */
+/** A path in messages: `.spec.containers[name="web"].image`. */
 export const showPath = (path: FieldPath): string => path.map(showElement).join('');

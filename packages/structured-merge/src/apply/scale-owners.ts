@@ -4,15 +4,15 @@ import { decodeManaged, encodeManaged, type Managed } from './managed-fields.ts'
 import { type FieldPath, fieldElement } from './path-element.ts';
 import type { VersionedSet } from './updater.ts';
 
-/** Where the versions of a kind keep what its scale sub-resource calls `spec.replicas` (SSA-10). */
+/** How the field `spec.replicas` of a Scale maps to a field in the versions of a kind (SSA-10). */
 export interface ScaleMapping {
   /** apiVersion of the Scale objects: `autoscaling/v1`. */
   readonly scaleVersion: string;
-  /** The object's version a write through the sub-resource counts in. */
+  /** The object's version in which writes through the subresource are recorded. */
   readonly apiVersion: string;
   /**
-   * Dotted path per apiVersion of the kind: `spec.replicas`. Null: that version has no scale;
-   * undefined: the kind has no such version.
+   * Returns the dotted path in a version of the kind, such as `spec.replicas`; null if the version
+   * has no scale, undefined if it does not exist.
    */
   readonly replicasPath: (apiVersion: string) => string | null | undefined;
 }
@@ -21,8 +21,8 @@ const pathOf = (dotted: string): FieldPath => dotted.split('.').map(fieldElement
 const scaleReplicas = pathOf('spec.replicas');
 
 /**
- * The owners of an object as its Scale shows them: only who owns the replicas. Throws an Error when
- * an entry cannot be read.
+ * The managedFields of an object's Scale: only the owners of the replicas. Throws an Error if an
+ * entry is malformed.
  */
 export function ownersForScale(
   entries: readonly ManagedFieldsEntry[] | undefined,
@@ -40,11 +40,13 @@ export function ownersForScale(
 }
 
 /**
- * The owners of an object after a write to its Scale: who no longer owns the replicas there loses
- * them, who owns them there is recorded with the object's own path. Throws as `ownersForScale`.
+ * The managedFields of an object after a write to its Scale. Managers that no longer own the
+ * replicas of the Scale lose them; those that do are recorded with the object's path. Throws like
+ * `ownersForScale`.
  *
- * An updater is one by its version too, and known there by the Scale's: its replicas go from its own
- * entry into one of the same name without a time, which the next write of the object drops, as upstream.
+ * The identity of an updater includes its version, and in the Scale that is the Scale's version. So
+ * its replicas move from its own entry to one with the same name and without a time, which the next
+ * write of the object drops. kube-apiserver behaves in the same way.
  */
 export function ownersFromScale(
   entries: readonly ManagedFieldsEntry[] | undefined,
@@ -76,7 +78,10 @@ export function ownersFromScale(
   return asWritten({ managers: result, times: parent.times });
 }
 
-/** A list that says no more than what is written in it: identities here are not those of its entries. */
+/**
+ * Encodes owners as a new list without a cached meaning, because these identities differ from those
+ * of its entries.
+ */
 function asWritten(managed: Managed): ManagedFieldsEntry[] | undefined {
   const entries = encodeManaged(managed);
   return entries === undefined ? undefined : [...entries];

@@ -24,13 +24,13 @@ import { type FieldPath, fieldNameOf } from './path-element.ts';
 import { removeItemsSteps, toFieldSet, toFieldSetSteps, withNamedFields } from './value-fields.ts';
 import { memberType, type ValueType } from './value-type.ts';
 
-/** Answers for sets that come again, per type. */
+/** Cached results by set and type. */
 const reconciled = new WeakMap<FieldSet, WeakMap<ValueType, FieldSet>>();
 
 /**
- * Brings a set of owned paths in line with a schema that changed since (MF-8): where a part now
- * changes only as a whole, whoever owned something in it owns the part. Parts that were atomic and
- * are now granular stay owned as before, as if they had always been granular.
+ * Adapts a set of owned paths to a changed schema (MF-8): owners of fields inside a part that
+ * became atomic now own the whole part. The ownership of parts that became granular does not
+ * change.
  */
 function reconcileSet(set: FieldSet, type: ValueType): FieldSet {
   let byType = reconciled.get(set);
@@ -87,15 +87,15 @@ function changeNodes(
   return result ?? set;
 }
 
-/** What one manager owns, in terms of one API version. */
+/** The fields of one manager, in terms of one API version. */
 export interface VersionedSet {
   readonly set: FieldSet;
   readonly apiVersion: string;
-  /** Whether it came by an apply. */
+  /** Whether the manager is an applier. */
   readonly applied: boolean;
 }
 
-/** Owners by whatever identifies a manager. */
+/** Owners by identity. */
 export type Managers = ReadonlyMap<string, VersionedSet>;
 
 /** An object in one version. */
@@ -105,21 +105,21 @@ export interface TypedObject {
   readonly apiVersion: string;
 }
 
-/** What the updater has to know of a kind. */
+/** What the updater needs from a kind. */
 export interface UpdaterPort {
-  /** The object in another version; undefined when the kind no longer has that version. */
+  /** Converts an object to another version; undefined if the version no longer exists. */
   convert(object: TypedObject, apiVersion: string): TypedObject | undefined;
-  /** What a write in a version may own; undefined: everything. */
+  /** The fields that a write in a version may own; undefined for all. */
   filterFor(apiVersion: string): FieldFilter | undefined;
 }
 
-/** A path the writer wants to change and somebody else owns. */
+/** A path that the writer wants to change and another manager owns. */
 export interface Conflict {
   readonly manager: string;
   readonly path: FieldPath;
 }
 
-/** An apply without force that would take paths from others. */
+/** An apply without `force` conflicts with other managers. */
 export class ConflictsError extends Error {
   readonly conflicts: readonly Conflict[];
 
@@ -130,9 +130,9 @@ export class ConflictsError extends Error {
   }
 }
 
-/** A write: the object before, who owned it, who writes in which version. */
+/** A write: the previous object, its owners, and the writer. */
 export interface Write {
-  /** `large`: objects are compared in steps, which costs small ones more. */
+  /** `large` processes objects in steps, which is slower for small ones. */
   readonly size?: 'large' | undefined;
   readonly live: TypedObject;
   readonly managers: Managers;
@@ -140,8 +140,8 @@ export interface Write {
 }
 
 /**
- * Owners after a write that replaced the object, in a map of the caller's own: the writer takes what
- * changed, all lose what went. Throws a TypedError when an object does not fit its type.
+ * The owners after a write that replaced the object, as a new map: the writer owns the changes, and
+ * all managers lose removed fields. Throws a TypedError if an object violates its type.
  */
 export function* updateManagers(
   port: UpdaterPort,
@@ -163,7 +163,9 @@ export function* updateManagers(
   return managers;
 }
 
-/** What the writer owns after a change: what it owned and is still there, and what changed. */
+/**
+ * The writer's fields after a change: those that it owned and that still exist, and the changes.
+ */
 function gain(before: FieldSet, { removed, modified, added }: Comparison): FieldSet {
   return union(union(difference(before, removed), modified), added);
 }
@@ -173,7 +175,7 @@ function* gainSteps(before: FieldSet, changes: Comparison): Generator<void, Fiel
   return yield* unionSteps(yield* unionSteps(kept, changes.modified), changes.added);
 }
 
-/** What another manager owns after a change, and what the writer takes from it. */
+/** The fields of another manager after a change, and those that the writer takes from it. */
 interface Lost {
   readonly taken: FieldSet;
   readonly set: FieldSet;
@@ -190,17 +192,17 @@ function* loseSteps(before: FieldSet, { removed, modified, added }: Comparison) 
   return { taken, set: yield* differenceSteps(left, removed) };
 }
 
-/** What an apply makes of an object, and who owns it then: a map of the caller's own. */
+/** The result of an apply; `managers` is a new map. */
 export interface Applied {
-  /** Undefined when nothing changes. */
+  /** Undefined if nothing changes. */
   readonly object: TypedObject | undefined;
   readonly managers: Map<string, VersionedSet>;
 }
 
 /**
- * Merges what a manager applies into the object: it owns what it names, gives up what it named before
- * and names no longer, and that goes from the object unless somebody else owns it. `object` is
- * undefined when nothing changes. Throws ConflictsError unless `force`, and TypedError.
+ * Merges an applied configuration into the object. The manager owns the fields in it and gives up
+ * those that it applied before and omits now, which are removed unless another manager owns them.
+ * Throws ConflictsError unless `force`, and TypedError.
  */
 export function* applyConfiguration(
   port: UpdaterPort,
@@ -256,7 +258,7 @@ interface Change {
   readonly size: 'large' | undefined;
   readonly live: TypedObject;
   readonly object: TypedObject;
-  /** A map of the caller's own. */
+  /** A new map, which may be modified. */
   readonly managers: Map<string, VersionedSet>;
   readonly manager: string;
 }
@@ -266,7 +268,7 @@ interface Moved {
   readonly comparison: Comparison;
 }
 
-/** Takes changed and removed paths from everybody but the writer. */
+/** Takes changed and removed paths from all managers but the writer. */
 function* moveOwnership(
   port: UpdaterPort,
   change: Change,
@@ -306,7 +308,7 @@ function* moveOwnership(
   return { managers: result, comparison };
 }
 
-/** The change in terms of another version, worked out once; undefined: there is no such version. */
+/** The comparison in terms of another version, cached; undefined if the version does not exist. */
 function* comparisonFor(
   port: UpdaterPort,
   { live, object, size }: Change,
@@ -330,11 +332,14 @@ function* comparisonFor(
 interface Pruning {
   readonly managers: Managers;
   readonly manager: string;
-  /** What the manager applied before. */
+  /** The manager's previous configuration. */
   readonly last: VersionedSet;
 }
 
-/** Takes out what the manager applied last time, not this time, and nobody else owns. */
+/**
+ * Removes fields of the manager's previous configuration that the current one omits and no other
+ * manager owns.
+ */
 function* prune(
   port: UpdaterPort,
   merged: TypedObject,
@@ -354,7 +359,10 @@ function* prune(
   return port.convert(pruned, apiVersion) ?? merged;
 }
 
-/** Nothing to prune when the version is the same and all that was named is named again. */
+/**
+ * Whether the current configuration contains all fields of the previous one in the same version, so
+ * that there is nothing to prune.
+ */
 function nothingGivenUp(last: VersionedSet, now: FieldSet, apiVersion: string): boolean {
   return last.apiVersion === apiVersion && containsSet(now, last.set);
 }
@@ -363,13 +371,13 @@ function* removeFrom(object: TypedObject, paths: FieldSet): Generator<void, Type
   return { ...object, value: yield* removeItemsSteps(object.type, object.value, paths) };
 }
 
-/** The object before pruning, and what pruning has left of it so far. */
+/** The object before pruning, and its current remainder. */
 interface Halves {
   readonly whole: TypedObject;
   readonly bare: TypedObject;
 }
 
-/** Brings back what any manager owns, the applier's new paths included, version by version. */
+/** Restores fields that any manager owns, including the applier's new ones, version by version. */
 function* addBackOwned(
   port: UpdaterPort,
   halves: Halves,
@@ -380,7 +388,7 @@ function* addBackOwned(
     yield;
     byVersion.set(apiVersion, union(byVersion.get(apiVersion) ?? emptySet, set));
   }
-  // The version pruned in comes first: converting may need fields that others brought back.
+  // The pruned version comes first, because conversions may need fields that it restores.
   const first = halves.whole.apiVersion;
   const versions = [...byVersion.keys()].filter((version) => version !== first);
   if (byVersion.has(first)) versions.unshift(first);
@@ -415,7 +423,7 @@ function* keepOwned(
   return yield* removeFrom(whole, unowned);
 }
 
-/** Brings back what went along but had never been the applier's own: dangling items. */
+/** Restores removed items that the applier never owned (dangling items). */
 function* addBackUnowned(
   port: UpdaterPort,
   halves: Halves,

@@ -6,8 +6,8 @@ import type { FieldPath } from './path-element.ts';
 type Operation = 'Apply' | 'Update';
 
 /**
- * Names of the managers that own a path by an operation, each once.
- * @param entries a `metadata.managedFields`; entries that cannot be read own nothing
+ * The distinct names of the managers that own a path through an operation.
+ * @param entries a `metadata.managedFields`; malformed entries own nothing
  */
 export function ownersOf(
   entries: JsonValue | undefined,
@@ -20,10 +20,10 @@ export function ownersOf(
 }
 
 /**
- * Gives an applier what managers of client-side applies own, as upstream's clients do when one goes
- * over to server-side apply: so that what it stops naming goes (SSA-9). Takes a
- * `metadata.managedFields`; returns the new one, undefined where nothing changes. Throws an Error for
- * an entry concerned that cannot be read.
+ * Transfers the fields of client-side apply's managers to an applier, as client-go does for an
+ * upgrade to server-side apply, so that fields missing from the next apply are removed (SSA-9).
+ * Takes a `metadata.managedFields` and returns the new one; undefined if nothing changes. Throws an
+ * Error if an affected entry is malformed.
  */
 export function upgradeOwners(
   entries: JsonValue | undefined,
@@ -43,7 +43,8 @@ function upgradeOwner(
   if (newest === undefined) return entries;
   const applier = entries.find((entry) => isOwner(entry, { manager: to, operation: 'Apply' }));
   const target = applier ?? newest;
-  // Of its updates in several versions those of the applier's count; the rest lose their owner.
+  // Of updates in several versions, only those in the applier's version are transferred; the others
+  // lose their owner.
   const same = entries.find((one) => isOld(one) && one['apiVersion'] === target['apiVersion']);
   const old = same === undefined ? emptySet : decodeFields(same['fieldsV1'] ?? {});
   const fieldsV1 = encodeFields(union(decodeFields(target['fieldsV1'] ?? {}), old));

@@ -18,14 +18,14 @@ import {
   type ValueType,
 } from './value-type.ts';
 
-/** One complaint about a value that does not fit its type. */
+/** A violation of a type by a value. */
 interface TypedProblem {
-  /** Path below where the walk began, as messages show it; empty for the value itself. */
+  /** Path relative to the start of the walk, as in messages; empty for the value itself. */
   readonly path: string;
   readonly message: string;
 }
 
-/** A value does not fit its schema; the message is upstream's. */
+/** A value violates its schema. The message is kube-apiserver's. */
 export class TypedError extends Error {
   readonly problems: readonly TypedProblem[];
 
@@ -40,17 +40,17 @@ function showProblem({ path, message }: TypedProblem): string {
   return path === '' ? message : `${path}: ${message}`;
 }
 
-/** One problem as it is, several as a list. */
+/** Renders a single problem as it is, several as a list. */
 function showProblems(problems: readonly TypedProblem[]): string {
   if (problems.length === 1) return showProblem(problems[0]!);
   return ['errors:', ...problems.map((problem) => `  ${showProblem(problem)}`)].join('\n');
 }
 
-/** Where a walk is; its path is put into words only when something is wrong there. */
+/** The position of a walk. Its path is rendered only if there is a problem. */
 export interface Place {
   readonly problems: TypedProblem[];
   readonly parent: Place | undefined;
-  /** The step that leads here: a field's by its bare name, since most are never put into words. */
+  /** The path element; for a field only its name, since most are never rendered. */
   readonly element: PathElement;
   readonly isField: boolean;
 }
@@ -60,17 +60,17 @@ export function rootPlace(): Place {
   return { problems: [], parent: undefined, element: '', isField: false };
 }
 
-/** One step further down. */
+/** The position of a child. */
 export function below(place: Place, element: PathElement): Place {
   return { problems: place.problems, parent: place, element, isField: false };
 }
 
-/** One step further down, to a field. */
+/** The position of a field. */
 export function belowField(place: Place, name: string): Place {
   return { problems: place.problems, parent: place, element: name, isField: true };
 }
 
-/** Complains about the value at a place. */
+/** Reports problems of the value at a place. */
 export function complain(place: Place, ...messages: readonly string[]): void {
   const path = showPlace(place);
   for (const message of messages) place.problems.push({ path, message });
@@ -84,12 +84,12 @@ function showPlace(place: Place): string {
   return steps.reverse().join('');
 }
 
-/** Whether several items of a set or list map may be the same: in stored objects they may. */
+/** Whether a set or list map may contain duplicates, as stored objects may. */
 export interface ValidationOptions {
   readonly allowDuplicates: boolean;
 }
 
-/** Throws a TypedError when a value does not fit its type. */
+/** Throws a TypedError if a value violates its type. */
 export function validateTyped(type: ValueType, value: JsonValue, options: ValidationOptions): void {
   const place = rootPlace();
   validateValue(type, value, { allowDuplicates: options.allowDuplicates, place });
@@ -108,7 +108,7 @@ export function* validateTypedSteps(
   if (place.problems.length > 0) throw new TypedError(place.problems);
 }
 
-/** A walk that pauses. */
+/** A walk in steps. */
 interface Stepping {
   readonly walk: Walk;
   readonly stride: Stride;
@@ -179,7 +179,7 @@ function validateValue(type: ValueType, value: JsonValue, walk: Walk): void {
   } else if (list !== undefined) validateList(list, value, walk);
 }
 
-/** Most values are scalars and right: there need be no place to complain of. */
+/** Fast path for valid scalars, which need no place for errors. */
 function isFineScalar(type: ValueType, value: JsonValue): boolean {
   const { scalar } = type;
   return (
@@ -233,7 +233,10 @@ function validateItems(list: ListShape, items: readonly JsonValue[], walk: Walk)
   }
 }
 
-/** The step to an item of a set or list map, which may be there already; undefined where there is none. */
+/**
+ * The path element of an item of a set or list map, which may be a duplicate; undefined if it has
+ * none.
+ */
 function itemOf(
   list: ListShape,
   of: { readonly index: number; readonly item: JsonValue; readonly seen: Set<string> },
@@ -252,7 +255,7 @@ function itemOf(
   return element;
 }
 
-/** Why a value is no such scalar; undefined when it is one, or null. */
+/** Why a value is not a scalar of this type; undefined if it is one or null. */
 export function scalarProblem(
   scalar: ScalarShape,
   value: JsonValue | undefined,

@@ -24,8 +24,8 @@ import {
 } from './value-type.ts';
 
 /**
- * The paths a value names: its scalars and atomic parts, its list items, members of maps that are not
- * declared, and members that are null or `{}`. The value must fit its type (`validateTyped`).
+ * The paths in a value: its scalars, atomic parts, list items, undeclared members of maps, and
+ * members that are null or `{}`. The value must be valid for its type (`validateTyped`).
  */
 export function toFieldSet(type: ValueType, value: JsonValue): FieldSet {
   return nodeFor(type, value)?.children ?? emptySet;
@@ -110,7 +110,7 @@ function addMember(
   if (node !== undefined) set.set(fieldElement(of.name), node);
 }
 
-/** Null, or an object without members. */
+/** Whether a value is null or an empty object. */
 function isEmptyMember(value: JsonValue): boolean {
   if (value === null) return true;
   if (!isObject(value)) return false;
@@ -118,13 +118,13 @@ function isEmptyMember(value: JsonValue): boolean {
   return true;
 }
 
-/** The node, its own path in the set. */
+/** The node with its own path in the set. */
 export function asMember(node: FieldNode | undefined): FieldNode {
   if (node === undefined) return leafNode;
   return node.member ? node : { member: true, children: node.children };
 }
 
-/** Items that occur several times are named once, without what is in them. */
+/** Duplicate items occur once, without their content. */
 function itemsSet(list: ListShape, items: readonly JsonValue[]): FieldSet {
   const set: GrowingFieldSet = new Map();
   const type = list.element.get();
@@ -137,7 +137,7 @@ function itemsSet(list: ListShape, items: readonly JsonValue[]): FieldSet {
 }
 
 /**
- * The set with every declared field on the way to one of its paths: `spec.replicas` brings `spec`.
+ * The set plus every declared field on the way to one of its paths: `spec.replicas` adds `spec`.
  * Members of maps and list items on the way are not added.
  */
 export function withNamedFields(set: FieldSet, type: ValueType | undefined): FieldSet {
@@ -165,8 +165,8 @@ export function withNamedFields(set: FieldSet, type: ValueType | undefined): Fie
 type Mode = 'remove' | 'extract';
 
 /**
- * The value without the members and list items whose paths are in the set. A part that loses all it
- * had becomes null; atomic parts below a path of the set go as a whole.
+ * The value without the members and list items in the set. A part that loses all its content
+ * becomes null; atomic parts below a path of the set are removed as a whole.
  */
 function removeItems(type: ValueType, value: JsonValue, paths: FieldSet): JsonValue {
   return walk(type, value, { paths, mode: 'remove' });
@@ -279,7 +279,7 @@ function walkList(list: ListShape, items: readonly JsonValue[], picking: Picking
   return kept.length > 0 ? kept : null;
 }
 
-/** What stays of a member or item; undefined when it goes. */
+/** The remainder of a member or item; undefined if it is removed. */
 function pick(
   type: ValueType | undefined,
   value: JsonValue,
@@ -294,7 +294,7 @@ function pick(
   return node === undefined ? undefined : extractLeaf(type, value);
 }
 
-/** A leaf of the set: the value whole when it changes as a whole, else only that it is there. */
+/** The value of a leaf of the set: the whole value if it is atomic, otherwise only its presence. */
 function extractLeaf(type: ValueType, value: JsonValue): JsonValue {
   const { map, scalar, list } = fitting(type, value);
   const whole = map?.atomic ?? (scalar !== undefined || list?.atomic === true);

@@ -9,8 +9,9 @@ import { resolved, type Schema } from '@wheelhouse/schema';
 import { encodePlainString, encodeValue, type PathElement, valueElement } from './path-element.ts';
 
 /**
- * What apply needs to know of a schema: the shapes a value may have, and how changes to each combine.
- * A value of unknown structure may have all three shapes; the value itself then decides.
+ * The view of a schema that apply needs: the shapes that a value may have, and how changes to each
+ * shape are merged. A value of unknown structure may have all three shapes; the actual value
+ * decides.
  */
 export interface ValueType {
   readonly map?: MapShape;
@@ -21,27 +22,30 @@ export interface ValueType {
 export type ScalarShape = 'numeric' | 'string' | 'boolean' | 'untyped';
 
 export interface MapShape {
-  /** Members declared by name. */
+  /** Declared members. */
   readonly fields: ReadonlyMap<string, FieldShape>;
-  /** Type of all other members; undefined: there may be none. */
+  /** Type of all other members; undefined if there are none. */
   readonly element: LazyType | undefined;
   readonly atomic: boolean;
-  /** Nothing is declared and anything goes: changes of topology are not looked for below. */
+  /**
+   * Whether the map has no declarations and allows any member, in which case changes of topology
+   * below are ignored.
+   */
   readonly deduced: boolean;
 }
 
 export interface FieldShape {
   readonly type: LazyType;
-  /** Stands in for an absent key of a list map. */
+  /** Default of an absent key of a list map. */
   readonly default: JsonValue | undefined;
 }
 
 export interface ListShape {
   readonly element: LazyType;
-  /** Without keys and not atomic: a set. */
+  /** A list that is neither atomic nor has keys is a set. */
   readonly atomic: boolean;
   readonly keys: readonly string[];
-  /** The keys in the order of a path step, each as that begins with it. */
+  /** The keys in the order of a path element, each with its encoded prefix. */
   readonly sortedKeys: readonly KeyPrefix[];
 }
 
@@ -51,12 +55,12 @@ export interface KeyPrefix {
   readonly prefix: string;
 }
 
-/** A type made when first asked for, because schemas may refer to themselves. */
+/** A lazily compiled type, because schemas may be recursive. */
 export interface LazyType {
   get(): ValueType;
 }
 
-/** Untyped values that change only as a whole, however deep. */
+/** Untyped values that are atomic at every depth. */
 const untypedAtomic: ValueType = {
   scalar: 'untyped',
   list: { element: lazily(() => untypedAtomic), atomic: true, keys: [], sortedKeys: [] },
@@ -68,7 +72,10 @@ const untypedAtomic: ValueType = {
   },
 };
 
-/** Untyped values merged by what they are: objects per member, lists and scalars as a whole (MF-7). */
+/**
+ * Untyped values that are merged by their actual shape: objects by member, lists and scalars as a
+ * whole (MF-7).
+ */
 export const deducedType: ValueType = {
   scalar: 'untyped',
   list: { element: lazily(() => untypedAtomic), atomic: true, keys: [], sortedKeys: [] },
@@ -83,8 +90,8 @@ export const deducedType: ValueType = {
 const resources = new WeakMap<Schema, ValueType>();
 
 /**
- * The type of whole objects of a kind. Custom kinds need not declare apiVersion, kind and metadata,
- * and may not restrict metadata's structure.
+ * The type of the objects of a kind. Custom kinds need not declare apiVersion, kind, and metadata,
+ * and cannot restrict the structure of metadata.
  */
 export function resourceType(schema: Schema, metadataSchema: Schema): ValueType {
   const at = resolved(schema);
@@ -113,16 +120,16 @@ function lazily(make: () => ValueType): LazyType {
 
 interface Compiled {
   plain?: ValueType;
-  /** For a schema below one that preserves unknown fields, which makes all below do so. */
+  /** For a schema below one that preserves unknown fields, which applies to everything below. */
   preserving?: ValueType;
 }
 
 const compiled = new WeakMap<Schema, Compiled>();
 
-/** What a schema has from those above it. */
+/** Properties that a schema inherits from its ancestors. */
 interface Inherited {
   readonly preserve: boolean;
-  /** Of the objects that embedded resources are. */
+  /** Type of the metadata of embedded resources. */
   readonly metadata: LazyType;
 }
 
@@ -164,7 +171,7 @@ function build(schema: Schema, inherited: Inherited): ValueType {
   }
 }
 
-/** Strings with a format upstream does not hold to be strings: times, quantities. */
+/** Whether kube-apiserver treats a schema as a plain string, unlike times and quantities. */
 function isPlainString(schema: Schema): boolean {
   return schema.format === undefined || schema.format === '' || schema.format === 'byte';
 }
@@ -203,7 +210,7 @@ function mapShape(schema: Schema, inherited: Inherited): MapShape {
   };
 }
 
-/** What every resource has, however a custom kind declares it. */
+/** Adds the fields that every resource has, regardless of a custom kind's declaration. */
 function addResourceFields(fields: Map<string, FieldShape>, metadata: LazyType): void {
   const text: FieldShape = { type: lazily(() => ({ scalar: 'string' })), default: undefined };
   fields.set('apiVersion', text).set('kind', text);
@@ -224,7 +231,9 @@ function elementOf(schema: Schema, inherited: Inherited): LazyType | undefined {
 /** `additionalProperties: true`. */
 const isBare = (schema: Schema) => Object.keys(resolved(schema)).length === 0;
 
-/** Built-in fields that are always written have their zero value as default. */
+/**
+ * The default of a key. Built-in fields that are always serialized default to their zero values.
+ */
 function keyDefault(schema: Schema, written: boolean): JsonValue | undefined {
   const at = resolved(schema);
   if (at.default !== undefined) return at.default;
@@ -249,8 +258,8 @@ function listShape(schema: Schema, inherited: Inherited): ListShape {
 }
 
 /**
- * The shapes of a type that fit a value: one where the value is of a shape the type allows, else all
- * of the type's (for null, and for a wrong value, which the walker then complains about).
+ * The shapes of a type that match a value: one if the type allows the value's shape; otherwise all
+ * shapes (for null and for an invalid value, which the walker then reports).
  */
 export function fitting(type: ValueType, value: JsonValue | undefined): ValueType {
   if (value === null || value === undefined) return type;
@@ -292,15 +301,15 @@ function onlyScalar(type: ValueType): ValueType {
   return type.scalar === undefined || isSingle(type) ? type : narrowings(type).scalar;
 }
 
-/** The type of a member; undefined when the map may not have it. */
+/** The type of a member; undefined if the map cannot have it. */
 export function memberType(map: MapShape, name: string): ValueType | undefined {
   return (map.fields.get(name)?.type ?? map.element)?.get();
 }
 
-/** The step to a list item, or why it has none. */
+/** The path element of a list item, or why it has none. */
 type ItemElement = PathElement | { readonly why: string };
 
-/** The step to an item of a set or list map. */
+/** The path element of an item of a set or list map. */
 export function itemElement(list: ListShape, item: JsonValue | undefined): ItemElement {
   if (list.keys.length > 0) return keyedElement(list, item ?? null);
   return setElement(item ?? null);
@@ -333,12 +342,13 @@ function keyedElement(list: ListShape, item: JsonValue): ItemElement {
 }
 
 /**
- * Steps of the items one operation has met: each of its walks meets the same ones. No item changes
- * while an operation runs, but between two it may, so that every operation begins with none.
+ * Path elements of the items that the current operation has visited: each of its passes visits the
+ * same ones. Items do not change during an operation but may between operations, so the cache is
+ * cleared at the start of each.
  */
 let elements = new Map<ListShape, WeakMap<JsonObject, PathElement>>();
 
-/** To be called where an operation begins. */
+/** Clears the cache of path elements. Must be called at the start of an operation. */
 export function forgetElements(): void {
   if (elements.size > 0) elements = new Map();
 }
@@ -364,12 +374,12 @@ function encodeKeys(list: ListShape, item: JsonObject): ItemElement {
   return `${text}}`;
 }
 
-/** What stands for an absent key; undefined when nothing does. */
+/** The default of an absent key; undefined if it has none. */
 function defaultOf(list: ListShape, name: string): JsonValue | undefined {
   return list.element.get().map?.fields.get(name)?.default ?? undefined;
 }
 
-/** Names the first key, in declared order, that an item lacks. */
+/** The error for an item that lacks a key; it names the first one in order of declaration. */
 function whyUnkeyed(list: ListShape, item: JsonObject): string {
   const absent = list.keys.find(
     (name) => member(item, name) === undefined && defaultOf(list, name) === undefined,

@@ -13,7 +13,7 @@ import {
   WorkBudget,
 } from '@wheelhouse/machinery';
 
-/** Why a patch cannot be done; endpoints turn the kind into 400, 422 or 413. */
+/** A patch that cannot be applied; endpoints map its kind to 400, 422, or 413. */
 export class PatchError extends Error {
   readonly kind: 'malformed' | 'unprocessable' | 'too-many';
 
@@ -24,34 +24,39 @@ export class PatchError extends Error {
   }
 }
 
-/** Most operations of one patch, upstream's figure. */
+/** Maximum number of operations of a patch, as in kube-apiserver. */
 export const jsonPatchOperationsMax = 10_000;
 
-/** Most characters of JSON that the copies of one patch add up to, upstream's figure. */
+/**
+ * Maximum total size of the values that one patch copies, characters of JSON, as in kube-apiserver.
+ */
 export const jsonPatchCopiedMax = 3 * 1024 * 1024;
 
-/** Items of lists that move to other places count as one step of work each so many. */
+/** Number of moved list items that count as one step of work. */
 const itemsPerStep = 64;
 
-/** Most steps of one patch: ten thousand insertions at the head of a list of 25,000 items. */
+/**
+ * Maximum number of steps of a patch: ten thousand insertions at the head of a list of 25,000
+ * items.
+ */
 export const jsonPatchStepsMax = 2_000_000;
 
 export interface JsonPatchOperation {
   readonly op: string;
   readonly path: string | undefined;
   readonly from: string | undefined;
-  /** Undefined for an operation without the member, which is not the same as `null`. */
+  /** Undefined if the operation has no such member, which differs from `null`. */
   readonly value: JsonValue | undefined;
 }
 
 /**
- * How a patch is read: `exact` follows RFC 6902 and is what clients get; `lenient` is what the
- * patches of admission rely on in the reference, whose library accepts more: it replaces and copies
- * absent values, reads a missing `value` as null, and counts negative indices from the end.
+ * How a patch is interpreted. `exact` follows RFC 6902 and applies to clients. `lenient` applies to
+ * patches of admission webhooks, for which kube-apiserver's library accepts more: it replaces and
+ * copies absent values, treats a missing `value` as null, and counts negative indexes from the end.
  */
 export type JsonPatchRules = 'exact' | 'lenient';
 
-/** Reads a decoded body as a patch. Throws PatchError: `malformed`, or `too-many` operations. */
+/** Parses a decoded body as a patch. Throws PatchError: `malformed`, or `too-many` operations. */
 export function parseJsonPatch(body: JsonValue): readonly JsonPatchOperation[] {
   if (!Array.isArray(body)) {
     const type = 'jsonpatch.Patch';
@@ -78,8 +83,8 @@ function text(operation: JsonObject, name: string): string | undefined {
 }
 
 /**
- * Applies a patch to a copy of the document. Throws PatchError, and WorkExceeded for a patch that
- * costs too much (TRUST-2).
+ * Applies a patch to a copy of the document. Throws PatchError, and WorkExceeded if the patch takes
+ * too much work (TRUST-2).
  */
 export function applyJsonPatch(
   document: JsonValue,
@@ -89,7 +94,7 @@ export function applyJsonPatch(
   return inOnePiece(jsonPatchWork(document, patch, options));
 }
 
-/** The same as work that can pause between any two operations. */
+/** `applyJsonPatch` in steps, which can pause between operations. */
 export function* jsonPatchWork(
   document: JsonValue,
   patch: readonly JsonPatchOperation[],
@@ -106,7 +111,7 @@ export function* jsonPatchWork(
 
 interface State {
   root: JsonValue;
-  /** Characters of JSON that were copied. */
+  /** Characters of JSON copied so far. */
   copied: number;
   readonly work: WorkBudget;
   readonly rules: JsonPatchRules;
@@ -132,12 +137,12 @@ function applyOne(state: State, operation: JsonPatchOperation): void {
   else change(state, { op, path, value });
 }
 
-/** The lenient rules know the whole document only as something to replace. */
+/** The lenient rules only allow replacing the whole document. */
 function isWholeDocument({ rules }: State, path: string, op: string): boolean {
   return path === '' && (op === 'replace' || (rules === 'exact' && op === 'add'));
 }
 
-/** What RFC 6902 asks of an operation by itself. */
+/** Checks the requirements of RFC 6902 on a single operation. */
 function checkForm({ op, path, from, value }: JsonPatchOperation): void {
   if (value === undefined && ['add', 'replace', 'test'].includes(op)) {
     throw refuse(`${op} operation: missing value`);
@@ -168,7 +173,7 @@ interface Place {
   readonly rules: JsonPatchRules;
 }
 
-/** Accounts for the items that go to other places when a list gains or loses one. */
+/** Charges for the items that move when a list gains or loses one. */
 function shift({ work, rules }: State, { holder, key }: Place): void {
   if (!Array.isArray(holder)) return;
   const index = indexOf(key, rules) ?? holder.length;
@@ -219,7 +224,7 @@ function syntaxError(key: string): string {
   return problemText({ code: 'number', parser: 'Atoi', text: key, problem: 'syntax' });
 }
 
-/** Index within `length` items, counted from the end when negative. */
+/** An index within `length` items; negative ones count from the end. */
 function indexIn({ key, rules }: Place, length: number): number {
   const index = indexOf(key, rules);
   if (index === undefined) throw refuse(syntaxError(key));
@@ -316,13 +321,13 @@ function valueToTransfer(source: Place, { op, from }: { op: string; from: string
   return framed(`error in ${op} for ${frame}: `, () => {
     const at = Array.isArray(holder) ? holder[indexIn(source, holder.length)] : member(holder, key);
     if (at !== undefined) return at;
-    // A lenient copy of what is not there is null, as upstream's library has it.
+    // A lenient copy of an absent value is null, as in kube-apiserver's library.
     if (op === 'copy' && rules === 'lenient') return null;
     throw refuse(`Unable to ${op} nonexistent key: ${key}: missing value`);
   });
 }
 
-/** Puts a transferred value, which is the document's own from here on, in its place. */
+/** Inserts a moved or copied value, which the document owns from now on. */
 function put(
   state: State,
   { op, path, value }: { readonly op: string; readonly path: string; readonly value: JsonValue },
@@ -336,7 +341,7 @@ function put(
   add(place, path, value, op);
 }
 
-/** Copies of copies double: refused before the memory is gone. */
+/** Copies of copies grow exponentially, so they are limited before memory runs out. */
 function accountFor(state: State, value: JsonValue): void {
   const open: (JsonValue | undefined)[] = [value];
   while (open.length > 0) {

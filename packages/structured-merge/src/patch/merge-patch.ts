@@ -10,7 +10,10 @@ import {
 } from '@wheelhouse/machinery';
 import type { ThreeWays } from './strategic-diff.ts';
 
-/** RFC 7386: a new document; shares untouched parts with `document`, which stays as it was. */
+/**
+ * Applies a merge patch (RFC 7386). Returns a new document that shares unchanged parts with
+ * `document`.
+ */
 export function applyMergePatch(document: JsonValue | undefined, patch: JsonValue): JsonValue {
   return inOnePiece(mergePatchSteps(document, patch));
 }
@@ -73,8 +76,8 @@ function* withoutNullsSteps(patch: JsonValue, stride: Stride): Generator<void, J
 }
 
 /**
- * What is not null, at every depth. Upstream drops nulls of objects in lists too, of which RFC 7386 says
- * nothing, unless the list takes an object's place.
+ * The value without nulls, at every depth. Like kube-apiserver, it also drops nulls of objects in
+ * lists, which RFC 7386 does not mention, unless the list replaces an object.
  */
 export function withoutNulls(patch: JsonValue): JsonValue {
   if (Array.isArray(patch)) return patch.map((item) => withoutNulls(item));
@@ -87,7 +90,7 @@ export function withoutNulls(patch: JsonValue): JsonValue {
   return kept;
 }
 
-/** The JSON merge patch (RFC 7386) that makes `after` of `before`. */
+/** The JSON merge patch (RFC 7386) that transforms `before` into `after`. */
 export function mergePatchBetween(before: JsonObject, after: JsonObject): JsonObject {
   const patch: JsonObject = {};
   for (const name of Object.keys(before)) {

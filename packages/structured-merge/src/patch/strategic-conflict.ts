@@ -21,8 +21,8 @@ import {
 import { itemKind } from './strategic-merge.ts';
 
 /**
- * Whether two strategic merge patches of one kind set a field differently. Merged lists of scalars
- * never do. Throws StrategicMergeError where the patches cannot be compared.
+ * Whether two strategic merge patches of one kind conflict by setting a field differently. Merged
+ * lists of scalars never conflict. Throws StrategicMergeError if the patches cannot be compared.
  */
 export function patchesConflict(schema: Schema, one: JsonObject, other: JsonObject): boolean {
   return membersConflict(schema, one, other);
@@ -48,7 +48,7 @@ function objectsConflict(
   one: JsonObject,
   other: JsonObject,
 ): boolean {
-  // A directive is about the whole object.
+  // A directive concerns the whole object.
   if (member(one, directiveMember) !== member(other, directiveMember)) return true;
   return strategy !== 'replace' && membersConflict(schema, one, other);
 }
@@ -70,7 +70,7 @@ function listsConflict(
   });
 }
 
-/** Two merged lists of objects, by the key of each. */
+/** Compares two merged lists of objects by merge key. */
 function itemsConflict(
   { schema, mergeKey }: FieldMerging,
   one: readonly JsonValue[],

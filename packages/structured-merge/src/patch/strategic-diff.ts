@@ -25,22 +25,22 @@ import {
 import { combinePatches, itemKind } from './strategic-merge.ts';
 import { identityOfItem, isDeletion, positions } from './strategic-order.ts';
 
-/** What of the differences goes into a patch. */
+/** The differences that a patch includes. */
 interface DiffWay {
-  /** What is in the first object alone. */
+  /** Deletions of members that only the first object has. */
   readonly deletions: boolean;
-  /** What is new or other in the second. */
+  /** Members that are new or different in the second object. */
   readonly changes: boolean;
-  /** `$setElementOrder` beside each merged list that differs. */
+  /** `$setElementOrder` for each merged list that differs. */
   readonly order: boolean;
 }
 
 const wholly: DiffWay = { deletions: true, changes: true, order: true };
 
 /**
- * The strategic merge patch that makes `after` of `before`, both of a built-in kind. Empty when they
- * are the same; without the order of lists, where that does not matter. Throws StrategicMergeError
- * for lists that cannot be merged and for fields which the kind has not.
+ * The strategic merge patch that transforms `before` into `after`, both of a built-in kind. Empty
+ * if they are equal. It contains no `$setElementOrder` directives unless `ordered`. Throws
+ * StrategicMergeError for lists that cannot be merged and for unknown fields.
  */
 export function strategicPatchBetween(
   schema: Schema,
@@ -52,20 +52,20 @@ export function strategicPatchBetween(
   return diffObjects(schema, { before, after, way, retains: false });
 }
 
-/** What a client that notes what it wrote last has to tell apart. */
+/** The three objects of a client-side apply. */
 export interface ThreeWays {
-  /** What it wrote last. */
+  /** What the client applied last. */
   readonly last: JsonObject;
-  /** What it wants now. */
+  /** What the client applies now. */
   readonly wanted: JsonObject;
-  /** What the server has. */
+  /** The object on the server. */
   readonly live: JsonObject;
 }
 
 /**
- * The strategic merge patch of a client-side apply: what `wanted` sets and `live` has not so, and the
- * deletion of what `last` set and `wanted` no longer does. What neither names is left as it is. It is
- * upstream's in every directive. Throws StrategicMergeError.
+ * The strategic merge patch of a client-side apply. It sets what `wanted` sets differently from
+ * `live`, and deletes what `last` set and `wanted` omits. It leaves everything else alone, and
+ * contains the same directives as kubectl's. Throws StrategicMergeError.
  */
 export function strategicPatchOfThree(schema: Schema, ways: ThreeWays): JsonObject {
   const { last, wanted, live } = ways;
@@ -88,7 +88,7 @@ interface ObjectPair {
   readonly before: JsonObject;
   readonly after: JsonObject;
   readonly way: DiffWay;
-  /** Whether the patch names the members that stay. */
+  /** Whether the patch lists the members to retain. */
   readonly retains: boolean;
 }
 
@@ -116,7 +116,7 @@ function diffObjects(schema: Schema, pair: ObjectPair): JsonObject {
   return patch;
 }
 
-/** Names what stays, when anything changes at all. */
+/** Adds `$retainKeys` if anything changes. */
 function noteRetained(patch: JsonObject, { before, after }: ObjectPair): void {
   const named = (object: JsonObject) =>
     Object.keys(object).filter((name) => object[name] !== undefined && object[name] !== null);
@@ -156,7 +156,7 @@ function diffMember(schema: Schema, patch: JsonObject, pair: MemberPair): void {
   } else if (way.changes && !jsonEqual(had, value)) setMember(patch, name, value);
 }
 
-/** How a field merges; of one that the kind has not nothing need be known while it stays the same. */
+/** The merge strategy of a field. An unknown field is allowed as long as it does not change. */
 function knownMerging(look: () => FieldMerging, pair: MemberPair): FieldMerging | undefined {
   try {
     return look();
@@ -172,10 +172,10 @@ interface ListPair {
   readonly way: DiffWay;
 }
 
-/** What a patch says of one list. */
+/** The parts of a patch for one list. */
 interface ListDiff {
   readonly items: readonly JsonValue[];
-  /** Scalars that go. */
+  /** Removed scalars. */
   readonly deleted: readonly JsonValue[];
   readonly order: readonly JsonValue[];
 }
@@ -203,7 +203,7 @@ function diffScalars({ before, after, way }: ListPair): ListDiff {
   }
   const places = positions(after, '');
   added.sort((one, other) => (places.get(one) ?? 0) - (places.get(other) ?? 0));
-  // Upstream has sorted the list it compares with by now, and clients see an order for it.
+  // kube-apiserver has sorted the list at this point, so clients see an order directive for it.
   const differs =
     (way.deletions && deleted.length > 0) || (way.changes && !jsonEqual(sorted, [...after]));
   return {
@@ -259,7 +259,7 @@ function requiredKey(item: JsonValue | undefined, mergeKey: string): JsonValue {
   return key;
 }
 
-/** Items in the order of a list that names them; those that are deletions last. */
+/** Items in the order of another list, followed by deletions. */
 function inOrderOf(
   items: readonly JsonValue[],
   order: readonly JsonValue[],
@@ -279,13 +279,13 @@ function sameOrder({ before, after }: ListPair, mergeKey: string): boolean {
   );
 }
 
-/** By text; equals the other way round, as upstream's way of sorting short lists leaves them. */
+/** Sorts by text. Equal items are reversed, like in Go's sort of short lists. */
 function sortedBy(items: readonly JsonValue[], textOf: (item: JsonValue) => string): JsonValue[] {
   const keyed = items.map((item) => ({ item, text: textOf(item) })).reverse();
   return keyed.sort((one, other) => compareText(one.text, other.text)).map(({ item }) => item);
 }
 
-/** Walks two sorted lists side by side: items of the same text together, the others alone. */
+/** Iterates over two sorted lists in parallel and pairs items with the same text. */
 function* pairs(
   ones: readonly JsonValue[],
   others: readonly JsonValue[],

@@ -2,12 +2,12 @@ import { goPlain, goText, goTypeName, type JsonValue } from '@wheelhouse/machine
 import { resolved, type Schema } from '@wheelhouse/schema';
 
 /**
- * How a strategic merge patch failed: its own form is bad (400), it asks for what cannot be done
- * (422), or it does not fit the object (an unnamed 500 upstream).
+ * Why a strategic merge patch failed: it is malformed (400), cannot be applied (422), or does not
+ * match the object (a 500 in kube-apiserver).
  */
 type StrategicFailure = 'format' | 'unprocessable' | 'mismatch';
 
-/** A strategic merge patch that cannot be applied; the message is upstream's. */
+/** A strategic merge patch that cannot be applied. The message is kube-apiserver's. */
 export class StrategicMergeError extends Error {
   readonly kind: StrategicFailure;
 
@@ -69,28 +69,28 @@ export const badDirectiveValue = () => mismatch('invalid value for special key: 
 const badStrategies = (strategies: readonly string[]) =>
   mismatch(`unexpected patch strategy: [${strategies.join(' ')}]`);
 
-/** In an object or an item of a list: `replace`, or `delete`. */
+/** Directive in an object or list item: `replace` or `delete`. */
 export const directiveMember = '$patch';
-/** In an object: the names of all members it is to have. */
+/** Directive in an object: the names of all members to retain. */
 export const retainKeysMember = '$retainKeys';
-/** `$deleteFromPrimitiveList/finalizers`: which scalars leave a list. */
+/** `$deleteFromPrimitiveList/finalizers`: scalars to remove from a list. */
 export const deleteListPrefix = '$deleteFromPrimitiveList';
-/** `$setElementOrder/containers`: the order a list is to have, its objects by their keys alone. */
+/** `$setElementOrder/containers`: the order of a list, with objects reduced to their merge keys. */
 export const elementOrderPrefix = '$setElementOrder';
 
 /** How patches merge a field. */
 export interface FieldMerging {
-  /** Of the field itself. */
+  /** Schema of the field. */
   readonly schema: Schema;
-  /** Undefined: the default, which merges objects and replaces lists. */
+  /** Undefined for the default, which merges objects and replaces lists. */
   readonly strategy: 'merge' | 'replace' | undefined;
-  /** Member that identifies the items of a merged list of objects; empty when there is none. */
+  /** Merge key of a merged list of objects; empty if there is none. */
   readonly mergeKey: string;
-  /** Whether a patch of an object names all members that it is to have. */
+  /** Whether patches of the object list all members to retain. */
   readonly retains: boolean;
 }
 
-/** The kind of Go type behind a schema, as messages name it. */
+/** Go's reflect.Kind of a schema's type, for messages. */
 export function goKindOf(schema: Schema): string {
   const at = resolved(schema);
   if (at.type === 'array') return 'slice';
@@ -102,7 +102,10 @@ export function goKindOf(schema: Schema): string {
   return at.type === 'string' ? 'string' : 'struct';
 }
 
-/** Looks a field up by its JSON name, case ignored when there is no exact one. Throws when absent. */
+/**
+ * Looks up a field by its JSON name, ignoring case if there is no exact match. Throws if it does
+ * not exist.
+ */
 export function mergingOf(schema: Schema, name: string): FieldMerging {
   const at = resolved(schema);
   const { properties } = at;
@@ -128,7 +131,7 @@ function byFoldedName(properties: NonNullable<Schema['properties']>, name: strin
   return undefined;
 }
 
-/** As `mergingOf`, for a list; gives the schema of its items. */
+/** Like `mergingOf` for a list; returns the schema of its items. */
 export function listMergingOf(schema: Schema, name: string): FieldMerging {
   const merging = mergingOf(schema, name);
   const { items } = merging.schema;

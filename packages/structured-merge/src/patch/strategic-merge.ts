@@ -38,20 +38,21 @@ import {
 import { identityOfItem, inOrder, isDeletion } from './strategic-order.ts';
 
 /**
- * What a patch is merged into: an object, where its directives are followed, or another patch, which
- * takes them over along with its nulls. Or an object again, and the patch loses what has been done.
+ * The mode of a merge: into an object, which executes the directives; into another patch, which
+ * inherits the directives and nulls; or into an object while removing executed parts from the
+ * patch.
  */
 type Into = 'object' | 'patch' | 'object-spending';
 
-/** A merge, which pauses where it has visited many values. */
+/** A merge in steps. */
 interface Merging {
   readonly into: Into;
   readonly stride: Stride;
 }
 
 /**
- * Applies a strategic merge patch to an object of a built-in kind (PATCH-3). Neither argument
- * changes; the result shares parts with both. Throws StrategicMergeError.
+ * Applies a strategic merge patch to an object of a built-in kind (PATCH-3). The arguments are not
+ * modified; the result shares parts with both. Throws StrategicMergeError.
  */
 export function strategicMerge(schema: Schema, object: JsonObject, patch: JsonObject): JsonObject {
   return inOnePiece(strategicMergeSteps(schema, object, patch));
@@ -67,9 +68,9 @@ export function strategicMergeSteps(
 }
 
 /**
- * What is left of a patch when it has been merged into an object: upstream shows that, not what was
- * sent, where what comes of it is refused. For example nothing of `$retainKeys` or of an ordered list.
- * Throws StrategicMergeError.
+ * The remainder of a patch after it was merged into an object, for example without `$retainKeys`
+ * and ordered lists. kube-apiserver shows it, rather than the original patch, if the result is
+ * invalid. Throws StrategicMergeError.
  */
 export function* spentPatchSteps(
   schema: Schema,
@@ -82,8 +83,8 @@ export function* spentPatchSteps(
 }
 
 /**
- * One strategic merge patch that does what `first` does and then `second`. Both have to ask for the
- * same order of a list that they both order. Throws StrategicMergeError.
+ * A strategic merge patch that combines `first` and then `second`. If both order a list, the orders
+ * must be the same. Throws StrategicMergeError.
  */
 export function combinePatches(schema: Schema, first: JsonObject, second: JsonObject): JsonObject {
   return inOnePiece(mergeInto({ into: 'patch', stride: new Stride() }, schema, first, second));
@@ -154,7 +155,10 @@ function fieldBehind(name: string, prefix: string): string {
   throw prefix === deleteListPrefix ? badPrimitiveList() : badElementOrder();
 }
 
-/** Takes out of the object what `$retainKeys` does not name; the patch may set only what it names. */
+/**
+ * Removes members from the object that `$retainKeys` does not list. The patch may only set listed
+ * members.
+ */
 function retainKeys(merged: JsonObject, rest: JsonObject): void {
   const listed = member(rest, retainKeysMember);
   if (listed === undefined) return;
@@ -228,8 +232,8 @@ function* deleteFromList(
 }
 
 /**
- * What a value that merges into nothing becomes: without parts that are directives themselves, and
- * in objects without nulls. Undefined when the value is a directive as a whole.
+ * The value that results from merging into nothing: without directives and without nulls in
+ * objects. Undefined if the whole value is a directive.
  */
 function* withoutDirectives(
   value: JsonValue,
@@ -265,7 +269,7 @@ function leaveOutNulls(object: JsonObject): void {
 
 type ItemKind = 'map' | 'string' | 'number' | 'boolean' | 'null';
 
-/** The one kind all items of the lists have. Throws when there is none, or none allowed. */
+/** The common kind of all items of the lists. Throws if there is none or it is not allowed. */
 export function itemKind(lists: readonly (readonly JsonValue[])[]): ItemKind {
   let kind: ItemKind | undefined;
   for (const list of lists) {
@@ -287,7 +291,7 @@ function kindOfItem(item: JsonValue): ItemKind {
   return typeof item === 'boolean' ? 'boolean' : 'number';
 }
 
-/** Merges lists whose strategy is merge, and puts them in order. */
+/** Merges and orders lists with strategy `merge`. */
 function* mergeLists(
   merging: Merging,
   field: FieldMerging,
@@ -307,7 +311,7 @@ function* mergeLists(
   return inOrder(merged, patchItems, { live: kept, mergeKey });
 }
 
-/** Applies the `$patch` directives among items to a list; returns the items left to merge. */
+/** Executes `$patch` directives of list items; returns the items that remain to be merged. */
 function followItemDirectives(
   live: readonly JsonValue[],
   patch: readonly JsonValue[],
@@ -377,11 +381,11 @@ function* mergeItems(
 interface OrderedList {
   readonly merged: JsonObject;
   readonly rest: JsonObject;
-  /** The member of the patch that gives the order. */
+  /** The member of the patch with the order. */
   readonly name: string;
 }
 
-/** Merges the list a `$setElementOrder/…` is about, and orders it so. */
+/** Merges a list with a `$setElementOrder/…` directive and orders it. */
 function* mergeOrderedList(
   merging: Merging,
   schema: Schema,
@@ -406,8 +410,9 @@ function* mergeOrderedList(
 }
 
 /**
- * The live list as the order is judged by: where the patch deletes items, as many new ones of it count
- * as if they had stood at the list's end already. Upstream does so, and clients see the order.
+ * The live list by which the order is determined. For each item that the patch deletes, one of its
+ * new items counts as if it had been at the end of the live list. kube-apiserver does this, and it
+ * affects the resulting order.
  */
 function freedPlaces(
   { strategy, mergeKey }: FieldMerging,
@@ -447,7 +452,9 @@ function* mergeForOrder(
   return isMerged ? yield* mergeLists(merging, field, live, patchItems) : patchItems;
 }
 
-/** Items of a patch must be in the order its directive names; deletions may be anywhere. */
+/**
+ * Checks that the items of a patch are in the order of its directive; deletions may be anywhere.
+ */
 function checkOrder(
   patchItems: readonly JsonValue[] | undefined,
   order: readonly JsonValue[],
@@ -466,7 +473,7 @@ function checkOrder(
     if (item === undefined) return;
     if (identityInOrder(item, mergeKey) === identityInOrder(wanted, mergeKey)) at += 1;
   }
-  // Upstream does not pass over directives that stand behind the last of the order.
+  // kube-apiserver does not skip directives after the last item of the order.
   if (at < items.length) throw orderDiffers([...patchItems], [...order]);
 }
 

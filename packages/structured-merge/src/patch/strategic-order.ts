@@ -1,7 +1,7 @@
 import { isObject, type JsonValue, member } from '@wheelhouse/machinery';
 import { badType, directiveMember, itemIsNoMap, noMergeKey } from './strategic-fields.ts';
 
-/** What identifies an item: the item itself, or with a merge key that member of it. */
+/** The identity of an item: its merge key, or the item itself if there is no merge key. */
 export function identityOfItem(
   item: JsonValue | undefined,
   mergeKey: string,
@@ -20,7 +20,7 @@ export function positions(list: readonly JsonValue[], mergeKey: string) {
   return found;
 }
 
-/** Splits a merged list into the items that `order` contains and the others. */
+/** Splits a merged list into the items in `order` and the others. */
 export function partition(
   merged: readonly JsonValue[],
   order: readonly JsonValue[],
@@ -32,7 +32,7 @@ export function partition(
   const others: JsonValue[] = [];
   for (const item of merged) {
     const place = positionsInOrder.get(requiredIdentity(item, mergeKey));
-    // Upstream's search for an item fails at an earlier item that is not a map.
+    // kube-apiserver's search for an item fails if an earlier item is not a map.
     if (noMap >= 0 && (place === undefined || place > noMap)) throw itemIsNoMap(noMap);
     if (place !== undefined) ordered.push(item);
     else others.push(item);
@@ -76,7 +76,7 @@ export function inOrder(
   return [...out, ...left.slice(leftAt), ...right.slice(rightAt)];
 }
 
-/** Items that are deletions themselves, as a patch has them, go last. */
+/** Moves deletions to the end. */
 function sortBy(
   items: readonly JsonValue[],
   order: ReadonlyMap<JsonValue | undefined, number>,
@@ -87,6 +87,6 @@ function sortBy(
   return [...items].sort((one, other) => at(one) - at(other));
 }
 
-/** Whether an item of a patch says that the one of its key goes. */
+/** Whether an item of a patch deletes the item with its key. */
 export const isDeletion = (item: JsonValue): boolean =>
   isObject(item) && member(item, directiveMember) === 'delete';
