@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net';
 import { type Clock, listen, reportFault, type Timer } from '@wheelhouse/machinery';
-import type { ResponseHead } from './body-seams.ts';
 import {
   acknowledgeSettings,
   readSettings,
@@ -35,8 +34,15 @@ import {
 } from './protocol.ts';
 import { RequestHead } from './request-head.ts';
 import { addContinue, addResponseHead } from './response-head.ts';
-import { Http2Stream, ReceiveWindow, type StreamHost } from './stream.ts';
-import { ClosedStreams, ending, StreamTable } from './stream-table.ts';
+import {
+  ClosedStreams,
+  ending,
+  Http2Stream,
+  ReceiveWindow,
+  type ResponseHead,
+  type StreamHost,
+  StreamTable,
+} from './stream.ts';
 
 /** Upstream's upload window of a stream: most objects arrive without waiting for an update. */
 const streamWindowBytes = 256 * 1024;

@@ -1,8 +1,8 @@
 /** The server side of HTTP/2 over a socket (RFC 9113, RFC 7541). */
 
-export type { BodySink, BodySource, ResponseHead } from './body-seams.ts';
 export { ByteCollector } from './byte-buffers.ts';
 export { Http2Connection } from './http2-connection.ts';
 export { queueBytesMin } from './output.ts';
 export { type ConnectionHost, PeerConnection } from './peer-connection.ts';
+export type { BodySink, BodySource, ResponseHead } from './stream.ts';
 export { Http2Stream, type StreamOwner } from './stream.ts';

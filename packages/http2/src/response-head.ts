@@ -1,9 +1,9 @@
 import type { ResponseHeaders } from '@wheelhouse/machinery';
-import type { ResponseHead } from './body-seams.ts';
 import type { ByteQueue } from './byte-buffers.ts';
 import { staticFields, staticIndexOfName } from './hpack-static.ts';
 import { writeHead } from './output.ts';
 import { flag, frameHeadBytes, frameType } from './protocol.ts';
+import type { ResponseHead } from './stream.ts';
 
 /**
  * Writes header blocks with the static table alone (RFC 7541, 6.2.2). Blocks that do not depend on

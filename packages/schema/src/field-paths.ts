@@ -1,17 +1,20 @@
-/** Most paths kept: more than an answer lists, since what is kept is put in order first. */
+/** Maximum number of kept paths: more than a response lists, because they are sorted first. */
 const pathsMax = 1000;
 const charactersMax = 1024 * 1024;
 
 /**
- * Paths of fields that something is wrong with. Keeps the first of them and counts the rest, so that
- * a body of nothing but unknown fields with long names costs no more memory than itself.
+ * Paths of faulty fields. Keeps the first ones and counts the rest, so that a body full of unknown
+ * fields with long names does not multiply its memory.
  */
 export class FoundPaths {
   #paths: string[] = [];
   #characters = 0;
   #omitted = 0;
 
-  /** Whether further paths are only counted: then `omit` saves making them. */
+  /**
+   * Whether further paths are only counted, so that callers can use `omit` instead of building
+   * them.
+   */
   get isFull(): boolean {
     return this.#paths.length >= pathsMax || this.#characters >= charactersMax;
   }
@@ -25,18 +28,18 @@ export class FoundPaths {
     this.#characters += path.length;
   }
 
-  /** Counts paths that were never made. */
+  /** Counts paths that were not built. */
   omit(count: number): void {
     this.#omitted += count;
   }
 
-  /** Adds what another collection has. */
+  /** Adds the paths of another collection. */
   addAll(other: FoundPaths): void {
     for (const path of other.paths) this.add(path);
     this.#omitted += other.omitted;
   }
 
-  /** Adds what was found in the member at `parent`. */
+  /** Adds the paths found in the member at `parent`. */
   addUnder(parent: string, other: FoundPaths): void {
     for (const path of other.paths) this.add(`${parent}.${path}`);
     this.#omitted += other.omitted;
@@ -50,12 +53,12 @@ export class FoundPaths {
     return this.#omitted;
   }
 
-  /** How many were found. */
+  /** Number of paths found. */
   get count(): number {
     return this.#paths.length + this.#omitted;
   }
 
-  /** Forgets all that was found since there were `count`. */
+  /** Drops the paths found since there were `count`. */
   rewind(count: number): void {
     if (count >= this.count) return;
     this.#omitted = Math.max(0, count - this.#paths.length);
@@ -63,9 +66,26 @@ export class FoundPaths {
     this.#paths.length = Math.min(this.#paths.length, count);
   }
 
-  /** Puts the kept paths in order: by code units unless told otherwise. */
+  /** Sorts the kept paths, by code units by default. */
   sort(compare?: (one: string, other: string) => number): this {
     this.#paths.sort(compare);
     return this;
   }
+}
+
+/** Field paths in kube-apiserver's notation; the empty string is the object itself. */
+
+/** `spec` and `replicas` -> `spec.replicas`. */
+export function childPath(parent: string, name: string): string {
+  return parent === '' ? name : `${parent}.${name}`;
+}
+
+/** `spec.items` and 3 -> `spec.items[3]`. */
+export function indexPath(parent: string, index: number): string {
+  return `${parent}[${index}]`;
+}
+
+/** `metadata.labels` and `a.b` -> `metadata.labels[a.b]`: a member of a map. */
+export function keyPath(parent: string, key: string): string {
+  return `${parent}[${key}]`;
 }

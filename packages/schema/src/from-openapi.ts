@@ -17,9 +17,8 @@ import {
 } from './schema.ts';
 
 /**
- * Makes the schema of an `openAPIV3Schema` (a JSONSchemaProps, already decoded and accepted by the
- * CustomResourceDefinition's validation): structure and value validations apart. Gives a schema for
- * anything: what is not structural is left out.
+ * Converts an `openAPIV3Schema` (a decoded and validated JSONSchemaProps) to a Schema, which
+ * separates structure and value validations. Accepts any input; nonstructural parts are omitted.
  */
 export function schemaFromOpenApi(props: JsonObject): Schema {
   const schema = structureFrom(props);
@@ -37,7 +36,10 @@ export function schemaFromOpenApi(props: JsonObject): Schema {
   return schema;
 }
 
-/** A schema in the making. Members are set one by one: large definitions have ten thousand schemas. */
+/**
+ * A schema under construction, whose members are set individually for speed: large definitions have
+ * ten thousand schemas.
+ */
 type Draft = { -readonly [Name in keyof Schema]: Schema[Name] };
 
 function propertiesFrom(props: JsonObject): ReadonlyMap<string, Property> | undefined {
@@ -125,7 +127,7 @@ function validationFrom(props: JsonObject): ValueValidation | undefined {
   return Object.keys(validation).length === 0 ? undefined : validation;
 }
 
-/** A schema inside allOf, anyOf, oneOf or not: validations only. */
+/** A schema inside allOf, anyOf, oneOf, or not, which has only validations. */
 export function nestedFromOpenApi(props: JsonObject): NestedValidation {
   const type = textIn(props, 'type');
   const items = objectIn(props, 'items');

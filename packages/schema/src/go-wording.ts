@@ -1,11 +1,16 @@
-import { goSyntax, type JsonValue, showHead, showValue } from '@wheelhouse/machinery';
+import {
+  goSyntax,
+  type JsonValue,
+  type Problem,
+  problemText,
+  showHead,
+  showValue,
+} from '@wheelhouse/machinery';
 import { resolved, type Schema } from './schema.ts';
 
-/** How Go's decoder and printer word things; clients match on these texts. */
+/** The wording of Go's decoder and printer, which clients match on. */
 
-/**
- * The name of the Go type a typed schema stands for: `int32`, `map[string]string`, `v1.PodSpec`.
- */
+/** The name of the Go type of a typed schema: `int32`, `map[string]string`, `v1.PodSpec`. */
 export function goType(schema: Schema): string {
   const at = resolved(schema);
   if (at.goName !== undefined) return at.goName;
@@ -21,7 +26,7 @@ export function goType(schema: Schema): string {
   return at.format === 'byte' ? '[]uint8' : 'string';
 }
 
-/** What Go's reflection calls the kind of a decoded JSON value. */
+/** Go's reflect.Kind of a decoded JSON value. */
 function goKind(value: JsonValue): string {
   if (Array.isArray(value)) return 'slice';
   if (typeof value === 'boolean') return 'bool';
@@ -30,7 +35,9 @@ function goKind(value: JsonValue): string {
   return Number.isInteger(Number(value)) ? 'int64' : 'float64';
 }
 
-/** Why a member of a decoded map does not fit its field's type, as upstream's converter says it. */
+/**
+ * The error of kube-apiserver's map converter for a member that does not match its field's type.
+ */
 export function cannotConvert(value: JsonValue, schema: Schema): string {
   const at = resolved(schema);
   const kind = goKind(value);
@@ -38,7 +45,7 @@ export function cannotConvert(value: JsonValue, schema: Schema): string {
   if (at.properties !== undefined) return `cannot restore struct from: ${kind}`;
   if (at.type === 'object') return `cannot restore map from ${kind}`;
   const isNumber = at.type === 'integer' || at.type === 'number';
-  // Go turns any number into another, and a whole one into text.
+  // Go converts any number to another type, and an integer to a string.
   const converts = isNumber ? typeof value === 'number' : kind === 'int64' && at.type === 'string';
   if (converts) return `cannot convert ${kind} to ${goType(at)}`;
   const { typeName: _, goName: __, ...bare } = at;
@@ -55,8 +62,82 @@ export function bareTypeName(typeName: string): string {
   return typeName.slice(typeName.lastIndexOf('.') + 1);
 }
 
-/** The value a complaint is about: what is more than a scalar stands in Go's syntax. */
+/** The value in an error; containers are in Go syntax. */
 export function goBadValue(value: JsonValue | undefined): string {
   if (value === null || value === undefined) return '"null"';
   return typeof value === 'object' ? showHead(value, goSyntax) : showValue(value);
+}
+
+/** Durations as Go parses and prints them, in nanoseconds as bigint. */
+
+const units: Readonly<Record<string, bigint>> = {
+  ns: 1n,
+  us: 1_000n,
+  µs: 1_000n,
+  μs: 1_000n,
+  ms: 1_000_000n,
+  s: 1_000_000_000n,
+  m: 60_000_000_000n,
+  h: 3_600_000_000_000n,
+};
+const longest = 2n ** 63n;
+
+/** Parses a duration such as `1h30m` to nanoseconds; undefined if Go rejects it. */
+export function parseGoDuration(text: string): bigint | undefined {
+  const sign = /^[+-]/.exec(text)?.[0] ?? '';
+  let rest = text.slice(sign.length);
+  if (rest === '0') return 0n;
+  if (rest === '' || rest.length > 200) return undefined;
+  let total = 0n;
+  while (rest !== '') {
+    const match = /^(\d*)(?:\.(\d*))?([a-zµμ]+)/.exec(rest);
+    const unit = match === null ? undefined : units[match[3] ?? ''];
+    if (match === null || unit === undefined) return undefined;
+    const [whole, fraction = ''] = [match[1] ?? '', match[2]];
+    if (whole === '' && fraction === '') return undefined;
+    const scale = 10n ** BigInt(fraction.length);
+    total += BigInt(whole === '' ? 0 : whole) * unit + (BigInt(fraction || '0') * unit) / scale;
+    if (total > longest) return undefined;
+    rest = rest.slice(match[0].length);
+  }
+  if (sign === '-') return -total;
+  return total === longest ? undefined : total;
+}
+
+/** Go's error for a text that `parseGoDuration` rejects. */
+export function goDurationError(text: string): string {
+  const wrong = (problem: Extract<Problem, { code: 'duration' }>['problem']) =>
+    problemText({ code: 'duration', text, problem });
+  let rest = text.replace(/^[+-]/, '');
+  while (rest !== '' && rest.length <= 200) {
+    const [found = '', digits = '', unit = ''] = /^(\d*\.?\d*)([^\d.]*)/.exec(rest) ?? [];
+    if (digits === '' || digits === '.') break;
+    if (unit === '') return wrong('no unit');
+    if (!Object.hasOwn(units, unit)) return wrong({ unit });
+    rest = rest.slice(found.length);
+  }
+  return wrong('syntax');
+}
+
+/** Formats a duration like Go's `Duration.String()`: `1h30m0s`, `1.5s`, `250ms`. */
+export function printGoDuration(duration: bigint): string {
+  if (duration === 0n) return '0s';
+  const sign = duration < 0n ? '-' : '';
+  const count = duration < 0n ? -duration : duration;
+  if (count < 1_000n) return `${sign}${count}ns`;
+  if (count < 1_000_000n) return `${sign}${decimal(count, 3)}µs`;
+  if (count < 1_000_000_000n) return `${sign}${decimal(count, 6)}ms`;
+  const minutes = count / 60_000_000_000n;
+  const seconds = `${decimal(count % 60_000_000_000n, 9)}s`;
+  if (minutes === 0n) return sign + seconds;
+  const hours = minutes / 60n;
+  if (hours === 0n) return `${sign}${minutes}m${seconds}`;
+  return `${sign}${hours}h${minutes % 60n}m${seconds}`;
+}
+
+function decimal(count: bigint, digits: number): string {
+  const text = String(count).padStart(digits + 1, '0');
+  const fraction = text.slice(-digits).replace(/0+$/, '');
+  const whole = text.slice(0, -digits);
+  return fraction === '' ? whole : `${whole}.${fraction}`;
 }

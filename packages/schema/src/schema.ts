@@ -1,23 +1,23 @@
 import type { JsonValue } from '@wheelhouse/machinery';
 
 /**
- * The one structural schema. Built-in kinds (from the generated table of facts) and custom kinds
- * (from `openAPIV3Schema`) both become this; everything that walks objects walks it. Schemas are
- * immutable after construction and may be cyclic through `resolve`.
+ * A structural schema, for built-in kinds (from the generated table of facts) and custom kinds
+ * (from `openAPIV3Schema`). All code that walks objects follows it. Schemas are immutable after
+ * construction and may be cyclic through `resolve`.
  */
 export interface Schema {
   /**
-   * `undefined` together with `intOrString` is an integer or a string; alone it is any value
-   * (only where `preserveUnknownFields` is set, or in embedded raw JSON).
+   * Undefined with `intOrString` means an integer or a string; alone, any value (only with
+   * `preserveUnknownFields`, or in embedded raw JSON).
    */
   readonly type?: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
-  /** Set on a stand-in for a schema that is built later or refers to itself. Use `resolved()`. */
+  /** Set on a reference to a schema that is built later or is recursive. Use `resolved()`. */
   readonly resolve?: () => Schema;
 
-  /** Object with named members, in declaration order (the order of encoding for built-in kinds). */
+  /** Named members in declaration order, which is the encoding order of built-in kinds. */
   readonly properties?: ReadonlyMap<string, Property>;
   readonly required?: readonly string[];
-  /** Map of any names to one schema. Never together with `properties`. */
+  /** Schema of the values of a map. Never set together with `properties`. */
   readonly additionalProperties?: Schema;
   readonly items?: Schema;
 
@@ -26,18 +26,18 @@ export interface Schema {
   readonly intOrString?: boolean;
   readonly preserveUnknownFields?: boolean;
   /**
-   * A complete object with apiVersion, kind and metadata of its own (`x-kubernetes-embedded-
-   * resource`).
+   * A complete object with its own apiVersion, kind, and metadata
+   * (`x-kubernetes-embedded-resource`).
    */
   readonly embeddedResource?: boolean;
 
-  /** For lists. Absent means atomic. */
+  /** For lists; atomic if absent. */
   readonly listType?: 'atomic' | 'set' | 'map';
   readonly listMapKeys?: readonly string[];
-  /** For objects and maps (`structType` and `mapType`). Absent means granular. */
+  /** For objects and maps (`structType` and `mapType`); granular if absent. */
   readonly mapType?: 'atomic' | 'granular';
 
-  /** Strategic merge; built-in kinds only. */
+  /** For strategic merge; only for built-in kinds. */
   readonly patchStrategies?: readonly ('merge' | 'replace' | 'retainKeys')[];
   readonly patchMergeKey?: string;
 
@@ -49,42 +49,38 @@ export interface Schema {
   readonly validation?: ValueValidation;
   readonly title?: string;
   readonly description?: string;
-  /** CEL rules (`x-kubernetes-validations`), kept for a later engine. */
+  /** CEL rules (`x-kubernetes-validations`). */
   readonly rules?: readonly CelRule[];
 
-  /** Set on schemas of built-in Go-shaped types: how a decoder treats zero values. */
+  /** Set on schemas of built-in Go types; determines how a decoder treats zero values. */
   readonly typed?: boolean;
   /**
-   * Set where JSON holds one of several shapes (a schema or a boolean, in a CustomResourceDefinition);
-   * such a value is otherwise opaque, and atomic.
+   * Set if JSON has one of several shapes (a schema or a boolean, in a CustomResourceDefinition).
+   * Such a value is otherwise opaque and atomic.
    */
   readonly alternatives?: Alternatives;
   /** Name of the built-in type (`io.k8s.api.core.v1.Pod` without vendor: `core.v1.Pod`). */
   readonly typeName?: string;
-  /** What Go calls the type where that is neither `typeName` nor follows: `v1.RestartPolicy`. */
+  /** Go's name of the type if it cannot be derived: `v1.RestartPolicy`. */
   readonly goName?: string;
 }
 
-/** The shapes a value may have, and what an object or the items of a list then are. */
+/** The shapes that a value may have, and the schemas of an object or of list items. */
 export interface Alternatives {
   readonly object?: Schema;
   readonly list?: Schema;
   readonly boolean?: true;
-  /** What Go says when it is none of them; absent: such a value counts as not given. */
+  /** Go's message if a value has none of these shapes; if absent, such a value counts as absent. */
   readonly otherwise?: string;
 }
 
-/**
- * Stands for a value nothing is known about: `additionalProperties: true`. Compared by identity.
- */
+/** The schema of arbitrary values: `additionalProperties: true`. Compared by identity. */
 export const anySchema: Schema = Object.freeze({});
 
-/**
- * Stands for members that may not be there: `additionalProperties: false`. Compared by identity.
- */
+/** The schema of forbidden members: `additionalProperties: false`. Compared by identity. */
 export const noSchema: Schema = Object.freeze({});
 
-/** Whether a schema is one of the two stand-ins, which say nothing about structure. */
+/** Whether a schema is one of the two boolean schemas, which have no structure. */
 export function saysNothing(schema: Schema): boolean {
   return schema === anySchema || schema === noSchema;
 }
@@ -95,19 +91,21 @@ export interface Property {
   /** Protobuf field number; built-in kinds only. */
   readonly number?: number;
   /**
-   * Set for a member of a struct embedded in this one: JSON has it here, protobuf has it inside the
-   * message in these field numbers, outermost first; `number` counts in the innermost.
+   * Set for a member of an embedded struct, which JSON inlines and protobuf nests: the field
+   * numbers of the nested messages, outermost first. `number` is in the innermost.
    */
   readonly inlineIn?: readonly number[];
-  /** Left out of the encoding when it holds its zero value; built-in kinds only. */
+  /** Omitted from the encoding if it has its zero value; only for built-in kinds. */
   readonly omitEmpty?: boolean;
-  /** Absent and zero are distinct; built-in kinds only. */
+  /** Distinguishes absent from zero; only for built-in kinds. */
   readonly pointer?: boolean;
-  /** `pointer` by the specification alone: upstream's type has a plain value here. */
+  /**
+   * `pointer` is required by the specification, although kube-apiserver's type has a plain value.
+   */
   readonly isPlainUpstream?: boolean;
 }
 
-/** Value validations: OpenAPI's keywords that judge a value without changing its structure. */
+/** Value validations: the OpenAPI keywords that constrain a value without defining structure. */
 export interface ValueValidation {
   readonly enum?: readonly JsonValue[];
   readonly minimum?: number;
@@ -130,7 +128,9 @@ export interface ValueValidation {
   readonly not?: NestedValidation;
 }
 
-/** Validations inside allOf, anyOf, oneOf and not: they judge, but give no structure. */
+/**
+ * Validations inside allOf, anyOf, oneOf, and not, which constrain values but define no structure.
+ */
 export interface NestedValidation extends ValueValidation {
   readonly type?: Schema['type'];
   readonly required?: readonly string[];
@@ -138,7 +138,7 @@ export interface NestedValidation extends ValueValidation {
   readonly additionalProperties?: NestedValidation;
   readonly items?: NestedValidation;
   readonly nullable?: boolean;
-  /** Allowed in the int-or-string pattern only, where it widens `type`. */
+  /** Only allowed in the int-or-string pattern, where it widens `type`. */
   readonly intOrString?: boolean;
 }
 
@@ -151,7 +151,7 @@ export interface CelRule {
   readonly optionalOldSelf?: boolean;
 }
 
-/** Follows stand-ins to the schema itself. */
+/** Follows references to the actual schema. */
 export function resolved(schema: Schema): Schema {
   let at = schema;
   while (at.resolve !== undefined) at = at.resolve();

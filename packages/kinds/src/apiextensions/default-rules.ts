@@ -1,5 +1,6 @@
 import {
   appendAll,
+  cloneJson,
   type FieldError,
   fieldErrorsText,
   invalid,
@@ -11,7 +12,6 @@ import {
 import {
   childPath,
   coerceEmbedded,
-  copyJson,
   EmbeddedError,
   type EmbeddedRules,
   keyPath,
@@ -112,14 +112,14 @@ function ownErrors(schema: Schema, place: Place, options: Walk): FieldError[] {
   const field = childPath(place.path, 'default');
   if (place.insideMeta) return metaDefaultErrors(schema, { ...place, field }, options);
   const errors: FieldError[] = [];
-  const pruned = copyJson(standard);
+  const pruned = cloneJson(standard);
   pruneValue(schema, pruned);
   if (!jsonEqual(pruned, standard)) {
     errors.push(invalid(field, standard, 'must not have unknown fields'));
   }
   const under = (error: FieldError) => ofField(error, pathUnder(field, error.field));
   try {
-    coerceEmbedded(schema, copyJson(standard), options.embedded);
+    coerceEmbedded(schema, cloneJson(standard), options.embedded);
   } catch (error) {
     if (!(error instanceof EmbeddedError)) throw error;
     return [...errors, under(error.fieldError)];
@@ -155,13 +155,13 @@ function metaDefaultErrors(
   options: Walk,
 ): FieldError[] {
   const standard = schema.default ?? null;
-  const object = place.surround(copyJson(standard));
+  const object = place.surround(cloneJson(standard));
   const wrong = (reason: string) => [
     invalid(place.field, standard, `must result in valid metadata: ${reason}`),
   ];
   if (!isObject(object)) return [];
   try {
-    coerceEmbedded(place.root, copyJson(object), options.embedded);
+    coerceEmbedded(place.root, cloneJson(object), options.embedded);
   } catch (error) {
     if (!(error instanceof EmbeddedError)) throw error;
     return wrong(error.message);

@@ -3,10 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { schemaFromOpenApi } from '../from-openapi.ts';
 import type { Property, Schema } from '../schema.ts';
 import { validateUniqueness } from '../validation/list-uniqueness.ts';
-import { decodeCustom } from './custom-object.ts';
-import { applyDefaults } from './defaults.ts';
+import { applyDefaults, decodeCustom, prune } from './custom-object.ts';
+
 import { type EmbeddedRules, validateEmbedded } from './embedded.ts';
-import { prune } from './prune.ts';
 
 const text: Schema = { type: 'string', typed: true };
 const objectMeta: Schema = {

@@ -1,37 +1,70 @@
 import { goValue, type JsonValue, problemText } from '@wheelhouse/machinery';
-import { FoundPaths } from '../found-paths.ts';
+import { FoundPaths } from '../field-paths.ts';
 import { cannotConvert, goType } from '../go-wording.ts';
 import type { Schema } from '../schema.ts';
-import { DecodeError, depthMessage, maxDepth } from './depth.ts';
 
 /**
- * What upstream decodes the value from, which shows in its messages: the text of a body, the text
- * that it makes of a patched document or of YAML, members sorted, or the map that a strategic merge
- * patch was applied to.
+ * Maximum nesting depth of objects and lists. Deeper input is rejected, because walkers are
+ * recursive and must not overflow the stack.
+ */
+export const maxDepth = 1000;
+
+/** Input that is nested too deeply or that a typed decoder rejects; becomes a 400. */
+export class DecodeError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'DecodeError';
+  }
+}
+
+/** The message for input that is nested deeper than `maxDepth`. */
+const depthMessage = 'exceeded max depth';
+
+/** Whether a value is nested deeper than `limit` levels. Not recursive. */
+export function exceedsDepth(value: JsonValue | undefined, limit: number = maxDepth): boolean {
+  let level: unknown[] = [value];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    const next: unknown[] = [];
+    for (const one of level) {
+      if (typeof one !== 'object' || one === null) continue;
+      if (depth >= limit) return true;
+      for (const child of Object.values(one)) {
+        if (typeof child === 'object' && child !== null) next.push(child);
+      }
+    }
+    level = next;
+  }
+  return false;
+}
+
+/**
+ * The source from which kube-apiserver decodes a value, which affects its messages: the text of a
+ * body, the text of a patched document or of YAML with sorted members, or the map that results from
+ * a strategic merge patch.
  */
 export type DecodeSource = 'text' | 'patched' | 'map';
 
 /**
- * What a typed decoder knows about where it stands. `fields` holds the names of the struct members
- * it is inside of, as Go's message has them; `steps` the whole path, as the strict errors have it.
- * Errors do not stop it, and the rest of the value is still looked at. The first error of a type with
- * a decoder of its own counts, since it ends Go's decoding; else the first error of all.
+ * The state of a typed decoder. `fields` holds the names of the enclosing struct members, as in
+ * Go's messages; `steps` holds the whole path, as in strict errors. Errors do not stop the decoder.
+ * The reported error is the first one of a type with a custom decoder, because that ends Go's
+ * decoding; otherwise the first of all.
  */
 export interface DecodeContext {
   readonly fields: string[];
   readonly steps: string[];
   struct: string;
-  /** The field that errors name, inside of what decodes itself: its own. */
+  /** The field that errors name; inside a type with a custom decoder, that field. */
   field: string | undefined;
-  /** Levels still allowed below this one. */
+  /** Number of levels that are still allowed below this one. */
   depthLeft: number;
   error: string | undefined;
-  /** Whether `error` is one that ends Go's decoding. */
+  /** Whether `error` ends Go's decoding. */
   isFinal: boolean;
   readonly unknown: FoundPaths;
-  /** Whether a list or map with nothing in it stands where one is always shown. */
+  /** Whether an empty list or map occurs in a field that is always serialized. */
   hasEmpty: boolean;
-  /** Follow the members as they stand in the input, so that what is found has that order. */
+  /** Visits members in the order of the input, so that errors have that order. */
   readonly inputOrder: boolean;
   readonly source: DecodeSource;
 }
@@ -55,12 +88,15 @@ export function newContext(options: {
   };
 }
 
-/** Keeps the first error. */
+/** Records an error unless there is one. */
 export function fail(context: DecodeContext, message: string): void {
   context.error ??= message;
 }
 
-/** Keeps the first error of a type that decodes itself, and forgets what was wrong before it. */
+/**
+ * Records the first error of a type with a custom decoder, which replaces earlier errors of other
+ * types.
+ */
 export function failFinally(context: DecodeContext, message: string): void {
   if (context.isFinal) return;
   if (context.source !== 'map') {
@@ -69,7 +105,7 @@ export function failFinally(context: DecodeContext, message: string): void {
   } else fail(context, message);
 }
 
-/** `failType` of a type that decodes itself. */
+/** `failType` for a type with a custom decoder. */
 export function failTypeFinally(
   context: DecodeContext,
   value: JsonValue,
@@ -83,7 +119,10 @@ export function failTypeFinally(
   failType(context, value, into);
 }
 
-/** A value of the wrong JSON type; `what` overrides how the value is called (`number 1.5`). */
+/**
+ * Records a value of the wrong JSON type. `what` overrides the description of the value (`number
+ * 1.5`).
+ */
 export function failType(
   context: DecodeContext,
   value: JsonValue,
@@ -101,18 +140,18 @@ export function failType(
   context.error = problemText({ code: 'misfit', what, type, ...(field === '' ? {} : { field }) });
 }
 
-/** The field that the decoder is in, by the names of Go's structs; empty outside of fields. */
+/** The current field by the names of Go's structs; empty outside of fields. */
 export function currentField({ struct, fields }: DecodeContext): string {
   return struct === '' ? '' : `${struct}.${fields.join('.')}`;
 }
 
-/** Goes one level down; throws when that is too deep. */
+/** Enters a level. Throws if that is too deep. */
 export function descend(context: DecodeContext): void {
   if (context.depthLeft === 0) throw new DecodeError(depthMessage);
   context.depthLeft -= 1;
 }
 
-/** Notes a member that the type here does not have, by its path as strict errors write it. */
+/** Records an unknown member by its path in strict errors. */
 export function noteUnknown(context: DecodeContext, name: string): void {
   const { unknown } = context;
   if (unknown.isFull) {
@@ -123,7 +162,7 @@ export function noteUnknown(context: DecodeContext, name: string): void {
   unknown.add(parent === '' ? name : `${parent}.${name}`);
 }
 
-/** Enters a member or key; leave by popping `steps`. */
+/** Enters a member or key. The caller leaves it by popping `steps`. */
 export function enterName(context: DecodeContext, name: string): void {
   context.steps.push(context.steps.length === 0 ? name : `.${name}`);
 }

@@ -7,7 +7,7 @@ import {
   problemText,
   type Stride,
 } from '@wheelhouse/machinery';
-import { goDurationError, parseGoDuration, printGoDuration } from '../go-duration.ts';
+import { goDurationError, parseGoDuration, printGoDuration } from '../go-wording.ts';
 import type { Schema } from '../schema.ts';
 import {
   type DecodeContext,
@@ -17,32 +17,32 @@ import {
   failTypeFinally,
 } from './decode-context.ts';
 
-/** Decodes a value that is not null; the result counts only while the context has no error. */
+/** Decodes a value that is not null. The result is valid only if the context has no error. */
 export type Decoder = (value: JsonValue, context: DecodeContext) => JsonValue;
 
-/** A decoder that pauses between parts of a large value. */
+/** A decoder in steps, for large values. */
 export type StepDecoder = (
   value: JsonValue,
   context: DecodeContext,
   stride: Stride,
 ) => Generator<void, JsonValue>;
 
-/** How Go's decoder treats one type: its decoder, its zero value, and which values are empty. */
+/** How Go decodes one type: its decoder, its zero value, and which values are empty. */
 export interface TypedWalker {
   readonly decode: Decoder;
-  /** `decode` in steps, where a value may hold many others; absent for those that hold none. */
+  /** `decode` in steps, for types whose values contain others. */
   readonly decodeSteps?: StepDecoder;
-  /** A fresh zero value. */
+  /** Returns a new zero value. */
   readonly zero: () => JsonValue;
-  /** Whether `omitempty` leaves the value out when it is not behind a pointer. */
+  /** Whether `omitempty` omits the value if it is not behind a pointer. */
   readonly isEmpty: (value: JsonValue) => boolean;
-  /** False for scalars: nothing inside can be unknown, so no path need be kept. */
+  /** False for scalars, which contain no unknown members, so that no path is needed. */
   readonly nested: boolean;
 }
 
 const never = () => false;
 
-/** The walker of a scalar schema; undefined for objects, lists and opaque values. */
+/** The walker of a scalar schema; undefined for objects, lists, and opaque values. */
 export function scalarWalker(schema: Schema): TypedWalker | undefined {
   if (schema.intOrString === true) return scalar(decodeIntOrString, 0, never);
   switch (schema.type) {
@@ -124,7 +124,7 @@ function integerDecoder(schema: Schema): Decoder {
   const fits = schema.format === 'int32' ? isInt32 : isInt64;
   return (value, context) => {
     if (fits(value)) return value;
-    // Go's converter of maps cuts what is too large.
+    // Go's map converter truncates numbers that are too large.
     if (context.source === 'map' && isInt64(value)) return Number(value) | 0;
     const isNumber = typeof value === 'number' || typeof value === 'bigint';
     failType(context, value, { schema, ...(isNumber ? { what: `number ${value}` } : {}) });
@@ -192,13 +192,13 @@ function bytesDecoder(schema: Schema): Decoder {
   };
 }
 
-/** To Go, bytes are a list of numbers too. */
+/** Go also decodes bytes from a list of numbers. */
 function bytesOfNumbers(items: readonly JsonValue[], context: DecodeContext): JsonValue {
   const isMap = context.source === 'map';
   const bytes = items.map((item) => {
     if (item === null) return 0;
     const isNumber = typeof item === 'number';
-    // Its converter of maps cuts a number that is too large.
+    // Go's map converter truncates a number that is too large.
     if (isNumber && (isMap || (Number.isInteger(item) && item >= 0 && item <= 255))) return item;
     if (isMap) fail(context, 'unrecognized type: uint8');
     else
@@ -210,7 +210,10 @@ function bytesOfNumbers(items: readonly JsonValue[], context: DecodeContext): Js
 
 const base64Characters = /^[A-Za-z0-9+/]*/;
 
-/** Where Go's decoder stops; undefined for good input. Pads must be there, and end the text. */
+/**
+ * The position at which Go's base64 decoder fails; undefined for valid input. Padding is required
+ * at the end.
+ */
 export function base64ErrorAt(text: string): number | undefined {
   const good = base64Characters.exec(text)?.[0].length ?? 0;
   const inQuantum = good % 4;

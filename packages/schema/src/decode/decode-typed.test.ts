@@ -1,6 +1,6 @@
 import type { JsonValue } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { FoundPaths } from '../found-paths.ts';
+import { FoundPaths } from '../field-paths.ts';
 import type { Property, Schema } from '../schema.ts';
 import { decodeTyped } from './decode-typed.ts';
 

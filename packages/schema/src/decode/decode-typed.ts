@@ -9,12 +9,13 @@ import {
   Stride,
   setMember,
 } from '@wheelhouse/machinery';
-import type { FoundPaths } from '../found-paths.ts';
+import type { FoundPaths } from '../field-paths.ts';
 import { bareTypeName } from '../go-wording.ts';
 import { anySchema, type Property, resolved, type Schema } from '../schema.ts';
 import {
   currentField,
   type DecodeContext,
+  DecodeError,
   type DecodeSource,
   descend,
   enterName,
@@ -24,11 +25,10 @@ import {
   noteUnknown,
 } from './decode-context.ts';
 import { type StepDecoder, scalarWalker, type TypedWalker } from './decode-scalars.ts';
-import { DecodeError } from './depth.ts';
 
 /**
- * Gives the object as the server keeps it; the input stays as it was. Adds to `unknown` the paths of
- * members that the type does not have: `spec.containers[0].foo`.
+ * Decodes an object without modifying the input. Adds the paths of unknown members, such as
+ * `spec.containers[0].foo`, to `unknown`.
  */
 export type TypedDecoder = (
   value: JsonValue,
@@ -40,11 +40,11 @@ const decoders = new WeakMap<Schema, TypedDecoder>();
 const walkers = new WeakMap<Schema, TypedWalker>();
 
 /**
- * The decoder of a built-in type: what Go's strict JSON decoding into the type, and encoding it
- * again, make of a value. Members come out in declaration order; null counts as absent; empty
- * members go where the type says `omitempty`, and stand with their zero value where it does not;
- * times, quantities and durations take their stored form. Throws `DecodeError` with Go's message
- * (see `Problem`) for a value of the wrong type. Made once per schema.
+ * The decoder of a built-in type, equivalent to Go's strict JSON decoding followed by encoding.
+ * Members are in declaration order; null counts as absent; empty members are omitted if the type
+ * says `omitempty`, and otherwise have their zero values; times, quantities, and durations get
+ * their stored form. Throws `DecodeError` with Go's message (see `Problem`) for a value of the
+ * wrong type. Cached per schema.
  */
 export function decodeTyped(schema: Schema): TypedDecoder {
   const at = resolved(schema);
@@ -102,10 +102,10 @@ export function* decodeTypedSteps(
   return object as JsonObject;
 }
 
-/** Objects that came with a list or map which is there, though nothing is in it. */
+/** Objects that were decoded with empty but present lists or maps. */
 const withEmpty = new WeakSet<JsonObject>();
 
-/** A copy of a decoded object, as good as the object itself. */
+/** A copy of a decoded object that is equivalent to it. */
 export function copyDecoded<T extends JsonObject>(object: T): T {
   const copy = cloneJson(object);
   if (withEmpty.has(object)) withEmpty.add(copy);
@@ -120,8 +120,8 @@ export function* copyDecodedSteps(object: JsonObject): Generator<void, JsonObjec
 }
 
 /**
- * Makes null of the empty lists and maps that stand in a decoded object, in place: what is stored does
- * not tell them from none. Who wrote them is known by then.
+ * Replaces empty lists and maps in a decoded object by null, in place, because the stored form does
+ * not distinguish them from absent ones. Their managers have been recorded by then.
  */
 export function settleEmpty(schema: Schema, object: JsonObject): void {
   if (withEmpty.delete(object)) settleIn(resolved(schema), object);
@@ -145,10 +145,10 @@ function settleIn(schema: Schema, value: JsonValue | undefined): void {
   }
 }
 
-/** Whether listing unknown members in the order of the input takes a second pass. */
+/** Whether a second pass is needed to list unknown members in the order of the input. */
 const looksAgain = ({ unknown, source }: DecodeContext) => unknown.count > 1 && source !== 'map';
 
-/** Adds what was unknown, in upstream's order: a map has none but the names' own. */
+/** Adds unknown members in kube-apiserver's order; those of a map are sorted by name. */
 function addUnknown(unknown: FoundPaths, { unknown: found, source }: DecodeContext): void {
   if (source === 'map') {
     const quoted = (path: string) => `${path}"`;
@@ -158,7 +158,7 @@ function addUnknown(unknown: FoundPaths, { unknown: found, source }: DecodeConte
   unknown.omit(found.omitted);
 }
 
-/** A second look, members in input order: which error comes first is part of the answer. */
+/** A second pass in the order of the input, because the response reports the first error. */
 function firstOf(walker: TypedWalker, value: JsonValue, source: DecodeSource): DecodeContext {
   const context = newContext({ inputOrder: true, source });
   walker.decode(value, context);
@@ -173,7 +173,7 @@ function walkerOf(schema: Schema): TypedWalker {
   return walker;
 }
 
-/** Stand-ins are followed when a value gets there: types refer to themselves. */
+/** References are resolved on first use, because types are recursive. */
 function lazyWalker(schema: Schema): TypedWalker {
   if (schema.resolve === undefined) return walkerOf(schema);
   let walker: TypedWalker | undefined;
@@ -209,7 +209,7 @@ function isEmptyCollection(value: JsonValue): boolean {
   return typeof value === 'object' && Object.keys(value).length === 0;
 }
 
-/** Raw JSON is kept as it came. */
+/** Raw JSON is kept unchanged. */
 const opaqueWalker: TypedWalker = {
   decode: (value) => value,
   zero: () => null,
@@ -266,7 +266,7 @@ function itemDecoder(element: TypedWalker) {
   };
 }
 
-/** What is in a map is stored under its key, so that bytes which are not there are no bytes. */
+/** Map values are stored under their keys, so absent bytes become empty bytes. */
 function elementWalker(schema: Schema): TypedWalker {
   const walker = lazyWalker(schema);
   return schema.format === 'byte' ? { ...walker, zero: () => '' } : walker;
@@ -311,10 +311,10 @@ function mapWalker(schema: Schema): TypedWalker {
   return { decode, decodeSteps, zero: () => null, isEmpty: isEmptyCollection, nested: true };
 }
 
-/** Maps of more names keep the order of the input: sorting them would take too long. */
+/** Maps with more names keep the order of the input, since sorting them would take too long. */
 const sortedNamesMax = 4096;
 
-/** The names of a map in the order in which Go writes them. Most clients send them like that. */
+/** The names of a map sorted as Go does. Most clients send them in this order. */
 function sortedNames(map: JsonObject): readonly string[] {
   const names = Object.keys(map);
   let last = '';
@@ -343,7 +343,7 @@ interface Field {
   readonly walker: TypedWalker;
   readonly omitEmpty: boolean;
   readonly pointer: boolean;
-  /** Stored in protobuf, which has no word for a list or map with nothing in it. */
+  /** Stored as protobuf, which cannot represent an empty list or map. */
   readonly emptyIsNull: boolean;
 }
 
@@ -356,7 +356,7 @@ interface Struct {
 }
 
 function structWalker(schema: Schema): TypedWalker {
-  // Definitions of custom kinds alone are stored as JSON.
+  // Only CustomResourceDefinitions are stored as JSON.
   const isJson = schema.typeName?.startsWith('apiextensions.') === true;
   const fields = [...(schema.properties ?? [])].map((entry) => fieldOf(entry, isJson));
   const struct: Struct = {
@@ -446,7 +446,7 @@ function setField(
   if (field.emptyIsNull && isEmptyCollection(decoded)) context.hasEmpty = true;
 }
 
-/** What is decoded in steps, and where. */
+/** A value that is decoded in steps, and its place. */
 interface Stepping {
   readonly value: JsonObject;
   readonly context: DecodeContext;
@@ -547,14 +547,14 @@ function alternativesWalker(schema: Schema): TypedWalker {
     if (typeof value === 'boolean' && shapes.boolean === true) return value;
     const chosen = Array.isArray(value) ? list : isObject(value) ? object : undefined;
     if (chosen !== undefined) {
-      // Upstream's own decoders of such members are not strict.
+      // kube-apiserver's custom decoders of such members are not strict.
       const unknownBefore = context.unknown.count;
       const outer = context.field;
       context.field ??= currentField(context);
       const decoded = chosen.decode(value, context);
       context.field = outer;
       context.unknown.rewind(unknownBefore);
-      // Neither a schema nor a list of some: that is what upstream makes of it.
+      // kube-apiserver decodes a value that is neither a schema nor a list of schemas like this.
       return Array.isArray(decoded) && decoded.length === 0 ? null : decoded;
     }
     if (shapes.otherwise !== undefined) failFinally(context, shapes.otherwise);

@@ -8,23 +8,23 @@ import {
   member,
   required,
 } from '@wheelhouse/machinery';
-import { FoundPaths } from '../found-paths.ts';
-import { childPath, indexPath, keyPath } from '../path.ts';
-import { type Property, resolved, type Schema, saysNothing } from '../schema.ts';
-import { decodeTyped, type TypedDecoder } from './decode-typed.ts';
-import { DecodeError } from './depth.ts';
+import { childPath, FoundPaths, indexPath, keyPath } from '../field-paths.ts';
 
-/** Metadata rules another room owns. */
+import { type Property, resolved, type Schema, saysNothing } from '../schema.ts';
+import { DecodeError } from './decode-context.ts';
+import { decodeTyped, type TypedDecoder } from './decode-typed.ts';
+
+/** Rules for metadata, which the caller provides. */
 export interface EmbeddedRules {
-  /** The typed schema of ObjectMeta. */
+  /** The schema of ObjectMeta. */
   readonly objectMeta: Schema;
-  /** Judges an embedded object's metadata; names are path segments. */
+  /** Validates the metadata of an embedded object; names are path segments. */
   readonly validateMeta: (metadata: JsonObject, path: string) => readonly FieldError[];
-  /** What is wrong with a kind, in lower case, as a DNS label (RFC 1035); empty when nothing is. */
+  /** Validates a kind in lower case as a DNS label (RFC 1035); empty if it is valid. */
   readonly validateLabel: (label: string) => readonly string[];
 }
 
-/** Thrown by `coerceEmbedded` for metadata, apiVersion or kind of the wrong type. */
+/** Thrown by `coerceEmbedded` for metadata, apiVersion, or kind of the wrong type. */
 export class EmbeddedError extends Error {
   readonly fieldError: FieldError;
 
@@ -40,7 +40,7 @@ type Walk = (value: JsonValue, at: { path: string; strict: string }, visit: Visi
 
 const walks = new WeakMap<Schema, Walk | null>();
 
-/** The walk to all embedded resources under a schema; undefined when it has none. */
+/** A function that visits all embedded resources of a schema; undefined if there are none. */
 function walkOf(schema: Schema): Walk | undefined {
   if (saysNothing(schema)) return undefined;
   const cachedWalk = walks.get(schema);
@@ -85,9 +85,9 @@ function buildWalk(schema: Schema): Walk | undefined {
 const start = { path: '', strict: '' };
 
 /**
- * Gives the metadata of embedded resources its typed form, in place; unknown members of it are
- * dropped, and their paths returned. Throws `EmbeddedError` for a value of the wrong type, unless
- * those are to be dropped too.
+ * Decodes the metadata of embedded resources in place and returns the paths of its unknown members,
+ * which are dropped. Throws `EmbeddedError` for a value of the wrong type, unless such values are
+ * dropped too.
  */
 export function coerceEmbedded(
   schema: Schema,
@@ -118,8 +118,8 @@ export function coerceEmbedded(
 }
 
 /**
- * The same decoder for what is stored: members that it does not take are dropped one by one, and what
- * is no object is an empty one.
+ * The decoder for stored metadata, which drops invalid members individually and replaces a
+ * non-object by an empty object.
  */
 export function wellTyped(decode: TypedDecoder): TypedDecoder {
   return (value, unknown, source) => {
@@ -160,7 +160,7 @@ function coerceMetadata(
   }
 }
 
-/** Judges apiVersion, kind and metadata of the embedded resources in an object. */
+/** Validates apiVersion, kind, and metadata of the embedded resources in an object. */
 export function validateEmbedded(
   schema: Schema,
   object: JsonValue,

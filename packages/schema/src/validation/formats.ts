@@ -1,9 +1,9 @@
 import { isIPv6 } from 'node:net';
-import { parseGoDuration } from '../go-duration.ts';
+import { parseGoDuration } from '../go-wording.ts';
 
 /**
- * The string formats custom schemas may ask for, as upstream judges them. A format that is not here
- * is not checked at all. Names are compared without their dashes (`date-time` is `datetime`).
+ * The string formats of custom schemas, validated as in kube-apiserver. Other formats are not
+ * checked. Names are compared without dashes (`date-time` is `datetime`).
  */
 export type FormatCheck = (text: string) => boolean;
 
@@ -43,7 +43,7 @@ const checks: Readonly<Record<string, FormatCheck>> = {
   uuid5: (text) => uuid5.test(text),
 };
 
-/** The check of a format, or undefined for one that is not checked. */
+/** The check of a format; undefined if it is not checked. */
 export function formatCheck(format: string): FormatCheck | undefined {
   const name = format.replaceAll('-', '');
   return Object.hasOwn(checks, name) ? checks[name] : undefined;
@@ -54,7 +54,7 @@ function isBase64(text: string): boolean {
   return /^[A-Za-z0-9+/]*={0,2}$/.test(text);
 }
 
-/** Leading zeros are let through: upstream tolerates them for old objects. */
+/** Leading zeros are accepted, as in kube-apiserver, because old objects contain them. */
 function isIpv4Address(text: string): boolean {
   const parts = text.split('.');
   return parts.length === 4 && parts.every((part) => /^0*\d{1,3}$/.test(part) && +part < 256);
@@ -87,7 +87,7 @@ function isMac(text: string): boolean {
   );
 }
 
-/** Lengths and first digits by issuer. */
+/** Lengths and leading digits by issuer. */
 const cardNumbers = [
   /^4\d{12}(?:\d{3})?$/,
   /^5[1-5]\d{14}$/,
@@ -146,7 +146,7 @@ function isDateTime(text: string): boolean {
 const durationUnits = ['ns', 'us', 'µs', 'ms', 's', 'm', 'h', 'd', 'w', 'hr', 'wk'];
 const durationPrefixes = ['nano', 'micro', 'milli', 'sec', 'min', 'hour', 'day', 'week', 's'];
 
-/** What Go parses, or any text with a number and a unit somewhere in it, Scala's way. */
+/** A Go duration, or any text that contains a number and a unit, in Scala's notation. */
 function isDuration(text: string): boolean {
   if (parseGoDuration(text) !== undefined) return true;
   for (const match of text.matchAll(/(\d+)\s*([A-Za-zµ]+)/g)) {
@@ -160,7 +160,7 @@ function isDuration(text: string): boolean {
 const atom = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u0080-\uffff-]+$/;
 const isDotAtom = (text: string) => text.split('.').every((part) => atom.test(part));
 
-/** One mailbox, with or without a display name. */
+/** A mailbox with or without a display name. */
 function isEmail(text: string): boolean {
   const trimmed = text.trim();
   const angle = trimmed.endsWith('>') ? trimmed.lastIndexOf('<') : -1;
@@ -190,7 +190,7 @@ function isHostname(text: string): boolean {
   return hostname.test(text);
 }
 
-/** An absolute URI or an absolute path, as in the first line of a request. */
+/** An absolute URI or an absolute path, as in a request line. */
 function isRequestUri(text: string): boolean {
   if (text === '' || hasControl(text)) return false;
   if (text === '*') return true;

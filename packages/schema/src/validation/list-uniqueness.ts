@@ -10,16 +10,16 @@ import {
   type JsonValue,
   member,
 } from '@wheelhouse/machinery';
+import { childPath, indexPath, keyPath } from '../field-paths.ts';
 import { goBadValue } from '../go-wording.ts';
-import { childPath, indexPath, keyPath } from '../path.ts';
 import { anySchema, type Property, resolved, type Schema, saysNothing } from '../schema.ts';
 
 type Check = (value: JsonValue, path: string, errors: FieldError[]) => void;
 const checks = new WeakMap<Schema, Check | null>();
 
 /**
- * Judges that items of set-type lists, and the keys of map-type lists, are there once each; gives
- * one error per value that is there more than once.
+ * Validates that the items of set-type lists and the keys of map-type lists are unique. Returns one
+ * error per duplicate value.
  */
 export function validateUniqueness(schema: Schema, object: JsonValue): readonly FieldError[] {
   const check = checkOf(resolved(schema));
@@ -29,7 +29,7 @@ export function validateUniqueness(schema: Schema, object: JsonValue): readonly 
   return errors;
 }
 
-/** Undefined where no list below has a type: most kinds cost nothing. */
+/** Undefined if no list below has a type, so that most kinds need no check. */
 function checkOf(schema: Schema): Check | undefined {
   if (saysNothing(schema)) return undefined;
   const cachedCheck = checks.get(schema);
@@ -76,7 +76,7 @@ function listCheck(schema: Schema): Check | undefined {
   };
 }
 
-/** Equal for equal values only: a scalar itself, a text for the rest. */
+/** A key that is equal exactly for equal values: a scalar itself, a text for containers. */
 type Identity = string | number | bigint | boolean | undefined;
 
 function identity(value: JsonValue): Identity {
@@ -90,7 +90,7 @@ function keyIdentity(item: JsonValue, keys: readonly string[]): Identity {
   return value === undefined ? undefined : identity(value);
 }
 
-/** Indexes at which a value stands for the second time. */
+/** Indexes at which a value occurs for the second time. */
 function repeated(values: readonly Identity[]): number[] {
   const counts = new Map<Identity, number>();
   const indexes: number[] = [];

@@ -2,21 +2,25 @@ import type { WorkBudget } from '@wheelhouse/machinery';
 import { RE2JS } from 're2js';
 
 /**
- * About how many instructions a pattern compiles to, from its text: an estimate that is too high
- * rather than too low, and that takes time linear in the text. Repetitions multiply what they repeat,
- * so that a short text may stand for millions of instructions. Malformed patterns have any size.
+ * An upper estimate of the number of instructions that a pattern compiles to, in time linear in its
+ * text. Repetitions multiply their operand, so a short text may compile to millions of
+ * instructions. The result for a malformed pattern is arbitrary.
  */
 export function programSizeOf(source: string): number {
   return new SizeReader(source).read();
 }
 
-/** What a repetition at most makes of its subject: `{2,5}` five copies, `{2,}` three. */
+/** Maximum number of copies that a repetition makes: five for `{2,5}`, three for `{2,}`. */
 const repetition = /\{(\d+)(?:(,)(\d*))?\}/y;
 
-/** A class or a character by its name, whose braces repeat nothing, or any other character. */
+/**
+ * Matches a named class or character, whose braces are not a repetition, or any other character.
+ */
 const escaped = /\\(?:[pPx]\{[^}]*\}|.)/sy;
 
-/** Where a group opens: one that captures, one that does not, or flags alone, which close at once. */
+/**
+ * Matches the start of a group: capturing, noncapturing, or only flags, which close immediately.
+ */
 const opening = /\((?:\?(?:P?<[^>]*>|[imsU-]*[:)]))?/y;
 
 class SizeReader {
@@ -25,7 +29,7 @@ class SizeReader {
   /** Sizes of the open groups, outermost first. */
   readonly #outer: number[] = [];
   #size = 1;
-  /** The size of what a repetition would repeat. */
+  /** Size of the operand of a following repetition. */
   #last = 0;
 
   constructor(source: string) {
@@ -61,7 +65,7 @@ class SizeReader {
     this.#at += text.length;
     if (text.endsWith(')')) return;
     this.#outer.push(this.#size);
-    // A capture records where it begins and ends.
+    // A capture takes an instruction at its start and end.
     this.#size = text.endsWith(':') ? 0 : 2;
     this.#last = 0;
   }
@@ -107,7 +111,7 @@ class SizeReader {
     if (found === null) return false;
     const [text, least, open, most] = found;
     const copies = open === undefined || most === '' ? Number(least) + 1 : Number(most);
-    // Optional copies take an instruction more each.
+    // Each optional copy takes one more instruction.
     const repeated = (this.#last + 1) * copies;
     this.#size += repeated - this.#last;
     this.#last = repeated;
@@ -116,27 +120,27 @@ class SizeReader {
   }
 }
 
-/** Most characters of a pattern. */
+/** Maximum length of a pattern in characters. */
 const patternLengthMax = 16_384;
 
-/** Most instructions of a compiled pattern. */
+/** Maximum number of instructions of a compiled pattern. */
 const patternSizeMax = 10_000;
 
 /**
- * A user's pattern as RE2, which needs time in proportion to the product of the text's length and the
- * compiled pattern's size, whatever either says. Only the rooms of custom kinds and CEL load it.
+ * A user's pattern, matched by RE2 in time proportional to the product of the text's length and the
+ * compiled pattern's size. Loaded only by custom kinds and CEL.
  */
 export class Pattern {
   readonly #compiled: RE2JS;
-  /** The compiled pattern's instructions: `a{1000}` has a thousand. */
+  /** Number of instructions of the compiled pattern: a thousand for `a{1000}`. */
   readonly size: number;
 
-  /** Throws an Error with RE2's message for what is no pattern, and for one that is too large. */
+  /** Throws an Error with RE2's message for a pattern that is malformed or too large. */
   constructor(source: string) {
     if (source.length > patternLengthMax) {
       throw new Error(`a pattern may have at most ${patternLengthMax} characters`);
     }
-    // Compiling takes time and memory in proportion to the result, so its size comes first.
+    // Compiling takes time and memory proportional to the result, so its size is estimated first.
     if (programSizeOf(source) > patternSizeMax) {
       throw new Error(`a compiled pattern may have at most ${patternSizeMax} instructions`);
     }
@@ -144,7 +148,7 @@ export class Pattern {
     this.size = this.#compiled.programSize();
   }
 
-  /** The steps that one match against a text of this length may take. */
+  /** Maximum number of steps of one match against a text of this length. */
   stepsFor(length: number): number {
     return this.size * (length + 1);
   }
@@ -155,8 +159,8 @@ export class Pattern {
   }
 
   /**
-   * The texts of the first matches, at most `limit`. Each match may look at all that follows it,
-   * which is why each takes its steps from the budget. Throws WorkExceeded.
+   * The texts of at most `limit` matches. Each match may scan the rest of the text, so each one is
+   * charged to the budget. Throws WorkExceeded.
    */
   findAll(text: string, limit: number, budget: WorkBudget): string[] {
     const matcher = this.#compiled.matcher(text);

@@ -16,29 +16,30 @@ import { formatCheck } from './formats.ts';
 import type { Result } from './validation-result.ts';
 
 /**
- * Checks of one value. They say `in body` because upstream's validator was written for requests.
+ * Checks of one value. Messages say `in body`, because kube-apiserver's validator was written for
+ * requests.
  */
 export type ValueCheck = (value: JsonValue, path: string, errors: FieldError[]) => void;
 
-/** The check of a text, whose pattern may cost much. */
+/** The check of a string, whose pattern may be expensive. */
 export type TextCheck = (text: string, path: string, result: Result) => void;
 
-/** The field of an error: upstream trims the dot a member of the root gets. */
+/** The field of an error, without the leading dot of a member of the root. */
 export function fieldOf(path: string): string {
   return path.startsWith('.') ? path.slice(1) : path;
 }
 
-/** Errors about no single field stand at a path Go prints as `<nil>`. */
+/** Errors without a field have a path that Go prints as `<nil>`. */
 export const noField = '<nil>';
 
-/** An error about a value as a whole: which alternatives it fails. */
+/** An error about the alternatives that a whole value fails. */
 export function compositeError(message: string): FieldError {
   return invalid(noField, '', message);
 }
 
 /**
- * JSON's type of a value as messages have it. What fits no int64, and what is written with a fraction
- * or an exponent and is beyond what a float64 counts one by one, is no integer.
+ * The JSON type of a value in messages. A number that does not fit int64, or that has a fraction or
+ * exponent and exceeds the exact integers of float64, is not an integer.
  */
 export function typeOfValue(value: JsonValue): string {
   if (value === null) return 'null';
@@ -48,7 +49,7 @@ export function typeOfValue(value: JsonValue): string {
   return typeof value;
 }
 
-/** The format upstream's decoder would give a value: numbers have one. */
+/** The format that kube-apiserver's decoder would assign to a value; only numbers have one. */
 function formatOfValue(value: JsonValue): string {
   const type = typeOfValue(value);
   if (type === 'integer') return 'int64';
@@ -60,7 +61,7 @@ function wrongType(path: string, want: string, got: string): FieldError {
   return typeInvalid(fieldOf(path), got, message);
 }
 
-/** Judges the type; gives whether it holds. */
+/** Checks the type of a value. Returns whether it is valid. */
 export type TypeCheck = (value: JsonValue, path: string, errors: FieldError[]) => boolean;
 
 export function typeCheck(node: {
@@ -94,14 +95,14 @@ export function typeCheck(node: {
   };
 }
 
-/** Characters as upstream counts them: code points. */
+/** The length of a string in code points. */
 export function codePoints(text: string): number {
   let count = 0;
   for (const _ of text) count += 1;
   return count;
 }
 
-/** Length and pattern: the first that fails is told. */
+/** Checks length and pattern; reports the first failure. */
 export function stringCheck(
   validation: ValueValidation,
   patternTest: ((text: string, work: WorkBudget) => boolean) | undefined,
@@ -148,8 +149,8 @@ export function enumCheck(allowed: readonly JsonValue[] | undefined): ValueCheck
 }
 
 /**
- * Bounds and multiples; a limit on an integer is cut to one, as upstream's comparison does. A format
- * (`int32`, `float`) bounds nothing: 1.32 has it for documentation.
+ * Checks bounds and multiples. The limit of an integer is truncated to an integer, as in
+ * kube-apiserver. Formats (`int32`, `float`) imply no bounds: in 1.32 they are only documentation.
  */
 export function numberCheck(validation: ValueValidation): ValueCheck | undefined {
   const { maximum, minimum, multipleOf } = validation;
@@ -188,7 +189,7 @@ function checkMultiple(
 ): void {
   const field = fieldOf(at.path);
   if (factor <= 0) {
-    // An integer's factor is cut to one, which may leave nothing of it.
+    // The factor of an integer is truncated to an integer, which may be 0.
     const why = `factor MultipleOf declared for ${at.path} must be positive: ${at.shown(factor)}`;
     at.errors.push(invalid(field, factor, why));
   } else if (!isMultiple(value, factor)) {

@@ -2,6 +2,7 @@ import {
   canonical,
   type FieldError,
   invalid,
+  itemAt,
   type JsonObject,
   type JsonValue,
   listedMax,
@@ -10,12 +11,11 @@ import {
   tooMany,
   type WorkBudget,
 } from '@wheelhouse/machinery';
-import { childPath } from '../path.ts';
-import { resolved, type Schema } from '../schema.ts';
-import { correlate, correlateItem, correlateMember, isUnchanged } from './correlation.ts';
+import { childPath } from '../field-paths.ts';
+import { type NestedValidation, resolved, type Schema, type ValueValidation } from '../schema.ts';
 import { Pattern } from './pattern.ts';
-import { junctorsOf } from './validate-junctors.ts';
 import {
+  compositeError,
   enumCheck,
   fieldOf,
   formatValueCheck,
@@ -23,9 +23,14 @@ import {
   stringCheck,
   typeCheck,
 } from './validate-scalars.ts';
-import { nodeOfSchema, type ValidationNode } from './validation-node.ts';
+import { nodeOfNested, nodeOfSchema, type ValidationNode } from './validation-node.ts';
 import {
   type Check,
+  correlate,
+  correlateItem,
+  correlateMember,
+  isUnchanged,
+  mergeInto,
   newResult,
   type Place,
   type Result,
@@ -34,11 +39,11 @@ import {
 
 export interface ValidateOptions {
   /**
-   * The value before an update. Errors about what has not changed are then left out. Absent: all
-   * errors count.
+   * The previous value of an update. Errors about unchanged parts are then omitted. If absent, all
+   * errors are reported.
    */
   readonly old?: JsonValue | undefined;
-  /** Put ahead of every error's field, for a value that is part of an object (`status`). */
+  /** Prefix of every error's field, for a value that is part of an object (`status`). */
   readonly prefix?: string;
 }
 
@@ -52,15 +57,14 @@ const validators = {
 
 /**
  * The validator of a custom kind's schema: OpenAPI's value validations with kube-openapi's wording
- * and error types (CRD-2). CEL rules, list uniqueness and embedded metadata are other functions'.
- * A `pattern` must have been accepted at the CustomResourceDefinition's admission. Made once per
- * schema.
+ * and error types (CRD-2). Other functions check CEL rules, list uniqueness, and embedded metadata.
+ * The CustomResourceDefinition's validation must have accepted each `pattern`. Cached per schema.
  */
 export function validate(schema: Schema): Validator {
   return validatorOf(schema, 'objects');
 }
 
-/** The same for defaults, of which upstream lets int-or-string be of any type. */
+/** The same for defaults, in which kube-apiserver allows int-or-string to have any type. */
 export function validateStructure(schema: Schema): Validator {
   return validatorOf(schema, 'defaults');
 }
@@ -76,7 +80,7 @@ function validatorOf(schema: Schema, use: keyof typeof validators): Validator {
     if (result.errors.length === 0) return none;
     const old = options?.old;
     if (old !== undefined) {
-      // Only now is it worth pairing the values: most updates are right as they stand.
+      // Correlates values only after a failure, because most updates are valid.
       const pair = correlate({ old, value, schema: at });
       if (isUnchanged(pair)) return none;
       result = newResult(validationBudget());
@@ -91,8 +95,8 @@ function validatorOf(schema: Schema, use: keyof typeof validators): Validator {
 }
 
 /**
- * Junctors inside of each other find the same error more than once: it is listed once. Errors behind
- * the last that an answer lists are not compared.
+ * Removes duplicate errors, which nested junctors produce. Errors beyond those that a response
+ * lists are not compared.
  */
 function withoutRepeated(errors: readonly FieldError[]): readonly FieldError[] {
   if (errors.length < 2) return errors;
@@ -111,7 +115,7 @@ function under(prefix: string, error: FieldError): FieldError {
   return ofField(error, childPath(prefix, error.field));
 }
 
-/** Makes the check of a node. Children compile when a value first reaches them. */
+/** Compiles the check of a node. Children are compiled on first use. */
 export function compile(node: ValidationNode): Check {
   const hasType = node.types.length > 0 || node.format !== '';
   const checkType = hasType ? typeCheck(node) : undefined;
@@ -155,7 +159,7 @@ export function compile(node: ValidationNode): Check {
   };
 }
 
-/** RE2 compiles slowly: only for kinds whose objects come by. */
+/** RE2 compiles slowly, so patterns are compiled on first use. */
 function lazyPattern(source: string): (text: string, work: WorkBudget) => boolean {
   let pattern: Pattern | undefined;
   return (text, work) => {
@@ -173,7 +177,7 @@ function lazyCheck(node: () => ValidationNode): Check {
   };
 }
 
-/** Checks a member or item with a pair of its own: unchanged, its errors do not count. */
+/** Checks a member or item with its correlation. Errors in an unchanged value are ignored. */
 function checkChild(check: Check, child: { value: JsonValue; place: Place }, result: Result): void {
   const { pair } = child.place;
   if (pair === undefined) {
@@ -270,4 +274,101 @@ function checkCount(
   if (maxProperties !== undefined && count > maxProperties) {
     result.errors.push(tooMany(fieldOf(at.path), count, maxProperties));
   }
+}
+
+type Compile = (node: ValidationNode) => Check;
+
+interface Checks {
+  readonly anyOf: readonly Check[];
+  readonly oneOf: readonly Check[];
+  readonly allOf: readonly Check[];
+  readonly not: Check | undefined;
+}
+
+/** The checks of allOf, anyOf, oneOf, and not; undefined if there are none. */
+function junctorsOf(validation: ValueValidation, compile: Compile): Check | undefined {
+  const { anyOf = [], oneOf = [], allOf = [], not } = validation;
+  if (anyOf.length + oneOf.length + allOf.length === 0 && not === undefined) return undefined;
+  const all = (list: readonly NestedValidation[]) => list.map((one) => compile(nodeOfNested(one)));
+  const checks: Checks = {
+    anyOf: all(anyOf),
+    oneOf: all(oneOf),
+    allOf: all(allOf),
+    not: not === undefined ? undefined : compile(nodeOfNested(not)),
+  };
+  return (value, place, result) => {
+    if (checks.anyOf.length > 0) checkAny(checks.anyOf, { value, place }, result);
+    if (checks.oneOf.length > 0) checkOne(checks.oneOf, { value, place }, result);
+    if (checks.allOf.length > 0) checkAll(checks.allOf, { value, place }, result);
+    if (checks.not !== undefined && isValid(run(checks.not, { value, place }, result.work))) {
+      const message = `${JSON.stringify(place.path)} must not validate the schema (not)`;
+      result.errors.push(compositeError(message));
+    }
+  };
+}
+
+interface At {
+  readonly value: JsonValue;
+  readonly place: Place;
+}
+
+/**
+ * Cost of an alternative besides its patterns, since there may be as many alternatives as an object
+ * has items.
+ */
+const alternativeSteps = 20;
+
+function run(check: Check, at: At, work: WorkBudget): Result {
+  work.spend(alternativeSteps);
+  const result = newResult(work);
+  check(at.value, at.place, result);
+  result.checks += 1;
+  return result;
+}
+
+const isValid = (result: Result) => result.errors.length === 0;
+
+/** If all alternatives fail, the errors of the one that passed most checks are reported too. */
+function checkAny(alternatives: readonly Check[], at: At, result: Result): void {
+  let best: Result | undefined;
+  for (const alternative of alternatives) {
+    const outcome = run(alternative, at, result.work);
+    if (isValid(outcome)) {
+      mergeInto(result, outcome);
+      return;
+    }
+    if (best === undefined || outcome.checks > best.checks) best = outcome;
+  }
+  const path = JSON.stringify(at.place.path);
+  result.errors.push(compositeError(`${path} must validate at least one schema (anyOf)`));
+  if (best !== undefined) mergeInto(result, best);
+}
+
+function checkOne(alternatives: readonly Check[], at: At, result: Result): void {
+  const outcomes = alternatives.map((alternative) => run(alternative, at, result.work));
+  const valid = outcomes.filter(isValid);
+  if (valid.length === 1) {
+    mergeInto(result, itemAt(valid, 0));
+    return;
+  }
+  const found =
+    valid.length === 0 ? 'Found none valid' : `Found ${valid.length} valid alternatives`;
+  const path = JSON.stringify(at.place.path);
+  result.errors.push(
+    compositeError(`${path} must validate one and only one schema (oneOf). ${found}`),
+  );
+  if (valid.length > 0) return;
+  let best = itemAt(outcomes, 0);
+  for (const outcome of outcomes) if (outcome.checks > best.checks) best = outcome;
+  mergeInto(result, best);
+}
+
+function checkAll(parts: readonly Check[], at: At, result: Result): void {
+  const outcomes = parts.map((part) => run(part, at, result.work));
+  for (const outcome of outcomes) mergeInto(result, outcome);
+  const valid = outcomes.filter(isValid).length;
+  if (valid === parts.length) return;
+  const path = JSON.stringify(at.place.path);
+  const none = valid === 0 ? '. None validated' : '';
+  result.errors.push(compositeError(`${path} must validate all the schemas (allOf)${none}`));
 }

@@ -11,18 +11,18 @@ import {
 import { formatCheck } from './formats.ts';
 
 /**
- * What the validator sees of a schema or of a validation nested in allOf and its like: one form.
+ * A uniform view of a schema, or of a validation nested in allOf and the like, for the validator.
  */
 export interface ValidationNode {
   readonly types: readonly string[];
   readonly nullable: boolean;
-  /** Empty when it is not checked on values of these types. */
+  /** Empty if the type is not checked. */
   readonly format: string;
   readonly enum: readonly JsonValue[] | undefined;
   readonly values: ValueValidation;
   readonly required: readonly string[];
   readonly properties: ReadonlyMap<string, () => ValidationNode>;
-  /** Members without a schema may not be there. */
+  /** Whether members without a schema are forbidden. */
   readonly closed: boolean;
   readonly additional: (() => ValidationNode) | undefined;
   readonly items: (() => ValidationNode) | undefined;
@@ -35,16 +35,16 @@ function typesOf(node: Schema | NestedValidation): readonly string[] {
   return node.type === undefined ? [] : [node.type];
 }
 
-/** The format, if it is one of strings that is checked: all others are there for documentation. */
+/** The format if it is a checked string format; all others are only documentation. */
 function checkedFormat(format: string | undefined): string {
   return format === undefined || formatCheck(format) === undefined ? '' : format;
 }
 
-/** How a schema is read; absent: as objects are judged by it. */
+/** How a schema is interpreted; by default, for validating objects. */
 export interface NodeOptions {
   /**
-   * It is of a default: int-or-string says nothing of types, and formats that are not checked still
-   * stand in complaints about types.
+   * Whether it validates a default: int-or-string does not restrict the type, and unchecked formats
+   * appear in errors about types.
    */
   readonly ofDefault: boolean;
 }

@@ -1,15 +1,24 @@
-import { appendAll, type FieldError, type JsonValue, WorkBudget } from '@wheelhouse/machinery';
-import type { Correlation } from './correlation.ts';
+import {
+  appendAll,
+  type FieldError,
+  isObject,
+  type JsonArray,
+  type JsonValue,
+  jsonEqual,
+  member,
+  WorkBudget,
+} from '@wheelhouse/machinery';
+import { resolved, type Schema } from '../schema.ts';
 
-/** Errors of one place, and how many checks were made: alternatives are ranked by that (anyOf). */
+/** The errors of one place and the number of checks, by which alternatives are ranked (anyOf). */
 export interface Result {
   readonly errors: FieldError[];
   checks: number;
-  /** What judging one object may cost; shared by the results of its parts. */
+  /** The work budget of validating one object, shared by the results of its parts. */
   readonly work: WorkBudget;
 }
 
-/** Most steps of judging one object by its schema: of matching patterns, and of alternatives. */
+/** Maximum number of steps of validating one object: of pattern matching and alternatives. */
 const validationStepsMax = 30_000_000;
 
 export function validationBudget(): WorkBudget {
@@ -20,16 +29,105 @@ export function newResult(work: WorkBudget): Result {
   return { errors: [], checks: 0, work };
 }
 
-/** Adds what another result found. */
+/** Adds the errors of another result. */
 export function mergeInto(target: Result, other: Result): void {
   if (other.errors.length > 0) appendAll(target.errors, other.errors);
   target.checks += other.checks;
 }
 
-/** Where a check is: the path as messages have it, and the pair of an update. */
+/** The place of a check: its path in messages, and its correlation in an update. */
 export interface Place {
   readonly path: string;
   readonly pair: Correlation | undefined;
 }
 
 export type Check = (value: JsonValue, place: Place, result: Result) => void;
+
+/**
+ * Ratcheting (CRD-3): an update is not rejected because of parts that it does not change. A
+ * correlation pairs a value with its previous version: members by name, items of a map-type list by
+ * keys. Items of other lists have no identity and no counterpart.
+ */
+export interface Correlation {
+  readonly old: JsonValue;
+  readonly value: JsonValue;
+  readonly schema: Schema;
+  /** Cached on first use. */
+  equal?: boolean;
+  /** Previous items by their keys, cached on first use. */
+  byKey?: ReadonlyMap<string, JsonValue>;
+}
+
+export function correlate(pair: { old: JsonValue; value: JsonValue; schema: Schema }): Correlation {
+  return { ...pair, schema: resolved(pair.schema) };
+}
+
+/** The correlation of a member, if both objects have it and its schema is known. */
+export function correlateMember(
+  at: Correlation | undefined,
+  name: string,
+): Correlation | undefined {
+  if (at === undefined || !isObject(at.old) || !isObject(at.value)) return undefined;
+  const schema = at.schema.properties?.get(name)?.schema ?? at.schema.additionalProperties;
+  const old = member(at.old, name);
+  const value = member(at.value, name);
+  if (schema === undefined || old === undefined || value === undefined) return undefined;
+  return correlate({ old, value, schema });
+}
+
+/** The correlation of an item of a map-type list. */
+export function correlateItem(at: Correlation | undefined, index: number): Correlation | undefined {
+  if (at === undefined || at.schema.listType !== 'map' || at.schema.items === undefined) {
+    return undefined;
+  }
+  if (!Array.isArray(at.old) || !Array.isArray(at.value)) return undefined;
+  const value = at.value[index];
+  if (!isObject(value)) return undefined;
+  at.byKey ??= itemsByKey(at.old, at.schema.listMapKeys ?? []);
+  const old = at.byKey.get(keyOf(value, at.schema.listMapKeys ?? []));
+  return old === undefined ? undefined : correlate({ old, value, schema: at.schema.items });
+}
+
+/**
+ * Whether the value is unchanged, by kube-apiserver's rules: the order of a map-type list is
+ * irrelevant, and an object with an undeclared member always counts as changed.
+ */
+export function isUnchanged(at: Correlation): boolean {
+  at.equal ??= staysInPlace(at);
+  return at.equal;
+}
+
+function staysInPlace(at: Correlation): boolean {
+  const { old, value, schema } = at;
+  if (Array.isArray(old) && Array.isArray(value)) {
+    if (old.length !== value.length) return false;
+    if (schema.listType !== 'map') return jsonEqual(old, value);
+    return value.every((_, index) => isPairUnchanged(correlateItem(at, index)));
+  }
+  if (isObject(old) && isObject(value)) {
+    const names = Object.keys(value);
+    if (names.length !== Object.keys(old).length) return false;
+    return names.every((name) => isPairUnchanged(correlateMember(at, name)));
+  }
+  return jsonEqual(old, value);
+}
+
+const isPairUnchanged = (pair: Correlation | undefined) => pair !== undefined && isUnchanged(pair);
+
+function itemsByKey(list: JsonArray, keys: readonly string[]): ReadonlyMap<string, JsonValue> {
+  const items = new Map<string, JsonValue>();
+  for (const item of list) {
+    if (!isObject(item)) continue;
+    const key = keyOf(item, keys);
+    if (!items.has(key)) items.set(key, item);
+  }
+  return items;
+}
+
+/** The values of the key members as one string; absent members count as null. */
+function keyOf(item: JsonValue, keys: readonly string[]): string {
+  return JSON.stringify(
+    keys.map((key) => (isObject(item) ? (member(item, key) ?? null) : null)),
+    (_, value: unknown) => (typeof value === 'bigint' ? `int:${value}` : value),
+  );
+}

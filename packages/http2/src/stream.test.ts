@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { RequestHead } from './request-head.ts';
-import { Http2Stream, type StreamHost } from './stream.ts';
-import { StreamTable } from './stream-table.ts';
+import { Http2Stream, type StreamHost, StreamTable } from './stream.ts';
 
 const host: StreamHost = {
   memory: { charge: () => {} },
