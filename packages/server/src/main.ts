@@ -97,7 +97,7 @@ function openInfoSink({ bufferBytes: bytesMax, flushMs }: LogStreams): LogSink {
 }
 
 async function envtestAssets(args: readonly string[]): Promise<number> {
-  const { ownLauncher, writeEnvtestAssets } = await import('./plane/envtest/assets.ts');
+  const { ownLauncher, writeEnvtestAssets } = await import('./plane/envtest/programs.ts');
   process.stdout.write(writeEnvtestAssets(args, ownLauncher()));
   return 0;
 }

@@ -13,7 +13,7 @@ import {
   customPriority,
   type Priority,
   prioritiesOf,
-} from '../controllers/aggregation/api-service-priorities.ts';
+} from '../controllers/aggregation/api-services.ts';
 import type { AggregationPort, AuthorizedCall } from '../endpoints/call.ts';
 import {
   sendAggregated,
@@ -32,8 +32,12 @@ import { type DocumentQuery, fetchDocument } from './fetch-document.ts';
 import { MergedOpenApi } from './merged-openapi.ts';
 import { answerText } from './plain-answer.ts';
 import { aggregatedPlan, Relay, type RelaySettings } from './relay.ts';
-import type { ClientCertificate, Transport } from './transport.ts';
-import { createTransports, type Transports } from './transports.ts';
+import {
+  type ClientCertificate,
+  createTransports,
+  type Transport,
+  type Transports,
+} from './transport.ts';
 
 /** What discovery is merged from. */
 interface DiscoverySource {

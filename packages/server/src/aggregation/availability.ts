@@ -11,8 +11,8 @@ import {
   type Logger,
   type UserInfo,
 } from '@wheelhouse/machinery';
-import type { QueueMeters } from '../controllers/queue-metrics.ts';
-import { createWorkQueue, type WorkQueue } from '../controllers/work-queue.ts';
+import { createWorkQueue, type QueueMeters, type WorkQueue } from '../controllers/work-queue.ts';
+
 import {
   conditionOf,
   conditionsOf,

@@ -20,14 +20,15 @@ import { openApiV3Shapes } from '../views/openapi-v3-proto.ts';
 import type { RemoteApi } from './api-service.ts';
 import type { AskServer } from './discovery-follower.ts';
 import {
+  documentName,
   keepPaths,
   type OpenApiParts,
   partsOf,
   type Referable,
+  RemoteOpenApi,
   referable,
   renamed,
-} from './openapi-parts.ts';
-import { documentName, RemoteOpenApi } from './remote-openapi.ts';
+} from './remote-openapi.ts';
 
 /** Says which kinds a definition is of. */
 const kindsMember = 'x-kubernetes-group-version-kind';

@@ -1,7 +1,7 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import { mergeOpenApi } from './merged-openapi.ts';
-import { keepPaths, partsOf } from './openapi-parts.ts';
+import { keepPaths, partsOf } from './remote-openapi.ts';
 
 const get = (name: string): JsonObject => ({
   get: { responses: { '200': { schema: { $ref: `#/definitions/${name}` } } } },

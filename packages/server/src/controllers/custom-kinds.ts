@@ -21,8 +21,8 @@ import { decodeEntry } from '../registry/object-codec.ts';
 import type { EntryChange } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { CorruptObjectError } from '../watchcache/store-errors.ts';
-import type { ControllerTools } from './inside.ts';
-import { listEntries, removeEntries } from './removal.ts';
+import { type ControllerTools, listEntries, removeEntries } from './inside.ts';
+
 import { createWorkQueue } from './work-queue.ts';
 
 /** How long to wait before looking again at custom objects that finalizers hold. */

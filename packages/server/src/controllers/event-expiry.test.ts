@@ -2,8 +2,7 @@ import { silentLogger } from '@wheelhouse/machinery';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openTestApi, type TestApi } from '../compose/testing.ts';
 import { startEventExpiry } from './event-expiry.ts';
-import { createInside } from './inside.ts';
-import { listEntries } from './removal.ts';
+import { createInside, listEntries } from './inside.ts';
 
 const ttlMs = 60_000;
 /** Events that are due within this time are removed together. */

@@ -5,8 +5,7 @@ import { decodeEntry } from '../registry/object-codec.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { EntryChange } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
-import { storedVersion } from './inside.ts';
-import { listEntries } from './removal.ts';
+import { listEntries, storedVersion } from './inside.ts';
 
 /** Removals that run at a time. */
 const parallelMax = 32;

@@ -14,10 +14,13 @@ import {
 import { decodeTyped } from '@wheelhouse/schema';
 import type { CachePool } from '../registry/cache-pool.ts';
 import type { DeleteRequestOptions, Target, WriteContext } from '../registry/contract.ts';
+import { objectKey } from '../registry/object-codec.ts';
 import { internalPermit } from '../registry/permit.ts';
 import type { Registry } from '../registry/registry.ts';
 import { write } from '../registry/write.ts';
-import type { QueueMeters } from './queue-metrics.ts';
+import type { Entry } from '../watchcache/entry.ts';
+import { CorruptObjectError } from '../watchcache/store-errors.ts';
+import type { QueueMeters } from './work-queue.ts';
 
 /**
  * The API as controllers inside the process use it: the same verbs, admission and rules as over
@@ -179,5 +182,91 @@ async function ignoring(reason: StatusReason, work: () => Promise<unknown>): Pro
   } catch (error) {
     if (!(error instanceof StatusError) || error.reason !== reason) throw error;
     return false;
+  }
+}
+
+/** Pauses between attempts, in milliseconds. */
+const pausesMs = [20, 50, 100, 200, 400];
+
+/**
+ * Creates an object that a server starts with, unless one is stored under its name, whoever stored
+ * it and in whatever state. A rejected attempt is repeated: another server that starts on the same
+ * store may have claimed what the object needs, and not yet have stored the object. An object that
+ * stays rejected, or that the store refuses, is logged and left to the controller that maintains it,
+ * so that neither it nor a full disk keeps the server from starting (OPS-3).
+ */
+export async function createAbsent(
+  { caches, inside, clock, logger }: ControllerTools,
+  { at, object }: { readonly at: ObjectAt; readonly object: ApiObject },
+): Promise<void> {
+  const { def, namespace, name } = at;
+  const cache = caches.of(def);
+  for (let attempt = 0; ; attempt += 1) {
+    try {
+      if ((await cache.get(objectKey(namespace, name), undefined)) !== undefined) return;
+      await inside.create(at, cloneJson(object));
+      return;
+    } catch (error) {
+      const isDamaged = error instanceof CorruptObjectError;
+      const isRejected = error instanceof StatusError && !isDamaged;
+      const pauseMs = isRejected ? pausesMs[attempt] : undefined;
+      if (pauseMs === undefined) {
+        const problem = isDamaged ? 'is damaged' : 'cannot be created';
+        const fields = { resource: def.resource, namespace, name, error: String(error) };
+        logger.error(`a default object ${problem}`, fields);
+        return;
+      }
+      await new Promise<void>((resolve) => {
+        clock.after(pauseMs, resolve);
+      });
+    }
+  }
+}
+
+/** All objects of a kind, or those of one namespace. */
+interface Content {
+  readonly def: ResourceDef;
+  /** Empty: everywhere. */
+  readonly namespace: string;
+}
+
+/** Deletions that run at a time. */
+const parallelMax = 32;
+
+/**
+ * What a consistent list shows.
+ * @param options.unreadable lists the rest although stored objects cannot be read
+ */
+export async function listEntries(
+  caches: CachePool,
+  at: Content,
+  options: { readonly unreadable?: 'left-out' } = {},
+): Promise<readonly Entry[]> {
+  const list = await caches.of(at.def).list({
+    namespace: at.namespace,
+    resourceVersion: undefined,
+    resourceVersionMatch: undefined,
+    limit: undefined,
+    continueToken: undefined,
+    filter: undefined,
+    ...options,
+  });
+  return [...list.entries()];
+}
+
+/** Tells every object to go; finalizers may keep some. */
+export async function removeEntries(options: {
+  readonly caches: CachePool;
+  readonly inside: Inside;
+  readonly at: Content;
+}): Promise<void> {
+  const { caches, inside, at } = options;
+  const entries = await listEntries(caches, at);
+  for (let start = 0; start < entries.length; start += parallelMax) {
+    const batch = entries.slice(start, start + parallelMax).map(({ index }) => {
+      const { name, namespace } = index;
+      return inside.remove({ def: at.def, name, namespace }, { propagationPolicy: 'Background' });
+    });
+    await Promise.all(batch);
   }
 }

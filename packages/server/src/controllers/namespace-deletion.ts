@@ -9,8 +9,8 @@ import {
 import { followBeside } from '../registry/follow.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/entry.ts';
-import type { ControllerTools } from './inside.ts';
-import { listEntries, removeEntries } from './removal.ts';
+import { type ControllerTools, listEntries, removeEntries } from './inside.ts';
+
 import { createWorkQueue, type WorkQueue } from './work-queue.ts';
 
 /** How long to wait before looking again at content that finalizers hold. */

@@ -20,8 +20,8 @@ import type { QuotaLedger } from '../admission/quota/quota-ledger.ts';
 import { type QuotaEvaluator, quotaEvaluator, scopesOf } from '../admission/quota/quota-usage.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { EntryChange } from '../watchcache/contract.ts';
-import type { ControllerTools } from './inside.ts';
-import { listEntries } from './removal.ts';
+import { type ControllerTools, listEntries } from './inside.ts';
+
 import { createWorkQueue } from './work-queue.ts';
 
 /** Namespaces counted side by side. */

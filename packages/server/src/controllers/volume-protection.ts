@@ -2,8 +2,8 @@ import { claimNames, type ResourceDef, textAt } from '@wheelhouse/kinds';
 import type { ApiObject } from '@wheelhouse/machinery';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/entry.ts';
-import type { ControllerTools } from './inside.ts';
-import { listEntries } from './removal.ts';
+import { type ControllerTools, listEntries } from './inside.ts';
+
 import { createWorkQueue } from './work-queue.ts';
 
 /** Objects looked at side by side. */

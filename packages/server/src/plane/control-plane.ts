@@ -2,14 +2,18 @@ import { createHash, randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { definitionsPrefix } from '@wheelhouse/kinds';
 import {
   type Dialect,
   dialectOf,
   MovableClock,
+  pause,
+  programClock,
   silentLogger,
   systemClock,
   type UserInfo,
 } from '@wheelhouse/machinery';
+import type { Checkpoint, CheckpointedStore } from '@wheelhouse/store';
 import { writeAdminKubeconfig } from '../compose/authentication/admin-kubeconfig.ts';
 import { readOptions } from '../compose/command-line.ts';
 import type { ServerConfig } from '../compose/config.ts';
@@ -21,13 +25,14 @@ import { bearerToken } from '../gates/authn/credentials.ts';
 import { checkMembers, checkUser } from './checks.ts';
 import { PlaneClients } from './clients.ts';
 import { PlaneTap, planeUser } from './plane-tap.ts';
-import { Snapshots } from './snapshots.ts';
 import type { Manifest } from './sources.ts';
 import type {
   ControlPlane,
   ControlPlaneOptions,
   PlaneClient,
+  PlaneSnapshot,
   PlaneUser,
+  RestoredPlane,
   WebhookEndpoint,
 } from './types.ts';
 
@@ -275,4 +280,66 @@ function planeOf(parts: {
     stop,
   };
   return { ...plane, [asyncDispose]: stop } as ControlPlane;
+}
+
+/** Nothing has been written for so long: what the start leads to is done. */
+const quietMs = 30;
+/** The controllers begin to write a moment after the plane is ready. */
+const beginWithinMs = 100;
+const quietWithinMs = 1000;
+const pollMs = 5;
+
+/** Takes snapshots of a plane's store and returns to them (PLANE-3). */
+class Snapshots {
+  readonly #checkpoints = new WeakMap<PlaneSnapshot, Checkpoint>();
+  readonly #last: string;
+  #store: CheckpointedStore | undefined;
+  #quiet: Promise<void> | undefined;
+
+  constructor(dialect: Dialect) {
+    // A kind goes after its objects, so that their watchers hear of each before the end.
+    this.#last = definitionsPrefix(dialect.group('apiextensions'));
+  }
+
+  readonly take = async (): Promise<PlaneSnapshot> => {
+    const store = this.#open();
+    // Else each restore would take away what controllers make at the start: default accounts.
+    this.#quiet ??= untilQuiet(store);
+    await this.#quiet;
+    const checkpoint = store.checkpoint();
+    const snapshot = { resourceVersion: String(checkpoint.revision) };
+    this.#checkpoints.set(snapshot, checkpoint);
+    return snapshot;
+  };
+
+  readonly restore = async (snapshot: PlaneSnapshot): Promise<RestoredPlane> => {
+    const store = this.#open();
+    const checkpoint = this.#checkpoints.get(snapshot);
+    if (checkpoint === undefined) throw new Error('the snapshot is not one of this plane');
+    const { revision, changes } = store.restore(checkpoint, { last: this.#last });
+    return { resourceVersion: String(revision), changes };
+  };
+
+  /** Receives the plane's store, if it is one that can return to earlier states. */
+  readonly openedStore = (store: CheckpointedStore): void => {
+    this.#store = store;
+  };
+
+  #open(): CheckpointedStore {
+    if (this.#store !== undefined) return this.#store;
+    throw new Error('snapshots need a plane that keeps its objects in memory');
+  }
+}
+
+async function untilQuiet(store: CheckpointedStore): Promise<void> {
+  const startMs = performance.now();
+  let revision = await store.currentRevision();
+  let sinceMs = startMs + beginWithinMs - quietMs;
+  while (performance.now() < Math.min(sinceMs + quietMs, startMs + quietWithinMs)) {
+    await pause(programClock, { ms: pollMs });
+    const now = await store.currentRevision();
+    if (now === revision) continue;
+    revision = now;
+    sinceMs = Math.max(performance.now(), sinceMs);
+  }
 }

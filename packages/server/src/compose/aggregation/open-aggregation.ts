@@ -5,7 +5,7 @@ import { Aggregation } from '../../aggregation/aggregation.ts';
 import type { ServiceFacts } from '../../aggregation/availability.ts';
 import type { Catalogue } from '../../catalogue/catalogue.ts';
 import { createInside } from '../../controllers/inside.ts';
-import type { QueueMeters } from '../../controllers/queue-metrics.ts';
+import type { QueueMeters } from '../../controllers/work-queue.ts';
 import type { Registry } from '../../registry/registry.ts';
 import type { EntryIndex } from '../../watchcache/entry.ts';
 import { defaultGates } from '../apis/feature-gates.ts';

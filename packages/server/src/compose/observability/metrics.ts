@@ -11,7 +11,7 @@ import {
   type MetricRegistry,
 } from '@wheelhouse/machinery';
 import { meteredStore, type Store } from '@wheelhouse/store';
-import { createQueueMeters, type QueueMeters } from '../../controllers/queue-metrics.ts';
+import { createQueueMeters, type QueueMeters } from '../../controllers/work-queue.ts';
 import type { PlainAnswer } from '../../endpoints/call.ts';
 import type { FlowControl } from '../../gates/flowcontrol/contract.ts';
 import { createRequestMetrics, type RequestMetrics } from '../../observe/request-metrics.ts';

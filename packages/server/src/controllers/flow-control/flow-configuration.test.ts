@@ -2,8 +2,8 @@ import { type ApiObject, silentLogger } from '@wheelhouse/machinery';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { openTestApi, type TestApi } from '../../compose/testing.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
-import { createInside, type Inside } from '../inside.ts';
-import { listEntries } from '../removal.ts';
+import { createInside, type Inside, listEntries } from '../inside.ts';
+
 import { startFlowConfiguration } from './flow-configuration.ts';
 
 const group = 'flowcontrol.apiserver.k8s.io';

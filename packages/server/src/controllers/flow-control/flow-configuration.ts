@@ -8,8 +8,7 @@ import { decodeEntry } from '../../registry/object-codec.ts';
 import type { Entry } from '../../watchcache/entry.ts';
 import type { ControllerTools } from '../inside.ts';
 import { createWorkQueue } from '../work-queue.ts';
-import { WriteBudget } from '../write-budget.ts';
-import type { FlowDefs } from './flow-defaults.ts';
+import { type FlowDefs, WriteBudget } from './flow-defaults.ts';
 
 /** The key of all objects together, which is nobody's name. */
 const everything = '';

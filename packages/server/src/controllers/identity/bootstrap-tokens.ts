@@ -18,8 +18,8 @@ import {
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { EntryChange } from '../../watchcache/contract.ts';
 import type { EntryIndex } from '../../watchcache/entry.ts';
-import type { ControllerTools } from '../inside.ts';
-import { listEntries } from '../removal.ts';
+import { type ControllerTools, listEntries } from '../inside.ts';
+
 import { createWorkQueue } from '../work-queue.ts';
 
 /** What the controllers of bootstrap tokens work with. */

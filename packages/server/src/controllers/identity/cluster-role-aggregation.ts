@@ -8,8 +8,8 @@ import {
   selects,
 } from '@wheelhouse/machinery';
 import { decodeEntry } from '../../registry/object-codec.ts';
-import type { ControllerTools } from '../inside.ts';
-import { listEntries } from '../removal.ts';
+import { type ControllerTools, listEntries } from '../inside.ts';
+
 import { createWorkQueue } from '../work-queue.ts';
 
 /**

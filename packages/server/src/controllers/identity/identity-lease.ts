@@ -9,8 +9,8 @@ import {
   type Timer,
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import type { ControllerTools } from '../inside.ts';
-import { listEntries } from '../removal.ts';
+import { type ControllerTools, listEntries } from '../inside.ts';
+
 import { serverIdentity } from '../server-identity.ts';
 
 export interface IdentityLeaseTools extends ControllerTools {

@@ -9,8 +9,8 @@ import {
   type Logger,
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import { createAbsent } from '../create-absent.ts';
-import type { ControllerTools, Inside } from '../inside.ts';
+import { type ControllerTools, createAbsent, type Inside } from '../inside.ts';
+
 import { createWorkQueue } from '../work-queue.ts';
 
 export interface LegacyTokenTracking extends ControllerTools {

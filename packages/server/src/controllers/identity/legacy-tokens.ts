@@ -8,8 +8,8 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { EntryIndex } from '../../watchcache/entry.ts';
-import type { ControllerTools } from '../inside.ts';
-import { listEntries } from '../removal.ts';
+import { type ControllerTools, listEntries } from '../inside.ts';
+
 import { createWorkQueue } from '../work-queue.ts';
 
 /** Signs the token of a Secret. */

@@ -1,8 +1,8 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
 import { type ApiObject, type Dialect, jsonEqual } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import type { ControllerTools } from '../inside.ts';
-import { listEntries } from '../removal.ts';
+import { type ControllerTools, listEntries } from '../inside.ts';
+
 import { createWorkQueue } from '../work-queue.ts';
 
 /** Keeps an account `default` in every namespace, for Pods that name none (AUTHN-6). */

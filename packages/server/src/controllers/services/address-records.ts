@@ -22,8 +22,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { CachePool } from '../../registry/cache-pool.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
-import type { Inside } from '../inside.ts';
-import { listEntries } from '../removal.ts';
+import { type Inside, listEntries } from '../inside.ts';
 
 export interface AddressKinds {
   readonly ranges: ResourceDef;

@@ -7,8 +7,8 @@ import {
   jsonObject,
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import { createAbsent } from '../create-absent.ts';
-import type { ControllerTools } from '../inside.ts';
+import { type ControllerTools, createAbsent } from '../inside.ts';
+
 import { createWorkQueue } from '../work-queue.ts';
 
 const namespace = 'default';

@@ -10,8 +10,8 @@ import {
 import type { IPAddress } from '@wheelhouse/kinds/types/networking/v1beta1';
 import { type ApiObject, type Dialect, parseIpBlock } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import type { ControllerTools } from '../inside.ts';
-import { listEntries } from '../removal.ts';
+import { type ControllerTools, listEntries } from '../inside.ts';
+
 import { createWorkQueue } from '../work-queue.ts';
 import { type AddressKinds, isOwnedBy, recordName, recordOf } from './address-records.ts';
 

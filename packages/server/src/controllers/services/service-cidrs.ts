@@ -11,8 +11,8 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import type { Entry } from '../../watchcache/entry.ts';
-import type { ControllerTools } from '../inside.ts';
-import { listEntries } from '../removal.ts';
+import { type ControllerTools, listEntries } from '../inside.ts';
+
 import { createWorkQueue } from '../work-queue.ts';
 import type { AddressKinds } from './address-records.ts';
 

@@ -1,6 +1,6 @@
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
-import { WriteBudget } from './write-budget.ts';
+import { WriteBudget } from './flow-defaults.ts';
 
 test('OPS-3: an object is written six times a minute at most, each for itself', () => {
   const clock = new FakeClock();
