@@ -376,7 +376,7 @@ const pemTexts = new Set([
 const uncontained = new RegExp(
   [
     /machinery\/src\/base\/(faults|host)\.ts/,
-    /server\/src\/(main|compose\/observability\/last-resort)\.ts/,
+    /server\/src\/(main|compose\/observability\/faults)\.ts/,
     /\btesting\.ts/,
     /^packages\/(svcctl|console)\//,
   ]

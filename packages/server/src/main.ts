@@ -10,7 +10,7 @@ import { apiRelease, versionDocument } from './compose/apis/version.ts';
 import { writeAdminKubeconfig } from './compose/authentication/admin-kubeconfig.ts';
 import { readOptions, type ServerOptions, serverFlags } from './compose/command-line.ts';
 import { describeFlags, FlagError } from './compose/flags/flags.ts';
-import { surviveFaults } from './compose/observability/last-resort.ts';
+import { surviveFaults } from './compose/observability/faults.ts';
 import { createBufferedSink, createLogger, type LogSink } from './compose/observability/logging.ts';
 import type { LogStreams } from './compose/observability/settings.ts';
 import type { RunningServer } from './compose/server.ts';
@@ -136,7 +136,7 @@ async function backup(args: readonly string[]): Promise<number> {
 }
 
 async function restore(args: readonly string[]): Promise<number> {
-  const { runRestore } = await import('./compose/storage/restore-command.ts');
+  const { runRestore } = await import('./compose/storage/backup-command.ts');
   process.stdout.write(await runRestore(args));
   return 0;
 }

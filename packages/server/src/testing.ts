@@ -24,16 +24,11 @@ export {
   readFeatureGates,
 } from './compose/apis/feature-gates.ts';
 export { checkExpression, checkRules, judgeDefault } from './compose/apis/rule-engine.ts';
-export { configuredKinds, type RuntimeConfig } from './compose/apis/runtime-config.ts';
+export { configuredKinds, type RuntimeConfig } from './compose/apis/settings.ts';
 export type { AuditBackendSettings, AuditSettings } from './compose/audit/settings.ts';
 export { auditFlags } from './compose/audit/settings.ts';
 export { writeAdminKubeconfig } from './compose/authentication/admin-kubeconfig.ts';
 export { readAuthorization } from './compose/authorization/configured-authorizers.ts';
-export {
-  ensureCa,
-  ensureServingCertificates,
-  issueClientCertificate,
-} from './compose/certificates/certificates.ts';
 export {
   type IssuedCertificate,
   issueCertificate,
@@ -48,9 +43,18 @@ export { createMetrics } from './compose/observability/metrics.ts';
 export { OpenParts } from './compose/parts.ts';
 export { type RunningServer, startServer } from './compose/server.ts';
 export { serviceNumberPort } from './compose/service-network/service-numbers.ts';
+export {
+  ensureCa,
+  ensureServingCertificates,
+  issueClientCertificate,
+} from './compose/serving/serving-tls.ts';
 export type { EtcdSettings } from './compose/storage/settings.ts';
-export { createWebhook, type WebhookAttempt } from './compose/webhooks/webhook-client.ts';
-export { webhookInCluster, webhookOfKubeconfig } from './compose/webhooks/webhook-connection.ts';
+export {
+  createWebhook,
+  type WebhookAttempt,
+  webhookInCluster,
+  webhookOfKubeconfig,
+} from './compose/webhooks/webhook-client.ts';
 export { parseCertificate } from './gates/authn/certificate.ts';
 export { readAuthenticationConfiguration } from './gates/authn/jwt/configuration.ts';
 export { FetchError, fetchText } from './gates/authn/jwt/fetch.ts';

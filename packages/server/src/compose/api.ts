@@ -1,21 +1,12 @@
-import {
-  builtinGroupOrder,
-  cleanupFinalizerName,
-  customKindDeps,
-  type NumberClaims,
-  type ResourceDef,
-} from '@wheelhouse/kinds';
+import { builtinGroupOrder, type NumberClaims, type ResourceDef } from '@wheelhouse/kinds';
 import { background, Deadlines, inSlices } from '@wheelhouse/machinery';
 import { mappedStore, type Store } from '@wheelhouse/store';
 import { QuotaLedger, type SharedReservations } from '../admission/quota/quota-ledger.ts';
 import { createEncodings } from '../answer/encodings.ts';
 import { createCatalogue, requiredKind } from '../catalogue/catalogue.ts';
-import { startCustomKinds } from '../controllers/custom-kinds.ts';
-import { controllerTools } from '../controllers/inside.ts';
 import type { EndpointContext, ReviewPort } from '../endpoints/call.ts';
 
 import { createTokenReviewer } from '../gates/authn/authentication.ts';
-import { bundleProblems } from '../gates/authn/certificate.ts';
 import type { ExternalSigner } from '../gates/authn/external-signer.ts';
 import { createImpersonation } from '../gates/authn/impersonation.ts';
 import type { SigningKey } from '../gates/authn/service-account-token.ts';
@@ -36,18 +27,17 @@ import { EntryHint } from '../watchcache/entry.ts';
 import { createResourceCache } from '../watchcache/resource-cache.ts';
 import { createAdmission } from './admission/admission.ts';
 import { type AggregationHost, createAggregationHost } from './aggregation/aggregation.ts';
-import { createConversions } from './apis/conversion.ts';
+import { followDefinitions } from './apis/custom-kinds.ts';
 import { defaultGates } from './apis/feature-gates.ts';
-import { measuredRules } from './apis/rule-engine.ts';
 import { versionDocument } from './apis/version.ts';
 import { type OpenAuthentication, openAuthentication } from './authentication/authentication.ts';
 import { type Authorizers, createAuthorizers } from './authorization/authorizers.ts';
 import { type ConfiguredAuthorizers, selectorsOf } from './authorization/configured-authorizers.ts';
 import type { ServerConfig } from './config.ts';
 import type { Base, ObjectApi, ReadingBase } from './context.ts';
-import type { Health } from './health/health.ts';
-import { componentStatuses } from './health/health.ts';
-import { createShutdownSignal } from './health/shutdown-signal.ts';
+import { tokenUse } from './controllers/own-objects.ts';
+import { componentStatuses, type Health } from './health/health.ts';
+
 import { countingWatches, createFlowControl, type FlowGate } from './limits/flow-control.ts';
 import { createKubeletPort } from './nodes/kubelets.ts';
 import { createZPages, debugAnswer } from './observability/pages.ts';
@@ -61,7 +51,7 @@ import {
   createServiceAccountTokens,
   type ServiceAccountTokens,
 } from './service-accounts/service-account-tokens.ts';
-import { tokenUse } from './service-accounts/token-use.ts';
+import { createShutdownSignal } from './serving/listen.ts';
 import { createReportedAddress, type ReportedAddress } from './serving/own-address.ts';
 import { onlineBackup } from './storage/open-store.ts';
 
@@ -305,38 +295,6 @@ function createRegistry(
   };
   own.connect(registry);
   return registry;
-}
-
-/** Serves the custom kinds that definitions declare. */
-function followDefinitions(
-  options: ReadingBase & {
-    readonly api: ObjectApi;
-    /** Gets the names of definitions that are being deleted. */
-    readonly closedKinds: Set<string>;
-    readonly claims: NumberClaims | undefined;
-  },
-): ReturnType<typeof startCustomKinds> {
-  const { config, dialect, metrics, api, claims } = options;
-  const { catalogue } = api;
-  return startCustomKinds({
-    definitions: requiredKind(
-      catalogue.snapshot(),
-      dialect.group('apiextensions'),
-      'customresourcedefinitions',
-    ),
-    catalogue,
-    ...controllerTools(options, { controller: 'customresourcedefinition-controller' }),
-    deps: customKindDeps(dialect, {
-      compileRules: measuredRules(metrics.registry, config.clock),
-      converterFor: createConversions(options),
-      features: config.featureGates ?? defaultGates,
-    }),
-    dialect,
-    checkBundle: bundleProblems,
-    cleanupFinalizer: cleanupFinalizerName(dialect),
-    terminating: options.closedKinds,
-    claims,
-  });
 }
 
 /** What endpoints work with, as far as it was built before them. */

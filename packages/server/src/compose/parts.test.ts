@@ -1,5 +1,7 @@
+import { silentLogger } from '@wheelhouse/machinery';
+import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
-import { OpenParts, Port } from './parts.ts';
+import { beginAfter, OpenParts, Port } from './parts.ts';
 
 test('parts are closed in reverse order, all of them, and once', async () => {
   const closed: string[] = [];
@@ -19,4 +21,81 @@ test('a port gives what is connected, and nothing before', () => {
   expect(port.get).toThrow('the part is used before it is connected');
   port.connect('it');
   expect(port.get()).toBe('it');
+});
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+/** Something that begins, told of in lines. */
+function scene(pauseMs: number | undefined) {
+  const clock = new FakeClock();
+  const lines: string[] = [];
+  let isReady: () => void = () => {};
+  let fails: (error: unknown) => void = () => {};
+  const ready = new Promise<void>((resolve, reject) => {
+    [isReady, fails] = [resolve, reject];
+  });
+  const background = beginAfter(ready, { clock, logger: silentLogger, pauseMs }, async () => {
+    lines.push('begun');
+    await turn();
+    return { close: async () => void lines.push('closed') };
+  });
+  return { clock, lines, background, isReady, fails };
+}
+
+test('it begins when all is ready and the pause is over, and is closed when it has begun', async () => {
+  const { clock, lines, background, isReady } = scene(50);
+  clock.advance(1000);
+  isReady();
+  await turn();
+  clock.advance(49);
+  expect(lines).toEqual([]);
+  clock.advance(1);
+  expect(lines).toEqual(['begun']);
+  await background.close();
+  expect(lines).toEqual(['begun', 'closed']);
+});
+
+test('without a pause it begins at once', async () => {
+  const { lines, background, isReady } = scene(undefined);
+  isReady();
+  await turn();
+  expect(lines).toEqual(['begun']);
+  await background.close();
+});
+
+test('what is closed before does not begin', async () => {
+  for (const isPausing of [false, true]) {
+    const { clock, lines, background, isReady } = scene(50);
+    if (isPausing) isReady();
+    await turn();
+    await background.close();
+    isReady();
+    await turn();
+    clock.advance(1000);
+    expect(lines).toEqual([]);
+  }
+});
+
+test('what never gets ready does not begin, and is closed all the same', async () => {
+  const { clock, lines, background, fails } = scene(0);
+  fails(new Error('no store'));
+  await turn();
+  clock.advance(1000);
+  await background.close();
+  expect(lines).toEqual([]);
+});
+
+test('what cannot begin is told in the log, and no concern of who closes it', async () => {
+  const errors: unknown[] = [];
+  const logger = {
+    ...silentLogger,
+    error: (_: string, fields?: object) => void errors.push(fields),
+  };
+  const around = { clock: new FakeClock(), logger, pauseMs: undefined };
+  const broken = beginAfter(Promise.resolve(), around, () =>
+    Promise.reject(new Error('no leases')),
+  );
+  await turn();
+  await broken.close();
+  expect(errors).toEqual([{ error: 'Error: no leases' }]);
 });

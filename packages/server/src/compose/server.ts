@@ -12,22 +12,22 @@ import {
 } from './authorization/configured-authorizers.ts';
 import type { ServerConfig } from './config.ts';
 import type { Base } from './context.ts';
-import { controllersAfter, startFeatures } from './controllers/led-controllers.ts';
+import { controllersAfter, startFeatures } from './controllers/controllers.ts';
+import { ownLease } from './controllers/own-objects.ts';
 import { createHealth, createHealthMetrics } from './health/health.ts';
-import { ownLease } from './health/own-records.ts';
 import { once, runStartHooks, type StartHooks } from './health/start-hooks.ts';
 import { followFlowObjects } from './limits/flow-control.ts';
 import { createServerMemory } from './limits/memory.ts';
 import { recordFaults } from './observability/faults.ts';
-import { watchEventLoop } from './observability/loop-watchdog.ts';
 import { createMetrics, readAllowedLabels } from './observability/metrics.ts';
+import { watchEventLoop } from './observability/process-metrics.ts';
 import type { Tracing } from './observability/tracing.ts';
 import { OpenParts } from './parts.ts';
 import { openSigner } from './service-accounts/service-account-tokens.ts';
 import { createServiceNumbers, serviceNumberPort } from './service-network/service-numbers.ts';
-import { listen, urlOf } from './serving/listen.ts';
+import { listen, refusalWhileStopping, urlOf } from './serving/listen.ts';
 import { listenSettings, openServingTls } from './serving/serving-tls.ts';
-import { refusalWhileStopping } from './serving/traffic.ts';
+
 import { openStorage } from './storage/open-store.ts';
 import { alarmLook } from './storage/store-metrics.ts';
 

@@ -8,9 +8,11 @@ import {
 } from '../../admission/configuration/plugins.ts';
 import { chosenPlugins } from '../../admission/plugin-list.ts';
 import type { ServerConfig } from '../config.ts';
-import { createWebhook } from '../webhooks/webhook-client.ts';
-import { webhookOfKubeconfig } from '../webhooks/webhook-connection.ts';
-import type { WebhookCredentials } from '../webhooks/webhook-credentials.ts';
+import {
+  createWebhook,
+  readWebhookCredentials,
+  webhookOfKubeconfig,
+} from '../webhooks/webhook-client.ts';
 
 /** How long the service that judges images may take over one pod. */
 const imagePolicyTimeoutMs = 30_000;
@@ -35,10 +37,12 @@ export async function openPluginConfigurations(config: ServerConfig): Promise<Op
   const read = await readConfigurations(texts, { dialect, running });
   const { imagePolicy, mutatingWebhooks, validatingWebhooks, ...configurations } = read;
   const credentials = {
-    ...(mutatingWebhooks === undefined ? {} : { mutating: await identities(mutatingWebhooks) }),
+    ...(mutatingWebhooks === undefined
+      ? {}
+      : { mutating: await readWebhookCredentials(mutatingWebhooks) }),
     ...(validatingWebhooks === undefined
       ? {}
-      : { validating: await identities(validatingWebhooks) }),
+      : { validating: await readWebhookCredentials(validatingWebhooks) }),
   };
   const opened = { configurations, webhookCredentials: credentials, close: () => {} };
   if (imagePolicy === undefined) return opened;
@@ -47,12 +51,6 @@ export async function openPluginConfigurations(config: ServerConfig): Promise<Op
   const webhook = createWebhook({ client, timeoutMs: imagePolicyTimeoutMs, clock, firstPauseMs });
   const withWebhook = { ...configurations, imagePolicy: { ...settings, webhook } };
   return { ...opened, configurations: withWebhook, close: webhook.close };
-}
-
-/** Loaded only when a file gives them. */
-async function identities(file: string): Promise<WebhookCredentials> {
-  const { readWebhookCredentials } = await import('../webhooks/webhook-credentials.ts');
-  return readWebhookCredentials(file);
 }
 
 /** Paths in the file are seen from where it is. */

@@ -23,8 +23,7 @@ import {
 import { hostRoots } from '../files/followed-files.ts';
 import type { ResolveService } from '../service-network/service-address.ts';
 import type { ClientMeter } from '../webhooks/client-metrics.ts';
-import { readWhole } from '../webhooks/webhook-client.ts';
-import type { WebhookCredentials } from '../webhooks/webhook-credentials.ts';
+import { readWhole, type WebhookCredentials } from '../webhooks/webhook-client.ts';
 
 const byStatus: Readonly<Record<number, string>> = {
   400: 'the server rejected our request for an unknown reason',

@@ -17,7 +17,7 @@ import { ruleEngineLoader } from '../apis/rule-engine.ts';
 import type { ServerConfig } from '../config.ts';
 import type { ReadingBase } from '../context.ts';
 import type { Tracing } from '../observability/tracing.ts';
-import type { WebhookCredentials } from '../webhooks/webhook-credentials.ts';
+import type { WebhookCredentials } from '../webhooks/webhook-client.ts';
 import type { OpenConfigurations } from './admission-configuration.ts';
 
 /** What calls webhooks, loaded with the first call. */

@@ -9,10 +9,9 @@ import {
 import { dialectOf, type MetricRegistry } from '@wheelhouse/machinery';
 import { bundleProblems } from '../../gates/authn/certificate.ts';
 import type { ServerConfig } from '../config.ts';
-import { emulatedKinds } from './emulation.ts';
 import { defaultGates } from './feature-gates.ts';
 import { checkExpression, checkRules, judgeDefault } from './rule-engine.ts';
-import { configuredKinds } from './runtime-config.ts';
+import { configuredKinds, emulatedKinds } from './settings.ts';
 
 /** The built-in kinds, with what the configuration serves of them. */
 export async function servedKinds(

@@ -17,8 +17,8 @@ import {
 import { truncatingSink } from '../../gates/audit/truncate-sink.ts';
 import { createWebhookSink } from '../../gates/audit/webhook-sink.ts';
 import type { ServerConfig } from '../config.ts';
-import { createWebhook } from '../webhooks/webhook-client.ts';
-import { webhookOfKubeconfig } from '../webhooks/webhook-connection.ts';
+import { createWebhook, webhookOfKubeconfig } from '../webhooks/webhook-client.ts';
+
 import type { AuditBackendSettings, AuditSettings } from './settings.ts';
 
 /** How long the webhook may take over one list of events. */

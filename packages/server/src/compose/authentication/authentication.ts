@@ -16,8 +16,7 @@ import type { Base, ReadingBase } from '../context.ts';
 import { followCertificates, readConfigurationFile } from '../files/followed-files.ts';
 import type { OpenParts } from '../parts.ts';
 import type { ServiceAccountTokens } from '../service-accounts/service-account-tokens.ts';
-import { certificateLifetimes } from '../serving/connection-metrics.ts';
-import { originTest } from '../serving/traffic.ts';
+import { originTest } from '../serving/listen.ts';
 import type { OidcAuthentication } from './oidc.ts';
 
 const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -206,4 +205,36 @@ function secretFinder({ dialect, catalogue, caches }: ReadingBase) {
     const entry = await secrets.get(objectKey(namespace, name), undefined);
     return entry === undefined ? undefined : decodeEntry(entry);
   };
+}
+
+const day = 86_400;
+const lifetimeBuckets = [
+  0,
+  1800,
+  3600,
+  7200,
+  21_600,
+  43_200,
+  day,
+  2 * day,
+  4 * day,
+  7 * day,
+  30 * day,
+  90 * day,
+  180 * day,
+  360 * day,
+];
+
+/** What is told how many seconds are left of a certificate that somebody has shown. */
+function certificateLifetimes(registry: MetricRegistry): (seconds: number) => void {
+  const histogram = registry
+    .histogram({
+      name: 'apiserver_client_certificate_expiration_seconds',
+      help: 'How long the certificates will be valid yet by which requests were recognised.',
+      stability: 'ALPHA',
+      labels: [],
+      buckets: lifetimeBuckets,
+    })
+    .of();
+  return (seconds) => histogram.observe(seconds);
 }

@@ -4,7 +4,7 @@ import {
   type ControllerName,
   controllerSelection,
   unknownController,
-} from '../controllers/controller-selection.ts';
+} from '../controllers/settings.ts';
 
 function configOf(...args: string[]) {
   const outcome = readOptions(args);

@@ -8,8 +8,7 @@ import {
 import type { ServerConfig } from '../config.ts';
 import { accountSettings } from '../service-accounts/service-account-tokens.ts';
 import { clientMeter } from '../webhooks/client-metrics.ts';
-import { createWebhook } from '../webhooks/webhook-client.ts';
-import { webhookOfKubeconfig } from '../webhooks/webhook-connection.ts';
+import { createWebhook, webhookOfKubeconfig } from '../webhooks/webhook-client.ts';
 
 /** How long a review of a token may take. */
 const timeoutMs = 30_000;

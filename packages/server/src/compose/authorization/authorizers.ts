@@ -5,12 +5,14 @@ import type { Authorizer } from '../../gates/authz/contract.ts';
 import type { EscalationPort } from '../../gates/authz/rbac/escalation-check.ts';
 import type { ReadingBase } from '../context.ts';
 import { createReloadMetrics, followFile } from '../files/followed-files.ts';
-import { type AuthorizationMetrics, createAuthorizationMetrics } from './authorization-metrics.ts';
 import {
+  type AuthorizationMetrics,
   type AuthorizerPart,
   type AuthorizerParts,
+  createAuthorizationMetrics,
   openAuthorizerParts,
 } from './authorizer-parts.ts';
+
 import { type ConfiguredAuthorizers, readAuthorizers } from './configured-authorizers.ts';
 
 interface AuthorizersOptions extends ReadingBase {

@@ -5,7 +5,7 @@ import type { AuthorizerType } from '../../gates/authz/contract.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
 import type { ServerConfig } from '../config.ts';
 import type { Around } from '../context.ts';
-import { controllerSelection } from '../controllers/controller-selection.ts';
+import { runsController } from '../controllers/settings.ts';
 import { readConfigurationFile } from '../files/followed-files.ts';
 
 /** The authorizers a server starts with, and the file to follow when they are a file's. */
@@ -108,13 +108,13 @@ export async function createDefaultRoles(
 ): Promise<void> {
   if (!config.authorizationModes.includes('RBAC')) return;
   const { reconcileDefaultRoles } = await import('./default-roles.ts');
-  const { controllers = ['*'], featureGates: features = defaultGates, logger } = config;
+  const { featureGates: features = defaultGates, logger } = config;
   await reconcileDefaultRoles({
     registry: api.registry,
     snapshot: api.catalogue.snapshot(),
     dialect,
     namespaces,
-    aggregates: controllerSelection(controllers)('clusterrole-aggregation-controller'),
+    aggregates: runsController(config, 'clusterrole-aggregation-controller'),
     logger,
     features,
   });

@@ -2,10 +2,14 @@ import type { Dialect } from '@wheelhouse/machinery';
 import type { ConfiguredWebhook } from '../../gates/authz/authorization-configuration.ts';
 import { createWebhookAuthorizer } from '../../gates/authz/webhook-authorizer.ts';
 import type { ServerConfig } from '../config.ts';
-import { createWebhook } from '../webhooks/webhook-client.ts';
-import { webhookInCluster, webhookOfKubeconfig } from '../webhooks/webhook-connection.ts';
-import type { AuthorizationMetrics } from './authorization-metrics.ts';
-import type { AuthorizerPart } from './authorizer-parts.ts';
+import {
+  createWebhook,
+  webhookInCluster,
+  webhookOfKubeconfig,
+} from '../webhooks/webhook-client.ts';
+
+import type { AuthorizationMetrics, AuthorizerPart } from './authorizer-parts.ts';
+
 import { selectorsOf } from './configured-authorizers.ts';
 
 /**

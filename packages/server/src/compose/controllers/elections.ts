@@ -5,7 +5,7 @@ import { controllerTools } from '../../controllers/inside.ts';
 import { startLeaderElection } from '../../controllers/leader-election.ts';
 import { serverContext } from '../../registry/registry.ts';
 import type { Around } from '../context.ts';
-import type { Background } from '../health/begin-after.ts';
+import type { Background } from '../parts.ts';
 
 /** As upstream, which has no flags for them. */
 const periods = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2000 };

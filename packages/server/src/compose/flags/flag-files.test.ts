@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '@wheelhouse/machinery';
 import { afterAll, describe, expect, test } from 'vitest';
-import { ensureServingCertificates } from '../certificates/certificates.ts';
 import { readOptions } from '../command-line.ts';
+import { ensureServingCertificates } from '../serving/serving-tls.ts';
 import { checkFiles } from './flag-files.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-files-'));

@@ -9,7 +9,7 @@ import {
 import type { Store } from '@wheelhouse/store';
 import { apiRelease } from '../apis/version.ts';
 import type { ServerConfig } from '../config.ts';
-import { runsManager } from '../controllers/controller-selection.ts';
+import { runsManager } from '../controllers/settings.ts';
 import { addStartTime } from '../observability/process-metrics.ts';
 
 /** One named check. It fails by throwing or rejecting; why is for the log and the check's own path. */

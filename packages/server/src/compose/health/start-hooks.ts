@@ -17,16 +17,18 @@ import { type Registry, serverContext } from '../../registry/registry.ts';
 
 import { write } from '../../registry/write.ts';
 import { CorruptObjectError } from '../../watchcache/store-errors.ts';
-import { createOwnApiServices } from '../aggregation/own-api-services.ts';
 import type { Api } from '../api.ts';
 import { createDefaultRoles } from '../authorization/configured-authorizers.ts';
 import type { ServerConfig } from '../config.ts';
+import {
+  createOwnApiServices,
+  createOwnService,
+  tokenTracking,
+} from '../controllers/own-objects.ts';
 import { createFlowObjects, flowHooks } from '../limits/flow-control.ts';
-import { createOwnService } from '../service-network/own-service.ts';
 import type { ServiceNumbers } from '../service-network/service-numbers.ts';
 import type { StoreChecks, StoreSpace } from '../storage/opened-store.ts';
 import type { Health } from './health.ts';
-import { tokenTracking } from './own-records.ts';
 
 /**
  * How long the hooks have before the port opens. Who keeps asking whether a server is ready takes

@@ -16,8 +16,8 @@ import { readLevel, readSchema } from '../../gates/flowcontrol/settings.ts';
 import type { RequestMetrics } from '../../observe/request-metrics.ts';
 import { serverContext } from '../../registry/registry.ts';
 import type { Around, ReadingBase } from '../context.ts';
-import { type Background, beginAfter } from '../health/begin-after.ts';
 import type { DebugPage } from '../observability/pages.ts';
+import { type Background, beginAfter } from '../parts.ts';
 
 /** The gate, what it shows at debug paths, and how many objects lists go over. */
 export interface FlowGate {

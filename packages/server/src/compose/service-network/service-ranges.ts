@@ -5,7 +5,7 @@ import { startDefaultServiceCidr } from '../../controllers/services/default-serv
 import { startServiceAddressRepair } from '../../controllers/services/service-address-repair.ts';
 import { serverContext } from '../../registry/registry.ts';
 import type { Around } from '../context.ts';
-import type { Background } from '../health/begin-after.ts';
+import type { Background } from '../parts.ts';
 import { addressKinds } from './service-numbers.ts';
 
 /** What an API server itself does for ServiceCIDRs; begins with the server. */

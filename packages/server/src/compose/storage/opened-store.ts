@@ -2,7 +2,6 @@ import type { NumberClaims } from '@wheelhouse/kinds';
 import type { Clock } from '@wheelhouse/machinery';
 import type { Compactor, Store, StoreAlarm } from '@wheelhouse/store';
 import type { SharedReservations } from '../../admission/quota/quota-ledger.ts';
-import type { Presence } from './presence.ts';
 
 /** Checks of stores that are elsewhere; their names are the store check's with something behind. */
 export interface StoreChecks {
@@ -84,4 +83,14 @@ export interface SharedStore {
   readonly reservations: SharedReservations;
   /** Which servers there are. */
   readonly presence: Presence;
+}
+
+/** The addresses of the servers on one store: each tells of its own, again and again. */
+export interface Presence {
+  /** Tells of an address of this server's until it is closed. */
+  announce(address: string): { close(): Promise<void> };
+  /** Those that were told of lately, sorted. Rejects with the store's errors. */
+  addresses(): Promise<readonly string[]>;
+  /** Calls `changed` when an address may have come or gone. */
+  follow(changed: () => void): { close(): void };
 }

@@ -4,10 +4,17 @@ import {
   ConnectionError,
   createHttpClient,
   type HttpClient,
+  type InClusterPlace,
+  inClusterConfig,
+  type Kubeconfig,
+  loadKubeconfig,
+  resolveContext,
+  textMember,
 } from '@wheelhouse/client';
 import { decodeJson } from '@wheelhouse/codec';
 import {
   type Clock,
+  type Dialect,
   errorText,
   isObject,
   type JsonObject,
@@ -24,6 +31,7 @@ import {
 } from '@wheelhouse/machinery';
 import { printGoDuration } from '@wheelhouse/schema';
 import { apiRelease } from '../apis/version.ts';
+import { hostRoots } from '../files/followed-files.ts';
 import type { ClientMeter } from './client-metrics.ts';
 
 /** All bytes of a stream; above `bytesMax` it is destroyed, and what `tooLong` makes is thrown. */
@@ -303,4 +311,98 @@ function understood<T>(answer: Buffer, read: (answer: JsonObject) => T): T {
     const message = `the webhook's answer cannot be understood: ${why}`;
     throw new AttemptError(message, { outcome: 'error', cause: error });
   }
+}
+
+/**
+ * How to reach the webhook that a kubeconfig's current context names. Rejects, naming the file, when
+ * it cannot be read or names no server.
+ */
+export async function webhookOfKubeconfig(file: string): Promise<ClientConfig> {
+  try {
+    const config = await loadKubeconfig({ files: [file], required: true });
+    const { client } = resolveContext(config);
+    const context = config.contexts.get(config.currentContext)?.body ?? {};
+    const cluster = textMember(context, 'cluster') ?? '';
+    const entry = config.clusters.get(cluster);
+    // Programs for people fall back on a server of their own machine.
+    if (entry === undefined || textMember(entry.body, 'server') === undefined) {
+      const shown = JSON.stringify(cluster);
+      throw new Error(`invalid configuration: no server found for cluster ${shown}`);
+    }
+    return withHostRoots(client);
+  } catch (error) {
+    const why = errorText(error);
+    throw new Error(`webhook kubeconfig ${file}: ${why}`, { cause: error });
+  }
+}
+
+/** Trusts what the host trusts, where the kubeconfig names no authority. */
+function withHostRoots(client: ClientConfig): ClientConfig {
+  if (client.caPem !== undefined || client.insecureSkipTlsVerify === true) return client;
+  return client.server.startsWith('https:') ? { ...client, caPem: hostRoots() } : client;
+}
+
+/**
+ * How a workload of another server reaches that one's reviews of access. Throws where this process
+ * is none: this server's own reviews would ask themselves.
+ */
+export function webhookInCluster(
+  reviewApi: { readonly dialect: Dialect; readonly version: string },
+  place: InClusterPlace = {
+    env: process.env,
+    folder: `/var/run/secrets/${reviewApi.dialect.label('serviceaccount')}`,
+  },
+): ClientConfig {
+  const { client } = inClusterConfig(place);
+  const group = reviewApi.dialect.group('authorization');
+  const path = `/apis/${group}/${reviewApi.version}/subjectaccessreviews`;
+  return { ...client, server: client.server + path };
+}
+
+/** Who this server is to a webhook's host, `host:port`; nobody when undefined. */
+export type WebhookCredentials = (host: string) => Partial<ClientConfig> | undefined;
+
+/**
+ * Who this server is to admission webhooks, by a kubeconfig whose users are named after hosts (ADM-2):
+ * `name.namespace.svc:8443`, without a port for 443, `*.namespace.svc` and `*` for many, and else the
+ * user of the current context. Rejects, naming the file, when it cannot be used.
+ */
+export async function readWebhookCredentials(file: string): Promise<WebhookCredentials> {
+  const config = await loadKubeconfig({ files: [file], required: true }).catch((error: Error) => {
+    throw new Error(`webhook kubeconfig ${file}: ${error.message}`);
+  });
+  const credentialsByUser = new Map<string, Partial<ClientConfig>>();
+  return (host) => {
+    const user = userFor(config, host);
+    if (user === undefined) return undefined;
+    const credentials = credentialsByUser.get(user) ?? credentialsOf(config, user);
+    credentialsByUser.set(user, credentials);
+    return credentials;
+  };
+}
+
+function userFor(config: Kubeconfig, host: string): string | undefined {
+  const bare = host.endsWith(':443') ? [host.slice(0, -':443'.length)] : [];
+  const names = [host, ...bare].flatMap((one) => [one, ...wildcards(one)]);
+  const named = [...names, '*'].find((name) => config.users.has(name));
+  if (named !== undefined) return named;
+  const context = config.contexts.get(config.currentContext)?.body;
+  const user = context === undefined ? undefined : textMember(context, 'user');
+  return user !== undefined && config.users.has(user) ? user : undefined;
+}
+
+/** `*.b.c` and `*.c` for `a.b.c`. */
+function wildcards(host: string): string[] {
+  const steps = host.split('.');
+  return steps.slice(1).map((_, index) => `*.${steps.slice(index + 1).join('.')}`);
+}
+
+/** What of a user goes with a call; where to and whom to trust is the webhook's own to say. */
+function credentialsOf(config: Kubeconfig, user: string): Partial<ClientConfig> {
+  const { client } = resolveContext(
+    { ...config, currentContext: '' },
+    { user, server: 'https://webhook.invalid' },
+  );
+  const { certificatePem, keyPem, token, basicAuth, credentials, impersonate } = client;
+  return { certificatePem, keyPem, token, basicAuth, credentials, impersonate };
 }

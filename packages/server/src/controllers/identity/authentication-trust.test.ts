@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type JsonObject, systemClock } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ensureCa } from '../../compose/certificates/certificates.ts';
+import { ensureCa } from '../../compose/serving/serving-tls.ts';
 import { type AuthenticationTrust, mergedTrust } from './authentication-trust.ts';
 
 let directory: string;

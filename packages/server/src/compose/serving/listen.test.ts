@@ -1,6 +1,6 @@
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
-import { createShutdownSignal } from './shutdown-signal.ts';
+import { createShutdownSignal } from './listen.ts';
 
 function made(count: number, graceMs?: number) {
   const clock = new FakeClock();

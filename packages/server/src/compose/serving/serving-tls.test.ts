@@ -13,13 +13,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { issueCertificate } from '../certificates/certificates-x509.ts';
 import {
   ensureCa,
   ensureServingCertificates,
   issueClientCertificate,
   suppliedPair,
-} from './certificates.ts';
-import { issueCertificate } from './certificates-x509.ts';
+} from './serving-tls.ts';
 
 let certDir: string;
 let clock: FakeClock;

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { readWebhookCredentials } from './webhook-credentials.ts';
+import { readWebhookCredentials } from './webhook-client.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-credentials-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));

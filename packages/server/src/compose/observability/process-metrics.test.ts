@@ -6,7 +6,7 @@ import {
 } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
-import { watchEventLoop } from './loop-watchdog.ts';
+import { watchEventLoop } from './process-metrics.ts';
 
 /** A watchdog whose timer fires when a test says so, as late as the test likes. */
 function watched() {

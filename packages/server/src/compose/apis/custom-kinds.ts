@@ -1,9 +1,21 @@
-import type { Crd, ObjectConverter } from '@wheelhouse/kinds';
+import {
+  type Crd,
+  cleanupFinalizerName,
+  customKindDeps,
+  type NumberClaims,
+  type ObjectConverter,
+} from '@wheelhouse/kinds';
 import { apiVersionOf } from '@wheelhouse/machinery';
 import { createObjectReader } from '../../admission/objects.ts';
+import { requiredKind } from '../../catalogue/catalogue.ts';
+import { startCustomKinds } from '../../controllers/custom-kinds.ts';
+import { controllerTools } from '../../controllers/inside.ts';
+import { bundleProblems } from '../../gates/authn/certificate.ts';
 import type { ConversionMetrics } from '../../registry/conversion/metrics.ts';
 import { lazyWebhooks } from '../admission/admission.ts';
-import type { ReadingBase } from '../context.ts';
+import type { ObjectApi, ReadingBase } from '../context.ts';
+import { defaultGates } from './feature-gates.ts';
+import { measuredRules } from './rule-engine.ts';
 
 /** How long a webhook may take for a review, as upstream. */
 const timeoutMs = 30_000;
@@ -11,7 +23,7 @@ const timeoutMs = 30_000;
 const answerBytesMax = 64 * 1024 * 1024;
 
 /** Makes what converts the objects of definitions with a webhook (CRD-4); loaded with the first. */
-export function createConversions(parts: ReadingBase): (crd: Crd) => ObjectConverter {
+function createConversions(parts: ReadingBase): (crd: Crd) => ObjectConverter {
   const { config, dialect, catalogue, caches, tracing } = parts;
   const objects = createObjectReader({ dialect, caches, snapshot: catalogue.snapshot });
   const { registry } = parts.metrics;
@@ -48,4 +60,36 @@ export function createConversions(parts: ReadingBase): (crd: Crd) => ObjectConve
       },
     };
   };
+}
+
+/** Serves the custom kinds that definitions declare. */
+export function followDefinitions(
+  options: ReadingBase & {
+    readonly api: ObjectApi;
+    /** Gets the names of definitions that are being deleted. */
+    readonly closedKinds: Set<string>;
+    readonly claims: NumberClaims | undefined;
+  },
+): ReturnType<typeof startCustomKinds> {
+  const { config, dialect, metrics, api, claims } = options;
+  const { catalogue } = api;
+  return startCustomKinds({
+    definitions: requiredKind(
+      catalogue.snapshot(),
+      dialect.group('apiextensions'),
+      'customresourcedefinitions',
+    ),
+    catalogue,
+    ...controllerTools(options, { controller: 'customresourcedefinition-controller' }),
+    deps: customKindDeps(dialect, {
+      compileRules: measuredRules(metrics.registry, config.clock),
+      converterFor: createConversions(options),
+      features: config.featureGates ?? defaultGates,
+    }),
+    dialect,
+    checkBundle: bundleProblems,
+    cleanupFinalizer: cleanupFinalizerName(dialect),
+    terminating: options.closedKinds,
+    claims,
+  });
 }

@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'vitest';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import type { ServerConfig } from '../config.ts';
 import { openTestApi, type TestApi } from '../testing.ts';
-import { controllersAfter } from './led-controllers.ts';
+import { controllersAfter } from './controllers.ts';
 
 const pauseMs = 50;
 const closers: (() => Promise<void>)[] = [];

@@ -1,0 +1,143 @@
+import { hostname } from 'node:os';
+import { defaultServiceRanges, readServiceRanges } from '@wheelhouse/kinds';
+import type { Dialect } from '@wheelhouse/machinery';
+import { requiredKind } from '../../catalogue/catalogue.ts';
+import {
+  type ApiServicesOptions,
+  createApiServices,
+} from '../../controllers/aggregation/api-services.ts';
+import { IdentityLease } from '../../controllers/identity/identity-lease.ts';
+import {
+  type LegacyTokenTracking,
+  type RecordTokenUse,
+  tokenUseRecorder,
+} from '../../controllers/identity/legacy-token-tracking.ts';
+import { controllerTools, createInside, type InsideUser } from '../../controllers/inside.ts';
+import {
+  createDefaultService,
+  type ServerPeers,
+  startDefaultService,
+} from '../../controllers/services/default-service.ts';
+import { serverContext } from '../../registry/registry.ts';
+import { defaultGates } from '../apis/feature-gates.ts';
+import type { Around } from '../context.ts';
+import { reachableAddress } from '../serving/own-address.ts';
+import { runsController } from './settings.ts';
+
+/** The Lease of this server; undefined where its gate or `--controllers` turns it off. */
+export function ownLease(around: Around): IdentityLease | undefined {
+  const { config, dialect, api } = around;
+  const { featureGates = defaultGates } = config;
+  const leases = api.catalogue.snapshot().builtin(dialect.group('coordination'), 'leases');
+  const isOn =
+    featureGates.enabled('APIServerIdentity') &&
+    runsController(config, 'identity-lease-controller');
+  if (!isOn || leases === undefined) return undefined;
+  const tools = controllerTools(around, ownUser(dialect));
+  return new IdentityLease({ ...tools, leases, dialect, hostname: hostname() });
+}
+
+/** What tracks legacy tokens works with; undefined where `--controllers` leaves it out. */
+export function tokenTracking(around: Around): LegacyTokenTracking | undefined {
+  const { config, dialect, api } = around;
+  const configMaps = api.catalogue.snapshot().builtin('', 'configmaps');
+  const isOn = runsController(config, 'legacy-token-tracking-controller');
+  if (!isOn || configMaps === undefined) return undefined;
+  return { ...controllerTools(around, ownUser(dialect)), configMaps, dialect };
+}
+
+/** What records uses of legacy tokens; undefined where `--controllers` leaves it out. */
+export function tokenUse({ config, dialect, api }: Around): RecordTokenUse | undefined {
+  if (!runsController(config, 'legacy-token-tracking-controller')) return undefined;
+  const { clock, logger } = config;
+  return tokenUseRecorder({
+    secrets: () => api.catalogue.snapshot().builtin('', 'secrets'),
+    inside: createInside({ registry: api.registry, ...ownUser(dialect) }),
+    dialect,
+    clock,
+    logger,
+  });
+}
+
+/** As whom the server itself writes its own records. */
+const ownUser = (dialect: Dialect): InsideUser => ({
+  controller: dialect.component('apiserver'),
+  user: serverContext.user,
+});
+
+/** Connects what keeps the APIServices of the group versions that are served. */
+export function wiredRegistration(around: Around): ApiServicesOptions {
+  const { dialect } = around;
+  const { catalogue } = around.api;
+  const group = dialect.group('apiregistration');
+  return {
+    ...controllerTools(around, {
+      controller: 'autoregister-controller',
+      groups: ['system:masters'],
+    }),
+    apiServices: requiredKind(catalogue.snapshot(), group, 'apiservices'),
+    catalogue,
+    dialect,
+  };
+}
+
+/** Creates the absent APIServices where `--controllers` lets the server keep them. */
+export async function createOwnApiServices(
+  options: Around & { readonly customKindsReady: () => Promise<void> },
+): Promise<void> {
+  if (!runsController(options.config, 'autoregister-controller')) return;
+  await options.customKindsReady();
+  await createApiServices(wiredRegistration(options));
+}
+
+interface OwnServiceOptions extends Around {
+  /** The port that the server listens on. */
+  readonly port: number;
+  /** Other servers on the same store. */
+  readonly peers?: ServerPeers | undefined;
+}
+
+/** Keeps the server's own Service; nothing to do for a server without TLS. */
+export function startOwnService(
+  options: OwnServiceOptions,
+): { close(): Promise<void> } | undefined {
+  const wired = wiredService(options);
+  return wired === undefined ? undefined : startDefaultService(wired);
+}
+
+/** Creates the server's own Service where `--controllers` lets the server keep it. */
+export async function createOwnService(options: OwnServiceOptions): Promise<void> {
+  if (!runsController(options.config, 'default-service-controller')) return;
+  const wired = wiredService(options);
+  if (wired !== undefined) await createDefaultService(wired);
+}
+
+function wiredService(options: OwnServiceOptions) {
+  const { config, dialect, api, port, peers } = options;
+  const ranges = readServiceRanges(config.serviceRanges ?? defaultServiceRanges);
+  if (config.listen.tls === 'plaintext' || 'error' in ranges) return undefined;
+  const def = (group: string, resource: string) =>
+    requiredKind(api.catalogue.snapshot(), group, resource);
+  const [{ family, addressOf }] = ranges.addresses;
+  const { endpoints, nodePort } = config.ownService ?? { endpoints: 'kept' };
+  const ip = endpoints === 'kept' ? reachableAddress(config, family) : undefined;
+  return {
+    ...controllerTools(options, {
+      controller: 'default-service-controller',
+      groups: ['system:masters'],
+    }),
+    defs: {
+      services: def('', 'services'),
+      endpoints: def('', 'endpoints'),
+      endpointSlices: def(dialect.group('discovery'), 'endpointslices'),
+    },
+    dialect,
+    place: {
+      clusterIp: addressOf(0),
+      port,
+      ...(nodePort === undefined ? {} : { nodePort }),
+      ...(ip === undefined ? {} : { ip }),
+      ...(peers === undefined ? {} : { peers }),
+    },
+  };
+}
