@@ -95,8 +95,8 @@ export interface ApiAnswer<T extends object = JsonObject> {
 }
 
 /**
- * The API over HTTP with JSON bodies. Every failure of the server is thrown as ApiError. One that the
- * server says will pass (429 or 5xx with Retry-After) is waited for, and asked again ten times.
+ * The API over HTTP with JSON bodies. Every failure of the server is thrown as ApiError. One that
+ * the server says will pass (429 or 5xx with Retry-After) is waited for, and asked again ten times.
  */
 export interface ApiClient {
   readonly http: HttpClient;

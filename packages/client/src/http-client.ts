@@ -192,8 +192,8 @@ export interface HttpClient {
   /** Gives the answer's head as soon as it is there; the caller reads or destroys the body. */
   stream(request: HttpRequest): Promise<HttpStream>;
   /**
-   * Opens a WebSocket in one of the protocols. Rejects with WebSocketRefused when the server answers
-   * otherwise, and with ConnectionError when the server cannot be asked.
+   * Opens a WebSocket in one of the protocols. Rejects with WebSocketRefused when the server
+   * answers otherwise, and with ConnectionError when the server cannot be asked.
    */
   webSocket(request: WebSocketRequest): Promise<MessageConnection>;
   /** Closes idle connections; running requests go on. */
@@ -214,9 +214,9 @@ export class ConnectionError extends Error {
 }
 
 /**
- * Makes a client; opens no connection before the first request. Throws on a malformed URL. A request
- * rejects with ConnectionError when the server cannot be asked, and with CredentialError when there
- * is no credential to ask with.
+ * Makes a client; opens no connection before the first request. Throws on a malformed URL. A
+ * request rejects with ConnectionError when the server cannot be asked, and with CredentialError
+ * when there is no credential to ask with.
  */
 export function createHttpClient(config: ClientConfig): HttpClient {
   const base = new URL(config.server);

@@ -2,7 +2,7 @@ import type { Command } from './command.ts';
 import type { FlagSpec } from './flags.ts';
 import { globalFlags } from './session.ts';
 
-/** Where each command is, in the order in which help lists them; loaded when it is first needed. */
+/** The commands in the order of the help text, each loaded when it is first needed. */
 const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   get: async () => (await import('./commands/get.ts')).getCommand,
   describe: async () => (await import('./commands/describe.ts')).describeCommand,
@@ -50,18 +50,18 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   version: async () => (await import('./commands/server-info.ts')).versionCommand,
 };
 
-/** The command of a name, as the only one of a list, and nothing else loaded; empty if none is. */
+/** Loads the command with a name, and no other. Resolves with a list of one, or an empty one. */
 export async function loadCommand(name: string): Promise<readonly Command[]> {
   const load = Object.hasOwn(loaders, name) ? loaders[name] : undefined;
   return load === undefined ? [] : [await load()];
 }
 
-/** All commands, for help and completion. */
+/** Loads all commands, for help and completion. */
 export function loadCommands(): Promise<readonly Command[]> {
   return Promise.all(Object.values(loaders).map((load) => load()));
 }
 
-/** The help of a command, or of the program when there is none. */
+/** The help text of a command, or of the program if `command` is undefined. */
 export async function helpText(
   path: readonly string[],
   command: Command | undefined,

@@ -21,19 +21,19 @@ import type { Session } from './session.ts';
 /** Flags of every command that creates an object. */
 export const createFlags: readonly FlagSpec[] = [...writeFlags, ...outputFlags, saveConfigFlag];
 
-/** How an object is created, and what is said of it. */
+/** How an object is created and reported. */
 export interface Creation {
-  /** Begins the message of a refusal: `failed to create serviceaccount:`. */
+  /** Prefix of the server's error message: `failed to create serviceaccount:`. */
   readonly doing?: string;
-  /** The field manager where no flag names one. */
+  /** The field manager unless a flag names one. */
   readonly manager?: string;
-  /** What is reported. */
+  /** The verb of the report; `created` if absent. */
   readonly done?: string;
-  /** Keeps the report out; for commands that go on with the object. */
+  /** Suppresses the report, for commands that continue with the object. */
   readonly isQuiet?: boolean;
 }
 
-/** Creates one object and reports it; `--dry-run=client` only reports. */
+/** Creates an object and reports it; with `--dry-run=client`, only reports it. */
 export async function createObject(
   session: Session,
   input: JsonObject,
@@ -62,7 +62,10 @@ export async function createObject(
   return 0;
 }
 
-/** Sends a new object and gives the server's; a refusal is told behind `doing`, when it is given. */
+/**
+ * Sends a new object. Resolves with the object as the server stored it. If `doing` is set, the
+ * server's error is a CliError that begins with it.
+ */
 export async function post(
   session: Session,
   request: {
@@ -81,7 +84,7 @@ export async function post(
   }
 }
 
-/** The one argument of a generator: the new object's name. */
+/** The only argument of a command that generates an object: its name. Throws CliError. */
 export function onlyName(args: readonly string[]): string {
   const [name, ...more] = args;
   if (name === undefined || more.length > 0) {
@@ -90,13 +93,13 @@ export function onlyName(args: readonly string[]): string {
   return name;
 }
 
-/** Metadata of a generated object of a namespaced kind. */
+/** Metadata of a generated object in the namespace of the command line. */
 export function metadataIn(session: Session, name: string): JsonObject {
   const { namespace, namespaceGiven } = session.context;
   return namespaceGiven ? { name, namespace } : { name };
 }
 
-/** The name of a new object, and the command behind `--` for its container. Throws CliError. */
+/** The name of a new object, and the command after `--` for its container. Throws CliError. */
 export function nameAndCommand(
   { flags }: Session,
   args: readonly string[],

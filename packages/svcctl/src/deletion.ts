@@ -57,8 +57,8 @@ export const isNotFound = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 404;
 
 /**
- * Waits until the object is gone or another one has its name. `timeoutMs` of 0 sets no limit. Throws
- * CliError when the time is up.
+ * Waits until the object is gone or another one has its name. `timeoutMs` of 0 sets no limit.
+ * Throws CliError when the time is up.
  */
 export async function waitForDeletion(
   session: Session,

@@ -3,7 +3,7 @@ import { errorText, type JsonObject } from '@wheelhouse/machinery';
 import { CliError, type CliIo, CommandExit, PlainCliError } from './io.ts';
 import { nameOf, namespaceOf } from './objects.ts';
 
-/** A failure, with what was being done: `error when creating "f.yaml"`. */
+/** A failure and the action that failed: `error when creating "f.yaml"`. */
 export class ContextError extends Error {
   constructor(doing: string, cause: unknown) {
     super(doing, { cause });
@@ -11,7 +11,7 @@ export class ContextError extends Error {
   }
 }
 
-/** The server has no kind of an object's; `in` tells which file it is of. */
+/** The server does not serve an object's kind; `in` adds the name of the object's file. */
 export class NoMatchError extends PlainCliError {
   readonly #of: { readonly object: JsonObject; readonly apiVersion: string; readonly kind: string };
 
@@ -35,7 +35,7 @@ export class NoMatchError extends PlainCliError {
   }
 }
 
-/** How a failure is told to the user, in the words kubectl's users know, and the exit code. */
+/** The text of a failure, in kubectl's wording, and the exit code. */
 export function describeError(error: unknown): { text: string; exitCode: number } {
   const exitCode = error instanceof CliError ? error.exitCode : 1;
   return { text: `${textOf(error, '')}\n`, exitCode };
@@ -83,7 +83,7 @@ function lineOf(error: unknown, doing: string): string {
   return textOf(error, doing);
 }
 
-/** What went wrong, without what was being done. */
+/** The cause of a failure, without the actions around it. */
 export function rootOf(error: unknown): unknown {
   return error instanceof ContextError ? rootOf(error.cause) : error;
 }
@@ -111,10 +111,10 @@ function textOf(error: unknown, doing: string): string {
   return `error: ${doing}${errorText(error)}`;
 }
 
-/** Go's words for an answer that did not come in time. */
+/** Go's wording for a response that does not arrive in time. */
 const tooLong = 'context deadline exceeded (Client.Timeout exceeded while awaiting headers)';
 
-/** One fault in its own words, several as a list. */
+/** A single fault as it is, several as a list. */
 function faultsText(faults: readonly string[]): string {
   const [only = ''] = faults;
   if (faults.length > 1) {

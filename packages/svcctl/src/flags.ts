@@ -3,8 +3,8 @@ import { parseGoDuration } from '@wheelhouse/schema';
 import { CliError } from './io.ts';
 
 /**
- * One flag. `bare`: the value it has when written without one (`--dry-run`). A value that is no
- * `integer` or `duration` is an error before the command runs.
+ * One flag. `bare` is its value when it is written without one (`--dry-run`). Malformed integers
+ * and durations are errors before the command runs.
  */
 export interface FlagSpec {
   readonly name: string;
@@ -14,10 +14,10 @@ export interface FlagSpec {
   readonly help: string;
 }
 
-/** The flags of one command line, by their long names. */
+/** The flags of a command line, by their long names. */
 export class Flags {
   readonly #values: ReadonlyMap<string, readonly string[]>;
-  /** How many arguments stand before `--`; undefined where the line has none. */
+  /** Number of arguments before `--`; undefined without `--`. */
   readonly wordsBeforeDash: number | undefined;
 
   constructor(values: ReadonlyMap<string, readonly string[]>, wordsBeforeDash?: number) {
@@ -25,12 +25,12 @@ export class Flags {
     this.wordsBeforeDash = wordsBeforeDash;
   }
 
-  /** Whether a flag was given at all. */
+  /** Whether the flag is set. */
   has(name: string): boolean {
     return this.#values.has(name);
   }
 
-  /** The last value given. */
+  /** The last value of the flag. */
   text(name: string): string | undefined {
     return this.#values.get(name)?.at(-1);
   }
@@ -61,7 +61,7 @@ export class Flags {
     return Number(value);
   }
 
-  /** A duration such as `30s`, `1m30s` or plain seconds, in milliseconds. */
+  /** A duration (`30s`, `1m30s`, or plain seconds) in milliseconds. Throws CliError. */
   durationMs(name: string): number | undefined {
     const value = this.text(name);
     return value === undefined ? undefined : parseDuration(value, name);
@@ -78,7 +78,7 @@ function parseDuration(value: string, name: string): number {
 const invalidArgument = (value: string, name: string) =>
   new CliError(`invalid argument ${JSON.stringify(value)} for "--${name}" flag`);
 
-/** Splits arguments into flags and the rest; `--` ends the flags. Throws CliError. */
+/** Separates flags from arguments; `--` ends the flags. Throws CliError. */
 export function parseFlags(
   args: readonly string[],
   specs: readonly FlagSpec[],

@@ -1,48 +1,48 @@
 import type { Readable, Writable } from 'node:stream';
 import type { Clock } from '@wheelhouse/machinery';
 
-/** What the command line touches of the outside; a test hands in its own. */
+/** The environment of a command line; tests provide their own. */
 export interface CliIo {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   readonly home: string;
-  /** Whether a program started from here could ask the user. */
+  /** Whether a program that svcctl starts can prompt the user. */
   readonly stdinIsTerminal: boolean;
-  /** Whether standard output is a terminal, which may get colors; absent: it is none. */
+  /** Whether standard output is a terminal, which may show colors; false if absent. */
   readonly outIsTerminal?: boolean;
-  /** Whether standard error is a terminal, which may get colors and progress; absent: it is none. */
+  /** Whether standard error is a terminal, which may show colors and progress; false if absent. */
   readonly errIsTerminal?: boolean;
-  /** The whole of standard input. */
+  /** Reads all of standard input. */
   stdin(): Promise<string>;
-  /** What the user answers to a question; absent: the whole of standard input is the answer. */
+  /** Reads the user's answer to a question; if absent, all of standard input is the answer. */
   line?(): Promise<string>;
   out(text: string): void;
   err(text: string): void;
-  /** Shows a line on a terminal until other output replaces it; absent where there is none. */
+  /** Shows a line on the terminal until other output replaces it; absent without a terminal. */
   status?(text: string): void;
-  /** Runs a program on the terminal and gives its exit code (editors, diff). */
+  /** Runs a program on the terminal (an editor, diff). Resolves with its exit code. */
   run(command: string, args: readonly string[]): Promise<number>;
-  /** The standard streams as bytes, for what containers read and write; absent: texts alone. */
+  /** The standard streams as bytes, for the streams of containers; absent if only text works. */
   readonly streams?: {
     readonly input: Readable;
     readonly output: Writable;
     readonly error: Writable;
   };
-  /** The terminal that standard input is; absent where it is none. */
+  /** The terminal behind standard input; absent if there is none. */
   readonly terminal?: {
     size(): { readonly columns: number; readonly rows: number };
-    /** Raw: every key is passed on, and nothing is shown or interrupted by the terminal itself. */
+    /** In raw mode the terminal passes on every key, without echo and without signals. */
     setRaw(isRaw: boolean): void;
-    /** Calls `run` when the size changes, until the returned function is called. */
+    /** Calls `run` when the size changes. Returns a function that ends this. */
     onResize(run: () => void): () => void;
   };
-  /** What waits between attempts go by; absent: the host's. */
+  /** The clock of waits; the host's if absent. */
   readonly clock?: Clock;
   /** Aborts when the user interrupts. */
   readonly signal: AbortSignal;
 }
 
-/** A failure of the command line itself; printed as `error: …`. */
+/** An error that svcctl reports itself, printed as `error: …`. */
 export class CliError extends Error {
   readonly exitCode: number;
 
@@ -53,10 +53,10 @@ export class CliError extends Error {
   }
 }
 
-/** A failure that is told as it is, whatever was being done: a flag's, or that of a whole file. */
+/** An error that is printed without the action that failed: of a flag, or of a whole file. */
 export class PlainCliError extends CliError {}
 
-/** A command in a container failed; svcctl ends with the same exit code. */
+/** A command in a container failed; svcctl exits with the same code. */
 export class CommandExit extends CliError {
   constructor(exitCode: number, message = `command terminated with exit code ${exitCode}`) {
     super(message, exitCode);

@@ -23,35 +23,35 @@ import type { Session } from './session.ts';
 
 export type ListName = 'clusters' | 'users' | 'contexts';
 
-/** The member that has an entry's body, by list. */
+/** The member that holds an entry's body, by list. */
 export const bodyNames: Readonly<Record<ListName, string>> = {
   clusters: 'cluster',
   users: 'user',
   contexts: 'context',
 };
 
-/** All files of the run, merged. */
+/** Reads and merges all kubeconfig files of the command line. */
 export function readMerged(session: Session): Promise<Kubeconfig> {
   return loadKubeconfig({ files: session.kubeconfigFiles });
 }
 
-/** Where new entries go: the first file of the list that there is, else the last. */
+/** The file for new entries: the first one that exists, otherwise the last one of the list. */
 export function defaultFile(session: Session): string {
   const files = session.kubeconfigFiles;
   return files.find((file) => statSync(file, { throwIfNoEntry: false })) ?? files.at(-1)!;
 }
 
 /**
- * Changes one document and writes it, to be read by its owner alone, through a neighbour and a
- * rename, so that no reader sees half of it. A lock file keeps other writers out meanwhile. Members
- * nobody here knows are kept. Throws CliError when the file is locked.
+ * Changes a kubeconfig file, creating it readable by its owner alone. A rename makes the change
+ * atomic for readers, and a lock file excludes other writers. Unknown members are kept. Rejects
+ * with CliError if the file is locked.
  */
 export async function changeFile(
   file: string,
   change: (document: JsonObject) => void,
 ): Promise<void> {
   makeDirectories(path.dirname(file));
-  // A link stays one: what it points to is written.
+  // Write the target of a symbolic link, and keep the link.
   const target = statSync(file, { throwIfNoEntry: false }) ? realpathSync(file) : file;
   const lock = `${target}.lock`;
   const partial = `${target}.${process.pid}.partial`;
@@ -62,7 +62,7 @@ export async function changeFile(
     writeFileSync(partial, toYaml(document), { mode: 0o600 });
     renameSync(partial, target);
   } finally {
-    // What was not renamed holds secrets that nobody would look for.
+    // A leftover partial file would hold secrets.
     rmSync(partial, { force: true });
     rmSync(lock, { force: true });
   }
@@ -94,8 +94,8 @@ export interface EntryName {
 }
 
 /**
- * Changes an entry in the file that defines it, or makes it in the default one. `change` gives the
- * new body of the old one, undefined to delete the entry; `file` is where it is written.
+ * Changes an entry in the file that defines it, or adds it to the default file. `change` returns
+ * the new body, or undefined to delete the entry. Resolves with the file that was written.
  */
 export async function changeEntry(
   session: Session,
@@ -127,7 +127,7 @@ function changed(
   return at < 0 ? [...entries, made] : entries.with(at, made);
 }
 
-/** Sets the current context where it counts; empty: takes it away where it is set. */
+/** Sets the current context; an empty name removes it from the file that sets it. */
 export async function changeCurrentContext(session: Session, name: string): Promise<void> {
   if ((await readMerged(session)).currentContext === name) return;
   const file = name === '' ? await fileWithContext(session) : defaultFile(session);
@@ -144,13 +144,13 @@ async function fileWithContext(session: Session): Promise<string> {
   return defaultFile(session);
 }
 
-/** A path as a kubeconfig keeps it: relative to the file when below its folder, else absolute. */
+/** A path as kubeconfig files store it: relative if it is below the file's folder, else absolute. */
 export function pathFor(kubeconfig: string, file: string): string {
   const relative = path.relative(path.dirname(path.resolve(kubeconfig)), file);
   return relative.startsWith(`..${path.sep}`) || path.isAbsolute(relative) ? file : relative;
 }
 
-/** The arguments of a command that takes this many; throws CliError as kubectl's users know it. */
+/** Returns the arguments if their number is right. Throws CliError in kubectl's wording. */
 export function exactly(count: number, args: readonly string[]): readonly string[] {
   if (args.length !== count) throw new CliError(`Unexpected args: [${args.join(' ')}]`);
   return args;

@@ -17,12 +17,12 @@ export const kustomizeCommand: Command = {
 
 const run = promisify(execFile);
 
-/** Most that a kustomization may build, in bytes. */
+/** Longest output of `kustomize build`, in bytes. */
 const outputBytesMax = 256 * 1024 * 1024;
 
 /**
- * The objects that `kustomize build` makes of a folder, as YAML. Throws CliError when the program is
- * not on PATH, and with what it says when it fails.
+ * Runs `kustomize build` on a folder. Resolves with the objects as YAML. Rejects with CliError if
+ * the program is not on PATH, or with its error output.
  */
 export async function buildKustomization(session: Session, folder: string): Promise<string> {
   const { env, cwd, signal } = session.io;

@@ -10,7 +10,10 @@ import { CliError, type CliIo } from './io.ts';
 import { globalFlags, Session } from './session.ts';
 import { terminalIo } from './terminal.ts';
 
-/** Runs one command line (without the program's name) and gives its exit code; never throws. */
+/**
+ * Runs a command line, given without the program's name. Resolves with the exit code; never
+ * rejects.
+ */
 export async function runSvcctl(streams: CliIo, args: readonly string[]): Promise<number> {
   const io = terminalIo(streams);
   let session: Session | undefined;
@@ -47,13 +50,13 @@ export async function runSvcctl(streams: CliIo, args: readonly string[]): Promis
   }
 }
 
-/** `help get` is `get --help`. */
+/** Rewrites `help get` to `get --help`. */
 const withoutHelp = (args: readonly string[]): readonly string[] =>
   args[0] === 'help' ? [...args.slice(1), '--help'] : args;
 
 /**
- * Runs the plugin of a line that names no command, or `create` of a kind that has no generator.
- * Returns its exit code, or undefined for any other line.
+ * Runs the plugin for a line that names no command, or that names no subcommand of `create`.
+ * Resolves with its exit code, or with undefined for any other line.
  */
 async function pluginExit(io: CliIo, args: readonly string[]): Promise<number | undefined> {
   const at = firstWord(args, undefined);
@@ -77,7 +80,7 @@ async function pluginExit(io: CliIo, args: readonly string[]): Promise<number | 
   return runPlugin(io, args, { wordsMin: command === undefined ? 1 : 2 });
 }
 
-/** Walks from the words at the front down to a command; flags may stand between the words. */
+/** Finds the command that the first words name; flags may stand between them. */
 async function findCommand(args: readonly string[]): Promise<{
   readonly path: readonly string[];
   readonly command: Command | undefined;
@@ -108,7 +111,7 @@ async function findCommand(args: readonly string[]): Promise<{
   return { path, command: found, rest };
 }
 
-/** Where the first argument stands that is neither a flag nor a flag's value. */
+/** Index of the first argument that is neither a flag nor a flag's value, or -1. */
 function firstWord(args: readonly string[], command: Command | undefined): number {
   const specs = [...globalFlags, ...(command?.flags ?? [])];
   for (let at = 0; at < args.length; at++) {
@@ -153,7 +156,7 @@ function terminalOf(input: ReadStream, output: WriteStream): NonNullable<CliIo['
   };
 }
 
-/** The program: runs the process' own command line on its own terminal. */
+/** Runs the command line of this process, and sets its exit code. */
 export async function main(): Promise<void> {
   const interrupt = new AbortController();
   process.once('SIGINT', () => interrupt.abort());

@@ -36,7 +36,7 @@ export const manifestSelectorFlag: FlagSpec = {
 export const hasManifests = ({ flags }: Session): boolean =>
   flags.list('filename').length > 0 || flags.has('kustomize');
 
-/** An object from a file, and where it is from, for messages. */
+/** An object from a file, and the file's name for messages. */
 export interface Manifest {
   readonly object: JsonObject;
   readonly source: string;
@@ -44,7 +44,7 @@ export interface Manifest {
 
 const extensions = new Set(['.json', '.yaml', '.yml']);
 
-/** Reads all objects of `-f`, lists unfolded, in order. Throws CliError. */
+/** Reads all objects of `-f` and `-k` in order, with lists expanded. Rejects with CliError. */
 export async function loadManifests(session: Session): Promise<Manifest[]> {
   const { manifests: all, failures } = await readManifests(session);
   if (failures.length > 0) throw failures[0];
@@ -54,8 +54,9 @@ export async function loadManifests(session: Session): Promise<Manifest[]> {
 }
 
 /**
- * Does something (`apply`) with each object of `-f` that `--selector` keeps, whatever becomes of the
- * others. What failed is told at the end; gives the exit code.
+ * Visits each object of `-f` and `-k` that `--selector` matches. Failures are reported at the end.
+ * Resolves with the exit code.
+ * @param doing the verb for messages: `apply`
  */
 export async function eachManifest(
   session: Session,
@@ -90,7 +91,7 @@ function selectedBy(session: Session): (manifest: Manifest) => boolean {
 
 interface Reading {
   readonly manifests: Manifest[];
-  /** What could not be read, of each source the first of it. */
+  /** The first failure of each source. */
   readonly failures: unknown[];
 }
 
@@ -130,7 +131,7 @@ async function addDocuments(reading: Reading, text: string, source: string): Pro
   try {
     for (const document of documents) reading.manifests.push(...manifestsOf(document, source));
   } catch (error) {
-    // What follows in the same text is left alone, as upstream reads one after another.
+    // Skip the rest of this source; objects before the malformed one count, as with kubectl.
     reading.failures.push(error);
   }
 }

@@ -7,13 +7,13 @@ import {
   parseApiVersion,
 } from '@wheelhouse/machinery';
 
-/** A member read as text; empty when it is none. */
+/** The text at a path; empty if there is none. */
 export function textAt(object: JsonObject | undefined, ...path: readonly string[]): string {
   const value = valueAt(object, ...path);
   return typeof value === 'string' ? value : '';
 }
 
-/** The member at a path of own members. */
+/** The value at a path. */
 export function valueAt(
   object: JsonObject | undefined,
   ...path: readonly string[]
@@ -23,13 +23,13 @@ export function valueAt(
   return value;
 }
 
-/** The object at a path, or an empty one. */
+/** The object at a path; empty if there is none. */
 export function objectAt(object: JsonObject | undefined, ...path: readonly string[]): JsonObject {
   const value = valueAt(object, ...path);
   return isObject(value) ? value : {};
 }
 
-/** The objects of a list at a path. */
+/** The objects of the list at a path; empty if there is none. */
 export function listAt(object: JsonObject | undefined, ...path: readonly string[]): JsonObject[] {
   const value = valueAt(object, ...path);
   return Array.isArray(value) ? value.filter(isObject) : [];

@@ -4,7 +4,7 @@ import { errorText } from '@wheelhouse/machinery';
 import type { Command } from './command.ts';
 import { CliError, type CliIo } from './io.ts';
 
-/** Finds the command of a name: a list of it alone, or an empty one. */
+/** Loads the command with a name: a list of one, or an empty one. */
 type CommandLoader = (name: string) => Promise<readonly Command[]>;
 
 const listCommand = (load: CommandLoader): Command => ({
@@ -33,7 +33,7 @@ const listCommand = (load: CommandLoader): Command => ({
   },
 });
 
-/** Why a plugin never runs. */
+/** The reasons why a plugin never runs. */
 async function warningsOf(
   { file, name }: PluginFile,
   { first, load }: { readonly first: ReadonlyMap<string, string>; readonly load: CommandLoader },
@@ -57,7 +57,7 @@ async function warningsOf(
   return warnings;
 }
 
-/** The built-in command that words lead to, as far as they lead; empty where they lead nowhere. */
+/** The longest built-in command that the words name; empty if there is none. */
 async function builtInPath(load: CommandLoader, words: readonly string[]): Promise<string> {
   const path: string[] = [];
   let candidates: readonly Command[] | undefined = await load(words[0] ?? '');
@@ -72,23 +72,23 @@ async function builtInPath(load: CommandLoader, words: readonly string[]): Promi
   return path.length === 0 ? '' : ['svcctl', ...path].join(' ');
 }
 
-/** `plugin`. Finds the built-in commands that plugins have the names of by `load`. */
+/** `svcctl plugin`; `load` finds the built-in commands that plugins cannot replace. */
 export const pluginCommand = (load: CommandLoader): Command => ({
   name: 'plugin',
-  summary: 'Tell which plugins there are',
+  summary: 'List the installed plugins',
   subcommands: [listCommand(load)],
 });
 
-/** The beginnings of the names of plugins; one that is svcctl's own goes first. */
+/** Prefixes of plugin names; svcctl's own takes precedence. */
 const prefixes = ['svcctl-', 'kubectl-'] as const;
 
-/** Folders of `PATH`, each once. A plugin in a folder that depends on where one is does not count. */
+/** The absolute folders of `PATH`, without repetitions. */
 export function pathFolders({ env }: CliIo): string[] {
   const folders = (env['PATH'] ?? '').split(path.delimiter);
   return [...new Set(folders)].filter((folder) => path.isAbsolute(folder));
 }
 
-/** Whether a file is a program. Throws when it cannot be looked at. */
+/** Whether a file is executable. Throws if it cannot be examined. */
 export function isProgram(file: string): boolean {
   const found = statSync(file);
   return found.isFile() && (found.mode & 0o111) !== 0;
@@ -109,7 +109,7 @@ export interface PluginFile {
   readonly name: string;
 }
 
-/** The files on `PATH` with the names of plugins, in its order; says which folders it cannot read. */
+/** The files on `PATH` that are named like plugins, in order; reports unreadable folders. */
 export function pluginFiles(io: CliIo): PluginFile[] {
   return pathFolders(io).flatMap((folder) => {
     try {
@@ -128,12 +128,11 @@ export function pluginFiles(io: CliIo): PluginFile[] {
 }
 
 /**
- * Runs the plugin that a command line names: the longest of `svcctl-a-b` and `svcctl-a` that is on
- * `PATH`, then those of kubectl. Words' own hyphens are underscores in names. The plugin gets the
- * words that its name leaves, and the environment. Returns its exit code, or undefined where there is
- * none.
- *
- * @param options.wordsMin how many words the name has at least
+ * Runs the plugin that a command line names: the longest match of `svcctl-a-b` and `svcctl-a` on
+ * `PATH`, and after these the plugins of kubectl. A hyphen in a word is an underscore in the
+ * plugin's name. The plugin gets the remaining words and the environment. Resolves with its exit
+ * code, or with undefined if there is no plugin.
+ * @param options.wordsMin minimum number of words in the name
  */
 export async function runPlugin(
   io: CliIo,
@@ -144,7 +143,7 @@ export async function runPlugin(
   const words = flagAt < 0 ? args : args.slice(0, flagAt);
   for (let count = words.length; count >= wordsMin; count -= 1) {
     const parts = words.slice(0, count).map((word) => word.replaceAll('-', '_'));
-    // A word that is a path would lead out of the folder.
+    // A word with a slash would leave the folder.
     if (parts.some((part) => part.includes('/'))) continue;
     const names = prefixes.map((start) => start + parts.join('-'));
     const candidates = names.flatMap((name) => pathFolders(io).map((one) => path.join(one, name)));

@@ -7,13 +7,13 @@ import { hasManifests, loadManifests, manifestFlags } from './manifests.ts';
 import { nameOf, namespaceOf } from './objects.ts';
 import type { Session } from './session.ts';
 
-/** What a command line names: whole collections, or single objects. */
+/** A collection or a single object that the command line names. */
 export interface Target {
   readonly resource: ApiResource;
   /** Empty for all namespaces, and for cluster-scoped kinds. */
   readonly namespace: string;
   readonly name: string | undefined;
-  /** The file it was named by, if any. */
+  /** The file that names it, if any. */
   readonly source?: string;
 }
 
@@ -59,12 +59,12 @@ export const chunkSizeFlag: FlagSpec = {
   help: 'Objects per page of a list',
 };
 
-/** What else may say which objects are meant: the flags of selectors, or names alone. */
+/** How objects are selected: by names or selectors, or by names alone. */
 export type SelectedBy = 'selectors' | 'names';
 
 /**
- * Reads `TYPE`, `TYPE NAME…`, `TYPE1,TYPE2`, `TYPE/NAME…` or `-f`. Throws CliError for words the
- * server doesn't know.
+ * Reads `TYPE`, `TYPE NAME…`, `TYPE1,TYPE2`, `TYPE/NAME…`, or `-f`. Rejects with CliError for types
+ * that the server does not serve.
  */
 export async function selectTargets(
   session: Session,
@@ -99,7 +99,7 @@ export async function selectTargets(
   });
 }
 
-/** The object that `TYPE/NAME` names. Throws CliError, and rejects with ApiError. */
+/** Reads the object that `TYPE/NAME` names. Rejects with CliError or ApiError. */
 export async function objectNamed(session: Session, label: string): Promise<JsonObject> {
   const slash = label.indexOf('/');
   if (slash < 0) throw new CliError('resource(s) were provided, but no name was specified');
@@ -110,7 +110,7 @@ export async function objectNamed(session: Session, label: string): Promise<Json
   return { ...type, ...(await session.client.get(targetPath({ resource, namespace, name }))) };
 }
 
-/** Collections are only meant where something says which of their objects. Throws CliError. */
+/** Throws CliError for a whole collection without `--all` or a selector. */
 export function checkSelected(
   { flags }: Session,
   targets: readonly Target[],
@@ -123,7 +123,7 @@ export function checkSelected(
   }
 }
 
-/** Names say what is meant already. */
+/** Throws CliError for selectors beside names. */
 function checkNoSelector({ flags }: Session, isPairs: boolean): void {
   const all = flags.boolean('all');
   if (!all && !flags.has('selector') && !flags.has('field-selector')) return;
@@ -183,7 +183,7 @@ function namespaceFor(session: Session, resource: ApiResource): string {
   return session.namespace;
 }
 
-/** The resource that serves an object from a file; throws in kubectl's words when there is none. */
+/** The resource that serves an object. Rejects with NoMatchError if there is none. */
 export async function resourceOfObject(session: Session, object: JsonObject): Promise<ApiResource> {
   const apiVersion = typeof object.apiVersion === 'string' ? object.apiVersion : '';
   const kind = typeof object.kind === 'string' ? object.kind : '';
@@ -192,7 +192,7 @@ export async function resourceOfObject(session: Session, object: JsonObject): Pr
   return found;
 }
 
-/** The selector parameters of the flags. */
+/** The query parameters of the selector flags. */
 export function selectorQuery(session: Session): Record<string, string | undefined> {
   return {
     labelSelector: session.flags.text('selector'),
@@ -223,7 +223,7 @@ export async function fetchTarget(session: Session, target: Target): Promise<Jso
   return listObjects(client, target, selectorQuery(session));
 }
 
-/** All objects of a collection; apiVersion and kind are filled in, lists leave them out. */
+/** Lists a collection, adding the apiVersion and kind that items of lists omit. */
 export async function listObjects(
   client: ApiClient,
   target: Target,

@@ -72,7 +72,7 @@ export interface Deadline {
 export class Session {
   readonly io: CliIo;
   readonly flags: Flags;
-  /** A command's own flag of a global name (`--user` of bindings) says nothing of the context. */
+  /** Flags of the command that shadow global ones, such as `--user` of bindings. */
   readonly #own: ReadonlySet<string>;
   readonly #timeoutMs: number;
   #config: Kubeconfig | undefined;
@@ -82,7 +82,7 @@ export class Session {
   #discovery: Promise<Discovery> | undefined;
   #warnings = 0;
 
-  /** @param options.timeoutMs longest wait for an answer where no flag says another; 0: none */
+  /** @param options.timeoutMs limit of a request, unless a flag sets another; 0 for none */
   constructor(options: {
     readonly io: CliIo;
     readonly flags: Flags;
@@ -95,14 +95,14 @@ export class Session {
     this.#own = new Set(options.ownFlags?.map((flag) => flag.name));
   }
 
-  /** The kubeconfig files this run reads. */
+  /** The kubeconfig files of this command line. */
   get kubeconfigFiles(): readonly string[] {
     const flag = this.flags.text('kubeconfig');
     const { env, home } = this.io;
     return kubeconfigFiles({ flag: flag === undefined ? flag : this.path(flag), env, home });
   }
 
-  /** Reads the kubeconfig; what is wrong with it is told by `context`, to commands that need one. */
+  /** Reads the kubeconfig. `context` throws its errors, so commands that need none ignore them. */
   async prepare(): Promise<void> {
     const required = this.flags.has('kubeconfig');
     try {
@@ -131,7 +131,7 @@ export class Session {
     return this.#resolved;
   }
 
-  /** How often the server warned. */
+  /** Number of warnings from the server. */
   get warnings(): number {
     return this.#warnings;
   }
@@ -204,7 +204,7 @@ export class Session {
     return found;
   }
 
-  /** The resource that serves a kind of the server's own, whatever group it is in. */
+  /** The resource of a built-in kind, in any group. Rejects with CliError if there is none. */
   async resourceOfKind(kind: string): Promise<ApiResource> {
     const { resources } = await this.discovery();
     const found = resources.find((one) => one.kind === kind && one.preferred);
@@ -212,7 +212,7 @@ export class Session {
     return found;
   }
 
-  /** What waits and ages go by. */
+  /** The clock of waits and ages. */
   get clock(): Clock {
     return this.io.clock ?? programClock;
   }
@@ -244,8 +244,8 @@ export class Session {
   }
 
   /**
-   * Reads a file of the command line. Throws a CliError whose message `failure` makes of the reason,
-   * such as `open x: no such file or directory`.
+   * Reads a file of the command line. Throws a CliError whose message `failure` makes of the
+   * reason, such as `open x: no such file or directory`.
    */
   readFile(file: string, failure: (why: string) => string): Buffer {
     try {
@@ -300,5 +300,5 @@ const fileProblems: Readonly<Record<string, string | undefined>> = {
 const goDuration = (durationMs: number): string =>
   printGoDuration(BigInt(Math.round(durationMs * 1_000_000)));
 
-/** This client's version, for User-Agent and `version`. */
+/** The version of this client, for User-Agent and `version`. */
 export const clientVersion = '0.1.0';

@@ -2,10 +2,10 @@ import { humanDuration } from '@wheelhouse/machinery';
 import type { CliIo } from './io.ts';
 import type { Session } from './session.ts';
 
-/** A wait that is over sooner is not mentioned. */
+/** Shorter waits are not shown. */
 const patienceMs = 2_000;
 
-/** Runs a wait and, on a terminal, shows on standard error what it is for and how long it lasts. */
+/** Runs a wait and, on a terminal, shows `text` and the elapsed time on standard error. */
 export async function withProgress<T>(
   session: Session,
   text: string,
@@ -26,10 +26,10 @@ export async function withProgress<T>(
   }
 }
 
-/** Fewest steps of which it is shown how many are done. */
+/** Minimum number of steps for which progress is shown. */
 const stepsMin = 10;
 
-/** Shows, on a terminal and of many steps, which one is done now; `done` of `total` ends it. */
+/** Shows the number of the current step on a terminal, if there are many; `total` clears it. */
 export function showStep(
   { io }: Session,
   { text, done, total }: { readonly text: string; readonly done: number; readonly total: number },
@@ -42,21 +42,21 @@ const codes = { bold: 1, red: 31, green: 32, yellow: 33, cyan: 36 } as const;
 
 export type Color = keyof typeof codes;
 
-/** Colors a text, or leaves it as it is. */
+/** Colors a text, or returns it unchanged. */
 export type Paint = (text: string, color: Color) => string;
 
 const colored: Paint = (text, color) => `\u001b[${codes[color]}m${text}\u001b[0m`;
 
-/** Whether a stream that is a terminal gets colors: NO_COLOR and a dumb terminal forbid them. */
+/** Whether terminals may show colors: NO_COLOR and a dumb terminal disable them. */
 function allowsColors({ env }: CliIo): boolean {
   return (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb';
 }
 
-/** Colors what goes to standard output, if that is a terminal which may have colors. */
+/** The colors of standard output: none unless it is a terminal that may show them. */
 export const paintOf = (io: CliIo): Paint =>
   io.outIsTerminal === true && allowsColors(io) ? colored : (text) => text;
 
-/** What a message on standard error is, by how it begins. */
+/** The color of a message on standard error, by its prefix. */
 function messageColor(line: string): Color | undefined {
   if (line.startsWith('Warning: ')) return 'yellow';
   return /^(error: |Error from server|Unable to connect)/.test(line) ? 'red' : undefined;
@@ -65,8 +65,8 @@ function messageColor(line: string): Color | undefined {
 const clearLine = '\r\u001b[K';
 
 /**
- * The same streams on a terminal: warnings and errors have a color, and `status` shows a line that
- * the next output replaces. Streams that are no terminal get neither.
+ * Adds colors of warnings and errors, and a status line that the next output replaces, if standard
+ * error is a terminal.
  */
 export function terminalIo(io: CliIo): CliIo {
   if (io.errIsTerminal !== true) return io;

@@ -1,4 +1,4 @@
-/** What tests, benchmarks, and the siege need besides the public index. No promise of stability. */
+/** Exports for tests, benchmarks, and the siege beyond the public index; may change any time. */
 
 export { ConvertError, convertObject, guessForm, runConvert } from './convert/convert.ts';
 export { inVersion, knownKind } from './convert/convert-version.ts';

@@ -12,9 +12,10 @@ export interface InClusterPlace {
 }
 
 /**
- * The configuration of a program that runs as a workload of the server, from `<PREFIX>_SERVICE_HOST`
- * and `<PREFIX>_SERVICE_PORT` of its environment and the files of its service account. The token is
- * read anew for every request. Throws KubeconfigError where it is not one.
+ * The configuration of a program that runs as a workload of the server, from
+ * `<PREFIX>_SERVICE_HOST` and `<PREFIX>_SERVICE_PORT` of its environment and the files of its
+ * service account. The token is read anew for every request. Throws KubeconfigError where it is not
+ * one.
  */
 export function inClusterConfig(place: InClusterPlace): {
   readonly client: ClientConfig;

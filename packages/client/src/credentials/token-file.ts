@@ -4,8 +4,8 @@ import { KubeconfigError } from '../kubeconfig/kubeconfig.ts';
 
 /**
  * A token that a file holds and may change, read anew for every request. When it cannot be read or
- * is empty the last token stays in use, as whoever renews the file may be in the middle of it. Throws
- * KubeconfigError when there is no token at all to begin with.
+ * is empty the last token stays in use, as whoever renews the file may be in the middle of it.
+ * Throws KubeconfigError when there is no token at all to begin with.
  */
 export function tokenFileSource(options: {
   readonly file: string;

@@ -23,14 +23,14 @@ import {
   writeQuery,
 } from './writes.ts';
 
-/** What an apply came to. */
+/** The result of a client-side apply. */
 export interface ClientApplied {
-  /** As the server has it now, or as a dry run of the client leaves it. */
+  /** The object on the server; a dry run of the client leaves it unchanged. */
   readonly object: JsonObject;
   readonly done: 'created' | 'configured' | 'unchanged';
 }
 
-/** As kubectl: once more at once, then every second. */
+/** Like kubectl: the first retry is immediate, the others wait a second. */
 const retriesMax = 5;
 const retryDelayMs = 1000;
 
@@ -38,7 +38,7 @@ interface Applying {
   readonly session: Session;
   readonly resource: ApiResource;
   readonly source: string;
-  /** The object as it is to be, with its annotation unless this is a comparison. */
+  /** The desired object, with the annotation unless this is a comparison. */
   readonly wanted: JsonObject;
   readonly path: string;
   readonly query: Readonly<Record<string, string | undefined>>;
@@ -46,9 +46,9 @@ interface Applying {
 }
 
 /**
- * Applies an object by the annotation that tells what was applied last (CLIENT-1): creates it, or
- * sends the three-way patch, again when somebody else wrote in between. With `--force` an object that
- * cannot be patched is deleted and made anew. Rejects with ContextError around what went wrong.
+ * Applies an object by its last-applied annotation (CLIENT-1): creates it, or sends a three-way
+ * patch, retrying after conflicts. With `--force`, an object that cannot be patched is deleted and
+ * created again. Rejects with ContextError.
  */
 export async function applyByAnnotation(
   session: Session,
@@ -71,7 +71,7 @@ export async function applyByAnnotation(
   return { object, done: Object.keys(patch).length === 0 ? 'unchanged' : 'configured' };
 }
 
-/** What the server would have after `applyByAnnotation`, the annotation aside. */
+/** The object that `applyByAnnotation` would store, without the annotation. */
 export async function wouldApply(
   session: Session,
   manifest: Manifest,
@@ -103,7 +103,7 @@ async function applying(
   };
 }
 
-/** An apply has to know what it is about. Throws CliError. */
+/** Throws CliError for an object with a generated name, which cannot be applied. */
 export function checkNamed(object: JsonObject): void {
   const generated = textAt(object, 'metadata', 'generateName');
   if (nameOf(object) !== '' || generated === '') return;
@@ -124,7 +124,7 @@ async function currentOf(at: Applying): Promise<JsonObject | undefined> {
 
 async function create(at: Applying): Promise<JsonObject> {
   const { session, resource, query, wanted } = at;
-  // As a later apply of the same file would leave it, where null says that a field is not wanted.
+  // Drop nulls, as a later apply of the same file would: they mark fields to remove.
   const body = jsonObject(withoutNulls(wanted));
   if (dryRunOf(session) === 'client' && query['dryRun'] === undefined) return body;
   const path = objectPath(session, { resource, object: wanted, name: '' });
@@ -188,7 +188,7 @@ function notedObject(text: string): JsonObject {
     if (value === null) return {};
     if (isObject(value)) return value;
   } catch {
-    // Told below, as what is no object is.
+    // Reported below.
   }
   throw new CliError('invalid JSON document');
 }
@@ -215,7 +215,7 @@ async function afterRefusal(
   throw failed(at, applyingText(at, patch), new ContextError(doing, error));
 }
 
-/** Deletes and creates; puts the old object back when the new one is refused, which is still told. */
+/** Deletes and creates an object. If the server rejects the new object, restores the old one. */
 async function replaceByForce(at: Applying, live: JsonObject): Promise<JsonObject> {
   const { session, resource, path, query } = at;
   await session.client.send({ method: 'DELETE', path, body: deleteOptions(session) });
@@ -259,7 +259,7 @@ function applyingText(at: Applying, patch: JsonObject | undefined): string {
   return `applying patch:\n${shown}\nto:\n${describeTarget(at)}\nfor:`;
 }
 
-/** Describes the target object in full, for error messages. */
+/** The full description of an object for error messages. */
 function describeTarget({ resource, wanted }: Applying): string {
   const groupVersion = `${resource.group}/${resource.version}`;
   return (

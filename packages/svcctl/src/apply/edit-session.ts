@@ -8,45 +8,45 @@ import { printJson, sortMaps } from '../output/go-json.ts';
 
 import type { Session } from '../session.ts';
 
-/** Why the user has to edit again; told at the top of the file. */
+/** Why the user must edit again, shown at the top of the file. */
 export interface EditReason {
   readonly head: string;
   readonly details?: readonly string[];
 }
 
 /**
- * The outcome of an edit: it is done, it has to be edited again, or neither is possible and the file
- * is kept; `messageFor` then returns the message that names the file.
+ * The outcome of an edit: accepted, to be edited again, or failed. After a failure the file is
+ * kept, and `messageFor` returns the message that names it.
  */
 export type EditVerdict =
   | { readonly type: 'done' }
   | { readonly type: 'again'; readonly reasons: readonly EditReason[] }
   | { readonly type: 'kept'; messageFor(file: string): string };
 
-/** What is edited, and what is done with it. */
+/** An object to edit. */
 export interface Edit {
-  /** The lines that explain, each with its mark of a comment. */
+  /** Comment lines for the top of the file. */
   readonly heading: string;
-  /** What messages call it: `configmaps "x"`. */
+  /** The object in messages: `configmaps "x"`. */
   readonly subject: string;
   readonly shown: JsonValue;
-  /** Does what was edited. What it throws ends the edit, and the file stays. */
+  /** Carries out the edit. A rejection ends it and keeps the file. */
   apply(edited: JsonValue): Promise<EditVerdict>;
 }
 
-/** What stands above an object that is edited. */
+/** The comment above an edited object. */
 export const editHeading = `# Please edit the object below. Lines beginning with a '#' will be ignored,
 # and an empty file will abort the edit. If an error occurs while saving this file will be
 # reopened with the relevant failures.
 #
 `;
 
-/** Longest number of times that an editor is started for one edit. */
+/** Maximum number of times that one edit starts the editor. */
 const roundsMax = 100;
 
 /**
- * Has the user edit an object till what they make of it is accepted, or they change nothing more.
- * Gives the exit code; throws CliError, after telling where what they wrote is kept.
+ * Opens an object in the user's editor until the result is accepted or unchanged. Resolves with the
+ * exit code. Rejects with CliError, after reporting where the user's changes are kept.
  */
 export async function editInEditor(session: Session, edit: Edit): Promise<number> {
   const asJson = session.flags.text('output') === 'json';
@@ -92,7 +92,7 @@ export async function editInEditor(session: Session, edit: Edit): Promise<number
   }
 }
 
-/** Whether two texts hold the same object, however they are written; those that hold none are text. */
+/** Whether two texts are equal, or represent the same object. */
 async function saysTheSame(one: string, other: string): Promise<boolean> {
   if (one.trim() === other.trim()) return true;
   try {

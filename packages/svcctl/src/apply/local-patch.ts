@@ -18,13 +18,13 @@ import { CliError } from '../io.ts';
 import { textAt } from '../objects.ts';
 import type { Session } from '../session.ts';
 
-/** Flags of commands whose generated object the user may change. */
+/** Flags that change a generated object before it is created. */
 export const overrideFlags: readonly FlagSpec[] = [
   { name: 'overrides', type: 'text', help: 'JSON that changes the generated object' },
   { name: 'override-type', type: 'text', help: 'json, merge (default) or strategic' },
 ];
 
-/** The generated object with what `--overrides` says. Throws CliError. */
+/** Applies `--overrides` to a generated object. Rejects with CliError. */
 export async function withOverrides(session: Session, object: JsonObject): Promise<JsonObject> {
   const text = session.flags.text('overrides') ?? '';
   if (text === '') return object;
@@ -44,15 +44,15 @@ function parsed(text: string): JsonValue {
   }
 }
 
-/** A patch, and the form that it has. */
+/** A patch and its type. */
 export interface LocalPatch {
   readonly type: 'json' | 'merge' | 'strategic';
   readonly patch: JsonValue;
 }
 
 /**
- * Applies a patch to an object here, as the server would. A strategic patch of a kind whose lists are
- * not known here is a merge patch. Throws CliError, beginning with `what`.
+ * Applies a patch to an object without a server. A strategic patch of an unknown kind is applied as
+ * a merge patch. Rejects with a CliError that begins with `what`.
  */
 export async function patchedHere(
   object: JsonObject,
@@ -73,7 +73,7 @@ async function applied(object: JsonObject, { type, patch }: LocalPatch): Promise
   if (type === 'merge' || !isObject(patch)) return applyMergePatch(object, patch);
   const { schemaOfKind } = await loadKindSchema();
   const kind = { apiVersion: textAt(object, 'apiVersion'), kind: textAt(object, 'kind') };
-  // The kind itself says which dialect it is of, so that no server has to.
+  // The apiVersion tells the dialect, so there is no need to ask a server.
   const [schema] = dialectNames.flatMap((name) => schemaOfKind(dialectOf(name), kind) ?? []);
   return schema === undefined
     ? applyMergePatch(object, patch)

@@ -15,7 +15,7 @@ import { targetOf, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
 import { dryRunOf } from './writes.ts';
 
-/** A patch, and the form it is in. */
+/** A patch and its media type. */
 interface TypedPatch {
   readonly patch: JsonObject;
   readonly contentType: string;
@@ -25,9 +25,8 @@ const strategic = 'application/strategic-merge-patch+json';
 const merge = 'application/merge-patch+json';
 
 /**
- * The schema by which patches of a kind merge; undefined for kinds of the server's own, whose patches
- * are JSON merge patches. That of a built-in kind is known here as the server publishes it, so that
- * no document of the server is fetched for a patch.
+ * The merge schema of a built-in kind, which ships with svcctl so that a patch needs no download;
+ * undefined for other kinds, whose patches are JSON merge patches.
  */
 async function schemaOf(session: Session, resource: ApiResource): Promise<Schema | undefined> {
   const { schemaOfKind } = await loadKindSchema();
@@ -36,8 +35,8 @@ async function schemaOf(session: Session, resource: ApiResource): Promise<Schema
 }
 
 /**
- * The patch of a client-side apply. Throws CliError where a custom kind's object would become
- * another, and with `--overwrite=false` where others have changed what the patch changes.
+ * The patch of a client-side apply. Rejects with CliError if the patch would change the identity of
+ * a custom object or, with `--overwrite=false`, if it conflicts with changes by others.
  */
 export async function threeWayPatch(
   session: Session,
@@ -55,7 +54,7 @@ export async function threeWayPatch(
   return { patch, contentType: strategic };
 }
 
-/** The patch that makes `after` of `before`. Throws CliError when that would be another object. */
+/** The patch from `before` to `after`. Rejects with CliError if the object's identity changes. */
 export async function twoWayPatch(
   session: Session,
   options: {
@@ -74,7 +73,7 @@ export async function twoWayPatch(
   return { patch, contentType: schema === undefined ? merge : strategic };
 }
 
-/** A Secret's values stay off the terminal, on which others look, and out of logs. */
+/** Whether messages must hide an object's values. */
 export function holdsSecrets({ group, kind }: ApiResource): boolean {
   return group === '' && kind === 'Secret';
 }
@@ -105,7 +104,7 @@ function checkOverwriting(
   );
 }
 
-/** An object on the server, and what it is to become. */
+/** An object on the server and its desired state. */
 interface ObjectChange {
   readonly resource: ApiResource;
   readonly before: JsonObject;
@@ -114,8 +113,8 @@ interface ObjectChange {
 }
 
 /**
- * Sends the patch that makes `after` of `before`, and gives the object as the server has it then. A
- * dry run of the client sends nothing and gives `after`. Rejects with ApiError.
+ * Patches an object from `before` to `after`. Resolves with the stored object; a dry run of the
+ * client sends nothing and resolves with `after`. Rejects with ApiError.
  */
 export async function changeObject(session: Session, change: ObjectChange): Promise<JsonObject> {
   const { resource, before, after, query } = change;

@@ -16,7 +16,7 @@ export const pruneFlags: readonly FlagSpec[] = [
   { name: 'prune-allowlist', type: 'list', help: 'Kinds to prune: GROUP/VERSION/KIND' },
 ];
 
-/** Kinds that are pruned when none are named, by stem of group and kind, as kubectl has them. */
+/** Kinds that are pruned by default, like kubectl's, by stem of the group. */
 const usualKinds: readonly (readonly [stem: string, kind: string])[] = [
   ['', 'ConfigMap'],
   ['', 'Endpoints'],
@@ -36,7 +36,7 @@ const usualKinds: readonly (readonly [stem: string, kind: string])[] = [
   ['', 'PersistentVolume'],
 ];
 
-/** An object that an earlier apply made and this one no longer names. */
+/** An object of an earlier apply that is missing from this one. */
 export interface Leftover {
   readonly resource: ApiResource;
   readonly object: JsonObject;
@@ -44,15 +44,15 @@ export interface Leftover {
 }
 
 /**
- * Finds what an earlier apply of the same manager made and this one no longer names: objects of the
- * kinds in question that match the selector and carry the manager's mark.
+ * Finds the objects of earlier applies that are missing from this one: those that match the
+ * selector and that the same manager, or a client-side apply, has applied.
  */
 export async function* leftovers(
   session: Session,
   options: {
-    /** What this apply names, as the server has it. */
+    /** The objects of this apply, as the server returned them. */
     readonly applied: readonly JsonObject[];
-    /** Absent: the usual ones. */
+    /** The kinds to prune; the default ones if undefined. */
     readonly kinds: readonly ApiResource[] | undefined;
   },
 ): AsyncGenerator<Leftover> {
@@ -91,7 +91,7 @@ async function usualResources(session: Session): Promise<readonly ApiResource[]>
   });
 }
 
-/** The kinds that `--prune-allowlist` names; undefined without it. Throws CliError. */
+/** The kinds of `--prune-allowlist`; undefined without the flag. Rejects with CliError. */
 export async function allowedKinds(session: Session): Promise<readonly ApiResource[] | undefined> {
   const allowed = session.flags.words('prune-allowlist');
   if (allowed.length === 0) return undefined;

@@ -24,11 +24,11 @@ export const applyFlags: readonly FlagSpec[] = [
   { name: 'force-conflicts', type: 'boolean', help: 'Take over fields that other managers own' },
 ];
 
-/** Whether the flags ask for an apply by the annotation. */
+/** Whether the flags select client-side apply. */
 export const isClientSide = (session: Session): boolean =>
   session.flags.boolean('client-side') || !session.flags.boolean('server-side', true);
 
-/** The name of the field manager that applies. */
+/** The field manager of the apply. */
 export function managerOf(session: Session): string {
   const otherwise = isClientSide(session) ? 'svcctl-client-side-apply' : 'svcctl';
   return session.flags.text('field-manager') ?? otherwise;
@@ -47,7 +47,7 @@ export async function applyAtServer(session: Session, { object }: Manifest) {
   }
 }
 
-/** Has the server apply an object. Rejects with ApiError. */
+/** Applies an object on the server. Rejects with ApiError. */
 export async function applyOnServer(
   session: Session,
   { object, dryRun }: { object: JsonObject; dryRun: boolean },
@@ -72,7 +72,7 @@ function subresourceOf({ flags }: Session): { readonly subresource?: string } {
   return subresource === '' ? {} : { subresource };
 }
 
-/** Tells who owns the fields an apply was refused for; undefined for other failures. */
+/** The report of an apply's conflicts by manager; undefined for other errors. */
 function conflictReport(error: unknown): CliError | undefined {
   if (!(error instanceof ApiError) || error.code !== 409) return undefined;
   const causes = (error.details?.causes ?? []).filter(
@@ -89,31 +89,31 @@ function conflictReport(error: unknown): CliError | undefined {
   const count = causes.length === 1 ? '1 conflict' : `${causes.length} conflicts`;
   return new CliError(
     `Apply failed with ${count}: ${owners.join('\n')}\n` +
-      'These fields belong to other managers. To settle it, either take them over with\n' +
-      '--force-conflicts, or leave them out of the applied object, or give them the\n' +
-      'values they have on the server, which shares them.',
+      'Other managers own these fields. To resolve the conflict, take the fields over with\n' +
+      '--force-conflicts, remove them from the applied object, or set them to their\n' +
+      'current values to share ownership.',
   );
 }
 
-/** As often as kubectl when somebody else writes in between. */
+/** Attempts when other writers interfere, as many as kubectl makes. */
 const patchesMax = 5;
 
-/** An object that was applied by the server. */
+/** An object after a server-side apply. */
 interface Applied {
   readonly path: string;
-  /** As the server answered. */
+  /** The server's response. */
   readonly object: JsonObject;
   /** The field manager that applied it. */
   readonly manager: string;
-  /** Applies the same once more. */
+  /** Repeats the apply. */
   readonly again: () => Promise<JsonObject>;
 }
 
 /**
- * Makes an object that client-side applies wrote one of server-side apply (CLIENT-1): what they own
- * goes to the manager that applies now, so that what it no longer names is removed. Resolves with the
- * object; what fails is told as a warning, as the object has been applied and the next apply tries
- * again.
+ * Migrates an object from client-side to server-side apply (CLIENT-1): the current manager takes
+ * over the fields that client-side applies own, so that fields missing from the input are removed.
+ * Resolves with the object. A failure is only a warning, since the apply itself has succeeded and
+ * the next apply tries again.
  */
 async function migrateToServerSide(session: Session, applied: Applied): Promise<JsonObject> {
   const { object } = applied;
@@ -157,7 +157,7 @@ async function keepAnnotation(
 ): Promise<JsonObject> {
   const noted = valueAt(object, 'metadata', 'annotations', annotation);
   const { tool } = await session.dialect();
-  // Of other managers' applies the server does not keep it up to date.
+  // The server maintains the annotation for this manager only.
   if (manager !== tool || noted === undefined) return object;
   if (ownersOf(managedFields(object), { operation: 'Apply', path }).length > 0) return object;
   const namespace = namespaceOf(object);
@@ -179,7 +179,7 @@ async function keepAnnotation(
   return answer.object;
 }
 
-/** Undefined where client-side applies own nothing. */
+/** Resolves with undefined if client-side applies own no fields. */
 async function moveOwnership(
   session: Session,
   { path: url, manager }: Applied,
@@ -191,7 +191,7 @@ async function moveOwnership(
     const owners = upgradeOwners(managedFields(live), { from, to: manager });
     if (owners === undefined) return undefined;
     const version = textAt(live, 'metadata', 'resourceVersion');
-    // A version that is set, not tested: the server then answers 409 where somebody else wrote.
+    // Setting the version, rather than testing it, makes the server answer 409 after other writes.
     const body = [
       { op: 'replace', path: '/metadata/managedFields', value: owners },
       { op: 'replace', path: '/metadata/resourceVersion', value: version },

@@ -8,20 +8,20 @@ import { nameOf, namespaceOf, objectAt } from '../objects.ts';
 import { compactJson } from '../output/go-json.ts';
 import type { Session } from '../session.ts';
 
-/** Has a write note what was written. */
+/** Stores the configuration in the last-applied annotation. */
 export const saveConfigFlag: FlagSpec = {
   name: 'save-config',
   type: 'boolean',
   help: 'Save the object in its annotation, for a later apply --client-side',
 };
 
-/** The annotation by which a client-side apply knows what it wrote last, in the server's dialect. */
+/** The name of the last-applied annotation in the server's dialect. */
 export async function lastAppliedName(session: Session): Promise<string> {
   const dialect = await session.dialect();
   return dialect.label('last-applied-configuration', dialect.tool);
 }
 
-/** An object of a file with the namespace it goes to, as it is noted and sent. */
+/** An object with its namespace filled in, as it is sent and stored in the annotation. */
 export function placed(
   session: Session,
   { resource, object }: { resource: ApiResource; object: JsonObject },
@@ -31,19 +31,19 @@ export function placed(
   return { ...object, metadata };
 }
 
-/** An object as it is noted, byte for byte as kubectl does. */
+/** The value of the last-applied annotation, identical to kubectl's. */
 export function notedText(object: JsonObject): string {
   return `${compactJson(object)}\n`;
 }
 
-/** The object as it is noted: with annotations, if none, but not with the one it is noted in. */
+/** The object without the last-applied annotation; its annotations may be empty. */
 export function withoutLastApplied(object: JsonObject, name: string): JsonObject {
   const annotations: JsonObject = { ...objectAt(object, 'metadata', 'annotations') };
   delete annotations[name];
   return { ...object, metadata: { ...objectAt(object, 'metadata'), annotations } };
 }
 
-/** The object with itself in the annotation, which it does not count as its own. */
+/** The object with itself in the last-applied annotation. */
 export function withLastApplied(object: JsonObject, name: string): JsonObject {
   const bare = withoutLastApplied(object, name);
   const annotations = objectAt(bare, 'metadata', 'annotations');
@@ -85,7 +85,7 @@ export const writeFlags: readonly FlagSpec[] = [
   },
 ];
 
-/** The value of `--dry-run`; throws CliError for an unknown one. */
+/** The value of `--dry-run`. Throws CliError for an unknown one. */
 export function dryRunOf(session: Session): DryRun {
   const value = session.flags.text('dry-run') ?? 'none';
   if (value === 'none' || value === 'client' || value === 'server') return value;
@@ -94,7 +94,7 @@ export function dryRunOf(session: Session): DryRun {
   );
 }
 
-/** What is put behind a report of a dry run. */
+/** The suffix of a report: ` (dry run)`, ` (server dry run)`, or none. */
 export function dryRunSuffix(session: Session): string {
   const dryRun = dryRunOf(session);
   if (dryRun === 'none') return '';
@@ -109,7 +109,7 @@ const validations: Readonly<Record<string, string>> = {
   false: 'Ignore',
 };
 
-/** The query parameters every write carries. */
+/** The query parameters of a write. Throws CliError. */
 export function writeQuery(
   session: Session,
   defaultManager = 'svcctl',
@@ -129,7 +129,7 @@ export function writeQuery(
   };
 }
 
-/** The path an object from a file is written to; `name: ''` for its collection. */
+/** The path of an object; `name: ''` for its collection. */
 export function objectPath(
   session: Session,
   options: { resource: ApiResource; object: JsonObject; name?: string; subresource?: string },
@@ -144,7 +144,7 @@ export function objectPath(
   });
 }
 
-/** The object at a path; undefined when the server has none. */
+/** Reads the object at a path; undefined if there is none. */
 export async function getOrUndefined(
   session: Session,
   path: string,
@@ -157,7 +157,7 @@ export async function getOrUndefined(
   }
 }
 
-/** The query parameters of a write that only a dry run sets, for commands without `writeFlags`. */
+/** The query parameter of a dry run, for commands without the other flags of writes. */
 export function dryRunQuery(session: Session): Record<string, string | undefined> {
   return { dryRun: dryRunOf(session) === 'server' ? 'All' : undefined };
 }
@@ -168,13 +168,13 @@ export const localFlag: FlagSpec = {
   help: 'Change the files of -f; contact no server',
 };
 
-/** Why `--local` and a dry run of the server exclude each other. */
+/** The error for `--local` with a dry run of the server. */
 export const localOnServer =
   'cannot specify --local and --dry-run=server - did you mean --dry-run=client?';
 
 /**
- * Sends the file of `-f`, if any, to a path of the server as it is (`--raw`), and prints the answer.
- * Returns the exit code.
+ * Sends the file of `-f`, if any, to a path of the server as it is (`--raw`), and prints the
+ * answer. Returns the exit code.
  */
 export async function sendRaw(session: Session, method: string, path: string): Promise<number> {
   const [name] = session.flags.list('filename');

@@ -98,7 +98,7 @@ async function setLastApplied(session: Session, object: JsonObject): Promise<voi
     );
   }
   const value = notedText(placed(session, { resource, object }));
-  // A note that says the same in other words is written anew.
+  // Rewrite an annotation that differs in form alone.
   if (before.trimEnd() === value.trimEnd()) {
     session.io.out(`set-last-applied ${nameOf(object)}: no changes required.\n`);
     return;
@@ -110,7 +110,7 @@ async function setLastApplied(session: Session, object: JsonObject): Promise<voi
   const { object: written } = await session.client.send({
     method: 'PATCH',
     path,
-    // Who writes is what the server makes of the client's name, as with kubectl.
+    // Without a flag the server derives the manager from the user agent, as for kubectl.
     query: { ...writeQuery(session), fieldManager: session.flags.text('field-manager') },
     contentType: 'application/merge-patch+json',
     body: { metadata: { annotations: { [annotation]: value } } },
@@ -182,7 +182,7 @@ function editNote(
   });
 }
 
-/** The sub-commands of `apply` about the annotation that a client-side apply goes by. */
+/** The subcommands of `apply` for the last-applied annotation. */
 const lastAppliedCommands: readonly Command[] = [viewCommand, setCommand, editCommand];
 
 export const applyCommand: Command = {
@@ -219,7 +219,7 @@ export const applyCommand: Command = {
     });
     if (exitCode !== 0) return exitCode;
     printAll(session, applied);
-    // What is no longer given is known only when all that is given is there.
+    // Prune only after every object of the input has been applied.
     if (!prunes) return 0;
     for await (const leftover of leftovers(session, { applied, kinds })) {
       await pruneOne(session, leftover);
@@ -228,7 +228,7 @@ export const applyCommand: Command = {
   },
 };
 
-/** Throws CliError for flags that contradict each other. */
+/** Throws CliError for conflicting flags. */
 function checkFlags(session: Session, args: readonly string[]): void {
   const { flags } = session;
   throwFirst([
@@ -260,7 +260,7 @@ function checkFlags(session: Session, args: readonly string[]): void {
 
 const seeHelp = "See 'svcctl apply -h' for help and examples";
 
-/** Applies one object and tells of it, unless all are printed in the end. */
+/** Applies one object and reports it, unless `-o` prints all objects at the end. */
 async function applyOne(session: Session, manifest: Manifest): Promise<JsonObject> {
   const { object, done } = isClientSide(session)
     ? await applyByAnnotation(session, manifest, managerOf(session))
@@ -274,7 +274,7 @@ const printsObjects = (session: Session): boolean => {
   return format !== '' && format !== 'name';
 };
 
-/** Prints what was applied as one object, or as one list of several. */
+/** Prints the applied object, or a list of several. */
 function printAll(session: Session, applied: readonly JsonObject[]): void {
   const [only] = applied;
   if (!printsObjects(session) || only === undefined) return;

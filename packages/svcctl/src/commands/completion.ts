@@ -6,7 +6,7 @@ import { CliError, type CliIo } from '../io.ts';
 import { listAt, nameOf, withGroup } from '../objects.ts';
 import { globalFlags, Session } from '../session.ts';
 
-/** A shell asks `__complete` with the words of the line, and does what its answer says. */
+/** The scripts call `svcctl __complete` with the words of the line, and follow its response. */
 const bash = `# Completion of svcctl for bash. Load it: source <(svcctl completion bash)
 _svcctl_complete() {
     local line="\${COMP_LINE:0:COMP_POINT}" words=() out=() last broken
@@ -17,7 +17,7 @@ _svcctl_complete() {
         < <("\${words[0]}" __complete "\${words[@]:1}" 2>/dev/null)
     COMPREPLY=()
     (( \${#out[@]} == 0 )) && return
-    # Bash breaks words at these and completes what is behind.
+    # Bash splits words at these characters and completes the last part.
     broken="\${last%"\${last##*[=:]}"}"
     local directive="\${out[\${#out[@]}-1]}" candidate
     unset "out[\${#out[@]}-1]"
@@ -64,7 +64,7 @@ const fish = `# Completion of svcctl for fish. Load it: svcctl completion fish |
 function __svcctl_complete
     set -l words (commandline -opc)
     set -l last (commandline -ct)
-    # An empty word is a word as well.
+    # An empty word counts, too.
     test (count $last) -eq 0; and set last ''
     set -l out ($words[1] __complete $words[2..-1] $last 2>/dev/null)
     test (count $out) -eq 0; and return
@@ -97,13 +97,13 @@ export const completionCommand: Command = {
   },
 };
 
-/** What a shell does with the candidates. */
+/** How a shell completes if no candidate matches. */
 type Directive =
-  /** Completes file names, as it would without us. */
+  /** Completes file names, the shell's default. */
   'files' | 'no files';
 
 interface Answer {
-  /** `value`, or `value`, a tab and a word on it. */
+  /** A value, optionally followed by a tab and a description. */
   readonly candidates: readonly string[];
   readonly directive: Directive;
 }
@@ -111,10 +111,11 @@ interface Answer {
 const directives: Readonly<Record<Directive, string>> = { files: ':0', 'no files': ':4' };
 
 /**
- * Answers a shell that completes a command line: `words` are all words behind the program's name,
- * the last is being written and may be empty. Prints a candidate a line, then a colon and a number:
- * 0 for file names, 4 for none. A server that cannot be asked has no candidates, and no error, as
- * the user is in the middle of a line. Gives the exit code; never throws.
+ * Completes a command line for a shell. Prints one candidate per line, then `:0` to complete file
+ * names or `:4` not to. Without a reachable server there are no candidates and no error, since the
+ * user is still typing. Resolves with the exit code; never rejects.
+ * @param words the words after the program's name; the last one is incomplete and may be empty
+ * @param load loads all commands
  */
 export async function complete(
   io: CliIo,
@@ -126,19 +127,19 @@ export async function complete(
   try {
     answer = await answerTo(io, { commands: await load(), before: words.slice(0, -1), last });
   } catch {
-    // Told by the command itself, when it runs.
+    // The command itself reports the error when it runs.
   }
   const lines = answer.candidates.filter((one) => one.startsWith(last) && !/[\r\n]/.test(one));
   io.out([...lines, directives[answer.directive]].map((line) => `${line}\n`).join(''));
   return 0;
 }
 
-/** Where on a line the shell is. */
+/** The position of the cursor in the command line. */
 interface Place {
   readonly command: Command | undefined;
   readonly commands: readonly Command[];
   readonly specs: readonly FlagSpec[];
-  /** The words behind the command's own. */
+  /** The words after the command's name. */
   readonly rest: readonly string[];
 }
 
@@ -184,19 +185,19 @@ function placeOf(commands: readonly Command[], before: readonly string[]): Place
   return { command, commands: candidates, specs: specs(), rest };
 }
 
-/** The flags and arguments of a line that need not be whole yet. */
+/** Parses an incomplete line. */
 function lenient(args: readonly string[], specs: readonly FlagSpec[]) {
   for (let end = args.length; end > 0; end--) {
     try {
       return parseFlags(args.slice(0, end), specs);
     } catch {
-      // The last word may wait for its value.
+      // The last flag may lack its value.
     }
   }
   return { flags: new Flags(new Map()), rest: [] as readonly string[] };
 }
 
-/** The flag whose value is being written. */
+/** The flag whose value the user is typing. */
 function flagThatWaits(place: Place, word: string | undefined): FlagSpec | undefined {
   const flag = place.specs.find(({ name, short }) => word === `--${name}` || word === `-${short}`);
   return flag === undefined || flag.type === 'boolean' || flag.bare !== undefined
@@ -307,10 +308,10 @@ async function entryNames(
   });
 }
 
-/** Longest wait for a server; a shell that hangs is worse than one that knows nothing. */
+/** Longest wait for a server: a shell that hangs is worse than one without candidates. */
 const serverWaitMs = 5_000;
 
-/** Runs with the flags that are on the line already: its server, its user and its namespace. */
+/** Runs with the flags of the line, such as its server, user, and namespace. */
 async function inSession<T>(
   io: CliIo,
   place: Place,
@@ -332,7 +333,7 @@ async function inSession<T>(
   }
 }
 
-/** Types, then names of objects; or both with a slash between. */
+/** Completes types, then names of objects, or both joined with a slash. */
 async function objectsAt(
   session: Session,
   rest: readonly string[],
@@ -349,7 +350,7 @@ async function objectsAt(
   return (await namesOf(session, type)).filter((name) => !typedNames.includes(name));
 }
 
-/** Resource types (grouped ones with their group), prefixed by the types already typed. */
+/** Resource types with their groups, prefixed with the types already typed. */
 async function typesAt(session: Session, prefix: string): Promise<readonly string[]> {
   const { resources } = await session.discovery();
   return resources
@@ -358,7 +359,7 @@ async function typesAt(session: Session, prefix: string): Promise<readonly strin
     .sort();
 }
 
-/** Most names that are offered. */
+/** Maximum number of names. */
 const namesMax = '500';
 
 async function namesOf(session: Session, type: string): Promise<readonly string[]> {

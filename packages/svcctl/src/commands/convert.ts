@@ -8,16 +8,16 @@ import { loadManifests, type Manifest, manifestFlags } from '../manifests.ts';
 import { outputFlags, printerOf } from '../output/output.ts';
 import type { Session } from '../session.ts';
 
-/** What the files say to convert, and to which version. */
+/** The context of a conversion. */
 interface Conversion {
   readonly session: Session;
   readonly outputVersion: string | undefined;
 }
 
 /**
- * `convert` (VER-8): objects of files in another version, or in the newest, without a server. One
- * object alone is written as it is; several, and what a folder or standard input holds, as a list.
- * Exits with 1 when no kind has the version.
+ * `convert` (VER-8): converts objects in files to another version, by default the newest, without a
+ * server. A single object of a single file is printed as it is, others as a list. Exits with 1 if
+ * no kind has the version.
  */
 export const convertCommand: Command = {
   name: 'convert',
@@ -49,14 +49,14 @@ export const convertCommand: Command = {
   },
 };
 
-/** A single file, and not standard input, is taken for the single object in it. */
+/** Whether the objects come from a single file other than standard input. */
 function impliesOne(session: Session, manifests: readonly Manifest[]): boolean {
   const names = session.flags.words('filename');
   const sources = new Set(manifests.map(({ source }) => source));
   return names.length === 1 && names[0] !== '-' && sources.size === 1;
 }
 
-/** The object in the version. Undefined, with an error printed, when its kind has no such version. */
+/** The converted object; undefined, after an error message, if its kind has no such version. */
 function converted({ object, source }: Manifest, at: Conversion): JsonObject | undefined {
   const type = { apiVersion: String(object.apiVersion), kind: String(object.kind) };
   for (const name of dialectNames) {
@@ -78,7 +78,7 @@ function converted({ object, source }: Manifest, at: Conversion): JsonObject | u
       throw new CliError(`unable to decode ${JSON.stringify(source)}: ${error.message}`);
     }
   }
-  // Kinds that nothing is known of have one version: the one they are written in.
+  // An unknown kind has a single version.
   if (at.outputVersion !== undefined) return object;
   const { kind, apiVersion } = type;
   throw new CliError(

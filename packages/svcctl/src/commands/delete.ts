@@ -81,7 +81,7 @@ export const deleteCommand: Command = {
   },
 };
 
-/** Throws CliError for flags that contradict each other. */
+/** Throws CliError for conflicting flags. */
 function checkFlags({ flags }: Session): void {
   const grace = flags.integer('grace-period') ?? -1;
   const output = flags.text('output') ?? '';
@@ -102,7 +102,7 @@ function checkFlags({ flags }: Session): void {
   ]);
 }
 
-/** Lists what would be deleted, and asks whether it should be. */
+/** Lists the objects to delete and asks for confirmation. */
 async function isConfirmed(session: Session, targets: readonly Target[]): Promise<boolean> {
   const { io } = session;
   const lines = targets.map(({ resource, name = '' }) => `${resourceLabel(resource)}/${name}\n`);
@@ -126,17 +126,17 @@ async function nameTargets(session: Session, targets: readonly Target[]): Promis
   return named;
 }
 
-/** The seconds that the flags give; undefined: those of `--grace-period`. */
+/** The grace period that `--force` and `--now` set; undefined leaves it to `--grace-period`. */
 function graceSeconds({ flags }: Session): number | undefined {
   if (flags.boolean('force')) return 0;
-  // None at all is only given by force: too easily asked for, and not to be undone.
+  // Only --force sets a period of zero, which cannot be undone.
   return flags.boolean('now') || flags.integer('grace-period') === 0 ? 1 : undefined;
 }
 
-/** Deletes and reports; gives the uid of what went, empty when the answer doesn't tell. */
+/** Deletes an object and reports it. Resolves with its UID, empty if the response has none. */
 async function deleteOne(session: Session, target: Target): Promise<string> {
   let uid = '';
-  // A dry run of the client does not ask whether there is anything to delete, as upstream's does not.
+  // Like kubectl's, a dry run of the client does not check that the object exists.
   if (dryRunOf(session) !== 'client') {
     const { object } = await session.client.send({
       method: 'DELETE',

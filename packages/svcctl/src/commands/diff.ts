@@ -14,7 +14,7 @@ import { nameOf, namespaceOf, objectAt } from '../objects.ts';
 import { resourceOfObject } from '../selection.ts';
 import type { Session } from '../session.ts';
 
-/** 1 means that there are differences. */
+/** Exit code of a failure; 1 means that there are differences. */
 const diffFailed = 2;
 
 export const diffCommand: Command = {
@@ -84,7 +84,7 @@ function comparable(session: Session, object: JsonObject): JsonObject {
   return { ...shown, metadata };
 }
 
-/** Keeps a Secret's values off the terminal, telling only equal length from none. */
+/** Hides the values of a Secret. */
 function maskedSecret(object: JsonObject): JsonObject {
   const data: JsonObject = {};
   for (const key of Object.keys(objectAt(object, 'data'))) setMember(data, key, '***');

@@ -56,7 +56,7 @@ export const eventsCommand: Command = {
   },
 };
 
-/** The types that are wanted, in lower case; none for all. Throws CliError. */
+/** The types of `--types` in lower case; empty for all. Throws CliError. */
 function typesOf({ flags }: Session): ReadonlySet<string> {
   const types = flags.words('types');
   const wanted = new Set(types.map((type) => type.toLowerCase()));
@@ -64,7 +64,7 @@ function typesOf({ flags }: Session): ReadonlySet<string> {
   throw new CliError('valid --types are Normal or Warning');
 }
 
-/** Selects the events of an object that `TYPE/NAME` names; undefined for all events. */
+/** The field selector for events of the object `TYPE/NAME`; undefined for all events. */
 async function selectorFor(session: Session, object: string): Promise<string | undefined> {
   if (object === '') return undefined;
   const [type = '', name, ...more] = object.split('/');
@@ -86,7 +86,7 @@ interface Following {
   readonly isMeant: (event: JsonObject) => boolean;
 }
 
-/** Prints the events that there are and those that follow, but not that old ones are removed. */
+/** Prints existing and new events, ignoring deletions. */
 async function followNewEvents(session: Session, following: Following): Promise<void> {
   const { target, fieldSelector, isMeant } = following;
   const printer = printerOf(session);
@@ -101,7 +101,7 @@ async function followNewEvents(session: Session, following: Following): Promise<
   }
 }
 
-/** Makes what prints rows of events, the heading before the first. */
+/** Returns a function that formats rows of events, with the heading before the first. */
 function eventTable(session: Session): (events: readonly JsonObject[]) => string {
   const widths: number[] = [];
   const withNamespace = session.flags.boolean('all-namespaces');
@@ -133,7 +133,7 @@ function cellsOf(event: JsonObject, nowMs: number): string[] {
   ];
 }
 
-/** Text that cannot steer the terminal. */
+/** Text without characters that control the terminal. */
 const visible = (text: string): string => text.replaceAll('\u001b', '^[').replaceAll('\r', '\\r');
 
 function lastSeen(event: JsonObject, nowMs: number): string {
@@ -151,7 +151,7 @@ function lastSeen(event: JsonObject, nowMs: number): string {
   return first;
 }
 
-/** When an event was seen last, in milliseconds; 0 when it does not say. */
+/** The time of an event's last occurrence in milliseconds; 0 if unknown. */
 function timeOf(event: JsonObject): number {
   const times = [
     textAt(event, 'series', 'lastObservedTime'),

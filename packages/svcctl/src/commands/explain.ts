@@ -51,7 +51,7 @@ export const explainCommand: Command = {
   },
 };
 
-/** The kind with its schema. Throws CliError when the document has none. */
+/** Adds the schema of the kind. Throws CliError if the document has none. */
 function explainedKind(of: Omit<ExplainedKind, 'schema'>): ExplainedKind {
   const { group, version, kind, schemas } = of;
   const schema = schemaOfKind(schemas, of);
@@ -59,7 +59,7 @@ function explainedKind(of: Omit<ExplainedKind, 'schema'>): ExplainedKind {
   throw new CliError(`couldn't find resource for "${group}/${version}, Kind=${kind}"`);
 }
 
-/** `deployments.apps.spec.replicas`: the longest beginning that names a resource, then fields. */
+/** Splits `deployments.apps.spec.replicas` after the longest prefix that names a resource. */
 async function resourceAndPath(
   session: Session,
   word: string,
@@ -70,7 +70,7 @@ async function resourceAndPath(
   const groups = new Set(resources.map((one) => one.group));
   for (let taken = parts.length; taken > 1; taken -= 1) {
     const rest = parts.slice(1, taken).join('.');
-    // A version may stand before the group: `deployments.v1.apps`.
+    // The group may follow a version: `deployments.v1.apps`.
     const group = groups.has(rest) ? rest : parts.slice(2, taken).join('.');
     if (group === '' || !groups.has(group)) continue;
     const resource = mapper.byName(parts.slice(0, taken).join('.'));

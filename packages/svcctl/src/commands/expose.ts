@@ -52,7 +52,7 @@ export const exposeCommand: Command = {
     },
   ],
   async run(session, args) {
-    // `--selector` is of the new service here, not of what is exposed.
+    // Here `--selector` sets the selector of the new Service.
     const targets = await selectTargets(session, args, 'names');
     checkSelected(session, targets, 'names');
     const failures = await visitEach(session.io, targets, async (target) => {
@@ -116,7 +116,7 @@ function kindOf(object: JsonObject): Kind {
   throw new CliError(`cannot expose a ${withGroup(kind, group)}`);
 }
 
-/** Reads `KEY=VALUE,…`; undefined for no text. Throws CliError. */
+/** Parses `KEY=VALUE,…`; undefined if empty. Throws CliError. */
 function textLabels(text: string): JsonObject | undefined {
   if (text === '') return undefined;
   const labels: JsonObject = {};
@@ -159,7 +159,7 @@ function selectorOf(object: JsonObject, kind: Kind): JsonObject {
   return labels;
 }
 
-/** A port that the object has, and a protocol of it. */
+/** A port of the exposed object, with its protocol. */
 interface OwnPort {
   readonly port: number;
   readonly protocol: string;
@@ -178,7 +178,7 @@ function ownPorts(object: JsonObject, kind: Kind): OwnPort[] {
   }));
 }
 
-/** The ports of the service: those of the flag, or else the object's, each with its protocols. */
+/** The ports of the Service: from the flag or from the object, for each protocol. */
 function portsOf(session: Session, object: JsonObject, kind: Kind): JsonObject[] {
   const { flags } = session;
   const own = ownPorts(object, kind);

@@ -31,11 +31,11 @@ import {
 import type { Session } from '../session.ts';
 import { type Paint, paintOf } from '../terminal.ts';
 
-/** What prints the changes of a watch (`get -w -o diff`). */
+/** Prints the changes of a watch (`get -w -o diff`). */
 interface DiffPrinter {
-  /** Notes an object as it is at first; prints nothing. */
+  /** Records an object's initial state; prints nothing. */
   note(object: JsonObject): void;
-  /** Prints what an event changed. */
+  /** Prints the changes of an event. */
   show(type: string, object: JsonObject): void;
 }
 
@@ -46,9 +46,9 @@ const words: Readonly<Record<string, string | undefined>> = {
 };
 
 /**
- * Prints each change as a line that says what happened to which object, and the difference of its
- * YAML as a unified diff, without the version, which differs every time, and without managed fields
- * unless `--show-managed-fields`.
+ * Prints each change as a line that names the object and the event, and a unified diff of its YAML.
+ * The diff omits the resourceVersion, which always changes, and managed fields unless
+ * `--show-managed-fields` is set.
  */
 function diffPrinter(session: Session): DiffPrinter {
   const states = new Map<string, string>();
@@ -87,7 +87,7 @@ function comparable(object: JsonObject, withManaged: boolean): string {
   return toYaml({ ...object, metadata: shown });
 }
 
-/** The objects of a list, or the object itself, each with its type. */
+/** The items of a list with their type, or the object itself. */
 function listedObjects(body: JsonObject): JsonObject[] {
   if (!Array.isArray(body.items)) return nameOf(body) === '' ? [] : [body];
   const type = { apiVersion: body.apiVersion, kind: String(body.kind).replace(/List$/, '') };
@@ -95,8 +95,8 @@ function listedObjects(body: JsonObject): JsonObject[] {
 }
 
 /**
- * Orders rows by a JSONPath into their objects (`--sort-by`): numbers by size, texts naturally,
- * objects without the field first. Throws CliError when no object has the field.
+ * Sorts rows by a JSONPath into their objects (`--sort-by`): numbers by value, text in natural
+ * order, objects without the field first. Throws CliError if no object has the field.
  */
 function sortRows<T>(
   rows: readonly T[],
@@ -174,7 +174,7 @@ export const getCommand: Command = {
   },
 };
 
-/** `-o diff`: the changes that a watch brings, instead of the objects. */
+/** Whether `-o diff` prints changes instead of objects. */
 const showsDiffs = ({ flags }: Session): boolean => flags.text('output') === 'diff';
 
 const skips = (session: Session, error: unknown): boolean =>
@@ -207,7 +207,7 @@ async function printObjects(
   return exitCode;
 }
 
-/** Rows as `--sort-by` wants them; as they are without it. */
+/** Rows in the order of `--sort-by`, or unchanged without it. */
 function inOrder<T>(
   session: Session,
   rows: readonly T[],
@@ -222,7 +222,7 @@ interface Block {
   readonly table: ObjectTable;
 }
 
-/** Gathers neighbouring names of one collection, which print as one table. */
+/** Prints one table for each run of targets in the same collection. */
 async function printTables(session: Session, targets: readonly Target[]): Promise<number> {
   const blocks: Block[] = [];
   let exitCode = 0;
@@ -258,7 +258,7 @@ async function printTables(session: Session, targets: readonly Target[]): Promis
   return exitCode;
 }
 
-/** Colors of a table, by the titles that it has or would have. */
+/** The colors of a table, by its column titles. */
 function styleOf(
   session: Session,
   of: TableOptions & ObjectTable & { readonly withEvents?: boolean },
@@ -268,7 +268,7 @@ function styleOf(
   return tableStyle(paintOf(session.io), { heading: titles, headings: of.headers ? 1 : 0 });
 }
 
-/** Rows of a Table may come without kind; the kind before a name then comes from discovery. */
+/** Prefixes names with the kind from discovery, since objects in tables may lack theirs. */
 function labelled(table: ObjectTable, target: Target): ObjectTable {
   const rows = table.rows.map((row) => ({
     cells: [`${resourceLabel(target.resource)}/${String(row.cells[0])}`, ...row.cells.slice(1)],
@@ -319,7 +319,7 @@ async function fetchTable(session: Session, target: Target): Promise<ObjectTable
   return table;
 }
 
-/** Lists and then watches one collection or one object (which is a collection of one name). */
+/** Lists and then watches a collection, or a single object by its name. */
 async function watchTargets(session: Session, targets: readonly Target[]): Promise<number> {
   const [target] = targets;
   if (target === undefined || targets.length > 1) {
@@ -348,7 +348,7 @@ async function watchTargets(session: Session, targets: readonly Target[]): Promi
   return 0;
 }
 
-/** Prints events until the watch ends, or as long as `--request-timeout` lets one request last. */
+/** Prints events until the watch ends or `--request-timeout` expires. */
 async function followEvents(
   session: Session,
   request: Pick<ApiRequest, 'path' | 'query'>,
@@ -404,7 +404,7 @@ function watchSink(session: Session, target: Target): WatchSink {
   let columns: ObjectTable['columns'] = [];
   const print = (type: string, body: JsonObject) => {
     const table = tableOf(body, systemClock.now());
-    // Only a watch's first table carries the columns.
+    // Only the first table of a watch has column definitions.
     if (table.columns.length > 0) columns = table.columns;
     const options = { ...base, headers };
     const named = { columns, rows: table.rows };

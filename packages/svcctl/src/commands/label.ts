@@ -29,18 +29,18 @@ const flags = [
   ...outputFlags,
   allFlag,
   { name: 'overwrite', type: 'boolean', help: 'Allow changes of existing values' },
-  { name: 'list', type: 'boolean', help: 'List the variables instead of changing any' },
+  { name: 'list', type: 'boolean', help: 'List the values instead of changing any' },
   localFlag,
   resourceVersionFlag,
 ] as const;
 
-/** The two commands are one, over two maps of the metadata. */
+/** What differs between `label` and `annotate`. */
 interface Subject {
   readonly map: 'labels' | 'annotations';
   readonly done: string;
   readonly removed: string;
   readonly unchanged: string;
-  /** Tells what is there already, and may not be set. */
+  /** The error for existing values without `--overwrite`. */
   readonly refusal: (kept: readonly string[]) => Error;
   readonly tellsAbsent: boolean;
 }
@@ -134,7 +134,7 @@ async function run(session: Session, args: readonly string[], subject: Subject):
   return 0;
 }
 
-/** Throws CliError for flags that contradict each other. */
+/** Throws CliError for conflicting flags. */
 function checkFlags(
   session: Session,
   { resources, listing }: { readonly resources: readonly string[]; readonly listing: boolean },
@@ -161,7 +161,7 @@ function placeOf(object: JsonObject): { namespace: string } | Record<string, nev
   return typeof namespace === 'string' ? { namespace } : {};
 }
 
-/** What comes before the changes names objects. */
+/** Separates the names of objects from the changes after them. Throws CliError. */
 function splitArguments(
   args: readonly string[],
   what: string,
@@ -250,7 +250,7 @@ async function change(
   reportObject(session, written, `${what}${suffix}`);
 }
 
-/** What changes; tells what is to go and is not there. Throws what is there and may not be set. */
+/** The patch of the map; reports absent keys to remove. Throws for values that may not change. */
 function patchOf(
   session: Session,
   of: { readonly present: JsonObject; readonly changes: Changes; readonly subject: Subject },

@@ -90,7 +90,7 @@ interface Log {
   readonly container: string;
 }
 
-/** Throws CliError for flags that contradict each other. */
+/** Throws CliError for conflicting flags. */
 function checkFlags({ flags }: Session, args: readonly string[]): void {
   const selects = (flags.text('selector') ?? '') !== '';
   const expected = `expected 'logs ${usage}'.\nPOD or TYPE/NAME is a required argument for the logs command`;

@@ -63,7 +63,7 @@ export const patchCommand: Command = {
         body,
       });
       const same = isUnchanged(before!, object) ? ' (no change)' : '';
-      // Alone among writes, upstream's patch does not tell of a dry run.
+      // Like kubectl, do not mark the report of a dry run.
       reportObject(session, object, `patched${same}`);
     }
     return 0;
@@ -77,7 +77,7 @@ function typeOf({ flags }: Session): PatchType {
   throw new CliError(`--type must be one of [json merge strategic], not ${JSON.stringify(text)}`);
 }
 
-/** Whether `--local` is given. Throws CliError where other arguments ask for a server. */
+/** Whether `--local` is set. Throws CliError if other arguments need a server. */
 function checkLocal(session: Session, args: readonly string[]): boolean {
   if (!session.flags.boolean('local')) return false;
   if (args.length > 0) throw new CliError('cannot specify --local and server resources');
@@ -100,13 +100,13 @@ async function readPatch(session: Session): Promise<JsonValue> {
 const patchFile = (session: Session, file: string): string =>
   session.readFile(file, (why) => `unable to read patch file: ${why}`).toString();
 
-/** Upstream's patch leaves it to the server what to do with unknown fields. */
+/** Like kubectl, `patch` leaves the treatment of unknown fields to the server by default. */
 function patchQuery(session: Session): Record<string, string | undefined> {
   const query = writeQuery(session, 'svcctl-patch');
   return session.flags.has('validate') ? query : { ...query, fieldValidation: undefined };
 }
 
-/** Whether a write left the object as it was. */
+/** Whether a write left the object unchanged. */
 export function isUnchanged(before: JsonObject, after: JsonObject): boolean {
   const version = textAt(before, 'metadata', 'resourceVersion');
   if (version !== '' && version !== textAt(after, 'metadata', 'resourceVersion')) return false;

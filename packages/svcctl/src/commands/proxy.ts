@@ -85,7 +85,7 @@ async function filesOf(session: Session) {
   return createStaticFiles(full);
 }
 
-/** Listens where the flags say and gives the place as the user would write it. */
+/** Listens on the address of the flags. Resolves with the address or the socket's path. */
 async function listen(session: Session, server: http.Server): Promise<string> {
   const { flags } = session;
   const socket = flags.text('unix-socket');
@@ -94,7 +94,7 @@ async function listen(session: Session, server: http.Server): Promise<string> {
   if (port < 0 || port > 65_535) throw new CliError(`invalid port ${port}`);
   const file = socket === undefined ? undefined : session.path(socket);
   if (file !== undefined && statSync(file, { throwIfNoEntry: false })?.isSocket()) rmSync(file);
-  // Only its owner may talk to a socket file, as it speaks with the owner's credentials.
+  // Restrict the socket file to its owner, whose credentials the proxy uses.
   const mask = file === undefined ? undefined : process.umask(0o077);
   try {
     await new Promise<void>((resolve, reject) => {

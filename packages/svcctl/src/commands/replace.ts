@@ -61,7 +61,7 @@ export const replaceCommand: Command = {
   },
 };
 
-/** Throws CliError for flags that contradict each other. */
+/** Throws CliError for conflicting flags. */
 function checkFlags(session: Session): void {
   const { flags } = session;
   const forces = flags.boolean('force');
@@ -108,10 +108,10 @@ async function replaceOne(session: Session, { resource, object }: Located): Prom
   return answer.object;
 }
 
-/** How long the old object has to go where no flag says. */
+/** Default limit of the wait for the old object's deletion. */
 const goneMs = 5 * 60_000;
 
-/** Deletes an object, waits until it is gone, and creates it; an absent one is only created. */
+/** Deletes an object if it exists, waits until it is gone, and creates it. */
 async function makeAnew(session: Session, { resource, object }: Located): Promise<JsonObject> {
   const path = objectPath(session, { resource, object });
   const grace = session.flags.integer('grace-period') === 0 ? 1 : undefined;

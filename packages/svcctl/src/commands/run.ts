@@ -31,7 +31,7 @@ export const runCommand: Command = {
     {
       name: 'command',
       type: 'boolean',
-      help: 'Use what follows -- as the command instead of its arguments',
+      help: 'Use the arguments after -- as the command',
     },
     { name: 'expose', type: 'boolean', help: 'Create a ClusterIP service as well' },
     { name: 'privileged', type: 'boolean', help: 'Run the container in privileged mode' },
@@ -42,7 +42,7 @@ export const runCommand: Command = {
       type: 'boolean',
       help: 'Wait for the pod and attach to it (default with --stdin)',
     },
-    { name: 'rm', type: 'boolean', help: 'Delete the pod when it has ended; needs --attach' },
+    { name: 'rm', type: 'boolean', help: 'Delete the pod after it ends; requires --attach' },
     { name: 'quiet', short: 'q', type: 'boolean', help: 'Print only what the container prints' },
     { name: 'leave-stdin-open', type: 'boolean', help: 'Do not wait for the end of the pod' },
     {
@@ -79,7 +79,7 @@ async function targetOf(session: Session, object: JsonObject): Promise<Target> {
   return { resource, namespace: namespaceOf(object) || session.namespace, name: nameOf(object) };
 }
 
-/** Attaches to the first of the new objects, the Pod, and with `--rm` deletes all of them. */
+/** Attaches to the Pod, the first of the new objects; with `--rm`, deletes all of them at the end. */
 async function attachTo(session: Session, made: readonly Target[]): Promise<void> {
   const { flags, io } = session;
   const [pod] = made;
@@ -105,11 +105,11 @@ const imageForm = new RegExp(
 );
 const imageLengthMax = 4096;
 
-/** Whether a text can name an image. */
+/** Whether a text is a valid image reference. */
 export const isImageName = (image: string): boolean =>
   image.length <= imageLengthMax && imageForm.test(image);
 
-/** Throws CliError for flags that are missing, or contradict each other. */
+/** Throws CliError for missing or conflicting flags. */
 function checkFlags(session: Session): void {
   const { flags } = session;
   const image = flags.text('image');
@@ -150,7 +150,7 @@ function checkPort({ flags }: Session): void {
   }
 }
 
-/** Reads `KEY=VALUE` pairs. Throws CliError. */
+/** Parses `KEY=VALUE` pairs. Throws CliError. */
 function pairsOf(texts: readonly string[], fault: (text: string) => string): JsonObject {
   const pairs: JsonObject = {};
   for (const text of texts) {

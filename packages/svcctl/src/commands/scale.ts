@@ -138,7 +138,7 @@ async function autoscale(
   reportObject(session, created, `autoscaled${suffix}`);
 }
 
-/** How often a change of the scale is tried that others' changes come between. */
+/** Maximum number of attempts after conflicts. */
 const attemptsMax = 5;
 
 export const scaleCommand: Command = {

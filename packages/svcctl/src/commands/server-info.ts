@@ -53,7 +53,7 @@ export const clusterInfoCommand: Command = {
   },
 };
 
-/** The address of a Service: its load balancer's, or the server's proxy. */
+/** The URL of a Service: of its load balancer, or of the server's proxy. */
 function linkTo(server: string, service: JsonObject): string {
   const ports = listAt(service, 'spec', 'ports');
   const [ingress] = listAt(service, 'status', 'loadBalancer', 'ingress');
@@ -70,7 +70,7 @@ function linkTo(server: string, service: JsonObject): string {
   return `${server}/api/v1/namespaces/${namespaceOf(service)}/services/${name}/proxy`;
 }
 
-/** What is dumped of each namespace, and the names of its files. */
+/** Kinds that are dumped from each namespace, and the names of their files. */
 const dumped: readonly (readonly [kind: string, apiVersion: string, file: string])[] = [
   ['Event', 'v1', 'events'],
   ['ReplicationController', 'v1', 'replication-controllers'],
@@ -114,7 +114,7 @@ function writerTo(session: Session, format: string): Write {
   };
 }
 
-/** Lists a kind that the server has; kinds that it does not serve are left out. */
+/** Lists a kind, unless the server does not serve it. */
 async function dumpList(
   session: Session,
   of: { readonly kind: string; readonly apiVersion: string; readonly namespace: string },

@@ -52,7 +52,7 @@ type Condition =
   | { readonly type: 'create' }
   | { readonly type: 'test'; readonly test: (object: JsonObject) => boolean };
 
-/** Reads the value of `--for`; throws CliError. */
+/** Parses the value of `--for`. Throws CliError. */
 export function parseCondition(text: string): Condition {
   if (text.toLowerCase() === 'delete') return { type: 'delete' };
   if (text.toLowerCase() === 'create') return { type: 'create' };
@@ -138,7 +138,7 @@ async function waitFor(
   }
 }
 
-/** What is gone already needs no waiting, and nothing is said of it. */
+/** Whether an object exists; `wait` reports nothing for an object that is already gone. */
 async function isThere(session: Session, target: Target): Promise<boolean> {
   try {
     await session.client.get(targetPath(target));
@@ -149,7 +149,7 @@ async function isThere(session: Session, target: Target): Promise<boolean> {
   }
 }
 
-/** Watches one name until its object meets the condition; an absent object is an error at once. */
+/** Watches one object until it meets the condition. Rejects with ApiError if it does not exist. */
 async function firstMatch(
   session: Session,
   options: { target: Target; condition: Condition; signal: AbortSignal },

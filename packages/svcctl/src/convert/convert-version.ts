@@ -23,7 +23,7 @@ export interface KnownKind {
   readonly version: VersionDef;
 }
 
-/** The kind has no such version; the message is upstream's. */
+/** The kind has no such version; the message is kubectl's. */
 export class UnsuitableVersionError extends Error {}
 
 const kindsByDialect = new WeakMap<Dialect, readonly ResourceDef[]>();
@@ -37,7 +37,7 @@ function allKinds(dialect: Dialect): readonly ResourceDef[] {
   return kinds;
 }
 
-/** The built-in kind that an object says it is, of any release; undefined for others. */
+/** The built-in kind of an object, from any release; undefined for other kinds. */
 export function knownKind(
   dialect: Dialect,
   type: { readonly apiVersion: string; readonly kind: string },
@@ -57,10 +57,10 @@ function kindIn(
 }
 
 /**
- * Brings an object of a built-in kind to another version (VER-8), by default the one it is stored
- * in: its own version's defaults are filled in, and it is converted as a server would. The version
- * may be another group's that shows the same objects (`extensions/v1beta1` to `apps/v1`). Throws
- * UnsuitableVersionError when the kind has no such version.
+ * Converts an object of a built-in kind to another version (VER-8), by default the storage version,
+ * after filling in the defaults of its own version. The version may belong to another group that
+ * serves the same objects (`extensions/v1beta1` to `apps/v1`). Throws UnsuitableVersionError if the
+ * kind has no such version.
  */
 export function inVersion(
   object: JsonObject,
@@ -98,7 +98,7 @@ function shaped(object: ApiObject, { version }: KnownKind): JsonObject {
   return { apiVersion, kind, ...decodeTyped(version.schema)(object) };
 }
 
-/** How upstream names a kind whatever its version: `apps.Deployment`. */
+/** The name of a kind in error messages, without its version: `apps.Deployment`. */
 function internalName(dialect: Dialect, { def }: KnownKind): string {
   const { group } = parseApiVersion(def.storage.apiVersion) ?? { group: '' };
   const found = Object.entries(groupStems).find(([, stem]) => dialect.group(stem) === group);

@@ -36,16 +36,19 @@ export const convertFlags: readonly FlagSpec[] = [
   { name: 'help', short: 'h', type: 'boolean', help: 'Show help' },
 ];
 
-/** More than any object the server takes, and little enough to hold. */
+/** More than the server accepts, but small enough for memory. */
 const inputBytesMax = 64 * 1024 * 1024;
 
-/** What `wheelhouse convert` reads and writes. */
+/** The input and output of `wheelhouse convert`. */
 export interface ConvertIo {
   readonly input: AsyncIterable<Buffer | string>;
   write(bytes: Buffer | string): Promise<void>;
 }
 
-/** Runs `wheelhouse convert`: one object from the input to the output. Rejects with one line. */
+/**
+ * Runs `wheelhouse convert`, which converts one object. Resolves with the exit code. Rejects with a
+ * one-line message.
+ */
 export async function runConvert(io: ConvertIo, args: readonly string[]): Promise<number> {
   const { flags, rest } = parseFlags(args, convertFlags);
   if (flags.boolean('help')) {
@@ -74,7 +77,7 @@ function convertOptions(flags: Flags): ConvertOptions {
   };
 }
 
-/** Checks a form given by a flag. Throws CliError. */
+/** The encoding that a flag names. Throws CliError. */
 export function formOf(flag: string, value: string): ConvertForm {
   const form = convertForms.find((one) => one === value);
   if (form !== undefined) return form;
@@ -100,20 +103,20 @@ function convertHelp(): string {
   return `Usage:\n  wheelhouse convert [flags] < object > object\n\nFlags:\n${lines.join('')}`;
 }
 
-/** The forms an object can be written in. */
+/** Encodings of objects. */
 export const convertForms = ['json', 'yaml', 'protobuf', 'cbor'] as const;
 export type ConvertForm = (typeof convertForms)[number];
 
 export interface ConvertOptions {
   readonly dialect: Dialect;
-  /** Form of the input; guessed from its first bytes when absent. */
+  /** Encoding of the input; detected if absent. */
   readonly from?: ConvertForm;
   readonly to: ConvertForm;
-  /** apiVersion to bring the object to; another of the versions its kind has or had. */
+  /** apiVersion of the output: any version that the kind has or had. */
   readonly outputVersion?: string;
 }
 
-/** An object that cannot be converted; the message is one line for the user. */
+/** An object that cannot be converted; the message is a single line. */
 export class ConvertError extends Error {
   constructor(message: string) {
     super(message);
@@ -122,10 +125,10 @@ export class ConvertError extends Error {
 }
 
 /**
- * Writes one object in another form, byte for byte as upstream writes it: JSON in two-space steps
- * with kind first, YAML with sorted keys, protobuf in its envelope. Objects of built-in kinds are
- * decoded by their type, unknown fields dropped; others pass as they are, but have no protobuf
- * form. Rejects with ConvertError.
+ * Converts one object to another encoding, byte for byte as the reference encodes it: JSON with an
+ * indent of two and kind first, YAML with sorted keys, protobuf in its envelope. Unknown fields of
+ * built-in kinds are dropped. Objects of other kinds stay unchanged, and have no protobuf encoding.
+ * Rejects with ConvertError.
  */
 export async function convertObject(bytes: Buffer, options: ConvertOptions): Promise<Buffer> {
   const { dialect, to, outputVersion } = options;
@@ -142,11 +145,11 @@ export async function convertObject(bytes: Buffer, options: ConvertOptions): Pro
 const protobufMagic = Buffer.from([0x6b, 0x38, 0x73, 0x00]);
 const cborTag = Buffer.from([0xd9, 0xd9, 0xf7]);
 
-/** The form a body is in, by its first bytes; text that is no JSON object is YAML. */
+/** The encoding of a body, by its first bytes; text that is not a JSON object counts as YAML. */
 export function guessForm(bytes: Buffer): ConvertForm {
   if (bytes.subarray(0, protobufMagic.length).equals(protobufMagic)) return 'protobuf';
   if (bytes.subarray(0, cborTag.length).equals(cborTag)) return 'cbor';
-  // A map without the tag that says CBOR.
+  // A CBOR map without the self-described tag.
   if ((bytes[0] ?? 0) >> 5 === 5 && !isUtf8(bytes)) return 'cbor';
   const start = bytes.find((byte) => ![0x20, 0x09, 0x0a, 0x0d].includes(byte));
   return start === '{'.charCodeAt(0) ? 'json' : 'yaml';
@@ -193,12 +196,12 @@ interface ObjectType {
   readonly kind: string;
 }
 
-/** What a watch sends: no object of a kind, but an envelope that names none holds it. */
+/** A watch event has no kind; its protobuf envelope names none. */
 const watchEventType: ObjectType = { apiVersion: '', kind: '' };
 
 const isTyped = ({ apiVersion, kind }: ObjectType) => apiVersion !== '' || kind !== '';
 
-/** The members that tell a type: a watch event has none. */
+/** The members that name the type; none for a watch event. */
 function declared(type: ObjectType): JsonObject {
   return isTyped(type) ? { apiVersion: type.apiVersion, kind: type.kind } : {};
 }
@@ -247,7 +250,7 @@ function schemaFor(dialect: Dialect, type: ObjectType): Schema | undefined {
   return schemaOfKind(dialect, type) ?? knownKind(dialect, type)?.version.schema;
 }
 
-/** Brings an object, or each item of a list, to another version. */
+/** Converts an object, or each item of a list, to another version. */
 function converted(
   object: JsonObject,
   at: { dialect: Dialect; outputVersion: string },

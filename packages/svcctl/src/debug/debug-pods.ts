@@ -4,10 +4,10 @@ import { CliError } from '../io.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
 import { containersOf } from '../streams/pods.ts';
 
-/** What is debugged: a container added to a Pod, a copy of a Pod, or a Pod on a node. */
+/** How to debug: in a container added to a Pod, in a copy of a Pod, or in a Pod on a node. */
 type DebugStyle = 'ephemeral' | 'copy' | 'node';
 
-/** Which parts of the original Pod a copy keeps. */
+/** The parts of the original Pod that a copy keeps. */
 interface KeptParts {
   readonly labels: boolean;
   readonly annotations: boolean;
@@ -17,21 +17,21 @@ interface KeptParts {
   readonly initContainers: boolean;
 }
 
-/** What a profile changes. */
+/** The Pod that a profile changes. */
 interface ProfileTarget {
   readonly pod: JsonObject;
-  /** The name of the container that debugs. */
+  /** The name of the debug container. */
   readonly container: string;
   readonly style: DebugStyle;
   readonly kept: KeptParts;
 }
 
-/** Gives the Pod as a profile makes it; pure. */
+/** Changes a Pod for debugging, without side effects. */
 type DebugProfile = (target: ProfileTarget) => JsonObject;
 
 const containerLists = ['initContainers', 'containers', 'ephemeralContainers'];
 
-/** The Pod with the first container of a name changed. */
+/** Changes the first container with a name. */
 function withContainer(
   pod: JsonObject,
   name: string,
@@ -48,7 +48,7 @@ function withContainer(
   return pod;
 }
 
-/** The Pod with members of its specification set. */
+/** Sets members of a Pod's specification. */
 const withSpec = (pod: JsonObject, members: JsonObject): JsonObject => ({
   ...pod,
   spec: { ...objectAt(pod, 'spec'), ...members },
@@ -85,7 +85,7 @@ const unprivileged = (container: JsonObject): JsonObject => ({
 
 const onHost = { hostNetwork: true, hostPID: true, hostIPC: true };
 
-/** The node's files at `/host` in the container. */
+/** Mounts the node's root file system at `/host`. */
 function withRootOfNode(pod: JsonObject, container: string): JsonObject {
   const volume = { name: 'host-root', hostPath: { path: '/' } };
   const mount = { mountPath: '/host', name: volume.name };
@@ -96,7 +96,7 @@ function withRootOfNode(pod: JsonObject, container: string): JsonObject {
   return withSpec(mounted, { volumes: [...listAt(mounted, 'spec', 'volumes'), volume] });
 }
 
-/** A copy without what flags do not keep, whose containers see each other's processes. */
+/** A copy with shared processes, without the parts that flags do not keep. */
 function asCopy({ pod, kept }: ProfileTarget): JsonObject {
   const probes = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const;
   const containers = listAt(pod, 'spec', 'containers').map((container) =>
@@ -118,7 +118,7 @@ function asCopy({ pod, kept }: ProfileTarget): JsonObject {
   };
 }
 
-/** A profile that changes the container, and the Pod of one style or another. */
+/** Creates a profile that changes the container, and Pods on nodes. */
 function profileOf(
   change: (container: JsonObject, style: DebugStyle) => JsonObject,
   onNode: (pod: JsonObject, container: string) => JsonObject = (pod) => pod,
@@ -154,47 +154,47 @@ const profiles: Readonly<Record<string, DebugProfile>> = {
   ),
 };
 
-/** The profile of a name. Throws CliError. */
+/** The profile with a name. Throws CliError. */
 export function profileNamed(name: string): DebugProfile {
   const profile = Object.hasOwn(profiles, name) ? profiles[name] : undefined;
   if (profile === undefined) throw new CliError(`unknown profile: ${name}`);
   return profile;
 }
 
-/** What the flags of `debug` say. */
+/** The options of `debug`. */
 export interface DebugOptions {
-  /** Of the new container; empty to let the command choose a name. */
+  /** Name of the new container; generated if empty. */
   readonly container: string;
   readonly image: string;
   readonly pullPolicy: string;
   readonly setImages: ReadonlyMap<string, string>;
   readonly command: readonly string[];
-  /** Whether the command is the arguments of the image's own. */
+  /** Whether the command is used as arguments of the image's command. */
   readonly isArguments: boolean;
   readonly env: readonly JsonObject[];
   readonly stdin: boolean;
   readonly tty: boolean;
   readonly copyTo: string;
   readonly sameNode: boolean;
-  /** Absent unless a flag says so. */
+  /** Undefined unless a flag sets it. */
   readonly shareProcesses: boolean | undefined;
-  /** The container whose processes an ephemeral one sees; empty for none. */
+  /** The container whose processes the ephemeral container sees; empty for none. */
   readonly target: string;
   readonly profile: DebugProfile;
   readonly kept: KeptParts;
-  /** Members of a container that change what the profile made. */
+  /** Members that override those of the debug container after the profile. */
   readonly overrides: JsonObject | undefined;
-  /** Tells the user what was chosen. */
+  /** Reports choices to the user. */
   readonly say: (text: string) => void;
 }
 
-/** A Pod to write, and the container that debugs; empty when only images of a copy change. */
+/** A Pod to write and its debug container; empty if only images of a copy change. */
 export interface DebugPod {
   readonly pod: JsonObject;
   readonly container: string;
 }
 
-/** The Pod with one more ephemeral container. Throws CliError. */
+/** Adds an ephemeral container to a Pod. Rejects with CliError. */
 export async function withDebugContainer(
   options: DebugOptions,
   pod: JsonObject,
@@ -210,7 +210,7 @@ export async function withDebugContainer(
   return finished(options, { pod: extended, container: name }, 'ephemeral');
 }
 
-/** A new Pod on a node. Throws CliError. */
+/** A new Pod for debugging a node. Rejects with CliError. */
 export async function nodeDebugPod(options: DebugOptions, node: JsonObject): Promise<DebugPod> {
   const container = options.container === '' ? 'debugger' : options.container;
   const name = `node-debugger-${nameOf(node)}-${generateName('')}`;
@@ -230,7 +230,7 @@ export async function nodeDebugPod(options: DebugOptions, node: JsonObject): Pro
   return finished(options, { pod, container }, 'node');
 }
 
-/** A copy of a Pod with a container more, or changed. Throws CliError. */
+/** A copy of a Pod with an added or changed container. Rejects with CliError. */
 export async function copiedPod(options: DebugOptions, original: JsonObject): Promise<DebugPod> {
   const { container: named, image, setImages } = options;
   const copy = bareCopy(options, original);
@@ -250,7 +250,7 @@ export async function copiedPod(options: DebugOptions, original: JsonObject): Pr
 
 const podType = { apiVersion: 'v1', kind: 'Pod' };
 
-/** The copy before a container of it debugs. */
+/** The copy without the debug container. */
 function bareCopy(options: DebugOptions, original: JsonObject): JsonObject {
   const { copyTo, sameNode, setImages, shareProcesses } = options;
   const { ephemeralContainers: _, nodeName, ...spec } = objectAt(original, 'spec');
@@ -306,7 +306,7 @@ function changedContainer(options: DebugOptions, container: JsonObject): JsonObj
   };
 }
 
-/** The name that a flag gives, or a new one, of which the user is told. */
+/** The container name of the flag, or a generated one, which is reported. */
 function containerName({ container, say }: DebugOptions, pod: JsonObject): string {
   if (container !== '') return container;
   const taken = containersOf(pod);
@@ -316,7 +316,7 @@ function containerName({ container, say }: DebugOptions, pod: JsonObject): strin
   return name;
 }
 
-/** The Pod as the profile and the user's own changes make it. */
+/** Applies the profile and the user's overrides to a Pod. */
 async function finished(
   options: DebugOptions,
   { pod, container }: DebugPod,

@@ -11,18 +11,18 @@ import type { Session } from '../session.ts';
 const retryMs = 5_000;
 const pollMs = 1_000;
 
-/** How a drain removes Pods, and till when. */
+/** How a drain removes Pods. */
 interface Removal {
   readonly session: Session;
-  /** On the monotonic clock. */
+  /** Deadline on the monotonic clock. */
   readonly deadlineMs: number;
   readonly timeoutMs: number;
   readonly evicts: boolean;
 }
 
 /**
- * Evicts Pods, all at once, and waits until they are gone; deletes them with `--disable-eviction`,
- * or if the server has no evictions. Gives the failures of Pods.
+ * Evicts Pods concurrently and waits until they are gone. Deletes them instead with
+ * `--disable-eviction`, or if the server does not serve evictions. Resolves with the failures.
  */
 export async function removePods(
   session: Session,
@@ -148,7 +148,7 @@ async function isBeingDeleted(session: Session, target: Target): Promise<boolean
 const isOver = ({ session, deadlineMs }: Removal): boolean =>
   session.clock.monotonic() >= deadlineMs;
 
-/** Asks every second until the Pod is gone or another has its name. */
+/** Polls every second until the Pod is gone or another one has its name. */
 async function waitUntilGone(removal: Removal, pod: JsonObject, target: Target): Promise<void> {
   const { session, evicts } = removal;
   const report = (what: string) => session.io.out(`pod/${nameOf(pod)} ${what}\n`);
@@ -182,15 +182,15 @@ async function waitUntilGone(removal: Removal, pod: JsonObject, target: Target):
 
 const durationText = (ms: number): string => printGoDuration(BigInt(Math.round(ms * 1_000_000)));
 
-/** The Pods of a node that a drain takes away, and what is to be said of them and of the others. */
+/** The Pods that a drain removes from a node, and the messages about all Pods. */
 interface PodsToDrain {
   readonly pods: readonly JsonObject[];
   readonly warnings: string;
-  /** Why the node cannot be drained. */
+  /** The reasons why the node cannot be drained. */
   readonly errors: readonly string[];
 }
 
-/** What becomes of a Pod; the last `message` of several rules is what the user reads. */
+/** What a drain does with a Pod. */
 interface Verdict {
   readonly takes: boolean;
   readonly level: 'none' | 'warning' | 'error';
@@ -206,7 +206,7 @@ const warning = (message: string, takes: boolean): Verdict => ({
 });
 const failure = (message: string): Verdict => ({ takes: false, level: 'error', message });
 
-/** Finds the Pods of a node, and judges each by the flags. Rejects with ApiError. */
+/** Finds the Pods of a node and checks each against the flags. Rejects with ApiError. */
 export async function podsToDrain(session: Session, node: string): Promise<PodsToDrain> {
   const resource = await session.resourceOfKind('Pod');
   const target = { resource, namespace: '', name: undefined };
@@ -233,7 +233,7 @@ export async function podsToDrain(session: Session, node: string): Promise<PodsT
   };
 }
 
-/** Applies the rules in order; the first that keeps the Pod decides. */
+/** Applies the rules in order until one keeps the Pod. */
 async function judge(session: Session, pod: JsonObject, mirror: string): Promise<Verdict> {
   if (isLongDeleted(session, pod)) return skipped;
   const daemon = await daemonVerdict(session, pod);
@@ -250,7 +250,7 @@ const isFinished = (pod: JsonObject): boolean =>
 const controllerOf = (pod: JsonObject): JsonObject | undefined =>
   listAt(pod, 'metadata', 'ownerReferences').find((owner) => owner.controller === true);
 
-/** Whether `--skip-wait-for-delete-timeout` gives a Pod up that is being deleted. */
+/** Whether `--skip-wait-for-delete-timeout` ignores a Pod that is being deleted. */
 export function isLongDeleted(session: Session, pod: JsonObject): boolean {
   const seconds = session.flags.integer('skip-wait-for-delete-timeout') ?? 0;
   const deleted = Date.parse(textAt(pod, 'metadata', 'deletionTimestamp'));
@@ -258,7 +258,7 @@ export function isLongDeleted(session: Session, pod: JsonObject): boolean {
   return Math.trunc((session.clock.now() - deleted) / 1000) > seconds;
 }
 
-/** A DaemonSet's Pod stays, as its controller would make it anew; one whose DaemonSet is gone does not. */
+/** Keeps a DaemonSet's Pod, which its controller would create again, unless the DaemonSet is gone. */
 async function daemonVerdict(session: Session, pod: JsonObject): Promise<Verdict> {
   const owner = controllerOf(pod);
   if (owner === undefined || owner.kind !== 'DaemonSet' || isFinished(pod)) return okay;

@@ -8,7 +8,7 @@ import {
 } from '@wheelhouse/machinery';
 import { CliError } from '../io.ts';
 
-/** A kind, and what an OpenAPI document says about it. */
+/** A kind and its schema. */
 export interface ExplainedKind {
   readonly group: string;
   readonly version: string;
@@ -19,18 +19,18 @@ export interface ExplainedKind {
 }
 
 export interface ExplainOptions {
-  /** The names of fields that lead to the one to explain; empty for the kind itself. */
+  /** The path of the field to explain; empty for the kind itself. */
   readonly path: readonly string[];
   readonly recursive: boolean;
 }
 
-/** Columns of a line, and values of an enumeration in the list of fields. */
+/** Width of a line, and number of enumeration values in the list of fields. */
 const lineWidth = 80;
 const valuesMax = 4;
 
 /**
- * Explains a kind, or one of its fields, by an OpenAPI v3 document, as kubectl 1.32 prints it.
- * Throws CliError for a field that the kind does not have.
+ * Explains a kind or one of its fields from an OpenAPI v3 document, in the format of kubectl 1.32.
+ * Throws CliError if the kind has no such field.
  */
 export function explainText(of: ExplainedKind, { path, recursive }: ExplainOptions): string {
   const { group, version, kind, schemas } = of;
@@ -60,7 +60,7 @@ export function explainText(of: ExplainedKind, { path, recursive }: ExplainOptio
   return `${[...head, ...about, ...list, ''].join('\n')}\n`;
 }
 
-/** The values of the field that is explained, one a line; a blank line where it has none. */
+/** The enumeration values of the explained field, one per line, or a blank line. */
 function enumBlock(schema: JsonObject): string[] {
   const values = valuesOf(schema);
   if (values.length === 0) return [''];
@@ -75,7 +75,7 @@ function valuesOf(schema: JsonObject): string[] {
   });
 }
 
-/** A document of OpenAPI v3, whose schemas refer to each other. */
+/** The schemas of an OpenAPI v3 document. */
 class Document {
   readonly #schemas: JsonObject;
 
@@ -83,14 +83,14 @@ class Document {
     this.#schemas = schemas;
   }
 
-  /** The schema that another refers to; itself where it refers to none. */
+  /** Follows the reference of a schema, if it has one. */
   #resolved(schema: JsonObject): JsonObject {
     const name = refOf(schema)?.split('/').at(-1);
     const target = name === undefined ? undefined : member(this.#schemas, name);
     return isObject(target) ? target : schema;
   }
 
-  /** A field of an object, of what a list or a map has, or of one of several types. */
+  /** Finds a field of a schema, of its items, or of the schemas in `allOf`. */
   field(schema: JsonObject, name: string, within: readonly JsonObject[] = []): Field {
     const resolved = this.#resolved(schema);
     if (within.includes(resolved)) return undefined;
@@ -106,7 +106,7 @@ class Document {
     return undefined;
   }
 
-  /** The descriptions of a schema and of those it consists of, each with the end of its line. */
+  /** The descriptions of a schema and of its parts, each ending with a newline. */
   descriptions(schema: JsonObject, within: readonly JsonObject[] = []): string[] {
     const resolved = this.#resolved(schema);
     if (within.includes(resolved)) return [];
@@ -118,7 +118,7 @@ class Document {
     ];
   }
 
-  /** The type as people read it: `string`, `[]Container`, `map[string]Quantity`, `Object`. */
+  /** The type in Go notation: `string`, `[]Container`, `map[string]Quantity`, `Object`. */
   typeName(schema: JsonObject): string {
     if (isObject(schema.items)) return `[]${this.typeName(schema.items)}`;
     if (isObject(schema.additionalProperties)) {
@@ -139,7 +139,7 @@ class Document {
     at: {
       readonly recursive: boolean;
       readonly level: number;
-      /** The references that led here; a type that holds itself is listed once. */
+      /** The references on the path to this schema; a recursive type is listed once. */
       readonly within: readonly string[];
     },
   ): string[] {
@@ -191,7 +191,7 @@ type Field = JsonObject | undefined;
 const refOf = ({ $ref }: JsonObject): string | undefined =>
   typeof $ref === 'string' && $ref !== '' ? $ref : undefined;
 
-/** The schemas that a schema consists of, and those of the members of a list or a map. */
+/** The schemas in `allOf`, and those of list items and map values. */
 function partsOf(schema: JsonObject): {
   readonly allOf: JsonObject[];
   readonly inner: JsonObject[];
@@ -205,14 +205,14 @@ function partsOf(schema: JsonObject): {
 
 const isJsonObject = (value: JsonValue | undefined): value is JsonObject => isObject(value);
 
-/** Text in lines of at most `width` columns after the indent; longer words stand alone. */
+/** Wraps text into indented lines of at most `width` columns; longer words get their own line. */
 function wrapped(text: string, indent: number, width: number): string[] {
   const pad = ' '.repeat(indent);
   return text.split('\n').flatMap((paragraph) => {
     const lines: string[] = [];
     let line = '';
     for (const [, space = '', word = ''] of paragraph.matchAll(/(\s*)(\S+|$)/g)) {
-      // Where a word would not fit, counted in its letters; at the start of a line it always fits.
+      // The word length at which the line overflows; the first word of a line always fits.
       const tooLong = width - line.length - space.length + 1;
       if (word.length >= tooLong && tooLong < width) {
         lines.push(line);
@@ -228,8 +228,8 @@ function wrapped(text: string, indent: number, width: number): string[] {
 const indents = { description: 5, fields: 3, fieldText: 2 };
 
 /**
- * Explains a kind, or one of its fields, by an OpenAPI v2 document, as kubectl 1.32 prints it.
- * Throws CliError for a field that the kind does not have.
+ * Explains a kind or one of its fields from an OpenAPI v2 document, in the format of kubectl 1.32.
+ * Throws CliError if the kind has no such field.
  */
 export function explainTextOfV2(of: ExplainedKind, { path, recursive }: ExplainOptions): string {
   const definitions = new Definitions(of.schemas);
@@ -257,7 +257,7 @@ export function explainTextOfV2(of: ExplainedKind, { path, recursive }: ExplainO
   return `${[...lines, ...about, ...fields].join('\n')}\n`;
 }
 
-/** What a schema without a reference describes. */
+/** The form of a schema without a reference. */
 function formOf(schema: JsonObject): 'kind' | 'map' | 'list' | 'primitive' | 'anything' {
   const hasProperties = isObject(schema.properties);
   if (schema.type === undefined) return hasProperties ? 'kind' : 'anything';
@@ -273,7 +273,7 @@ class Definitions {
     this.#schemas = schemas;
   }
 
-  /** What a reference, a list, or a map leads to in one step; undefined for what has no parts. */
+  /** The schema behind a reference, list, or map, one level down; undefined for other schemas. */
   #inner(schema: JsonObject): JsonObject | undefined {
     const { $ref, additionalProperties, items } = schema;
     if (typeof $ref === 'string') {
@@ -283,12 +283,12 @@ class Definitions {
     const form = formOf(schema);
     if (form === 'list') return isObject(items) ? items : {};
     if (form === 'map' && isObject(additionalProperties)) return additionalProperties;
-    // The members of other maps may be anything, and are described as the map is.
+    // An untyped map passes its description on to its values.
     if (form === 'map') return { description: descriptionOf(schema) };
     return undefined;
   }
 
-  /** What references, lists, and maps hold at last, and the descriptions on the way there. */
+  /** Follows references, lists, and maps to the innermost schema, collecting descriptions. */
   within(schema: JsonObject): { descriptions: readonly string[]; innermost: JsonObject } {
     const passed = new Set([schema]);
     let innermost = schema;
@@ -301,7 +301,7 @@ class Definitions {
     return { descriptions: [...passed].map(descriptionOf), innermost };
   }
 
-  /** The field that a path leads to. A path ends at what has no fields. Throws CliError. */
+  /** The field at a path, which ends early at a schema without fields. Throws CliError. */
   fieldAt(schema: JsonObject, path: readonly string[]): JsonObject {
     let at = schema;
     for (const name of path) {
@@ -314,7 +314,7 @@ class Definitions {
     return at;
   }
 
-  /** `string`, `[]Object`, `map[string]Object`; empty for what may be anything. */
+  /** `string`, `[]Object`, `map[string]Object`; empty for an untyped schema. */
   typeName(schema: JsonObject): string {
     let prefix = '';
     const passed = new Set<JsonObject>();
@@ -355,7 +355,7 @@ class Definitions {
   }
 }
 
-/** Text filled into lines; what is indented, empty, or an item of a list begins a line of its own. */
+/** Fills text into lines; indented lines, blank lines, and list items start a new line. */
 function wrappedText(text: string, indent: number): string[] {
   const lines: string[] = [];
   let words: string[] = [];

@@ -24,23 +24,23 @@ import {
   unboxed,
 } from './values.ts';
 
-/** What one run of a template may come to. */
+/** Limits of a template's execution. */
 export interface TemplateLimits {
   readonly stepsMax: number;
-  /** Of the text, in UTF-16 units. */
+  /** Length of the output in UTF-16 units. */
   readonly lengthMax: number;
-  /** How deeply templates may call each other. */
+  /** Depth of nested template calls. */
   readonly callsMax: number;
 }
 
-/** Far above what a listing comes to, far below what would hang or fill a terminal's machine. */
+/** Far above what listings need, far below what would block or exhaust a machine. */
 export const usualLimits: TemplateLimits = {
   stepsMax: 20_000_000,
   lengthMax: 64 * 1024 * 1024,
   callsMax: 500,
 };
 
-/** A run that failed, with what it had written until then. */
+/** A failed execution, with the output so far. */
 export class TemplateRunError extends TemplateError {
   readonly written: string;
 
@@ -52,8 +52,8 @@ export class TemplateRunError extends TemplateError {
 }
 
 /**
- * Fills a template from a value as Go does: a missing key prints `<no value>`, or with `strict` is an
- * error. Throws TemplateRunError, in Go's words, also when a limit is passed.
+ * Executes a template like Go: a missing key prints `<no value>`, or is an error with `strict`.
+ * Throws TemplateRunError in Go's wording, also when a limit is exceeded.
  */
 export function runGoTemplate(
   templates: Templates,
@@ -69,7 +69,7 @@ interface Variable {
   value: GoValue;
 }
 
-/** Where a node stands, and how it is shown. */
+/** The position of a node and its text, for messages. */
 type Place = { readonly at: number; readonly shown: string };
 
 type Leap = 'break' | 'continue' | undefined;
@@ -256,7 +256,7 @@ class Run {
     return result;
   }
 
-  /** `last` is what the command before it in the pipe gave, and its last argument. */
+  /** Runs a command; `last` is the result of the previous one in the pipe, its last argument. */
   #command(command: Command, dot: GoValue, last: GoValue | undefined): GoValue {
     this.#step();
     const [first, ...args] = command.operands;
@@ -364,7 +364,7 @@ class Run {
     }
   }
 
-  /** Gives the argument that settles it, and does not look at those after it. */
+  /** Evaluates `and` and `or` up to the argument that decides. */
   #junction(
     command: Command,
     { dot, last, count }: { dot: GoValue; last: GoValue | undefined; count: number },
@@ -402,7 +402,7 @@ class Run {
   }
 }
 
-/** A range sets its last variable to the value, one before it to the key. */
+/** The last variable of a range is the value, the one before it the key. */
 function valueAndKey(
   variables: readonly string[],
 ): readonly [value: string | undefined, key: string | undefined] {

@@ -23,12 +23,12 @@ const htmlEscapes: Readonly<Record<string, string>> = {
   '>': '&gt;',
 };
 
-/** As Go's `html` in templates. */
+/** Go's template function `html`. */
 function escapeHtml(text: string): string {
   return text.replaceAll(/[\0"'&<>]/g, (character) => htmlEscapes[character] ?? character);
 }
 
-/** As Go's `urlquery` in templates. */
+/** Go's template function `urlquery`. */
 function escapeQuery(text: string): string {
   return encodeURIComponent(Buffer.from(text).toString())
     .replaceAll('%20', '+')
@@ -38,7 +38,7 @@ function escapeQuery(text: string): string {
     );
 }
 
-/** As Go's `js` in templates. */
+/** Go's template function `js`. */
 function escapeScript(text: string): string {
   return text.replaceAll(/[\\'"<>&=\p{C}\p{Zl}\p{Zp}]/gu, (character) => {
     if (character === '\\' || character === "'" || character === '"') return `\\${character}`;
@@ -47,20 +47,20 @@ function escapeScript(text: string): string {
   });
 }
 
-/** A function that cannot do what it is asked; the message is Go's, without the function's name. */
+/** An error of a function; the message is Go's, without the function's name. */
 export class FunctionError extends Error {}
 
-/** What a function may ask of the run it is part of. */
+/** The execution that calls a function. */
 export interface FunctionRun {
-  /** Throws when a text would become longer than allowed. */
+  /** Throws if a text of this length exceeds the limit. */
   checkLength(length: number): void;
 }
 
-/** A function of templates. */
+/** A template function. */
 export interface GoFunction {
   readonly least: number;
   readonly most: number;
-  /** How many arguments, from the first, have to be texts. */
+  /** Number of leading arguments that must be strings. */
   readonly texts?: number;
   /** Throws FunctionError. */
   call(args: readonly GoValue[], run: FunctionRun): GoValue;
@@ -68,7 +68,7 @@ export interface GoFunction {
 
 const many = Number.POSITIVE_INFINITY;
 
-/** `and` and `or` are not here: they leave arguments alone that they have no need of. */
+/** All functions but `and` and `or`, which do not evaluate all of their arguments. */
 export const functions: ReadonlyMap<string, GoFunction> = new Map<string, GoFunction>([
   ['not', { least: 1, most: 1, call: ([arg = none]) => goBool(!isTrue(arg)) }],
   ['len', { least: 1, most: 1, call: ([arg = none]) => lengthOf(arg) }],
@@ -103,7 +103,7 @@ export const functions: ReadonlyMap<string, GoFunction> = new Map<string, GoFunc
   ['base64decode', { least: 1, most: 1, texts: 1, call: ([arg = none]) => decoded(arg) }],
 ]);
 
-/** All names a template may call. */
+/** The names of all functions. */
 export const functionNames: ReadonlySet<string> = new Set([...functions.keys(), 'and', 'or']);
 
 function escaping(escaped: (text: string) => string): GoFunction {
@@ -120,7 +120,7 @@ function long(text: string, run: FunctionRun): GoValue {
   return goText(text);
 }
 
-/** Go's `fmt.Sprint`: a blank between two that are no texts. */
+/** Go's `fmt.Sprint`: a space between operands when neither is a string. */
 function print(args: readonly GoValue[]): string {
   return args
     .map((arg, at) => {
@@ -207,7 +207,7 @@ function sliced(item: GoValue, ends: readonly GoValue[]): GoValue {
   return { kind: 'list', value: (value as never[]).slice(from, to), boxed: false };
 }
 
-/** Whether there is something at the keys below an item. */
+/** Whether an item has a value at the keys. */
 function exists(item: GoValue, keys: readonly GoValue[]): boolean {
   try {
     return indexed(item, keys).kind !== 'none';
@@ -243,7 +243,7 @@ function equals(one: GoValue, other: GoValue): boolean {
   return exactly(one) === exactly(other);
 }
 
-/** A number as one, however it is held. */
+/** A number in one representation. */
 const exactly = ({ value }: GoValue) =>
   typeof value === 'bigint' && Number.isSafeInteger(Number(value)) ? Number(value) : value;
 

@@ -2,14 +2,14 @@ import { goEscapes } from '@wheelhouse/machinery';
 
 const simple: Readonly<Record<string, string>> = { ...goEscapes, "'": "'", '"': '"' };
 
-/** The text of a Go string literal, quoted or raw; undefined when it is none. */
+/** The value of a Go string literal, quoted or raw; undefined if it is malformed. */
 export function unquoteString(literal: string): string | undefined {
   const inner = literal.slice(1, -1);
   if (literal.startsWith('`')) return inner.replaceAll('\r', '');
   return unescaped(inner, '"');
 }
 
-/** The code point of a Go character literal; undefined when it is none. */
+/** The code point of a Go character literal; undefined if it is malformed. */
 export function unquoteCharacter(literal: string): number | undefined {
   const text = unescaped(literal.slice(1, -1), "'");
   const value = text?.codePointAt(0);
@@ -18,7 +18,7 @@ export function unquoteCharacter(literal: string): number | undefined {
 }
 
 function unescaped(inner: string, quote: string): string | undefined {
-  // Escapes of bytes may make one character together, so the text is gathered as bytes.
+  // Collect bytes, since several escapes may form one character.
   const parts: Buffer[] = [];
   for (let at = 0; at < inner.length; ) {
     const slash = inner.indexOf('\\', at);
@@ -53,7 +53,7 @@ function escapeAt(
   return { bytes: Buffer.from(String.fromCodePoint(value)), length: point[0].length };
 }
 
-/** A template that cannot be read or followed; the message is Go's. */
+/** An error in a template; the message is Go's. */
 export class TemplateError extends Error {
   constructor(message: string) {
     super(message);
@@ -61,7 +61,7 @@ export class TemplateError extends Error {
   }
 }
 
-/** `error` carries its message as text; `field` its dot, `variable` its dollar sign. */
+/** The text of `error` is its message; those of `field` and `variable` include `.` and `$`. */
 export type TokenKind =
   | 'text'
   | 'left'
@@ -89,7 +89,7 @@ export type TokenKind =
 export interface Token {
   readonly kind: TokenKind;
   readonly text: string;
-  /** Where it begins, in UTF-16 units. */
+  /** Start in UTF-16 units. */
   readonly at: number;
   readonly line: number;
 }
@@ -110,7 +110,7 @@ const keywords = new Set([
 const wordCharacter = /[\p{L}\p{Nd}_]/u;
 const blank = /[ \t\r\n]/;
 
-/** Splits a template into tokens; the last is `eof`, or an `error`. */
+/** Splits a template into tokens; the last one is `eof` or `error`. */
 export function lex(source: string): Token[] {
   return new Lexer(source).run();
 }
@@ -204,7 +204,7 @@ class Lexer {
     const [character = ''] = rest;
     if (character === '') return this.#fail('unclosed action') === true;
     if (blank.test(character)) {
-      // The blank of a closing ` -}}` is no space between words.
+      // The space in a closing ` -}}` does not separate words.
       const spaces = /^[ \t\r\n]+?(?=[ \t\r\n]-\}\}|[^ \t\r\n]|$)/.exec(rest)?.[0] ?? character;
       return this.#took('space', spaces);
     }
@@ -292,7 +292,7 @@ function codePoint(character: string): string {
   return `U+${number.toString(16).toUpperCase().padStart(4, '0')} '${character}'`;
 }
 
-/** Without the blanks at the end; by hand, as an expression would look at each run of them anew. */
+/** Trims the end; a regular expression would take quadratic time. */
 function trimEnd(text: string): string {
   let end = text.length;
   while (end > 0 && blank.test(text.charAt(end - 1))) end -= 1;

@@ -8,7 +8,7 @@ import {
   unquoteString,
 } from './lex.ts';
 
-/** One operand of a command. `shown` is how messages show it, `at` where it stands. */
+/** An operand of a command: `shown` is its text in messages, `at` its position. */
 export type Operand = { readonly at: number; readonly shown: string } & (
   | { readonly type: 'dot' | 'nil' }
   | { readonly type: 'bool'; readonly value: boolean }
@@ -21,7 +21,7 @@ export type Operand = { readonly at: number; readonly shown: string } & (
   | { readonly type: 'pipe'; readonly pipe: Pipe }
 );
 
-/** A function and its arguments, or an operand alone. */
+/** A function with its arguments, or a single operand. */
 export interface Command {
   readonly at: number;
   readonly shown: string;
@@ -33,7 +33,7 @@ export interface Pipe {
   readonly at: number;
   readonly shown: string;
   readonly variables: readonly string[];
-  /** Whether the variables are set rather than declared. */
+  /** Whether the variables are assigned rather than declared. */
   readonly assigns: boolean;
   readonly commands: readonly Command[];
 }
@@ -56,26 +56,26 @@ export type Node =
     }
   | { readonly type: 'break' | 'continue' };
 
-/** A template and those it defines, by name; its own is `output`. */
+/** A template, named `output`, and the templates that it defines, by name. */
 export interface Templates {
   readonly source: string;
   readonly byName: ReadonlyMap<string, readonly Node[]>;
 }
 
-/** What the template given is called in messages. */
+/** The name of the main template in messages. */
 export const mainName = 'output';
 
-/** How deeply blocks and parentheses may stand in each other. */
+/** Maximum nesting of blocks and parentheses. */
 const depthMax = 200;
 const sourceLengthMax = 1024 * 1024;
 
-/** Reads a template; `functions` are the names it may call. Throws TemplateError, in Go's words. */
+/** Parses a template that may call `functions`. Throws TemplateError in Go's wording. */
 export function parseGoTemplate(source: string, functions: ReadonlySet<string>): Templates {
   if (source.length > sourceLengthMax) throw new TemplateError('template is too long');
   return new Parser(source, functions).run();
 }
 
-/** What a list of nodes ended with. */
+/** A list of nodes and the action that ends it. */
 interface Block {
   readonly nodes: readonly Node[];
   readonly end: 'end' | 'else' | 'eof';
@@ -145,7 +145,7 @@ class Parser {
     return token;
   }
 
-  /** Runs something one level deeper. */
+  /** Parses one nesting level deeper. */
   #deeper<T>(parse: () => T): T {
     this.#depth += 1;
     if (this.#depth > depthMax) this.#fail('nested too deeply');
@@ -154,7 +154,7 @@ class Parser {
     return parsed;
   }
 
-  /** Reads nodes up to what ends them; only the whole template may end with its text. */
+  /** Parses nodes up to the action that ends them, or up to the end of the template at the top. */
   #list(where: 'top' | 'inside'): Block {
     const nodes: Node[] = [];
     for (;;) {
@@ -192,7 +192,7 @@ class Parser {
         return 'end';
       case 'else': {
         const next = this.#skipSpace();
-        // `else if` goes on as a branch of its own, which takes the end for both.
+        // `else if` is a nested branch that shares the `end`.
         if (next.kind === 'keyword' && (next.text === 'if' || next.text === 'with')) return 'else';
         this.#expect('right', 'else');
         return 'else';
@@ -275,7 +275,7 @@ class Parser {
     this.#body(name);
   }
 
-  /** Reads a template of its own, which sees none of the variables around it. */
+  /** Parses the body of a nested template, which has its own variables. */
   #body(name: string): void {
     const outer = { variables: this.#variables, ranges: this.#ranges };
     this.#variables = ['$'];

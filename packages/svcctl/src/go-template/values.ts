@@ -10,7 +10,7 @@ interface Verb {
   readonly letter: string;
 }
 
-/** Go's `fmt.Sprintf` for the values that templates hold; `check` is told how long the text gets. */
+/** Go's `fmt.Sprintf` for template values; calls `check` with the length of the output. */
 export function sprintf(
   format: string,
   args: readonly GoValue[],
@@ -80,7 +80,7 @@ function formatted(arg: GoValue, verb: Verb): string {
 
 const isNothing = ({ kind }: GoValue): boolean => kind === 'none' || kind === 'nil';
 
-/** The value by its verb; undefined when the verb is not for it. */
+/** Formats a value by its verb; undefined if the verb does not apply to it. */
 function text(arg: GoValue, verb: Verb): string | undefined {
   const { value, kind } = arg;
   if (kind === 'list' || kind === 'map') return composite(value, verb);
@@ -165,7 +165,7 @@ function ofFloat(value: number, verb: Verb): string | undefined {
   return shown === undefined ? undefined : signed(shown, { isNegative, verb });
 }
 
-/** `%g`, which turns to an exponent later than `%v`. */
+/** `%g`, which uses an exponent for larger numbers than `%v` does. */
 function longFloat(size: number): string {
   const [mantissa = '', power = '0'] = size.toExponential().split('e');
   const exponent = Number(power);
@@ -185,7 +185,7 @@ function signed(
   return sign + digits.padStart(Math.abs(verb.width ?? 0) - sign.length, '0');
 }
 
-/** A list or map, each part of it by the verb. */
+/** Formats a list or map, each part by the verb. */
 function composite(value: JsonValue, verb: Verb): string | undefined {
   if (verb.letter === 'v' && verb.width === undefined) {
     return plainValue({ kind: 'map', value, boxed: false });
@@ -212,8 +212,8 @@ function padded(text: string, { width, flags }: Verb): string {
 }
 
 /**
- * A value as Go's templates see it. `none` is no value at all (a missing key), `nil` a null. `boxed`
- * values come out of a map or list, which Go knows as `interface {}` until they are looked at.
+ * A value in Go's type system. `none` is the result of a missing key, `nil` a null. `boxed` values
+ * come from a map or list, and have the static type `interface {}`.
  */
 export interface GoValue {
   readonly kind: 'none' | 'nil' | 'bool' | 'int' | 'int64' | 'float64' | 'string' | 'list' | 'map';
@@ -223,12 +223,12 @@ export interface GoValue {
 
 export const none: GoValue = { kind: 'none', value: null, boxed: false };
 
-/** A part of an object: boxed. */
+/** Wraps a member of a map or list. */
 export function boxedValue(value: JsonValue): GoValue {
   return { kind: kindOf(value), value, boxed: true };
 }
 
-/** A value of its own type. A null out of its box is no value. */
+/** Unwraps a value to its own type; null becomes `none`. */
 export function unboxed(value: GoValue): GoValue {
   if (value.kind === 'nil') return none;
   return value.boxed ? { ...value, boxed: false } : value;
@@ -259,16 +259,16 @@ const typeNames: Readonly<Record<GoValue['kind'], string>> = {
   map: 'map[string]interface {}',
 };
 
-/** Go's name of a value's own type. */
+/** Go's name of a value's dynamic type. */
 export const typeName = (value: GoValue): string => typeNames[value.kind];
 
-/** Go's name of the type a value is known by. */
+/** Go's name of a value's static type. */
 export const staticType = (value: GoValue): string =>
   value.boxed ? 'interface {}' : typeNames[value.kind];
 
 export const isInteger = ({ kind }: GoValue): boolean => kind === 'int' || kind === 'int64';
 
-/** Whether `if` takes a value for true. */
+/** Whether a value is true for `if`. */
 export function isTrue({ kind, value }: GoValue): boolean {
   if (kind === 'none' || kind === 'nil') return false;
   if (Array.isArray(value)) return value.length > 0;
@@ -276,7 +276,7 @@ export function isTrue({ kind, value }: GoValue): boolean {
   return typeof value === 'bigint' ? value !== 0n : Boolean(value);
 }
 
-/** Names of a map's members in the order in which Go walks and prints them. */
+/** The names of a map's members in Go's order. */
 export function sortedNames(map: JsonValue): string[] {
   if (!isObject(map)) return [];
   return Object.keys(map)
@@ -284,7 +284,7 @@ export function sortedNames(map: JsonValue): string[] {
     .sort(compareText);
 }
 
-/** How Go prints a JSON value with `%v`. */
+/** Formats a JSON value like Go's `%v`. */
 export function plain(value: JsonValue): string {
   if (value === null) return '<nil>';
   if (typeof value === 'number' && !Number.isInteger(value)) return plainFloat(value);
@@ -294,13 +294,13 @@ export function plain(value: JsonValue): string {
   return `map[${members.join(' ')}]`;
 }
 
-/** How Go prints a value with `%v`. */
+/** Formats a value like Go's `%v`. */
 export function plainValue({ kind, value }: GoValue): string {
   if (kind === 'none' || kind === 'nil') return '<nil>';
   return kind === 'float64' ? plainFloat(Number(value)) : plain(value);
 }
 
-/** Go's `%g` with as many digits as it takes. */
+/** Go's `%g` with the shortest exact digits. */
 export function plainFloat(value: number): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
@@ -310,7 +310,7 @@ export function plainFloat(value: number): string {
   return isLong ? `${mantissa}e${goExponent(exponent)}` : String(value);
 }
 
-/** At least two digits, and a sign. */
+/** An exponent with a sign and at least two digits. */
 export function goExponent(exponent: number): string {
   const digits = String(Math.abs(exponent)).padStart(2, '0');
   return `${exponent < 0 ? '-' : '+'}${digits}`;

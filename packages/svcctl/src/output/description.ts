@@ -10,7 +10,7 @@ import {
 import { listAt, objectAt, textAt } from '../objects.ts';
 import { ruleHeads, ruleRows } from '../rbac/rule-table.ts';
 
-/** Describes a template of Pods in kubectl's lines, which are indented by blanks and tabs. */
+/** Describes a Pod template in kubectl's format, with spaces and tabs. */
 export function podTemplateText(template: JsonObject): string {
   const spec = objectAt(template, 'spec');
   const annotations = objectAt(template, 'metadata', 'annotations');
@@ -194,12 +194,12 @@ function tolerationText(one: JsonObject): string {
   ].join(' ');
 }
 
-/** A line of a description: text alone, or a title with its value. */
+/** A line of a description: text, or a title with a value. */
 export type DescriptionLine = readonly [text: string, value?: string];
 
 /**
- * Writes lines the way kubectl does: values of titles that follow each other stand below each other,
- * and text alone, or a value of several lines, begins anew.
+ * Formats lines like kubectl: aligns the values of consecutive titles. Text without a title, or a
+ * value of several lines, ends a block.
  */
 export function writeDescription(lines: readonly DescriptionLine[]): string {
   let text = '';
@@ -218,12 +218,12 @@ export function writeDescription(lines: readonly DescriptionLine[]): string {
   return text;
 }
 
-/** What there is to say of an object besides its events. */
+/** Describes an object without its events. */
 export function describeObject(object: JsonObject): DescriptionLine[] {
   return (specialOf(object) ?? describeAny)(object);
 }
 
-/** Whether the events of an object belong to what is told of it. */
+/** Whether the description of an object includes its events. */
 export function hasEvents(object: JsonObject): boolean {
   const special = specialOf(object);
   return special === undefined || special === describeConfigMap;
@@ -232,14 +232,14 @@ export function hasEvents(object: JsonObject): boolean {
 function specialOf(object: JsonObject): Describe | undefined {
   const kind = textAt(object, 'kind');
   const group = parseApiVersion(textAt(object, 'apiVersion'))?.group ?? '';
-  // A custom kind of the same name has fields of its own.
+  // Custom kinds may have the same names.
   const isBuiltin = group === '' || group.startsWith('rbac.authorization.');
   return isBuiltin && Object.hasOwn(specials, kind) ? specials[kind] : undefined;
 }
 
 type Describe = (object: JsonObject) => DescriptionLine[];
 
-/** Kinds whose users know another picture of them. */
+/** Kinds with a format of their own in kubectl. */
 const specials: Readonly<Record<string, Describe>> = {
   ConfigMap: describeConfigMap,
   Secret: describeSecret,
@@ -272,7 +272,7 @@ function pairLines(
     .map((key, at) => [at === 0 ? title : '', `${key}${between}${String(value[key])}`]);
 }
 
-/** All fields of an object as indented text, metadata's best known ones first. */
+/** All fields of an object as indented text, after the main fields of its metadata. */
 function describeAny(object: JsonObject): DescriptionLine[] {
   const { apiVersion, kind, metadata, ...rest } = object;
   const {
@@ -347,7 +347,7 @@ function describeConfigMap(object: JsonObject): DescriptionLine[] {
   ];
 }
 
-/** A Secret's values stay off the screen; only how long they are is told. */
+/** Describes a Secret with the sizes of its values instead of the values. */
 function describeSecret(object: JsonObject): DescriptionLine[] {
   const data = objectAt(object, 'data');
   return [
@@ -385,7 +385,7 @@ function describeBinding(object: JsonObject): DescriptionLine[] {
   ];
 }
 
-/** A table two blanks in, its heads underlined. */
+/** A table with an indent of two and underlined headings. */
 function columns([heads = [], ...rows]: readonly string[][]): DescriptionLine[] {
   const rule = heads.map((title) => '-'.repeat(title.length));
   const whole = [heads, rule, ...rows];

@@ -2,10 +2,10 @@ import { jsonText } from '@wheelhouse/codec';
 import { isObject, type JsonValue } from '@wheelhouse/machinery';
 import { resolved, type Schema } from '@wheelhouse/schema';
 
-/** What Go's encoder escapes beyond JSON's own rules. */
+/** Characters that Go's encoder escapes although JSON does not require it. */
 const goEscaped = /[<>&\u2028\u2029]/g;
 
-/** Indented JSON as Go writes it: no newline at the end, integers exact. */
+/** Indented JSON like Go's, without a final newline. */
 export function printJson(value: JsonValue, step = '  '): string {
   return printed(value, { newline: '\n', step });
 }
@@ -30,14 +30,14 @@ function printed(value: JsonValue | undefined, { newline, step }: Indent): strin
   return `{${inner}${lines.join(`,${inner}`)}${newline}}`;
 }
 
-/** Compact JSON as Go writes a map: members in order, no newline at the end. */
+/** Compact JSON like Go's, with sorted members and without a final newline. */
 export function compactJson(value: JsonValue): string {
   return escaped(jsonText(sortMaps(value, undefined)));
 }
 
 const quoted = (text: string): string => escaped(JSON.stringify(text));
 
-/** Outside of strings JSON has none of these characters. */
+/** Escapes characters that JSON contains only inside strings. */
 function escaped(json: string): string {
   return json.replace(
     goEscaped,
@@ -46,9 +46,9 @@ function escaped(json: string): string {
 }
 
 /**
- * A copy in which maps have their keys in byte order, as Go writes them; the members of a struct
- * stay in the order of their declaration, and what no type describes stays as it is. Without a
- * schema every object is a map.
+ * A copy with the keys of maps in byte order, as Go writes them. Members of structs keep the order
+ * of their declaration, and values without a type stay unchanged. Without a schema, all objects are
+ * maps.
  */
 export function sortMaps(value: JsonValue, schema: Schema | undefined): JsonValue {
   const at = schema === undefined ? undefined : resolved(schema);

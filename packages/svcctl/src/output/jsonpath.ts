@@ -27,7 +27,7 @@ interface OpenRange {
 
 const depthMax = 64;
 
-/** Reads a template; throws CliError. */
+/** Parses a template. Throws CliError. */
 export function parseTemplate(source: string): Template {
   const stack: OpenRange[] = [{ nodes: [], path: parsePath('') }];
   for (let at = 0; at < source.length; ) {
@@ -84,7 +84,7 @@ function unquote(text: string): string {
   );
 }
 
-/** Parses one path, with or without `$` and the first dot; throws CliError. */
+/** Parses a path, with or without `$` and the leading dot. Throws CliError. */
 export function parsePath(source: string): JsonPath {
   try {
     return parseJsonPath(source, 'relaxed');
@@ -93,12 +93,12 @@ export function parsePath(source: string): JsonPath {
   }
 }
 
-/** All values a path leads to. */
+/** All values at a path. */
 export function selectPath(path: JsonPath, root: JsonValue): readonly JsonValue[] {
   return valuesAtJsonPath(path, root) ?? [];
 }
 
-/** Fills a template from a value. */
+/** Renders a template. */
 export function renderTemplate(template: Template, value: JsonValue): string {
   return template
     .map((node) => {
@@ -110,7 +110,7 @@ export function renderTemplate(template: Template, value: JsonValue): string {
     .join('');
 }
 
-/** All values that the paths of a template lead to, one after another; its texts are left out. */
+/** All values at the paths of a template, in order, without its text. */
 export function valuesOfTemplate(template: Template, value: JsonValue): JsonValue[] {
   return template.flatMap((node) => {
     if (node.type === 'text') return [];
@@ -120,7 +120,7 @@ export function valuesOfTemplate(template: Template, value: JsonValue): JsonValu
   });
 }
 
-/** The first member that a path of a template names and its object has not. */
+/** The first member in a template's paths that its object lacks. */
 export function missingKey(template: Template, value: JsonValue): string | undefined {
   for (const node of template) {
     if (node.type === 'text') continue;
@@ -141,7 +141,7 @@ export function missingKey(template: Template, value: JsonValue): string | undef
   return undefined;
 }
 
-/** A value as templates print it: text as it is, the rest as Go's JSON. */
+/** A value in the output of a template: text as it is, other values as Go's JSON. */
 export function showValue(value: JsonValue): string {
   return typeof value === 'string' ? value : compactJson(value);
 }

@@ -1,11 +1,11 @@
-/** Lines of which the difference is worked out; a longer change is shown as a replacement. */
+/** Longest change, in lines, that is compared; a longer one is shown as a replacement. */
 const linesMax = 2_000;
 const contextLines = 3;
 
 type Mark = ' ' | '-' | '+';
 type Line = readonly [mark: Mark, text: string];
 
-/** The difference of two texts as hunks of a unified diff; no lines when they are the same. */
+/** The hunks of a unified diff between two texts; empty if they are equal. */
 export function lineDiff(before: string, after: string): string[] {
   const lines = editScript(linesOf(before), linesOf(after));
   const changed = lines.flatMap(([mark], at) => (mark === ' ' ? [] : [at]));
@@ -34,7 +34,7 @@ function hunkText(lines: readonly Line[], from: number, to: number): string[] {
   return [`@@ -${range('-')} +${range('+')} @@`, ...own.map(([mark, text]) => `${mark}${text}`)];
 }
 
-/** All lines of both texts in order, each with what becomes of it. */
+/** All lines of both texts in order, marked as kept, removed, or added. */
 function editScript(before: readonly string[], after: readonly string[]): Line[] {
   let start = 0;
   while (start < before.length && start < after.length && before[start] === after[start])
@@ -59,7 +59,7 @@ function editScript(before: readonly string[], after: readonly string[]): Line[]
   ];
 }
 
-/** By the longest common subsequence, found with a table of lengths. */
+/** Compares lines by their longest common subsequence. */
 function changedLines(before: readonly string[], after: readonly string[]): Line[] {
   const removed = before.map((text): Line => ['-', text]);
   const added = after.map((text): Line => ['+', text]);

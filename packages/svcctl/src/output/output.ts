@@ -53,12 +53,12 @@ const objectFormats = [
 ];
 const rowFormats = ['custom-columns', 'custom-columns-file', 'wide'];
 
-/** Prints a whole object (or List) in a format other than the table. */
+/** Formats an object or a List. */
 export type Printer = (object: JsonObject) => string;
 
 /**
- * The printer `-o` asks for; undefined for the command's own form. `rows` are of commands which print
- * tables, and know of columns. Throws CliError.
+ * The printer of `-o`; undefined for the command's default format. Throws CliError.
+ * @param options.rows whether the command prints tables, and so supports formats with columns
  */
 export function printerOf(
   session: Session,
@@ -67,7 +67,7 @@ export function printerOf(
   return printerFor(session, { ...options, format: session.flags.text('output') ?? '' });
 }
 
-/** The printer that `-o` asks for, or that of a format where it does not. Throws CliError. */
+/** The printer of `-o`, or that of a default format. Throws CliError. */
 export function printerOr(session: Session, otherwise: 'json' | 'yaml'): Printer {
   const format = session.flags.text('output') || otherwise;
   const printer = printerFor(session, { format });
@@ -90,12 +90,12 @@ function printerFor(
   return templatePrinter(session, { format, rows, template });
 }
 
-/** JSON as kubectl prints it: members in order, four spaces a level. */
+/** JSON like kubectl's: sorted members, and an indent of four. */
 function jsonText(object: JsonObject): string {
   return `${printJson(sortMaps(object, undefined), '    ')}\n`;
 }
 
-/** Several objects as one list, its own members in the order in which kubectl writes them. */
+/** Prints objects as a list, whose own members have kubectl's order. */
 export function printList(session: Session, objects: readonly JsonObject[]): void {
   const list = { kind: 'List', apiVersion: 'v1', metadata: {}, items: [...objects] };
   if (session.flags.text('output') !== 'json') {
@@ -171,7 +171,7 @@ function filledTemplate(
     return runGoTemplate(template, object, { strict });
   } catch (error) {
     if (!(error instanceof TemplateRunError)) throw error;
-    // What was asked of a Secret may be one value of it, and is not the whole.
+    // Do not print a whole Secret because of a faulty template.
     const isSecret = itemsOf(object).some((item) => item.kind === 'Secret');
     const data = isSecret
       ? ''
@@ -217,7 +217,7 @@ function readPathTemplate(source: string): Template {
   }
 }
 
-/** A file of two lines, the headings and the paths, as the one line that says the same. */
+/** Converts a file with a line of headings and a line of paths to a `custom-columns` spec. */
 function columnsOfFile(text: string): string {
   const [heads = [], paths = [], ...more] = text
     .split('\n')
@@ -254,7 +254,7 @@ function columnsPrinter(session: Session, spec: string): Printer {
   };
 }
 
-/** The members of a list, or the object itself. */
+/** The items of a list, or the object itself. */
 export function itemsOf(object: JsonObject): JsonObject[] {
   const { items } = object;
   const isList = String(object.kind).endsWith('List');
@@ -271,7 +271,7 @@ function withoutManagedFields(object: JsonObject): JsonObject {
   return { ...object, metadata };
 }
 
-/** Prints what a write gave: in the format of `-o`, else `<kind>/<name> <what>`. */
+/** Reports a written object: in the format of `-o`, or as `<kind>/<name> <what>`. */
 export function reportObject(session: Session, object: JsonObject, what: string): void {
   const printer = printerOf(session);
   session.io.out(printer === undefined ? `${objectLabel(object)} ${what}\n` : printer(object));

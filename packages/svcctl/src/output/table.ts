@@ -10,19 +10,19 @@ import type { FlagSpec } from '../flags.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
 import type { Color, Paint } from '../terminal.ts';
 
-/** A table as the server answers it, or as made here of plain objects. */
+/** A table from the server, or one made from objects. */
 export interface ObjectTable {
   readonly columns: readonly { readonly name: string; readonly priority: number }[];
   readonly rows: readonly { readonly cells: readonly JsonValue[]; readonly object: JsonObject }[];
 }
 
-/** Media types to ask for when rows are wanted; a server that makes no tables sends the objects. */
+/** The Accept header for tables; a server without tables sends objects. */
 export const tableAccept = acceptedMetaGroups
   .map((group) => `application/json;as=Table;v=v1;g=${group}`)
   .concat('application/json')
   .join(',');
 
-/** Reads a Table, or makes the columns NAME and AGE of an object or list. */
+/** Reads a Table, or makes a table with NAME and AGE from an object or a list. */
 export function tableOf(body: JsonObject, nowMs: number): ObjectTable {
   if (body.kind !== 'Table') return plainTable(body, nowMs);
   return {
@@ -67,7 +67,7 @@ export interface TableOptions {
   readonly headers: boolean;
 }
 
-/** The texts of a table, heading first when wanted. */
+/** The cells of a table, with the heading first if requested. */
 export function tableLines(table: ObjectTable, options: TableOptions): string[][] {
   const shown = table.columns.flatMap(({ priority }, index) =>
     options.wide || priority === 0 ? [index] : [],
@@ -107,16 +107,16 @@ export function labelsText(labels: JsonObject): string {
   return pairs.length === 0 ? '<none>' : pairs.join(',');
 }
 
-/** What a cell looks like on a terminal; must not change its width there. */
+/** Styles a cell for a terminal without changing its width. */
 export type CellStyle = (
   cell: string,
   at: { readonly row: number; readonly column: number },
 ) => string;
 
 /**
- * Colors of a table on a terminal: a bold heading, and the cells of statuses by how well things are.
- * @param heading the titles of the columns
- * @param headings how many of the first lines are headings
+ * Colors a table on a terminal: bold headings, and cells of the STATUS column by their value.
+ * @param options.heading the titles of the columns
+ * @param options.headings number of heading lines
  */
 export function tableStyle(
   paint: Paint,
@@ -138,7 +138,7 @@ function statusColor(status: string): Color | undefined {
   return /Pending|Creating|Init|Terminating|Released/.test(status) ? 'yellow' : undefined;
 }
 
-/** Aligns columns three blanks apart; `widths` grows and keeps a watch's later rows in place. */
+/** Aligns columns three spaces apart; `widths` grows, which aligns the later rows of a watch. */
 export function alignLines(
   lines: readonly (readonly string[])[],
   widths: number[] = [],

@@ -9,7 +9,7 @@ import { RE2JS } from 're2js';
 import { describeError } from '../errors.ts';
 import { CliError } from '../io.ts';
 
-/** Answers with a file of a folder; `name` is relative and decoded. */
+/** Sends a file of a folder; `name` is relative and decoded. */
 export type StaticFiles = (name: string, response: ServerResponse) => void;
 
 const types: Readonly<Record<string, string>> = {
@@ -22,7 +22,7 @@ const types: Readonly<Record<string, string>> = {
   '.txt': 'text/plain; charset=utf-8',
 };
 
-/** Serves a folder's files, its `index.html` for a folder, and nothing outside of it. */
+/** Serves the files of a folder and `index.html` for subfolders, but nothing outside of it. */
 export function createStaticFiles(folder: string): StaticFiles {
   return (name, response) => {
     const file = find(folder, name);
@@ -42,14 +42,14 @@ function find(folder: string, name: string): string | undefined {
     const root = realpathSync(folder);
     let file = realpathSync(path.join(root, name));
     if (statSync(file).isDirectory()) file = realpathSync(path.join(file, 'index.html'));
-    // After links and dots are followed: a link must not lead out either.
+    // Checked after resolving links, which must not lead outside either.
     return file.startsWith(root + path.sep) && statSync(file).isFile() ? file : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** Which requests a proxy passes on; each text is a list of expressions joined with commas. */
+/** Filters of a proxy; each is a comma-separated list of regular expressions. */
 export interface ProxyFilterFlags {
   readonly acceptHosts: string;
   readonly acceptPaths: string;
@@ -60,8 +60,9 @@ export interface ProxyFilterFlags {
 export type ProxyFilter = (request: { method: string; path: string; host: string }) => boolean;
 
 /**
- * Makes the filter: paths and hosts must match an accepting expression and nothing may match a
- * rejecting one. A host counts without its port. Throws CliError for a malformed expression.
+ * Creates a filter that accepts a request if its path and its host (without the port) match an
+ * accepting expression and nothing matches a rejecting one. Throws CliError for a malformed
+ * expression.
  */
 export function createProxyFilter(flags: ProxyFilterFlags): ProxyFilter {
   const acceptHosts = expressions(flags.acceptHosts);
@@ -88,23 +89,23 @@ function expressions(list: string): readonly RE2JS[] {
 const matches = (list: readonly RE2JS[], text: string): boolean =>
   list.some((one) => one.matcher(text).find());
 
-/** A proxy's parts; prefixes begin and end with a slash. */
+/** Options of a proxy; prefixes begin and end with a slash. */
 export interface ProxyOptions {
   readonly client: HttpClient;
   readonly filter: ProxyFilter | undefined;
   readonly apiPrefix: string;
   readonly staticPrefix: string;
   readonly files: StaticFiles | undefined;
-  /** How often idle connections are probed; 0: the system's way. */
+  /** Interval between probes of idle connections; 0 for the system's default. */
   readonly keepAliveMs: number;
 }
 
-/** Most of a request's body that is passed on; a server takes less. */
+/** Longest request body; more than a server accepts. */
 const bodyBytesMax = 32 * 1024 * 1024;
 
 /**
- * Makes a server that passes requests on to the API with the client's credentials; not listening
- * yet. Answers stream through, so that watches do. Connections are not upgraded.
+ * Creates a server, not yet listening, that forwards requests to the API with the client's
+ * credentials. It streams responses, so watches work, but does not upgrade connections.
  */
 export function createProxyServer(options: ProxyOptions): http.Server {
   const server = http.createServer((request, response) => {
@@ -132,7 +133,7 @@ async function serve(
     return options.files(file ?? '', response);
   }
   if (!path.startsWith(options.apiPrefix)) return refuse(response, 404, 'Not Found');
-  // A prefix that begins as the API's own paths do is part of these.
+  // A prefix that begins like the API's own paths is part of the path.
   const kept = options.apiPrefix.startsWith('/api');
   const apiPath = kept ? path : `/${path.slice(options.apiPrefix.length)}`;
   const shown = decoded(apiPath);
@@ -146,7 +147,7 @@ async function serve(
   await passOn(options.client, { request, response, path: apiPath + query });
 }
 
-/** The path with its `..` resolved, and the query with its question mark. */
+/** The normalized path, and the query with its question mark. */
 function targetOf(request: IncomingMessage): { path: string; query: string } | undefined {
   const text = request.url ?? '/';
   if (!text.startsWith('/') || !URL.canParse(`http://proxy${text}`)) return undefined;
@@ -167,7 +168,7 @@ function refuse(response: ServerResponse, status: number, text: string): void {
   response.end(`${text}\n`);
 }
 
-/** Headers about one connection, which mean nothing on the next. */
+/** Hop-by-hop headers. */
 const hopHeaders: ReadonlySet<string> = new Set([
   ...['connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection'],
   ...['te', 'trailer', 'transfer-encoding', 'upgrade', 'host', 'content-length', 'expect'],
@@ -193,7 +194,7 @@ async function passOn(
     ...lengthOf(answer.headers),
   } as OutgoingHttpHeaders);
   response.flushHeaders();
-  // An end on either side ends the other; there is nobody left to tell.
+  // Either side's end closes the other; there is nobody to report an error to.
   pipeline(answer.body, response, () => {});
 }
 
@@ -209,7 +210,7 @@ function endToEnd(headers: http.IncomingHttpHeaders): Record<string, string | re
   return Object.fromEntries(kept);
 }
 
-/** The answer's length as the server told it, which also tells the end of an answer to HEAD. */
+/** The Content-Length of the server, which a response to HEAD needs, too. */
 function lengthOf(headers: http.IncomingHttpHeaders): OutgoingHttpHeaders {
   const length = headers['content-length'];
   return length === undefined ? {} : { 'content-length': length };

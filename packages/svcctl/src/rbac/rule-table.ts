@@ -1,7 +1,7 @@
 import { type PolicyRule, piecesOf } from '@wheelhouse/kinds';
 import { withGroup } from '../objects.ts';
 
-/** Heads of the columns of `ruleRows`. */
+/** Column headings for `ruleRows`. */
 export const ruleHeads: readonly string[] = [
   'Resources',
   'Non-Resource URLs',
@@ -9,7 +9,7 @@ export const ruleHeads: readonly string[] = [
   'Verbs',
 ];
 
-/** What rules grant, a row for each resource or path, in upstream's order. */
+/** The permissions of rules, one row per resource or path, in kubectl's order. */
 export function ruleRows(rules: readonly PolicyRule[]): string[][] {
   return compacted(rules.flatMap(piecesOf))
     .map((rule) => ({ rule, key: sortKey(rule) }))
@@ -17,7 +17,7 @@ export function ruleRows(rules: readonly PolicyRule[]): string[][] {
     .map(({ rule }) => rowOf(rule));
 }
 
-/** Joins the verbs of pieces that are alike but for them; pieces of paths stay apart, as upstream. */
+/** Merges pieces that differ only in their verbs; like kubectl, pieces with paths stay separate. */
 function compacted(pieces: readonly PolicyRule[]): PolicyRule[] {
   const others: PolicyRule[] = [];
   const joined = new Map<string, PolicyRule>();
@@ -35,7 +35,7 @@ function compacted(pieces: readonly PolicyRule[]): PolicyRule[] {
 
 const shown = (values: readonly string[]): string => `[${values.join(' ')}]`;
 
-/** Orders rules as upstream does: by verbs, then groups, then what they are for. */
+/** The sort key of a rule, in kubectl's order: verbs, groups, resources, names, paths. */
 function sortKey(rule: PolicyRule): string {
   const { verbs, apiGroups, resources, resourceNames, nonResourceURLs } = rule;
   return [verbs, apiGroups, resources, resourceNames, nonResourceURLs].map(shown).join(',');

@@ -30,19 +30,19 @@ import {
 } from '../selection.ts';
 import type { Session } from '../session.ts';
 
-/** One template that a workload has or had. */
+/** A current or former template of a workload. */
 export interface Revision {
   readonly revision: number;
-  /** The template, with the cause of the change among its annotations. */
+  /** The template, annotated with the cause of the change. */
   readonly template: JsonObject;
   readonly cause: string;
-  /** What holds it: a ReplicaSet, or a ControllerRevision. */
+  /** The ReplicaSet or ControllerRevision that stores it. */
   readonly holder: JsonObject;
-  /** What `-o` prints of it. */
+  /** The object that `-o` prints. */
   readonly shown: JsonObject;
 }
 
-/** A workload and its revisions, in order of their numbers. */
+/** A workload and its revisions in ascending order. */
 export interface History {
   readonly target: Target;
   readonly workload: JsonObject;
@@ -56,10 +56,10 @@ export const historicKinds: ReadonlySet<string> = new Set([
   'StatefulSet',
 ]);
 
-/** Label by which ReplicaSets of one Deployment differ. */
+/** The label that distinguishes the ReplicaSets of a Deployment. */
 const hashLabel = 'pod-template-hash';
 
-/** Reads a workload anew, and what its controller keeps of its former templates. */
+/** Reads a workload and the former templates that its controller keeps. */
 export async function readHistory(session: Session, target: Target): Promise<History> {
   const { kind } = target.resource;
   const { name = '' } = target;
@@ -75,7 +75,7 @@ export async function readHistory(session: Session, target: Target): Promise<His
   return { target, workload, revisions };
 }
 
-/** Says what was being done when the server refused it. */
+/** Prefixes errors of the server with the action that failed. */
 async function explained<T>(doing: string, call: () => Promise<T>): Promise<T> {
   try {
     return await call();
@@ -144,7 +144,7 @@ function withCause(template: JsonObject, name: string, cause: string): JsonObjec
   return { ...template, metadata: { ...metadata, annotations } };
 }
 
-/** A label selector of an object as a query takes it. */
+/** An object's label selector as a query parameter. */
 export function selectorText(selector: JsonObject): string {
   const labels = objectAt(selector, 'matchLabels');
   const pairs = Object.keys(labels)
@@ -167,19 +167,19 @@ export function selectorText(selector: JsonObject): string {
   return [...pairs, ...expressions].join(',');
 }
 
-/** Whether two templates are the same but for the label that tells ReplicaSets apart. */
+/** Whether two templates are equal except for the label that distinguishes ReplicaSets. */
 export function isSameTemplate(one: JsonObject, other: JsonObject): boolean {
   return jsonEqual(withoutEmpty(withoutHash(one)), withoutEmpty(withoutHash(other)));
 }
 
-/** A template without the label that tells ReplicaSets apart. */
+/** A template without the label that distinguishes ReplicaSets. */
 export function withoutHash(template: JsonObject): JsonObject {
   const metadata = objectAt(template, 'metadata');
   const { [hashLabel]: _, ...labels } = objectAt(metadata, 'labels');
   return { ...template, metadata: { ...metadata, labels } };
 }
 
-/** Without members that say nothing, which programs write or leave out as they like. */
+/** Removes empty members, which are equivalent to absent ones. */
 function withoutEmpty(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(withoutEmpty);
   if (!isObject(value)) return value;
@@ -193,7 +193,7 @@ function withoutEmpty(value: JsonValue): JsonValue {
   return result;
 }
 
-/** Flags of commands that take workloads by type and name, by labels, or by files. */
+/** Flags of commands that select workloads by name, label, or file. */
 export const workloadFlags: readonly FlagSpec[] = [...manifestFlags, selectorFlag];
 
 /** A workload on the server. */
@@ -202,13 +202,13 @@ export interface Workload {
   readonly object: JsonObject;
 }
 
-/** Workloads that a command line names, and what kept others from being read. */
+/** The workloads of a command line, and failures to read others. */
 export interface FoundWorkloads {
   readonly found: readonly Workload[];
   readonly failures: unknown[];
 }
 
-/** Reads the workloads of a command line; a type alone means all of the namespace. */
+/** Reads the workloads of a command line; a type alone selects all in the namespace. */
 export async function findWorkloads(
   session: Session,
   args: readonly string[],
@@ -233,11 +233,11 @@ export const groupKind = ({ group, kind }: ApiResource): string => withGroup(kin
 export const workloadLabel = ({ target }: Workload): string =>
   quotedLabel(target.resource, target.name);
 
-/** Whether a kind is the one of that name which the server has built in, not a custom one. */
+/** Whether a resource is a built-in kind with one of these names. */
 export const isAppsKind = ({ group, kind }: ApiResource, kinds: ReadonlySet<string>): boolean =>
   group === 'apps' && kinds.has(kind);
 
-/** Tells that a namespace has none of what was named, as no failure. */
+/** Reports that the namespace has no such resources, which is not a failure. */
 export function reportNothing(session: Session): void {
   session.io.err(`No resources found in ${session.namespace} namespace.\n`);
 }

@@ -1,7 +1,7 @@
 import { errorText, type JsonObject, parseLabelSelector, setMember } from '@wheelhouse/machinery';
 import { CliError } from '../io.ts';
 
-/** The labels that a selector asks for. Throws CliError where it asks for anything else. */
+/** The labels of an equality-based selector. Throws CliError for other selectors. */
 export function matchedLabels(text: string): JsonObject {
   try {
     parseLabelSelector(text);

@@ -21,7 +21,7 @@ import type { Session } from '../session.ts';
 
 const template = ['spec', 'template', 'spec'];
 
-/** Where the kinds that run Pods have the Pod's specification. */
+/** The path of the Pod specification, by kind. */
 const podSpecPaths: Readonly<Record<string, readonly string[]>> = {
   Pod: ['spec'],
   'apps/DaemonSet': template,
@@ -34,8 +34,8 @@ const podSpecPaths: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * The object with another Pod specification. Throws CliError for a kind that has none, and what
- * `change` throws, both naming the object.
+ * Changes the Pod specification of an object. Rejects with a CliError that names the object if its
+ * kind has none, or if `change` throws one.
  */
 export async function withPodSpec(
   { object, resource }: SettableObject,
@@ -68,9 +68,8 @@ function replaced(object: JsonObject, path: readonly string[], value: JsonObject
 }
 
 /**
- * The specification with its selected containers changed, the initial ones as well; `found` says
- * whether there was any.
- * @param selector a name, in which `*` stands for any text
+ * Changes the selected containers and init containers; `found` reports whether there are any.
+ * @param selector a name, in which `*` matches any text
  */
 export function changeContainers(
   spec: JsonObject,
@@ -97,7 +96,7 @@ export function changeContainers(
   return { spec: after, found };
 }
 
-/** Splits arguments at the first that is a change: `KEY=VALUE`, or `KEY-`. Throws CliError. */
+/** Splits arguments before the first change: `KEY=VALUE` or `KEY-`. Throws CliError. */
 export function splitPairs(
   args: readonly string[],
   type: string,
@@ -113,13 +112,13 @@ export function splitPairs(
   return { words: args.slice(0, from), pairs };
 }
 
-/** The object at a member, or an empty one, copied so that it can be changed. */
+/** A copy of the object at a member; empty if there is none. */
 export const copyAt = (object: JsonObject, name: string): JsonObject => {
   const value = object[name];
   return isObject(value) ? { ...value } : {};
 };
 
-/** Flags of every command that sets fields of objects. */
+/** Flags of all `set` commands. */
 export const setFlags: readonly FlagSpec[] = [
   ...manifestFlags,
   ...outputFlags,
@@ -138,26 +137,26 @@ export const containersFlag: FlagSpec = {
   help: 'Names of containers; * matches any text',
 };
 
-/** An object of the server or, with `--local`, of a file. */
+/** An object on the server or, with `--local`, in a file. */
 export interface SettableObject {
   readonly object: JsonObject;
-  /** Absent with `--local`, which asks no server. */
+  /** Absent with `--local`, which contacts no server. */
   readonly resource: ApiResource | undefined;
 }
 
-/** What is done to each object. */
+/** A change to make to each object. */
 export interface SetChange {
-  /** What is reported: `image updated`. */
+  /** The text of the report: `image updated`. */
   readonly done: string;
-  /** What was being done when the server refused it, up to its message; absent: the message alone. */
+  /** Prefix of the server's error message; none if absent. */
   readonly doing?: string;
-  /** Whether an object that is like this already is reported as well. */
+  /** Whether unchanged objects are reported, too. */
   readonly reportsUnchanged?: boolean;
-  /** The object as it is to be. Throws CliError, about this object. */
+  /** The changed object. Throws CliError, or rejects with it. */
   change(one: SettableObject): JsonObject | Promise<JsonObject>;
 }
 
-/** Throws CliError for flags that contradict each other. */
+/** Throws CliError for conflicting flags. */
 export function checkSetFlags({ flags }: Session, dryRun: string): void {
   if (flags.boolean('local') && dryRun === 'server') {
     throw new CliError(localOnServer);
@@ -167,7 +166,7 @@ export function checkSetFlags({ flags }: Session, dryRun: string): void {
   }
 }
 
-/** Reads the objects that a command line names, or those of its files with `--local`. */
+/** Reads the objects that the command line names or, with `--local`, those of its files. */
 export async function settableObjects(
   session: Session,
   words: readonly string[],
@@ -197,7 +196,7 @@ export async function settableObjects(
   return { objects, failures };
 }
 
-/** Changes each object and reports it, whatever becomes of the others; gives the exit code. */
+/** Changes and reports each object; failures do not affect the others. Resolves with the exit code. */
 export async function setEach(
   session: Session,
   words: readonly string[],

@@ -4,15 +4,15 @@ import { CliError, type CliIo, CommandExit } from '../io.ts';
 import { listAt, textAt } from '../objects.ts';
 import type { Session } from '../session.ts';
 
-/** The first byte of every message says what it is of. */
+/** The first byte of every message is its channel. */
 const channels = { input: 0, output: 1, error: 2, status: 3, size: 4, close: 255 } as const;
 
-/** The newer one can say that standard input has ended. */
+/** Only the newer protocol can signal the end of standard input. */
 const protocols = [channelProtocols.newest, channelProtocols.older];
 
-/** What is carried to a process in a container and back. */
+/** The streams of a process in a container. */
 export interface ContainerStreams {
-  /** Read to its end, and destroyed when the process ends first. */
+  /** Read to its end; destroyed if the process ends first. */
   readonly input?: Readable | undefined;
   readonly output: (bytes: Buffer) => Promise<void>;
   readonly error: (bytes: Buffer) => Promise<void>;
@@ -21,9 +21,9 @@ export interface ContainerStreams {
 }
 
 /**
- * Carries the streams of a process in a container until it ends. Rejects with CommandExit when it
- * fails, with ApiError when the server refuses, and with CliError when the connection breaks off.
- * @param path of `exec` or `attach`, with its query
+ * Carries the streams of a process in a container until it ends. Rejects with CommandExit if the
+ * process fails, with ApiError if the server refuses, and with CliError if the connection is lost.
+ * @param path the path of `exec` or `attach`, with its query
  */
 export async function carryStreams(
   session: Session,
@@ -47,7 +47,7 @@ export async function carryStreams(
       if (message[0] === channels.output) await streams.output(bytes);
       else if (message[0] === channels.error) await streams.error(bytes);
       else if (message[0] === channels.status) status = statusIn(bytes);
-      // Nothing follows the status.
+      // The status is the last message.
       if (status !== undefined) break;
     }
   } catch (error) {
@@ -64,7 +64,7 @@ export async function carryStreams(
   checkStatus(status);
 }
 
-/** Sends what is read until either side ends; never rejects, since reading tells of failures. */
+/** Sends the input until either side ends. Never rejects: the receiving side reports failures. */
 async function sendInput(
   messages: Duplex,
   { input, endsAloud }: { readonly input: Readable | undefined; readonly endsAloud: boolean },
@@ -77,7 +77,7 @@ async function sendInput(
     }
     if (endsAloud) await writeAll(messages, Buffer.of(channels.close, channels.input));
   } catch {
-    // The connection has ended, or the process has; else the process would wait for more.
+    // Close the connection; otherwise the process would wait for more input.
     messages.destroy(input.errored ?? undefined);
   }
 }
@@ -112,7 +112,7 @@ function statusIn(bytes: Buffer): JsonObject {
     const value: unknown = JSON.parse(text);
     if (isObject(value)) return value;
   } catch {
-    // As one that is no object.
+    // Reported below.
   }
   throw new CliError(`error stream protocol error: ${JSON.stringify(text)} is no status`);
 }

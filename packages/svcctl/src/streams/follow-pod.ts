@@ -10,9 +10,9 @@ import { containerIn } from './pods.ts';
 const patienceMs = 60_000;
 
 /**
- * Waits for a new Pod to run, joins the user's streams to its container, and waits for the end of a
- * Pod that is not to be restarted. Rejects with CommandExit when its container fails, and with
- * CliError when the Pod takes longer than `--pod-running-timeout`.
+ * Waits for a new Pod to run, attaches to its container, and waits for the end of a Pod that does
+ * not restart. Rejects with CommandExit if the container fails, and with CliError after
+ * `--pod-running-timeout`.
  */
 export async function followPod(session: Session, target: Target): Promise<void> {
   const patience = { timeoutMs: session.flags.durationMs('pod-running-timeout') ?? patienceMs };
@@ -25,14 +25,14 @@ export async function followPod(session: Session, target: Target): Promise<void>
   else await attachOrLog(session, { target, pod: running, container });
   const restart = textAt(running, 'spec', 'restartPolicy');
   if (restart === 'Always' || session.flags.boolean('leave-stdin-open')) return;
-  // One that is restarted after a failure ends by succeeding alone.
+  // A Pod that restarts after failures ends only by succeeding.
   const isAtEnd = restart === 'Never' ? isOver : (pod: JsonObject) => phaseOf(pod) === 'Succeeded';
   checkEnd(await podThat(session, target, { test: isAtEnd, ...patience }));
 }
 
 /**
- * Waits for a container of a Pod to run, however long that takes, and joins the user's streams to it;
- * prints the log of one that has ended. Rejects with ApiError when the Pod goes.
+ * Waits without limit for a container to run and attaches to it, or prints its log if it has
+ * already ended. Rejects with ApiError if the Pod is deleted.
  */
 export async function followContainer(
   session: Session,
@@ -59,7 +59,7 @@ export async function followContainer(
   }
 }
 
-/** The state of a container, whichever list it is in; empty while the kubelet has reported none. */
+/** The state of a container from any list; empty until the kubelet reports one. */
 function stateOf(pod: JsonObject, container: string): JsonObject {
   const lists = ['initContainerStatuses', 'containerStatuses', 'ephemeralContainerStatuses'];
   const status = lists
@@ -108,7 +108,7 @@ async function printLog(session: Session, target: Target, container: string): Pr
   for await (const chunk of stream.body) await print(Buffer.from(chunk));
 }
 
-/** Throws for a container that failed. */
+/** Throws CommandExit or CliError if the Pod failed. */
 function checkEnd(pod: JsonObject): void {
   if (phaseOf(pod) !== 'Failed') return;
   const [container] = listAt(pod, 'status', 'containerStatuses');
@@ -122,7 +122,7 @@ function checkEnd(pod: JsonObject): void {
   throw new CommandExit(code, `${label} terminated (${reason})\n${message}`);
 }
 
-/** The Pod as soon as it passes the test. Rejects with CliError when that takes too long. */
+/** Waits for a Pod to pass a test. Rejects with CliError when the time is up. */
 async function podThat(
   session: Session,
   target: Target,

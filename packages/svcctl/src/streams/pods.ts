@@ -18,14 +18,14 @@ export const patienceFlag = {
   help: 'Accepted and ignored: svcctl does not wait for pods',
 } as const;
 
-/** The Pod that a word names, or the first of an object's. Throws CliError when there is none. */
+/** The Pod that a word names, or the first one of a workload. Rejects with CliError if none. */
 export async function onlyPod(session: Session, word: string): Promise<JsonObject> {
   const [pod] = await podsToRead(session, word);
   if (pod === undefined) throw new CliError(`${word} has no pods`);
   return pod;
 }
 
-/** The container that `--container`, the Pod's annotation, or its order names. Throws CliError. */
+/** The container of `--container`, else the Pod's default one. Rejects with CliError. */
 export async function containerIn(session: Session, pod: JsonObject): Promise<string> {
   const { flags, io } = session;
   const names = containersOf(pod);
@@ -51,7 +51,7 @@ export async function containerIn(session: Session, pod: JsonObject): Promise<st
 
 export type Pairs = readonly (readonly [name: string, value: string])[];
 
-/** The path of a stream into a Pod. */
+/** The path of a streaming request to a Pod. */
 export async function streamPath(
   session: Session,
   pod: JsonObject,
@@ -64,7 +64,7 @@ export async function streamPath(
   return `${targetPath(targetOf(resource, pod), subresource)}?${parameters}`;
 }
 
-/** Rejects with what the server says to a stream that it would refuse; opens none. */
+/** Rejects with the server's error if it would refuse a stream, without opening one. */
 export async function checkStream(session: Session, path: string): Promise<void> {
   try {
     await session.client.send({ method: 'POST', path });
@@ -75,7 +75,7 @@ export async function checkStream(session: Session, path: string): Promise<void>
   }
 }
 
-/** The names of a Pod's containers: the initial ones, its own, and ephemeral ones. */
+/** The names of all containers of a Pod: init, regular, and ephemeral. */
 export function containersOf(pod: JsonObject): string[] {
   const spec = objectAt(pod, 'spec');
   return ['initContainers', 'containers', 'ephemeralContainers'].flatMap((list) =>
@@ -83,7 +83,7 @@ export function containersOf(pod: JsonObject): string[] {
   );
 }
 
-/** The names of all containers, and what the special ones are. */
+/** The names of all containers, with marks for init and ephemeral ones. */
 export function containerLabels(pod: JsonObject): string[] {
   const spec = objectAt(pod, 'spec');
   const labels = (list: string, note: string) =>
@@ -95,7 +95,7 @@ export function containerLabels(pod: JsonObject): string[] {
   ];
 }
 
-/** The Pods that a command line means: one by its name, an object's, or those with labels. */
+/** The Pods of a command line: one by name, those of a workload, or those that match labels. */
 export async function podsToRead(
   session: Session,
   word: string | undefined,
@@ -120,7 +120,7 @@ export async function podsToRead(
   return [first];
 }
 
-/** Throws CliError for an object that selects no Pods. */
+/** The selector of an object's Pods. Throws CliError if it has none. */
 function podSelector(object: JsonObject): string {
   const selector = objectAt(object, 'spec', 'selector');
   const isPlain = ['Service', 'ReplicationController'].includes(textAt(object, 'kind'));
@@ -129,7 +129,7 @@ function podSelector(object: JsonObject): string {
   throw new CliError(`cannot get the logs from ${textAt(object, 'kind')}: it selects no pods`);
 }
 
-/** Pods with labels, those that run before those that wait. */
+/** Lists Pods by labels, running ones first. */
 async function podsWith(session: Session, labelSelector: string): Promise<JsonObject[]> {
   const resource = await session.resourceOfKind('Pod');
   const target = { resource, namespace: session.namespace, name: undefined };

@@ -1,9 +1,9 @@
 import { CliError } from '../io.ts';
 
-/** Archives as `tar` in containers reads and writes them: ustar, with pax records where it must. */
+/** Reads and writes tar archives: ustar, with pax records where necessary. */
 
 const blockBytes = 512;
-/** Of a pax record or of a name in GNU's form. */
+/** Longest pax record or GNU long name. */
 const recordBytesMax = 1024 * 1024;
 
 export interface TarEntry {
@@ -13,9 +13,9 @@ export interface TarEntry {
   readonly mode: number;
   /** Bytes of content. */
   readonly size: number;
-  /** When it was changed, in seconds since 1970. */
+  /** Modification time in seconds since 1970. */
   readonly mtime: number;
-  /** What a symbolic link points to. */
+  /** Target of a symbolic link. */
   readonly link: string;
 }
 
@@ -28,7 +28,7 @@ const typesOfFlags: Readonly<Record<string, TarEntry['type']>> = {
   '2': 'symlink',
 };
 
-/** What stands ahead of an entry's content. */
+/** The header of an entry. */
 export function tarHeader(entry: TarEntry): Buffer {
   const name = entry.type === 'directory' ? `${entry.name}/` : entry.name;
   const records = [
@@ -43,17 +43,17 @@ export function tarHeader(entry: TarEntry): Buffer {
   return Buffer.concat([ustarBlock(ahead, 'x'), record, tarPadding(record.length), header]);
 }
 
-/** What follows content of a size. */
+/** The padding after content of a size. */
 export const tarPadding = (size: number): Buffer =>
   Buffer.alloc((blockBytes - (size % blockBytes)) % blockBytes);
 
-/** What ends an archive. */
+/** The end of an archive. */
 export const tarEnd: Buffer = Buffer.alloc(2 * blockBytes);
 
 const fits = (text: string, bytes: number) =>
   /^[\x20-\x7e]*$/.test(text) && Buffer.byteLength(text) <= bytes;
 
-/** A record says how long it is, its own length included. */
+/** A pax record, which begins with its own length. */
 function paxRecord(key: string, value: string): Buffer {
   const rest = ` ${key}=${value}\n`;
   let length = Buffer.byteLength(rest);
@@ -83,13 +83,13 @@ function ustarBlock(entry: TarEntry, typeFlag: string): Buffer {
 
 const checksum = (block: Buffer) => block.reduce((sum, byte) => sum + byte, 0);
 
-/** An entry of an archive that is read; the next one is read when this content is left. */
+/** An entry of an archive; reading the next entry skips unread content. */
 export interface ReadEntry {
   readonly entry: TarEntry;
   readonly content: AsyncIterable<Buffer>;
 }
 
-/** Reads an archive. Rejects with CliError where it is broken or cut off. */
+/** Reads an archive. Rejects with CliError if it is malformed or truncated. */
 export async function* readTar(chunks: AsyncIterable<Buffer>): AsyncGenerator<ReadEntry> {
   const source = new ByteSource(chunks);
   try {
@@ -103,7 +103,7 @@ async function* entriesIn(source: ByteSource): AsyncGenerator<ReadEntry> {
   let records: Readonly<Record<string, string>> = {};
   for (;;) {
     const block = await source.take(blockBytes, 'or nothing');
-    // Archives are padded: who writes one must be able to write all of it.
+    // Read the padding, so that the writer can finish.
     if (block === undefined || block.every((byte) => byte === 0)) return source.drain();
     const typeFlag = String.fromCharCode(block[156] ?? 0);
     const header = readHeader(block, records);
@@ -140,7 +140,7 @@ function readHeader(block: Buffer, records: Readonly<Record<string, string>>): T
   };
 }
 
-/** A number in octal digits, or in GNU's binary form for large ones. */
+/** A number in octal digits, or in GNU's binary format. */
 function number(block: Buffer, at: number, bytes: number): number {
   if ((block[at] ?? 0) >= 0x80) return Number(block.readBigUInt64BE(at + bytes - 8));
   const digits = block.toString('latin1', at, at + bytes).replace(/[\0 ]+/g, '');
@@ -172,7 +172,7 @@ async function readRecords(
 
 const untilZero = (content: Buffer) => content.toString().split('\0', 1)[0] ?? '';
 
-/** Bytes from chunks, in the portions that are needed. */
+/** Reads portions of any size from chunks. */
 class ByteSource {
   readonly #chunks: AsyncIterator<Buffer>;
   #rest: Buffer = Buffer.alloc(0);
@@ -181,7 +181,7 @@ class ByteSource {
     this.#chunks = chunks[Symbol.asyncIterator]();
   }
 
-  /** Reads what is left and forgets it. */
+  /** Discards the remaining bytes. */
   async drain(): Promise<void> {
     while ((await this.#chunks.next()).done !== true);
   }
@@ -198,7 +198,7 @@ class ByteSource {
     return parts.length === 0 && bytes > 0 ? undefined : Buffer.concat(parts);
   }
 
-  /** Rejects when the chunks end before; with `or nothing`, not if they end ahead of the first. */
+  /** Rejects if the chunks end early; `or nothing` allows an end before the first byte. */
   async *content(bytes: number, atEnd?: 'or nothing'): AsyncGenerator<Buffer> {
     for (let missing = bytes; missing > 0; ) {
       if (this.#rest.length === 0) {

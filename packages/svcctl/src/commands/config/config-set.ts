@@ -25,11 +25,11 @@ import {
 import { listAt, objectAt, textAt } from '../../objects.ts';
 import type { Session } from '../../session.ts';
 
-/** What a dotted name leads to. */
+/** The target of a dotted name. */
 interface Property {
-  /** The list and entry it is in; undefined for a member of the file itself. */
+  /** The list and entry; undefined for a member of the file itself. */
   readonly entry: { readonly list: ListName; readonly name: string } | undefined;
-  /** The members below that. */
+  /** The path below the entry. */
   readonly path: readonly string[];
   readonly shape: Shape;
 }
@@ -37,8 +37,8 @@ interface Property {
 const isList = (name: string): name is ListName => Object.hasOwn(bodyNames, name);
 
 /**
- * Reads a dotted name. An entry's name may have dots itself: it ends where a member of such entries
- * follows. Throws CliError.
+ * Parses a dotted name. The name of an entry may contain dots: it ends before the first part that
+ * is a member of such entries. Throws CliError.
  */
 function parseProperty(text: string): Property {
   if (text === '') throw new CliError('you must specify a property');
@@ -202,7 +202,7 @@ const embedFlag: FlagSpec = {
   help: 'Store the contents of the files instead of their paths',
 };
 
-/** Sets a member, or takes it away when its value is empty. */
+/** Sets a member, or deletes it if the value is empty. */
 function put(body: JsonObject, name: string, value: JsonValue): void {
   if (value === '' || value === false) delete body[name];
   else setMember(body, name, value);
@@ -214,7 +214,7 @@ function onlyEntryName(args: readonly string[], what: string): string {
   return name;
 }
 
-/** Checks the files that `--embed-certs` would read, before anything is written. */
+/** Checks the files of `--embed-certs` before anything is written. */
 function checkEmbedded(session: Session, names: readonly string[]): void {
   if (!session.flags.boolean('embed-certs')) return;
   const flagNames = names.filter((name) => (session.flags.text(name) ?? '') !== '');
@@ -230,7 +230,7 @@ function checkEmbedded(session: Session, names: readonly string[]): void {
   }
 }
 
-/** Puts a file's path or contents into an entry, whichever is asked for, and not the other. */
+/** Stores a file's path or, with `--embed-certs`, its contents. Returns whether a file was set. */
 function putFile(
   session: Session,
   body: JsonObject,
@@ -270,7 +270,7 @@ export const setClusterCommand: Command = {
     }
     checkEmbedded(session, ['certificate-authority']);
     await changeEntry(session, { list: 'clusters', name }, (body, kubeconfig) => {
-      // A new server has another name, unless that is told as well.
+      // The old name does not apply to a new server.
       if (flags.has('server')) put(body, 'tls-server-name', '');
       for (const member of ['server', 'tls-server-name', 'proxy-url']) {
         if (flags.has(member)) put(body, member, flags.text(member) ?? '');
@@ -346,7 +346,7 @@ function checkMethods(session: Session): void {
   }
 }
 
-/** Sets a token or a name with password, and takes the other of the two away. */
+/** Sets a token or a user name with a password, and deletes the other one. */
 function putSecrets(session: Session, body: JsonObject): void {
   const { flags } = session;
   const set = (name: string): boolean => {
@@ -368,7 +368,7 @@ interface Pairs {
   readonly remove: ReadonlySet<string>;
 }
 
-/** Reads KEY=VALUE and KEY- of a flag. Throws CliError for others. */
+/** Reads the KEY=VALUE and KEY- items of a flag. Throws CliError. */
 function parsePairs(session: Session, flag: string): Pairs {
   const set = new Map<string, string>();
   const remove = new Set<string>();
@@ -393,7 +393,7 @@ function putProvider(session: Session, body: JsonObject, changes: Pairs): void {
   body['auth-provider'] = { ...provider, config };
 }
 
-/** Changes what is there of a plugin; without a command there is none to change. */
+/** Changes the credential plugin; does nothing if the entry has none and no command is set. */
 function putExec(session: Session, body: JsonObject, changes: Pairs): void {
   const { flags } = session;
   const command = flags.text('exec-command');

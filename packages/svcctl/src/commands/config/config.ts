@@ -88,7 +88,7 @@ function minified(config: Kubeconfig, override: string | undefined): Kubeconfig 
 }
 
 function bodyFor(session: Session, entry: LocatedEntry): JsonObject {
-  // As kubectl: a self-contained file is meant to be used, so its secrets are in it.
+  // Like kubectl, keep secrets in a self-contained file, which is meant for use.
   if (session.flags.boolean('flatten')) return flattened(session, entry);
   return session.flags.boolean('raw') ? entry.body : redacted(entry.body);
 }

@@ -34,9 +34,9 @@ const tokenCommand: Command = {
     ...outputFlags,
     { name: 'audience', type: 'list', help: 'Audience of the token; repeatable' },
     { name: 'duration', type: 'text', help: 'Lifetime of the token: 1h' },
-    { name: 'bound-object-kind', type: 'text', help: 'Kind of the object it lives with' },
-    { name: 'bound-object-name', type: 'text', help: 'Name of the object it lives with' },
-    { name: 'bound-object-uid', type: 'text', help: 'UID of the object it lives with' },
+    { name: 'bound-object-kind', type: 'text', help: 'Kind of the object to bind the token to' },
+    { name: 'bound-object-name', type: 'text', help: 'Name of the object to bind the token to' },
+    { name: 'bound-object-uid', type: 'text', help: 'UID of the object to bind the token to' },
   ],
   async run(session, args) {
     const name = onlyName(args);
@@ -101,19 +101,19 @@ function boundObject({ flags }: Session): JsonObject | undefined {
 /** `create serviceaccount` and `create token`. */
 export const createAccountCommands: readonly Command[] = [serviceAccountCommand, tokenCommand];
 
-/** Values of a flag that takes several at once, joined with commas, each once. */
+/** The distinct values of a flag, which may be written with commas. */
 function commaWords(session: Session, flag: string): string[] {
   return [...new Set(session.flags.words(flag))].filter((one) => one !== '');
 }
 
-/** What `--resource` asks for: `TYPE[.GROUP][/SUBRESOURCE]`. */
+/** A resource of `--resource`: `TYPE[.GROUP][/SUBRESOURCE]`. */
 interface WantedResource {
   readonly resource: string;
   readonly group: string;
   readonly subresource: string;
 }
 
-/** The verbs of the rule; a star stands for all others. */
+/** The verbs of the rule; `*` replaces all others. */
 function verbsOf(session: Session): string[] {
   const verbs = commaWords(session, 'verb');
   return verbs.includes('*') ? ['*'] : verbs;
@@ -124,7 +124,7 @@ const resourceVerbs: ReadonlySet<string> = new Set([
   ...['deletecollection', 'use', 'bind', 'escalate', 'impersonate'],
 ]);
 
-/** Verbs that mean something for some resources only. */
+/** Verbs that apply to some resources only. */
 function specialVerbs(dialect: Dialect): Readonly<Record<string, readonly string[]>> {
   const rbac = dialect.group('rbac.authorization');
   const roles = [`roles.${rbac}`, `clusterroles.${rbac}`];
@@ -140,8 +140,9 @@ function specialVerbs(dialect: Dialect): Readonly<Record<string, readonly string
 }
 
 /**
- * The rules for `--resource`, `--resource-name` and the verbs: one a group, in the order of the
- * groups. Throws CliError for a resource the server does not have, unless a verb is all about it.
+ * The rules for `--resource`, `--resource-name`, and the verbs, one per group in order of the
+ * groups. Rejects with CliError for a resource that the server does not serve, unless a special
+ * verb applies to it.
  */
 async function resourceRules(session: Session, verbs: readonly string[]): Promise<JsonObject[]> {
   const wanted = commaWords(session, 'resource').map(parseResource);
@@ -226,7 +227,7 @@ const pathVerbs: ReadonlySet<string> = new Set([
   ...['*', 'get', 'post', 'put', 'delete', 'patch', 'head', 'options'],
 ]);
 
-/** The rule for `--non-resource-url`, if any. Throws CliError for what no path can be. */
+/** The rule for `--non-resource-url`, if any. Throws CliError for a malformed path. */
 function pathRules(session: Session, verbs: readonly string[]): JsonObject[] {
   const nonResourceURLs = commaWords(session, 'non-resource-url');
   if (nonResourceURLs.length === 0) return [];
@@ -256,7 +257,7 @@ const bindingFlags: readonly FlagSpec[] = [
   { name: 'serviceaccount', type: 'list', help: 'Service accounts to bind: NAMESPACE:NAME' },
 ];
 
-/** The group of the RBAC kinds, as this server calls it. */
+/** The group of the RBAC kinds on this server. */
 async function rbacGroup(session: Session): Promise<string> {
   return (await session.resourceOfKind('ClusterRole')).group;
 }
@@ -274,7 +275,7 @@ async function roleOf(
   return { apiVersion: `${await rbacGroup(session)}/v1`, kind, metadata, rules };
 }
 
-/** A role whose rules are those of the roles with the labels. */
+/** A role that aggregates the rules of roles with certain labels. */
 async function aggregatedRole(session: Session, metadata: JsonObject): Promise<JsonObject> {
   const others = ['verb', 'resource', 'resource-name', 'non-resource-url'];
   if (others.some((flag) => session.flags.list(flag).length > 0)) {

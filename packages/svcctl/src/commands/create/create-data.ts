@@ -11,14 +11,14 @@ import { objectAt, textAt } from '../../objects.ts';
 import { compactJson } from '../../output/go-json.ts';
 import type { Session } from '../../session.ts';
 
-/** Flags of commands that fill an object with data. */
+/** Flags of commands that create objects with data. */
 const dataFlags: readonly FlagSpec[] = [
   { name: 'from-literal', type: 'list', help: 'KEY=VALUE' },
   { name: 'from-file', type: 'list', help: '[KEY=]FILE, or a folder' },
   { name: 'from-env-file', type: 'list', help: 'A file of KEY=VALUE lines' },
 ];
 
-/** Puts a hash of the data behind the name, so that other data means another name. */
+/** Appends a hash of the data to the name, so that different data gets a different name. */
 const hashFlag: FlagSpec = {
   name: 'append-hash',
   type: 'boolean',
@@ -26,8 +26,9 @@ const hashFlag: FlagSpec = {
 };
 
 /**
- * Reads the data of a Secret off the flags, or that of the ConfigMap of a name. Throws CliError.
- * @param fileKey the key of a file that is given without one, absent: the file's name
+ * Reads data from the flags. Throws CliError.
+ * @param options.ofMap name of the ConfigMap that gets the data; absent for a Secret
+ * @param options.fileKey key of a file without one; the file's name if absent
  */
 function dataOf(
   session: Session,
@@ -83,7 +84,7 @@ function filesOf(session: Session, source: string): { key: string; file: string 
     .map((entry) => ({ key: entry.name, file: path.join(file, entry.name) }));
 }
 
-/** The object with a hash of its data behind its name, the one that kubectl appends. */
+/** The object with the hash of its data that kubectl appends to its name. */
 function withHash(session: Session, object: JsonObject): JsonObject {
   if (!session.flags.boolean('append-hash')) return object;
   const name = textAt(object, 'metadata', 'name');
@@ -96,7 +97,7 @@ function withHash(session: Session, object: JsonObject): JsonObject {
     ...(object['kind'] === 'Secret' ? { type: textAt(object, 'type') } : {}),
   };
   const digest = createHash('sha256').update(compactJson(hashed)).digest('hex').slice(0, 10);
-  // Letters and digits that could spell something, or be taken for each other, are replaced.
+  // Replace characters that could form words or be mistaken for each other.
   const letters: Readonly<Record<string, string>> = { 0: 'g', 1: 'h', 3: 'k', a: 'm', e: 't' };
   const suffix = [...digest].map((letter) => letters[letter] ?? letter).join('');
   return { ...object, metadata: { ...objectAt(object, 'metadata'), name: `${name}-${suffix}` } };
@@ -192,7 +193,7 @@ const tlsCommand: Command = {
 const readPart = (session: Session, file: string): Buffer =>
   session.readFile(file, (why) => `Cannot read file ${file}, ${why}`);
 
-/** Throws CliError unless the key is the certificate's. */
+/** Throws CliError unless the key belongs to the certificate. */
 function checkPair(pair: { readonly certificate: Buffer; readonly key: Buffer }): void {
   const read = <T>(part: string, parse: () => T): T => {
     try {

@@ -123,7 +123,7 @@ function rulesOf(rules: readonly Rule[]): JsonObject[] {
   }));
 }
 
-/** The hosts with TLS, those of one Secret together, each host once. */
+/** The hosts with TLS, grouped by Secret, without repetitions. */
 function tlsOf(rules: readonly Rule[]): JsonObject[] {
   const bySecret = new Map<string, string[]>();
   const seen = new Set<string>();
@@ -142,7 +142,7 @@ function tlsOf(rules: readonly Rule[]): JsonObject[] {
 
 const tcpFlag: FlagSpec = { name: 'tcp', type: 'list', help: 'PORT[:TARGET_PORT]; repeatable' };
 
-/** One type of Services, and the members that its flags set. */
+/** A type of Service, and the members that its flags set. */
 interface ServiceType {
   readonly type: string;
   readonly members?: (session: Session) => JsonObject;
@@ -238,12 +238,18 @@ export const createServiceCommand: Command = {
     commandOf('clusterip', {
       type: 'ClusterIP',
       summary: 'Create a ClusterIP service',
-      flags: [{ name: 'clusterip', type: 'text', help: 'Its address; None for a headless one' }],
+      flags: [
+        {
+          name: 'clusterip',
+          type: 'text',
+          help: 'Cluster IP of the service; None for a headless service',
+        },
+      ],
     }),
     commandOf('externalname', {
       type: 'ExternalName',
       summary: 'Create an ExternalName service',
-      flags: [{ name: 'external-name', type: 'text', help: 'The name it stands for' }],
+      flags: [{ name: 'external-name', type: 'text', help: 'The external name of the service' }],
       members: externalName,
     }),
     commandOf('loadbalancer', {
@@ -253,7 +259,7 @@ export const createServiceCommand: Command = {
     commandOf('nodeport', {
       type: 'NodePort',
       summary: 'Create a NodePort service',
-      flags: [{ name: 'node-port', type: 'integer', help: 'Its port on each node' }],
+      flags: [{ name: 'node-port', type: 'integer', help: 'Port of the service on each node' }],
     }),
   ],
 };

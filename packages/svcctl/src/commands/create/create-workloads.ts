@@ -129,7 +129,7 @@ export const createPolicyCommands: readonly Command[] = [
   quotaCommand,
 ];
 
-/** Throws CliError for the first of the flags that is missing. */
+/** Throws CliError for missing flags. */
 function requireFlags({ flags }: Session, names: readonly string[]): void {
   const missing = names.filter((name) => !flags.has(name)).map((name) => JSON.stringify(name));
   if (missing.length > 0) throw new CliError(`required flag(s) ${missing.join(', ')} not set`);
@@ -183,7 +183,7 @@ const containerOf = (of: {
   ...(of.command.length === 0 ? {} : { command: [...of.command] }),
 });
 
-/** The last part of an image's name; with a random ending where characters had to be replaced. */
+/** The last part of an image's name, with a random suffix if characters had to be replaced. */
 function containerName(image: string): string {
   const last = image.slice(image.lastIndexOf('/') + 1);
   const [name = ''] = last.split(/[:@]/);
@@ -232,7 +232,7 @@ function jobSpec(of: {
   return { template: { spec: { containers: [containerOf(of)], restartPolicy } } };
 }
 
-/** A Job as the CronJob's controller makes them, marked as made by hand. */
+/** A Job like those of the CronJob's controller, but annotated as manual. */
 async function jobOfCronJob(session: Session, name: string, from: string): Promise<JsonObject> {
   const cronJob = await objectNamed(session, from);
   const apiVersion = textAt(cronJob, 'apiVersion');

@@ -71,13 +71,13 @@ export const createCommand: Command = {
   },
 };
 
-/** An object as it was read from a server is made anew: its version there means nothing here. */
+/** Drops the resourceVersion of an object that was read from a server. */
 function withoutVersion(object: JsonObject): JsonObject {
   const { resourceVersion, ...metadata } = objectAt(object, 'metadata');
   return resourceVersion === undefined ? object : { ...object, metadata };
 }
 
-/** Has the user edit each object, and creates what they make of it. Returns the exit code. */
+/** Opens each object in the editor and creates the result. Resolves with the exit code. */
 async function createEdited(session: Session): Promise<number> {
   let editExit = 0;
   const exitCode = await eachManifest(session, 'create', async ({ object }) => {

@@ -13,10 +13,10 @@ import type { Session } from '../../session.ts';
 const flags: readonly FlagSpec[] = [
   ...manifestFlags,
   ...outputFlags,
-  { name: 'force', type: 'boolean', help: 'Write even if the decision stands already' },
+  { name: 'force', type: 'boolean', help: 'Write even if the request already has this decision' },
 ];
 
-/** A decision on a request, and the one that excludes it. */
+/** A decision about a request, and its opposite. */
 interface Decision {
   readonly type: 'Approved' | 'Denied';
   readonly excludes: 'Approved' | 'Denied';
@@ -70,7 +70,7 @@ async function decide(
   return reportFailures(session.io, await visitEach(session.io, targets, visit));
 }
 
-/** How often a decision is written anew that others' changes come between. */
+/** Maximum number of attempts after conflicts. */
 const attemptsMax = 10;
 
 async function decideOne(

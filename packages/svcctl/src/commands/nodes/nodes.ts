@@ -121,7 +121,7 @@ function checkPodSelector({ flags }: Session): void {
   }
 }
 
-/** The nodes that the command line names. Throws CliError, and rejects with ApiError. */
+/** Reads the nodes of the command line. Rejects with CliError or ApiError. */
 async function nodesOf(
   session: Session,
   args: readonly string[],
@@ -156,7 +156,7 @@ async function mark(session: Session, args: readonly string[], how: Mark): Promi
   return 0;
 }
 
-/** Marks nodes; a node that refuses it is reported and does not keep the others from it. */
+/** Marks nodes, reporting failures of single nodes. */
 async function markEach(session: Session, nodes: readonly JsonObject[], how: Mark): Promise<void> {
   const { command, unschedulable } = how;
   const resource = await session.resourceOfKind('Node');
@@ -179,7 +179,7 @@ async function markEach(session: Session, nodes: readonly JsonObject[], how: Mar
   }
 }
 
-/** Drains one node; gives what went wrong. */
+/** Drains one node. Resolves with an error message, or undefined. */
 async function drainNode(session: Session, node: string): Promise<string | undefined> {
   const found = await podsToDrain(session, node);
   if (found.errors.length > 0) return aggregateText(found.errors);
@@ -240,7 +240,7 @@ export const taintCommand: Command = {
 interface Taint {
   readonly key: string;
   readonly value: string;
-  /** Empty, in a removal, for all effects of the key. */
+  /** Empty in a removal of all effects of the key. */
   readonly effect: string;
 }
 
@@ -291,7 +291,7 @@ function parseChanges(specs: readonly string[]): Changes {
 
 const effects = new Set(['NoSchedule', 'PreferNoSchedule', 'NoExecute']);
 
-/** Reads `KEY`, `KEY:EFFECT`, or `KEY=VALUE:EFFECT`. Throws CliError. */
+/** Parses `KEY`, `KEY:EFFECT`, or `KEY=VALUE:EFFECT`. Throws CliError. */
 function parseTaint(spec: string): Taint {
   const fault = (details: readonly string[] = []) =>
     usageError(
@@ -357,14 +357,14 @@ async function taintNode(
     after,
     query,
   });
-  // Like upstream's, the report of a dry run does not say that it is one.
+  // Like kubectl, do not mark the report of a dry run.
   reportObject(session, changed, done);
 }
 
 const matches = (one: JsonObject, { key, effect }: Taint): boolean =>
   one['key'] === key && one['effect'] === effect;
 
-/** The taints a node gets, those that are new first, and what is said of it. Throws CliError. */
+/** The new taints of a node, added ones first, and the verb of the report. Throws CliError. */
 function changedTaints(
   session: Session,
   node: JsonObject,

@@ -125,7 +125,7 @@ function onlyArgument(args: readonly string[], what: string): string | undefined
   return name;
 }
 
-/** Objects of the metrics API. Throws CliError where the server has none. */
+/** Reads objects of the metrics API. Rejects with CliError if the server does not serve it. */
 async function metricsOf(
   session: Session,
   { kind, name }: { readonly kind: string; readonly name: string | undefined },
@@ -160,7 +160,7 @@ async function reportNoPods(session: Session): Promise<number> {
   return 0;
 }
 
-/** What something uses: CPU in thousandths of a core, memory in bytes. */
+/** Usage of resources: CPU in thousandths of a core, memory in bytes. */
 interface Usage {
   readonly cpu: number;
   readonly memory: number;
@@ -172,7 +172,7 @@ interface Measured {
   readonly usage: Usage;
 }
 
-/** An amount in units of `nanoUnit` billionths, rounded up; 0 for what cannot be read. */
+/** An amount in units of `nanoUnit` billionths, rounded up; 0 if it is malformed. */
 function amountOf(amounts: JsonObject, name: string, nanoUnit: bigint): number {
   const quantity = parseQuantity(String(amounts[name] ?? '0'));
   if ('error' in quantity) return 0;
@@ -210,7 +210,7 @@ const sumOf = (list: readonly Measured[]): Usage => ({
   memory: list.reduce((sum, { usage }) => sum + usage.memory, 0),
 });
 
-/** By name, or the greatest use first. */
+/** Sorts by name, or by usage in descending order. */
 function sorted<Row extends Measured>({ flags }: Session, rows: readonly Row[]): Row[] {
   const by = flags.text('sort-by') ?? '';
   const nameOrder = (one: Row, other: Row) => {
@@ -240,6 +240,6 @@ function sumLines(pods: readonly Measured[], columns: number): string[][] {
 
 function print(session: Session, head: readonly string[], rows: readonly string[][]): void {
   const lines = session.flags.boolean('no-headers') ? rows : [head, ...rows];
-  // Each cell is followed by a tab, the last as well, and is padded so.
+  // kubectl writes a tab after every cell, including the last one, which pads it.
   session.io.out(alignLines(lines.map((line) => [...line, ''])));
 }

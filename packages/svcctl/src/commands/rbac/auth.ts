@@ -16,7 +16,7 @@ import { ruleHeads, ruleRows } from '../../rbac/rule-table.ts';
 import type { Session } from '../../session.ts';
 import { reconcileCommand } from './reconcile.ts';
 
-/** Sends a review of a kind and gives the server's answer. */
+/** Sends a review. Resolves with the server's response. */
 async function sendReview(session: Session, kind: string, spec?: JsonObject): Promise<JsonObject> {
   const resource = await session.resourceOfKind(kind);
   const { object } = await session.client.send({

@@ -19,12 +19,12 @@ import { outputFlags, reportObject } from '../../output/output.ts';
 import { resourceOfObject } from '../../selection.ts';
 import type { Session } from '../../session.ts';
 
-/** What it takes to make a role or binding say what a file says. */
+/** The write that reconciles a role or binding with a file. */
 interface Reconciliation {
   readonly operation: 'none' | 'create' | 'update' | 'recreate';
-  /** The object to write, or the one that is there when nothing is to be. */
+  /** The object to write, or the current one if nothing changes. */
   readonly object: JsonObject;
-  /** The object on the server wants to be left alone. */
+  /** The object on the server opts out of changes. */
   readonly isProtected: boolean;
   readonly missingSubjects: readonly JsonObject[];
   readonly extraSubjects: readonly JsonObject[];
@@ -43,14 +43,14 @@ interface Difference {
 const nothing = { missingSubjects: [], extraSubjects: [], missingRules: [], extraRules: [] };
 
 /**
- * Compares a role or binding of a file with the server's, as kubectl does: rules by what they
- * grant and not by how they are written. What the file does not say stays, unless the extras of
- * that sort are to go. Labels and annotations of the file are added. Pure.
+ * Compares a role or binding in a file with the server's, like kubectl: rules by what they grant
+ * rather than by their form. Rules and subjects missing from the file stay unless `removeExtras` is
+ * set. Labels and annotations of the file are added.
  */
 function reconcile(options: {
   readonly wanted: JsonObject;
   readonly live: JsonObject | undefined;
-  /** The annotation by which an object opts out. */
+  /** The annotation with which an object opts out. */
   readonly optOut: string;
   readonly removeExtras: boolean;
 }): Reconciliation {
@@ -113,7 +113,7 @@ function compareSubjects({ wanted, live, removeExtras }: Pair): Difference {
   return { change, missingSubjects, extraSubjects };
 }
 
-/** A subject with the group the server gives one that names none. */
+/** Fills in the group that the server sets for subjects without one. */
 function completed(subject: JsonObject, live: JsonObject): JsonObject {
   const hasGroup = subject.kind === 'User' || subject.kind === 'Group';
   if (!hasGroup || textAt(subject, 'apiGroup') !== '') return subject;
@@ -132,7 +132,7 @@ function compareRules(pair: Pair): Difference {
   const { wanted, live, removeExtras } = pair;
   const bothAggregated = isObject(wanted.aggregationRule) && isObject(live.aggregationRule);
   const missingRules = ruleEscalation(rulesOf(live), rulesOf(wanted)).missing;
-  // The rules of an aggregated role are its controller's.
+  // The controller owns the rules of an aggregated role.
   const extraRules = bothAggregated ? [] : ruleEscalation(rulesOf(wanted), rulesOf(live)).missing;
   const change: JsonObject = {};
   if (removeExtras && missingRules.length + extraRules.length > 0) {
@@ -148,7 +148,7 @@ function aggregationChange({ wanted, live, removeExtras }: Pair): JsonObject {
   const desired = listAt(wanted, 'aggregationRule', 'clusterRoleSelectors');
   const missing = without(desired, present);
   const extra = without(present, desired);
-  // A null is taken away from the object that is written.
+  // Null removes the member from the object.
   if (wanted.aggregationRule === undefined) {
     return live.aggregationRule === undefined ? {} : { aggregationRule: null };
   }
@@ -205,7 +205,7 @@ const kinds: ReadonlySet<string> = new Set([
   'ClusterRoleBinding',
 ]);
 
-/** Other kinds are passed over, so that a file may hold what its roles are for. */
+/** Reconciles one object; skips other kinds, so that a file may contain workloads, too. */
 async function reconcileOne(
   session: Session,
   { object, dialect }: { object: JsonObject; dialect: Dialect },
@@ -228,7 +228,7 @@ async function reconcileOne(
 const autoupdateOf = (dialect: Dialect): string =>
   dialect.label('autoupdate', 'rbac.authorization');
 
-/** How often an object that comes and goes meanwhile is looked at again. */
+/** Maximum number of attempts while others create or delete the object. */
 const attemptsMax = 3;
 
 async function carryOut(
@@ -277,7 +277,7 @@ async function write(
   return (await session.client.send(request)).object;
 }
 
-/** Makes the namespace of what is created; who may not is told by the creation that follows. */
+/** Creates the namespace; without permission, the following creation reports the error. */
 async function ensureNamespace(session: Session, name: string): Promise<void> {
   const path = resourcePath(await session.resourceOfKind('Namespace'), {});
   const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };

@@ -36,10 +36,10 @@ import { statusCommand } from './status.ts';
 
 const flags: readonly FlagSpec[] = [...workloadFlags, ...outputFlags, managerFlag];
 
-/** One way to change how a workload rolls out. */
+/** A change of a workload's rollout. */
 interface Action {
   readonly done: string;
-  /** The workload as it is to be. Throws CliError for one that cannot be. */
+  /** The changed workload. Throws CliError, or rejects with it, if the change is not possible. */
   change(session: Session, workload: Workload): Promise<JsonObject> | JsonObject;
 }
 
@@ -124,7 +124,7 @@ function withPaused(
   return { ...object, spec: paused ? { ...spec, paused } : spec };
 }
 
-/** The time among the annotations of the template makes its controller replace all Pods. */
+/** Sets an annotation of the Pod template, which makes the controller replace all Pods. */
 async function withRestart(session: Session, workload: Workload): Promise<JsonObject> {
   const { target, object } = workload;
   if (!isAppsKind(target.resource, historicKinds)) {
@@ -171,7 +171,7 @@ const undoCommand: Command = {
   },
 };
 
-/** Rolls one workload back; gives what is said of it. Throws CliError. */
+/** Rolls back one workload. Resolves with the text of the report. Rejects with CliError. */
 async function undo(session: Session, { target }: Workload): Promise<string> {
   const { resource } = target;
   if (!isAppsKind(resource, historicKinds)) {
@@ -220,7 +220,7 @@ const strategic = 'application/strategic-merge-patch+json';
 const notFound = (revision: number): CliError =>
   new CliError(`unable to find specified revision ${revision} in history`);
 
-/** The revision of a number, or the one before the last. Throws CliError when there is none. */
+/** The revision with a number, or the previous one for 0. Throws CliError if there is none. */
 function revisionTo({ target, workload, revisions }: History, wanted: number): Revision {
   if (wanted > 0) {
     const found = revisions.find((one) => one.revision === wanted);
@@ -236,7 +236,7 @@ function revisionTo({ target, workload, revisions }: History, wanted: number): R
   );
 }
 
-/** Gives a Deployment the template of a ReplicaSet and its annotations, but for its own. */
+/** The patch that gives a Deployment the template and the annotations of a ReplicaSet. */
 async function deploymentPatch(session: Session, workload: JsonObject, { holder }: Revision) {
   const dialect = await session.dialect();
   const own = new Set([

@@ -19,19 +19,19 @@ import { type Target, targetPath } from '../../selection.ts';
 import type { Session } from '../../session.ts';
 import { withProgress } from '../../terminal.ts';
 
-/** What there is to say of a rollout, and whether it is over. */
+/** The progress of a rollout. */
 interface RolloutStatus {
   readonly message: string;
   readonly done: boolean;
 }
 
-/** The revision that a Deployment must be of, 0 for any, and the annotation that tells its own. */
+/** The revision that a Deployment must have (0 for any), and the annotation that holds it. */
 interface Wanted {
   readonly revision: number;
   readonly annotation: string;
 }
 
-/** Reads how far the rollout of a workload is. Throws CliError when it has failed. */
+/** The progress of a workload's rollout. Throws CliError if it has failed. */
 function rolloutStatus(kind: string, object: JsonObject, wanted: Wanted): RolloutStatus {
   if (kind === 'Deployment') return deploymentStatus(object, wanted);
   const strategy = textAt(object, 'spec', 'updateStrategy', 'type');
@@ -130,14 +130,14 @@ function statefulSetStatus(object: JsonObject): RolloutStatus {
   };
 }
 
-/** A state of an object, or that it is gone. */
+/** The state of an object that may be deleted. */
 type ObjectState =
   | { readonly type: 'present'; readonly object: JsonObject }
   | { readonly type: 'deleted' };
 
 /**
- * Follows one object by its name: as it is now, then each change; lists anew when the server ends a
- * watch. An object that is absent at first is waited for. Rejects when `signal` aborts.
+ * Follows one object by its name: yields its current state, then each change. Waits for an object
+ * that does not exist yet. Lists again when the server ends a watch. Rejects when `signal` aborts.
  */
 async function* followObject(
   session: Session,
@@ -212,7 +212,7 @@ export const statusCommand: Command = {
   },
 };
 
-/** Prints each state of a rollout till it is done. Throws CliError when it fails. */
+/** Prints each state of a rollout until it is complete. Rejects with CliError if it fails. */
 async function awaitRollout(
   session: Session,
   { target }: Workload,

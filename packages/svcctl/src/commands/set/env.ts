@@ -23,14 +23,14 @@ import {
   withPodSpec,
 } from '../../set/set-objects.ts';
 
-/** An object, its Pod specification, and which of the containers are meant. */
+/** An object, its Pod specification, and the selector of containers. */
 interface Listing {
   readonly object: JsonObject;
   readonly spec: JsonObject;
   readonly selector: string;
 }
 
-/** Prints the variables of each container; with `--resolve` the values that they refer to. */
+/** Prints the variables of each container; `--resolve` prints referenced values. */
 async function listEnvironment(session: Session, listing: Listing): Promise<void> {
   const { object, spec, selector } = listing;
   const containers: JsonObject[] = [];
@@ -57,7 +57,7 @@ async function listEnvironment(session: Session, listing: Listing): Promise<void
   }
 }
 
-/** A variable, and what its value may be taken from. */
+/** A variable and the objects that it may refer to. */
 interface Place {
   readonly object: JsonObject;
   readonly container: JsonObject;
@@ -145,7 +145,7 @@ function valueOfField(object: JsonObject, path: string): string {
     .join('\n');
 }
 
-/** A limit or request in units of the divisor, rounded up. */
+/** A limit or request as a multiple of the divisor, rounded up. */
 function valueOfResource(container: JsonObject, ref: JsonObject): string {
   const resource = textAt(ref, 'resource');
   const dot = resource.indexOf('.');
@@ -243,7 +243,7 @@ function checkFlags(session: Session, words: readonly string[]): void {
   ]);
 }
 
-/** Reads the changes of the command line, of standard input (`-`), and of `--from`. */
+/** Reads the changes from the command line, standard input (`-`), and `--from`. */
 async function changesOf(session: Session, specs: readonly string[]): Promise<Changes> {
   const variables: JsonObject[] = [];
   const remove = new Set<string>();
@@ -281,7 +281,7 @@ async function changesOf(session: Session, specs: readonly string[]): Promise<Ch
   return { set, remove };
 }
 
-/** The variables of a text of `KEY=VALUE` lines; `#` begins a comment. */
+/** Parses `KEY=VALUE` lines; `#` begins a comment. */
 function variablesOf(text: string): JsonObject[] {
   return text.split(/\r?\n/).flatMap((line) => {
     const [code = ''] = line.split('#');
@@ -290,7 +290,7 @@ function variablesOf(text: string): JsonObject[] {
   });
 }
 
-/** Variables that refer to the keys of the config map or secret of `--from`. */
+/** Variables for the keys of the ConfigMap or Secret of `--from`. */
 async function variablesFrom(session: Session): Promise<JsonObject[]> {
   const from = session.flags.text('from') ?? '';
   if (from === '') return [];
@@ -355,7 +355,7 @@ function checkOverwriting(current: readonly JsonObject[], { set }: Changes): voi
   }
 }
 
-/** A list of variables with the changes, in the order in which they were, the new ones behind. */
+/** The changed list of variables: existing ones in order, then new ones. */
 function updated(current: readonly JsonObject[], { set, remove }: Changes): JsonObject[] {
   const done = new Set(remove);
   const result: JsonObject[] = [];

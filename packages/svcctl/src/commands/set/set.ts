@@ -169,7 +169,7 @@ const resourcesCommand: Command = {
   },
 };
 
-/** Reads `cpu=1,memory=1Gi`. Throws CliError. */
+/** Parses `cpu=1,memory=1Gi`. Throws CliError. */
 export function quantitiesOf(text: string): ReadonlyMap<string, string> {
   const amounts = new Map<string, string>();
   for (const statement of text === '' ? [] : text.split(',')) {

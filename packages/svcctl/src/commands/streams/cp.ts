@@ -24,7 +24,7 @@ export const cpCommand: Command = {
     {
       name: 'retries',
       type: 'integer',
-      help: 'Resume a copy from a container this often when the connection breaks; -1: always',
+      help: 'Times to resume an interrupted copy from a container; -1: no limit',
     },
   ],
   async run(session, args) {
@@ -48,7 +48,7 @@ export const cpCommand: Command = {
   },
 };
 
-/** A file here, or in a Pod. */
+/** A local file, or a file in a Pod. */
 interface Place {
   readonly namespace: string;
   readonly pod: string;
@@ -83,7 +83,7 @@ async function containerAt(session: Session, place: Place): Promise<ContainerFil
   return { session, pod, container: await containerIn(session, pod), file: place.file };
 }
 
-/** Runs a program in the container. Rejects as carryStreams. */
+/** Runs a program in the container. Rejects like carryStreams. */
 async function runThere(
   { session, pod, container }: ContainerFile,
   command: readonly string[],
@@ -103,14 +103,14 @@ async function runThere(
 }
 
 async function copyFrom(from: ContainerFile, target: string): Promise<void> {
-  // Writes wait for the reader, and fail when it has gone.
+  // Writes wait for the reader, and fail after it has stopped.
   const archive = new TransformStream<Buffer, Buffer>();
   const writer = archive.writable.getWriter();
   const packing = async (): Promise<void> => {
     try {
       await packThere(from, (bytes) => writer.write(bytes));
     } finally {
-      // Fails where the reader has gone.
+      // Fails if the reader has stopped.
       await writer.close().catch(() => {});
     }
   };
@@ -118,15 +118,15 @@ async function copyFrom(from: ContainerFile, target: string): Promise<void> {
     packing(),
     unpack(from, archive.readable, target),
   ]);
-  // An archive is cut off because the program failed.
+  // A failed program explains a truncated archive, so its error takes precedence.
   const failures = [packed, unpacked].filter((one) => one.status === 'rejected');
   const first = failures.find(({ reason }) => reason instanceof CommandExit) ?? failures.at(-1);
   if (first !== undefined) throw first.reason;
 }
 
 /**
- * Packs a file in the container. With `--retries`, an archive that breaks off resumes where it did.
- * Rejects as carryStreams.
+ * Packs a file in the container. With `--retries`, resumes an interrupted archive. Rejects like
+ * carryStreams.
  */
 async function packThere(
   from: ContainerFile,
@@ -161,7 +161,7 @@ async function packThere(
   }
 }
 
-/** The program that packs a file; with retries, it leaves out what has been read. */
+/** The command that packs a file; with retries, it skips the bytes already read. */
 function packingCommand(
   file: string,
   { retries, bytesRead }: { readonly retries: number; readonly bytesRead: number },
@@ -182,7 +182,7 @@ async function unpack(
   let isHintNeeded = true;
   for await (const { entry, content } of readTar(archive)) {
     const name = entry.name.replace(/^\.\//, '').replace(/\/$/, '');
-    // Another name means that the archive was tampered with.
+    // An unexpected name means that the archive was tampered with.
     if (!`${name}/`.startsWith(prefix === '' ? '' : `${prefix}/`)) {
       throw new CliError('tar contents corrupted');
     }
@@ -253,7 +253,7 @@ async function isFolderThere(to: ContainerFile): Promise<boolean> {
   }
 }
 
-/** Where a file is, and its name in the archive. */
+/** A local file and its name in the archive. */
 interface Packed {
   readonly local: string;
   readonly name: string;
@@ -264,7 +264,7 @@ async function* packed(file: Packed): AsyncGenerator<Buffer> {
   yield tarEnd;
 }
 
-/** A file, a link, or a folder with what is in it; links are not followed. */
+/** Packs a file, a link, or a folder with its contents; does not follow links. */
 async function* entries({ local, name }: Packed): AsyncGenerator<Buffer> {
   const found = await lstat(local);
   const entry = { name, mode: found.mode & 0o7777, mtime: found.mtimeMs / 1000, size: 0, link: '' };
@@ -282,7 +282,7 @@ async function* entries({ local, name }: Packed): AsyncGenerator<Buffer> {
   }
 }
 
-/** So many bytes of a file: one that grows meanwhile must not shift what follows it. */
+/** Reads exactly `size` bytes, since a growing file must not shift the following entries. */
 async function* contentOf(local: string, size: number): AsyncGenerator<Buffer> {
   if (size === 0) return;
   let missing = size;

@@ -32,9 +32,13 @@ export const debugCommand: Command = {
   usage: '(POD | TYPE/NAME) [--image=IMAGE] [--copy-to=NAME] [-- COMMAND [ARGUMENTS...]]',
   flags: [
     { name: 'filename', short: 'f', type: 'list', help: 'File of the object to debug' },
-    { name: 'image', type: 'text', help: 'Image of the container that debugs' },
-    { name: 'container', short: 'c', type: 'text', help: 'Name of the container that debugs' },
-    { name: 'arguments-only', type: 'boolean', help: 'Use what follows -- as arguments' },
+    { name: 'image', type: 'text', help: 'Image of the debug container' },
+    { name: 'container', short: 'c', type: 'text', help: 'Name of the debug container' },
+    {
+      name: 'arguments-only',
+      type: 'boolean',
+      help: "Use the words after -- as arguments of the image's command",
+    },
     {
       name: 'attach',
       type: 'boolean',
@@ -118,7 +122,7 @@ async function readDebugOptions(
   };
 }
 
-/** Reads `KEY=VALUE,…` of a flag; quotes keep a comma in a value. Throws CliError. */
+/** Parses the `KEY=VALUE,…` values of a flag; quoted parts may contain commas. Throws CliError. */
 function pairsOf({ flags }: Session, flag: string): ReadonlyMap<string, string> {
   const pairs = new Map<string, string>();
   for (const text of flags.list(flag)) {
@@ -142,7 +146,7 @@ function pairsOf({ flags }: Session, flag: string): ReadonlyMap<string, string> 
   return pairs;
 }
 
-/** The partial container of `--custom`. Throws CliError. */
+/** Reads the partial container of `--custom`. Rejects with CliError. */
 async function customContainer(session: Session): Promise<JsonObject | undefined> {
   const file = session.flags.text('custom') ?? '';
   if (file === '') return undefined;
@@ -158,7 +162,7 @@ async function customContainer(session: Session): Promise<JsonObject | undefined
   throw new CliError(`${file} does not contain a valid container spec: it is no object`);
 }
 
-/** Throws CliError for flags that are missing, or contradict each other. */
+/** Throws CliError for missing or conflicting flags. */
 function checkDebugFlags(session: Session, options: DebugOptions, words: readonly string[]): void {
   const { flags } = session;
   const { container, copyTo, overrides, image, pullPolicy, setImages, target } = options;
@@ -201,11 +205,11 @@ function checkDebugFlags(session: Session, options: DebugOptions, words: readonl
   }
 }
 
-/** Whether a member of a container is as good as absent. */
+/** Whether a member of a container is absent or empty. */
 const isUnset = (value: JsonValue | undefined): boolean =>
   value === undefined || value === null || value === '' || (Array.isArray(value) && !value.length);
 
-/** What is wrong with flags of a copy, or with those of a copy where there is none. */
+/** Problems with the flags of a copy, or with such flags without `--copy-to`. */
 function copyProblems(
   { flags }: Session,
   { command, container, copyTo, image, setImages }: DebugOptions,
@@ -317,7 +321,7 @@ async function addContainer(
     });
     return { pod: object, container };
   } catch (error) {
-    // A server without the subresource names no object.
+    // A 404 for a missing subresource names no object.
     const isAbsent = error instanceof ApiError && error.code === 404 && !error.details?.name;
     if (!isAbsent) throw error;
     const why = JSON.stringify(error.message);

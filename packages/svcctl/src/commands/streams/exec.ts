@@ -79,8 +79,8 @@ export const attachCommand: Command = {
 };
 
 /**
- * Joins the user's streams to those of a Pod's container until it ends, as `attach` does.
- * @param name the container; the one that the flags or the Pod name when absent
+ * Attaches the user's streams to a container until it ends.
+ * @param name the container; the default one if absent
  */
 export async function attachTo(session: Session, pod: JsonObject, name?: string): Promise<void> {
   const { flags, io } = session;
@@ -93,7 +93,7 @@ export async function attachTo(session: Session, pod: JsonObject, name?: string)
   if (flags.boolean('tty') && !allocates && !flags.boolean('quiet')) {
     io.err(`error: Unable to use a TTY - container ${container} did not allocate one\n`);
   }
-  // The process has a terminal or none, whatever the flags say.
+  // Whether the process has a terminal does not depend on the flags.
   const isTerminal = hasTerminal(session, allocates);
   if (!flags.boolean('quiet')) {
     io.err("If you don't see a command prompt, try pressing enter.\n");
@@ -108,7 +108,7 @@ function checkRunning(pod: JsonObject, doing: string): void {
   throw new CliError(`cannot ${what} a completed pod; current phase is ${phase}`);
 }
 
-/** Whether the process gets a terminal: one is wanted, passed on, and there. */
+/** Whether the process gets a terminal: requested, with standard input passed on, and present. */
 function hasTerminal({ flags, io }: Session, isWanted = flags.boolean('tty')): boolean {
   if (!isWanted || !flags.boolean('stdin')) return false;
   if (io.terminal !== undefined) return true;
@@ -116,7 +116,7 @@ function hasTerminal({ flags, io }: Session, isWanted = flags.boolean('tty')): b
   return false;
 }
 
-/** Joins the user's streams to those of a process until it ends. */
+/** Connects the user's streams to a process until it ends. */
 async function join(
   session: Session,
   stream: {
@@ -135,7 +135,7 @@ async function join(
     ...words,
     ...(passesInput ? [['stdin', 'true'] as const] : []),
     ['stdout', 'true'],
-    // A terminal has one output for both.
+    // A terminal combines both output streams.
     isTerminal ? ['tty', 'true'] : ['stderr', 'true'],
   ];
   const path = await streamPath(session, pod, { subresource, query });
@@ -163,7 +163,7 @@ async function inputOf(io: CliIo): Promise<Readable> {
   return Input.from([Buffer.from(await io.stdin())]);
 }
 
-/** Writes bytes to a standard stream, as they are. */
+/** Returns a function that writes bytes to a standard stream. */
 export function bytesTo(io: CliIo, name: 'output' | 'error'): (bytes: Buffer) => Promise<void> {
   const { streams } = io;
   if (streams !== undefined) return (bytes) => writeAll(streams[name], bytes);

@@ -18,13 +18,13 @@ import type { Session } from '../../session.ts';
 import { writeAll } from '../../streams/container-stream.ts';
 import { checkStream, onlyPod, patienceFlag, streamPath } from '../../streams/pods.ts';
 
-/** A connection for each port; data and error messages have a channel each. */
+/** Each port has its own connection, with one channel for data and one for error messages. */
 const protocols = [channelProtocols.older];
 const dataChannel = 0;
 const errorChannel = 1;
 const portMax = 65_535;
 
-/** A port of the Pod, and that which leads to it; 0: any. */
+/** A port of the Pod and the local port that forwards to it; 0 for any. */
 interface Forward {
   readonly local: number;
   readonly remote: number;
@@ -77,7 +77,7 @@ function splitPort(text: string): { readonly local: string; readonly remote: str
   return { local, remote };
 }
 
-/** Finds the numbers of ports that have names, and the Pod's port behind a Service's. */
+/** Resolves named ports, and ports of Services to ports of the Pod. Throws CliError. */
 function forwardOf(
   text: string,
   { pod, service }: { readonly pod: JsonObject; readonly service: JsonObject | undefined },
@@ -91,7 +91,7 @@ function forwardOf(
     local: isNumber(local) ? Number(local) : 0,
   };
   if (local !== '' && !isNumber(local)) {
-    // A name stands for the number on both sides.
+    // A name must be the same on both sides.
     if (local !== remote) throw new CliError(`invalid ports ${JSON.stringify(text)}`);
     forward.local = offered === undefined ? forward.remote : Number(offered['port']);
   }
@@ -104,7 +104,7 @@ function forwardOf(
 
 const isNumber = (text: string) => /^\d+$/.test(text);
 
-/** A Service without a target port leads to the port of the same number. */
+/** The target port of a Service, by default its own port. */
 const textOfPort = (target: unknown, port: unknown) =>
   String(target === undefined || target === 0 ? port : target);
 
@@ -161,7 +161,7 @@ async function serve(
   }
 }
 
-/** Listens at all addresses that there are; rejects when there is none. */
+/** Listens on all available addresses. Rejects with CliError if there are none. */
 async function openPorts(
   session: Session,
   options: {
@@ -178,12 +178,12 @@ async function openPorts(
     try {
       const { server, port } = await openPort({ host, forward, accept });
       servers.push(server);
-      // One number for all addresses where any will do.
+      // Use the same number for all addresses.
       forward = { ...forward, local: port };
       const shown = net.isIPv6(host) ? `[${host}]` : host;
       io.out(`Forwarding from ${shown}:${port} -> ${forward.remote}\n`);
     } catch (error) {
-      // Many machines lack one family of addresses.
+      // Many machines lack an address family.
       if (host === hosts.at(-1) && servers.length > 0) continue;
       io.err(`Unable to listen on port ${forward.local}: ${errorText(error)}\n`);
     }
@@ -213,7 +213,7 @@ function openPort(options: {
 
 const portOf = (server: Server) => (server.address() as AddressInfo).port;
 
-/** Carries one connection to the Pod's port. Never rejects: failures are told, and end it. */
+/** Forwards one connection to the Pod's port. Never rejects: reports failures, which end it. */
 async function forwardConnection(
   session: Session,
   connection: {
@@ -252,7 +252,7 @@ async function forwardConnection(
   }
 }
 
-/** The protocol cannot say that one direction has ended, so the other decides. Never rejects. */
+/** Sends until either side ends; the protocol cannot signal a half-close. Never rejects. */
 async function sendFrom(socket: Socket, messages: Duplex): Promise<void> {
   try {
     const chunks: AsyncIterable<Buffer> = socket.iterator({ destroyOnReturn: false });
@@ -264,7 +264,7 @@ async function sendFrom(socket: Socket, messages: Duplex): Promise<void> {
   }
 }
 
-/** Returns what the Pod's side complains about. Each channel begins with the port, in two bytes. */
+/** Resolves with the Pod's error message. Each channel begins with the port in two bytes. */
 async function receiveTo(socket: Socket, messages: AsyncIterable<Buffer>): Promise<string> {
   const begun = new Set<number>();
   let complaint = '';
