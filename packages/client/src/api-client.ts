@@ -19,17 +19,18 @@ import {
 import type { ClientConfig } from './kubeconfig/client-config.ts';
 import type { MessageConnection } from './web-socket.ts';
 
-/** As client-go. */
+/** The same as in client-go. */
 const retriesMax = 10;
 
-/** What is known of an answer that may come otherwise. */
+/** The parts of a response that decide whether to retry. */
 type Retriable = Pick<HttpAnswer, 'status' | 'headers'> & {
   readonly body: HttpAnswer['body'] | HttpStream['body'];
 };
 
 /**
- * Asks until the answer is one that will not pass, or ten times again; `heard` is told each answer,
- * and when it was asked for. Rejects with the signal's reason when that aborts a wait.
+ * Sends a request, and retries up to ten times while the server asks for a delay. Calls `heard`
+ * with each response and the time of its request. Rejects with the signal's reason if it aborts a
+ * delay.
  */
 async function askPatiently<A extends Retriable>(
   ask: () => Promise<A>,
@@ -51,17 +52,17 @@ async function askPatiently<A extends Retriable>(
   }
 }
 
-/** The delay before a retry that the server requests, in milliseconds; undefined without one. */
+/** The delay in milliseconds that the server requests before a retry; undefined if none. */
 function retryAfterMs({ status, headers }: Retriable): number | undefined {
   const retryAfter = headers['retry-after'] ?? '';
   const mayPass = status === 429 || status >= 500;
   return mayPass && /^\d{1,6}$/.test(retryAfter) ? Number(retryAfter) * 1000 : undefined;
 }
 
-/** An answer of the server that is a failure, with the Status it came with. */
+/** A response that reports a failure, with its Status. */
 export class ApiError extends Error {
   readonly code: number;
-  /** The Status' reason; empty when the answer had none. */
+  /** The reason of the Status; empty if the response has none. */
   readonly reason: string;
   readonly details: StatusDetails | undefined;
 
@@ -95,38 +96,38 @@ export interface ApiAnswer<T extends object = JsonObject> {
 }
 
 /**
- * The API over HTTP with JSON bodies. Every failure of the server is thrown as ApiError. One that
- * the server says will pass (429 or 5xx with Retry-After) is waited for, and asked again ten times.
+ * The API over HTTP with JSON bodies. Throws every failure that the server reports as ApiError.
+ * Retries up to ten times if the server asks for a delay (429 or 5xx with Retry-After).
  */
 export interface ApiClient {
   readonly http: HttpClient;
   send<T extends object = JsonObject>(request: ApiRequest): Promise<ApiAnswer<T>>;
-  /** The decoded body of a GET, which the caller knows to be a `T`: nothing checks it. */
+  /** The decoded body of a GET; the type `T` is not checked. */
   get<T extends object = JsonObject>(
     path: string,
     query?: Readonly<Record<string, string | undefined>>,
   ): Promise<T>;
-  /** A GET whose body is not JSON: `/metrics`, `/healthz`. */
+  /** A GET whose body is not JSON, such as `/metrics` and `/healthz`. */
   raw(path: string): Promise<string>;
-  /** Opens a streamed answer; the caller reads `body`. */
+  /** Opens a streaming response; the caller reads `body`. */
   stream(request: ApiRequest): Promise<HttpStream>;
-  /** Opens a WebSocket in one of the protocols. Rejects with ApiError when the server refuses it. */
+  /** Opens a WebSocket in one of the protocols. Rejects with ApiError if the server refuses. */
   webSocket(request: WebSocketRequest): Promise<MessageConnection>;
   close(): void;
 }
 
-/** Told of every `Warning` header and, for `-v`, of every request; never sees credentials. */
+/** Receives every `Warning` header and, for `-v`, every request; never sees credentials. */
 export interface ApiObserver {
   warning?(text: string): void;
   request?(event: { method: string; url: string; status: number; tookMs: number }): void;
 }
 
-/** Makes a client of one server. */
+/** Makes a client for one server. */
 export function createApiClient(
   config: ClientConfig,
   options: {
     readonly timeoutMs?: number;
-    /** Sent with every request, as the longest that the server is to take over it: `1m30s`. */
+    /** Sent with every request as its server-side time limit, such as `1m30s`. */
     readonly toldTimeout?: string;
     readonly observer?: ApiObserver;
     readonly clock?: Clock;
@@ -191,7 +192,7 @@ export function createApiClient(
   };
 }
 
-/** Throws ApiError in place of a refusal, and other errors as they are. */
+/** Converts a WebSocket refusal to ApiError; rethrows other errors. */
 async function throwRefusal(error: unknown): Promise<never> {
   const { WebSocketRefused } = await import('./web-socket.ts');
   if (!(error instanceof WebSocketRefused)) throw error;
@@ -236,7 +237,7 @@ function parseJson(body: Buffer): unknown {
   }
 }
 
-/** The ApiError of a failed answer, from its Status or, lacking one, from its text. */
+/** The ApiError of a failed response, from its Status or else from its text. */
 export function errorOf(status: number, body: Buffer): ApiError {
   const parsed = parseJson(body);
   return isObject(parsed) && parsed.kind === 'Status'
@@ -244,7 +245,7 @@ export function errorOf(status: number, body: Buffer): ApiError {
     : unexpected(status, body);
 }
 
-/** The ApiError a Status object stands for: an answer's body or a watch's ERROR event. */
+/** The ApiError for a Status: the body of a response, or an ERROR event of a watch. */
 export function statusError(status: JsonObject, code = 500): ApiError {
   return new ApiError({
     code: typeof status.code === 'number' ? status.code : code,
@@ -268,7 +269,7 @@ const reasonOfCode: Readonly<Record<number, string>> = {
   503: 'ServiceUnavailable',
 };
 
-/** Texts of a `Warning` header: `299 - "text"`, several joined with commas. */
+/** Texts of a `Warning` header: `299 - "text"`, several separated by commas. */
 export function warningTexts(header: string): string[] {
   const texts: string[] = [];
   for (let at = header.indexOf('"'); at >= 0; at = header.indexOf('"', at)) {

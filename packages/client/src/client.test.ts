@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { errorOf, warningTexts } from './api-client.ts';
+import { RestMapper, resourcePath } from './discovery.ts';
 import { kubeconfigFiles, loadKubeconfig } from './kubeconfig/kubeconfig.ts';
 import { resolveContext } from './kubeconfig/kubeconfig-context.ts';
-import { RestMapper, resourcePath } from './rest-mapper.ts';
-import { watchEvents } from './watch-stream.ts';
+import { watchEvents } from './list-and-watch.ts';
 import { parseYamlDocuments, toYaml } from './yaml.ts';
 
 let folder: string;
@@ -18,14 +18,14 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('kubeconfig', () => {
-  test('the flag beats the environment, which beats the home', () => {
+  test('the flag beats the environment, which beats the home directory', () => {
     const env = { KUBECONFIG: `/a${path.delimiter}/b` };
     expect(kubeconfigFiles({ flag: '/f', env, home: '/h' })).toEqual(['/f']);
     expect(kubeconfigFiles({ env, home: '/h' })).toEqual(['/a', '/b']);
     expect(kubeconfigFiles({ env: {}, home: '/h' })).toEqual(['/h/.kube/config']);
   });
 
-  test('files merge, first names winning; paths are relative to their file', async () => {
+  test('files merge, the first definition wins, and paths are relative to their file', async () => {
     writeFileSync(file('ca.pem'), 'CA');
     writeFileSync(file('token'), 'from-file\n');
     writeFileSync(
@@ -51,7 +51,7 @@ describe('kubeconfig', () => {
     );
   });
 
-  test('an absent file is an error only when it was asked for; a damaged one always', async () => {
+  test('a missing file is an error only if a flag names it; a malformed one always', async () => {
     expect((await loadKubeconfig({ files: [file('absent')] })).currentContext).toBe('');
     await expect(loadKubeconfig({ files: [file('absent')], required: true })).rejects.toThrow(
       'no such file or directory',
@@ -76,7 +76,7 @@ describe('watch stream', () => {
     return events;
   }
 
-  test('events are found however bytes are cut; a half line at the end is dropped', async () => {
+  test('parses events at any chunk boundary; drops an incomplete last line', async () => {
     const text = '{"type":"ADDED","object":{"a":"é"}}\n{"type":"DELETED","object":{}}\n{"type":"AD';
     const bytes = Buffer.from(text);
     for (let size = 1; size < 20; size++) {
@@ -86,15 +86,15 @@ describe('watch stream', () => {
     }
   });
 
-  test('what is not a watch is refused, and a line is bounded', async () => {
+  test('rejects streams that are not a watch, and lines that are too long', async () => {
     await expect(read(['nope\n'])).rejects.toThrow('not JSON');
     await expect(read(['{"type":"X","object":{}}\n'])).rejects.toThrow('not an event');
     await expect(read(['a'.repeat(11)], 10)).rejects.toThrow('too long');
   });
 });
 
-describe('answers', () => {
-  test('a Status becomes an error, other text as well', () => {
+describe('responses', () => {
+  test('a Status becomes an ApiError, and so does other text', () => {
     const status = { kind: 'Status', code: 404, reason: 'NotFound', message: 'm' };
     expect(errorOf(404, Buffer.from(JSON.stringify(status)))).toMatchObject({
       code: 404,
@@ -146,7 +146,7 @@ describe('mapping', () => {
 });
 
 describe('yaml', () => {
-  test('dates stay text, 1.1 booleans are booleans, writing quotes as needed', async () => {
+  test('dates stay strings, YAML 1.1 booleans are booleans, output is quoted if needed', async () => {
     expect(await parseYamlDocuments('a: 2020-01-01\nb: yes\n---\n---\n[1]')).toEqual([
       { a: '2020-01-01', b: true },
       [1],

@@ -5,14 +5,15 @@ import {
   isObject,
   type JsonObject,
   type JsonValue,
+  parseApiVersion,
 } from '@wheelhouse/machinery';
 import { type ApiClient, ApiError } from './api-client.ts';
 
-/** One resource of one version, as discovery tells it. */
+/** One resource of one version, from discovery. */
 export interface ApiResource {
   readonly group: string;
   readonly version: string;
-  /** Whether this is its group's preferred version. */
+  /** Whether this is the preferred version of its group. */
   readonly preferred: boolean;
   readonly resource: string;
   readonly singular: string;
@@ -24,20 +25,22 @@ export interface ApiResource {
   readonly subresources: readonly string[];
 }
 
-/** All resources served, core first, in the server's order of groups and versions. */
+/** All served resources, core group first, in the server's order of groups and versions. */
 export interface Discovery {
   readonly resources: readonly ApiResource[];
   readonly groupVersions: readonly string[];
 }
 
-/** Groups discovery documents are asked in; a server answers in its own dialect. */
+/** Media types for aggregated discovery, one per dialect; the server responds in its own. */
 const aggregatedAccept = dialectNames
   .map((name) => dialectOf(name).group('apidiscovery'))
   .map((group) => `application/json;g=${group};v=v2;as=APIGroupDiscoveryList`)
   .concat('application/json')
   .join(',');
 
-/** Asks the server what it serves: two requests, or one a group version if it can't do better. */
+/**
+ * Discovers what the server serves: two requests, or one per version without aggregated discovery.
+ */
 export async function discover(client: ApiClient): Promise<Discovery> {
   const roots = await Promise.all([fetchRoot(client, '/api'), fetchRoot(client, '/apis')]);
   const parts = await Promise.all(
@@ -141,4 +144,88 @@ function plainResources(
           .map((name) => name.slice(resource.length + 1)),
       };
     });
+}
+
+/**
+ * Finds resources by plural, singular, or short name, or by kind, ignoring case, each optionally
+ * with `.group` or `.version.group`; and by category. The core group and preferred versions come
+ * first.
+ */
+export class RestMapper {
+  readonly #discovery: Discovery;
+
+  constructor(discovery: Discovery) {
+    this.#discovery = discovery;
+  }
+
+  /** The resource that a word refers to; undefined if the server has none of that name. */
+  byName(word: string): ApiResource | undefined {
+    const lower = word.toLowerCase();
+    const dot = lower.indexOf('.');
+    if (dot < 0) return this.#find(lower, () => true);
+    const name = lower.slice(0, dot);
+    const rest = lower.slice(dot + 1);
+    const exact = this.#find(name, (one) => one.group === rest);
+    if (exact !== undefined) return exact;
+    const versionDot = rest.indexOf('.');
+    const version = versionDot < 0 ? rest : rest.slice(0, versionDot);
+    const group = versionDot < 0 ? '' : rest.slice(versionDot + 1);
+    return (
+      this.#find(name, (one) => one.version === version && one.group === group) ??
+      this.#find(name, (one) => one.group.startsWith(`${rest}.`) || one.group.startsWith(rest))
+    );
+  }
+
+  /** The listable resources of a category, such as `all`; empty if there are none. */
+  byCategory(word: string): readonly ApiResource[] {
+    return this.#discovery.resources.filter(
+      (one) => one.preferred && one.categories.includes(word) && one.verbs.includes('list'),
+    );
+  }
+
+  /** The resource for an apiVersion and kind. */
+  byKind(apiVersion: string, kind: string): ApiResource | undefined {
+    const gv = parseApiVersion(apiVersion);
+    return this.#discovery.resources.find(
+      (one) => one.kind === kind && one.group === gv?.group && one.version === gv.version,
+    );
+  }
+
+  #find(name: string, accepts: (one: ApiResource) => boolean): ApiResource | undefined {
+    const candidates = this.#discovery.resources.filter(accepts);
+    const ways: readonly ((one: ApiResource) => boolean)[] = [
+      (one) => one.resource === name,
+      (one) => one.singular === name,
+      (one) => one.shortNames.includes(name),
+      (one) => one.kind.toLowerCase() === name,
+    ];
+    for (const way of ways) {
+      const matching = candidates.filter(way);
+      const found = matching.find((one) => one.preferred) ?? matching[0];
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+}
+
+/** The path of a collection, or of one object in it. */
+export function resourcePath(
+  resource: Pick<ApiResource, 'group' | 'version' | 'resource' | 'namespaced'>,
+  options: { readonly namespace?: string; readonly name?: string; readonly subresource?: string },
+): string {
+  const segments = [
+    resource.group === '' ? 'api' : 'apis',
+    apiVersionOf(resource),
+    ...(resource.namespaced && options.namespace !== undefined && options.namespace !== ''
+      ? ['namespaces', encodeURIComponent(options.namespace)]
+      : []),
+    resource.resource,
+    ...(options.name === undefined || options.name === ''
+      ? []
+      : [encodeURIComponent(options.name)]),
+    ...(options.subresource === undefined || options.subresource === ''
+      ? []
+      : [options.subresource]),
+  ];
+  return `/${segments.join('/')}`;
 }

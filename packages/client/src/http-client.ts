@@ -6,34 +6,40 @@ import type { Readable } from 'node:stream';
 import type { PeerCertificate } from 'node:tls';
 import { types } from 'node:util';
 import { checkServerNames, listen, trustIn, verdict } from '@wheelhouse/machinery';
+import {
+  NotProcessed,
+  SecureTunnelAgent,
+  SharedConnection,
+  type SharedSession,
+  TunnelAgent,
+} from './connections.ts';
 import type { Credential } from './credentials/credential.ts';
 import type { ClientConfig, Impersonation } from './kubeconfig/client-config.ts';
-import { NotProcessed, SharedConnection, type SharedSession } from './shared-connection.ts';
-import { SecureTunnelAgent, TunnelAgent } from './tunnel.ts';
+
 import type { MessageConnection } from './web-socket.ts';
 
 /** How requests reach a server. */
 interface Route {
   readonly agent: http.Agent;
-  /** Asked before the agent for the one connection that all requests may share. */
+  /** Tried before the agent: the connection that all requests may share. */
   readonly shared?: SharedConnection | undefined;
 }
 
-/** The kept-alive connections of a client, all under one client certificate at a time. */
+/** The kept-alive connections of a client, which all use the same client certificate. */
 interface Connections {
-  /** The route of a request with this credential; another certificate ends the old connections. */
+  /** The route of a request with this credential; a new certificate closes old connections. */
   routeFor(credential: Credential | undefined): Route;
   close(): void;
 }
 
-/** All bytes of an answer's body. Rejects when the connection ends too early. */
+/** Reads the whole body of a response. Rejects if the connection ends early. */
 export async function wholeOf(body: AsyncIterable<Buffer>): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of body) chunks.push(chunk);
   return Buffer.concat(chunks);
 }
 
-/** Makes the connections' keeper; opens none. */
+/** Manages the connections of a client; opens none. */
 function createConnections(config: ClientConfig, secure: boolean): Connections {
   if (!secure) {
     const agent =
@@ -53,7 +59,7 @@ function createConnections(config: ClientConfig, secure: boolean): Connections {
   return {
     routeFor(credential) {
       const wanted = credential?.certificatePem === undefined ? fixed : credential;
-      // A connection keeps the certificate it began with, so another one needs a new handshake.
+      // The certificate of a connection is fixed, so a new one needs a new handshake.
       if (wanted.certificatePem !== shown.certificatePem || wanted.keyPem !== shown.keyPem) drop();
       shown = wanted;
       route ??= secureRoute(config, wanted);
@@ -91,7 +97,7 @@ function tlsOptions(config: ClientConfig, shown: Credential): https.AgentOptions
   };
 }
 
-/** An address cannot be asked for in the handshake, only compared with the certificate. */
+/** Server Name Indication does not support IP addresses; they are only verified. */
 function nameCheck(name: string | undefined): https.AgentOptions {
   const isAddress = name !== undefined && isIP(name) !== 0;
   const check = (host: string, certificate: PeerCertificate) =>
@@ -100,10 +106,7 @@ function nameCheck(name: string | undefined): https.AgentOptions {
   return { ...serverName, checkServerIdentity: verdict(check) };
 }
 
-/**
- * The headers of a request: its own, and those that say who asks. An authorization among its own is
- * meant, and stays.
- */
+/** Adds the authentication headers to those of a request, unless the request has its own. */
 export function requestHeaders(options: {
   readonly config: ClientConfig;
   readonly own: Readonly<Record<string, string | readonly string[]>> | undefined;
@@ -117,7 +120,7 @@ export function requestHeaders(options: {
   if (config.userAgent !== undefined) headers['user-agent'] ??= config.userAgent;
   const token = config.token?.() || credential?.token;
   if (hasAuthorization(own)) {
-    // Whoever sends it has said who asks.
+    // The caller has set the credentials.
   } else if (token) {
     headers['authorization'] = `Bearer ${token}`;
   } else if (config.basicAuth !== undefined) {
@@ -128,7 +131,7 @@ export function requestHeaders(options: {
   return headers;
 }
 
-/** Whether a request brings its own credential. */
+/** Whether a request has its own credential. */
 function hasAuthorization(own: Readonly<Record<string, unknown>> | undefined): boolean {
   return Object.keys(own ?? {}).some((name) => name.toLowerCase() === 'authorization');
 }
@@ -142,7 +145,7 @@ function impersonate(headers: OutgoingHttpHeaders, wanted: Impersonation): void 
   }
 }
 
-/** Percent-encodes what a header's name cannot hold, and the percent sign itself. */
+/** Percent-encodes characters that are invalid in header names, and the percent sign itself. */
 function escapeHeaderKey(key: string): string {
   return [...Buffer.from(key)]
     .map((byte) => {
@@ -155,13 +158,15 @@ function escapeHeaderKey(key: string): string {
 
 export interface HttpRequest {
   readonly method: string;
-  /** Path and query, below the server's prefix. */
+  /** Path and query, relative to the server's prefix. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
   readonly body?: Buffer | string | undefined;
-  /** Ends the request with an AbortError. */
+  /** Aborts the request with an AbortError. */
   readonly signal?: AbortSignal | undefined;
-  /** Longest wait for the whole answer; 0 or absent: none. A `stream` has none. */
+  /**
+   * Time limit of the whole response in milliseconds; 0 or undefined sets none. Not for `stream`.
+   */
   readonly timeoutMs?: number | undefined;
 }
 
@@ -178,29 +183,29 @@ export interface HttpStream {
 }
 
 export interface WebSocketRequest {
-  /** Path and query, below the server's prefix. */
+  /** Path and query, relative to the server's prefix. */
   readonly path: string;
-  /** In the order of preference. */
+  /** In order of preference. */
   readonly protocols: readonly string[];
-  /** Ends the connection when it aborts. */
+  /** Closes the connection when it aborts. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Kept-alive connections to one server: HTTP/1.1, or one of HTTP/2 where that is negotiated. */
+/** Kept-alive connections to one server: HTTP/1.1, or one HTTP/2 connection if negotiated. */
 export interface HttpClient {
   request(request: HttpRequest): Promise<HttpAnswer>;
-  /** Gives the answer's head as soon as it is there; the caller reads or destroys the body. */
+  /** Resolves when the response headers arrive; the caller reads or destroys the body. */
   stream(request: HttpRequest): Promise<HttpStream>;
   /**
-   * Opens a WebSocket in one of the protocols. Rejects with WebSocketRefused when the server
-   * answers otherwise, and with ConnectionError when the server cannot be asked.
+   * Opens a WebSocket in one of the protocols. Rejects with WebSocketRefused if the server refuses,
+   * and with ConnectionError if the server is unreachable.
    */
   webSocket(request: WebSocketRequest): Promise<MessageConnection>;
-  /** Closes idle connections; running requests go on. */
+  /** Closes idle connections; active requests continue. */
   close(): void;
 }
 
-/** The server could not be asked at all; `cause` is the network's error. */
+/** The server is unreachable; `cause` is the network error. */
 export class ConnectionError extends Error {
   readonly code: string;
   readonly host: string;
@@ -215,8 +220,8 @@ export class ConnectionError extends Error {
 
 /**
  * Makes a client; opens no connection before the first request. Throws on a malformed URL. A
- * request rejects with ConnectionError when the server cannot be asked, and with CredentialError
- * when there is no credential to ask with.
+ * request rejects with ConnectionError if the server is unreachable, and with CredentialError if no
+ * credential is available.
  */
 export function createHttpClient(config: ClientConfig): HttpClient {
   const base = new URL(config.server);
@@ -275,7 +280,7 @@ export function createHttpClient(config: ClientConfig): HttpClient {
   };
 }
 
-/** Whether a renewed credential is what was refused already, so that asking again is no use. */
+/** Whether a renewed credential equals the refused one, so that a retry is pointless. */
 function isSame(one: Credential, other: Credential | undefined): boolean {
   return (
     one.token === other?.token &&
@@ -291,7 +296,7 @@ interface Sending {
   readonly credential: Credential | undefined;
 }
 
-/** Sends on the shared connection where there is one, and a second time on a new one if need be. */
+/** Sends on the shared connection, if any; retries once on a new one if not processed. */
 async function send(request: HttpRequest, sending: Sending): Promise<HttpStream> {
   const { base, route } = sending;
   for (let isAgain = false; ; isAgain = true) {
@@ -308,12 +313,12 @@ async function send(request: HttpRequest, sending: Sending): Promise<HttpStream>
 const failed =
   ({ host }: URL) =>
   (error: unknown): never => {
-    // Under jest, node's errors are instances of another context's Error.
+    // Under jest, Node's errors are instances of another realm's Error.
     const isError = error instanceof Error || types.isNativeError(error);
     throw isError && error.name !== 'AbortError' ? new ConnectionError(host, error) : error;
   };
 
-/** Headers that HTTP/2 has none of, or spells otherwise. */
+/** Headers that HTTP/2 forbids or names differently. */
 const connectionHeaders = ['host', 'connection', 'keep-alive', 'transfer-encoding', 'upgrade'];
 
 function sendOverHttp2(
@@ -363,7 +368,7 @@ function sendOverHttp1(request: HttpRequest, sending: Sending): Promise<HttpStre
   });
 }
 
-/** Rejects with a TimeoutError when the request's time is over. */
+/** Rejects with a TimeoutError when the time limit of the request passes. */
 async function withTimeout<T>(
   request: HttpRequest,
   run: (signal: AbortSignal | undefined) => Promise<T>,
@@ -374,7 +379,7 @@ async function withTimeout<T>(
   try {
     return await run(signal === undefined ? timeout : AbortSignal.any([signal, timeout]));
   } catch (error) {
-    // Node tells of any abort alike; what it was for is told by who asked for it.
+    // Node reports every abort the same way; the caller knows the reason.
     throw timeout.aborted && signal?.aborted !== true ? timeout.reason : error;
   }
 }

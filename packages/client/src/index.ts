@@ -11,7 +11,13 @@ export {
 export { CredentialError } from './credentials/credential.ts';
 export { processExecHost } from './credentials/exec-source.ts';
 export { type InClusterPlace, inClusterConfig } from './credentials/in-cluster.ts';
-export { type ApiResource, type Discovery, discover } from './discovery.ts';
+export {
+  type ApiResource,
+  type Discovery,
+  discover,
+  RestMapper,
+  resourcePath,
+} from './discovery.ts';
 export { ConnectionError, createHttpClient, type HttpClient } from './http-client.ts';
 export type { ClientConfig } from './kubeconfig/client-config.ts';
 export {
@@ -31,9 +37,7 @@ export {
   resolveContext,
 } from './kubeconfig/kubeconfig-context.ts';
 export { loadYaml } from './lazy.ts';
+export { listPages, watchEvents } from './list-and-watch.ts';
 export { goNetworkError } from './network-wording.ts';
-export { listPages } from './pager.ts';
-export { RestMapper, resourcePath } from './rest-mapper.ts';
-export { watchEvents } from './watch-stream.ts';
 export type { MessageConnection } from './web-socket.ts';
 export { parseYaml, parseYamlDocuments, toYaml } from './yaml.ts';

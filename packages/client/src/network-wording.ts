@@ -1,7 +1,7 @@
 import { legacyNameCode, StatusError } from '@wheelhouse/machinery';
 import { ConnectionError } from './http-client.ts';
 
-/** What upstream says of a connection that failed, by Node's code of it. */
+/** client-go's wording of connection errors, by Node's error code. */
 const untrusted =
   'tls: failed to verify certificate: x509: certificate signed by unknown authority';
 const expired =
@@ -26,7 +26,7 @@ const wordings: Readonly<Record<string, string>> = {
     'tls: failed to verify certificate: x509: certificate is not valid for that name',
 };
 
-/** What a dial came to. */
+/** The error of a connection attempt. */
 const dialled: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connection refused',
   ETIMEDOUT: 'connection timed out',
@@ -34,7 +34,7 @@ const dialled: Readonly<Record<string, string>> = {
   ENETUNREACH: 'network is unreachable',
 };
 
-/** A failure of the network in the words clients know from upstream. */
+/** A network error in the wording of client-go. */
 export function goNetworkError(error: unknown): string {
   if (error instanceof StatusError) return error.message;
   const code = error instanceof ConnectionError ? error.code : codeOf(error);

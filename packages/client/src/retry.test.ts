@@ -8,7 +8,7 @@ type Answer = readonly [status: number, retryAfter?: string | undefined, text?: 
 
 const overloaded: Answer = [429, '2', 'Too many requests, please try again later.\n'];
 const fine: Answer = [200, undefined, '{"kind":"X"}'];
-/** Answers to come; the last one is given again and again. */
+/** The responses in order; the last one repeats. */
 let answers: Answer[] = [];
 let bodies: string[] = [];
 let waits: number[] = [];
@@ -41,7 +41,7 @@ beforeEach(() => {
   statuses = [];
 });
 
-/** A clock that takes down how long is waited, and does not. */
+/** A clock that records delays and fires them immediately. */
 const hasty: Clock = {
   ...systemClock,
   after(delayMs, task) {
@@ -60,8 +60,8 @@ async function withClient<T>(use: (client: ApiClient) => Promise<T>): Promise<T>
   }
 }
 
-describe('a server that asks for patience', () => {
-  test('is asked again after the time it says, with the same body', async () => {
+describe('a server that asks for a delay', () => {
+  test('gets the same request again after the delay', async () => {
     answers = [overloaded, [503, '0'], [500, '7'], fine];
     const answer = await withClient((client) =>
       client.send({ method: 'POST', path: '/x', body: { a: 1 } }),
@@ -72,7 +72,7 @@ describe('a server that asks for patience', () => {
     expect(bodies.map((body) => JSON.parse(body))).toEqual(Array(4).fill({ a: 1 }));
   });
 
-  test('is asked ten times again, and then believed', async () => {
+  test('gets ten retries before the failure is reported', async () => {
     answers = [overloaded];
     const failing = withClient((client) => client.get('/x'));
     await expect(failing).rejects.toMatchObject({ code: 429, reason: 'TooManyRequests' });
@@ -92,7 +92,7 @@ describe('a server that asks for patience', () => {
     expect(bodies).toHaveLength(1);
   });
 
-  test('is asked again for texts and streams too', async () => {
+  test('gets retries of texts and streams, too', async () => {
     answers = [overloaded, [200, undefined, 'ok']];
     expect(await withClient((client) => client.raw('/readyz'))).toBe('ok');
     answers = [overloaded, overloaded, fine];
@@ -104,7 +104,7 @@ describe('a server that asks for patience', () => {
     expect(waits).toEqual([2000, 2000, 2000]);
   });
 
-  test('is not waited for once the user interrupts', async () => {
+  test('gets no retry after the user interrupts', async () => {
     answers = [[429, '1000']];
     const controller = new AbortController();
     const client = createApiClient({ server: url }, { clock: systemClock });

@@ -1,3 +1,3 @@
-/** What tests, benchmarks, and the siege need besides the public index. No promise of stability. */
+/** Internals for tests, benchmarks, and the siege; no stability promise. */
 
 export type { ExecHost } from './credentials/exec-source.ts';

@@ -3,19 +3,19 @@ import type { Duplex } from 'node:stream';
 import { listen, whenAborted } from '@wheelhouse/machinery';
 import WebSocket, { createWebSocketStream } from 'ws';
 
-/** A connection that carries messages, each of which is one chunk of its stream. */
+/** A connection that carries messages, each as one chunk of its stream. */
 export interface MessageConnection {
-  /** The one that the server chose. */
+  /** The protocol that the server chose. */
   readonly protocol: string;
-  /** Reads and writes whole messages, as Buffers; its end closes the connection. */
+  /** Reads and writes whole messages as Buffers; ending it closes the connection. */
   readonly messages: Duplex;
 }
 
 const handshakeTimeoutMs = 30_000;
-/** Of the body that refuses a connection. */
+/** Maximum size of the body of a refusal. */
 const refusalBytesMax = 64 * 1024;
 
-/** The server answered with something else than a WebSocket. */
+/** The server refused the upgrade to a WebSocket. */
 export class WebSocketRefused extends Error {
   override readonly name = 'WebSocketRefused';
   readonly status: number;
@@ -29,8 +29,8 @@ export class WebSocketRefused extends Error {
 }
 
 /**
- * Opens a WebSocket. Rejects with WebSocketRefused, and with the network's error when the server
- * cannot be asked or chooses no protocol.
+ * Opens a WebSocket. Rejects with WebSocketRefused, or with the network error if the server is
+ * unreachable or chooses no protocol.
  */
 export function openWebSocket(options: {
   readonly url: URL;

@@ -2,9 +2,9 @@ import { decodeJson, decodeYaml, encodeYaml } from '@wheelhouse/codec';
 import type { JsonValue } from '@wheelhouse/machinery';
 
 /**
- * The one document of a text, null when it is empty. JSON is read as such, which spares loading a
- * YAML library: kubeconfigs that the server writes and most manifests of programs are JSON. Rejects
- * with the decoder's error, which tells the line.
+ * Parses the only document of a text; null for an empty text. Parses JSON directly, which avoids
+ * loading the YAML library: kubeconfigs that the server writes and most generated manifests are
+ * JSON. Rejects with the parser's error, which includes the line.
  */
 export async function parseYaml(text: string): Promise<JsonValue> {
   const bytes = Buffer.from(text, 'utf8');
@@ -12,13 +12,13 @@ export async function parseYaml(text: string): Promise<JsonValue> {
     try {
       return decodeJson(bytes).value;
     } catch {
-      // Flow style YAML begins like JSON.
+      // Flow-style YAML may begin like JSON.
     }
   }
   return (await decodeYaml(bytes)).value;
 }
 
-/** Every document of a stream, empty ones left out; JSON is YAML. Rejects at the first bad one. */
+/** Parses all nonempty documents of a stream; JSON is YAML. Rejects at the first invalid one. */
 export async function parseYamlDocuments(text: string): Promise<JsonValue[]> {
   const values: JsonValue[] = [];
   for (const document of text.split(/^---(?=\s|$)/m)) {
@@ -28,7 +28,7 @@ export async function parseYamlDocuments(text: string): Promise<JsonValue[]> {
   return values;
 }
 
-/** Block style with sorted members and flush sequences, the way kubectl's users know it. */
+/** Serializes as block-style YAML with sorted members and unindented sequences, like kubectl. */
 export function toYaml(value: JsonValue): string {
   return encodeYaml(value);
 }

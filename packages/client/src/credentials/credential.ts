@@ -1,24 +1,24 @@
-/** What a client shows of itself; a token, a certificate with its key, or both. */
+/** Credentials that a client presents: a token, a certificate with its key, or both. */
 export interface Credential {
   readonly token?: string | undefined;
   readonly certificatePem?: string | undefined;
   readonly keyPem?: string | undefined;
 }
 
-/** Credentials that are fetched, and fetched again: those of an exec plugin. */
+/** Credentials that are fetched and renewed, such as those of an exec plugin. */
 export interface CredentialSource {
-  /** The credential to use now; rejects with CredentialError when there is none to be had. */
+  /** Resolves with the current credential; rejects with CredentialError if there is none. */
   current(): Promise<Credential>;
   /**
-   * The server refused this one with 401: gives a newer one. Gives the same when there is none;
-   * never rejects, since the server's own answer says more.
+   * Called after the server refused this credential with 401. Resolves with a newer one, or with
+   * the same one if there is none. Never rejects, since the response of the server says more.
    */
   renew(refused: Credential): Promise<Credential>;
-  /** Told when the certificate is another than before; returns how to stop listening. */
+  /** Called when the certificate changes. Returns a function that stops the notifications. */
   onCertificateChange(listener: () => void): () => void;
 }
 
-/** No credential could be had; the message is in the words of upstream's client. */
+/** Fetching a credential failed; the message is worded like client-go. */
 export class CredentialError extends Error {
   constructor(message: string) {
     super(message);

@@ -10,20 +10,20 @@ import {
 
 export type InteractiveMode = 'Never' | 'IfAvailable' | 'Always';
 
-/** A user's `exec` of a kubeconfig: the program that gives its credentials (AUTHN-11). */
+/** The `exec` section of a kubeconfig user: the plugin that provides credentials (AUTHN-11). */
 export interface ExecConfig {
   readonly command: string;
   readonly args: readonly string[];
-  /** Put on top of the client's own environment. */
+  /** Added to the environment of the client. */
   readonly env: readonly { readonly name: string; readonly value: string }[];
   readonly apiVersion: string;
-  /** Shown when the program is not there. */
+  /** Printed if the plugin is not installed. */
   readonly installHint: string;
   readonly provideClusterInfo: boolean;
   readonly interactiveMode: InteractiveMode | '';
 }
 
-/** The server a plugin gets a credential for, as `spec.cluster` tells it. */
+/** The server that a plugin provides a credential for, passed as `spec.cluster`. */
 export interface ExecCluster {
   readonly server: string;
   readonly tlsServerName?: string | undefined;
@@ -31,13 +31,13 @@ export interface ExecCluster {
   readonly caPem?: string | undefined;
   readonly proxyUrl?: string | undefined;
   readonly disableCompression?: boolean | undefined;
-  /** The cluster's extension for plugins, handed on as it is. */
+  /** The extension of the cluster for plugins, passed unchanged. */
   readonly config?: JsonValue | undefined;
 }
 
 const groupOf = (dialect: Dialect): string => dialect.group('client.authentication');
 
-/** The dialect a plugin speaks, by its apiVersion; undefined when the version is unknown. */
+/** The dialect of a plugin's apiVersion; undefined for an unknown version. */
 export function execDialect(apiVersion: string): Dialect | undefined {
   return dialectNames
     .map(dialectOf)
@@ -46,12 +46,12 @@ export function execDialect(apiVersion: string): Dialect | undefined {
     );
 }
 
-/** Names of the cluster extension that plugins are handed: `client.authentication.<suffix>/exec`. */
+/** Names of the cluster extension passed to plugins: `client.authentication.<suffix>/exec`. */
 export const execExtensionNames: readonly string[] = dialectNames.map(
   (name) => `${groupOf(dialectOf(name))}/exec`,
 );
 
-/** Reads a user's `exec`, whose members are of the right types already. */
+/** Parses a user's `exec` section, whose members already have the right types. */
 export function readExecConfig(exec: JsonObject): ExecConfig {
   const text = (object: JsonObject, name: string): string => {
     const value = member(object, name);
@@ -63,7 +63,7 @@ export function readExecConfig(exec: JsonObject): ExecConfig {
   };
   const apiVersion = text(exec, 'apiVersion');
   const mode = text(exec, 'interactiveMode');
-  // Versions before v1 did not have the field, so their users need not name it.
+  // Versions before v1 lack this field, so it is optional for them.
   const usual = apiVersion.endsWith('/v1beta1') ? 'IfAvailable' : '';
   return {
     command: text(exec, 'command'),
@@ -78,7 +78,7 @@ export function readExecConfig(exec: JsonObject): ExecConfig {
   };
 }
 
-/** What is wrong with a user's `exec`, in upstream's words. */
+/** Validation errors of a user's `exec` section, worded like client-go. */
 export function execConfigErrors(config: ExecConfig, user: string): string[] {
   const errors: string[] = [];
   const required = (value: string, what: string): void => {
@@ -95,7 +95,7 @@ export function execConfigErrors(config: ExecConfig, user: string): string[] {
   return errors;
 }
 
-/** A text from a file must not move the terminal's cursor or change its colours. */
+/** Text from a file must not move the cursor of the terminal or change its colors. */
 function withoutControls(text: string): string {
   return text.replace(/[^\P{C}\t-\r]/gu, (character) => {
     const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase();

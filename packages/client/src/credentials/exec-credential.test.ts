@@ -6,7 +6,7 @@ import { decodeExecOutput, encodeExecInput } from './exec-credential.ts';
 const apiVersion = 'client.authentication.svc.io/v1';
 
 describe("a plugin's output", () => {
-  test('AUTHN-11: YAML is read as well as JSON, and unknown members are let be', async () => {
+  test('AUTHN-11: YAML is read as well as JSON, and unknown members are ignored', async () => {
     const text =
       `apiVersion: ${apiVersion}\nkind: ExecCredential\nmore: 1\n` +
       'status:\n  token: t\n  odd: [1]\n  expirationTimestamp: 2030-01-01T00:00:00.5Z\n';
@@ -16,7 +16,7 @@ describe("a plugin's output", () => {
     });
   });
 
-  test('AUTHN-11: any output gives a credential or a CredentialError that keeps secrets', async () => {
+  test('AUTHN-11: any output yields a credential or an error without secrets', async () => {
     const secret = 'very-secret';
     const scalar = fc.oneof(
       fc.string(),
@@ -50,7 +50,7 @@ describe("a plugin's output", () => {
       review.map((one) => JSON.stringify(one).slice(0, -3)),
       fc.string(),
     );
-    // A failure prints the seed with which it is found again.
+    // A failure prints the seed that reproduces it.
     await fc.assert(
       fc.asyncProperty(text, async (one) => {
         try {
@@ -66,7 +66,7 @@ describe("a plugin's output", () => {
   });
 });
 
-test("AUTHN-11: a plugin's input names only what is known of the cluster", () => {
+test("AUTHN-11: a plugin's input leaves out unset fields of the cluster", () => {
   const input = (cluster?: Parameters<typeof encodeExecInput>[0]['cluster']) =>
     JSON.parse(encodeExecInput({ apiVersion, interactive: true, cluster }));
   expect(input()).toEqual({ kind: 'ExecCredential', apiVersion, spec: { interactive: true } });

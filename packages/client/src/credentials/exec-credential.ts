@@ -1,16 +1,105 @@
+import { spawn } from 'node:child_process';
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import {
+  type Clock,
   isObject,
   type JsonObject,
   type JsonValue,
+  listen,
   member,
   parseGoTime,
+  systemErrorCode,
 } from '@wheelhouse/machinery';
 import { parseYaml } from '../yaml.ts';
 import { type Credential, CredentialError } from './credential.ts';
 import { type ExecCluster, execDialect } from './exec-config.ts';
 
-/** The text a plugin is handed: an ExecCredential with its `spec`. */
+/** One run of a plugin. */
+export interface PluginRun {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** `inherit` lets the plugin prompt the user. */
+  readonly stdin: 'inherit' | 'ignore';
+  readonly stderr: (text: string) => void;
+  readonly clock: Clock;
+  readonly timeoutMs: number;
+  readonly outputBytesMax: number;
+}
+
+/** The plugin does not exist or is not executable; the caller adds the install hint. */
+export class PluginMissingError extends Error {}
+
+/**
+ * Runs a plugin and resolves with its output. Kills it if it exceeds the output or time limit.
+ * Rejects with PluginMissingError or with CredentialError, worded like client-go.
+ */
+export function runPlugin(run: PluginRun): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = start(run, reject);
+    if (child === undefined) return;
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    const timer = run.clock.after(run.timeoutMs, () =>
+      giveUp(`executable ${run.command} did not end within ${run.timeoutMs} ms`),
+    );
+    const giveUp = (why: string): void => {
+      timer.stop();
+      child.kill('SIGKILL');
+      // Processes that the plugin started may hold its output open.
+      child.stdout.destroy();
+      child.stderr.destroy();
+      reject(new CredentialError(`exec: ${why}`));
+    };
+    const containment = {
+      where: 'client',
+      end: (error: unknown) => giveUp(String(error)),
+    } as const;
+    listen(child.stdout, containment, {
+      data(chunk: Buffer) {
+        bytes += chunk.length;
+        if (bytes <= run.outputBytesMax) chunks.push(chunk);
+        else giveUp(`executable ${run.command} printed more than ${run.outputBytesMax} bytes`);
+      },
+    });
+    listen(child.stderr.setEncoding('utf8'), containment, { data: run.stderr });
+    listen(child, containment, {
+      error(error: NodeJS.ErrnoException) {
+        timer.stop();
+        reject(startError(error));
+      },
+      close(code: number | null) {
+        timer.stop();
+        if (code === 0) resolve(Buffer.concat(chunks).toString());
+        // Go reports exit code -1 for a process that a signal ended.
+        const message = `executable ${run.command} failed with exit code ${code ?? -1}`;
+        reject(new CredentialError(`exec: ${message}`));
+      },
+    });
+  });
+}
+
+function start(run: PluginRun, reject: (error: Error) => void) {
+  try {
+    return spawn(run.command, [...run.args], {
+      env: { ...run.env },
+      stdio: [run.stdin, 'pipe', 'pipe'],
+    });
+  } catch (error) {
+    // The arguments are invalid, for example because they contain a NUL.
+    reject(new CredentialError(`exec: ${systemErrorCode(error) ?? 'not started'}`));
+    return undefined;
+  }
+}
+
+const missingCodes: ReadonlySet<unknown> = new Set(['ENOENT', 'EACCES', 'ENOTDIR', 'EISDIR']);
+
+function startError(error: NodeJS.ErrnoException): Error {
+  if (missingCodes.has(error.code)) return new PluginMissingError();
+  return new CredentialError(`exec: ${error.code ?? 'not started'}`);
+}
+
+/** The input of a plugin: an ExecCredential with its `spec`. */
 export function encodeExecInput(options: {
   readonly apiVersion: string;
   readonly interactive: boolean;
@@ -36,13 +125,13 @@ function clusterOf(cluster: ExecCluster): JsonObject {
 
 export interface ExecOutput {
   readonly credential: Credential;
-  /** Wall time in milliseconds until which the credential is good; undefined: not told. */
+  /** Wall time in milliseconds when the credential expires; undefined if the plugin sets none. */
   readonly expiresMs: number | undefined;
 }
 
 /**
- * Reads what a plugin printed, JSON or YAML. Rejects with CredentialError in upstream's words, but
- * without the text they quote, which may hold a secret.
+ * Parses the output of a plugin, JSON or YAML. Rejects with CredentialError, worded like client-go
+ * but without quoting the output, which may contain secrets.
  */
 export async function decodeExecOutput(text: string, apiVersion: string): Promise<ExecOutput> {
   const status = await readStatus(text, apiVersion);
@@ -74,7 +163,7 @@ async function readStatus(text: string, apiVersion: string): Promise<JsonObject>
     throw undecodable("couldn't get version/kind; json parse error");
   }
   if (!isObject(value)) throw undecodable("couldn't get version/kind; json parse error");
-  // Upstream's decoder takes the kind it wants where none is named, at a version of its own.
+  // client-go defaults a missing kind, but at an internal version that no plugin may use.
   const internal = `${apiVersion.split('/')[0]}/__internal`;
   const kind = textOf(value, 'kind') || 'ExecCredential';
   const version = textOf(value, 'apiVersion') || internal;

@@ -2,21 +2,21 @@ import { type Clock, errorText, systemClock } from '@wheelhouse/machinery';
 import { type Credential, CredentialError, type CredentialSource } from './credential.ts';
 import { type ExecCluster, type ExecConfig, execDialect } from './exec-config.ts';
 
-/** What a plugin's run touches of the process around it. */
+/** The parts of the process that running a plugin needs. */
 export interface ExecHost {
   readonly env: Readonly<Record<string, string | undefined>>;
   stdinIsTerminal(): boolean;
-  /** Why a plugin may not read standard input though it is a terminal; undefined: it may. */
+  /** Why a plugin may not read standard input even on a terminal; undefined if it may. */
   stdinUnavailable?(): string | undefined;
   stderr(text: string): void;
   readonly clock: Clock;
-  /** Longest run of a plugin. A person may have to log in meanwhile. */
+  /** Time limit of one plugin run in milliseconds; leaves a user time to log in. */
   readonly timeoutMs: number;
-  /** Most a plugin may print. */
+  /** Maximum size of a plugin's output. */
   readonly outputBytesMax: number;
 }
 
-/** This process, with five minutes and a mebibyte for a plugin. */
+/** This process; limits a plugin to five minutes and one MiB. */
 export const processExecHost: ExecHost = {
   env: process.env,
   stdinIsTerminal: () => process.stdin.isTTY === true,
@@ -27,9 +27,9 @@ export const processExecHost: ExecHost = {
 };
 
 /**
- * Credentials that a program prints (AUTHN-11): kept until they expire, until the server answers
- * 401, or until the process ends. Requests that need one at the same time share a run. Throws
- * CredentialError for an unknown apiVersion.
+ * Credentials from an exec plugin (AUTHN-11), cached until they expire, the server responds with
+ * 401, or the process ends. Concurrent requests share a run. Throws CredentialError for an unknown
+ * apiVersion.
  */
 export function createExecSource(options: {
   readonly config: ExecConfig;
@@ -115,7 +115,7 @@ class ExecSource implements CredentialSource {
 
   async #run(): Promise<string> {
     const { encodeExecInput } = await import('./exec-credential.ts');
-    const { PluginMissingError, runPlugin } = await import('./run-plugin.ts');
+    const { PluginMissingError, runPlugin } = await import('./exec-credential.ts');
     const { command, args, env, apiVersion, provideClusterInfo } = this.#config;
     const interactive = this.#isInteractive();
     const cluster = provideClusterInfo ? this.#cluster : undefined;
@@ -156,7 +156,7 @@ class ExecSource implements CredentialSource {
     return true;
   }
 
-  /** Tells how to install it once; a client that goes on for days need not hear it each time. */
+  /** Prints the install hint only once, so that long-running clients do not repeat it. */
   #missing(): CredentialError {
     const { command, installHint } = this.#config;
     const hints = [

@@ -7,15 +7,14 @@ import { tokenFileSource } from './token-file.ts';
 /** Where a workload finds its service account. */
 export interface InClusterPlace {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The folder with `token`, `ca.crt` and `namespace`. */
+  /** The folder with `token`, `ca.crt`, and `namespace`. */
   readonly folder: string;
 }
 
 /**
- * The configuration of a program that runs as a workload of the server, from
- * `<PREFIX>_SERVICE_HOST` and `<PREFIX>_SERVICE_PORT` of its environment and the files of its
- * service account. The token is read anew for every request. Throws KubeconfigError where it is not
- * one.
+ * The configuration of a program that runs in a Pod, from `<PREFIX>_SERVICE_HOST` and
+ * `<PREFIX>_SERVICE_PORT` in the environment and the files of the service account. The token is
+ * read again for every request. Throws KubeconfigError outside a Pod.
  */
 export function inClusterConfig(place: InClusterPlace): {
   readonly client: ClientConfig;
@@ -33,7 +32,7 @@ export function inClusterConfig(place: InClusterPlace): {
   return {
     client: {
       server: `https://${shownHost}:${port}`,
-      // Without the file the system's own authorities are trusted.
+      // Without the file, the client trusts the CAs of the system.
       caPem: readText(place, 'ca.crt'),
       token: tokenFileSource({ file: path.join(place.folder, 'token') }),
     },

@@ -3,9 +3,9 @@ import { errorText, systemErrorCode } from '@wheelhouse/machinery';
 import { KubeconfigError } from '../kubeconfig/kubeconfig.ts';
 
 /**
- * A token that a file holds and may change, read anew for every request. When it cannot be read or
- * is empty the last token stays in use, as whoever renews the file may be in the middle of it.
- * Throws KubeconfigError when there is no token at all to begin with.
+ * A token from a file, read again for every request. While the file is unreadable or empty, which
+ * happens when it is being renewed, the last token stays in use. Throws KubeconfigError if the
+ * first read finds no token.
  */
 export function tokenFileSource(options: {
   readonly file: string;
@@ -28,7 +28,7 @@ export function tokenFileSource(options: {
     try {
       read();
     } catch {
-      // Absent while it is being replaced; the next request looks again.
+      // The file may be missing while it is replaced; the next request reads it again.
     }
     return last;
   };

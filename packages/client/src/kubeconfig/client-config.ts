@@ -1,6 +1,6 @@
 import type { CredentialSource } from '../credentials/credential.ts';
 
-/** Whom a client acts for, having the right to. */
+/** The user that a client impersonates. */
 export interface Impersonation {
   readonly user: string;
   readonly uid?: string | undefined;
@@ -8,24 +8,26 @@ export interface Impersonation {
   readonly extra?: ReadonlyMap<string, readonly string[]> | undefined;
 }
 
-/** Everything needed to talk to one API server as one user; made from a kubeconfig or by hand. */
+/** Everything a client needs to connect to one API server as one user. */
 export interface ClientConfig {
-  /** Base URL, with an optional path prefix: `https://127.0.0.1:6443`. */
+  /** Base URL with an optional path prefix, such as `https://127.0.0.1:6443`. */
   readonly server: string;
   readonly caPem?: string | undefined;
   readonly certificatePem?: string | undefined;
   readonly keyPem?: string | undefined;
-  /** Asked for every request, so that a token file may change under a running client. */
+  /** Called for every request, so that a token file may change while the client runs. */
   readonly token?: (() => string | undefined) | undefined;
   readonly basicAuth?: { readonly username: string; readonly password: string } | undefined;
-  /** Used when nothing above says who the client is. */
+  /** Used if no other credential is set. */
   readonly credentials?: CredentialSource | undefined;
   readonly impersonate?: Impersonation | undefined;
   readonly insecureSkipTlsVerify?: boolean | undefined;
   readonly tlsServerName?: string | undefined;
-  /** An http or https proxy, asked with CONNECT for every connection; may hold a user's name. */
+  /**
+   * URL of an HTTP or HTTPS proxy that tunnels every connection; may include a user and password.
+   */
   readonly proxyUrl?: string | undefined;
   readonly userAgent?: string | undefined;
-  /** `negotiated`: calls share one connection where the server speaks HTTP/2. HTTP/1.1 if absent. */
+  /** `negotiated` shares one connection if the server supports HTTP/2; undefined uses HTTP/1.1. */
   readonly protocol?: 'negotiated' | undefined;
 }

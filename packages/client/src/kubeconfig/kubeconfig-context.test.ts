@@ -50,7 +50,7 @@ describe('files', () => {
     expect(kubeconfigFiles({ env: { KUBECONFIG: '/c' }, home: '/h' })).toEqual(['/c']);
   });
 
-  test('of two entries of a name the first file has the whole; the first context counts', async () => {
+  test('the first entry of a name wins as a whole, as does the first current context', async () => {
     const one = write({ users: [{ name: 'u', user: { username: 'one' } }] });
     const two = write({
       'current-context': 'two',
@@ -80,7 +80,7 @@ describe('files', () => {
     await expect(loading).rejects.toThrow(message);
   });
 
-  test('members nobody knows, and nulls, are let be', async () => {
+  test('unknown members and nulls are ignored', async () => {
     const file = write(
       'x: 1\nusers: [{name: u, user: {token: null, more: {z: 1}}}]\nclusters: null',
     );
@@ -90,7 +90,7 @@ describe('files', () => {
     });
   });
 
-  test('any text is read or refused with a KubeconfigError', async () => {
+  test('any text is parsed or rejected with a KubeconfigError', async () => {
     const scalar = fc.oneof(fc.string(), fc.integer(), fc.boolean(), fc.constant(null));
     const key = fc.constantFrom('name', 'user', 'exec', 'args', 'env', 'token', 'as-user-extra');
     const tree = fc.letrec((tie) => ({
@@ -110,7 +110,7 @@ describe('files', () => {
       document.map((value) => JSON.stringify(value)),
       fc.string(),
     );
-    // A failure prints the seed with which it is found again.
+    // A failure prints the seed that reproduces it.
     await fc.assert(
       fc.asyncProperty(text, async (one) => {
         try {
@@ -125,8 +125,8 @@ describe('files', () => {
   });
 });
 
-describe('what a context leads to', () => {
-  test('everything that is wrong is told at once', async () => {
+describe('resolving a context', () => {
+  test('all errors are reported at once', async () => {
     const faults = await faultsOf({
       user: {
         token: 'a',
@@ -162,7 +162,7 @@ describe('what a context leads to', () => {
     );
   });
 
-  test('an exec of v1 names its interactiveMode, one of v1beta1 need not', async () => {
+  test('interactiveMode is required for exec v1 and optional for v1beta1', async () => {
     const exec = { command: 'x', apiVersion: 'client.authentication.svc.io/v1' };
     expect(await faultsOf({ user: { exec } })).toEqual([
       'interactiveMode must be specified for u to use exec authentication plugin',
@@ -176,7 +176,7 @@ describe('what a context leads to', () => {
     );
   });
 
-  test('what is said outright keeps a plugin from being asked', async () => {
+  test('explicit credentials take precedence over a plugin', async () => {
     const apiVersion = 'client.authentication.svc.io/v1';
     const exec = { command: 'x', apiVersion, interactiveMode: 'Never' };
     const { client } = await resolve({ user: { exec } }, { token: 't' });
@@ -184,7 +184,7 @@ describe('what a context leads to', () => {
     expect(client.token?.()).toBe('t');
   });
 
-  test('credentials are for servers with TLS; a server without scheme has none', async () => {
+  test('credentials are only used with TLS, which a server without a scheme lacks', async () => {
     const user = { token: 't', as: 'jane' };
     const cluster = { server: '127.0.0.1:1' };
     const { client } = await resolve({ user, cluster });
@@ -193,7 +193,7 @@ describe('what a context leads to', () => {
     expect((await resolve({ user })).client.token?.()).toBe('t');
   });
 
-  test('flags of trust take the place of what the file says of it', async () => {
+  test('trust flags replace the trust settings of the file', async () => {
     const cluster = {
       'certificate-authority-data': 'YQ==',
       'tls-server-name': 'in-file',
@@ -223,7 +223,7 @@ describe('what a context leads to', () => {
     await expect(resolve({ cluster: { server: 'https://' } })).rejects.toThrow('is not an http');
   });
 
-  test('paths start from the file that has them, in every folder of a list', async () => {
+  test('paths are relative to the file that contains them, for every file of a list', async () => {
     const inner = path.join(folder, 'inner');
     mkdirSync(inner, { recursive: true });
     writeFileSync(path.join(inner, 'crt'), 'CRT');
@@ -242,7 +242,7 @@ describe('what a context leads to', () => {
     expect(client).toMatchObject({ certificatePem: 'CRT', keyPem: 'KEY' });
   });
 
-  test('a token file is read anew, beats a token beside it, and may be gone for a while', async () => {
+  test('a token file is reread, overrides a token, and may be missing temporarily', async () => {
     const file = write('first\n');
     const { client } = await resolve({ user: { tokenFile: file, token: 'beside' } });
     expect(client.token?.()).toBe('first');
@@ -257,7 +257,7 @@ describe('what a context leads to', () => {
     );
   });
 
-  test('impersonation goes into headers, keys of extra escaped', async () => {
+  test('impersonation sets headers with escaped extra keys', async () => {
     const user = {
       as: 'jane',
       'as-uid': '1',
@@ -287,7 +287,7 @@ describe('what a context leads to', () => {
 });
 
 describe('inside a cluster', () => {
-  test('the environment tells the server, the files of the service account the rest', () => {
+  test('the environment names the server, and the service account provides the rest', () => {
     const account = mkdtempSync(path.join(folder, 'account-'));
     const place = (env: Record<string, string>) => inClusterConfig({ env, folder: account });
     const env = { SVC_SERVICE_HOST: '::1', SVC_SERVICE_PORT: '6443' };

@@ -20,7 +20,7 @@ import { tokenFileSource } from '../credentials/token-file.ts';
 import type { ClientConfig, Impersonation } from './client-config.ts';
 import { type Kubeconfig, KubeconfigError, type LocatedEntry, textMember } from './kubeconfig.ts';
 
-/** What is wrong with a user's entry, flags included, in upstream's words; its paths are absolute. */
+/** Validation errors of a user entry after overrides, worded like client-go; paths are absolute. */
 function userFaults(name: string, user: JsonObject): string[] {
   const has = (key: string): boolean => textMember(user, key) !== undefined;
   const faults = certificateFaults(name, user);
@@ -78,7 +78,7 @@ function certificateFaults(name: string, user: JsonObject): string[] {
   return faults;
 }
 
-/** What is wrong with a cluster's entry, as `userFaults`. */
+/** Validation errors of a cluster entry, worded like client-go. */
 function clusterFaults(name: string, cluster: JsonObject): string[] {
   const faults: string[] = [];
   const proxyUrl = textMember(cluster, 'proxy-url');
@@ -121,7 +121,7 @@ function unreadable(
   }
 }
 
-/** What the command line may override. Files are absolute paths. */
+/** The settings that the command line may override. File paths are absolute. */
 export interface KubeconfigOverrides {
   readonly context?: string | undefined;
   readonly cluster?: string | undefined;
@@ -143,19 +143,19 @@ export interface KubeconfigOverrides {
 
 export interface ResolvedContext {
   readonly client: ClientConfig;
-  /** The context's namespace or the override; `default` when neither says. */
+  /** The override or the namespace of the context; `default` if neither is set. */
   readonly namespace: string;
-  /** Whether flag or context named the namespace. */
+  /** Whether a flag or the context sets the namespace. */
   readonly namespaceGiven: boolean;
 }
 
-/** Where clients go when nobody says. */
+/** The server if no configuration names one. */
 export const defaultServer = 'http://localhost:8080';
 
 /**
- * Picks the context and makes a client's configuration of it, as upstream's loader does: a flag
- * beats the entry's member, relative paths start from the entry's file, and credentials go to a
- * server with TLS only. Throws KubeconfigError.
+ * Selects the context and builds a client configuration by the rules of client-go: a flag overrides
+ * the entry's member, relative paths refer to the folder of the entry's file, and credentials are
+ * only sent over TLS. Throws KubeconfigError.
  */
 export function resolveContext(
   config: Kubeconfig,
@@ -206,7 +206,7 @@ function chosenNames(config: Kubeconfig, overrides: KubeconfigOverrides) {
 const clusterFiles = ['certificate-authority'];
 const userFiles = ['client-certificate', 'client-key', 'tokenFile'];
 
-/** An entry's members with its relative paths made absolute. */
+/** The members of an entry, with relative paths made absolute. */
 function bodyOf(entries: ReadonlyMap<string, LocatedEntry>, name: string): JsonObject {
   const entry = entries.get(name);
   if (entry === undefined) return {};
@@ -217,14 +217,14 @@ function bodyOf(entries: ReadonlyMap<string, LocatedEntry>, name: string): JsonO
   }
   const { exec } = body;
   const command = isObject(exec) ? textMember(exec, 'command') : undefined;
-  // A bare name is looked for on the PATH.
+  // A bare name is resolved from PATH.
   if (isObject(exec) && command?.includes(path.sep)) {
     body.exec = { ...exec, command: path.resolve(entry.folder, command) };
   }
   return body;
 }
 
-/** Sets the members that have a value. */
+/** Copies the members that have a value. */
 function withValues(
   body: JsonObject,
   values: Readonly<Record<string, JsonValue | undefined>>,
@@ -248,13 +248,13 @@ function withClusterFlags(body: JsonObject, overrides: KubeconfigOverrides): Jso
     },
   );
   if (!merged.server) merged.server = defaultServer;
-  // Either flag speaks of how to trust the server, so nothing of the file may contradict it.
+  // Either flag replaces all trust settings of the file, so that they cannot conflict.
   if (insecureSkipTlsVerify === true || certificateAuthority) {
     delete merged['certificate-authority-data'];
     merged['insecure-skip-tls-verify'] = insecureSkipTlsVerify === true;
     merged['certificate-authority'] = certificateAuthority ?? '';
   }
-  // The name in the file is of the server in the file.
+  // The TLS server name in the file belongs to the server in the file.
   if (server && !tlsServerName) delete merged['tls-server-name'];
   return merged;
 }
@@ -324,7 +324,7 @@ function userConfig(user: JsonObject, around: UserSurroundings): Partial<ClientC
       ? undefined
       : { username: username ?? '', password: password ?? '' };
   const isKnown = token !== undefined || basicAuth !== undefined || certificatePem !== undefined;
-  // What is said outright is meant, so that a plugin is not asked beside it.
+  // An explicit credential takes precedence, so the plugin does not run.
   const credentials = isKnown ? undefined : pluginOf(user, around);
   return { certificatePem, keyPem, token, basicAuth, credentials };
 }

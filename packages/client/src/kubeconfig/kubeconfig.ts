@@ -11,7 +11,7 @@ import {
 } from '@wheelhouse/machinery';
 import { parseYaml } from '../yaml.ts';
 
-/** What a member of a kubeconfig must be; a member that is not listed may be anything. */
+/** The type of a member of a kubeconfig; unlisted members may have any type. */
 export type Shape =
   | 'text'
   | 'boolean'
@@ -89,7 +89,7 @@ export const kubeconfigShape: Shape = {
   },
 };
 
-/** What is wrong with a kubeconfig's document; undefined when it can be used. Quotes no value. */
+/** The first type error in a kubeconfig; undefined if it is valid. Quotes no values. */
 function shapeError(document: JsonObject): string | undefined {
   const { kind, apiVersion } = document;
   if ((kind ?? 'Config') !== 'Config' || (apiVersion || 'v1') !== 'v1') {
@@ -101,7 +101,7 @@ function shapeError(document: JsonObject): string | undefined {
   return misfit(document, kubeconfigShape, '') ?? duplicateName(document);
 }
 
-/** The first misfit below a value; null counts as absent. */
+/** The first type error below a value; null counts as absent. */
 function misfit(value: JsonValue, shape: Shape, path: string): string | undefined {
   if (value === null) return undefined;
   if (typeof shape === 'string') return scalarMisfit(value, shape, path);
@@ -164,9 +164,9 @@ function duplicateName(document: JsonObject): string | undefined {
   });
 }
 
-/** A kubeconfig that cannot be used. */
+/** The kubeconfig is invalid or unreadable. */
 export class KubeconfigError extends Error {
-  /** What is wrong with the entries in use, each in a line; empty for other failures. */
+  /** Errors in the entries in use, one per line; empty for other failures. */
   readonly faults: readonly string[];
 
   constructor(message: string, faults: readonly string[] = []) {
@@ -176,7 +176,7 @@ export class KubeconfigError extends Error {
   }
 }
 
-/** Named entries of one or several kubeconfig files; the first to name an entry wins. */
+/** Named entries of one or more kubeconfig files; the first definition of a name wins. */
 export interface Kubeconfig {
   readonly currentContext: string;
   readonly clusters: ReadonlyMap<string, LocatedEntry>;
@@ -184,19 +184,20 @@ export interface Kubeconfig {
   readonly contexts: ReadonlyMap<string, LocatedEntry>;
 }
 
-/** An entry's body, and the folder its relative paths start from. */
+/** The body of an entry, and the folder that its relative paths refer to. */
 export interface LocatedEntry {
   readonly body: JsonObject;
   readonly folder: string;
   readonly file: string;
 }
 
-/** Most of a file that is read, in bytes. */
+/** Maximum number of bytes read from a file. */
 const fileBytesMax = 16 * 1024 * 1024;
 
 /**
- * The files a client reads: `--kubeconfig`, else the path list of `$SVCCONFIG` or, without one, of
- * `$KUBECONFIG`, else the home's. A list's empty and repeated items count once at most.
+ * The files that a client reads: `--kubeconfig`, else the path list in `$SVCCONFIG` or, if that is
+ * unset, `$KUBECONFIG`, else the file in the home directory. Skips empty and repeated items of a
+ * list.
  */
 export function kubeconfigFiles(options: {
   readonly flag?: string | undefined;
@@ -210,8 +211,8 @@ export function kubeconfigFiles(options: {
 }
 
 /**
- * Reads and merges files. Absent ones count as empty, except a single one that was asked for by
- * flag (`required`). Rejects with KubeconfigError.
+ * Reads and merges files. Skips missing files, except a single one named by a flag (`required`).
+ * Rejects with KubeconfigError.
  */
 export async function loadKubeconfig(options: {
   readonly files: readonly string[];
@@ -233,8 +234,8 @@ export async function loadKubeconfig(options: {
 }
 
 /**
- * The document of one file, with everything in it; undefined when it is empty or, unless it is
- * required, absent. Rejects with KubeconfigError.
+ * Reads the whole document of one file; undefined if it is empty or, unless required, missing.
+ * Rejects with KubeconfigError.
  */
 export async function readKubeconfigFile(
   file: string,
@@ -256,7 +257,7 @@ export async function readKubeconfigFile(
 const loadError = (file: string, why: string): KubeconfigError =>
   new KubeconfigError(`error loading config file "${file}": ${why}`);
 
-/** As `readKubeconfigFile`, of a text that is there already; `file` is for messages. */
+/** Like `readKubeconfigFile`, but parses a given text; `file` is for messages. */
 export async function parseKubeconfig(text: string, file: string): Promise<JsonObject | undefined> {
   let value: JsonValue;
   try {
@@ -286,7 +287,7 @@ function addEntries(
   }
 }
 
-/** A member that is text and not empty. */
+/** The value of a member if it is a nonempty string. */
 export function textMember(object: JsonObject, name: string): string | undefined {
   const value = member(object, name);
   return typeof value === 'string' && value !== '' ? value : undefined;

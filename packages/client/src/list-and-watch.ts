@@ -1,21 +1,49 @@
 import { parseWrittenJson } from '@wheelhouse/codec';
 import { isObject, type JsonObject } from '@wheelhouse/machinery';
+import type { ApiClient } from './api-client.ts';
 
-/** One line of a watch. */
-export interface WatchEvent {
+/**
+ * Reads a list in pages of `limit` objects and yields the body of each page. If a continue token
+ * expires, throws the 410 as ApiError after the pages read so far.
+ */
+export async function* listPages(
+  client: ApiClient,
+  options: {
+    readonly path: string;
+    readonly query?: Readonly<Record<string, string | undefined>>;
+    readonly accept?: string;
+    readonly limit?: number;
+  },
+): AsyncGenerator<JsonObject> {
+  const limit = String(options.limit ?? 500);
+  let token: string | undefined;
+  do {
+    const { object } = await client.send({
+      path: options.path,
+      query: { ...options.query, limit, continue: token },
+      ...(options.accept === undefined ? {} : { accept: options.accept }),
+    });
+    yield object;
+    const next = isObject(object.metadata) ? object.metadata.continue : undefined;
+    token = typeof next === 'string' && next !== '' ? next : undefined;
+  } while (token !== undefined);
+}
+
+/** One event of a watch. */
+interface WatchEvent {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
   readonly object: JsonObject;
 }
 
-/** The stream is not a watch: an unknown line, or one longer than the limit. */
-export class WatchStreamError extends Error {}
+/** The stream is not a watch: an unknown line, or one that is longer than the limit. */
+class WatchStreamError extends Error {}
 
 const types: ReadonlySet<unknown> = new Set(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR']);
 
 /**
- * Reads events off a watch answer's body, one JSON document a line. Holds at most `lineBytesMax`
- * of an incomplete line. Ends when the body ends; a half line at its end is dropped, since a cut
- * connection leaves one.
+ * Yields the events in the body of a watch response, one JSON document per line. Buffers at most
+ * `lineBytesMax` bytes of an incomplete line. Ends with the body; drops an incomplete line at the
+ * end, which a broken connection leaves.
  */
 export async function* watchEvents(
   body: AsyncIterable<Buffer | string>,

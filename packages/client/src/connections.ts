@@ -1,3 +1,4 @@
+import http, { type IncomingMessage } from 'node:http';
 import {
   type ClientHttp2Session,
   connect as connectHttp2,
@@ -6,23 +7,23 @@ import {
   type OutgoingHttpHeaders,
 } from 'node:http2';
 import https from 'node:https';
-import { isIP } from 'node:net';
+import { isIP, type Socket } from 'node:net';
 import type { Duplex, Readable } from 'node:stream';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import { contained, listen, whenAborted } from '@wheelhouse/machinery';
 
-/** A connection with calls under way on which nothing arrives for this long is probed. */
+/** A connection with active calls is probed after this long without incoming data. */
 const quietMs = 30_000;
 /** A connection without calls is closed after this time. */
 const idleMs = 90_000;
 
-export interface Http2Answer {
+interface Http2Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Readable;
 }
 
-/** The call did not reach the server's program: another connection may serve it. */
+/** The server did not process the call; it is safe to retry on another connection. */
 export class NotProcessed extends Error {}
 
 interface Dialing {
@@ -32,9 +33,8 @@ interface Dialing {
 }
 
 /**
- * The connection to a server over TLS that all calls share while the server speaks HTTP/2. Of a
- * server that does not, the connection that showed it goes to `agent`, which serves all calls from
- * then on.
+ * The TLS connection that all calls to a server share while the server speaks HTTP/2. If the server
+ * chooses HTTP/1.1 instead, that connection moves to `agent`, which serves all further calls.
  */
 export class SharedConnection {
   readonly agent: https.Agent;
@@ -45,7 +45,7 @@ export class SharedConnection {
   #isHttp1 = false;
   #spare: TLSSocket | undefined;
 
-  /** Opens nothing before the first call. */
+  /** Opens no connection before the first call. */
   constructor(base: URL, options: https.AgentOptions) {
     const host = base.hostname.replace(/^\[|\]$/g, '');
     this.#origin = base.origin;
@@ -60,8 +60,8 @@ export class SharedConnection {
   }
 
   /**
-   * The session for a call; undefined where calls go through the agent. Rejects when the server
-   * cannot be reached, or with the signal's reason.
+   * Resolves with the session for a call; undefined if calls go through the agent. Rejects if the
+   * server is unreachable, or with the signal's reason.
    */
   session(signal: AbortSignal | undefined): Promise<SharedSession | undefined> {
     const session = this.#session;
@@ -73,7 +73,7 @@ export class SharedConnection {
     return awaited(this.#dialing, signal);
   }
 
-  /** Lets calls under way end, and closes the connections behind them. */
+  /** Closes the connections after their active calls end. */
   close(): void {
     this.#dialing?.socket.destroy();
     this.#takeSpare()?.destroy();
@@ -121,7 +121,7 @@ export class SharedConnection {
   #connected(socket: TLSSocket): SharedSession | undefined {
     if (socket.alpnProtocol !== 'h2') {
       this.#isHttp1 = true;
-      // Until the agent takes it, an error only makes it useless.
+      // An error only makes the socket unusable until the agent takes it.
       socket.on('error', () => {});
       this.#spare = socket;
       return undefined;
@@ -131,7 +131,7 @@ export class SharedConnection {
   }
 }
 
-/** HTTP/2 on one connection. */
+/** An HTTP/2 session on one connection. */
 export class SharedSession {
   readonly #session: ClientHttp2Session;
   #calls = 0;
@@ -141,18 +141,18 @@ export class SharedSession {
     this.#session = connectHttp2(origin, { createConnection: () => socket });
     this.#session.setTimeout(idleMs);
     const timeout = () => this.#quiet();
-    // The calls on it fail with it, and are told why.
+    // Active calls fail with the session and report the error.
     listen(this.#session, { where: 'client' }, { error: () => {}, timeout });
   }
 
-  /** Whether it takes further calls. */
+  /** Whether the session accepts calls. */
   get isOpen(): boolean {
     return !this.#session.closed && !this.#session.destroyed;
   }
 
   /**
-   * Sends a call; the answer is there with its head. Rejects with NotProcessed where another
-   * connection may serve the call, with an AbortError, or with the network's error.
+   * Sends a call; resolves when the response headers arrive. Rejects with NotProcessed if another
+   * connection may serve the call, with an AbortError, or with the network error.
    */
   send(
     headers: OutgoingHttpHeaders,
@@ -190,7 +190,7 @@ export class SharedSession {
     return answer;
   }
 
-  /** Lets calls under way end. */
+  /** Closes the session after its active calls end. */
   close(): void {
     this.#session.close();
   }
@@ -209,7 +209,7 @@ export class SharedSession {
     this.#session.setTimeout(idleMs);
   }
 
-  /** Nothing has arrived for a while. */
+  /** Called when the connection has been quiet for its timeout. */
   #quiet(): void {
     if (this.#calls === 0) {
       this.close();
@@ -231,7 +231,7 @@ export class SharedSession {
 
 const reset = () => Object.assign(new Error('connection reset'), { code: 'ECONNRESET' });
 
-/** Why a call failed: Node's own words for the end of a connection say less than the network's. */
+/** The error of a failed call; replaces Node's HTTP/2 errors with the network error behind them. */
 function callError(error: NodeJS.ErrnoException, rstCode: number | undefined): Error {
   if (error.name === 'AbortError') return error;
   const { code = '' } = error;
@@ -241,13 +241,13 @@ function callError(error: NodeJS.ErrnoException, rstCode: number | undefined): E
   return code.startsWith('ERR_HTTP2_') ? Object.assign(reset(), { cause: error }) : error;
 }
 
-/** Waits for a connection; when nobody waits any more, it is given up. */
+/** Waits for a connection attempt, which is canceled when its last waiter gives up. */
 async function awaited(
   dialing: Dialing,
   signal: AbortSignal | undefined,
 ): Promise<SharedSession | undefined> {
   dialing.waiters += 1;
-  // It stays counted: somebody without a signal waits to the end.
+  // Stays counted, since a caller without a signal never gives up.
   if (signal === undefined) return dialing.done;
   let release = () => {};
   const left = new Promise<never>((_resolve, reject) => {
@@ -268,7 +268,7 @@ const abortError = (signal: AbortSignal) =>
     code: 'ABORT_ERR',
   });
 
-/** Begins with the connection that is there already. */
+/** An agent whose first connection is one that already exists. */
 class SpareAgent extends https.Agent {
   readonly #spare: () => TLSSocket | undefined;
 
@@ -283,4 +283,115 @@ class SpareAgent extends https.Agent {
   ): Duplex | null | undefined {
     return this.#spare() ?? super.createConnection(options, callback);
   }
+}
+
+type Connected = (error: Error | null, socket?: Socket) => void;
+
+/** Callback of an agent's connection attempt: an error, or the connection. */
+type AgentCallback = (error: Error | null, stream: Duplex) => void;
+
+const connectedCallback =
+  (callback: AgentCallback | undefined): Connected =>
+  (error, socket) =>
+    callback?.(error, socket as Duplex);
+
+/** Destination of a connection, as Node passes it to an agent. */
+interface Destination {
+  readonly host?: string | null | undefined;
+  readonly port?: string | number | null | undefined;
+}
+
+/** Time limit for the response of a proxy. */
+const proxyWaitMs = 30_000;
+
+/** Opens connections to a server without TLS, each through a tunnel of the proxy. */
+export class TunnelAgent extends http.Agent {
+  readonly #proxyUrl: string;
+
+  constructor(proxyUrl: string) {
+    super({ keepAlive: true });
+    this.#proxyUrl = proxyUrl;
+  }
+
+  override createConnection(options: http.ClientRequestArgs, callback?: AgentCallback): undefined {
+    openTunnel({ proxyUrl: this.#proxyUrl, to: options }, connectedCallback(callback));
+  }
+}
+
+/** Like TunnelAgent, with TLS to the server inside the tunnel. */
+export class SecureTunnelAgent extends https.Agent {
+  readonly #proxyUrl: string;
+
+  constructor(proxyUrl: string, options: https.AgentOptions) {
+    super(options);
+    this.#proxyUrl = proxyUrl;
+  }
+
+  override createConnection(options: https.RequestOptions, callback?: AgentCallback): undefined {
+    const connected = connectedCallback(callback);
+    const { ca, allowPartialTrustChain, rejectUnauthorized } = options;
+    const trust = { ca, allowPartialTrustChain, rejectUnauthorized };
+    openTunnel({ proxyUrl: this.#proxyUrl, to: options, trust }, (error, socket) => {
+      if (error !== null || socket === undefined) return connected(error, socket);
+      const secured = connectTls({ ...(options as ConnectionOptions), socket });
+      const failed = (fault: Error): void => connected(fault);
+      const stop = listen(
+        secured,
+        { where: 'client' },
+        {
+          error: failed,
+          secureConnect() {
+            stop();
+            connected(null, secured);
+          },
+        },
+      );
+    });
+  }
+}
+
+interface Tunnel {
+  readonly proxyUrl: string;
+  readonly to: Destination;
+  /** Trust settings for a proxy with TLS, the same as for the server. */
+  readonly trust?: Pick<
+    https.RequestOptions,
+    'ca' | 'allowPartialTrustChain' | 'rejectUnauthorized'
+  >;
+}
+
+/** Asks the proxy to connect to the destination and passes the tunnel on. */
+function openTunnel({ proxyUrl, to, trust }: Tunnel, connected: Connected): void {
+  const proxy = new URL(proxyUrl);
+  const secure = proxy.protocol === 'https:';
+  const authority = `${to.host?.includes(':') ? `[${to.host}]` : to.host}:${to.port}`;
+  const credential = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`;
+  const authorization = `Basic ${Buffer.from(credential).toString('base64')}`;
+  const request = (secure ? https : http).request({
+    method: 'CONNECT',
+    hostname: proxy.hostname.replace(/^\[|\]$/g, ''),
+    port: proxy.port === '' ? (secure ? 443 : 80) : Number(proxy.port),
+    path: authority,
+    headers: {
+      host: authority,
+      ...(proxy.username === '' ? {} : { 'proxy-authorization': authorization }),
+    },
+    agent: false,
+    timeout: proxyWaitMs,
+    ...(secure ? trust : {}),
+  });
+  listen(
+    request,
+    { where: 'client' },
+    {
+      connect(response: IncomingMessage, socket: Socket) {
+        if (response.statusCode === 200) return connected(null, socket);
+        socket.destroy();
+        connected(new Error(`the proxy answered ${response.statusCode} to CONNECT`));
+      },
+      timeout: () => request.destroy(new Error('the proxy does not answer')),
+      error: (error: Error) => connected(error),
+    },
+  );
+  request.end();
 }
