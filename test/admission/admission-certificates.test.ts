@@ -76,7 +76,7 @@ describe('certificates', () => {
     };
   }
 
-  test('ADM-1: only who may approve for the signer decides', async () => {
+  test('ADM-1: only a user who may approve for the signer approves or denies a request', async () => {
     const conditions = [{ type: 'Approved', status: 'True', reason: 'x' }];
     const approve = (user: string) =>
       server.patch(`${path}/r/approval`, { status: { conditions } }, 'merge', as(user));
@@ -88,7 +88,7 @@ describe('certificates', () => {
     expect((await approve('approver')).status).toBe(200);
   });
 
-  test('ADM-1: only who may sign for the signer issues', async () => {
+  test('ADM-1: only a user who may sign for the signer issues a certificate', async () => {
     const value = { type: 'Failed', status: 'True', reason: 'x' };
     const more = [{ op: 'add', path: '/status/conditions/-', value }];
     const fail = (user: string) => server.patch(`${path}/r/status`, more, 'json', as(user));
@@ -101,7 +101,7 @@ describe('certificates', () => {
   });
 
   test.each([0x0c, 0x13, 0x1e])(
-    'ADM-1: nobody asks for a client certificate of system:masters, in string type %d',
+    'ADM-1: a request for a client certificate of system:masters is refused, string type %d',
     async (tag) => {
       const signer = 'svc.io/kube-apiserver-client';
       const masters = signedRequest('system:masters', tag);

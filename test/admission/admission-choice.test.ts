@@ -36,7 +36,7 @@ function pod(name: string, spec: object = {}): ApiObject {
 
 const disabled = ['ServiceAccount'];
 
-test('ADM-1: a plugin that is disabled does nothing', async () => {
+test('ADM-1: a disabled plugin does nothing', async () => {
   const off = [...disabled, 'Priority', 'DefaultTolerationSeconds', 'NamespaceLifecycle'];
   await within({ disabled: off }, async (server, core) => {
     const { body } = await server.post(`${core}/pods`, pod('p'));
@@ -47,7 +47,7 @@ test('ADM-1: a plugin that is disabled does nothing', async () => {
   });
 });
 
-test('ADM-1: only those named run where the older flag names them', async () => {
+test('ADM-1: --admission-control runs only the plugins it names', async () => {
   await within({ only: true, enabled: ['DefaultTolerationSeconds'] }, async (server, core) => {
     const { body } = await server.post(`${core}/pods`, pod('p'));
     expect(body.spec.priority).toBeUndefined();
@@ -55,7 +55,7 @@ test('ADM-1: only those named run where the older flag names them', async () => 
   });
 });
 
-test('ADM-1: seconds of toleration are as the flags say', async () => {
+test('ADM-1: the flags set the default toleration seconds', async () => {
   const seconds = { notReadyTolerationSeconds: 7, unreachableTolerationSeconds: 8 };
   await within({ disabled, ...seconds }, async (server, core) => {
     const { body } = await server.post(`${core}/pods`, pod('p'));
@@ -69,7 +69,7 @@ test('ADM-1: AlwaysAdmit refuses nothing', async () => {
   });
 });
 
-test('ADM-1: AlwaysPullImages pulls every image anew', async () => {
+test('ADM-1: AlwaysPullImages forces every image to be pulled', async () => {
   await within({ disabled, enabled: ['AlwaysPullImages'] }, async (server, core) => {
     const initContainers = [{ name: 'i', image: 'y:1', imagePullPolicy: 'Never' }];
     const { body } = await server.post(`${core}/pods`, pod('p', { initContainers }));
@@ -78,7 +78,7 @@ test('ADM-1: AlwaysPullImages pulls every image anew', async () => {
   });
 });
 
-test('ADM-1: NamespaceAutoProvision makes the namespace, but not for a dry run', async () => {
+test('ADM-1: NamespaceAutoProvision creates the namespace, except in a dry run', async () => {
   await within({ disabled, enabled: ['NamespaceAutoProvision'] }, async (server) => {
     const path = '/api/v1/namespaces/made/configmaps';
     expect((await server.post(`${path}?dryRun=All`, configMap('c'))).status).toBe(404);
@@ -87,7 +87,7 @@ test('ADM-1: NamespaceAutoProvision makes the namespace, but not for a dry run',
   });
 });
 
-test('ADM-1: NamespaceExists refuses what NamespaceLifecycle is off for', async () => {
+test('ADM-1: NamespaceExists refuses missing namespaces when NamespaceLifecycle is off', async () => {
   const off = [...disabled, 'NamespaceLifecycle'];
   await within({ disabled: off, enabled: ['NamespaceExists'] }, async (server) => {
     const answer = await server.post('/api/v1/namespaces/nowhere/configmaps', configMap('c'));
@@ -96,7 +96,7 @@ test('ADM-1: NamespaceExists refuses what NamespaceLifecycle is off for', async 
   });
 });
 
-test('ADM-1: LimitPodHardAntiAffinityTopology keeps others off one node alone', async () => {
+test('ADM-1: LimitPodHardAntiAffinityTopology allows anti-affinity only per hostname', async () => {
   await within(
     { disabled, enabled: ['LimitPodHardAntiAffinityTopology'] },
     async (server, core) => {
@@ -121,7 +121,7 @@ test('ADM-1: LimitPodHardAntiAffinityTopology keeps others off one node alone', 
   );
 });
 
-test('ADM-1: ExtendedResourceToleration lets pods onto nodes with what they ask for', async () => {
+test('ADM-1: ExtendedResourceToleration adds tolerations for extended resources', async () => {
   await within({ disabled, enabled: ['ExtendedResourceToleration'] }, async (server, core) => {
     const amounts = { 'example.com/gpu': '1', cpu: '1' };
     const resources = { requests: amounts, limits: amounts };
@@ -137,7 +137,7 @@ test('ADM-1: ExtendedResourceToleration lets pods onto nodes with what they ask 
   });
 });
 
-test('ADM-1: PodNodeSelector gives pods the selector of their namespace', async () => {
+test('ADM-1: PodNodeSelector merges the namespace’s node selector into pods', async () => {
   await within({ disabled, enabled: ['PodNodeSelector'] }, async (server) => {
     const annotations = { 'scheduler.alpha.svc.io/node-selector': 'zone=a,disk=fast' };
     const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'n', annotations } };
@@ -153,7 +153,7 @@ test('ADM-1: PodNodeSelector gives pods the selector of their namespace', async 
   });
 });
 
-test('ADM-1: PodTolerationRestriction gives what a namespace names and allows', async () => {
+test('ADM-1: PodTolerationRestriction merges and restricts tolerations by namespace', async () => {
   await within({ only: true, enabled: ['PodTolerationRestriction'] }, async (server) => {
     const own = { key: 'own', operator: 'Exists', effect: 'NoSchedule' };
     const annotations = {
@@ -183,7 +183,7 @@ test('ADM-1: PodTolerationRestriction gives what a namespace names and allows', 
   });
 });
 
-test('ADM-1: OwnerReferencesPermissionEnforcement lets the collector work', async () => {
+test('ADM-1: OwnerReferencesPermissionEnforcement does not block the garbage collector', async () => {
   const server = await startTestServer({
     controllers: ['garbage-collector-controller'],
     admission: { disabled, enabled: ['OwnerReferencesPermissionEnforcement'] },
@@ -204,7 +204,7 @@ test('ADM-1: OwnerReferencesPermissionEnforcement lets the collector work', asyn
   }
 });
 
-test('ADM-1: DenyServiceExternalIPs refuses new outside addresses', async () => {
+test('ADM-1: DenyServiceExternalIPs refuses new external addresses', async () => {
   await within({ disabled, enabled: ['DenyServiceExternalIPs'] }, async (server, core) => {
     const service = (externalIPs: string[]) => ({
       apiVersion: 'v1',
@@ -221,7 +221,7 @@ test('ADM-1: DenyServiceExternalIPs refuses new outside addresses', async () => 
   });
 });
 
-test('ADM-1: OwnerReferencesPermissionEnforcement asks who may delete and hold up', async () => {
+test('ADM-1: OwnerReferencesPermissionEnforcement requires rights to delete and block', async () => {
   const server = await startWithUsers([{ name: 'writer' }, { name: 'owner' }], {
     admission: { disabled, enabled: ['OwnerReferencesPermissionEnforcement'] },
   });

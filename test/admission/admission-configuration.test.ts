@@ -85,7 +85,7 @@ describe('EventRateLimit', () => {
     return { clock, wait: (ms: number) => (nowMs += ms) };
   };
 
-  test('ADM-1: Events beyond the server’s limit are 429, until time has passed', async () => {
+  test('ADM-1: Events beyond the server limit get 429 until time has passed', async () => {
     const { clock, wait } = stopped();
     const file = configFile([configuration([limit('Server', 2)])]);
     const server = await serverOf({ enabled, configFile: file }, { clock });
@@ -107,7 +107,7 @@ describe('EventRateLimit', () => {
     expect((await server.post(events, event('d'))).status).toBe(429);
   });
 
-  test('ADM-1: limits by namespace, user, and source with object are counted apart', async () => {
+  test('ADM-1: namespace, user, and source-and-object limits count separately', async () => {
     const { clock } = stopped();
     const limits = [limit('Namespace', 2), limit('SourceAndObject', 1), limit('User', 3)];
     const server = await serverOf(
@@ -140,7 +140,7 @@ describe('EventRateLimit', () => {
     expect((await post(other, event('e', 'pod-d', 'elsewhere'), as)).status).not.toBe(429);
   });
 
-  test('ADM-1: it needs a configuration that says something', async () => {
+  test('ADM-1: a configuration without limits is refused', async () => {
     const prefix = `couldn't init admission plugin "EventRateLimit": `;
     expect(await failing({ enabled })).toBe(
       `${prefix}limits: Invalid value: []: must not be empty`,
@@ -171,7 +171,7 @@ describe('ImagePolicyWebhook', () => {
     status,
   });
 
-  test('ADM-1: pods run images that the service allows, and its verdicts are kept', async () => {
+  test('ADM-1: pods run only images that the webhook allows, and verdicts are cached', async () => {
     const server = await start({ denyTTL: -1 });
     service.answer = () => verdict({ allowed: true });
     const told = { 'mycluster.image-policy.svc.io/ticket': '7', other: 'x' };
@@ -208,7 +208,7 @@ describe('ImagePolicyWebhook', () => {
     expect(silent.body.message).toContain('one or more images rejected by webhook backend');
   });
 
-  test('ADM-1: a service that fails is forgiven only where the configuration says so', async () => {
+  test('ADM-1: defaultAllow decides what a failing webhook means', async () => {
     const strict = await start({});
     const refused = await strict.post(pods, pod('a'));
     expect(refused.status).toBe(403);
@@ -229,7 +229,7 @@ describe('ImagePolicyWebhook', () => {
     expect(second.annotations['imagepolicywebhook.image-policy.svc.io/scanned']).toBe('today');
   });
 
-  test('ADM-1: it needs a configuration, with times that can be', async () => {
+  test('ADM-1: a configuration is required, with valid durations', async () => {
     const prefix = `couldn't init admission plugin "ImagePolicyWebhook": `;
     expect(await failing({ enabled })).toBe(`${prefix}no config specified`);
     const configuration = { imagePolicy: { kubeConfigFile: '/k', allowTTL: 7200 } };
@@ -254,7 +254,7 @@ describe('PodSecurity', () => {
     containers: [{ name: 'c', image: 'i', securityContext: { privileged: true } }],
   };
 
-  test('ADM-1: defaults hold where labels say nothing, and exemptions everywhere', async () => {
+  test('ADM-1: defaults apply to unlabeled namespaces, and exemptions apply everywhere', async () => {
     const path = 'pod-security.yaml';
     const body = configuration({
       defaults: { enforce: 'baseline', 'enforce-version': 'v1.30', audit: 'restricted' },
@@ -322,7 +322,7 @@ describe('PodSecurity', () => {
     });
   });
 
-  test('ADM-1: a configuration that cannot be is told in one line', async () => {
+  test('ADM-1: an invalid configuration stops the start with one line', async () => {
     const wrong = configuration({
       defaults: { enforce: 'strict', 'warn-version': '1.2' },
       exemptions: { namespaces: ['A'], usernames: ['', 'x', 'x'] },
@@ -363,7 +363,7 @@ describe('ResourceQuota', () => {
     },
   });
 
-  test('ADM-1: what is limited is taken up only where a quota covers it', async () => {
+  test('ADM-1: a limited resource is admitted only when a quota covers it', async () => {
     const file = configFile([
       configuration([
         {
@@ -398,7 +398,7 @@ describe('ResourceQuota', () => {
     expect((await server.post(claims, claim('dear', 'gold'))).status).toBe(201);
   });
 
-  test('ADM-1: pods of limited priorities need a quota of that scope', async () => {
+  test('ADM-1: pods of limited priority classes need a quota with that scope', async () => {
     const matchScopes = [{ scopeName: 'PriorityClass', operator: 'In', values: ['high'] }];
     const file = configFile([configuration([{ resource: 'pods', matchScopes }])]);
     const server = await serverOf({ configFile: file });
@@ -419,7 +419,7 @@ describe('ResourceQuota', () => {
 });
 
 describe('pods', () => {
-  test('ADM-1: PodNodeSelector takes the cluster’s selector, and what is allowed', async () => {
+  test('ADM-1: PodNodeSelector applies the cluster default selector and its whitelist', async () => {
     const text = JSON.stringify({
       podNodeSelectorPluginConfig: {
         clusterDefaultNodeSelector: 'zone=a',
@@ -442,7 +442,7 @@ describe('pods', () => {
     );
   });
 
-  test('ADM-1: PodTolerationRestriction takes the cluster’s lists if there are none', async () => {
+  test('ADM-1: PodTolerationRestriction falls back to the cluster’s tolerations', async () => {
     const toleration = { key: 'team', operator: 'Equal', value: 'a' };
     const file = configFile([
       {
@@ -474,7 +474,7 @@ describe('pods', () => {
 });
 
 describe('webhooks', () => {
-  test('ADM-1: each plugin tells webhooks who the server is, by the host it calls', async () => {
+  test('ADM-1: each webhook plugin uses the credentials for the host it calls', async () => {
     const service = await startWebhookService();
     undo.push(() => service.stop());
     const host = new URL(service.url).host;
@@ -551,7 +551,7 @@ describe('webhooks', () => {
 });
 
 describe('the file', () => {
-  test('ADM-1: its first version is of the group that was meant for it then', async () => {
+  test('ADM-1: the file may use the alpha group of its first version', async () => {
     const limits = [{ type: 'Server', qps: 1, burst: 1, cacheSize: 50 }];
     const configuration = {
       apiVersion: 'eventratelimit.admission.svc.io/v1alpha1',
@@ -582,7 +582,7 @@ describe('the file', () => {
     );
   });
 
-  test('ADM-1: one that cannot be used ends the start', async () => {
+  test('ADM-1: an unusable file stops the start', async () => {
     expect(await failing({ configFile: '/nowhere/a.yaml' })).toMatch(
       /^unable to read admission control configuration from "\/nowhere\/a.yaml" \[ENOENT/,
     );
@@ -609,7 +609,7 @@ describe('the file', () => {
     );
   });
 
-  test('ADM-1: the flag names it', () => {
+  test('ADM-1: --admission-control-config-file names the file', () => {
     const outcome = readOptions(['--admission-control-config-file=a.yaml']);
     if (outcome.kind !== 'options') throw new Error('no options');
     expect(outcome.options.config.admission?.configFile).toBe('a.yaml');

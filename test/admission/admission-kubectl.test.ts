@@ -44,7 +44,7 @@ metadata: {name: few-replicas-here}
 spec: {policyName: few-replicas, validationActions: [Deny]}
 `;
 
-test.runIf(kubectlIsHere)('ADM-3: kubectl applies a policy and is told of its denial', async () => {
+test.runIf(kubectlIsHere)('ADM-3: kubectl applies a policy and prints its denial', async () => {
   const applied = await kubectl(['apply', '-f', '-'], policy());
   expect(applied.stdout).toContain(
     'validatingadmissionpolicy.admissionregistration.k8s.io/few-replicas created',
@@ -61,7 +61,7 @@ test.runIf(kubectlIsHere)('ADM-3: kubectl applies a policy and is told of its de
   expect(shown.stdout).toMatch(/few-replicas +1 +<unset>/);
 });
 
-test.runIf(kubectlIsHere)('ADM-2: kubectl is told of a webhook’s denial and warnings', async () => {
+test.runIf(kubectlIsHere)('ADM-2: kubectl prints a webhook’s denial and warnings', async () => {
   const configuration = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration

@@ -42,7 +42,7 @@ const createPod = (name: string, spec: JsonObject = {}) =>
   server.post(`/api/v1/namespaces/${kit.namespace}/pods`, pod(name, spec));
 
 describe('ADM-3: apply configurations', () => {
-  test('ADM-3: fields are merged into the object, the others stay', async () => {
+  test('ADM-3: an apply configuration changes only the fields it names', async () => {
     await kit.bound({ mutations: [labels('"added": object.data.a')] });
     const made = await create('a', { metadata: { name: 'a', labels: { mine: 'yes' } } });
     expect(made.status).toBe(201);
@@ -50,7 +50,7 @@ describe('ADM-3: apply configurations', () => {
     expect(made.body.data).toEqual({ a: '1' });
   });
 
-  test('ADM-3: items of a list are merged by their keys, and defaulted', async () => {
+  test('ADM-3: list items merge by key and get defaults', async () => {
     const expression =
       'Object{spec: Object.spec{containers: [Object.spec.containers{' +
       'name: "c", env: [Object.spec.containers.env{name: "E", value: "1"}]}]}}';
@@ -99,7 +99,7 @@ describe('ADM-3: apply configurations', () => {
     expect((await createPod('p')).status).toBe(201);
   });
 
-  test('ADM-3: what comes of it is validated like what a client sends', async () => {
+  test('ADM-3: the mutated object is validated like client input', async () => {
     await kit.bound({ mutations: [labels('"a b": "c"')] });
     const refused = await create();
     expect(refused.status).toBe(422);
@@ -108,7 +108,7 @@ describe('ADM-3: apply configurations', () => {
 });
 
 describe('ADM-3: JSON patches', () => {
-  test('ADM-3: operations with texts, objects and escaped keys', async () => {
+  test('ADM-3: operations handle strings, objects, and escaped keys', async () => {
     const expression =
       '[JSONPatch{op: "test", path: "/spec/containers/0/name", value: "c"},' +
       'JSONPatch{op: "add", path: "/metadata/annotations", value: {}},' +
@@ -131,7 +131,7 @@ describe('ADM-3: JSON patches', () => {
     });
   });
 
-  test('ADM-3: a test that does not hold changes nothing', async () => {
+  test('ADM-3: a failed test operation changes nothing', async () => {
     const expression =
       '[JSONPatch{op: "add", path: "/data/b", value: "2"},' +
       'JSONPatch{op: "test", path: "/data/a", value: "other"}]';
@@ -139,14 +139,14 @@ describe('ADM-3: JSON patches', () => {
     expect((await create()).body.data).toEqual({ a: '1' });
   });
 
-  test('ADM-3: a patch that does not fit is refused', async () => {
+  test('ADM-3: a patch that does not apply is refused', async () => {
     await kit.bound({ mutations: [jsonPatch('[JSONPatch{op: "remove", path: "/data/none"}]')] });
     const refused = await create();
     expect(refused.status).toBe(403);
     expect(refused.body.message).toContain('denied request: JSON Patch: ');
   });
 
-  test('ADM-3: a patch that makes something else of it is an error of the server', async () => {
+  test('ADM-3: a patch that changes the type of the object is a server error', async () => {
     const expression = '[JSONPatch{op: "replace", path: "/data", value: 1}]';
     await kit.bound({ mutations: [jsonPatch(expression)], failurePolicy: 'Ignore' });
     expect((await create()).status).toBe(500);
@@ -154,7 +154,7 @@ describe('ADM-3: JSON patches', () => {
 });
 
 describe('ADM-3: mutating policies', () => {
-  test('ADM-3: see parameters, variables and what others have made before', async () => {
+  test('ADM-3: policies see parameters, variables, and earlier mutations', async () => {
     await server.post(`/api/v1/namespaces/${kit.params}/configmaps`, configMap('p'));
     const paramRef = { name: 'p', namespace: kit.params, parameterNotFoundAction: 'Deny' };
     await kit.bound(
@@ -173,7 +173,7 @@ describe('ADM-3: mutating policies', () => {
     ]);
   });
 
-  test('ADM-3: a binding that does not say what becomes of missing parameters denies', async () => {
+  test('ADM-3: without parameterNotFoundAction missing parameters deny', async () => {
     const { binding } = await kit.bound(
       {
         paramKind: { apiVersion: 'v1', kind: 'ConfigMap' },
@@ -188,7 +188,7 @@ describe('ADM-3: mutating policies', () => {
     expect(refused.body.message).toContain('no params found for policy binding with `Deny`');
   });
 
-  test('ADM-3: matchConditions keep a policy out, and refuse when they fail', async () => {
+  test('ADM-3: matchConditions skip a policy, and refuse the request when they fail', async () => {
     const mutations = [labels('"added": "yes"')];
     const conditions = (expression: string) => [{ name: 'c', expression }];
     await kit.bound({ mutations, matchConditions: conditions('object.data.a == "2"') });
@@ -200,7 +200,7 @@ describe('ADM-3: mutating policies', () => {
     expect((await create('c')).status).toBe(403);
   });
 
-  test('ADM-3: reinvocationPolicy IfNeeded: asked again when the object changed later', async () => {
+  test('ADM-3: reinvocationPolicy IfNeeded runs the policy again after later changes', async () => {
     const count = '"seen": string(has(object.data.late) ? object.data.late : "none")';
     const late = jsonPatch('[JSONPatch{op: "add", path: "/data/late", value: "yes"}]');
     await kit.bound({ mutations: [labels(count)], reinvocationPolicy: 'IfNeeded' });
@@ -212,7 +212,7 @@ describe('ADM-3: mutating policies', () => {
     expect((await create('b')).body.metadata.labels).toEqual({ seen: 'none' });
   });
 
-  test('ADM-3: a kind of parameters that nobody knows refuses in the policy’s name', async () => {
+  test('ADM-3: an unknown parameter kind refuses the request in the policy’s name', async () => {
     const { policy } = await kit.bound({
       paramKind: { apiVersion: 'example.com/v1', kind: 'Missing' },
       mutations: [labels('"a": "b"')],
@@ -225,7 +225,7 @@ describe('ADM-3: mutating policies', () => {
     );
   });
 
-  test('ADM-3: what is deleted is not changed, and checks are counted', async () => {
+  test('ADM-3: deletions are not mutated, and checks are counted', async () => {
     const { policy, binding } = await kit.bound({ mutations: [labels('"a": "b"')] });
     await create();
     expect((await server.remove(`${kit.maps}/a`)).status).toBe(200);
@@ -283,7 +283,7 @@ describe('ADM-3: mutating policies', () => {
     expect(JSON.parse(message.slice(message.indexOf('{'))).message).toContain(wanted);
   });
 
-  test('ADM-3: without its gate the kinds are served and change nothing', async () => {
+  test('ADM-3: with the gate off the kinds are served but have no effect', async () => {
     const plain = await startTestServer({ runtimeConfig });
     try {
       const other = await policyKit(plain, 'Mutating');

@@ -62,7 +62,7 @@ const policy = (paramKind: JsonObject): JsonObject => {
 const secrets = { apiVersion: 'v1', kind: 'Secret' };
 const readSecrets = { apiGroups: [''], resources: ['secrets'], verbs: ['get'] };
 
-test('ADM-3: nobody leads a policy to parameters that they may not read', async () => {
+test('ADM-3: a policy cannot name parameters that its author may not read', async () => {
   const refused = await server.post(policies, policy(secrets), jane);
   expect(refused.status).toBe(422);
   expect(causesOf(refused)).toEqual([
@@ -84,7 +84,7 @@ test('ADM-3: nobody leads a policy to parameters that they may not read', async 
   await server.remove(path);
 });
 
-test('ADM-3: a kind that nobody knows needs the right to read its whole version', async () => {
+test('ADM-3: an unknown parameter kind requires read access to its whole group version', async () => {
   const unknown = { apiVersion: 'example.com/v1', kind: 'Nothing' };
   expect((await server.post(policies, policy(unknown), jane)).status).toBe(422);
   const withdraw = await allow('all-of-group', {
@@ -97,7 +97,7 @@ test('ADM-3: a kind that nobody knows needs the right to read its whole version'
   expect((await server.post(policies, policy(unknown))).status).toBe(201);
 });
 
-test('ADM-3: nobody binds a policy to parameters that they may not read', async () => {
+test('ADM-3: a binding cannot name parameters that its author may not read', async () => {
   const policyName = await kit.policy({
     paramKind: secrets,
     validations: [{ expression: 'true' }],

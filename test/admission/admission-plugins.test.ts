@@ -34,7 +34,7 @@ function claim(name: string, spec: object = {}, metadata: object = {}): ApiObjec
   };
 }
 
-describe('what runs by default', () => {
+describe('plugins that run by default', () => {
   let server: TestServer;
   let ns: string;
   beforeAll(async () => {
@@ -66,7 +66,7 @@ describe('what runs by default', () => {
       metadata: { name },
       ...more,
     });
-    test('ADM-1: a class gives its number and policy, none gives nought', async () => {
+    test('ADM-1: a priority class sets number and preemption policy; the default is 0', async () => {
       const { spec } = await created(core('pods'), pod('plain'));
       expect(spec).toMatchObject({ priority: 0, preemptionPolicy: 'PreemptLowerPriority' });
       expect(spec.priorityClassName).toBeUndefined();
@@ -79,7 +79,7 @@ describe('what runs by default', () => {
       });
     });
 
-    test('ADM-1: the classes of the system are there from the start', async () => {
+    test('ADM-1: the system priority classes exist from the start', async () => {
       const hook = '/readyz/poststarthook/scheduling/bootstrap-system-priority-classes';
       expect((await server.get(hook)).text).toBe('ok');
       const critical = (name: string) =>
@@ -88,7 +88,7 @@ describe('what runs by default', () => {
       expect((await critical('system-cluster-critical')).spec.priority).toBe(2_000_000_000);
     });
 
-    test('ADM-1: a class must be there, and numbers are not the user’s to give', async () => {
+    test('ADM-1: the named class must exist, and users cannot set the number', async () => {
       expect(await refusal(core('pods'), pod('p', { priorityClassName: 'absent' }))).toBe(
         'pods "p" is forbidden: no PriorityClass with name absent was found',
       );
@@ -101,7 +101,7 @@ describe('what runs by default', () => {
       );
     });
 
-    test('ADM-1: an update that leaves the number out keeps it', async () => {
+    test('ADM-1: an update without the number keeps it', async () => {
       const { body } = await server.get(core('pods/high'));
       delete body.spec.priority;
       delete body.spec.preemptionPolicy;
@@ -111,7 +111,7 @@ describe('what runs by default', () => {
       expect(answer.body.spec).toMatchObject({ priority: 1000, preemptionPolicy: 'Never' });
     });
 
-    test('ADM-1: one class is the default, and no second one', async () => {
+    test('ADM-1: only one class can be the default', async () => {
       const one = priorityClass('usual', { value: 5, globalDefault: true });
       await created(classes, one);
       expect(
@@ -127,7 +127,7 @@ describe('what runs by default', () => {
     });
   });
 
-  test('ADM-1: DefaultTolerationSeconds gives five minutes, where nothing is said', async () => {
+  test('ADM-1: DefaultTolerationSeconds adds five-minute tolerations when none are set', async () => {
     const keys = ['node.svc.io/not-ready', 'node.svc.io/unreachable'];
     const added = (key: string | undefined) => ({
       key,
@@ -145,7 +145,7 @@ describe('what runs by default', () => {
     expect(whole.spec.tolerations).toEqual([all]);
   });
 
-  test('ADM-1: DefaultStorageClass gives the newest default, where no class is asked for', async () => {
+  test('ADM-1: DefaultStorageClass sets the newest default class when none is named', async () => {
     const storage = cluster('storage', 'storageclasses');
     const storageClass = (name: string, annotations: object) => ({
       apiVersion: classGroup('storage'),
@@ -170,7 +170,7 @@ describe('what runs by default', () => {
     expect(dry.body.spec.storageClassName).toBe(expected);
   });
 
-  test('ADM-1: DefaultIngressClass does the same for Ingresses', async () => {
+  test('ADM-1: DefaultIngressClass sets the newest default class when none is named', async () => {
     const path = `/apis/networking.svc.io/v1/namespaces/${ns}/ingresses`;
     const ingress = (name: string, more: object = {}) => ({
       apiVersion: classGroup('networking'),
@@ -196,7 +196,7 @@ describe('what runs by default', () => {
     expect((await created(path, annotated)).spec.ingressClassName).toBeUndefined();
   });
 
-  test('ADM-1: TaintNodesByCondition keeps pods off new nodes', async () => {
+  test('ADM-1: TaintNodesByCondition taints new nodes as not ready', async () => {
     const taint = { key: 'node.svc.io/not-ready', effect: 'NoSchedule' };
     const node = (name: string, taints: object[]) => ({
       apiVersion: 'v1',
@@ -210,7 +210,7 @@ describe('what runs by default', () => {
     expect(cleared.body.spec.taints).toBeUndefined();
   });
 
-  test('ADM-1: RuntimeClass adds overhead and place, and refuses what contradicts it', async () => {
+  test('ADM-1: RuntimeClass adds overhead and scheduling, and refuses conflicts', async () => {
     await created(cluster('node', 'runtimeclasses'), {
       apiVersion: classGroup('node'),
       kind: 'RuntimeClass',
@@ -244,7 +244,7 @@ describe('what runs by default', () => {
     );
   });
 
-  test('ADM-1: PersistentVolumeClaimResize lets bound claims of a growing class grow', async () => {
+  test('ADM-1: PersistentVolumeClaimResize grows only bound claims of expandable classes', async () => {
     const path = core('persistentvolumeclaims');
     for (const [name, grows] of [
       ['growing', true],
@@ -302,7 +302,7 @@ describe('LimitRanger', () => {
 
   const container = (name: string, resources: object = {}) => ({ name, image: 'x', resources });
 
-  test('ADM-1: containers that ask for nothing get the defaults, and the pod says so', async () => {
+  test('ADM-1: containers without requests get the defaults, noted in an annotation', async () => {
     const core = await limited([
       { type: 'Container', default: { cpu: '2', memory: '1Gi' }, defaultRequest: { cpu: '500m' } },
     ]);
@@ -376,14 +376,14 @@ describe('LimitRanger', () => {
       '[maximum cpu usage per Container is 1, but limit is 2, maximum memory usage per Container is 1Gi, but limit is 2Gi]',
     ],
   ];
-  test.each(cases)('ADM-1: a pod that asks for %s is refused', async (_, limits, spec, why) => {
+  test.each(cases)('ADM-1: a pod that requests %s is refused', async (_, limits, spec, why) => {
     const core = await limited(limits);
     const answer = await server.post(`${core}/pods`, pod('p', spec));
     expect(answer.status).toBe(403);
     expect(answer.body.message).toBe(`pods "p" is forbidden: ${why}`);
   });
 
-  test('ADM-1: what prepares counts where it is more than what runs', async () => {
+  test('ADM-1: init containers count when they request more than the main containers', async () => {
     const core = await limited([{ type: 'Pod', max: { cpu: '1' } }]);
     const spec = (cpu: string) => ({
       containers: [container('a', { limits: { cpu: '500m' } })],
@@ -395,7 +395,7 @@ describe('LimitRanger', () => {
     );
   });
 
-  test('ADM-1: claims on volumes are held to theirs', async () => {
+  test('ADM-1: claims obey the limits for PersistentVolumeClaims', async () => {
     const core = await limited([
       { type: 'PersistentVolumeClaim', min: { storage: '2Gi' }, max: { storage: '4Gi' } },
     ]);
@@ -425,7 +425,7 @@ describe('StorageObjectInUseProtection', () => {
   afterAll(() => server.stop());
   const core = (path: string) => `/api/v1/namespaces/${ns}/${path}`;
 
-  test('ADM-1: a claim goes once no pod that runs uses it', async () => {
+  test('ADM-1: a claim is removed once no running pod uses it', async () => {
     const made = await server.post(core('persistentvolumeclaims'), claim('data'));
     expect(made.body.metadata.finalizers).toEqual(['svc.io/pvc-protection']);
     const volumes = [{ name: 'v', persistentVolumeClaim: { claimName: 'data' } }];
@@ -441,7 +441,7 @@ describe('StorageObjectInUseProtection', () => {
     await eventually(async () => (await server.get(path)).status === 404, 'the claim goes');
   });
 
-  test('ADM-1: a volume goes once it is bound no more', async () => {
+  test('ADM-1: a volume is removed once it is no longer bound', async () => {
     const volume = {
       apiVersion: 'v1',
       kind: 'PersistentVolume',

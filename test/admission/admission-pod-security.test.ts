@@ -29,7 +29,7 @@ function pod(name: string, spec: object = {}): ApiObject {
 
 const host = 'host namespaces (hostNetwork=true)';
 
-test('ADM-1: what the namespace enforces is refused, also in a dry run', async () => {
+test('ADM-1: the enforced level refuses pods, also in a dry run', async () => {
   const core = await withPolicy({ enforce: 'baseline' });
   for (const query of ['', '?dryRun=All']) {
     const answer = await server.post(`${core}/pods${query}`, pod('p', { hostNetwork: true }));
@@ -48,7 +48,7 @@ test('ADM-1: what the namespace enforces is refused, also in a dry run', async (
   );
 });
 
-test('ADM-1: what it warns of is warned of; without labels nothing is', async () => {
+test('ADM-1: the warn level adds warnings; without labels there are none', async () => {
   const core = await withPolicy({ warn: 'baseline' });
   const warned = await server.post(`${core}/pods`, pod('p', { hostNetwork: true }));
   expect(warned.status).toBe(201);
@@ -59,7 +59,7 @@ test('ADM-1: what it warns of is warned of; without labels nothing is', async ()
   expect(quiet.warnings).toEqual([]);
 });
 
-test('ADM-1: templates are warned of what their pods would be refused for', async () => {
+test('ADM-1: pod templates get warnings for what would refuse their pods', async () => {
   const core = await withPolicy({ enforce: 'baseline' });
   const template = {
     metadata: { labels: { a: 'b' } },
@@ -88,7 +88,7 @@ test('ADM-1: templates are warned of what their pods would be refused for', asyn
   expect(jobs.warnings).toEqual([`would violate PodSecurity "baseline:latest": ${host}`]);
 });
 
-test('ADM-1: a pod that was there may be changed, but not its image', async () => {
+test('ADM-1: existing pods can be updated, except for their image', async () => {
   const core = await withPolicy({});
   const path = `${core}/pods/p`;
   await mustCreate(server, `${core}/pods`, pod('p', { hostNetwork: true }));
@@ -102,7 +102,7 @@ test('ADM-1: a pod that was there may be changed, but not its image', async () =
   expect(changed.body.message).toContain(`violates PodSecurity "baseline:latest": ${host}`);
 });
 
-test('ADM-1: a namespace that comes to demand more tells which pods would not do', async () => {
+test('ADM-1: a stricter namespace level lists the pods that violate it', async () => {
   const core = await withPolicy({});
   const name = core.split('/').at(-1);
   for (const one of ['b', 'a', 'c']) {
@@ -120,7 +120,7 @@ test('ADM-1: a namespace that comes to demand more tells which pods would not do
   expect((await demand('privileged')).warnings).toEqual([]);
 });
 
-test('ADM-1: labels that say nothing readable are refused', async () => {
+test('ADM-1: unreadable labels are refused', async () => {
   const labels = { [label('enforce')]: 'strict', [label('warn-version')]: '1.25' };
   const answer = await server.post('/api/v1/namespaces', namespaceOf('bad', labels));
   expect(answer.status).toBe(422);

@@ -28,7 +28,7 @@ const noTwo = { expression: 'object.data.a != "2"' };
 const two = { data: { a: '2' } };
 
 describe('ADM-3: validations', () => {
-  test('ADM-3: what an expression refuses is 422, the rest goes through', async () => {
+  test('ADM-3: a failed validation is 422, other objects pass', async () => {
     const { policy, binding } = await kit.bound({ validations: [noTwo] });
     expect((await create('a')).status).toBe(201);
     const refused = await create('b', two);
@@ -81,7 +81,7 @@ describe('ADM-3: validations', () => {
     expect([status, body.code, body.reason]).toEqual([code, code, reason]);
   });
 
-  test('ADM-3: the first that does not hold is told, of every operation', async () => {
+  test('ADM-3: the first failed validation is reported, for every operation', async () => {
     await kit.bound({
       validations: [
         { expression: 'request.operation != "DELETE"', message: 'stays' },
@@ -124,7 +124,7 @@ describe('ADM-3: validations', () => {
     expect((await create('b')).status).toBe(422);
   });
 
-  test('ADM-3: what fails refuses or lets through, as failurePolicy says', async () => {
+  test('ADM-3: failurePolicy decides what an evaluation error means', async () => {
     const validations = [{ expression: 'object.data.none == "1"' }];
     await kit.bound({ validations });
     const refused = await create();
@@ -140,7 +140,7 @@ describe('ADM-3: validations', () => {
     expect((await create('b', two)).status).toBe(422);
   });
 
-  test('ADM-3: variables are worked out when asked for, and see those before', async () => {
+  test('ADM-3: variables are evaluated on demand and see earlier ones', async () => {
     await kit.bound({
       variables: [
         { name: 'a', expression: 'object.data.a' },
@@ -161,7 +161,7 @@ describe('ADM-3: validations', () => {
     );
   });
 
-  test('ADM-3: expressions may cost so much and no more', async () => {
+  test('ADM-3: expressions have a cost limit', async () => {
     const list = `[${Array.from({ length: 100 }, (_, index) => index).join(',')}]`;
     const dear = { expression: `${list}.all(a, ${list}.all(b, ${list}.all(c, a + b + c >= 0)))` };
     await kit.bound({ validations: [dear] });
@@ -177,7 +177,7 @@ describe('ADM-3: validations', () => {
   });
 });
 
-describe('ADM-3: what a policy is about', () => {
+describe('ADM-3: matching', () => {
   const never = [{ expression: 'false' }];
   const rule = (more: JsonObject) => ({ ...configMapRule, ...more });
 
@@ -194,7 +194,7 @@ describe('ADM-3: what a policy is about', () => {
     expect((await create()).status).toBe(status);
   });
 
-  test('ADM-3: a binding narrows it down further', async () => {
+  test('ADM-3: a binding narrows the match further', async () => {
     const matchResources = { objectSelector: { matchLabels: { judged: 'yes' } } };
     await kit.bound({ validations: never }, { matchResources });
     expect((await create('a')).status).toBe(201);
@@ -202,7 +202,7 @@ describe('ADM-3: what a policy is about', () => {
     expect((await create('b', labels)).status).toBe(422);
   });
 
-  test('ADM-3: other versions of the same objects, shown in the version of its rules', async () => {
+  test('ADM-3: equivalent versions are converted to the version in the rules', async () => {
     const scalers = {
       operations: ['*'],
       apiGroups: ['autoscaling'],
@@ -235,7 +235,7 @@ describe('ADM-3: what a policy is about', () => {
     expect((await server.post(path, scaler('c', 70))).status).toBe(201);
   });
 
-  test('ADM-3: without a binding it judges nothing; one takes effect within a second', async () => {
+  test('ADM-3: a policy needs a binding, which takes effect within a second', async () => {
     const round = async (index: number) => {
       const policy = await kit.policy({ validations: never });
       expect((await create(`a${index}`)).status).toBe(201);
@@ -250,7 +250,7 @@ describe('ADM-3: what a policy is about', () => {
     expect((await create('c')).status).toBe(201);
   });
 
-  test('ADM-3: matchConditions: asked before, failing as failurePolicy says', async () => {
+  test('ADM-3: matchConditions run first and fail by failurePolicy', async () => {
     const conditions = (expression: string) => [{ name: 'c', expression }];
     await kit.bound({ validations: never, matchConditions: conditions('object.data.a == "2"') });
     expect((await create('a')).status).toBe(201);
@@ -264,7 +264,7 @@ describe('ADM-3: what a policy is about', () => {
     expect((await create('c')).status).toBe(201);
   });
 
-  test('ADM-3: matchConditions see no namespace, and the resource that was asked for', async () => {
+  test('ADM-3: matchConditions see the requested resource but no namespaceObject', async () => {
     const matchConditions = [
       { name: 'alone', expression: 'namespaceObject == null' },
       { name: 'asked', expression: 'request.resource == request.requestResource' },
@@ -273,7 +273,7 @@ describe('ADM-3: what a policy is about', () => {
     expect((await create()).status).toBe(422);
   });
 
-  test('ADM-3: who asks who somebody is, or what they may do, is no policy’s affair', async () => {
+  test('ADM-3: policies do not apply to authentication and authorization reviews', async () => {
     const everything = {
       operations: ['*'],
       apiGroups: ['authentication.svc.io', 'authorization.svc.io'],
@@ -297,7 +297,7 @@ describe('ADM-3: what a policy is about', () => {
     }
   });
 
-  test('ADM-3: policies and webhook configurations are no policy’s affair', async () => {
+  test('ADM-3: policies do not apply to policies and webhook configurations', async () => {
     const everything = {
       operations: ['*'],
       apiGroups: ['admissionregistration.svc.io'],
@@ -329,7 +329,7 @@ describe('ADM-3: parameters', () => {
   const deny = { parameterNotFoundAction: 'Deny' };
   const at = (more: JsonObject) => ({ paramRef: { namespace: kit.params, ...deny, ...more } });
 
-  test('ADM-3: one by its name, as it is now', async () => {
+  test('ADM-3: a parameter object by name, in its current state', async () => {
     await param('p', '2');
     await kit.bound(withParams, at({ name: 'p' }));
     expect((await create('a')).status).toBe(422);
@@ -339,7 +339,7 @@ describe('ADM-3: parameters', () => {
     expect((await create('b')).status).toBe(201);
   });
 
-  test('ADM-3: all that a selector finds must hold', async () => {
+  test('ADM-3: every parameter object that a selector matches must pass', async () => {
     await param('p', '1', { use: 'yes' });
     await param('q', '2', { use: 'yes' });
     await param('r', '3', { use: 'no' });
@@ -349,7 +349,7 @@ describe('ADM-3: parameters', () => {
     expect((await create('a')).status).toBe(201);
   });
 
-  test('ADM-3: of the request’s own namespace, where none is named', async () => {
+  test('ADM-3: parameters come from the request’s namespace when none is named', async () => {
     const own = { ...configMap('own'), data: { wanted: '1', a: '1' } };
     await server.post(kit.maps, own);
     await kit.bound(withParams, { paramRef: { name: 'own', ...deny } });
@@ -357,7 +357,7 @@ describe('ADM-3: parameters', () => {
     expect((await create('b', two)).status).toBe(422);
   });
 
-  test('ADM-3: parameterNotFoundAction Deny refuses, Allow lets through', async () => {
+  test('ADM-3: parameterNotFoundAction Deny refuses, Allow passes', async () => {
     const { policy, binding } = await kit.bound(withParams, at({ name: 'none' }));
     expect((await create('a')).body.message).toBe(
       `configmaps "a" is forbidden: ValidatingAdmissionPolicy '${policy}' with binding ` +
@@ -369,7 +369,7 @@ describe('ADM-3: parameters', () => {
     expect((await create('a')).status).toBe(201);
   });
 
-  test('ADM-3: a kind of parameters that nobody knows', async () => {
+  test('ADM-3: an unknown parameter kind is an error', async () => {
     const unknown = { apiVersion: 'example.com/v1', kind: 'Missing' };
     const { policy } = await kit.bound(
       { paramKind: unknown, validations: [{ expression: 'params != null' }] },
@@ -381,12 +381,12 @@ describe('ADM-3: parameters', () => {
     );
   });
 
-  test('ADM-3: a binding without any leaves params null', async () => {
+  test('ADM-3: a binding without paramRef leaves params null', async () => {
     await kit.bound({ paramKind, validations: [{ expression: 'params == null' }] });
     expect((await create('a')).status).toBe(201);
   });
 
-  test('ADM-3: a request about a collection names none of its objects', async () => {
+  test('ADM-3: a request for a collection names none of its objects', async () => {
     await create('a');
     const rule = { ...configMapRule, operations: ['DELETE'] };
     const messageExpression = 'string(has(request.name)) + " " + oldObject.metadata.name';
@@ -401,7 +401,7 @@ describe('ADM-3: parameters', () => {
     expect(alone.body.message).toContain('denied request: true a');
   });
 
-  test('ADM-3: null params have no members to be asked for, nor to be read', async () => {
+  test('ADM-3: reading or testing members of null params is an error', async () => {
     await kit.bound({ paramKind, validations: [{ expression: 'has(params.data)' }] });
     expect((await create('a')).body.message).toContain('failed expression: has(params.data)');
     await kit.clear();
@@ -409,7 +409,7 @@ describe('ADM-3: parameters', () => {
     expect((await create('a')).body.message).toContain('resulted in error: no such key: data');
   });
 
-  test('ADM-3: objects of a custom kind, until the kind is gone', async () => {
+  test('ADM-3: custom objects are parameters until their kind is removed', async () => {
     const group = `params-${kit.namespace}.example.com`;
     const definitions = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';
     const properties = { limit: { type: 'integer' } };
@@ -444,7 +444,7 @@ describe('ADM-3: parameters', () => {
     await eventually(async () => (await refusal()).includes('referenced by paramKind'));
   });
 
-  test('ADM-3: cluster-scoped parameters are in no namespace', async () => {
+  test('ADM-3: cluster-scoped parameters take no namespace', async () => {
     const namespaces = { apiVersion: 'v1', kind: 'Namespace' };
     const spec = {
       paramKind: namespaces,
@@ -463,7 +463,7 @@ describe('ADM-3: parameters', () => {
 describe('ADM-3: actions', () => {
   const validations = [{ ...noTwo, message: 'no two' }];
 
-  test('ADM-3: Warn lets through with a warning', async () => {
+  test('ADM-3: Warn passes the request with a warning', async () => {
     const actions = { validationActions: ['Warn'] };
     const { policy, binding } = await kit.bound({ validations }, actions);
     const made = await create('a', two);
@@ -473,7 +473,7 @@ describe('ADM-3: actions', () => {
     ]);
   });
 
-  test('ADM-3: Audit records, beside what auditAnnotations say', async () => {
+  test('ADM-3: Audit adds audit annotations, beside auditAnnotations', async () => {
     const { policy, binding } = await kit.bound(
       {
         validations,
@@ -504,7 +504,7 @@ describe('ADM-3: actions', () => {
     expect(annotations).not.toHaveProperty([`${policy}/empty`]);
   });
 
-  test('ADM-3: an annotation that fails refuses, unless failures are ignored', async () => {
+  test('ADM-3: a failing audit annotation refuses unless failures are ignored', async () => {
     const auditAnnotations = [{ key: 'k', valueExpression: 'string(object.data.none)' }];
     await kit.bound({ auditAnnotations }, { validationActions: ['Audit'] });
     const refused = await create('a');
@@ -517,7 +517,7 @@ describe('ADM-3: actions', () => {
     expect((await create('a')).status).toBe(201);
   });
 
-  test('ADM-3: annotations and messages are worked out without the authorizer', async () => {
+  test('ADM-3: annotations and messages cannot use the authorizer', async () => {
     const may = 'authorizer.path("/").check("get").allowed()';
     const variables = [{ name: 'may', expression: may }];
     const valueExpression = 'variables.may ? "yes" : "no"';
@@ -534,7 +534,7 @@ describe('ADM-3: actions', () => {
     expect((await create()).body.message).toMatch(/denied request: plain$/);
   });
 
-  test('ADM-3: checks are counted under upstream’s names', async () => {
+  test('ADM-3: checks are counted under kube-apiserver’s metric names', async () => {
     const { policy, binding } = await kit.bound({ validations });
     await create('a', two);
     const { text } = await server.get('/metrics');

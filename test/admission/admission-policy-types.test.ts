@@ -31,7 +31,7 @@ async function checked(name: string, generation = 1) {
   }, 'the types were not checked');
 }
 
-test('ADM-3: types that fit are told by an empty typeChecking and the generation', async () => {
+test('ADM-3: a policy without type errors gets an empty typeChecking and its generation', async () => {
   const validations = [
     {
       expression: 'object.spec.replicas <= 5 && object.metadata.name.startsWith("a")',
@@ -42,7 +42,7 @@ test('ADM-3: types that fit are told by an empty typeChecking and the generation
   expect(await checked(name)).toEqual({ observedGeneration: 1, typeChecking: {} });
 });
 
-test('ADM-3: fields that a kind has not are warned of, for each kind', async () => {
+test('ADM-3: undeclared fields produce a warning for each kind', async () => {
   const resourceRules = [rule('apps', 'deployments', 'daemonsets')];
   const validations = [
     { expression: 'object.spec.replicas > 1' },
@@ -72,7 +72,7 @@ test('ADM-3: fields that a kind has not are warned of, for each kind', async () 
   ]);
 });
 
-test('ADM-3: parameters and variables have types, too', async () => {
+test('ADM-3: parameters and variables are typed', async () => {
   const name = await kit.policy(
     {
       paramKind: { apiVersion: 'v1', kind: 'ConfigMap' },
@@ -94,7 +94,7 @@ test('ADM-3: parameters and variables have types, too', async () => {
   );
 });
 
-test('ADM-3: parameters of a kind that there is not are not declared', async () => {
+test('ADM-3: parameters of a missing kind are undeclared', async () => {
   const name = await kit.policy(
     {
       paramKind: { apiVersion: 'example.com/v1', kind: 'Nothing' },
@@ -106,7 +106,7 @@ test('ADM-3: parameters of a kind that there is not are not declared', async () 
   expect(typeChecking.expressionWarnings[0].warning).toContain("undeclared reference to 'params'");
 });
 
-test('ADM-3: the authorizer has its types, and the request’s own resource none', async () => {
+test('ADM-3: the authorizer is typed, except for the request’s resource', async () => {
   const validations = [
     { expression: "authorizer.group('').resource('pods').check('get').allowed()" },
     { expression: "authorizer.requestResource.check('get').allowed()" },
@@ -154,7 +154,7 @@ test.each<[string, string, string, ...string[]]>([
   expect(await complaintsOf(expression, [rule('', resource)])).toEqual(wanted);
 });
 
-test('ADM-3: resources are found by either name, without group in all groups', async () => {
+test('ADM-3: rules match plural or singular names, and empty groups match all', async () => {
   expect(await complaintsOf('object.no == 1', [rule('', 'events')])).toEqual([
     "/v1, Kind=Event: undefined field 'no'",
     "events.svc.io/v1, Kind=Event: undefined field 'no'",
@@ -165,7 +165,7 @@ test('ADM-3: resources are found by either name, without group in all groups', a
   ]);
 });
 
-test('ADM-3: ten kinds of a rule are checked, and then no other rule', async () => {
+test('ADM-3: at most ten kinds are checked', async () => {
   const many = 'configmaps endpoints events limitranges namespaces nodes pods podtemplates secrets';
   const rules = [rule('', ...many.split(' '), 'serviceaccounts'), rule('apps', 'deployments')];
   const found = await complaintsOf('object.no == 1', rules);
@@ -178,7 +178,7 @@ test('ADM-3: ten kinds of a rule are checked, and then no other rule', async () 
   ]);
 });
 
-test('ADM-3: wildcards are not judged by types, and kinds that hold themselves once', async () => {
+test('ADM-3: wildcards are not type-checked, and recursive kinds end', async () => {
   expect(await complaintsOf('object.no == 1', [rule('*', 'deployments')])).toEqual([]);
   const crds = [rule('apiextensions.svc.io', 'customresourcedefinitions')];
   const schema = 'object.spec.versions.all(v, v.schema.openAPIV3Schema';
@@ -188,7 +188,7 @@ test('ADM-3: wildcards are not judged by types, and kinds that hold themselves o
   ]);
 });
 
-test('ADM-3: custom kinds have what their schema says, and all metadata', async () => {
+test('ADM-3: custom kinds have their schema’s types and full metadata', async () => {
   const size = { type: 'object', properties: { size: { type: 'integer' } } };
   await establish(server, {
     group: 'types.example.com',
@@ -208,7 +208,7 @@ test('ADM-3: custom kinds have what their schema says, and all metadata', async 
   ]);
 });
 
-test('ADM-3: the controller applies the status', async () => {
+test('ADM-3: the controller applies the status with its field manager', async () => {
   const validations = [{ expression: 'object.nothing > 1' }];
   const name = await kit.policy({ validations }, { resourceRules: [rule('apps', 'deployments')] });
   await checked(name);

@@ -39,7 +39,7 @@ const uses = (core: string, wanted: Record<string, string>) =>
   }, JSON.stringify(wanted));
 
 describe('ADM-1: counts', () => {
-  test('ADM-1: what was there before the quota counts', async () => {
+  test('ADM-1: existing objects count when a quota is created', async () => {
     const ns = await freshNamespace(server);
     const core = `/api/v1/namespaces/${ns}`;
     await mustCreate(server, `${core}/configmaps`, configMap('a'));
@@ -52,7 +52,7 @@ describe('ADM-1: counts', () => {
     await uses(core, { configmaps: '1', 'count/configmaps': '1' });
   });
 
-  test('ADM-1: the last place is taken, the next is refused, a freed one is taken again', async () => {
+  test('ADM-1: the last unit is granted, the next refused, a freed unit granted again', async () => {
     const core = await withQuota({ configmaps: '2' });
     const path = `${core}/configmaps`;
     await mustCreate(server, path, configMap('a'));
@@ -74,7 +74,7 @@ describe('ADM-1: counts', () => {
     await mustCreate(server, path, configMap('c'));
   });
 
-  test('ADM-1: concurrent creates together never exceed it', async () => {
+  test('ADM-1: concurrent creates never exceed the quota', async () => {
     const core = await withQuota({ 'count/configmaps': '5', secrets: '9' });
     const names = Array.from({ length: 25 }, (_, index) => `c${index}`);
     const answers = await Promise.all(
@@ -86,7 +86,7 @@ describe('ADM-1: counts', () => {
     expect((await used(core))['count/configmaps']).toBe('5');
   });
 
-  test('ADM-1: kinds of other groups count by their full name', async () => {
+  test('ADM-1: kinds of other groups count by their full resource name', async () => {
     const core = await withQuota({ 'count/leases.coordination.svc.io': '1' });
     const path = core.replace('/api/v1', '/apis/coordination.svc.io/v1');
     const lease = (name: string) => ({
@@ -105,7 +105,7 @@ describe('ADM-1: counts', () => {
     expect(update.status).toBe(200);
   });
 
-  test('ADM-1: a new limit is in force once the status says so', async () => {
+  test('ADM-1: a new limit takes effect once the status shows it', async () => {
     const core = await withQuota({ configmaps: '1' });
     await mustCreate(server, `${core}/configmaps`, configMap('a'));
     const raised = { spec: { hard: { configmaps: '2' } } };
@@ -123,7 +123,7 @@ describe('ADM-1: amounts', () => {
     requests: { cpu, memory },
     limits: { cpu, memory },
   });
-  test('ADM-1: what pods ask for adds up, and every container must say it', async () => {
+  test('ADM-1: pod requests add up, and every container must set them', async () => {
     const core = await withQuota({
       pods: '5',
       'requests.cpu': '1',
@@ -148,7 +148,7 @@ describe('ADM-1: amounts', () => {
     expect(await used(core)).toEqual({ pods: '2', 'requests.cpu': '1', 'limits.memory': '1Gi' });
   });
 
-  test('ADM-1: a pod that has run its course gives back what it took', async () => {
+  test('ADM-1: a finished pod releases its usage', async () => {
     const core = await withQuota({ pods: '1', 'count/pods': '3' });
     await mustCreate(server, `${core}/pods`, pod('a', {}, { nodeName: 'n' }));
     expect((await server.post(`${core}/pods`, pod('b'))).status).toBe(403);
@@ -159,7 +159,7 @@ describe('ADM-1: amounts', () => {
     await uses(core, { pods: '1', 'count/pods': '1' });
   });
 
-  test('ADM-1: storage counts by class too, and growth counts', async () => {
+  test('ADM-1: storage also counts by class, and growth counts', async () => {
     const gold = 'gold.storageclass.storage.svc.io/requests.storage';
     const core = await withQuota({ 'requests.storage': '10Gi', [gold]: '3Gi' });
     const claim = (name: string, storage: string, storageClassName: string) => ({
@@ -183,7 +183,7 @@ describe('ADM-1: amounts', () => {
     expect(await used(core)).toEqual({ 'requests.storage': '6Gi', [gold]: '2Gi' });
   });
 
-  test('ADM-1: node ports and balancers of Services, also when one becomes one', async () => {
+  test('ADM-1: node ports and load balancers count, also after a change of type', async () => {
     const core = await withQuota({ services: '3', 'services.nodeports': '1' });
     const service = (name: string, type: string) => ({
       apiVersion: 'v1',
@@ -207,21 +207,21 @@ describe('ADM-1: amounts', () => {
 });
 
 describe('ADM-1: scopes', () => {
-  test('ADM-1: a quota for pods with a deadline leaves the others alone', async () => {
+  test('ADM-1: a Terminating quota ignores pods without a deadline', async () => {
     const core = await withQuota({ pods: '0' }, { scopes: ['Terminating'] });
     await mustCreate(server, `${core}/pods`, pod('long'));
     const short = pod('short', {}, { activeDeadlineSeconds: 60 });
     expect((await server.post(`${core}/pods`, short)).status).toBe(403);
   });
 
-  test('ADM-1: one for pods that ask for something leaves those that ask for nothing', async () => {
+  test('ADM-1: a NotBestEffort quota ignores best-effort pods', async () => {
     const core = await withQuota({ pods: '0' }, { scopes: ['NotBestEffort'] });
     await mustCreate(server, `${core}/pods`, pod('modest'));
     const asking = pod('asking', { requests: { cpu: '1m' } });
     expect((await server.post(`${core}/pods`, asking)).status).toBe(403);
   });
 
-  test('ADM-1: one for a priority class counts its pods', async () => {
+  test('ADM-1: a PriorityClass scope counts the pods of that class', async () => {
     await mustCreate(server, '/apis/scheduling.svc.io/v1/priorityclasses', {
       apiVersion: 'scheduling.svc.io/v1',
       kind: 'PriorityClass',
@@ -238,7 +238,7 @@ describe('ADM-1: scopes', () => {
   });
 });
 
-test('ADM-1: events are never counted, and other namespaces have quotas of their own', async () => {
+test('ADM-1: events never count, and quotas of other namespaces are independent', async () => {
   const core = await withQuota({ configmaps: '0', 'count/events': '0' });
   const other = await freshNamespace(server);
   await mustCreate(server, `/api/v1/namespaces/${other}/configmaps`, configMap('a'));

@@ -51,13 +51,13 @@ describe('ADM-2: rules', () => {
     ['what is in none', { scope: 'Cluster' }, 0],
     ['both', { scope: '*' }, 1],
   ];
-  test.each(rows)('ADM-2: about %s', async (_, more, wanted) => {
+  test.each(rows)('ADM-2: rules match %s', async (_, more, wanted) => {
     await hooked('validating', { path: '/v', rules: [rule(more)] });
     await create();
     expect(asked()).toBe(wanted);
   });
 
-  test('ADM-2: Namespaces are no namespaced objects, and their own namespace', async () => {
+  test('ADM-2: Namespaces are cluster-scoped, and match by their own labels', async () => {
     const inNamespaces = { path: '/in', rules: [rule({ resources: ['*'], scope: 'Namespaced' })] };
     const inNone = { path: '/none', rules: [rule({ resources: ['*'], scope: 'Cluster' })] };
     await hooked(
@@ -71,7 +71,7 @@ describe('ADM-2: rules', () => {
     expect(service.at('/none')[0].request).toMatchObject({ name: namespace, namespace });
   });
 
-  test('ADM-2: reviews of access are writes, too', async () => {
+  test('ADM-2: access reviews match as writes', async () => {
     await hooked('validating', {
       path: '/v',
       namespaceSelector: {},
@@ -113,13 +113,13 @@ describe('ADM-2: matchPolicy', () => {
     },
   ];
 
-  test('ADM-2: Exact sees no other version of the same objects', async () => {
+  test('ADM-2: Exact ignores other versions of the same objects', async () => {
     await hooked('validating', { path: '/v', matchPolicy: 'Exact', rules });
     expect((await server.post(scalers('v1'), scaler('a'))).status).toBe(201);
     expect(asked()).toBe(0);
   });
 
-  test('ADM-2: Equivalent is shown the version its rules name', async () => {
+  test('ADM-2: Equivalent converts to the version in the rules', async () => {
     await hooked('validating', { path: '/v', rules });
     expect((await server.post(scalers('v1'), scaler('a'))).status).toBe(201);
     const kind = { group: 'autoscaling', kind: 'HorizontalPodAutoscaler' };
@@ -141,7 +141,7 @@ describe('ADM-2: matchPolicy', () => {
     });
   });
 
-  test('ADM-2: what it patches in that version comes back in the request’s', async () => {
+  test('ADM-2: patches in that version are converted back to the request’s', async () => {
     await hooked('mutating', { path: '/m', rules });
     service.answer('/m', () =>
       patching([
@@ -155,7 +155,7 @@ describe('ADM-2: matchPolicy', () => {
     });
   });
 
-  test('ADM-2: Events are the same in both of their groups', async () => {
+  test('ADM-2: Events match in both of their groups', async () => {
     await hooked('validating', {
       path: '/v',
       rules: [
@@ -184,7 +184,7 @@ describe('ADM-2: matchPolicy', () => {
 });
 
 describe('ADM-2: selectors', () => {
-  test('ADM-2: namespaceSelector: labels of the namespace, expressions too', async () => {
+  test('ADM-2: namespaceSelector matches namespace labels, including expressions', async () => {
     await hooked('validating', {
       path: '/v',
       namespaceSelector: {
@@ -202,7 +202,7 @@ describe('ADM-2: selectors', () => {
     expect(asked()).toBe(1);
   });
 
-  test('ADM-2: namespaceSelector: a Namespace that is written has its new labels', async () => {
+  test('ADM-2: namespaceSelector sees the new labels of a Namespace being written', async () => {
     await hooked('validating', {
       path: '/v',
       rules: [rule({ resources: ['namespaces'] })],
@@ -221,7 +221,7 @@ describe('ADM-2: selectors', () => {
     expect(asked()).toBe(1);
   });
 
-  test('ADM-2: namespaceSelector never keeps out what is in no namespace', async () => {
+  test('ADM-2: namespaceSelector never excludes cluster-scoped objects', async () => {
     await hooked('validating', {
       path: '/v',
       namespaceSelector: { matchLabels: { none: 'such' } },
@@ -244,7 +244,7 @@ describe('ADM-2: selectors', () => {
     expect(asked()).toBe(1);
   });
 
-  test('ADM-2: objectSelector: labels that the object has or had', async () => {
+  test('ADM-2: objectSelector matches new or old labels', async () => {
     await hooked('validating', { path: '/v', objectSelector: { matchLabels: { a: 'b' } } });
     await create('a');
     expect(asked()).toBe(0);
@@ -302,7 +302,7 @@ describe('ADM-2: matchConditions', () => {
     expect(asked()).toBe(wanted);
   });
 
-  test('ADM-2: an error refuses, or passes over the webhook, by failurePolicy', async () => {
+  test('ADM-2: an error refuses the request or skips the webhook, by failurePolicy', async () => {
     const wrong = conditions('object.data.none == "1"', 'true');
     await hooked('validating', { path: '/v', ...wrong });
     const refused = await create();
@@ -319,7 +319,7 @@ describe('ADM-2: matchConditions', () => {
     expect(asked()).toBe(0);
   });
 
-  test('ADM-2: several errors are told together', async () => {
+  test('ADM-2: several errors are reported together', async () => {
     await hooked('mutating', {
       path: '/m',
       ...conditions('object.data.x == "1"', 'object.data.y == "1"'),
@@ -328,7 +328,7 @@ describe('ADM-2: matchConditions', () => {
     expect(body.message).toMatch(/forbidden: \[expression '.*no such key: x, expression .*: y\]$/);
   });
 
-  test('ADM-2: conditions may cost so much and no more', async () => {
+  test('ADM-2: conditions have a cost limit', async () => {
     const list = `[${Array.from({ length: 100 }, (_, index) => index).join(',')}]`;
     const dear = `${list}.all(a, ${list}.all(b, ${list}.all(c, a + b + c >= 0)))`;
     await hooked('validating', { path: '/v', ...conditions(dear, dear, dear) });
@@ -339,7 +339,7 @@ describe('ADM-2: matchConditions', () => {
     );
   });
 
-  test('ADM-2: they see what the webhook would be shown, and are counted', async () => {
+  test('ADM-2: conditions see what the webhook would see, and are counted', async () => {
     await hooked('validating', {
       name: 'counted.example.com',
       path: '/v',
@@ -354,7 +354,7 @@ describe('ADM-2: matchConditions', () => {
     );
   });
 
-  test('ADM-2: a condition that cannot be compiled is refused with the configuration', async () => {
+  test('ADM-2: a condition that does not compile refuses the configuration', async () => {
     const hook = webhook(service, { path: '/v', ...conditions('request.nothing == 1') });
     await expect(configure(server, 'validating', [hook])).rejects.toThrow(
       /undefined field 'nothing'/,
@@ -365,7 +365,7 @@ describe('ADM-2: matchConditions', () => {
 describe('ADM-2: clientConfig', () => {
   const failing = async () => (await create()).body.message as string;
 
-  test('ADM-2: an authority that did not sign the certificate is not believed', async () => {
+  test('ADM-2: a certificate that the bundle’s authority did not sign is not trusted', async () => {
     const other = await startAdmissionService();
     const clientConfig = { url: `${service.url}/v`, caBundle: other.caBundle };
     await other.stop();
@@ -377,12 +377,12 @@ describe('ADM-2: clientConfig', () => {
     expect(asked()).toBe(0);
   });
 
-  test('ADM-2: without a bundle the authorities of the host count', async () => {
+  test('ADM-2: without a bundle the system’s authorities apply', async () => {
     await hooked('validating', { path: '/v', clientConfig: { url: `${service.url}/v` } });
     expect(await failing()).toContain('x509: certificate signed by unknown authority');
   });
 
-  test('ADM-2: nobody listens', async () => {
+  test('ADM-2: an address where nobody listens', async () => {
     const gone = await startAdmissionService();
     const clientConfig = { url: `${gone.url}/v`, caBundle: gone.caBundle };
     await gone.stop();
@@ -390,7 +390,7 @@ describe('ADM-2: clientConfig', () => {
     expect(await failing()).toContain(`Post "${gone.url}/v?timeout=10s": dial tcp 127.0.0.1:`);
   });
 
-  test('ADM-2: a Service that is not there, has no such port, or nobody behind it', async () => {
+  test('ADM-2: a Service that is missing, lacks the port, or has no endpoints', async () => {
     const post = `failed to call webhook: Post "https://hooks.${namespace}.svc:443/v?timeout=10s": `;
     const at = { namespace, name: 'hooks', path: '/v' };
     await hooked('validating', {
@@ -412,7 +412,7 @@ describe('ADM-2: clientConfig', () => {
     expect(await failing()).toContain(`${post}no endpoints available for service "hooks"`);
   });
 
-  test('ADM-2: a Service is asked under its own name, wherever it is', async () => {
+  test('ADM-2: a Service is called under its own DNS name, wherever it runs', async () => {
     const name = `hooks.${namespace}.svc`;
     const own = await startAdmissionService([name]);
     try {

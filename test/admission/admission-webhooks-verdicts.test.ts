@@ -68,7 +68,7 @@ describe('ADM-2: denials', () => {
     expect((await server.get(`${maps}/a`)).status).toBe(404);
   });
 
-  test('ADM-2: a webhook may say AlreadyExists of an apply', async () => {
+  test('ADM-2: a webhook may answer an apply with AlreadyExists', async () => {
     await hooked('validating', { path: '/exists' });
     const status = { code: 409, reason: 'AlreadyExists', message: 'no' };
     service.answer('/exists', () => ({ allowed: false, status }));
@@ -79,7 +79,7 @@ describe('ADM-2: denials', () => {
     expect(service.at('/exists')).toHaveLength(1);
   });
 
-  test('ADM-2: validating webhooks are asked at once, and the first that refuses is told', async () => {
+  test('ADM-2: validating webhooks run in parallel, and the first refusal is reported', async () => {
     await hooked(
       'validating',
       ...['a', 'b', 'c'].map((name) => ({ name: `${name}.example.com`, path: `/${name}` })),
@@ -106,7 +106,7 @@ describe('ADM-2: denials', () => {
     expect(answer.body.message).toBe('admission webhook "b.example.com" denied the request: b');
   });
 
-  test('ADM-2: a mutating webhook that denies keeps the others from being asked', async () => {
+  test('ADM-2: a denial by a mutating webhook stops the chain', async () => {
     await hooked('mutating', { path: '/first' }, { name: 'b.example.com', path: '/second' });
     service.answer('/first', () => ({ allowed: false }));
     expect((await create()).status).toBe(400);
@@ -115,7 +115,7 @@ describe('ADM-2: denials', () => {
 });
 
 describe('ADM-2: warnings and audit annotations', () => {
-  test('ADM-2: warnings are told with what is let through and with what is denied', async () => {
+  test('ADM-2: warnings are returned with allowed and with denied requests', async () => {
     await hooked('mutating', { path: '/m' });
     await hooked('validating', { path: '/v' });
     service.answer('/m', () => ({ warnings: ['one', 'two "2"'] }));
@@ -126,7 +126,7 @@ describe('ADM-2: warnings and audit annotations', () => {
     expect(denied.warnings).toEqual(['one', 'two "2"', 'three']);
   });
 
-  test('ADM-2, TRUST-3: too many warnings are cut, and the rest is counted', async () => {
+  test('ADM-2, TRUST-3: excess warnings are dropped and counted', async () => {
     await hooked('validating', { path: '/v' });
     const texts = Array.from({ length: 30 }, (_, index) => `${index} ${'x'.repeat(400)}`);
     service.answer('/v', () => ({ warnings: texts }));
@@ -136,7 +136,7 @@ describe('ADM-2: warnings and audit annotations', () => {
     expect(warnings[16]).toMatch(/14 more warnings/);
   });
 
-  test('ADM-2: annotations of webhooks and what they changed are in the audit log', async () => {
+  test('ADM-2: the audit log has webhook annotations and mutations', async () => {
     await hooked('mutating', { path: '/m' }, { name: 'b.example.com', path: '/n' });
     await hooked(
       'validating',
@@ -195,7 +195,7 @@ const whole = (make: (request: { uid: string }) => object, more: object = {}) =>
 const patch = (text: string) => Buffer.from(text).toString('base64');
 const notJson = { status: 200, text: 'no json' };
 
-describe('ADM-2: what a webhook does wrong is a 500, or nothing where it is ignored', () => {
+describe('ADM-2: webhook errors are 500, or ignored by failurePolicy', () => {
   test.each<[string, 'mutating' | 'validating', Parameters<AdmissionService['reply']>[1], string]>([
     [
       'another uid',
@@ -340,7 +340,7 @@ describe('ADM-2: what a webhook does wrong is a 500, or nothing where it is igno
     },
   );
 
-  test('ADM-2: a patch where there is no object to patch', async () => {
+  test('ADM-2: a patch for a request without an object', async () => {
     await create();
     await hooked('mutating', { path: '/m' });
     service.answer('/m', () => patching([{ op: 'add', path: '/a', value: 1 }]));
@@ -352,7 +352,7 @@ describe('ADM-2: what a webhook does wrong is a 500, or nothing where it is igno
     );
   });
 
-  test('ADM-2: an answer without end is not read to its end', async () => {
+  test('ADM-2: an endless answer is cut off', async () => {
     await hooked('validating', { path: '/v' });
     service.reply('/v', () => ({ status: 200, text: 'x'.repeat(9 * 1024 * 1024) }));
     const answer = await create();
@@ -360,7 +360,7 @@ describe('ADM-2: what a webhook does wrong is a 500, or nothing where it is igno
     expect(answer.body.message).toContain('the answer is longer than 8388608 bytes');
   });
 
-  test('ADM-2: a redirect to another path of the server is followed with the body', async () => {
+  test('ADM-2: a redirect within the same server is followed with its body', async () => {
     await hooked('validating', { path: '/v' });
     service.reply('/v', () => ({ status: 307, headers: { location: '/v/?slash=1' } }));
     service.answer('/v/', () => ({ allowed: false, status: { message: 'from behind it' } }));
@@ -371,7 +371,7 @@ describe('ADM-2: what a webhook does wrong is a 500, or nothing where it is igno
     expect(paths).toEqual(['POST /v', 'POST /v/']);
   });
 
-  test('ADM-2: redirects without end end the call', async () => {
+  test('ADM-2: endless redirects fail the call', async () => {
     await hooked('validating', { path: '/v' });
     service.reply('/v', () => ({ status: 308, headers: { location: '/v' } }));
     const answer = await create();
@@ -380,7 +380,7 @@ describe('ADM-2: what a webhook does wrong is a 500, or nothing where it is igno
     expect(service.received).toHaveLength(11);
   });
 
-  test('ADM-2: a webhook that says when to ask again is asked again', async () => {
+  test('ADM-2: Retry-After makes the server call again', async () => {
     await hooked('validating', { path: '/v' });
     let asked = 0;
     service.reply('/v', ({ body: { apiVersion, kind, request } }) => {
@@ -394,7 +394,7 @@ describe('ADM-2: what a webhook does wrong is a 500, or nothing where it is igno
 });
 
 describe('ADM-2: time', () => {
-  test('ADM-2: a webhook has timeoutSeconds, and is told of them', async () => {
+  test('ADM-2: timeoutSeconds bounds a call and is sent to the webhook', async () => {
     await hooked('validating', { path: '/v', timeoutSeconds: 1 });
     service.reply('/v', () => 'stall');
     const answer = await create();
@@ -407,13 +407,13 @@ describe('ADM-2: time', () => {
     expect(service.received[0]?.path).toBe('/v?timeout=1s');
   });
 
-  test('ADM-2: a webhook that is ignored may be late', async () => {
+  test('ADM-2: a late webhook with failurePolicy Ignore is skipped', async () => {
     await hooked('mutating', { path: '/m', timeoutSeconds: 1, failurePolicy: 'Ignore' });
     service.reply('/m', () => 'stall');
     expect((await create()).status).toBe(201);
   });
 
-  test('ADM-2: the call ends with the client that asked for it', async () => {
+  test('ADM-2: a call ends when its client goes away', async () => {
     await hooked('validating', { path: '/v', timeoutSeconds: 30 });
     let left = false;
     let heard: () => void = () => {};
@@ -435,7 +435,7 @@ describe('ADM-2: time', () => {
     await eventually(async () => left, 'the call of the webhook did not end');
   });
 
-  test('ADM-2: the time of the request bounds the calls', async () => {
+  test('ADM-2: the request deadline bounds the calls', async () => {
     const clock = skippingClock();
     const requestTimeoutMs = 20_000;
     const short = await startTestServer({ clock, limits: { requestTimeoutMs } });
@@ -486,7 +486,7 @@ describe('ADM-2: dry runs', () => {
 });
 
 describe('ADM-2: metrics', () => {
-  test('ADM-2: calls, rejections and failures are counted under upstream’s names', async () => {
+  test('ADM-2: calls, rejections, and failures have kube-apiserver’s metric names', async () => {
     const hook = (name: string, more: object = {}) => ({
       name: `${name}.metrics.example.com`,
       path: `/${name}`,

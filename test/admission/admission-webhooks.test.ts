@@ -45,8 +45,8 @@ beforeEach(async () => {
 
 const requestAt = (path: string, index = 0): Loose => service.at(path)[index]?.request;
 
-describe('ADM-2: what a webhook is asked', () => {
-  test('ADM-2: a review with every field of the request, posted as upstream posts it', async () => {
+describe('ADM-2: the review that a webhook receives', () => {
+  test('ADM-2: a review has every field of the request, encoded as by kube-apiserver', async () => {
     await hooked('validating', { path: '/v' });
     const user = { 'impersonate-user': 'amy', 'impersonate-uid': '7', 'impersonate-group': 'dev' };
     const extra = { 'impersonate-extra-scopes': 'a' };
@@ -96,7 +96,7 @@ describe('ADM-2: what a webhook is asked', () => {
     });
   });
 
-  test('ADM-2: a new object has its name and uid behind mutation only, as upstream', async () => {
+  test('ADM-2: generated name and uid appear after mutation only', async () => {
     await hooked('mutating', { path: '/m' });
     await hooked('validating', { path: '/v' });
     const body = { ...configMap(''), metadata: { generateName: 'gen-' } };
@@ -110,7 +110,7 @@ describe('ADM-2: what a webhook is asked', () => {
     });
   });
 
-  test('ADM-2: updates, patches, applies and deletions, each with the object before', async () => {
+  test('ADM-2: updates, patches, applies, and deletions carry the old object', async () => {
     await hooked('validating', { path: '/v' });
     await server.post(maps, configMap('a'));
     const path = `${maps}/a`;
@@ -151,7 +151,7 @@ describe('ADM-2: what a webhook is asked', () => {
     });
   });
 
-  test('ADM-2: each object of a collection that is deleted', async () => {
+  test('ADM-2: deletecollection sends a review for each object', async () => {
     await hooked('validating', {
       path: '/v',
       rules: [{ ...configMapRule, operations: ['DELETE'] }],
@@ -171,7 +171,7 @@ describe('ADM-2: what a webhook is asked', () => {
     expect(asked.filter(({ name }) => name !== undefined)).toEqual([]);
   });
 
-  test('ADM-2: sub-resources with their own objects, and streams', async () => {
+  test('ADM-2: subresources have their own objects, and streams are reviewed', async () => {
     const rule = (group: string, resources: string[]) => ({
       operations: ['*'],
       apiGroups: [group],
@@ -232,7 +232,7 @@ describe('ADM-2: what a webhook is asked', () => {
     });
   });
 
-  test('ADM-2: what a path does not name has the name of its object', async () => {
+  test('ADM-2: a request without a name in its path takes the object’s name', async () => {
     const rules = [
       { operations: ['CREATE'], apiGroups: [''], apiVersions: ['v1'], resources: ['bindings'] },
     ];
@@ -249,7 +249,7 @@ describe('ADM-2: what a webhook is asked', () => {
     expect(requestAt('/v', 0)).not.toHaveProperty('subResource');
   });
 
-  test('ADM-2: the stream of a denied CONNECT is refused before anything else', async () => {
+  test('ADM-2: a denied CONNECT ends the stream before it begins', async () => {
     const streams = {
       operations: ['CONNECT'],
       apiGroups: [''],
@@ -269,7 +269,7 @@ describe('ADM-2: what a webhook is asked', () => {
     expect(requestAt('/v').object.command).toEqual(['ls', 'added']);
   });
 
-  test('ADM-2: v1beta1 reviews where the webhook knows no newer ones first', async () => {
+  test('ADM-2: v1beta1 reviews go to webhooks that list it first', async () => {
     await hooked('mutating', { path: '/m', admissionReviewVersions: ['v9', 'v1beta1', 'v1'] });
     service.answer('/m', () => ({
       uid: 'anything',
@@ -280,7 +280,7 @@ describe('ADM-2: what a webhook is asked', () => {
     expect(service.at('/m')[0].apiVersion).toBe('admission.svc.io/v1beta1');
   });
 
-  test('ADM-2: nothing of configurations of webhooks and of policies', async () => {
+  test('ADM-2: webhook and policy configurations are never reviewed', async () => {
     await hooked('validating', {
       path: '/v',
       namespaceSelector: {},
@@ -296,7 +296,7 @@ describe('ADM-2: what a webhook is asked', () => {
     expect(service.at('/v')).toEqual([]);
   });
 
-  test('ADM-2: a configuration takes effect within a second, until deleted', async () => {
+  test('ADM-2: a configuration takes effect within a second and until it is deleted', async () => {
     const round = async () => {
       const { remove } = await configure(server, 'validating', [
         webhook(service, { path: '/v', namespace }),
@@ -314,7 +314,7 @@ describe('ADM-2: what a webhook is asked', () => {
   });
 });
 
-test('ADM-2: after a restart the first write is judged already', async () => {
+test('ADM-2: the first write after a restart is reviewed', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-hooks-'));
   const store = { type: 'embedded', directory: join(directory, 'data') } as const;
   try {
@@ -338,10 +338,10 @@ async function judgedOther(): Promise<void> {
   await judged(server, { service, path: '/other', namespace });
 }
 
-describe('ADM-2: what a mutating webhook does', () => {
+describe('ADM-2: mutation', () => {
   const add = (name: string, value: string) => [{ op: 'add', path: `/data/${name}`, value }];
 
-  test('ADM-2: its patch is applied, and the next one is shown the result', async () => {
+  test('ADM-2: a patch is applied, and the next webhook sees the result', async () => {
     await hooked(
       'mutating',
       { name: 'b.example.com', path: '/first' },
@@ -354,7 +354,7 @@ describe('ADM-2: what a mutating webhook does', () => {
     expect(made.body.metadata.managedFields).toHaveLength(1);
   });
 
-  test('ADM-2: configurations go by their names, whenever they were made', async () => {
+  test('ADM-2: configurations run in the order of their names', async () => {
     const order: string[] = [];
     for (const name of ['z', 'y']) {
       const made = webhook(service, { path: `/${name}`, namespace });
@@ -369,7 +369,7 @@ describe('ADM-2: what a mutating webhook does', () => {
     expect(order).toEqual(['y', 'z']);
   });
 
-  test('ADM-2: what it adds is decoded, defaulted and validated', async () => {
+  test('ADM-2: the mutated object is decoded, defaulted, and validated', async () => {
     const rules = [{ ...configMapRule, resources: ['pods'], operations: ['CREATE'] }];
     await hooked('mutating', { path: '/m', rules });
     const container = { name: 'x', image: 'i:latest', unknown: 1 };
@@ -395,7 +395,7 @@ describe('ADM-2: what a mutating webhook does', () => {
     expect(invalid.body.message).toContain('spec.containers[1].name: Invalid value: "A B"');
   });
 
-  test('ADM-2: custom objects are patched and pruned by their schema', async () => {
+  test('ADM-2: custom objects are mutated and pruned by their schema', async () => {
     const group = `mutated-${namespace}.example.com`;
     const schema = {
       type: 'object',
@@ -429,7 +429,7 @@ describe('ADM-2: what a mutating webhook does', () => {
     expect(made.body.spec).toEqual({ a: 'x' });
   });
 
-  test('ADM-2: what is asked of virtual sub-resources', async () => {
+  test('ADM-2: reviews of virtual subresources', async () => {
     const rule = (resource: string) => ({
       operations: ['CREATE'],
       apiGroups: [''],
@@ -464,7 +464,7 @@ describe('ADM-2: what a mutating webhook does', () => {
     expect(token.body.spec).toMatchObject({ audiences: ['x'], expirationSeconds: 700 });
   });
 
-  test('ADM-2: the replicas of a Scale', async () => {
+  test('ADM-2: a webhook changes the replicas of a Scale', async () => {
     const labels = { a: 'b' };
     const apps = `/apis/apps/v1/namespaces/${namespace}/deployments`;
     await server.post(apps, {
@@ -486,7 +486,7 @@ describe('ADM-2: what a mutating webhook does', () => {
     expect((await server.get(`${apps}/d`)).body.spec.replicas).toBe(7);
   });
 
-  test('ADM-2: owners of fields that nobody can read are put back, with a warning', async () => {
+  test('ADM-2: unreadable managedFields are restored with a warning', async () => {
     await hooked('mutating', { path: '/m' });
     service.answer('/m', () =>
       patching([{ op: 'replace', path: '/metadata/managedFields/0/operation', value: 'Odd' }]),
@@ -501,7 +501,7 @@ describe('ADM-2: what a mutating webhook does', () => {
     ]);
   });
 
-  test('ADM-2: it can neither move an object nor choose what the server gives', async () => {
+  test('ADM-2: a webhook can change neither identity nor server-set fields', async () => {
     await hooked('mutating', { path: '/m' });
     service.answer('/m', () => patching([{ op: 'add', path: '/metadata/uid', value: 'chosen' }]));
     expect((await server.post(maps, configMap('a'))).body.metadata.uid).not.toBe('chosen');
@@ -513,7 +513,7 @@ describe('ADM-2: what a mutating webhook does', () => {
     expect(moved.body.message).toContain('does not match the namespace sent on the request');
   });
 
-  test('ADM-2: reinvocationPolicy IfNeeded: asked again when the object changed later', async () => {
+  test('ADM-2: reinvocationPolicy IfNeeded calls again after later changes', async () => {
     await hooked(
       'mutating',
       { name: 'again.example.com', path: '/again', reinvocationPolicy: 'IfNeeded' },
@@ -528,7 +528,7 @@ describe('ADM-2: what a mutating webhook does', () => {
     expect(counts).toEqual([2, 1, 2]);
   });
 
-  test('ADM-2: nobody is asked again when nothing changed after them', async () => {
+  test('ADM-2: nothing is called again without a later change', async () => {
     await hooked(
       'mutating',
       { name: 'first.example.com', path: '/first' },
@@ -540,7 +540,7 @@ describe('ADM-2: what a mutating webhook does', () => {
     expect(service.at('/again')).toHaveLength(1);
   });
 
-  test('ADM-2: an update that lost a race is judged again', async () => {
+  test('ADM-2: an update that lost a race is reviewed again', async () => {
     await server.post(maps, configMap('a'));
     await hooked('mutating', { path: '/m' });
     let raced: Promise<unknown> | undefined;

@@ -48,26 +48,26 @@ async function judgedByCondition(...gates: string[]) {
   return running.post('/api/v1/namespaces/default/configmaps', configMap('a'));
 }
 
-test('VER-2: StrictCostEnforcementForVAP: off, checks cost policies nothing', async () => {
+test('VER-2: StrictCostEnforcementForVAP off: authorizer checks cost policies nothing', async () => {
   expect((await judgedByPolicy()).status).toBe(201);
 });
 
-test('VER-2: StrictCostEnforcementForVAP: on, they do, whatever the other is', async () => {
+test('VER-2: StrictCostEnforcementForVAP on: checks have a cost', async () => {
   const webhooksToo = 'StrictCostEnforcementForWebhooks=false';
   const refused = await judgedByPolicy('StrictCostEnforcementForVAP=true', webhooksToo);
   expect([refused.status, refused.body.message]).toEqual([422, expect.stringContaining(tooDear)]);
 });
 
-test('VER-2: StrictCostEnforcementForWebhooks: the same for conditions of webhooks', async () => {
+test('VER-2: StrictCostEnforcementForWebhooks off: checks in match conditions are free', async () => {
   expect((await judgedByCondition()).status).toBe(201);
 });
 
-test('VER-2: StrictCostEnforcementForWebhooks: they cost where it is on', async () => {
+test('VER-2: StrictCostEnforcementForWebhooks on: checks in match conditions have a cost', async () => {
   const refused = await judgedByCondition('StrictCostEnforcementForWebhooks=true');
   expect([refused.status, refused.body.message]).toEqual([403, expect.stringContaining(tooDear)]);
 });
 
-test('VER-2: where costs are waived, the work of an expression still has its limit', async () => {
+test('VER-2: without strict costs the work of an expression is still limited', async () => {
   const running = await started();
   const kit = await policyKit(running);
   const list = `[${Array.from({ length: 100 }, (_, index) => index).join(',')}]`;

@@ -91,7 +91,7 @@ describe('AUTHZ-9: pods of a node', () => {
   const create = (object: object) => server.post(core('pods'), object, n1);
   const forbidden = (why: string) => `pods "m" is forbidden: ${why}`;
 
-  test('AUTHZ-9: it creates mirror pods of its own, and deletes what runs on it', async () => {
+  test('AUTHZ-9: a node creates mirror pods of its own and deletes pods that run on it', async () => {
     expect((await create(mirrorPod('mirrored'))).status).toBe(201);
     expect(
       (await server.remove(core('pods/mirrored?gracePeriodSeconds=0'), undefined, n1)).status,
@@ -168,18 +168,18 @@ describe('AUTHZ-9: pods of a node', () => {
       'node "n1" can not create pods that reference clustertrustbundles',
     ],
   ];
-  test.each(wrong)('AUTHZ-9: but none with %s', async (_, object, why) => {
+  test.each(wrong)('AUTHZ-9: a node creates no mirror pod with %s', async (_, object, why) => {
     await refused(create(object()), forbidden(why));
   });
 
-  test('AUTHZ-9: the owner must be the node as it is now', async () => {
+  test('AUTHZ-9: the owner must be the current Node object', async () => {
     await refused(
       create(mirrorPod('m', {}, { ownerReferences: [owner({ uid: 'old' })] })),
       forbidden(`node n1 UID mismatch: expected old got ${uid}`),
     );
   });
 
-  test('AUTHZ-9: a dry run is refused as well', async () => {
+  test('AUTHZ-9: a dry run is refused in the same way', async () => {
     const answer = server.post(`${core('pods')}?dryRun=All`, pod('m', {}), n1);
     await refused(
       answer,
@@ -189,7 +189,7 @@ describe('AUTHZ-9: pods of a node', () => {
     );
   });
 
-  test('AUTHZ-9: it reports the status of its pods alone, and nothing else of them', async () => {
+  test('AUTHZ-9: a node reports only the status of its own pods', async () => {
     const report = (name: string, change: object) =>
       server.patch(core(`pods/${name}/status`), change, 'merge', n1);
     expect((await report('own', { status: { phase: 'Running' } })).status).toBe(200);
@@ -208,7 +208,7 @@ describe('AUTHZ-9: pods of a node', () => {
     );
   });
 
-  test('AUTHZ-9: it evicts its own pods alone', async () => {
+  test('AUTHZ-9: a node evicts only its own pods', async () => {
     const evict = (name: string) =>
       server.post(
         `${core(`pods/${name}/eviction`)}?dryRun=All`,
@@ -228,7 +228,7 @@ describe('AUTHZ-9: the Node object', () => {
     server.patch(`/api/v1/nodes/${name}`, body, type, n1);
   const forbidden = (why: string) => `nodes "n1" is forbidden: ${why}`;
 
-  test('AUTHZ-9: a node changes itself alone', async () => {
+  test('AUTHZ-9: a node changes only itself', async () => {
     expect((await change('n1', { metadata: { annotations: { a: 'b' } } })).status).toBe(200);
     const status = { status: { capacity: { cpu: '2' } } };
     expect((await server.patch('/api/v1/nodes/n1/status', status, 'merge', n1)).status).toBe(200);
@@ -242,7 +242,7 @@ describe('AUTHZ-9: the Node object', () => {
     );
   });
 
-  test('AUTHZ-9: not its taints, owners or source of configuration', async () => {
+  test('AUTHZ-9: a node cannot change its taints, owners, or configSource', async () => {
     await refused(
       change('n1', { spec: { taints: [{ key: 'a', effect: 'NoSchedule' }] } }),
       forbidden('node "n1" is not allowed to modify taints'),
@@ -276,7 +276,7 @@ describe('AUTHZ-9: the Node object', () => {
     'deep.node-restriction.svc.io/a',
     'other.svc.io/a',
   ];
-  test('AUTHZ-9: labels that describe it, and none that steer pods to it', async () => {
+  test('AUTHZ-9: a node sets descriptive labels but none that attract pods', async () => {
     for (const label of allowed) {
       expect((await change('n1', { metadata: { labels: { [label]: 'x' } } })).status).toBe(200);
     }
@@ -294,7 +294,7 @@ describe('AUTHZ-9: the Node object', () => {
     );
   });
 
-  test('AUTHZ-9: nor when it registers', async () => {
+  test('AUTHZ-9: the same labels are refused at registration', async () => {
     const self = await startWithUsers([{ name: 'system:node:new', groups: nodes }], {
       authorizationModes: ['Node'],
       admission: { enabled: ['NodeRestriction'] },
@@ -315,8 +315,8 @@ describe('AUTHZ-9: the Node object', () => {
   });
 });
 
-describe('AUTHZ-9: what belongs to a node besides', () => {
-  test('AUTHZ-9: its lease', async () => {
+describe('AUTHZ-9: other objects of a node', () => {
+  test('AUTHZ-9: a node writes its own lease', async () => {
     const leases = '/apis/coordination.svc.io/v1/namespaces/svc-node-lease/leases';
     const lease = (name: string) => ({
       apiVersion: 'coordination.svc.io/v1',
@@ -331,7 +331,7 @@ describe('AUTHZ-9: what belongs to a node besides', () => {
     );
   });
 
-  test('AUTHZ-9: its CSINode', async () => {
+  test('AUTHZ-9: a node writes its own CSINode', async () => {
     const path = '/apis/storage.svc.io/v1/csinodes';
     const csiNode = (name: string) => ({
       apiVersion: 'storage.svc.io/v1',
@@ -346,7 +346,7 @@ describe('AUTHZ-9: what belongs to a node besides', () => {
     );
   });
 
-  test('AUTHZ-9: the status of claims, as far as it grows volumes', async () => {
+  test('AUTHZ-9: a node changes the status of claims only to resize volumes', async () => {
     const claim = {
       apiVersion: 'v1',
       kind: 'PersistentVolumeClaim',
@@ -365,7 +365,7 @@ describe('AUTHZ-9: what belongs to a node besides', () => {
     );
   });
 
-  test('AUTHZ-9: tokens bound to a pod that runs on it', async () => {
+  test('AUTHZ-9: a node gets tokens bound to a pod that runs on it', async () => {
     const ask = (reference?: object, audiences: string[] = []) =>
       server.post(
         core('serviceaccounts/robot/token'),
@@ -413,12 +413,12 @@ describe('AUTHZ-9: what belongs to a node besides', () => {
   });
 });
 
-test('AUTHZ-9: audiences of a node’s tokens are not restricted by default', () => {
+test('AUTHZ-9: audiences of these tokens are unrestricted by default', () => {
   const { gates } = readFeatureGates([]);
   expect(gates.enabled('ServiceAccountNodeAudienceRestriction')).toBe(false);
 });
 
-test('AUTHZ-9: who is no node is not restricted; a node without a name may nothing', async () => {
+test('AUTHZ-9: other users are unrestricted; a node without a name may do nothing', async () => {
   const labels = { metadata: { labels: { 'node-restriction.svc.io/a': 'x' } } };
   const patched = await server.patch('/api/v1/nodes/n2', labels, 'merge', as('admin'));
   expect(patched.status).toBe(200);

@@ -6,7 +6,7 @@ import { withServer } from '../support/with-server.ts';
 const server = await withServer();
 const group = '/apis/admissionregistration.svc.io/v1';
 
-test('ADM-3: policies judge what the server’s own controllers write', async () => {
+test('ADM-3: policies apply to the writes of the server’s own controllers', async () => {
   const rule = { apiGroups: [''], apiVersions: ['v1'], resources: ['namespaces/finalize'] };
   const matchConstraints = { resourceRules: [{ ...rule, operations: ['UPDATE'] }] };
   const variable = 'request.userInfo.username';

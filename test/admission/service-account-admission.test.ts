@@ -44,7 +44,7 @@ const account = (name: string, more: object = {}) => ({
 const mountPath = '/var/run/secrets/svc.io/serviceaccount';
 
 describe('ADM-1: the account of a pod', () => {
-  test('ADM-1: the default one of its namespace, with its token mounted', async () => {
+  test('ADM-1: a pod gets the default account of its namespace with a mounted token', async () => {
     const { spec } = await created(
       pod('plain', { initContainers: [{ name: 'before', image: 'x' }] }),
     );
@@ -74,7 +74,7 @@ describe('ADM-1: the account of a pod', () => {
     expect(spec.initContainers[0].volumeMounts).toEqual(mounts);
   });
 
-  test('ADM-1: one that is named must be there', async () => {
+  test('ADM-1: a named account must exist', async () => {
     expect(await refusal(pod('stray', { serviceAccountName: 'nobody' }))).toBe(
       `pods "stray" is forbidden: error looking up service account ${ns}/nobody: serviceaccount "nobody" not found`,
     );
@@ -83,7 +83,7 @@ describe('ADM-1: the account of a pod', () => {
     expect(spec.serviceAccountName).toBe('somebody');
   });
 
-  test('ADM-1: a container that mounts something there keeps it', async () => {
+  test('ADM-1: a container with its own mount at the token path keeps it', async () => {
     const own = { name: 'own', mountPath };
     const { spec } = await created(
       pod('own-mount', {
@@ -95,14 +95,14 @@ describe('ADM-1: the account of a pod', () => {
     expect(spec.containers[0].volumeMounts).toEqual([own]);
   });
 
-  test('ADM-1: a token volume that is there already is used', async () => {
+  test('ADM-1: an existing token volume is used', async () => {
     const volumes = [{ name: 'kube-api-access-mine', emptyDir: {} }];
     const { spec } = await created(pod('own-volume', { volumes }));
     expect(spec.volumes).toHaveLength(1);
     expect(spec.containers[0].volumeMounts[0].name).toBe('kube-api-access-mine');
   });
 
-  test('ADM-1: pod and account may decline the token, the pod first', async () => {
+  test('ADM-1: pod and account can opt out of the token, and the pod takes precedence', async () => {
     await mustCreate(
       server,
       core('serviceaccounts'),
@@ -118,7 +118,7 @@ describe('ADM-1: the account of a pod', () => {
     expect(insists.spec.volumes).toHaveLength(1);
   });
 
-  test('ADM-1: pull secrets are the account’s unless the pod has some', async () => {
+  test('ADM-1: the account’s pull secrets apply unless the pod has its own', async () => {
     const imagePullSecrets = [{ name: 'registry' }];
     await mustCreate(server, core('serviceaccounts'), account('puller', { imagePullSecrets }));
     const spec = { serviceAccountName: 'puller' };
@@ -128,7 +128,7 @@ describe('ADM-1: the account of a pod', () => {
     expect(kept.spec.imagePullSecrets).toEqual(own);
   });
 
-  test('ADM-1: a dry run shows the same and stores nothing', async () => {
+  test('ADM-1: a dry run returns the same and stores nothing', async () => {
     const { spec } = await created(pod('dry'), '?dryRun=All');
     expect(spec.serviceAccountName).toBe('default');
     expect(spec.volumes).toHaveLength(1);
@@ -136,7 +136,7 @@ describe('ADM-1: the account of a pod', () => {
   });
 });
 
-describe('ADM-1: an account that keeps pods to its Secrets', () => {
+describe('ADM-1: an account that restricts pods to its Secrets', () => {
   beforeAll(async () => {
     await mustCreate(server, core('serviceaccounts'), {
       ...account('strict', {
@@ -177,7 +177,7 @@ describe('ADM-1: an account that keeps pods to its Secrets', () => {
     );
   });
 
-  test('ADM-1: the annotation is on its way out, which is said when it is set', async () => {
+  test('ADM-1: setting the deprecated annotation returns a warning', async () => {
     const annotation = 'svc.io/enforce-mountable-secrets';
     const path = core('serviceaccounts');
     await mustCreate(server, path, account('warned'));
@@ -190,7 +190,7 @@ describe('ADM-1: an account that keeps pods to its Secrets', () => {
     expect((await server.patch(`${path}/warned`, label, 'merge')).warnings).toEqual([]);
   });
 
-  test('ADM-1: what it lists is allowed', async () => {
+  test('ADM-1: listed Secrets are allowed', async () => {
     await created(
       pod('good', {
         serviceAccountName: 'strict',
@@ -204,7 +204,7 @@ describe('ADM-1: an account that keeps pods to its Secrets', () => {
 describe('ADM-1: mirror pods', () => {
   const mirror = { annotations: { 'svc.io/config.mirror': 'x' } };
   const spec = { nodeName: 'n1' };
-  test('ADM-1: are left as they are', async () => {
+  test('ADM-1: mirror pods are unchanged', async () => {
     const made = await created(pod('mirror', spec, mirror));
     expect(made.spec.serviceAccountName).toBeUndefined();
     expect(made.spec.volumes).toBeUndefined();

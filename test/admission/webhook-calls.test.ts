@@ -44,7 +44,7 @@ const outcomes = () => attempts.map(({ outcome }) => outcome);
 /** Pauses between attempts, without the times limits of those. */
 const pauses = () => clock.waits.filter((wait) => wait !== 30_000);
 
-test('a call posts the body and gives what is read of the answer', async () => {
+test('a call posts the body and returns the parsed answer', async () => {
   service.answer = () => ({ b: 2 });
   expect(await call()).toEqual({ b: 2 });
   const [received] = service.received;
@@ -55,7 +55,7 @@ test('a call posts the body and gives what is read of the answer', async () => {
 });
 
 test.each([429, 500, 504])(
-  'status %d is tried again, five times in all, with growing pauses',
+  'status %d is retried, five attempts in all, with growing delays',
   async (status) => {
     service.answer = () => ({ status });
     expect((await failure()).message).toBe(`the webhook answered with status ${status}`);
@@ -69,7 +69,7 @@ test.each([429, 500, 504])(
   },
 );
 
-test('a connection that is reset is tried again', async () => {
+test('a reset connection is retried', async () => {
   service.answer = () => (service.received.length < 3 ? 'reset' : { ok: true });
   expect(await call()).toEqual({ ok: true });
   expect(outcomes()).toEqual(['error', 'error', 'success']);
@@ -81,7 +81,7 @@ test.each([400, 403, 404, 409, 503])('status %d is final', async (status) => {
   expect(attempts).toHaveLength(1);
 });
 
-test('a service may ask for patience, within reason', async () => {
+test('Retry-After is honored within limits', async () => {
   service.answer = () => {
     const seconds = service.received.length === 1 ? '3' : '999999';
     if (service.received.length === 3) return { ok: true };
@@ -91,7 +91,7 @@ test('a service may ask for patience, within reason', async () => {
   expect(pauses()).toEqual([3000, 10_000]);
 });
 
-test('a service that does not answer fails the call in time, once', async () => {
+test('a silent service fails the call at its deadline, once', async () => {
   service.answer = () => 'stall';
   const error = await failure();
   expect(error.outcome).toBe('timeout');
@@ -99,7 +99,7 @@ test('a service that does not answer fails the call in time, once', async () => 
   expect(outcomes()).toEqual(['timeout']);
 });
 
-test('a service that is not there fails the call at once, its address untold', async () => {
+test('an unreachable service fails the call at once, without naming its address', async () => {
   const gone = await startWebhookService();
   const client = await webhookOfKubeconfig(gone.kubeconfig());
   await gone.stop();
@@ -109,7 +109,7 @@ test('a service that is not there fails the call at once, its address untold', a
   expect(error.message).not.toContain('127.0.0.1');
 });
 
-test('a certificate of a stranger is not trusted', async () => {
+test('a certificate of an unknown authority is not trusted', async () => {
   const stranger = await startWebhookService();
   const cluster = { server: stranger.url };
   webhook = createWebhook({
@@ -133,12 +133,12 @@ test.each([
   expect(outcomes()).toEqual(['error']);
 });
 
-test('an answer is read up to a megabyte', async () => {
+test('an answer is read up to one megabyte', async () => {
   service.answer = () => ({ status: 200, text: JSON.stringify({ a: 'x'.repeat(2 ** 20) }) });
   expect((await failure()).message).toBe("the webhook's answer is longer than 1048576 bytes");
 });
 
-test('what the reader refuses is a failed call', async () => {
+test('an answer that the reader refuses fails the call', async () => {
   service.answer = () => ({ b: 2 });
   const refused = webhook.call('{}', () => {
     throw new Error('not this');
@@ -146,7 +146,7 @@ test('what the reader refuses is a failed call', async () => {
   await expect(refused).rejects.toThrow("the webhook's answer cannot be understood: not this");
 });
 
-test('closing ends calls under way, and those that wait for another attempt', async () => {
+test('closing ends calls in flight and pending retries', async () => {
   clock.waits.length = 0;
   service.answer = () => 'stall';
   const stalled = failure();
@@ -155,7 +155,7 @@ test('closing ends calls under way, and those that wait for another attempt', as
   expect((await stalled).outcome).toBe('canceled');
 });
 
-test('retiring lets calls under way end', async () => {
+test('retiring lets calls in flight finish', async () => {
   service.answer = () => 'stall';
   const waiting = call().catch(() => 'failed');
   while (service.received.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -165,7 +165,7 @@ test('retiring lets calls under way end', async () => {
   expect(await waiting).toBe('failed');
 });
 
-test('calls under way are bounded', async () => {
+test('the number of calls in flight is bounded', async () => {
   service.answer = () => 'stall';
   const client = await webhookOfKubeconfig(service.kubeconfig());
   webhook = createWebhook({ client, timeoutMs: 30_000, clock, callsMax: 3 });
@@ -175,7 +175,7 @@ test('calls under way are bounded', async () => {
   await Promise.all(calls);
 });
 
-test('a workload of another server asks that one', async () => {
+test('a workload of another server calls that server', async () => {
   const folder = service.directory;
   service.file('token', 'mine\n');
   const { port } = new URL(service.url);

@@ -164,7 +164,7 @@ test('ADM-2: a connection that the service gives up is replaced by the next call
   await forget();
 });
 
-test('ADM-2: a call that is refused unprocessed is sent again; one cut off is not', async () => {
+test('ADM-2: a call that is refused unprocessed is retried; an interrupted one is not', async () => {
   const { create, forget } = await hooked(http2);
   let calls = 0;
   const refusedStream = 7;
@@ -186,7 +186,7 @@ test('ADM-2: a call that is refused unprocessed is sent again; one cut off is no
   await forget();
 });
 
-test('ADM-2: a call that takes too long ends alone, and the connection stays', async () => {
+test('ADM-2: a timeout ends one call and keeps the connection', async () => {
   const { create, forget } = await hooked(http2, 1);
   const before = http2.connections.length;
   http2.handle = () => {};

@@ -36,15 +36,15 @@ beforeEach(async () => {
 
 const create = () => server.post(`/api/v1/namespaces/${namespace}/configmaps`, configMap('a'));
 
-describe('a bundle that holds the certificate of the server itself, without its authority', () => {
-  test('ADM-2: is trusted for an admission webhook', async () => {
+describe('a bundle with the serving certificate itself, without its authority', () => {
+  test('ADM-2: an admission webhook with that certificate is trusted', async () => {
     const clientConfig = { url: `${admission.url}/v`, caBundle: admission.leafBundle };
     await hooked('validating', { path: '/v', clientConfig });
     expect((await create()).text).toContain('"name":"a"');
     expect(admission.at('/v')).toHaveLength(1);
   });
 
-  test('ADM-2: of another server is not', async () => {
+  test('ADM-2: another server is not trusted', async () => {
     const clientConfig = { url: `${admission.url}/v`, caBundle: conversion.leafBundle };
     await hooked('validating', { path: '/v', clientConfig });
     const answer = await create();
@@ -52,7 +52,7 @@ describe('a bundle that holds the certificate of the server itself, without its 
     expect(answer.body.message).toContain('x509: certificate signed by unknown authority');
   });
 
-  test('CRD-4: is trusted for a conversion webhook', async () => {
+  test('CRD-4: a conversion webhook with that certificate is trusted', async () => {
     const bundle = { url: conversion.url, caBundle: conversion.leafBundle };
     const multi = await establishMulti(server, conversionBy(bundle));
     const made = await server.post(multi.at('v1beta2'), multi.object('v1beta2', 'a'));
@@ -60,7 +60,7 @@ describe('a bundle that holds the certificate of the server itself, without its 
     expect(conversion.asked()).toContain('a v1beta2>v1beta1');
   });
 
-  test('AUTHN-9: is trusted for a token webhook', async () => {
+  test('AUTHN-9: a token webhook with that certificate is trusted', async () => {
     const webhook = await startWebhookService();
     webhook.answer = ({ body: { apiVersion, kind } }) => ({
       apiVersion,
@@ -90,7 +90,7 @@ describe('the path of a webhook', () => {
     ['/%2F/d', '/d'],
     ['/a/../b//c', '/b/c'],
     ['', '/'],
-  ])('ADM-2: %j is asked for as %j, as a strict router wants it', async (path, sent) => {
+  ])('ADM-2: %j is requested as %j, as a strict router expects', async (path, sent) => {
     await hooked('validating', { path });
     expect((await create()).status).toBe(201);
     expect(admission.received.map((call) => call.path)).toEqual([`${sent}?timeout=10s`]);
@@ -105,7 +105,7 @@ describe('the path of a webhook', () => {
     expect(conversion.received[0]?.path).toBe('/x?timeout=30s');
   });
 
-  test('AUTHN-9: of a token webhook is cleaned as well', async () => {
+  test('AUTHN-9: the path of a token webhook is cleaned as well', async () => {
     const webhook = await startWebhookService();
     const configFile = webhook.kubeconfig({ path: '//tokens/%2F/' });
     const asking = await startTestServer({
@@ -122,7 +122,7 @@ describe('the path of a webhook', () => {
   });
 });
 
-test('ADM-2: a certificate that names its server in the common name alone is refused', async () => {
+test('ADM-2: a certificate that names its host only in the common name is refused', async () => {
   const [notBefore, notAfter] = [Date.now() - 60_000, Date.now() + 3_600_000];
   const pair = issueCertificate({ commonName: 'localhost', usage: 'server', notBefore, notAfter });
   const service = https.createServer({ cert: pair.certificatePem, key: pair.keyPem });

@@ -69,7 +69,7 @@ async function register(group: string, name: string): Promise<string> {
   return `v1.${group}`;
 }
 
-test('ADM-4: what a Service lacks is told, as soon as it changes', async () => {
+test('ADM-4: the Available condition follows its Service at once', async () => {
   await createService('behind', 80);
   const name = await register('behind.example.com', 'behind');
   const about = 'service/behind in "default"';
@@ -102,7 +102,7 @@ test('ADM-4: what a Service lacks is told, as soon as it changes', async () => {
   expect(text).toContain(`apiserver_request_terminations_total{${labels},resource="",`);
 });
 
-test('ADM-4: a server that does not answer its discovery is not available until it does', async () => {
+test('ADM-4: a server that does not answer discovery is unavailable until it does', async () => {
   const group = 'silent.example.com';
   let status = 404;
   extension.answer = ({ path, response }) => {
@@ -124,7 +124,7 @@ test('ADM-4: a server that does not answer its discovery is not available until 
   expect(passed).toMatchObject({ status: 'True', message: 'all checks passed' });
 });
 
-test('ADM-4: who cannot be reached is told in upstream’s words', async () => {
+test('ADM-4: an unreachable server is reported in kube-apiserver’s words', async () => {
   const group = 'closed.example.com';
   const service = { namespace: 'default', name: 'ext', port: 1 };
   await server.post(apiServices, apiService(group, { service, insecureSkipTLSVerify: true }));
@@ -134,7 +134,7 @@ test('ADM-4: who cannot be reached is told in upstream’s words', async () => {
   expect(message).toBe(`failing or missing response from ${url}: Get "${url}": ${dialled}`);
 });
 
-test('ADM-4: metrics show who is not available, and count who became so', async () => {
+test('ADM-4: metrics show unavailable APIServices and count transitions', async () => {
   const group = 'counted.example.com';
   let status = 200;
   extension.answer = ({ path, response }) => {
@@ -163,7 +163,7 @@ test('ADM-4: metrics show who is not available, and count who became so', async 
   );
 });
 
-test('ADM-4: others see the certificate of the flags, and a new one when it changes', async () => {
+test('ADM-4: aggregated servers see the proxy client certificate, and its replacement', async () => {
   const group = 'shown.example.com';
   await handOver(server, extension, { group });
   const path = `/apis/${group}/v1`;
@@ -180,7 +180,7 @@ test('ADM-4: others see the certificate of the flags, and a new one when it chan
   expect(extension.shown.subject?.CN).toBe('renewed');
 });
 
-test('ADM-4: a certificate without its key stops the start', async () => {
+test('ADM-4: a proxy client certificate without its key stops the start', async () => {
   const certificate = { certFile, keyFile: join(directory, 'other.key') };
   writeFileSync(certificate.keyFile, 'no key');
   await expect(startTestServer({ aggregation: { certificate } })).rejects.toThrow(

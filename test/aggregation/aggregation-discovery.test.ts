@@ -40,7 +40,7 @@ async function aggregated(group: string, wanted: (found: Loose) => unknown): Pro
   }, `discovery of ${group}`);
 }
 
-test('ADM-4: /apis and /apis/<group> list what other servers answer, by their ranks', async () => {
+test('ADM-4: /apis and /apis/<group> list aggregated groups by priority', async () => {
   const group = 'ranked.example.com';
   await handOver(server, extension, {
     group,
@@ -77,7 +77,7 @@ test('ADM-4: /apis and /apis/<group> list what other servers answer, by their ra
   );
 });
 
-test('ADM-4: / lists the paths that lead to other servers, each once', async () => {
+test('ADM-4: / lists the aggregated paths, each once', async () => {
   const group = 'listed.example.com';
   const own = [`/apis/${group}`, `/apis/${group}/v1`, `/apis/${group}/v1beta1`];
   const listed = async (): Promise<string[]> => (await server.get('/')).body.paths;
@@ -95,7 +95,7 @@ test('ADM-4: / lists the paths that lead to other servers, each once', async () 
   expect(await listed()).toEqual(before);
 });
 
-test('ADM-4: aggregated discovery takes over what the other server tells', async () => {
+test('ADM-4: aggregated discovery includes the other server’s document', async () => {
   const group = 'told.example.com';
   const resource = {
     resource: 'things',
@@ -152,7 +152,7 @@ test('ADM-4: aggregated discovery takes over what the other server tells', async
   expect(again.status).toBe(304);
 });
 
-test('ADM-4: without aggregated discovery the list of resources is asked for', async () => {
+test('ADM-4: without aggregated discovery the server reads resource lists', async () => {
   const group = 'legacy.example.com';
   extension.answer = ({ path, response }) => {
     if (path !== `/apis/${group}/v1`) return false;
@@ -189,26 +189,23 @@ test.each([
   ['another shape', '{"items":[{"metadata":{"name":5}}]}', accept],
   ['a nest', `{"items":${'['.repeat(20_000)}`, accept],
   ['too much', `{"items":["${'x'.repeat(5 * 1024 * 1024)}"]}`, accept],
-])(
-  'ADM-4: of a server whose discovery is %s there is only that it is stale',
-  async (what, text, type) => {
-    const group = `${what.replaceAll(' ', '').toLowerCase()}.example.com`;
-    extension.answer = ({ path, response }) => {
-      if (path !== '/apis') return false;
-      response.writeHead(200, { 'content-type': type });
-      response.end(text);
-      return true;
-    };
-    await handOver(server, extension, { group });
-    const found = await aggregated(group, ({ versions }) => versions[0]?.freshness === 'Stale');
-    expect(found.versions).toEqual([{ version: 'v1', freshness: 'Stale' }]);
-    const { body } = await server.get('/apis', { accept });
-    const apps = body.items.find((one: ApiObject) => one.metadata.name === 'apps');
-    expect(apps.versions[0]).toMatchObject({ version: 'v1', freshness: 'Current' });
-  },
-);
+])('ADM-4: a server whose discovery is %s is listed as stale', async (what, text, type) => {
+  const group = `${what.replaceAll(' ', '').toLowerCase()}.example.com`;
+  extension.answer = ({ path, response }) => {
+    if (path !== '/apis') return false;
+    response.writeHead(200, { 'content-type': type });
+    response.end(text);
+    return true;
+  };
+  await handOver(server, extension, { group });
+  const found = await aggregated(group, ({ versions }) => versions[0]?.freshness === 'Stale');
+  expect(found.versions).toEqual([{ version: 'v1', freshness: 'Stale' }]);
+  const { body } = await server.get('/apis', { accept });
+  const apps = body.items.find((one: ApiObject) => one.metadata.name === 'apps');
+  expect(apps.versions[0]).toMatchObject({ version: 'v1', freshness: 'Current' });
+});
 
-test('ADM-4: a group version that another server takes over goes to that server', async () => {
+test('ADM-4: an APIService that takes over a group version receives its requests', async () => {
   const definitions = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';
   const group = 'taken.example.com';
   const schema = { openAPIV3Schema: { type: 'object' } };
@@ -240,7 +237,7 @@ test('ADM-4: a group version that another server takes over goes to that server'
   );
 });
 
-test('ADM-4: an APIService made by hand for a local group version ranks it in /apis', async () => {
+test('ADM-4: a manual APIService for a local group version ranks it in /apis', async () => {
   const local = apiService('apps', { groupPriorityMinimum: 1, versionPriority: 1 });
   expect((await server.post(apiServices, local)).status).toBe(201);
   await condition(server, 'v1.apps', { status: 'True', reason: 'Local' });

@@ -47,7 +47,7 @@ async function start(change?: ConfigChange): Promise<{
   return { server, extension };
 }
 
-test('ADM-4: after a restart other servers have their part from the first request on', async () => {
+test('ADM-4: after a restart aggregated paths work from the first request on', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-aggregation-'));
   cleanups.push(() => rmSync(directory, { recursive: true, force: true }));
   const store = { type: 'embedded', directory } as const;
@@ -67,7 +67,7 @@ test('ADM-4: after a restart other servers have their part from the first reques
   expect(found.versions[0].resources[0].resource).toBe('things');
 });
 
-test('ADM-4: a server that stops ends what it passes on', async () => {
+test('ADM-4: a stopping server ends its proxied requests', async () => {
   const { server, extension } = await start();
   let gone = 0;
   extension.answer = ({ response }) => {
@@ -104,7 +104,7 @@ test('ADM-4: a server that stops ends what it passes on', async () => {
   await eventually(async () => gone === 2, 'the other server to see both end');
 });
 
-test('ADM-4: a client that goes takes its request with it', async () => {
+test('ADM-4: a disconnecting client ends its proxied request', async () => {
   const { server, extension } = await start();
   let gone = false;
   extension.answer = ({ response }) => {
@@ -124,7 +124,7 @@ test('ADM-4: a client that goes takes its request with it', async () => {
   await eventually(async () => gone, 'the other server to see that nobody waits');
 });
 
-test('ADM-4: what is passed on is recorded, with its user and status', async () => {
+test('ADM-4: proxied requests are audited with user and status', async () => {
   const folder = auditFolder({ rules: [{ level: 'RequestResponse' }] });
   cleanups.push(() => folder.remove());
   const { server, extension } = await start({ audit: folder.settings });
@@ -149,7 +149,7 @@ test('ADM-4: what is passed on is recorded, with its user and status', async () 
   expect(stages).toEqual(['RequestReceived', 'ResponseStarted', 'ResponseComplete']);
 });
 
-test('ADM-4: authorization comes first, and impersonation too', async () => {
+test('ADM-4: authorization and impersonation come before the proxy', async () => {
   const { server, extension } = await start();
   extension.answer = ({ response }) => json(response, resourceList(`${group}/v1`));
   extension.got.length = 0;
@@ -170,7 +170,7 @@ test('ADM-4: authorization comes first, and impersonation too', async () => {
   expect(got?.request.headers['impersonate-user']).toBeUndefined();
 });
 
-test('ADM-4: redirects are passed where the flag says so', async () => {
+test('ADM-4: redirects pass when --aggregator-reject-forwarding-redirect=false', async () => {
   const { server, extension } = await start({ aggregation: { redirects: 'passed' } });
   extension.answer = ({ response }) => {
     response.writeHead(307, { location: '/elsewhere' });
@@ -180,7 +180,7 @@ test('ADM-4: redirects are passed where the flag says so', async () => {
   expect([answer.status, answer.headers['location']]).toEqual([307, '/elsewhere']);
 });
 
-test('ADM-4: with endpoint routing a name outside is no way to another server', async () => {
+test('ADM-4: with endpoint routing an ExternalName leads nowhere', async () => {
   const extension = await startExtensionServer();
   cleanups.push(() => extension.stop());
   const server = await startTestServer({ aggregation: { routing: 'endpoints' } });
@@ -192,7 +192,7 @@ test('ADM-4: with endpoint routing a name outside is no way to another server', 
   expect(found.message).toBe('unsupported service type "ExternalName"');
 });
 
-test('ADM-4: even the core group can be another server’s, and comes back', async () => {
+test('ADM-4: even the core group can be aggregated, and returns', async () => {
   const { server, extension } = await start();
   extension.answerOwn = ({ path, response }) => {
     if (path !== '/api/v1') return false;

@@ -73,7 +73,7 @@ function serve(documents: Record<string, unknown>, etag = ''): string[] {
   return asked;
 }
 
-test('ADM-4: only what is about its own group version is taken from another server', async () => {
+test('ADM-4: only paths of the APIService’s group version are merged from another server', async () => {
   const group = 'told.example.com';
   const name = `apis/${group}/v1`;
   const asked = serve({
@@ -110,7 +110,7 @@ test('ADM-4: only what is about its own group version is taken from another serv
   expect((await server.get('/openapi/v2')).body.paths[`/apis/${group}/v1/things`]).toBeUndefined();
 });
 
-test('ADM-4: a server that knows OpenAPI 2 alone is told of in OpenAPI 3 too', async () => {
+test('ADM-4: a server with OpenAPI 2 only is published in OpenAPI 3 too', async () => {
   const group = 'old.example.com';
   const name = `apis/${group}/v1`;
   const asked = serve({ '/openapi/v2': document(group) }, '"7"');
@@ -160,7 +160,7 @@ test.each([
   ['wrong', '{"paths":[]}'],
   ['deep', `{"paths":{"/apis/deep.example.com/v1/x":${'{"a":'.repeat(500)}1${'}'.repeat(500)}}}`],
   ['large', `{"a":"${'x'.repeat(17 * 1024 * 1024)}"}`],
-])('ADM-4: OpenAPI that is %s takes nothing from this server’s own', async (what, text) => {
+])('ADM-4: OpenAPI that is %s does not affect the local documents', async (what, text) => {
   const group = `${what}.example.com`;
   serve({ '/openapi/v2': text, '/openapi/v3': text });
   await handOver(server, extension, { group });
@@ -174,7 +174,7 @@ test.each([
   await server.remove(`${apiServices}/v1.${group}`);
 });
 
-test('ADM-4: what no protobuf can say is left out of protobuf alone', async () => {
+test('ADM-4: what protobuf cannot express is omitted from protobuf only', async () => {
   const group = 'numbers.example.com';
   const told = document(group);
   told.definitions[`com.${group}.Thing`].minLength = 'many';

@@ -70,7 +70,7 @@ function answerTo(request: http.ClientRequest, body?: string): Promise<http.Inco
   });
 }
 
-test('ADM-4: a watch comes piece by piece, and ends for both when the client goes', async () => {
+test('ADM-4: a watch streams piece by piece and ends when the client disconnects', async () => {
   let stream: Got['response'] | undefined;
   let gone = false;
   extension.answer = ({ response }) => {
@@ -90,7 +90,7 @@ test('ADM-4: a watch comes piece by piece, and ends for both when the client goe
   await eventually(async () => gone, 'the other server to see that nobody watches');
 });
 
-test('ADM-4: a watch outlives other requests’ time, and ends when its server ends it', async () => {
+test('ADM-4: a watch outlives the request timeout and ends with its server', async () => {
   let end = () => {};
   extension.answer = ({ response }) => {
     if (extension.got.length > 1) return;
@@ -109,7 +109,7 @@ test('ADM-4: a watch outlives other requests’ time, and ends when its server e
   expect(watch.events.map(({ type }) => type)).toEqual(['ADDED', 'DELETED']);
 });
 
-test('ADM-4: a slow client slows the other server down, and gets everything', async () => {
+test('ADM-4: a slow client applies back pressure and receives everything', async () => {
   const bytes = 24 * 1024 * 1024;
   let written = 0;
   extension.answer = ({ response }) => {
@@ -137,7 +137,7 @@ test('ADM-4: a slow client slows the other server down, and gets everything', as
 });
 
 test.each(['1.1', '2'])(
-  'ADM-4: a server that reads slowly slows the client down (HTTP/%s)',
+  'ADM-4: a server that reads slowly applies back pressure to the client (HTTP/%s)',
   async (version) => {
     const bytes = 24 * 1024 * 1024;
     let release = () => {};
@@ -185,7 +185,7 @@ test.each(['1.1', '2'])(
   },
 );
 
-test('ADM-4: a request without an answer in its time is answered 504', async () => {
+test('ADM-4: a request without an answer in time is 504', async () => {
   extension.answer = () => true;
   const pending = server.get(things);
   await eventually(async () => extension.got.length === 1, 'the request to be passed on');
@@ -199,7 +199,7 @@ test('ADM-4: a request without an answer in its time is answered 504', async () 
   });
 });
 
-test('ADM-4: an answer that stops half-way is cut off, not ended as if it were whole', async () => {
+test('ADM-4: an interrupted answer is cut off rather than completed', async () => {
   for (const stop of ['reset', 'stall'] as const) {
     let cut = () => {};
     extension.answer = ({ response }) => {
@@ -251,7 +251,7 @@ test.each([
   );
 });
 
-test('ADM-4: an answer that leads elsewhere is refused', async () => {
+test('ADM-4: an answer that redirects is refused', async () => {
   extension.answer = ({ response }) => {
     response.writeHead(307, { location: 'https://127.0.0.1:1/', 'x-secret': 'a' });
     response.end('x');
@@ -270,7 +270,7 @@ test('ADM-4: an answer that leads elsewhere is refused', async () => {
   expect(await server.get(things)).toMatchObject({ status: 304, text: '' });
 });
 
-test('ADM-4: statuses, HEAD and empty answers come as they are', async () => {
+test('ADM-4: statuses, HEAD, and empty answers pass unchanged', async () => {
   extension.answer = ({ response }) => {
     response.writeHead(204);
     response.end();
@@ -290,7 +290,7 @@ test('ADM-4: statuses, HEAD and empty answers come as they are', async () => {
   expect(answer.headers['content-length']).toBe(String(body.length));
 });
 
-test('ADM-4: what concerns one connection alone goes no further', async () => {
+test('ADM-4: hop-by-hop headers are not forwarded', async () => {
   extension.answer = ({ response }) => {
     response.writeHead(200, {
       'access-control-allow-origin': '*',
@@ -330,7 +330,7 @@ test('ADM-4: what concerns one connection alone goes no further', async () => {
   expect(headers['x-forwarded-for']).toBe('127.0.0.1');
 });
 
-test('ADM-4: a body goes on as it comes, and an early answer ends it', async () => {
+test('ADM-4: a body streams, and an early answer ends it', async () => {
   const pieces: string[] = [];
   extension.answer = ({ request, response }) => {
     request.on('data', (piece: Buffer) => {
@@ -361,7 +361,7 @@ test('ADM-4: a body goes on as it comes, and an early answer ends it', async () 
   expect(await refusal).toBe(413);
 });
 
-test('ADM-4: a kept connection that the other server has closed is no failure', async () => {
+test('ADM-4: a pooled connection that the other server closed is retried', async () => {
   extension.answer = ({ response, request }) => {
     json(response, {});
     setTimeout(() => request.socket.destroy(), 5);
@@ -372,7 +372,7 @@ test('ADM-4: a kept connection that the other server has closed is no failure', 
   }
 });
 
-test('ADM-4: a request that asks for another protocol gets it, both ways', async () => {
+test('ADM-4: an upgrade is tunneled both ways', async () => {
   extension.upgrade = (request, socket, head) => {
     expect(request.headers['x-remote-user']).toBe('system:admin');
     expect(request.headers['upgrade']).toBe('echo');
@@ -407,7 +407,7 @@ test('ADM-4: a request that asks for another protocol gets it, both ways', async
   await closed;
 });
 
-test('ADM-4: a refusal of another protocol comes back, anything milder is 503', async () => {
+test('ADM-4: a refused upgrade is returned, other answers become 503', async () => {
   const ask = async () => {
     const headers = { connection: 'Upgrade', upgrade: 'websocket' };
     const request = http1(`${things}/a/exec`, { headers });
@@ -424,7 +424,7 @@ test('ADM-4: a refusal of another protocol comes back, anything milder is 503', 
   expect(await ask()).toEqual({ status: 503, text: 'invalid upgrade response: status code 200\n' });
 });
 
-test('ADM-4: others that wish for another protocol are answered as before', async () => {
+test('ADM-4: unsupported upgrade requests are answered as plain requests', async () => {
   const request = http1('/api/v1/namespaces', {
     method: 'POST',
     headers: { connection: 'Upgrade', upgrade: 'h2c', 'content-type': 'application/json' },
@@ -441,7 +441,7 @@ test('ADM-4: others that wish for another protocol are answered as before', asyn
   expect(answer.statusCode, text).toBe(201);
 });
 
-test('ADM-4: only what the APIService trusts is told who asks', async () => {
+test('ADM-4: identity headers go only to the server that the APIService trusts', async () => {
   const other = { ...extension, caBundle: '' };
   await handOver(server, other, { group: 'untrusted.example.com', spec: { caBundle: undefined } });
   const answer = await server.get('/apis/untrusted.example.com/v1/things');
@@ -473,7 +473,7 @@ test('ADM-4: only what the APIService trusts is told who asks', async () => {
   expect(misnamed.text).toContain('x509: certificate is not valid for that name');
 });
 
-test('ADM-4: a request that comes back to where it was passed on goes no further', async () => {
+test('ADM-4: a request that returns to its proxy is not forwarded again', async () => {
   extension.answer = ({ response }) => json(response, {});
   expect((await server.get(things, { headers: { via: '1.1 else' } })).status).toBe(200);
   const via = String(extension.got[0]?.request.headers['via']);
@@ -483,7 +483,7 @@ test('ADM-4: a request that comes back to where it was passed on goes no further
   expect(extension.got).toHaveLength(1);
 });
 
-test('ADM-4: a server whose Service is gone again is not asked any more', async () => {
+test('ADM-4: a server whose Service was deleted is not called any more', async () => {
   const name = 'v1.metrics.example.com';
   const services = '/api/v1/namespaces/default/services';
   await server.remove(`${services}/ext`);

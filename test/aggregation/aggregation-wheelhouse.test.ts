@@ -160,7 +160,7 @@ const widget = (name: string, size: unknown) => ({
   spec: { size },
 });
 
-test('ADM-4: objects are written, read and watched through the server in front', async () => {
+test('ADM-4: objects are written, read, and watched through the front server', async () => {
   const watch = await front.watch(`${widgets}?watch=true`);
   const made = await front.post(widgets, widget('a', 3));
   expect(made.status, made.text).toBe(201);
@@ -173,7 +173,7 @@ test('ADM-4: objects are written, read and watched through the server in front',
   expect((await back.get(`${widgets}/a`)).body.metadata.uid).toBe(made.body.metadata.uid);
 });
 
-test('ADM-4: both servers decide on whoever asks, by name, uid, groups and extra values', async () => {
+test('ADM-4: both servers authorize by name, uid, groups, and extra', async () => {
   const grant = async (server: TestServer) => {
     const role = {
       apiVersion: 'rbac.authorization.k8s.io/v1',
@@ -214,7 +214,7 @@ test('ADM-4: both servers decide on whoever asks, by name, uid, groups and extra
   expect(pretender.status).toBe(403);
 });
 
-test('ADM-4: the ConfigMap that other servers begin with says whom to trust', async () => {
+test('ADM-4: the extension-apiserver-authentication ConfigMap publishes the trust', async () => {
   const path = '/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication';
   const { status, body } = await front.get(path);
   expect(status).toBe(200);
@@ -238,7 +238,7 @@ test('ADM-4: the ConfigMap that other servers begin with says whom to trust', as
   expect(sample(text, 'workqueue_adds_total', queue)).toBeGreaterThan(0);
 });
 
-test('ADM-4: OpenAPI tells of the other server’s kinds', async () => {
+test('ADM-4: OpenAPI includes the other server’s kinds', async () => {
   const index = await front.get('/openapi/v3');
   const { serverRelativeURL } = index.body.paths[`apis/${group}/v1`];
   const own = await back.get('/openapi/v3');
@@ -283,7 +283,7 @@ describe.skipIf(kubectlPath === undefined)('an unmodified kubectl', () => {
     });
   }
 
-  test('ADM-4: finds, prints, explains and writes the kinds of the server behind', async () => {
+  test('ADM-4: kubectl discovers, prints, explains, and writes the aggregated kinds', async () => {
     const file = join(directory, 'widget.json');
     writeFileSync(file, JSON.stringify(widget('mine', 5)));
     const applied = await kubectl('apply', '-f', file);
@@ -307,7 +307,7 @@ describe.skipIf(kubectlPath === undefined)('an unmodified kubectl', () => {
   });
 });
 
-test('ADM-4: who asks is told whole', async () => {
+test('ADM-4: the whole user reaches the other server', async () => {
   const review: JsonObject = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' };
   const services = '/apis/apiregistration.k8s.io/v1/apiservices';
   const name = 'v1.authentication.k8s.io';

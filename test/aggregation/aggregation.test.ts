@@ -32,7 +32,7 @@ beforeEach(() => {
 
 const headerOf = ({ request }: Got, name: string) => request.headers[name];
 
-test('ADM-4: a request goes to the other server with who asks, and its answer comes back', async () => {
+test('ADM-4: a request reaches the other server with its user, and the answer returns', async () => {
   extension.answer = ({ response }) => {
     response.writeHead(203, {
       'content-type': 'text/x',
@@ -76,7 +76,7 @@ test('ADM-4: a request goes to the other server with who asks, and its answer co
   expect(headerOf(got, 'x-forwarded-proto')).toBe('https');
 });
 
-test('ADM-4: bodies go both ways', async () => {
+test('ADM-4: bodies pass both ways', async () => {
   extension.answer = ({ request, response }) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -88,7 +88,7 @@ test('ADM-4: bodies go both ways', async () => {
   expect(answer.body).toEqual({ length: body.length });
 });
 
-test('ADM-4: once the APIService is gone, so is the way to the other server', async () => {
+test('ADM-4: deleting the APIService removes the route', async () => {
   await handOver(server, extension, { group: 'gone.example.com' });
   const path = '/apis/gone.example.com/v1/things';
   extension.answer = ({ response }) => json(response, {});

@@ -30,7 +30,7 @@ async function read(name: string): Promise<Loose> {
   }, name);
 }
 
-test('every group version that is served has a local APIService', async () => {
+test('every served group version has a local APIService', async () => {
   const apps = await read('v1.apps');
   expect(apps).toMatchObject({
     metadata: { labels: { 'kube-aggregator.svc.io/automanaged': 'onstart' } },
@@ -64,7 +64,7 @@ test('every group version that is served has a local APIService', async () => {
   expect(table.body.rows[0].cells.slice(0, 3)).toEqual(['v1.apps', 'Local', 'True']);
 });
 
-test('those of custom kinds come and go with the kinds', async () => {
+test('APIServices of custom kinds come and go with their definitions', async () => {
   const definitions = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';
   const schema = { openAPIV3Schema: { type: 'object' } };
   const made = await server.post(definitions, {
@@ -87,7 +87,7 @@ test('those of custom kinds come and go with the kinds', async () => {
   await eventually(gone, 'the APIService to go');
 });
 
-test('what is said of a group version that is served is put right', async () => {
+test('a changed local APIService is corrected', async () => {
   await read('v1.batch');
   const changed = { spec: { versionPriority: 3 } };
   expect((await server.patch(`${services}/v1.batch`, changed, 'merge')).status).toBe(200);
@@ -95,7 +95,7 @@ test('what is said of a group version that is served is put right', async () => 
   await eventually(right, 'the priority to be put right');
 });
 
-test('ADM-4: a server whose Service is not there is not available', async () => {
+test('ADM-4: an APIService without its Service is unavailable', async () => {
   const made = await server.post(services, apiService({ service }));
   expect(made.status, made.text).toBe(201);
   expect(made.body.spec.service.port).toBe(443);
@@ -129,7 +129,7 @@ test.each([
   expect(answer.body.details.causes.map((one: StatusCause) => one.field)).toEqual(fields);
 });
 
-test('the status takes conditions of the three statuses', async () => {
+test('the status accepts conditions with the three statuses', async () => {
   const path = `${services}/v1.apps/status`;
   const { body } = await server.get(path);
   const condition = { ...body.status.conditions[0], status: 'Perhaps' };

@@ -70,7 +70,7 @@ describe('webhook', () => {
   };
   const batch = { bufferSize: 100, batchSizeMax: 3, waitMs: 60_000, throttle: undefined };
 
-  test('OPS-2: events go to a service in lists, and what waits goes at the end', async () => {
+  test('OPS-2: events go to the webhook in batches, and the rest at shutdown', async () => {
     service.answer = () => ({ status: 200 });
     const server = await start({ mode: 'batch', batch }, onlyMaps);
     for (let index = 0; index < 5; index += 1) await server.post(maps, configMap(`w${index}`));
@@ -101,7 +101,7 @@ describe('webhook', () => {
     expect(service.received[0]?.path).toMatch(/^\/events\?/);
   });
 
-  test('OPS-2: a list that is not taken is posted again', async () => {
+  test('OPS-2: a refused batch is posted again', async () => {
     let refusals = 2;
     service.answer = () => (refusals-- > 0 ? { status: 503 } : { status: 200 });
     const server = await start({ mode: 'batch', batch: { ...batch, batchSizeMax: 1 } }, onlyMaps);
@@ -112,7 +112,7 @@ describe('webhook', () => {
     expect(await count(server, 'apiserver_audit_error_total{plugin="webhook"}')).toBe(0);
   });
 
-  test('OPS-2: mode blocking lets the request wait, and forgives a loss', async () => {
+  test('OPS-2: mode blocking waits for the backend and tolerates a loss', async () => {
     service.answer = () => ({ status: 200 });
     const server = await start({ mode: 'blocking' }, onlyMaps);
     service.answer = () => ({ status: 500 });
@@ -143,7 +143,7 @@ describe('webhook', () => {
 });
 
 describe('log', () => {
-  test('OPS-2: on a full disk a request whose receipt must be recorded fails', async () => {
+  test('OPS-2: on a full disk a request whose arrival must be recorded fails', async () => {
     const folder = folderOf(
       { rules: [{ level: 'Metadata', verbs: ['create'] }] },
       { path: '/dev/full', mode: 'blocking-strict' },
@@ -156,7 +156,7 @@ describe('log', () => {
     expect(await count(server, 'apiserver_audit_error_total{plugin="log"}')).toBe(1);
   });
 
-  test('OPS-2: events that are too large lose their objects, and say so', async () => {
+  test('OPS-2: oversized events lose their objects and say so', async () => {
     const folder = folderOf(all, { truncate: { eventBytesMax: 2000, batchBytesMax: 4000 } });
     const server = await serverOf({ audit: folder.settings });
     const small = named();
@@ -176,7 +176,7 @@ describe('log', () => {
     );
   });
 
-  test('OPS-2: the older format has one line for people', async () => {
+  test('OPS-2: the legacy format is one human-readable line', async () => {
     const folder = folderOf(all, { format: 'legacy' });
     const server = await serverOf({ audit: folder.settings });
     const { id, headers } = named();
@@ -191,7 +191,7 @@ describe('log', () => {
     );
   });
 
-  test('OPS-2: in mode batch events are written behind the request, or at the end', async () => {
+  test('OPS-2: mode batch writes events after the request, or at shutdown', async () => {
     const batch = { bufferSize: 100, batchSizeMax: 50, waitMs: 60_000, throttle: undefined };
     const folder = folderOf(
       { rules: [{ level: 'Metadata', verbs: ['create'] }], omitStages: ['RequestReceived'] },
@@ -205,7 +205,7 @@ describe('log', () => {
     expect(names).toEqual(['b0', 'b1', 'b2', 'b3']);
   });
 
-  test('OPS-2: a log goes on where an earlier server ended, and is put away', async () => {
+  test('OPS-2: a log continues an earlier one and rotates', async () => {
     const size = { sizeMaxBytes: 4000 };
     const folder = folderOf({ rules: [{ level: 'Metadata' }] }, size);
     const ids: string[] = [];
@@ -247,7 +247,7 @@ describe('start', () => {
       ...flags,
     ]);
 
-  test('OPS-2: a policy or log that cannot be used ends the start with one line', async () => {
+  test('OPS-2: an unusable policy or log stops the start with one line', async () => {
     const folder = folderOf(all);
     const { policyFile } = folder.settings;
     const wrong = join(folder.directory, 'wrong.yaml');
@@ -273,7 +273,7 @@ describe('start', () => {
     return outcome.kind === 'options' ? outcome.options.config.audit : undefined;
   };
 
-  test('OPS-2: the flags have upstream’s defaults', () => {
+  test('OPS-2: the flags have kube-apiserver’s defaults', () => {
     const files = ['--audit-policy-file=p', '--audit-log-path=l', '--audit-webhook-config-file=w'];
     expect(reads(...files)).toEqual({
       policyFile: 'p',

@@ -35,7 +35,7 @@ afterAll(async () => {
 
 const stages = (events: JsonObject[]) => events.map(({ stage }) => stage);
 
-test('OPS-2: a write is recorded as it comes and as it is answered, with its objects', async () => {
+test('OPS-2: a write is recorded on arrival and on completion, with its objects', async () => {
   const { id, headers } = named();
   const made = await server.post(`${maps}?fieldManager=me`, configMap('a'), {
     headers: {
@@ -80,7 +80,7 @@ test('OPS-2: a write is recorded as it comes and as it is answered, with its obj
   expect(complete.stageTimestamp >= complete.requestReceivedTimestamp).toBe(true);
 });
 
-test('OPS-2: levels record no more than they say, and the file is private', async () => {
+test('OPS-2: levels limit what is recorded, and the file is private', async () => {
   const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' } };
   const ofSecret = named();
   const body = { ...secret, stringData: { password: 'hidden-word' } };
@@ -109,7 +109,7 @@ test('OPS-2: levels record no more than they say, and the file is private', asyn
   expect(statSync(folder.logPath).mode & 0o777).toBe(0o600);
 });
 
-test('OPS-2: patches are recorded as sent, lists and tables as answered', async () => {
+test('OPS-2: patches are recorded as sent, lists and tables as returned', async () => {
   await server.post(maps, configMap('p'));
   const merge = named();
   const patch = { data: { b: '2' } };
@@ -144,7 +144,7 @@ test('OPS-2: patches are recorded as sent, lists and tables as answered', async 
   expect(shown).toMatchObject({ kind: 'ConfigMap', metadata: { name: 'p' } });
 });
 
-test('OPS-2: managed fields are left out where the rule says so', async () => {
+test('OPS-2: omitManagedFields removes managed fields', async () => {
   const pod = {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -183,7 +183,7 @@ test('OPS-2: a deletion is recorded with its options and its Status', async () =
   expect(event.responseObject.kind).toBe('Status');
 });
 
-test('OPS-2: a watch is recorded when it comes, begins and ends', async () => {
+test('OPS-2: a watch is recorded when it arrives, starts, and ends', async () => {
   const { id, headers } = named();
   const watch = await server.watch(`${maps}?watch=1`, { headers });
   const before = await folder.of(id, 'ResponseStarted');
@@ -201,7 +201,7 @@ test('OPS-2: a watch is recorded when it comes, begins and ends', async () => {
   expect(failed.at(-1).responseStatus.code).toBe(refused.status);
 });
 
-test('OPS-2: failures are recorded with the Status that was answered', async () => {
+test('OPS-2: failures are recorded with the returned Status', async () => {
   const missing = named();
   const answer = await server.get(`${maps}/none`, { headers: missing.headers });
   const event = (await folder.of(missing.id)).at(-1);
@@ -218,7 +218,7 @@ test('OPS-2: failures are recorded with the Status that was answered', async () 
   expect(requestObject.metadata.name).toBe('X y');
 });
 
-test('OPS-2: who may not is recorded with the verdict and its reason', async () => {
+test('OPS-2: a forbidden request is recorded with the decision and its reason', async () => {
   const { id, headers } = named();
   const answer = await server.get(maps, { token: undefined, headers });
   expect(answer.status).toBe(403);
@@ -231,7 +231,7 @@ test('OPS-2: who may not is recorded with the verdict and its reason', async () 
   expect(event.responseStatus).toMatchObject({ code: 403, reason: 'Forbidden' });
 });
 
-test('OPS-2: who cannot be authenticated is recorded once, without a user', async () => {
+test('OPS-2: an unauthenticated request is recorded once, without a user', async () => {
   const { id, headers } = named();
   const answer = await server.get(`${maps}/a`, { token: 'wrong-token', headers });
   expect(answer.status).toBe(401);
@@ -246,7 +246,7 @@ test('OPS-2: who cannot be authenticated is recorded once, without a user', asyn
   expect(JSON.stringify(folder.events())).not.toContain('wrong-token');
 });
 
-test('OPS-2: an impersonated user stands beside the one who asks', async () => {
+test('OPS-2: an impersonated user is recorded beside the real one', async () => {
   const { id, headers } = named();
   await server.get('/apis', {
     headers: { ...headers, 'impersonate-user': 'ann', 'impersonate-group': 'writers' },
@@ -259,7 +259,7 @@ test('OPS-2: an impersonated user stands beside the one who asks', async () => {
   });
 });
 
-test('OPS-2: requests without a name get one, and a long user agent is cut', async () => {
+test('OPS-2: requests without an Audit-Id get one, and long user agents are truncated', async () => {
   const userAgent = 'a'.repeat(2000);
   const answer = await server.get('/api', { headers: { 'user-agent': userAgent } });
   const id = String(answer.headers['audit-id']);
@@ -269,7 +269,7 @@ test('OPS-2: requests without a name get one, and a long user agent is cut', asy
   expect(event).not.toHaveProperty('objectRef');
 });
 
-test('OPS-2: a version on its way out, and a token that was issued, are annotated', async () => {
+test('OPS-2: deprecated versions and issued tokens are annotated', async () => {
   const old = named();
   await server.get('/api/v1/componentstatuses', { headers: old.headers });
   expect((await folder.of(old.id)).at(-1).annotations['svc.io/deprecated']).toBe('true');
@@ -286,7 +286,7 @@ test('OPS-2: a version on its way out, and a token that was issued, are annotate
   expect(event.annotations['authentication.svc.io/issued-credential-id']).toBe(`JTI=${jti}`);
 });
 
-test('OPS-2: the token of a Secret is annotated where it is used', async () => {
+test('OPS-2: use of a Secret-based token is annotated', async () => {
   const own = auditFolder({ rules: [{ level: 'Metadata' }] });
   const other = await startTestServer({
     audit: own.settings,
@@ -320,7 +320,7 @@ test('OPS-2: the token of a Secret is annotated where it is used', async () => {
   }
 });
 
-test('OPS-2: a failure that nobody foresaw is stage Panic, its cause told here alone', async () => {
+test('OPS-2: an unexpected failure is stage Panic, and only the log has its cause', async () => {
   const own = auditFolder({ rules: [{ level: 'Metadata' }] });
   let isArmed = false;
   const now = () => {
@@ -349,7 +349,7 @@ test('OPS-2: a failure that nobody foresaw is stage Panic, its cause told here a
   }
 });
 
-test('OPS-2: - as the path is standard output', async () => {
+test('OPS-2: a path of - means standard output', async () => {
   const own = auditFolder({ rules: [{ level: 'Metadata' }] }, { path: '-' });
   const lines: string[] = [];
   const spy = vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => {
@@ -369,7 +369,7 @@ test('OPS-2: - as the path is standard output', async () => {
   }
 });
 
-test('OPS-2: upstream’s names are spoken where they are asked for', async () => {
+test('OPS-2: kube-apiserver’s names are used in the kubernetes dialect', async () => {
   const own = auditFolder({ apiVersion: 'audit.k8s.io/v1', rules: [{ level: 'Metadata' }] });
   const other = await startTestServer({ audit: own.settings, dialect: 'kubernetes' });
   try {
@@ -385,7 +385,7 @@ test('OPS-2: upstream’s names are spoken where they are asked for', async () =
   }
 });
 
-test('OPS-2: a request that took long says how long', async () => {
+test('OPS-2: a slow request is annotated with its latency', async () => {
   const own = auditFolder({ rules: [{ level: 'Metadata' }] });
   const clock = quickClock(1);
   const other = await startTestServer({ audit: own.settings, clock });
@@ -403,7 +403,7 @@ test('OPS-2: a request that took long says how long', async () => {
   }
 });
 
-test('OPS-2: credentials in a query do not get into the record', async () => {
+test('OPS-2: credentials in a query are not recorded', async () => {
   const { id, headers } = named();
   const secret = 'a-secret-of-somebody';
   const query = [
@@ -426,7 +426,7 @@ test('OPS-2: credentials in a query do not get into the record', async () => {
   }
 });
 
-test('OPS-2: the metrics count events and levels', async () => {
+test('OPS-2: metrics count events and levels', async () => {
   const text = await eventually(async () => (await server.get('/metrics')).text);
   const count = (name: string) =>
     Number(new RegExp(`^${name.replace(/[{}"]/g, '\\$&')} (\\d+)$`, 'm').exec(text)?.[1]);
