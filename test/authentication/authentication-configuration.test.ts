@@ -117,8 +117,8 @@ async function startWith(change: Parameters<typeof authenticator>[0], good: Part
   return started;
 }
 
-describe('AUTHN-8: a user', () => {
-  test.each(['v1alpha1', 'v1beta1'])('AUTHN-8: is made by the fields of %s', async (version) => {
+describe('AUTHN-8: the user of a token', () => {
+  test.each(['v1alpha1', 'v1beta1'])('AUTHN-8: is built from the fields of %s', async (version) => {
     const jwt = [
       authenticator({
         issuer: { audiences: ['a', clientId], audienceMatchPolicy: 'MatchAny' },
@@ -191,7 +191,7 @@ describe('AUTHN-8: a user', () => {
     }
   });
 
-  test('AUTHN-8: has claims with a prefix, which may be empty', async () => {
+  test('AUTHN-8: has prefixed claims, and the prefix may be empty', async () => {
     const started = await startWith({
       claimMappings: {
         username: { claim: 'sub', prefix: 'u:' },
@@ -206,7 +206,7 @@ describe('AUTHN-8: a user', () => {
     });
   });
 
-  test('AUTHN-8: has no empty name', async () => {
+  test('AUTHN-8: cannot have an empty name', async () => {
     const byExpression = await startWith({
       claimMappings: { username: { expression: 'claims.sub' } },
     });
@@ -218,7 +218,7 @@ describe('AUTHN-8: a user', () => {
     }
   });
 
-  test('AUTHN-8: has the groups an expression gives: one, several or none', async () => {
+  test('AUTHN-8: has the groups of an expression: one, several, or none', async () => {
     const started = await startWith({
       claimMappings: {
         username: { claim: 'sub', prefix: '' },
@@ -238,13 +238,13 @@ describe('AUTHN-8: a user', () => {
     }
   });
 
-  test('AUTHN-8: must have a required claim even with an empty value', async () => {
+  test('AUTHN-8: needs a required claim even with an empty value', async () => {
     const started = await startWith({ claimValidationRules: [{ claim: 'kind' }] }, { kind: '' });
     expect(await statusOf(started, await provider.token({ sub: 'x' }))).toBe(401);
     expect(await statusOf(started, await provider.token({ sub: 'x', kind: 'y' }))).toBe(401);
   });
 
-  test('AUTHN-8: has a verified address, by claim and by expression', async () => {
+  test('AUTHN-8: needs a verified email, by claim and by expression', async () => {
     const byClaim = await startWith(
       { claimMappings: { username: { claim: 'email', prefix: '' } } },
       { email: 'a@example.com' },
@@ -265,7 +265,7 @@ describe('AUTHN-8: a user', () => {
     }
   });
 
-  test('AUTHN-8: may come from several providers, by any algorithm', async () => {
+  test('AUTHN-8: may come from several providers and any algorithm', async () => {
     const started = await start({ jwt: [authenticator({}), authenticator({}, other)] });
     expect((await userOf(started, await provider.token({ sub: 'a' }))).username).toBe('a');
     expect((await userOf(started, await other.token({ sub: 'b' }))).username).toBe('b');
@@ -274,7 +274,7 @@ describe('AUTHN-8: a user', () => {
     expect(await statusOf(started, crossed)).toBe(401);
   });
 
-  test('AUTHN-8: has a provider whose description is elsewhere', async () => {
+  test('AUTHN-8: may have a provider with its own discovery URL', async () => {
     const hidden = await startProvider();
     closing.push(() => hidden.stop());
     hidden.issuer = 'https://issuer.example/realm';
@@ -294,7 +294,7 @@ describe('AUTHN-8: a user', () => {
     expect(await statusOf(wrong, await hidden.token({ sub: 'a' }))).toBe(401);
   });
 
-  test('AUTHN-8: is refused without a value of the token in the log', async () => {
+  test('AUTHN-8: is refused without logging any value of the token', async () => {
     const started = await startWith({
       claimValidationRules: [
         { expression: 'claims.sub == "jane" || claims[claims.marked] == 1' },
@@ -320,7 +320,7 @@ describe('AUTHN-8: anonymous requests', () => {
   const anonymousStatus = async ({ server }: Started, path: string) =>
     (await server.get(path, { token: undefined })).status;
 
-  test('AUTHN-8: are let in or not by the file', async () => {
+  test('AUTHN-8: are accepted or refused as the file says', async () => {
     const nobody = await start({ anonymous: { enabled: false } });
     expect(await anonymousStatus(nobody, '/livez')).toBe(401);
     const anybody = await start({ anonymous: { enabled: true } });
@@ -332,7 +332,7 @@ describe('AUTHN-8: anonymous requests', () => {
     expect(await anonymousStatus(byFlag, '/livez')).toBe(401);
   });
 
-  test('AUTHN-8: are let in on the paths of the file only', async () => {
+  test('AUTHN-8: are accepted only on the paths of the file', async () => {
     const conditions = [{ path: '/livez' }, { path: '/readyz' }];
     const started = await start({ anonymous: { enabled: true, conditions } });
     for (const path of ['/livez', '/livez?verbose', '/readyz']) {
@@ -371,7 +371,7 @@ const reloaded = (started: Started, status: 'success' | 'failure', total: number
   eventually(async () => (await reloads(started, status)).total === total, `${total} ${status}`);
 
 describe('AUTHN-8: the file', () => {
-  test('AUTHN-8: is followed', async () => {
+  test('AUTHN-8: is reloaded', async () => {
     const started = await startWith({});
     expect(await reloads(started, 'success')).toEqual({ total: 0, lastSeconds: 0 });
     started.write({ jwt: [authenticator({}, other)] });
@@ -388,7 +388,7 @@ describe('AUTHN-8: the file', () => {
     expect((await reloads(started, 'failure')).total).toBe(0);
   });
 
-  test('AUTHN-8: may begin without authenticators, and be in YAML', async () => {
+  test('AUTHN-8: may have no authenticators, and may be YAML', async () => {
     const started = await start({ jwt: [] });
     expect(await statusOf(started, await provider.token({ sub: 'jane' }))).toBe(401);
     const pem = provider.caPem.trimEnd().replaceAll('\n', '\n      ');
@@ -407,7 +407,7 @@ jwt:
     expect((await userOf(started, await provider.token({ sub: 'jane' }))).username).toBe('jane');
   });
 
-  test('AUTHN-8: that is bad leaves what was before', async () => {
+  test('AUTHN-8: keeps the previous configuration when it becomes invalid', async () => {
     const started = await startWith({});
     const bad: [string, string][] = [
       ['{', 'yaml: '],
@@ -436,14 +436,14 @@ jwt:
     await reloaded(started, 'success', 1);
   });
 
-  test('AUTHN-8: that is gone leaves what was before', async () => {
+  test('AUTHN-8: keeps the previous configuration when it disappears', async () => {
     const started = await startWith({});
     rmSync(started.path);
     await reloaded(started, 'failure', 1);
     expect(await statusOf(started, await provider.token({ sub: 'jane', jti: 'new' }))).toBe(201);
   });
 
-  test('AUTHN-8: whose providers are not there leaves what was before, until they are', async () => {
+  test('AUTHN-8: keeps the previous providers until the new ones are reachable', async () => {
     const started = await startWith({});
     const late = await startProvider();
     const port = Number(new URL(late.url).port);
@@ -461,14 +461,14 @@ jwt:
   });
 });
 
-describe('AUTHN-8: the start', () => {
+describe('AUTHN-8: startup', () => {
   const problemOf = (content: Part | string, flags: readonly string[] = []) =>
     start(content, flags).then(
       () => 'it started',
       (error: Error) => error.message,
     );
 
-  test('AUTHN-8: ends at a bad file, with its name, the field and the reason', async () => {
+  test('AUTHN-8: fails on an invalid file, naming the file, the field, and the reason', async () => {
     expect(await problemOf({ jwt: [authenticator({ issuer: { audiences: [] } })] })).toMatch(
       /^invalid authentication configuration in file ".*authentication\.yaml": jwt\[0\]\.issuer\.audiences: Required value: at least one jwt\[0\]\.issuer\.audiences is required$/,
     );
@@ -491,7 +491,7 @@ describe('AUTHN-8: the start', () => {
     );
   });
 
-  test('AUTHN-8: ends when there is no file', async () => {
+  test('AUTHN-8: fails on a missing file', async () => {
     const configFile = { path: '/nowhere/file', anonymousFlag: 'absent' as const };
     const started = startTestServer({ authentication: { configFile } });
     await expect(started).rejects.toThrow(
@@ -499,7 +499,7 @@ describe('AUTHN-8: the start', () => {
     );
   });
 
-  test('AUTHN-8: ends at flags that contradict the file', async () => {
+  test('AUTHN-8: fails on flags that contradict the file', async () => {
     for (const flag of ['--oidc-issuer-url=https://x.example', '--oidc-groups-prefix=']) {
       expect(await problemOf({}, [flag])).toBe(
         'authentication-config file and oidc-* flags are mutually exclusive',
@@ -512,7 +512,7 @@ describe('AUTHN-8: the start', () => {
     }
   });
 
-  test('AUTHN-8: ends at a file that needs a gate that is off', async () => {
+  test('AUTHN-8: fails on a file that needs a disabled gate', async () => {
     const gate = 'StructuredAuthenticationConfiguration';
     expect(await problemOf({}, [`--feature-gates=${gate}=false`])).toBe(
       `set --feature-gates=${gate}=true to use authentication-config file`,

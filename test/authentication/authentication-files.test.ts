@@ -138,7 +138,7 @@ test('AUTHN-2: a renewed certificate for a name is served without a restart', as
   );
 });
 
-test('AUTHN-2: exchanged authorities decide who a client is, without a restart', async () => {
+test('AUTHN-2: replaced client authorities apply without a restart', async () => {
   const [first, second] = authorities.map((issuer) =>
     issued('jane', { usage: 'client', issuer }),
   ) as [IssuedCertificate, IssuedCertificate];
@@ -152,7 +152,7 @@ test('AUTHN-2: exchanged authorities decide who a client is, without a restart',
   expect(await userOf(second)).toBe('jane');
 });
 
-test('AUTHN-9: exchanged authorities of proxies count, and are published', async () => {
+test('AUTHN-9: replaced front-proxy authorities apply, and are published', async () => {
   const headers = { 'x-remote-user': 'kim' };
   const [first, second] = proxies.map((issuer) => issued('proxy', { usage: 'client', issuer })) as [
     IssuedCertificate,

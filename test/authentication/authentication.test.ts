@@ -43,13 +43,13 @@ describe('anonymous', () => {
   });
   afterAll(() => server.stop());
 
-  test('AUTHN-1: without a credential one is system:anonymous', async () => {
+  test('AUTHN-1: a request without a credential is system:anonymous', async () => {
     const answer = await server.get(probe, { token: undefined });
     expect(answer.status).toBe(403);
     expect(userIn(answer)).toBe('system:anonymous');
   });
 
-  test('AUTHN-1: its group, system:unauthenticated, may read health and version alone', async () => {
+  test('AUTHN-1: system:unauthenticated may read only health and version', async () => {
     const status = async (path: string) => (await server.get(path, { token: undefined })).status;
     expect(await status('/healthz')).toBe(200);
     expect(await status('/livez')).toBe(200);
@@ -72,7 +72,7 @@ describe('anonymous', () => {
   });
 
   test.each(['Basic cm9vdDpyb290', 'Bearer ', 'Bearer'])(
-    'AUTHN-1: %j is no credential of ours',
+    'AUTHN-1: %j is not a credential for this server',
     async (authorization) => {
       const headers = { authorization };
       const answer = await server.get(probe, { token: undefined, headers });
@@ -81,7 +81,7 @@ describe('anonymous', () => {
     },
   );
 
-  test('AUTHN-1: every operation answers 401 to a bad credential', async () => {
+  test('AUTHN-1: every operation answers an invalid credential with 401', async () => {
     const at = '/apis/rbac.authorization.svc.io/v1/namespaces/default/rolebindings';
     for (const [method, path] of [
       ['GET', at],
@@ -100,7 +100,7 @@ describe('anonymous', () => {
     }
   });
 
-  test('AUTHN-1: with anonymous off, no credential is 401, also at health', async () => {
+  test('AUTHN-1: with anonymous requests off, no credential is 401, also for health', async () => {
     const closed = await startTestServer({ authentication: { anonymous: false } });
     for (const path of [probe, '/healthz', '/version']) {
       const answer = await closed.get(path, { token: undefined });
@@ -124,7 +124,7 @@ describe('token file', () => {
     );
   };
 
-  test('AUTHN-3: user, uid and quoted groups come from the file', async () => {
+  test('AUTHN-3: the file gives user, uid, and quoted groups', async () => {
     const { server, remove } = await start(
       't1,jane,u1,"system:masters,dev"\n' +
         '"t,2","o""hara",u2\n' +
@@ -141,7 +141,7 @@ describe('token file', () => {
     remove();
   });
 
-  test('AUTHN-12: every user of it is in system:authenticated, which may discover', async () => {
+  test('AUTHN-12: its users are in system:authenticated, which may use discovery', async () => {
     const { server, remove } = await start('t,jane,u\n');
     expect((await server.get('/apis', as('t'))).status).toBe(200);
     expect((await server.get('/api/v1', as('t'))).status).toBe(200);
@@ -150,7 +150,7 @@ describe('token file', () => {
     remove();
   });
 
-  test('AUTHN-3: of a repeated token the last line counts; an empty one is nobody', async () => {
+  test('AUTHN-3: the last line of a repeated token counts, and an empty token is nobody', async () => {
     const { server, remove } = await start('t,first,1\n,nobody,2\nt,last,3\n');
     expect(userIn(await server.get(probe, as('t')))).toBe('last');
     await server.stop();
@@ -166,7 +166,7 @@ describe('token file', () => {
     await expect(start(text)).rejects.toThrow(message);
   });
 
-  test('AUTHN-3: the program says so and ends', async () => {
+  test('AUTHN-3: the program prints the error and exits', async () => {
     const programs = await buildPrograms();
     const { path, remove } = temporaryFile('tokens.csv', 'a,b,c\nsecret-token,e\n');
     const data = mkdtempSync(join(tmpdir(), 'wheelhouse-data-'));
@@ -184,12 +184,12 @@ describe('token file', () => {
     programs.remove();
   });
 
-  test('AUTHN-3: the message never shows a token', async () => {
+  test('AUTHN-3: the error never contains a token', async () => {
     const error = await start('secret-token,b\n').catch((reason: unknown) => reason);
     expect(String(error)).not.toContain('secret-token');
   });
 
-  test('AUTHN-3: a file that is not there stops the start', async () => {
+  test('AUTHN-3: a missing file stops the start', async () => {
     const started = startTestServer({ authentication: { tokenFile: '/nowhere/tokens.csv' } });
     await expect(started).rejects.toThrow(/ENOENT.*\/nowhere\/tokens.csv/);
   });
@@ -258,7 +258,7 @@ describe('client certificates', () => {
   const issue = (ca: IssuedCertificate, user: string, groups: readonly string[] = []) =>
     issueClientCertificate({ ca, user, groups, clock: systemClock });
 
-  test('AUTHN-2: the common name is the user, each organization a group, of any CA', async () => {
+  test('AUTHN-2: the common name is the user and each organization a group, for any CA', async () => {
     for (const ca of [first, second]) {
       const plain = await get(probe, { certificate: issue(ca, 'jane doe') });
       expect(plain.status).toBe(403);
@@ -268,7 +268,7 @@ describe('client certificates', () => {
     }
   });
 
-  test('AUTHN-2: clients are told which authorities count', async () => {
+  test('AUTHN-2: the handshake names the accepted authorities', async () => {
     const port = Number(new URL(server.url).port);
     const tcp = connectTcp(port, '127.0.0.1');
     const heard: Buffer[] = [];
@@ -288,7 +288,7 @@ describe('client certificates', () => {
     expect(Buffer.concat(heard).includes('authority of clients')).toBe(true);
   });
 
-  test('AUTHN-2: over HTTP/2 it counts for every request of the connection', async () => {
+  test('AUTHN-2: over HTTP/2 it applies to every request of the connection', async () => {
     const { certificatePem: cert, keyPem: key } = issue(second, 'jane', ['system:masters']);
     const session = http2.connect(server.url, { rejectUnauthorized: false, cert, key });
     const statuses = [1, 2, 3].map(
@@ -304,12 +304,12 @@ describe('client certificates', () => {
     session.destroy();
   });
 
-  test('AUTHN-2, AUTHN-12: who shows one is in system:authenticated', async () => {
+  test('AUTHN-2, AUTHN-12: its user is in system:authenticated', async () => {
     expect((await get('/apis', { certificate: issue(first, 'jane') })).status).toBe(200);
     expect((await get('/apis', {})).status).toBe(403);
   });
 
-  test('AUTHN-2: one of an unknown CA is refused', async () => {
+  test('AUTHN-2: a certificate of an unknown CA is refused', async () => {
     const answer = await get('/healthz', { certificate: issue(stranger, 'root') });
     expect(answer.status).toBe(401);
     expect(answer.body).toEqual(unauthorized);
@@ -338,7 +338,7 @@ describe('client certificates', () => {
     expect(answer.body).toEqual(unauthorized);
   });
 
-  test('AUTHN-2: a key without the certificate of a CA proves nothing', async () => {
+  test('AUTHN-2: a self-signed certificate proves nothing', async () => {
     const own = ensureCa(join(directory, 'own'), systemClock.now());
     expect((await get(probe, { certificate: own })).status).toBe(401);
   });
@@ -355,7 +355,7 @@ describe('client certificates', () => {
     expect(neither.status).toBe(401);
   });
 
-  test('AUTHN-2: a bundle without a certificate stops the start', async () => {
+  test('AUTHN-2: a bundle without certificates stops the start', async () => {
     const empty = temporaryFile('ca.crt', 'nothing here\n');
     const started = startTestServer({ authentication: { clientCaFile: empty.path } });
     await expect(started).rejects.toThrow(/no certificate/);

@@ -48,7 +48,7 @@ const whoIs = (token: string) => server.post(reviews, review, { token });
 const inMs = (ms: number) => new Date(Date.now() + ms).toISOString();
 
 describe('authentication', () => {
-  test('AUTHN-4: the token’s user and groups', async () => {
+  test('AUTHN-4: a token authenticates its user and groups', async () => {
     const { id, token } = await create(
       tokenOf({
         'auth-extra-groups': 'system:bootstrappers:workers,system:bootstrappers:a:b',
@@ -69,7 +69,7 @@ describe('authentication', () => {
     });
   });
 
-  test('AUTHN-4: a token is as its Secret is now', async () => {
+  test('AUTHN-4: a token follows its Secret', async () => {
     const token = await create(tokenOf());
     expect((await whoIs(token.token)).status).toBe(201);
     const data = { 'usage-bootstrap-authentication': 'false' };
@@ -82,7 +82,7 @@ describe('authentication', () => {
     expect((await whoIs(token.token)).status).toBe(401);
   });
 
-  test('AUTHN-4: one that is being deleted is refused', async () => {
+  test('AUTHN-4: a token whose Secret is being deleted is refused', async () => {
     const made = tokenOf();
     const metadata = { ...made.object.metadata, finalizers: ['example.com/hold'] };
     await create(made, { metadata });
@@ -93,7 +93,7 @@ describe('authentication', () => {
     await server.patch(made.path, { metadata: { finalizers: null } }, 'merge');
   });
 
-  test('AUTHN-4: an expired one is rejected at once, also while it still stands', async () => {
+  test('AUTHN-4: an expired token is refused at once, even before its Secret is removed', async () => {
     const made = tokenOf({ expiration: inMs(700) });
     const metadata = { ...made.object.metadata, finalizers: ['example.com/hold'] };
     await create(made, { metadata });
@@ -112,12 +112,12 @@ describe('authentication', () => {
     ['with a group of no name', { 'auth-extra-groups': 'system:bootstrappers:' }],
     ['with a group in capitals', { 'auth-extra-groups': 'system:bootstrappers:A' }],
     ['with an empty group', { 'auth-extra-groups': 'system:bootstrappers:a,' }],
-  ])('AUTHN-4: one %s is refused', async (_, data) => {
+  ])('AUTHN-4: a token %s is refused', async (_, data) => {
     const { token } = await create(tokenOf(data));
     expect((await whoIs(token)).status).toBe(401);
   });
 
-  test('AUTHN-4: a Secret of another type, name or namespace makes no token', async () => {
+  test('AUTHN-4: a Secret of another type, name, or namespace is not a token', async () => {
     const typed = await create(tokenOf(), { type: 'Opaque' });
     expect((await whoIs(typed.token)).status).toBe(401);
     const named = await create(tokenOf(), { metadata: { name: 'bootstrap-token-other0' } });
@@ -128,7 +128,7 @@ describe('authentication', () => {
     expect((await whoIs(placed.token)).status).toBe(401);
   });
 
-  test('AUTHN-4: what is not in a token’s form is none', async () => {
+  test('AUTHN-4: a malformed token is refused', async () => {
     const { id, secret } = await create(tokenOf());
     const forms = [`${id}.${secret}a`, `${id}${secret}`, `${id}.`, `.${secret}`];
     for (const token of [...forms, `${id}.${secret.toUpperCase()}`]) {
@@ -136,7 +136,7 @@ describe('authentication', () => {
     }
   });
 
-  test('AUTHN-4: off unless it is switched on', async () => {
+  test('AUTHN-4: the authenticator is off by default', async () => {
     const other = await startTestServer();
     const made = tokenOf();
     expect((await other.post(secrets, made.object)).status).toBe(201);
@@ -147,7 +147,7 @@ describe('authentication', () => {
 });
 
 describe('tokencleaner', () => {
-  test('AUTHN-4: removes expired tokens and no others', async () => {
+  test('AUTHN-4: removes only expired tokens', async () => {
     const kept = await create(tokenOf({ expiration: inMs(3_600_000) }));
     const forever = await create(tokenOf());
     const soon = await create(tokenOf({ expiration: inMs(500) }));
@@ -160,7 +160,7 @@ describe('tokencleaner', () => {
     expect((await server.get(forever.path)).status).toBe(200);
   });
 
-  test('AUTHN-4: leaves Secrets of other types alone', async () => {
+  test('AUTHN-4: ignores Secrets of other types', async () => {
     const expiration = '2001-01-01T00:00:00Z';
     const other = await create(tokenOf({ expiration }), { type: 'Opaque' });
     const past = await create(tokenOf({ expiration }));
@@ -190,7 +190,7 @@ describe('bootstrapsigner', () => {
     return answer.body.data as Record<string, string>;
   };
 
-  test('AUTHN-5: signs for every signing token, follows tokens and kubeconfig', async () => {
+  test('AUTHN-5: signs for every signing token and follows tokens and the kubeconfig', async () => {
     const object = {
       apiVersion: 'v1',
       kind: 'ConfigMap',

@@ -109,7 +109,7 @@ function attempt(read: () => Subject): Subject | undefined {
   }
 }
 
-test('TRUST-5: OpenSSL reads every accepted request to the same subject', { timeout }, () => {
+test('TRUST-5: OpenSSL reads the same subject in every accepted request', { timeout }, () => {
   compare({
     kind: 'req',
     form: 'DER',
@@ -118,7 +118,7 @@ test('TRUST-5: OpenSSL reads every accepted request to the same subject', { time
   });
 });
 
-test('TRUST-5: OpenSSL reads every accepted certificate to the same subject', { timeout }, () => {
+test('TRUST-5: OpenSSL reads the same subject in every accepted certificate', { timeout }, () => {
   const issued = names.map((subject) =>
     forgeCertificate({ subject, issuer: authority.name, key: 'client', signer: 'authority' }),
   );
@@ -130,7 +130,7 @@ test('TRUST-5: OpenSSL reads every accepted certificate to the same subject', { 
   });
 });
 
-test('TRUST-5: OpenSSL takes the same block of every accepted PEM text', { timeout }, () => {
+test('TRUST-5: OpenSSL picks the same block of every accepted PEM text', { timeout }, () => {
   const type = 'CERTIFICATE REQUEST';
   const [pem = '', other = ''] = names.map((name) => pemOf(type, forgeRequest({ name })));
   compare({

@@ -83,7 +83,7 @@ const masters = 'system:masters';
 const utf16 = (value: string) => Buffer.from(value, 'utf16le').swap16();
 
 describe('TRUST-5: a subject has one reading', () => {
-  test('TRUST-5: a byte-order mark is part of a group’s name for everyone', async () => {
+  test('TRUST-5: a byte-order mark is part of a group’s name everywhere', async () => {
     const marked = `\ufeff${masters}`;
     for (const attribute of [group(marked), group(utf16(marked), 0x1e)]) {
       const name = nameOf(person, attribute);
@@ -134,7 +134,7 @@ describe('TRUST-5: a subject has one reading', () => {
   });
 });
 
-describe('TRUST-5: a request for a certificate is one block in one encoding', () => {
+describe('TRUST-5: a certificate request is one block in one encoding', () => {
   const named = (value: string) =>
     pemOf(requestType, forgeRequest({ name: nameOf({ type: commonName, value }) }));
   const honest = named('honest');
@@ -186,7 +186,7 @@ describe('TRUST-5: a request for a certificate is one block in one encoding', ()
   });
 });
 
-describe('TRUST-5: a certificate in the name of the authority that another key has signed', () => {
+describe('TRUST-5: a certificate issued in the authority’s name by another key', () => {
   const cert = pemOf(
     'CERTIFICATE',
     forgeCertificate({

@@ -69,7 +69,7 @@ function claimsIn(token: string): { exp: number; iat: number } {
 }
 
 describe('tokens of an external signer', () => {
-  test('AUTHN-6: a token is signed by the signer, accepted, and its key published', async () => {
+  test('AUTHN-6: the signer signs a token, the server accepts it and publishes the key', async () => {
     const { running, ask, review } = await started();
     const { status, body } = await ask();
     expect(status).toBe(201);
@@ -94,7 +94,7 @@ describe('tokens of an external signer', () => {
     expect((await review((await ask()).body.status.token)).authenticated).toBe(true);
   });
 
-  test('AUTHN-6: the lifetime is the longest that the signer grants', async () => {
+  test('AUTHN-6: the lifetime is capped at the signer’s maximum', async () => {
     const lines: string[] = [];
     const logger = { ...silentLogger, warn: (message: string) => void lines.push(message) };
     const { ask } = await started({ logger });
@@ -111,7 +111,7 @@ describe('tokens of an external signer', () => {
     );
   });
 
-  test('AUTHN-6: a token of a new key makes the server fetch it, one of none is refused', async () => {
+  test('AUTHN-6: an unknown key id makes the server fetch keys before it refuses', async () => {
     const { running, ask, review } = await started();
     const next = signerKey('next');
     Object.assign(signer.state, { keys: [...signer.state.keys, next], signing: next });
@@ -131,7 +131,7 @@ describe('tokens of an external signer', () => {
     expect(signer.calls).toHaveLength(before);
   });
 
-  test('AUTHN-6: a key that the signer has withdrawn is no longer accepted', async () => {
+  test('AUTHN-6: a withdrawn key is no longer accepted', async () => {
     const clock = shortened({ 61000: 50 });
     signer.state.refreshSeconds = 61;
     const { running, ask } = await started({ clock });
@@ -141,7 +141,7 @@ describe('tokens of an external signer', () => {
     await expect.poll(async () => (await running.get('/api', { token })).status).toBe(401);
   });
 
-  test('AUTHN-6: a key excluded from discovery verifies, and must not sign', async () => {
+  test('AUTHN-6: a key excluded from discovery verifies but must not sign', async () => {
     const old = { ...signerKey('old'), excluded: true };
     const { signing } = signer.state;
     Object.assign(signer.state, { keys: [signing, old] });
@@ -171,7 +171,7 @@ describe('tokens of an external signer', () => {
     expect(body.message).toContain(fault);
   });
 
-  test('AUTHN-6: a signer that refuses or is gone fails token requests alone', async () => {
+  test('AUTHN-6: a failing signer affects only token requests', async () => {
     const { running, ask } = await started({ clock: shortened({ 30000: 3000 }) });
     signer.state.failures.set('Sign', 7);
     const refused = await ask();
@@ -210,7 +210,7 @@ describe('tokens of an external signer', () => {
     await expect(started()).rejects.toThrow(fault);
   });
 
-  test('AUTHN-6: a signer that never appears fails the start', async () => {
+  test('AUTHN-6: a signer that never appears stops the start', async () => {
     await signer.stop();
     const serviceAccounts = { signingEndpoint: join(directory, 'absent.sock') };
     await expect(started({ serviceAccounts, clock: shortened({ 60000: 500 }) })).rejects.toThrow(

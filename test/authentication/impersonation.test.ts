@@ -41,15 +41,15 @@ async function userWith(headers: Record<string, string | string[]>) {
   return answer.body.status.userInfo;
 }
 
-describe('who one becomes', () => {
-  test('AUTHN-9: a user is in system:authenticated and keeps nothing of the requester', async () => {
+describe('the impersonated user', () => {
+  test('AUTHN-9: is in system:authenticated and inherits nothing from the requester', async () => {
     expect(await userWith({ 'Impersonate-User': 'jane' })).toEqual({
       username: 'jane',
       groups: ['system:authenticated'],
     });
   });
 
-  test('AUTHN-9: groups, uid and extra values come from the headers', async () => {
+  test('AUTHN-9: has the groups, uid, and extra values of the headers', async () => {
     const user = await userWith({
       'impersonate-user': 'jane',
       'impersonate-group': ['dev, ops', 'other'],
@@ -65,7 +65,7 @@ describe('who one becomes', () => {
     });
   });
 
-  test('AUTHN-9: a service account gets its groups unless groups are given', async () => {
+  test('AUTHN-9: has its service account groups unless groups are given', async () => {
     const name = 'system:serviceaccount:prod:robot';
     expect(await userWith({ 'impersonate-user': name })).toEqual({
       username: name,
@@ -75,7 +75,7 @@ describe('who one becomes', () => {
     expect(user.groups).toEqual(['dev', 'system:authenticated']);
   });
 
-  test('AUTHN-9: the anonymous user is in system:unauthenticated alone', async () => {
+  test('AUTHN-9: is only in system:unauthenticated when it is anonymous', async () => {
     const answer = await server.get('/api/v1/nodes', {
       headers: { 'impersonate-user': 'system:anonymous' },
     });
@@ -91,17 +91,17 @@ describe('who one becomes', () => {
     expect(discovery.status).toBe(403);
   });
 
-  test('AUTHN-9: a group that says whether one is known is not added to', async () => {
+  test('AUTHN-9: gets no further group when the groups already decide authentication', async () => {
     const headers = { 'impersonate-user': 'jane', 'impersonate-group': 'system:authenticated' };
     expect((await userWith(headers)).groups).toEqual(['system:authenticated']);
   });
 
-  test('AUTHN-9: an extra key that is a member of every object is a key like others', async () => {
+  test('AUTHN-9: may have extra keys named like members of Object.prototype', async () => {
     const user = await userWith({ 'impersonate-user': 'j', 'impersonate-extra-__proto__': 'x' });
     expect(Object.entries(user.extra)).toEqual([['__proto__', ['x']]]);
   });
 
-  test('AUTHN-9: what the request then may do is up to who one became', async () => {
+  test('AUTHN-9: is what authorization judges', async () => {
     const headers = { 'impersonate-user': 'jane' };
     const answer = await server.get('/api/v1/nodes', { headers });
     expect(answer.status).toBe(403);
@@ -113,8 +113,8 @@ describe('who one becomes', () => {
   });
 });
 
-describe('who may', () => {
-  test('AUTHN-9: each header is allowed by the verb impersonate on its own', async () => {
+describe('the right to impersonate', () => {
+  test('AUTHN-9: each header needs the verb impersonate of its own', async () => {
     const all = {
       'impersonate-user': 'jane',
       'impersonate-group': 'dev',
@@ -156,14 +156,14 @@ describe('who may', () => {
     expect(answer.body).toMatchObject({ reason: 'Forbidden', message, details });
   });
 
-  test('AUTHN-9: a right to some users is none to service accounts by a bad name', async () => {
+  test('AUTHN-9: rights to some users do not cover malformed service account names', async () => {
     const name = 'system:serviceaccount:Prod:robot';
     const answer = await review({ 'impersonate-user': name }, as('bob'));
     expect(answer.status).toBe(403);
     expect(answer.body.details).toEqual({ name, kind: 'users' });
   });
 
-  test('AUTHN-9: a bad credential is 401 whoever it would be', async () => {
+  test('AUTHN-9: an invalid credential is 401 whoever is impersonated', async () => {
     const answer = await review({ 'impersonate-user': 'jane' }, { token: 'wrong' });
     expect(answer.status).toBe(401);
   });
@@ -181,12 +181,12 @@ describe('who may', () => {
     });
   });
 
-  test('AUTHN-9: an empty user is none', async () => {
+  test('AUTHN-9: an empty user means no impersonation', async () => {
     expect((await userWith({ 'impersonate-user': '' })).username).toBe('system:admin');
   });
 });
 
-test('AUTHN-9: over HTTP/1.1 several headers of a name are several groups', async () => {
+test('AUTHN-9: over HTTP/1.1 repeated headers are several groups', async () => {
   const plain = await startTestServer({
     listen: { host: '127.0.0.1', port: 0, tls: 'plaintext' },
   });

@@ -34,7 +34,7 @@ async function accountToken(): Promise<string> {
   return answer.body.status.token;
 }
 
-test('AUTHN-6: accounts find out how others verify their tokens, and others can', async () => {
+test('AUTHN-6: service accounts can read issuer discovery, and others verify tokens', async () => {
   const token = await accountToken();
   const configuration = await server.get(configurationPath, { token });
   expect(configuration.status).toBe(200);
@@ -56,7 +56,7 @@ test('AUTHN-6: accounts find out how others verify their tokens, and others can'
   expect(verified.payload.sub).toMatch(/^system:serviceaccount:.*:reader$/);
 });
 
-test('AUTHN-6: who may not read the description is refused, and nobody may write it', async () => {
+test('AUTHN-6: reading the documents needs a right, and nobody can write them', async () => {
   for (const path of [configurationPath, keysPath]) {
     const anonymous = await server.get(path, { token: undefined });
     expect(anonymous.status).toBe(403);
@@ -65,7 +65,7 @@ test('AUTHN-6: who may not read the description is refused, and nobody may write
   }
 });
 
-test('AUTHN-6: an issuer nobody could ask by https is not described', async () => {
+test('AUTHN-6: an issuer that is not an https URL has no discovery document', async () => {
   const plain = await startTestServer({ serviceAccounts: { issuer: 'accounts' } });
   try {
     for (const path of [configurationPath, keysPath]) {
@@ -76,7 +76,7 @@ test('AUTHN-6: an issuer nobody could ask by https is not described', async () =
   }
 });
 
-test('API-11: / lists what there is, to those who may ask', async () => {
+test('API-11: / lists the paths, to those who may read it', async () => {
   const { status, body, text } = await server.get('/');
   expect(status).toBe(200);
   expect(text).toBe(JSON.stringify(body, null, 2));
@@ -97,7 +97,7 @@ test('API-11: / lists what there is, to those who may ask', async () => {
   expect((await server.post('/', {})).status).toBe(405);
 });
 
-test('AUTHN-6: the keys are said to be where the server listens, whichever port it took', async () => {
+test('AUTHN-6: the key URL has the port that the server listens on', async () => {
   const own = await startTestServer({ serviceAccounts: { issuer } });
   try {
     const { body } = await own.get(configurationPath);

@@ -108,8 +108,8 @@ async function groupsOf(claims?: Record<string, unknown>): Promise<string[]> {
 const statusOf = async (claims?: Record<string, unknown>) =>
   (await whoAmI(await pointing(claims))).status;
 
-describe('AUTHN-7: groups that a token points to', () => {
-  test('AUTHN-7: are fetched with its credential, and have the prefix', async () => {
+describe('AUTHN-7: distributed group claims', () => {
+  test('AUTHN-7: are fetched with their access token and prefixed', async () => {
     expect(await groupsOf()).toEqual(['g:a', 'g:b', 'system:authenticated']);
     expect(new Set(asked)).toEqual(new Set(['Bearer shown']));
     asked = [];
@@ -122,7 +122,7 @@ describe('AUTHN-7: groups that a token points to', () => {
     expect(asked).toEqual([undefined]);
   });
 
-  test('AUTHN-7: are not fetched when the token has them, or points elsewhere', async () => {
+  test('AUTHN-7: are not fetched when the token has groups or the claim points elsewhere', async () => {
     await groupsOf();
     asked = [];
     const none = ['system:authenticated'];
@@ -133,7 +133,7 @@ describe('AUTHN-7: groups that a token points to', () => {
     expect(asked).toEqual([]);
   });
 
-  test('AUTHN-7: are fetched once for a token that is shown several times at once', async () => {
+  test('AUTHN-7: are fetched once for concurrent uses of a token', async () => {
     await groupsOf();
     asked = [];
     const token = await pointing();
@@ -179,13 +179,13 @@ describe('AUTHN-7: groups that a token points to', () => {
     expect(await statusOf()).toBe(401);
   });
 
-  test('AUTHN-7: whose source answers an error are a bad credential', async () => {
+  test('AUTHN-7: make the credential invalid when their source fails', async () => {
     await groupsOf();
     status = 403;
     expect(await statusOf()).toBe(401);
   });
 
-  test('AUTHN-7: may be of another issuer, which is found when it is needed', async () => {
+  test('AUTHN-7: may be of another issuer, which is discovered on demand', async () => {
     // The authorities of the one are good for the other.
     const other = await startProvider({ certificateOf: provider });
     answer = () => other.token({ groups: ['theirs'] });
@@ -193,7 +193,7 @@ describe('AUTHN-7: groups that a token points to', () => {
     await other.stop();
   });
 
-  test('AUTHN-8: are not seen by expressions', async () => {
+  test('AUTHN-8: are invisible to expressions', async () => {
     const iss = 'https://cel.example';
     expect(await groupsOf({ iss, groups: ['own'] })).toEqual(['own', 'system:authenticated']);
     expect(await groupsOf({ iss })).toEqual(['system:authenticated']);

@@ -25,7 +25,7 @@ beforeEach(() => {
 const fetched = (path: string, bearer?: string) =>
   fetchText(`${one.url}${path}`, { authorities: one.caPem, clock }, bearer);
 
-test('AUTHN-7: a document is fetched with how long it may be kept', async () => {
+test('AUTHN-7: a document is fetched with its cache lifetime', async () => {
   one.handler = (request, response) => {
     response.setHeader('cache-control', 'public, max-age=120, must-revalidate');
     response.end(`for ${request.headers.authorization}`);
@@ -35,7 +35,7 @@ test('AUTHN-7: a document is fetched with how long it may be kept', async () => 
   expect(await fetched('/', 'secret')).toEqual(answer);
 });
 
-test('AUTHN-7: a redirection is followed, but the credential stays with its host', async () => {
+test('AUTHN-7: a redirect is followed without the credential', async () => {
   const seen: (string | undefined)[] = [];
   const targets: Record<string, string> = { '/a': '/b', '/b': `${other.url}/c` };
   one.handler = (request, response) => {
@@ -53,7 +53,7 @@ test('AUTHN-7: a redirection is followed, but the credential stays with its host
 });
 
 test.each(['http://127.0.0.1/', 'file:///etc/passwd', '/again', '//', 'https://'])(
-  'AUTHN-7: a redirection to %s is not followed for ever, or anywhere but to https',
+  'AUTHN-7: a redirect to %s is refused',
   async (location) => {
     one.handler = (_, response) => {
       response.writeHead(307, { location }).end();
@@ -65,7 +65,7 @@ test.each(['http://127.0.0.1/', 'file:///etc/passwd', '/again', '//', 'https://'
   },
 );
 
-test('AUTHN-7: an answer that never ends is cut off by size, or by time', async () => {
+test('AUTHN-7: an endless answer is cut off by size or by time', async () => {
   let open = true;
   one.handler = (_, response) => {
     const more = () => {
@@ -85,7 +85,7 @@ test('AUTHN-7: an answer that never ends is cut off by size, or by time', async 
   await expect(fetched('/')).rejects.toThrow('no whole answer within 10000 ms');
 });
 
-test('AUTHN-7: an answer that is broken off is none', async () => {
+test('AUTHN-7: an interrupted answer is refused', async () => {
   one.handler = (_, response) => {
     response.writeHead(200, { 'content-length': '100' });
     response.write('half', () => response.destroy());
@@ -94,7 +94,7 @@ test('AUTHN-7: an answer that is broken off is none', async () => {
   await expect(fetched('/')).rejects.toThrow(FetchError);
 });
 
-test('AUTHN-7: keys are fetched for the first token, not at the start', async () => {
+test('AUTHN-7: keys are fetched for the first token, not at startup', async () => {
   const access = { authorities: one.caPem, clock };
   const options = { issuer: one.url, discoveryUrl: undefined, access, logger: silentLogger };
   const asked: string[] = [];
@@ -113,7 +113,7 @@ test('AUTHN-7: keys are fetched for the first token, not at the start', async ()
   provider.stop();
 });
 
-test('AUTHN-7: no more than some tokens wait for the keys of a provider that hangs', async () => {
+test('AUTHN-7: only a bounded number of tokens wait for a silent provider', async () => {
   const access = { authorities: one.caPem, clock };
   const options = { issuer: one.url, discoveryUrl: undefined, access, logger: silentLogger };
   const provider = new Provider(options);

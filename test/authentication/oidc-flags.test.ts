@@ -27,7 +27,7 @@ async function startProblem(...flags: string[]): Promise<string> {
 }
 
 describe('AUTHN-7: flags', () => {
-  test('AUTHN-7: have upstream’s defaults', () => {
+  test('AUTHN-7: have kube-apiserver’s defaults', () => {
     expect(oidcOf()).toBeUndefined();
     expect(oidcOf(issuer, client)).toEqual({
       issuerUrl: 'https://issuer.example',
@@ -41,7 +41,7 @@ describe('AUTHN-7: flags', () => {
     });
   });
 
-  test('AUTHN-7: of required claims may be given several times, with any value', () => {
+  test('AUTHN-7: for required claims may be repeated, with any value', () => {
     const flags = ['a=1', 'b=x,y=z', 'a=2'].map((pair) => `--oidc-required-claim=${pair}`);
     expect(oidcOf(issuer, client, ...flags)?.requiredClaims).toEqual(
       new Map([
@@ -63,7 +63,7 @@ describe('AUTHN-7: flags', () => {
     },
   );
 
-  test('AUTHN-7: that cannot be stop the start, with the reason', async () => {
+  test('AUTHN-7: with invalid values stop the start, with the reason', async () => {
     expect(await startProblem('--oidc-issuer-url=http://issuer.example', client)).toBe(
       'invalid authentication configuration: jwt[0].issuer.url: Invalid value: ' +
         '"http://issuer.example": URL scheme must be https',

@@ -87,7 +87,7 @@ const headerMax = 60_000;
 const encode = (part: unknown) =>
   Buffer.from(typeof part === 'string' ? part : JSON.stringify(part)).toString('base64url');
 
-test('AUTHN-7: no forged token is let in', async () => {
+test('AUTHN-7: no forged token is accepted', async () => {
   const good = await provider.token({ sub: 'jane' });
   await eventually(async () => (await whoAmI(good)).status === 201);
   const [head = '', body = '', signature = ''] = good.split('.');

@@ -101,7 +101,7 @@ const statusOf = async (server: TestServer, token: string) => (await whoAmI(serv
 const authenticated = 'system:authenticated';
 
 describe('AUTHN-7: the user', () => {
-  test('AUTHN-7: is sub behind the issuer, without groups, by default', async () => {
+  test('AUTHN-7: is the issuer and sub, without groups, by default', async () => {
     const server = await start();
     const token = await provider.token({ sub: 'jane', groups: ['a'], jti: 'token-1' });
     expect(await userOf(server, token)).toEqual({
@@ -113,13 +113,13 @@ describe('AUTHN-7: the user', () => {
     expect(await statusOf(server, await provider.token({ sub: 7 }))).toBe(401);
   });
 
-  test('AUTHN-7: is another claim behind the issuer, too', async () => {
+  test('AUTHN-7: may be the issuer and another claim', async () => {
     const server = await start(['--oidc-username-claim=name']);
     const token = await provider.token({ sub: 'x', name: 'Jane' });
     expect((await userOf(server, token)).username).toBe(`${provider.url}#Jane`);
   });
 
-  test('AUTHN-7: is an e-mail address as it is, unless it is not verified', async () => {
+  test('AUTHN-7: may be an email address, unless it is unverified', async () => {
     const server = await start(['--oidc-username-claim=email']);
     const email = 'jane@example.com';
     expect((await userOf(server, await provider.token({ email }))).username).toBe(email);
@@ -144,7 +144,7 @@ describe('AUTHN-7: the user', () => {
     expect(await statusOf(server, await provider.token({ sub: '' }))).toBe(401);
   });
 
-  test('AUTHN-7: has the groups of a claim, each with the prefix', async () => {
+  test('AUTHN-7: has the groups of a claim, each prefixed', async () => {
     const server = await start(['--oidc-groups-claim=roles', '--oidc-groups-prefix=corp:']);
     const groupsOf = async (roles: unknown) =>
       (await userOf(server, await provider.token({ sub: 'x', roles }))).groups;
@@ -161,7 +161,7 @@ describe('AUTHN-7: the user', () => {
     expect((await userOf(plain, token)).groups).toEqual(['a', authenticated]);
   });
 
-  test('AUTHN-7: is let in only with every required claim', async () => {
+  test('AUTHN-7: needs every required claim', async () => {
     const flags = ['--oidc-required-claim=hd=example.com', '--oidc-required-claim=note=a,b=c'];
     const server = await startReady(...flags);
     const token = await provider.token({ sub: 'x', hd: 'example.com', note: 'a,b=c' });
@@ -177,7 +177,7 @@ describe('AUTHN-7: the user', () => {
     }
   });
 
-  test('AUTHN-7: is reviewed for the audiences of the server', async () => {
+  test('AUTHN-7: is reviewed for the server’s audiences', async () => {
     const server = await startReady();
     const review = async (token: string, audiences?: string[]) => {
       const spec = { token, audiences };
@@ -220,19 +220,19 @@ describe('AUTHN-7: a token', () => {
     expect(answer.body).toMatchObject({ reason: 'Unauthorized', message: 'Unauthorized' });
   });
 
-  test('AUTHN-7: may be for several audiences, and begin within a minute', async () => {
+  test('AUTHN-7: may have several audiences, and start up to a minute from now', async () => {
     const claims = { sub: 'x', aud: ['other', clientId], nbf: inSeconds(20) };
     expect(await statusOf(server, await provider.token(claims))).toBe(201);
   });
 
-  test('AUTHN-7: is refused from its expiry on, although it was good before', async () => {
+  test('AUTHN-7: is refused once it expires, even if it was cached', async () => {
     const token = await provider.token({ sub: 'x', exp: inSeconds(3) });
     expect(await statusOf(server, token)).toBe(201);
     clock.skip(4000);
     expect(await statusOf(server, token)).toBe(401);
   });
 
-  test('AUTHN-7: is signed by an algorithm of the list, RS256 by default', async () => {
+  test('AUTHN-7: needs an algorithm of the list, RS256 by default', async () => {
     const all = 'RS256,RS384,RS512,ES256,ES384,ES512,PS256,PS384,PS512';
     const rsa = await signingPair('RS256');
     const pairs: SigningPair[] = [];
@@ -258,7 +258,7 @@ describe('AUTHN-7: a token', () => {
     caFile.remove();
   });
 
-  test('AUTHN-7: of a key without an id is tried with every key', async () => {
+  test('AUTHN-7: without a key id is tried with every key', async () => {
     const pairs = [await signingPair('RS256'), await signingPair('RS256'), provider.keys[0]!];
     provider.keys = pairs;
     clock.skip(6000);
@@ -269,7 +269,7 @@ describe('AUTHN-7: a token', () => {
 });
 
 describe('AUTHN-7: keys', () => {
-  test('AUTHN-7: rotate without restart or wait; fetches for unknown keys are few', async () => {
+  test('AUTHN-7: rotate without a restart, and fetches for unknown keys are limited', async () => {
     const server = await startReady('--oidc-signing-algs=RS256,ES256');
     const [old] = provider.keys;
     const next = await signingPair('ES256', 'second');
@@ -295,7 +295,7 @@ describe('AUTHN-7: keys', () => {
     provider.keys = [old!];
   });
 
-  test('AUTHN-7: that are withdrawn are trusted no more', async () => {
+  test('AUTHN-7: are no longer trusted once withdrawn', async () => {
     const server = await startReady('--oidc-signing-algs=RS256,ES256');
     const [first] = provider.keys;
     const second = await signingPair('ES256', 'withdrawn');
@@ -318,7 +318,7 @@ describe('AUTHN-7: keys', () => {
 });
 
 describe('AUTHN-7: a provider', () => {
-  test('AUTHN-7: that is down does not stop the server, and is found when it comes', async () => {
+  test('AUTHN-7: that is down does not stop the start and is picked up later', async () => {
     const gone = await startProvider();
     const { port } = new URL(gone.url);
     const keys = gone.keys;
@@ -336,7 +336,7 @@ describe('AUTHN-7: a provider', () => {
     caFile.remove();
   });
 
-  test('AUTHN-7: that hangs holds up only the tokens that wait for it', async () => {
+  test('AUTHN-7: that is silent delays only its own tokens', async () => {
     const server = await startReady('--oidc-signing-algs=RS256,ES256');
     provider.handler = () => true;
     clock.skip(6000);
@@ -356,7 +356,7 @@ describe('AUTHN-7: a provider', () => {
     ['is no object', []],
     ['is not JSON', 'secret text'],
     ['is too large', { issuer: '{url}', jwks_uri: '{url}/keys', more: 'x'.repeat(2 ** 20) }],
-  ])('AUTHN-7: whose description %s is not used', async (_, document) => {
+  ])('AUTHN-7: whose discovery document %s is not used', async (_, document) => {
     const lines: string[] = [];
     const odd = await startProvider();
     const text = typeof document === 'string' ? document : JSON.stringify(document);
@@ -376,7 +376,7 @@ describe('AUTHN-7: a provider', () => {
     caFile.remove();
   });
 
-  test('AUTHN-7: whose certificate is of another authority is not asked', async () => {
+  test('AUTHN-7: with a certificate of another authority is not called', async () => {
     const lines: string[] = [];
     const before = provider.requests.length;
     const from = { url: provider.url, caFile: '' };
@@ -399,7 +399,7 @@ test('AUTHN-7: a file of the provider’s own certificate trusts it, without its
   }
 });
 
-test('AUTHN-7: the authorities of the host are trusted without a file of one’s own', async () => {
+test('AUTHN-7: is verified with the system’s authorities unless a file is given', async () => {
   const before = process.env['SSL_CERT_FILE'];
   process.env['SSL_CERT_FILE'] = ca.path;
   try {
@@ -421,7 +421,7 @@ function collecting(lines: string[]): Logger {
   return { verbosity: 10, info: write, warn: write, error: write, debug };
 }
 
-test('AUTHN-7: neither tokens nor claims are in the log', async () => {
+test('AUTHN-7: neither tokens nor claims are logged', async () => {
   const lines: string[] = [];
   const flags = ['--oidc-required-claim=hd=example.com', '--oidc-groups-claim=groups'];
   const server = await start(flags, { logger: collecting(lines) });
@@ -443,7 +443,7 @@ test('AUTHN-7: neither tokens nor claims are in the log', async () => {
   for (const token of tokens) for (const part of token.split('.')) expect(log).not.toContain(part);
 });
 
-test('AUTHN-7: judging tokens is measured', async () => {
+test('AUTHN-7: metrics measure token verification', async () => {
   const server = await startReady();
   await whoAmI(server, await provider.token({ sub: 'x', aud: 'other' }));
   const { text } = await server.get('/metrics');

@@ -80,7 +80,7 @@ function whoAmI(
 }
 
 describe('authenticating proxy', () => {
-  test('AUTHN-9: its headers name user, groups and extra values', async () => {
+  test('AUTHN-9: its headers give user, groups, and extra', async () => {
     const { status, user } = await whoAmI(issue(proxies, 'front'), {
       'x-remote-user': 'jane',
       'x-remote-group': ['dev, ops', 'other'],
@@ -95,7 +95,7 @@ describe('authenticating proxy', () => {
     });
   });
 
-  test('AUTHN-9: the first header that names a user counts', async () => {
+  test('AUTHN-9: the first header with a user counts', async () => {
     const front = issue(proxies, 'front');
     const both = await whoAmI(front, { 'x-user': 'second', 'x-remote-user': 'first' });
     expect(both.user.username).toBe('first');
@@ -103,17 +103,17 @@ describe('authenticating proxy', () => {
     expect(other.user.username).toBe('second');
   });
 
-  test('AUTHN-9: naming nobody, it is nobody', async () => {
+  test('AUTHN-9: without a user the request is anonymous', async () => {
     const { status } = await whoAmI(issue(proxies, 'front'), { 'x-remote-group': 'dev' });
     expect(status).toBe(401);
   });
 
-  test('AUTHN-9: a proxy of another name is refused', async () => {
+  test('AUTHN-9: a certificate of another name is refused', async () => {
     const { status } = await whoAmI(issue(proxies, 'back'), { 'x-remote-user': 'jane' });
     expect(status).toBe(401);
   });
 
-  test('AUTHN-9: nobody else can name their user', async () => {
+  test('AUTHN-9: other clients cannot set the headers', async () => {
     const headers = { 'x-remote-user': 'root', 'x-remote-group': 'system:masters' };
     expect((await whoAmI(undefined, headers)).status).toBe(403);
     const client = await whoAmI(issue(clients, 'front'), headers);
@@ -122,7 +122,7 @@ describe('authenticating proxy', () => {
     expect(admin.user.username).toBe('system:admin');
   });
 
-  test('AUTHN-9: a proxy’s certificate alone is no client’s', async () => {
+  test('AUTHN-9: the proxy’s certificate alone is not a client certificate', async () => {
     const { status } = await whoAmI(issue(proxies, 'front'), {});
     expect(status).toBe(401);
   });

@@ -24,13 +24,13 @@ async function present(path: string) {
 }
 
 describe('a default account in every namespace', () => {
-  test('AUTHN-6: also in those that were there before the controller', async () => {
+  test('AUTHN-6: exists in namespaces older than the controller', async () => {
     for (const namespace of ['default', 'svc-system', 'svc-public', 'svc-node-lease']) {
       expect((await present(accountOf(namespace))).metadata.name).toBe('default');
     }
   });
 
-  test('AUTHN-6: within a second of a namespace’s creation', async () => {
+  test('AUTHN-6: exists within a second of the namespace', async () => {
     const round = async () => {
       const namespace = await freshNamespace(server);
       const startMs = performance.now();
@@ -40,7 +40,7 @@ describe('a default account in every namespace', () => {
     expect(await onceWithin(1000, round)).toBe(true);
   });
 
-  test('AUTHN-6: made anew, as another, when it is deleted', async () => {
+  test('AUTHN-6: is recreated with a new uid after deletion', async () => {
     const namespace = await freshNamespace(server);
     const first = await present(accountOf(namespace));
     expect((await server.remove(accountOf(namespace))).status).toBe(200);
@@ -51,7 +51,7 @@ describe('a default account in every namespace', () => {
     expect(second.metadata.name).toBe('default');
   });
 
-  test('AUTHN-6: a namespace that is being deleted goes for good', async () => {
+  test('AUTHN-6: is not recreated in a namespace that is being deleted', async () => {
     const namespace = await freshNamespace(server);
     await present(accountOf(namespace));
     await server.remove(`/api/v1/namespaces/${namespace}`);
@@ -61,7 +61,7 @@ describe('a default account in every namespace', () => {
     expect((await server.get(accountOf(namespace))).status).toBe(404);
   });
 
-  test('AUTHN-6: its tokens are accepted', async () => {
+  test('AUTHN-6: has tokens that are accepted', async () => {
     const namespace = await freshNamespace(server);
     await present(accountOf(namespace));
     const group = 'authentication.svc.io/v1';
@@ -77,7 +77,7 @@ describe('a default account in every namespace', () => {
 });
 
 describe('the server’s CA in every namespace', () => {
-  test('AUTHN-6: stands there, and again when it is deleted or changed', async () => {
+  test('AUTHN-6: exists, and is restored after deletion or change', async () => {
     const namespace = await freshNamespace(server);
     const path = authorityOf(namespace);
     const ca = { 'ca.crt': server.server.caPem };
@@ -122,7 +122,7 @@ describe('keys', () => {
     return answer.body.status.token as string;
   }
 
-  test('AUTHN-6: RSA and ECDSA keys, several in a file and several files', async () => {
+  test('AUTHN-6: may be RSA and ECDSA, several in a file and in several files', async () => {
     const [rsa, ec, stranger] = [keyOf('rsa'), keyOf('ec'), keyOf('ec')];
     const one = temporaryFile('one.pub', `${keyOf('rsa').public}\n${rsa.public}`);
     const two = temporaryFile('two.key', ec.private);
@@ -143,7 +143,7 @@ describe('keys', () => {
     two.remove();
   });
 
-  test('AUTHN-6: without a key of their own they are by the serving key', async () => {
+  test('AUTHN-6: default to the serving key', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-serving-'));
     const made = ensureCa(directory, systemClock.now());
     const certificate = temporaryFile('tls.crt', made.certificatePem);
@@ -162,7 +162,7 @@ describe('keys', () => {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  test('AUTHN-6: every accepted issuer counts; lookup refuses accounts that are gone', async () => {
+  test('AUTHN-6: work with every accepted issuer; lookup refuses deleted accounts', async () => {
     const ec = keyOf('ec');
     const file = temporaryFile('ec.key', ec.private);
     const accounts = {
@@ -183,14 +183,14 @@ describe('keys', () => {
   });
 });
 
-describe('what a TokenRequest is refused for', () => {
+describe('refused TokenRequests', () => {
   const post = async (name: string, request: object, namespace = 'default') => {
     const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
     const { status, body } = await server.post(path, { spec: {}, ...request });
     return [status, body.message];
   };
 
-  test('AUTHN-6, API-7: another namespace is 400, before the account is sought', async () => {
+  test('AUTHN-6, API-7: another namespace is 400, before the account is looked up', async () => {
     const request = { metadata: { namespace: 'other' } };
     const message =
       'the namespace of the provided object does not match the namespace sent on the request';
@@ -198,7 +198,7 @@ describe('what a TokenRequest is refused for', () => {
     expect(await post('absent', request)).toEqual([400, message]);
   });
 
-  test('AUTHN-6, ADM-1: admission comes before the account is sought', async () => {
+  test('AUTHN-6, ADM-1: admission runs before the account is looked up', async () => {
     expect(await post('absent', {}, 'absent')).toEqual([404, 'namespaces "absent" not found']);
     expect(await post('absent', {})).toEqual([404, 'serviceaccounts "absent" not found']);
   });
@@ -233,7 +233,7 @@ describe('tokens in Secrets', () => {
     return { namespace, at, path, secret, uid: made.body.metadata.uid };
   }
 
-  test('AUTHN-6: are filled in, with namespace, CA and the account’s uid', async () => {
+  test('AUTHN-6: are filled in with namespace, CA, and the account’s uid', async () => {
     const { namespace, secret, uid } = await filled();
     expect(Object.keys(secret.data).sort()).toEqual(['ca.crt', 'namespace', 'token']);
     expect(decoded(secret.data['ca.crt'])).toBe(server.server.caPem);
@@ -251,7 +251,7 @@ describe('tokens in Secrets', () => {
     });
   });
 
-  test('AUTHN-6: count no more once the Secret is gone, or holds another', async () => {
+  test('AUTHN-6: are invalid once the Secret is deleted or replaced', async () => {
     const { path, secret } = await filled();
     const token = decoded(secret.data.token);
     expect((await whoIs(token)).status).toBe(201);
@@ -264,14 +264,14 @@ describe('tokens in Secrets', () => {
     expect((await whoIs(token)).status).toBe(401);
   });
 
-  test('AUTHN-6: go with their account', async () => {
+  test('AUTHN-6: are removed with their account', async () => {
     const { at, path, secret } = await filled();
     await server.remove(`${at}/serviceaccounts/robot`);
     expect((await whoIs(decoded(secret.data.token))).status).toBe(401);
     await eventually(async () => (await server.get(path)).status === 404);
   });
 
-  test('AUTHN-6: of no account, or of one of before, are removed', async () => {
+  test('AUTHN-6: of missing or recreated accounts are removed', async () => {
     const namespace = await freshNamespace(server);
     await present(accountOf(namespace));
     const secrets = `/api/v1/namespaces/${namespace}/secrets`;

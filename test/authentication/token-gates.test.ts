@@ -57,7 +57,7 @@ function claimsIn(token: string) {
 }
 
 describe('gates of service account tokens', () => {
-  test('VER-2: by default tokens have an identity and name the node of their pod', async () => {
+  test('VER-2: by default tokens have an id and name the node of their pod', async () => {
     const { ask, extraOf } = await started();
     const { token } = (await ask('Pod', 'p')).body.status;
     expect(claimsIn(token)).toEqual({ hasId: true, node: 'n' });
@@ -70,21 +70,21 @@ describe('gates of service account tokens', () => {
     ]);
   });
 
-  test('VER-2: without ServiceAccountTokenJTI they have none', async () => {
+  test('VER-2: without ServiceAccountTokenJTI tokens have no id', async () => {
     const { ask, extraOf } = await started(['ServiceAccountTokenJTI=false']);
     const { token } = (await ask('Pod', 'p')).body.status;
     expect(claimsIn(token)).toEqual({ hasId: false, node: 'n' });
     expect(await extraOf(token)).not.toContain('credential-id');
   });
 
-  test('VER-2: without ServiceAccountTokenPodNodeInfo they name no node', async () => {
+  test('VER-2: without ServiceAccountTokenPodNodeInfo tokens name no node', async () => {
     const { ask, extraOf } = await started(['ServiceAccountTokenPodNodeInfo=false']);
     const { token } = (await ask('Pod', 'p')).body.status;
     expect(claimsIn(token)).toEqual({ hasId: true, node: undefined });
     expect(await extraOf(token)).toEqual(['credential-id', 'pod-name', 'pod-uid']);
   });
 
-  test('VER-2: without ServiceAccountTokenNodeBinding none is bound to a node', async () => {
+  test('VER-2: without ServiceAccountTokenNodeBinding no token is bound to a node', async () => {
     const { ask } = await started(['ServiceAccountTokenNodeBinding=false']);
     const refused = await ask('Node', 'n');
     expect([refused.status, refused.body.message]).toEqual([
@@ -94,7 +94,7 @@ describe('gates of service account tokens', () => {
     expect((await ask('Pod', 'p')).status).toBe(201);
   });
 
-  test('VER-2: without its validation a token that is bound to a node is refused', async () => {
+  test('VER-2: without its validation gate node-bound tokens are refused', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-token-'));
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
@@ -119,7 +119,7 @@ describe('gates of service account tokens', () => {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  test('VER-2: tokens bound to nodes want their validation', () => {
+  test('VER-2: ServiceAccountTokenNodeBinding requires its validation gate', () => {
     const gate = '--feature-gates=ServiceAccountTokenNodeBindingValidation=false';
     expect(() => readOptions(['--emulated-version=1.31', gate])).toThrow(
       'the "ServiceAccountTokenNodeBinding" feature gate can only be enabled if the "ServiceAccountTokenNodeBindingValidation" feature gate is also enabled',

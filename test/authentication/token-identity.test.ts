@@ -97,8 +97,8 @@ const mutations: readonly (readonly [string, (token: string) => string])[] = [
   ['a blank of another encoding', (token) => `${token}\u00a0`],
 ];
 
-describe('TRUST-5: a token has one encoding', () => {
-  test('TRUST-5: the tokens that the changed ones are made of are good', async () => {
+describe('TRUST-5: a token has exactly one encoding', () => {
+  test('TRUST-5: the unchanged tokens are valid', async () => {
     for (const token of [bound, legacy]) {
       const answer = await withToken(token);
       expect(answer.status, answer.text).toBe(201);
@@ -117,7 +117,7 @@ describe('TRUST-5: a token has one encoding', () => {
   });
 });
 
-describe('TRUST-5: what a token says has one reading', () => {
+describe('TRUST-5: the claims of a token have one reading', () => {
   const claimsOf = (token: string): JsonObject =>
     JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
   const encode = (text: string) => Buffer.from(text).toString('base64url');
@@ -131,7 +131,7 @@ describe('TRUST-5: what a token says has one reading', () => {
   const header = () => JSON.stringify({ alg: 'ES256', kid: signing.id });
   const claims = () => JSON.stringify(claimsOf(bound));
 
-  test('TRUST-5: texts signed as they are, are accepted', async () => {
+  test('TRUST-5: unusual texts are accepted when they are signed as they are', async () => {
     const answer = await withToken(signTexts(header(), ` ${claims()} `));
     expect(answer.status, answer.text).toBe(201);
   });

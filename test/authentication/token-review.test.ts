@@ -29,7 +29,7 @@ async function accountToken(audiences: readonly string[] = []) {
 }
 
 describe('TokenReview', () => {
-  test('AUTHN-10: a known token is its user', async () => {
+  test('AUTHN-10: a valid token returns its user', async () => {
     const answer = await review({ token: 'jane' });
     expect(answer.status, answer.text).toBe(201);
     expect(answer.body).toMatchObject({ apiVersion, kind: 'TokenReview', spec: { token: 'jane' } });
@@ -40,7 +40,7 @@ describe('TokenReview', () => {
     });
   });
 
-  test('AUTHN-10: an unknown token is nobody, and the review itself succeeds', async () => {
+  test('AUTHN-10: an unknown token is unauthenticated, and the review succeeds', async () => {
     for (const token of ['nobody', 'ey.ey.ey', '__proto__', 'é']) {
       const answer = await review({ token });
       expect(answer.status).toBe(201);
@@ -48,7 +48,7 @@ describe('TokenReview', () => {
     }
   });
 
-  test('AUTHN-10: a service account token is its account, while that lives', async () => {
+  test('AUTHN-10: a service account token returns its account while that exists', async () => {
     const { token, namespace, uid, path: account } = await accountToken();
     const { status } = (await review({ token })).body;
     expect(status).toMatchObject({
@@ -71,7 +71,7 @@ describe('TokenReview', () => {
     expect(later.body.status.error).toContain('service account token has been invalidated');
   });
 
-  test('AUTHN-10: audiences: those of the token that were asked about are answered', async () => {
+  test('AUTHN-10: the answer has the requested audiences that the token has', async () => {
     const { token } = await accountToken(['vault', 'mail']);
     const asked = await review({ token, audiences: ['mail', 'other'] });
     expect(asked.body.status).toMatchObject({ authenticated: true, audiences: ['mail'] });
@@ -84,14 +84,14 @@ describe('TokenReview', () => {
     expect((await server.get('/version', { token })).status).toBe(401);
   });
 
-  test('AUTHN-10: a token without audiences is for this server alone', async () => {
+  test('AUTHN-10: a token without audiences is only for this server', async () => {
     const both = await review({ token: 'jane', audiences: ['other', own] });
     expect(both.body.status).toMatchObject({ authenticated: true, audiences: [own] });
     const other = await review({ token: 'jane', audiences: ['other'] });
     expect(other.body.status).toEqual({ user: {}, error: 'invalid bearer token' });
   });
 
-  test('AUTHN-10: without a token it is 400', async () => {
+  test('AUTHN-10: a review without a token is 400', async () => {
     for (const spec of [{}, { token: '' }, { audiences: ['a'] }]) {
       const answer = await review(spec);
       expect(answer.status).toBe(400);
@@ -102,7 +102,7 @@ describe('TokenReview', () => {
     }
   });
 
-  test('AUTHN-10: who may not create reviews is refused; other methods are 405', async () => {
+  test('AUTHN-10: creating reviews needs a right; other methods are 405', async () => {
     const answer = await review({ token: 'jane' }, as('jane'));
     expect(answer.status).toBe(403);
     expect(answer.body.message).toContain('cannot create resource "tokenreviews"');
@@ -111,7 +111,7 @@ describe('TokenReview', () => {
     }
   });
 
-  test('AUTHN-10: SelfSubjectReview says who asks, with what the token says of them', async () => {
+  test('AUTHN-10: SelfSubjectReview returns the requester, with the token’s extra values', async () => {
     const { token, namespace } = await accountToken();
     const body = { apiVersion, kind: 'SelfSubjectReview' };
     const answer = await server.post(`/apis/${apiVersion}/selfsubjectreviews`, body, { token });

@@ -71,7 +71,7 @@ const whoAmI = (server: TestServer, token: string) =>
   );
 
 describe('AUTHN-9: a token', () => {
-  test('AUTHN-9: is posted in a TokenReview, byte for byte as upstream does', async () => {
+  test('AUTHN-9: is sent in a TokenReview, byte for byte as by kube-apiserver', async () => {
     const answer = await whoAmI(v1, 'a<b>&c');
     expect(answer.status).toBe(201);
     expect(answer.body.status.userInfo).toEqual({
@@ -88,7 +88,7 @@ describe('AUTHN-9: a token', () => {
     );
   });
 
-  test('AUTHN-9: is reviewed in v1beta1 where the flag says so', async () => {
+  test('AUTHN-9: is sent in v1beta1 when the flag says so', async () => {
     const server = await start('v1beta1');
     service.answer = () => review(isAmy, 'v1beta1');
     expect((await whoAmI(server, fresh())).status).toBe(201);
@@ -103,7 +103,7 @@ describe('AUTHN-9: a token', () => {
     expect((await whoAmI(v1, fresh())).status).toBe(201);
   });
 
-  test('AUTHN-9: that the webhook does not know is 401, though nobody needs one', async () => {
+  test('AUTHN-9: that the webhook refuses is 401, even with anonymous requests on', async () => {
     service.answer = () => review({ authenticated: false });
     const answer = await whoAmI(v1, fresh());
     expect(answer.status).toBe(401);
@@ -113,7 +113,7 @@ describe('AUTHN-9: a token', () => {
     expect(service.received).toHaveLength(1);
   });
 
-  test('AUTHN-9: of the server itself is not shown to the webhook', async () => {
+  test('AUTHN-9: of the server itself is not sent to the webhook', async () => {
     expect((await v1.get('/api')).status).toBe(200);
     expect(service.received).toEqual([]);
   });
@@ -129,7 +129,7 @@ describe('AUTHN-9: audiences', () => {
     expect((await whoAmI(v1, fresh())).status).toBe(code);
   });
 
-  test('AUTHN-9: a TokenReview of others is answered by theirs', async () => {
+  test('AUTHN-9: a TokenReview for other audiences gets theirs', async () => {
     const ask = async (audiences: string[]) => {
       const body = {
         apiVersion: `${group}/v1`,
@@ -147,7 +147,7 @@ describe('AUTHN-9: audiences', () => {
   });
 });
 
-describe('AUTHN-9: what the webhook does wrong refuses the token', () => {
+describe('AUTHN-9: a faulty webhook refuses the token', () => {
   test.each<[string, unknown]>([
     ['another kind', { ...review(isAmy), kind: 'SubjectAccessReview' }],
     ['another group', { ...review(isAmy), apiVersion: 'v1' }],
@@ -171,7 +171,7 @@ describe('AUTHN-9: what the webhook does wrong refuses the token', () => {
     expect(answer.text).not.toContain('webhook');
   });
 
-  test('AUTHN-9: the log tells of a failure, and not of the token', async () => {
+  test('AUTHN-9: the log has the failure but not the token', async () => {
     logged.length = 0;
     const token = fresh();
     service.answer = () => ({ status: 403 });
@@ -181,7 +181,7 @@ describe('AUTHN-9: what the webhook does wrong refuses the token', () => {
     ]);
   });
 
-  test('AUTHN-9: a failure is not kept', async () => {
+  test('AUTHN-9: a failure is not cached', async () => {
     const token = fresh();
     service.answer = () => ({ status: 403 });
     expect((await whoAmI(v1, token)).status).toBe(401);
@@ -192,15 +192,15 @@ describe('AUTHN-9: what the webhook does wrong refuses the token', () => {
     expect(service.received).toHaveLength(3);
   });
 
-  test('AUTHN-9: a service that may recover is asked again', async () => {
+  test('AUTHN-9: a temporary failure is retried', async () => {
     service.answer = () => (service.received.length < 3 ? { status: 500 } : review(isAmy));
     expect((await whoAmI(v1, fresh())).status).toBe(201);
     expect(service.received).toHaveLength(3);
   });
 });
 
-describe('AUTHN-9: verdicts', () => {
-  test('AUTHN-9: good ones are kept as long as the flag says', async () => {
+describe('AUTHN-9: cached verdicts', () => {
+  test('AUTHN-9: valid tokens are cached for the flag’s duration', async () => {
     const token = fresh();
     for (let times = 0; times < 3; times += 1) await whoAmI(v1, token);
     expect(service.received).toHaveLength(1);
@@ -213,7 +213,7 @@ describe('AUTHN-9: verdicts', () => {
     expect(service.received).toHaveLength(2);
   });
 
-  test('AUTHN-9: are counted, as those who ask for them are', async () => {
+  test('AUTHN-9: the cache and its users are counted', async () => {
     const look = async () => {
       const { text } = await v1.get('/metrics');
       const of = (name: string, status: string) =>
@@ -241,7 +241,7 @@ describe('AUTHN-9: verdicts', () => {
     expect(rest).toEqual([1 + 1, 1 + 1, 0]);
   });
 
-  test('AUTHN-9: bad ones as well', async () => {
+  test('AUTHN-9: invalid tokens are cached as well', async () => {
     const token = fresh();
     service.answer = () => review({ authenticated: false });
     for (let times = 0; times < 3; times += 1) {
@@ -254,7 +254,7 @@ describe('AUTHN-9: verdicts', () => {
     expect((await whoAmI(v1, token)).status).toBe(201);
   });
 
-  test('AUTHN-9: requests at the same time share one', async () => {
+  test('AUTHN-9: concurrent requests share one call', async () => {
     const token = fresh();
     const answers = await Promise.all(Array.from({ length: 20 }, () => whoAmI(v1, token)));
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
@@ -262,7 +262,7 @@ describe('AUTHN-9: verdicts', () => {
   });
 });
 
-test('AUTHN-9: other requests do not wait for a webhook that is silent', async () => {
+test('AUTHN-9: other requests do not wait for a silent webhook', async () => {
   service.answer = () => 'stall';
   const strangers = Array.from({ length: 50 }, () => whoAmI(v1, fresh()));
   const startMs = performance.now();
@@ -272,21 +272,21 @@ test('AUTHN-9: other requests do not wait for a webhook that is silent', async (
   for (const answer of await Promise.all(strangers)) expect(answer.status).toBe(401);
 });
 
-describe('AUTHN-9: a start', () => {
-  test('AUTHN-9: knows the versions of reviews', async () => {
+describe('AUTHN-9: startup', () => {
+  test('AUTHN-9: knows the review versions', async () => {
     await expect(start('v2')).rejects.toThrow(
       'unsupported authentication webhook version "v2", supported versions are "v1", "v1beta1"',
     );
   });
 
-  test('AUTHN-9: stops at a kubeconfig that cannot be used', async () => {
+  test('AUTHN-9: fails on an unusable kubeconfig', async () => {
     const webhook = { configFile: '/nowhere/kubeconfig', version: 'v1', cacheTtlMs };
     await expect(startTestServer({ authentication: { webhook } })).rejects.toThrow(
       'webhook kubeconfig /nowhere/kubeconfig: ',
     );
   });
 
-  test('AUTHN-9: takes the flags with their defaults', () => {
+  test('AUTHN-9: has the flags’ defaults', () => {
     const webhookOf = (...args: string[]) => {
       const outcome = readOptions(args);
       if (outcome.kind !== 'options') throw new Error(outcome.kind);

@@ -43,7 +43,7 @@ beforeAll(async () => {
 const as = (name: string) => ({ token: `${name}-token` });
 
 describe('AUTHZ-2: a policy file', () => {
-  test('AUTHZ-2: says what users and groups may do with resources', async () => {
+  test('AUTHZ-2: grants users and groups access to resources', async () => {
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     expect((await server.post(path, configMap('a'), as('amy'))).status).toBe(201);
     expect((await server.get(`${path}/a`, as('bob'))).status).toBe(200);
@@ -60,7 +60,7 @@ describe('AUTHZ-2: a policy file', () => {
     expect((await server.get(path, as('dan'))).status).toBe(403);
   });
 
-  test('AUTHZ-2: says what they may do with other paths', async () => {
+  test('AUTHZ-2: grants them access to other paths', async () => {
     expect((await server.get('/version', as('cleo'))).status).toBe(200);
     expect((await server.get('/version', as('amy'))).status).toBe(403);
     expect((await server.request('POST', '/version', as('cleo'))).status).toBe(403);
@@ -69,17 +69,17 @@ describe('AUTHZ-2: a policy file', () => {
     expect((await server.get('/version', { token: undefined })).status).toBe(403);
   });
 
-  test('AUTHZ-2: may be of the old form', async () => {
+  test('AUTHZ-2: may have the unversioned form', async () => {
     const path = `/api/v1/namespaces/${namespace}/secrets`;
     expect((await server.get(path, as('old'))).status).toBe(200);
     expect((await server.get('/version', as('old'))).status).toBe(403);
   });
 
-  test('AUTHZ-10: does not concern system:masters', async () => {
+  test('AUTHZ-10: does not restrict system:masters', async () => {
     expect((await server.get('/version')).status).toBe(200);
   });
 
-  test('AUTHZ-8: tells a user of its rules', async () => {
+  test('AUTHZ-8: lists a user’s rules', async () => {
     const body = {
       apiVersion: 'authorization.svc.io/v1',
       kind: 'SelfSubjectRulesReview',
@@ -99,7 +99,7 @@ describe('AUTHZ-2: a policy file', () => {
   });
 });
 
-describe('AUTHZ-2: a start', () => {
+describe('AUTHZ-2: startup', () => {
   const started = async (text: string | undefined) => {
     const file = join(directory, 'other.jsonl');
     if (text !== undefined) writeFileSync(file, text);
@@ -111,7 +111,7 @@ describe('AUTHZ-2: a start', () => {
     await running.stop();
   };
 
-  test('AUTHZ-2: stops at a line that is no policy, naming file, line and text', async () => {
+  test('AUTHZ-2: fails on an invalid line, naming file, line, and text', async () => {
     await expect(started('{"user":"a"}\n{"user":2}')).rejects.toThrow(
       `error reading policy file ${directory}/other.jsonl, line 2: {"user":2}: json: cannot unmarshal number into Go struct field Policy.user of type string`,
     );
@@ -131,7 +131,7 @@ describe('AUTHZ-2: a start', () => {
     expect(() => readOptions(args)).toThrow(message);
   });
 
-  test('AUTHZ-2: flags come to the configuration', () => {
+  test('AUTHZ-2: flags reach the configuration', () => {
     const outcome = readOptions([
       '--authorization-mode=Node,ABAC',
       '--authorization-policy-file=x',

@@ -105,7 +105,7 @@ async function metric(series: string, label = ''): Promise<number> {
 }
 
 describe('AUTHZ-3: a chain', () => {
-  test('AUTHZ-3: is asked in its order until one has an opinion', async () => {
+  test('AUTHZ-3: runs in order until one authorizer decides', async () => {
     await start([webhook('one'), webhook('two'), rbac]);
     answers({ one: pass, two: allow });
     expect(await status()).toBe(200);
@@ -122,7 +122,7 @@ describe('AUTHZ-3: a chain', () => {
     expect((await server?.get(list))?.status).toBe(200);
   });
 
-  test('AUTHZ-3: says what each is sent, how long it may take, and how it is reached', async () => {
+  test('AUTHZ-3: sets the version, timeout, and connection of each webhook', async () => {
     const older = { subjectAccessReviewVersion: 'v1beta1', timeout: '10500ms' };
     await start([webhook('one', older), rbac]);
     service.answer = () => ({ ...allow, apiVersion: 'authorization.svc.io/v1beta1' });
@@ -137,7 +137,7 @@ describe('AUTHZ-3: a chain', () => {
     expect(clock.waits).toContain(10_500);
   });
 
-  test('AUTHZ-3: says how long answers are kept', async () => {
+  test('AUTHZ-3: sets how long verdicts are cached', async () => {
     const kept = { authorizedTTL: '10m', unauthorizedTTL: undefined };
     await start([webhook('one', kept), rbac]);
     answers({ one: allow });
@@ -180,7 +180,7 @@ describe('AUTHZ-3: a chain', () => {
 });
 
 describe('AUTHZ-3: match conditions', () => {
-  test('AUTHZ-3: one that is false skips the webhook, all that are true call it', async () => {
+  test('AUTHZ-3: a false condition skips the webhook; if all are true it is called', async () => {
     const conditions = when(
       'has(request.resourceAttributes)',
       'request.resourceAttributes.namespace == "secret"',
@@ -201,7 +201,7 @@ describe('AUTHZ-3: match conditions', () => {
   test.each([
     ['Deny', 403],
     ['NoOpinion', 200],
-  ])('AUTHZ-3: one that fails comes to the failure policy %s', async (failurePolicy, code) => {
+  ])('AUTHZ-3: a failing condition follows the failure policy %s', async (failurePolicy, code) => {
     const conditions = when('request.resourceAttributes.verb == "list"', 'request.user != "bob"');
     await start([webhook('one', { failurePolicy, ...conditions }), rbac]);
     answers({ one: allow });
@@ -214,7 +214,7 @@ describe('AUTHZ-3: match conditions', () => {
   });
 });
 
-describe('AUTHZ-3: the file changes', () => {
+describe('AUTHZ-3: a changed file', () => {
   const reloads = 'apiserver_authorization_config_controller_automatic_reloads_total';
   const succeeded = () => metric(`${reloads}{`, 'status="success"');
   const failed = () => metric(`${reloads}{`, 'status="failure"');
@@ -223,7 +223,7 @@ describe('AUTHZ-3: the file changes', () => {
     writeFileSync(configFile, text);
   };
 
-  test('AUTHZ-3: and is followed without a restart, and counted', async () => {
+  test('AUTHZ-3: is reloaded without a restart, and counted', async () => {
     await start([webhook('one'), rbac]);
     answers({ one: allow, two: deny });
     expect(await status('/apis')).toBe(200);
@@ -244,7 +244,7 @@ describe('AUTHZ-3: the file changes', () => {
     await eventually(async () => (await status('/apis')) === 200, 'the file in its place');
   });
 
-  test('AUTHZ-3: to the same in other words, which keeps what is known', async () => {
+  test('AUTHZ-3: with the same meaning keeps the cached verdicts', async () => {
     await start([webhook('one', { authorizedTTL: '10m' }), rbac]);
     answers({ one: allow });
     expect(await status()).toBe(200);
@@ -258,7 +258,7 @@ describe('AUTHZ-3: the file changes', () => {
     expect(await succeeded()).toBe(0);
   });
 
-  test('AUTHZ-3: to something wrong, which changes nothing and is told of', async () => {
+  test('AUTHZ-3: with an error changes nothing and is logged', async () => {
     await start([webhook('one'), rbac]);
     answers({ one: deny, two: allow });
     expect(await status('/apis')).toBe(403);
@@ -285,7 +285,7 @@ describe('AUTHZ-3: the file changes', () => {
     expect(await succeeded()).toBe(1);
   });
 
-  test('AUTHZ-3: away, which changes nothing', async () => {
+  test('AUTHZ-3: that is missing changes nothing', async () => {
     await start([webhook('one'), rbac]);
     answers({ one: deny });
     expect(await status('/apis')).toBe(403);
@@ -294,7 +294,7 @@ describe('AUTHZ-3: the file changes', () => {
     expect(await status('/apis')).toBe(403);
   });
 
-  test('AUTHZ-3: while requests wait for the webhook of before, which still answers them', async () => {
+  test('AUTHZ-3: lets requests finish with the webhook that they wait for', async () => {
     await start([webhook('one'), rbac]);
     service.answer = () => 'stall';
     const waiting = server?.get('/api/v1/nodes', amy);
@@ -307,8 +307,8 @@ describe('AUTHZ-3: the file changes', () => {
   });
 });
 
-describe('AUTHZ-3: a start', () => {
-  test('AUTHZ-3: stops at a file that is wrong', async () => {
+describe('AUTHZ-3: startup', () => {
+  test('AUTHZ-3: fails on an invalid file', async () => {
     await expect(start([{ type: 'RBAC', name: 'x' }])).rejects.toThrow(
       'expected name rbac for authorizer RBAC instead of x',
     );
@@ -335,11 +335,11 @@ describe('AUTHZ-3: a start', () => {
     ['--authorization-webhook-version=v1'],
     ['--authorization-webhook-cache-authorized-ttl=1m'],
     ['--authorization-webhook-cache-unauthorized-ttl=1m'],
-  ])('AUTHZ-3: stops at the file together with %s', async (flag) => {
+  ])('AUTHZ-3: fails on the file together with %s', async (flag) => {
     expect(() => readOptions(['--authorization-config=a', flag])).toThrow(conflict);
   });
 
-  test('AUTHZ-3: takes the flag', () => {
+  test('AUTHZ-3: accepts the flag', () => {
     const outcome = readOptions(['--authorization-config=/a/b']);
     if (outcome.kind !== 'options') throw new Error(outcome.kind);
     expect(outcome.options.config).toMatchObject({
@@ -349,7 +349,7 @@ describe('AUTHZ-3: a start', () => {
     });
   });
 
-  test('AUTHZ-3: ends with 1 and one line for a file that is wrong', async () => {
+  test('AUTHZ-3: exits with 1 and one line on an invalid file', async () => {
     const wrong = service.file('wrong.yaml', configuration([webhook('one', when('1 +'))]));
     const programs = await buildPrograms();
     try {
@@ -364,7 +364,7 @@ describe('AUTHZ-3: a start', () => {
     }
   });
 
-  test('AUTHZ-3: RBAC of a file has its default roles', async () => {
+  test('AUTHZ-3: creates the default roles when the file has RBAC', async () => {
     await start([rbac]);
     const roles = await server?.get('/apis/rbac.authorization.svc.io/v1/clusterroles/admin');
     expect(roles?.status).toBe(200);

@@ -132,7 +132,7 @@ const stranger: Attributes = {
 };
 
 describe(`AUTHZ-3: files of configuration, seed ${seed}`, () => {
-  test('AUTHZ-3: any text is a chain that keeps the rules, or refused in one line', async () => {
+  test('AUTHZ-3: any text is a valid chain or refused with one line', async () => {
     const random = randomOf(seed);
     let accepted = 0;
     for (let round = 0; round < 600; round += 1) {
@@ -188,7 +188,7 @@ describe(`AUTHZ-2: policy files, seed ${seed}`, () => {
     '{}',
   ].join('\n');
 
-  test('AUTHZ-2: no text lets a stranger in, or does anything but be refused', () => {
+  test('AUTHZ-2: no policy text grants a stranger access or crashes', () => {
     const random = randomOf(seed);
     let refused = 0;
     for (let round = 0; round < 1500; round += 1) {
@@ -235,7 +235,7 @@ function parsed(text: string): Loose {
 }
 
 describe(`AUTHN-9, AUTHZ-2: answers of webhooks, seed ${seed}`, () => {
-  test('AUTHZ-2: only what says so allows', async () => {
+  test('AUTHZ-2: only an explicit answer allows', async () => {
     const random = randomOf(seed);
     let answer = '';
     const settings = {
@@ -269,7 +269,7 @@ describe(`AUTHN-9, AUTHZ-2: answers of webhooks, seed ${seed}`, () => {
     expect(allowed).toBeGreaterThan(0);
   });
 
-  test('AUTHN-9: only what says so authenticates, as whom it says', async () => {
+  test('AUTHN-9: only an explicit answer authenticates, as its user', async () => {
     const random = randomOf(seed);
     let answer = '';
     const authenticator = createWebhookTokenAuthenticator({

@@ -122,14 +122,14 @@ describe('wording', () => {
     });
   });
 
-  test('AUTHZ-1: details name the object, its group and resource; none for a path', async () => {
+  test('AUTHZ-1: details name the object, its group, and its resource; none for a path', async () => {
     const named = await server.get('/apis/apps/v1/namespaces/x/deployments/d', as('nobody'));
     expect(named.body.details).toEqual({ name: 'd', group: 'apps', kind: 'deployments' });
     const path = await server.get('/metrics', as('nobody'));
     expect(path.body.details).toEqual({});
   });
 
-  test('AUTHZ-1: what does not exist is not told to who may not ask', async () => {
+  test('AUTHZ-1: a forbidden request does not reveal whether the object exists', async () => {
     const unknown = await server.get('/apis/none.example/v1/things', as('nobody'));
     expect(unknown.status).toBe(403);
     expect(unknown.body.message).toBe(
@@ -140,7 +140,7 @@ describe('wording', () => {
     expect(absent.status).toBe(403);
   });
 
-  test('AUTHZ-1: anonymous is refused by name', async () => {
+  test('AUTHZ-1: a refused anonymous request names system:anonymous', async () => {
     const answer = await server.get('/api/v1/nodes', { token: undefined });
     expect(answer.status).toBe(403);
     expect(answer.body.message).toBe(
@@ -152,7 +152,7 @@ describe('wording', () => {
 describe('RBAC', () => {
   const rule = (verbs: string[], more: object) => ({ verbs, apiGroups: [''], ...more });
 
-  test('AUTHZ-4: a Role counts in its namespace, for its verbs and resources alone', async () => {
+  test('AUTHZ-4: a Role applies in its namespace, to its verbs and resources only', async () => {
     const rules = [rule(['get', 'list'], { resources: ['configmaps'] })];
     await namespaced('reads-maps', rules, { subjects: ['alice'] });
     const maps = `/api/v1/namespaces/${namespace}/configmaps`;
@@ -169,7 +169,7 @@ describe('RBAC', () => {
     expect((await server.get(`${maps}/none`, as('alice'))).status).toBe(404);
   });
 
-  test('AUTHZ-4: a ClusterRole bound in a namespace counts there alone, paths never', async () => {
+  test('AUTHZ-4: a ClusterRole bound in a namespace applies there only, never to paths', async () => {
     const rules = [rule(['*'], { resources: ['*'] }), { verbs: ['*'], nonResourceURLs: ['*'] }];
     await mustCreate(server, `${rbacPath}/clusterroles`, roleOf('ClusterRole', 'all', { rules }));
     const place = await freshNamespace(server);
@@ -184,7 +184,7 @@ describe('RBAC', () => {
     expect((await server.get(`/api/v1/namespaces/${place}`, as('alice'))).status).toBe(200);
   });
 
-  test('AUTHZ-4: resourceNames cover the named alone, never create or a plain list', async () => {
+  test('AUTHZ-4: resourceNames cover named objects, never create or an unfiltered list', async () => {
     const rules = [rule(['*'], { resources: ['configmaps'], resourceNames: ['mine'] })];
     await namespaced('one-map', rules, { subjects: ['bob'] });
     const maps = `/api/v1/namespaces/${namespace}/configmaps`;
@@ -197,7 +197,7 @@ describe('RBAC', () => {
     expect(named.status).toBe(200);
   });
 
-  test('AUTHZ-4: sub-resources are named apart, or by a star before the slash', async () => {
+  test('AUTHZ-4: subresources are named separately, or with * before the slash', async () => {
     const rules = [
       rule(['get'], { resources: ['pods'] }),
       rule(['get'], { resources: ['*/scale'] }),
@@ -210,7 +210,7 @@ describe('RBAC', () => {
     expect((await at('replicationcontrollers/r')).status).toBe(403);
   });
 
-  test('AUTHZ-4: nonResourceURLs match whole, or by prefix with a star at the end', async () => {
+  test('AUTHZ-4: nonResourceURLs match exactly, or by prefix with a trailing *', async () => {
     const rules = [{ verbs: ['get'], nonResourceURLs: ['/logs', '/debug/*'] }];
     await cluster('paths', rules, ['alice']);
     await settles('alice', '/logs', 404);
@@ -220,7 +220,7 @@ describe('RBAC', () => {
     expect((await server.request('POST', '/logs', as('alice'))).status).toBe(403);
   });
 
-  test('AUTHZ-4: subjects are users, groups, service accounts and special groups', async () => {
+  test('AUTHZ-4: subjects are users, groups, service accounts, and special groups', async () => {
     const rules = [rule(['list'], { resources: ['nodes'] })];
     await cluster('by-group', rules, [{ kind: 'Group', name: 'writers' }]);
     await settles('bob', '/api/v1/nodes', 200);
@@ -244,7 +244,7 @@ describe('RBAC', () => {
     expect(known.status).toBe(403);
   });
 
-  test('AUTHZ-4: an unresolvable roleRef is reported, and other bindings still count', async () => {
+  test('AUTHZ-4: an unresolvable roleRef is reported, and other bindings still apply', async () => {
     const place = await freshNamespace(server);
     const path = `${rbacPath}/namespaces/${place}/rolebindings`;
     const dangling = bindingOf('RoleBinding', 'a', {
@@ -280,7 +280,7 @@ describe('RBAC', () => {
     await settles('alice', secrets, 200);
   });
 
-  test('AUTHZ-4: what is taken away is refused', async () => {
+  test('AUTHZ-4: a revoked right is refused', async () => {
     const rules = [rule(['list'], { resources: ['services'] })];
     await namespaced('short-lived', rules, { subjects: ['alice'] });
     const path = `/api/v1/namespaces/${namespace}/services`;
@@ -294,7 +294,7 @@ describe('RBAC', () => {
     await settles('alice', path, 403);
   });
 
-  test('AUTHZ-10: system:masters may do everything, whatever the bindings', async () => {
+  test('AUTHZ-10: system:masters may do everything, whatever the bindings say', async () => {
     expect((await server.get('/api/v1/secrets', as('root'))).status).toBe(200);
     expect((await server.get('/metrics', as('root'))).status).not.toBe(403);
     const binding = `${rbacPath}/clusterrolebindings/cluster-admin`;
@@ -302,7 +302,7 @@ describe('RBAC', () => {
     expect((await server.get('/api/v1/secrets', as('root'))).status).toBe(200);
   });
 
-  test('API-5: PUT on an absent role needs create as well', async () => {
+  test('API-5: PUT that creates a role also needs the verb create', async () => {
     const update = { verbs: ['update'], apiGroups: [rbacGroup], resources: ['roles'] };
     await namespaced('updates-roles', [update], { subjects: ['nobody'] });
     const path = `${rbacPath}/namespaces/${namespace}/roles/fresh`;
@@ -319,7 +319,7 @@ describe('RBAC', () => {
 });
 
 describe('modes', () => {
-  test('AUTHZ-2: AlwaysAllow and AlwaysDeny; masters pass either', async () => {
+  test('AUTHZ-2: AlwaysAllow and AlwaysDeny apply, and system:masters passes both', async () => {
     const open = await startWithUsers([{ name: 'nobody' }], {
       authorizationModes: ['AlwaysAllow'],
     });
@@ -340,7 +340,7 @@ describe('modes', () => {
     await closed.stop();
   });
 
-  test('AUTHZ-2: modes are asked in order until one decides; reasons are joined', async () => {
+  test('AUTHZ-2: modes run in order until one decides, and reasons are joined', async () => {
     const both = await startWithUsers([{ name: 'nobody' }], {
       authorizationModes: ['AlwaysDeny', 'RBAC'],
     });

@@ -30,7 +30,7 @@ describe('defaults', () => {
   });
   afterAll(() => server.stop());
 
-  test('AUTHZ-7: are there once readyz says so, each with its marks', async () => {
+  test('AUTHZ-7: exist once readyz succeeds, with labels and annotations', async () => {
     const hook = '/readyz/poststarthook/rbac/bootstrap-roles';
     expect((await server.get(hook)).text).toBe('ok');
     const defaults = defaultRbac(dialectOf('svc'));
@@ -140,7 +140,7 @@ describe('user-facing roles', () => {
     expect(may.join(' ')).toBe(who);
   });
 
-  test('AUTHZ-7: admin may make and bind roles of what it holds', async () => {
+  test('AUTHZ-7: admin may create and bind roles within its own rights', async () => {
     const rules = [{ verbs: ['get'], apiGroups: [''], resources: ['secrets'] }];
     const role = roleOf('Role', 'r', { rules });
     expect((await server.post(`${rbac()}/roles`, role, as('admin'))).status).toBe(201);
@@ -150,7 +150,7 @@ describe('user-facing roles', () => {
     expect((await server.post(`${rbac()}/rolebindings`, wide, as('admin'))).status).toBe(403);
   });
 
-  test('AUTHZ-6: a new role with the label is added to view, edit and admin', async () => {
+  test('AUTHZ-6: a labeled role is aggregated into view, edit, and admin', async () => {
     const rules = [{ verbs: ['get'], apiGroups: ['example.com'], resources: ['widgets'] }];
     const labels = { [`${rbacGroup}/aggregate-to-view`]: 'true' };
     const path = `/apis/example.com/v1/namespaces/${namespace}/widgets/w`;
@@ -169,7 +169,7 @@ describe('user-facing roles', () => {
     await eventually(async () => (await server.get(path, as('admin'))).status === 403);
   });
 
-  test('AUTHZ-6: gathered rules stand once, in order, and come back when changed', async () => {
+  test('AUTHZ-6: aggregated rules are unique, ordered, and restored after changes', async () => {
     const make = async (name: string, label: string, rules: object[]) =>
       mustCreate(server, `${rbacPath}/clusterroles`, {
         ...roleOf('ClusterRole', name, { rules }),
@@ -212,7 +212,7 @@ describe('user-facing roles', () => {
 });
 
 describe('reconciliation', () => {
-  test('AUTHZ-7: each start adds what is missing, and leaves autoupdate=false alone', async () => {
+  test('AUTHZ-7: each start adds what is missing and respects autoupdate=false', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-store-'));
     const store = { type: 'embedded', directory } as const;
     const roles = `${rbacPath}/clusterroles`;
@@ -251,7 +251,7 @@ describe('reconciliation', () => {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  test('AUTHZ-7: the binding split off system:discovery begins with its subjects', async () => {
+  test('AUTHZ-7: the binding split from system:discovery starts with its subjects', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-store-'));
     const store = { type: 'embedded', directory } as const;
     const bindings = `${rbacPath}/clusterrolebindings`;

@@ -52,7 +52,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-test('AUTHN-9: a server judges tokens and requests of another', async () => {
+test('AUTHN-9: a server delegates authentication and authorization to another', async () => {
   const server = await startTestServer({
     authorizationModes: ['Webhook'],
     authorization: {

@@ -73,7 +73,7 @@ const notHeld = (name: string, verbs: string) =>
   `{APIGroups:[""], Resources:["configmaps"], Verbs:[${verbs}]}`;
 
 describe('roles', () => {
-  test('AUTHZ-5: every kind of write refuses rules that the writer does not hold', async () => {
+  test('AUTHZ-5: every write refuses rules that the writer does not hold', async () => {
     const wide = (name: string) => roleOf('Role', name, { rules: [readMaps, writeMaps] });
     const made = await server.post(roles_(), wide('a'), as('writer'));
     expect(made.status).toBe(403);
@@ -110,7 +110,7 @@ describe('roles', () => {
     expect(dry.status).toBe(403);
   });
 
-  test('AUTHZ-5: a role held in one namespace cannot be granted at the cluster', async () => {
+  test('AUTHZ-5: a role held in one namespace cannot be granted cluster-wide', async () => {
     const place = await freshNamespace(server);
     await mustCreate(
       server,
@@ -127,7 +127,7 @@ describe('roles', () => {
     expect(cluster.body.message).toContain(`clusterroles.${rbacGroup} "r" is forbidden: user`);
   });
 
-  test('AUTHZ-5: escalate lets pass, and so does system:masters', async () => {
+  test('AUTHZ-5: the verb escalate passes, and so does system:masters', async () => {
     const role = (name: string) => roleOf('Role', name, { rules: [writeMaps] });
     expect((await server.post(roles_(), role('e'), as('escalator'))).status).toBe(201);
     expect((await server.post(roles_(), role('m'), as('root'))).status).toBe(201);
@@ -136,7 +136,7 @@ describe('roles', () => {
     expect(made.status).toBe(201);
   });
 
-  test('AUTHZ-5: an unchanged role may be touched where its rules are not held', async () => {
+  test('AUTHZ-5: a role whose rules do not change may be updated by anyone with update', async () => {
     await mustCreate(server, roles_(), roleOf('Role', 'kept', { rules: [writeMaps] }));
     const path = `${roles_()}/kept`;
     const freed = await server.patch(
@@ -156,7 +156,7 @@ describe('roles', () => {
     await server.patch(path, { metadata: { finalizers: null } }, 'merge');
   });
 
-  test('AUTHZ-5: aggregationRule needs all there is', async () => {
+  test('AUTHZ-5: an aggregationRule needs all rights', async () => {
     const aggregationRule = { clusterRoleSelectors: [{ matchLabels: { a: 'b' } }] };
     const role = roleOf('ClusterRole', 'gathers', { aggregationRule, rules: [] });
     const path = `${rbacPath}/clusterroles`;
@@ -198,7 +198,7 @@ describe('bindings', () => {
     expect(other.status).toBe(403);
   });
 
-  test('AUTHZ-5: new subjects count like a new binding, by PUT, patch and apply', async () => {
+  test('AUTHZ-5: new subjects need the rights, by PUT, patch, and apply', async () => {
     await mustCreate(server, bindings_(), bind('grows', 'writes-maps'));
     const path = `${bindings_()}/grows`;
     const subjects = [{ kind: 'User', name: 'writer' }];
@@ -214,7 +214,7 @@ describe('bindings', () => {
     expect((await server.put(path, bind('grows', 'writes-maps'), as('root'))).status).toBe(200);
   });
 
-  test('AUTHZ-5: a role that is not there cannot be bound by who may not bind it', async () => {
+  test('AUTHZ-5: a missing role can be bound only with the verb bind', async () => {
     const gone = await server.post(bindings_(), bind('n', 'gone', 'Role'), as('writer'));
     expect(gone.status).toBe(404);
     expect(gone.body.message).toBe(`roles.${rbacGroup} "gone" not found`);
@@ -222,7 +222,7 @@ describe('bindings', () => {
     expect(dangling.status).toBe(201);
   });
 
-  test('AUTHZ-5: a ClusterRoleBinding needs the rules everywhere', async () => {
+  test('AUTHZ-5: a ClusterRoleBinding needs the rules cluster-wide', async () => {
     const path = `${rbacPath}/clusterrolebindings`;
     const binding = (name: string, role: string) =>
       bindingOf('ClusterRoleBinding', name, { role, subjects: ['someone'] });
@@ -231,7 +231,7 @@ describe('bindings', () => {
     expect(held.status).toBe(201);
   });
 
-  test('AUTHZ-5: a role just made can be bound at once', async () => {
+  test('AUTHZ-5: a role can be bound right after its creation', async () => {
     for (let index = 0; index < 20; index += 1) {
       const name = `quick-${index}`;
       const role = roleOf('Role', name, { rules: [readMaps] });
@@ -242,7 +242,7 @@ describe('bindings', () => {
   });
 });
 
-test('AUTHZ-5: holds too where RBAC does not decide', async () => {
+test('AUTHZ-5: the check holds where another mode authorizes', async () => {
   const closed = await startWithUsers([{ name: 'root', groups: ['system:masters'] }], {
     authorizationModes: ['AlwaysAllow'],
   });

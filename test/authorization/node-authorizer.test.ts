@@ -125,7 +125,7 @@ describe('AUTHZ-9: a node reads what its pods need', () => {
   });
 
   test.each(['secrets/alone', 'secrets/controllers', 'configmaps/alone', 'secrets/absent'])(
-    'AUTHZ-9: but not %s',
+    'AUTHZ-9: not %s',
     async (path) => {
       expect(await refusal(n1, `/api/v1/namespaces/NS/${path}`)).toBe(
         `${path.split('/')[0]} "${path.split('/')[1]}" is forbidden: User "system:node:n1" cannot ` +
@@ -135,7 +135,7 @@ describe('AUTHZ-9: a node reads what its pods need', () => {
     },
   );
 
-  test('AUTHZ-9: a list or watch of one name is a read of it, another is refused', async () => {
+  test('AUTHZ-9: a list or watch of a single name counts as a read, others are refused', async () => {
     const secrets = '/api/v1/namespaces/NS/secrets';
     const byName = (name: string) => `${secrets}?fieldSelector=metadata.name%3D${name}`;
     expect(await status(n1, byName('mounted'))).toBe(200);
@@ -155,7 +155,7 @@ describe('AUTHZ-9: a node reads what its pods need', () => {
     );
   });
 
-  test('AUTHZ-9: what is read one by one cannot be listed', async () => {
+  test('AUTHZ-9: objects that are readable one by one cannot be listed', async () => {
     const why = /: can only get individual resources of this type$/;
     expect(await refusal(n1, '/api/v1/persistentvolumes')).toMatch(why);
     expect(await refusal(n1, '/api/v1/namespaces/NS/persistentvolumeclaims')).toMatch(why);
@@ -164,7 +164,7 @@ describe('AUTHZ-9: a node reads what its pods need', () => {
     expect(await refusal(n1, claim)).toMatch(/: can only get\/update\/patch this type$/);
   });
 
-  test('AUTHZ-9: access comes with the binding of a pod and goes with the pod', async () => {
+  test('AUTHZ-9: access starts with the binding of a pod and ends with the pod', async () => {
     const core = `/api/v1/namespaces/${ns}`;
     await mustCreate(server, `${core}/secrets`, named('Secret', 'late'));
     const late = `${core}/secrets/late`;
@@ -186,8 +186,8 @@ describe('AUTHZ-9: a node reads what its pods need', () => {
   });
 });
 
-describe('AUTHZ-9: pods, nodes and what is named after the node', () => {
-  test('AUTHZ-9: pods are listed by the node they run on', async () => {
+describe('AUTHZ-9: pods, nodes, and objects named after the node', () => {
+  test('AUTHZ-9: a node lists pods by its own name', async () => {
     const pods = '/api/v1/pods';
     const own = `${pods}?fieldSelector=spec.nodeName%3Dn1`;
     const list = await server.get(own, as(n1));
@@ -204,7 +204,7 @@ describe('AUTHZ-9: pods, nodes and what is named after the node', () => {
     );
   });
 
-  test('AUTHZ-9: a node reads its own Node object alone', async () => {
+  test('AUTHZ-9: a node reads only its own Node object', async () => {
     expect(await status(n1, '/api/v1/nodes/n1')).toBe(200);
     expect(await status(n1, '/api/v1/nodes?fieldSelector=metadata.name%3Dn1')).toBe(200);
     expect(await refusal(n1, '/api/v1/nodes')).toMatch(
@@ -216,7 +216,7 @@ describe('AUTHZ-9: pods, nodes and what is named after the node', () => {
     expect(await refusal(n1, '/api/v1/nodes/n1', 'DELETE')).not.toContain(': node');
   });
 
-  test('AUTHZ-9: tokens of the accounts that its pods run as', async () => {
+  test('AUTHZ-9: a node gets tokens for the accounts of its pods', async () => {
     const token = (account: string) => `/api/v1/namespaces/NS/serviceaccounts/${account}/token`;
     expect(await refusal(n2, token('robot'), 'POST')).toContain('no relationship found');
     expect(await refusal(n1, token('idle'), 'POST')).toContain('no relationship found');
@@ -228,7 +228,7 @@ describe('AUTHZ-9: pods, nodes and what is named after the node', () => {
     );
   });
 
-  test('AUTHZ-9: its own lease and CSINode', async () => {
+  test('AUTHZ-9: a node uses its own lease and CSINode', async () => {
     const leases = '/apis/coordination.svc.io/v1/namespaces/svc-node-lease/leases';
     expect(await status(n1, `${leases}/n1`)).toBe(404);
     expect(await refusal(n1, `${leases}/n2`)).toMatch(
@@ -250,7 +250,7 @@ describe('AUTHZ-9: pods, nodes and what is named after the node', () => {
     );
   });
 
-  test('AUTHZ-9: the rest is by the rules that all nodes share', async () => {
+  test('AUTHZ-9: everything else follows the rules that all nodes share', async () => {
     expect(await status(n1, '/api/v1/services')).toBe(200);
     expect(await status(n1, '/apis/node.svc.io/v1/runtimeclasses')).toBe(200);
     expect(await status(n1, '/apis/storage.svc.io/v1/csidrivers')).toBe(200);
@@ -258,19 +258,19 @@ describe('AUTHZ-9: pods, nodes and what is named after the node', () => {
   });
 });
 
-describe('AUTHZ-9: who is a node', () => {
+describe('AUTHZ-9: identifying nodes', () => {
   const path = '/api/v1/services';
-  test('AUTHZ-9: both the name and the group make one', async () => {
+  test('AUTHZ-9: a node needs both the name and the group', async () => {
     expect(await status(n1, path)).toBe(200);
     expect(await refusal('system:node:outside', path)).toMatch(/at the cluster scope$/);
     expect(await refusal('kubelet', path)).toMatch(/at the cluster scope$/);
   });
 
-  test('AUTHZ-9: a node without a name is told so', async () => {
+  test('AUTHZ-9: a node user without a node name is refused with a reason', async () => {
     expect(await refusal('system:node:', path)).toMatch(/: unknown node for user "system:node:"$/);
   });
 
-  test('AUTHZ-9: what a node may do cannot be listed', async () => {
+  test('AUTHZ-9: the rules of a node cannot be enumerated', async () => {
     const review = { apiVersion: 'authorization.svc.io/v1', kind: 'SelfSubjectRulesReview' };
     const answer = await server.post(
       '/apis/authorization.svc.io/v1/selfsubjectrulesreviews',
@@ -284,7 +284,7 @@ describe('AUTHZ-9: who is a node', () => {
   });
 });
 
-test('AUTHZ-2: the Node mode is one among the others, in the given order', async () => {
+test('AUTHZ-2: the Node mode runs among the others in the given order', async () => {
   const users = [{ name: n1, groups: nodes }, { name: 'other' }];
   const one = await startWithUsers(users, { authorizationModes: ['Node', 'AlwaysAllow'] });
   try {

@@ -62,7 +62,7 @@ describe('SelfSubjectAccessReview', () => {
       as(user),
     );
 
-  test('AUTHZ-8: tells who asks whether they may, and why', async () => {
+  test('AUTHZ-8: returns whether the requester is allowed, and why', async () => {
     const yes = await ask(configMaps({ name: 'a' }));
     expect(yes.status).toBe(201);
     expect(yes.body).toMatchObject({
@@ -83,14 +83,14 @@ describe('SelfSubjectAccessReview', () => {
     expect(await status({ ...scale, namespace: '' })).toBe(false);
   });
 
-  test('AUTHZ-8: about paths', async () => {
+  test('AUTHZ-8: covers paths', async () => {
     const may = async (one: string) =>
       (await ask({ nonResourceAttributes: { path: one, verb: 'get' } })).body.status.allowed;
     expect(await may('/logs/x')).toBe(true);
     expect(await may('/metrics')).toBe(false);
   });
 
-  test('AUTHZ-8: either of both attributes, no more, no less', async () => {
+  test('AUTHZ-8: needs exactly one kind of attributes', async () => {
     const none = await ask({});
     expect(none.status).toBe(422);
     expect(none.body.message).toBe(
@@ -111,7 +111,7 @@ describe('SelfSubjectAccessReview', () => {
     expect(named.body.details.causes[0]).toMatchObject({ field: 'metadata' });
   });
 
-  test('API-6: takes POST only, stores nothing, and is in discovery', async () => {
+  test('API-6: accepts POST only, stores nothing, and is in discovery', async () => {
     const at = `${path}/selfsubjectaccessreviews`;
     for (const method of ['GET', 'PUT', 'PATCH', 'DELETE']) {
       const body = method === 'GET' || method === 'DELETE' ? undefined : {};
@@ -134,7 +134,7 @@ describe('SelfSubjectAccessReview', () => {
     ]);
   });
 
-  test('API-6: anonymous may not ask, an authenticated user may', async () => {
+  test('API-6: refuses anonymous users and allows authenticated ones', async () => {
     const body = review('SelfSubjectAccessReview', configMaps());
     const at = `${path}/selfsubjectaccessreviews`;
     expect((await server.post(at, body, { token: undefined })).status).toBe(403);
@@ -147,7 +147,7 @@ describe('reviews of others', () => {
   const ask = (spec: object) =>
     server.post(`${path}/subjectaccessreviews`, review('SubjectAccessReview', spec));
 
-  test('AUTHZ-8: by user, by groups, for anybody', async () => {
+  test('AUTHZ-8: covers a user, groups, and anybody', async () => {
     const allowed = async (spec: object) => (await ask(spec)).body.status.allowed;
     expect(await allowed({ ...configMaps({ name: 'a' }), user: 'jane' })).toBe(true);
     expect(await allowed({ ...configMaps({ name: 'a' }), user: 'joe', groups: ['dev'] })).toBe(
@@ -164,7 +164,7 @@ describe('reviews of others', () => {
     );
   });
 
-  test('AUTHZ-8: a local one is about its namespace alone', async () => {
+  test('AUTHZ-8: LocalSubjectAccessReview covers only its namespace', async () => {
     const at = `${path}/namespaces/${namespace}/localsubjectaccessreviews`;
     const local = (spec: object) => server.post(at, review('LocalSubjectAccessReview', spec));
     const yes = await local({ ...configMaps({ name: 'a' }), user: 'jane' });
@@ -194,7 +194,7 @@ describe('SelfSubjectRulesReview', () => {
       as('jane'),
     );
 
-  test('AUTHZ-8: lists what holds in a namespace', async () => {
+  test('AUTHZ-8: lists the rules of a namespace', async () => {
     const { status, body } = await ask({ namespace });
     expect(status).toBe(201);
     expect(body.spec).toEqual({});
@@ -213,7 +213,7 @@ describe('SelfSubjectRulesReview', () => {
     expect(JSON.stringify(elsewhere)).not.toContain('configmaps');
   });
 
-  test('AUTHZ-8: says when it cannot know all, and needs a namespace', async () => {
+  test('AUTHZ-8: marks incomplete answers, and needs a namespace', async () => {
     const place = await freshNamespace(server);
     await mustCreate(
       server,
@@ -235,7 +235,7 @@ describe('SelfSubjectReview', () => {
   const body = { apiVersion: 'authentication.svc.io/v1', kind: 'SelfSubjectReview' };
   const at = '/apis/authentication.svc.io/v1/selfsubjectreviews';
 
-  test('AUTHN-10: tells who one is', async () => {
+  test('AUTHN-10: returns the requester', async () => {
     const answer = await server.post(at, body, as('jane'));
     expect(answer.status).toBe(201);
     expect(answer.body.status.userInfo).toEqual({

@@ -163,7 +163,7 @@ async function allowed(
 const everything = () => asked.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}`));
 
 test.each(Object.keys(roles))(
-  'AUTHZ-7: %s grants in its namespace what it should, of all kinds and verbs, and no more',
+  'AUTHZ-7: %s grants what it should in its namespace, for all kinds and verbs, and no more',
   async (role) => {
     const found = await allowed(role, everything());
     expect(found).toEqual([...expected(role)].sort());
@@ -186,7 +186,7 @@ test('AUTHZ-7: a role bound in one namespace grants nothing elsewhere', async ()
   }
 });
 
-test('AUTHZ-7: none but cluster-admin grants paths', async () => {
+test('AUTHZ-7: only cluster-admin grants paths', async () => {
   const paths = ['/metrics', '/logs', '/debug/pprof', '/healthz', '/api'];
   const ask = async (user: string, path: string) =>
     (

@@ -71,8 +71,8 @@ async function metric(of: TestServer, series: string): Promise<number> {
   return Number(lines.find((line) => line.startsWith(`${series} `))?.slice(series.length) ?? 0);
 }
 
-describe('AUTHZ-2: what a webhook is asked', () => {
-  test('AUTHZ-2: about a resource, byte for byte as upstream asks', async () => {
+describe('AUTHZ-2: the review that a webhook receives', () => {
+  test('AUTHZ-2: covers a resource, byte for byte as kube-apiserver sends it', async () => {
     const answer = await server.get('/apis/apps/v1/namespaces/y/deployments/web/status', amy);
     expect(answer.status).toBe(404);
     expect(last()).toMatchObject({ method: 'POST', path: '/authorize?timeout=30s' });
@@ -87,7 +87,7 @@ describe('AUTHZ-2: what a webhook is asked', () => {
     );
   });
 
-  test('AUTHZ-2: about another path, in v1beta1', async () => {
+  test('AUTHZ-2: covers another path, in v1beta1', async () => {
     const older = await start({ version: 'v1beta1' });
     service.answer = () => review({ allowed: true }, 'v1beta1');
     const headers = {
@@ -135,7 +135,7 @@ describe('AUTHZ-2: what a webhook is asked', () => {
     ['labelSelector=%3D%3D', {}],
     ['labelSelector=f%3E1', {}],
     ['limit=1', {}],
-  ])('AUTHZ-2: about a list with %s', async (query, selectors) => {
+  ])('AUTHZ-2: covers a list with %s', async (query, selectors) => {
     await server.get(`/api/v1/namespaces/y/pods?${query}`, amy);
     const plain = { namespace: 'y', verb: 'list', version: 'v1', resource: 'pods' };
     expect(last().body.spec.resourceAttributes).toEqual({ ...plain, ...selectors });
@@ -189,7 +189,7 @@ describe('AUTHZ-2: what a webhook is asked', () => {
     expect(last().body.spec.resourceAttributes).toEqual(expected);
   });
 
-  test('AUTHZ-2: not about selectors where the gate is off', async () => {
+  test('AUTHZ-2: has no selectors when the gate is off', async () => {
     const { gates } = readFeatureGates(['AuthorizeWithSelectors=false']);
     const without = await start({}, { featureGates: gates });
     await without.get('/api/v1/pods?labelSelector=a', amy);
@@ -217,14 +217,14 @@ describe('AUTHZ-2: what a webhook is asked', () => {
   });
 });
 
-describe('AUTHZ-2: what its answer comes to', () => {
+describe('AUTHZ-2: the meaning of its answer', () => {
   const path = '/api/v1/namespaces';
 
-  test('AUTHZ-2: allowed is allowed, whatever comes behind', async () => {
+  test('AUTHZ-2: allowed ends the chain', async () => {
     expect((await server.get(path, amy)).status).toBe(200);
   });
 
-  test('AUTHZ-2: not allowed lets the next mode decide', async () => {
+  test('AUTHZ-2: not allowed passes to the next mode', async () => {
     service.answer = () => review({ allowed: false, reason: 'I do not know her' });
     expect((await server.get('/apis', amy)).status).toBe(200);
     const refused = await server.get(path, amy);
@@ -234,7 +234,7 @@ describe('AUTHZ-2: what its answer comes to', () => {
     );
   });
 
-  test('AUTHZ-2: denied is denied, whatever comes behind', async () => {
+  test('AUTHZ-2: denied ends the chain', async () => {
     service.answer = () => review({ allowed: false, denied: true, reason: 'never' });
     const refused = await server.get('/apis', amy);
     expect(refused.status).toBe(403);
@@ -243,7 +243,7 @@ describe('AUTHZ-2: what its answer comes to', () => {
     expect((await server.get('/apis', amy)).status).toBe(403);
   });
 
-  test('AUTHZ-10: system:masters is not asked about', async () => {
+  test('AUTHZ-10: system:masters does not reach the webhook', async () => {
     service.answer = () => review({ allowed: false, denied: true });
     expect((await server.get(path)).status).toBe(200);
     expect(service.received).toEqual([]);
@@ -267,7 +267,7 @@ describe('AUTHZ-2: what its answer comes to', () => {
     expect(refused.text).not.toContain('webhook');
   });
 
-  test('AUTHZ-8: a review of access tells that the webhook failed, and not where it is', async () => {
+  test('AUTHZ-8: an access review reports that the webhook failed, without its address', async () => {
     service.answer = () => ({ status: 403 });
     const body = {
       apiVersion: `${group}/v1`,
@@ -281,7 +281,7 @@ describe('AUTHZ-2: what its answer comes to', () => {
     });
   });
 
-  test('AUTHZ-8: a review of rules is incomplete', async () => {
+  test('AUTHZ-8: a rules review is incomplete', async () => {
     const url = `/apis/${group}/v1/selfsubjectrulesreviews`;
     const body = {
       apiVersion: `${group}/v1`,
@@ -321,8 +321,8 @@ describe('AUTHZ-2: what its answer comes to', () => {
   });
 });
 
-describe('AUTHZ-2: answers are kept', () => {
-  test('AUTHZ-2: those that allow for their time, the others for theirs', async () => {
+describe('AUTHZ-2: cached verdicts', () => {
+  test('AUTHZ-2: allowed and denied have their own lifetimes', async () => {
     const keeping = await start({ authorizedTtlMs: 10 * ttlMs, unauthorizedTtlMs: ttlMs });
     const other = '/api/v1/namespaces/other';
     for (let times = 0; times < 3; times += 1) await keeping.get('/api/v1/namespaces', amy);
@@ -341,7 +341,7 @@ describe('AUTHZ-2: answers are kept', () => {
     expect(service.received).toHaveLength(5);
   });
 
-  test('AUTHZ-2: not failures, and not what is large by a client’s choice', async () => {
+  test('AUTHZ-2: failures are not cached, nor requests that a client makes large', async () => {
     const keeping = await start({ authorizedTtlMs: ttlMs, unauthorizedTtlMs: ttlMs });
     service.answer = () => ({ status: 403 });
     await keeping.get('/api/v1/namespaces', amy);
@@ -368,7 +368,7 @@ describe('AUTHZ-2: answers are kept', () => {
   });
 });
 
-test('AUTHZ-2: a webhook that is silent holds up nobody else', async () => {
+test('AUTHZ-2: a silent webhook delays only its own requests', async () => {
   service.answer = ({ body }) => (body.spec.user === 'amy' ? 'stall' : allowed);
   const waiting = Array.from({ length: 30 }, () => server.get('/api/v1/namespaces', amy));
   await eventually(async () => service.received.length >= 30, 'calls');
@@ -379,7 +379,7 @@ test('AUTHZ-2: a webhook that is silent holds up nobody else', async () => {
   for (const { status } of await Promise.all(waiting)) expect(status).toBe(403);
 });
 
-describe('AUTHZ-2: a start', () => {
+describe('AUTHZ-2: startup', () => {
   test.each([
     [['Webhook'], "authorization-mode Webhook's authorization config file not passed"],
     [
@@ -396,7 +396,7 @@ describe('AUTHZ-2: a start', () => {
     expect(() => readOptions([`--authorization-mode=${modes}`, ...more])).toThrow(message);
   });
 
-  test('AUTHZ-2: takes the flags with their defaults', () => {
+  test('AUTHZ-2: has the flags’ defaults', () => {
     const webhookOf = (...args: string[]) => {
       const outcome = readOptions(['--authorization-mode=Webhook', ...args]);
       if (outcome.kind !== 'options') throw new Error(outcome.kind);
@@ -419,7 +419,7 @@ describe('AUTHZ-2: a start', () => {
     ).toEqual({ configFile: 'k', version: 'v1', authorizedTtlMs: 60_000, unauthorizedTtlMs: 0 });
   });
 
-  test('AUTHZ-2: stops at a kubeconfig that cannot be used', async () => {
+  test('AUTHZ-2: fails on an unusable kubeconfig', async () => {
     await expect(start({ configFile: '/nowhere/kubeconfig' })).rejects.toThrow(
       'webhook kubeconfig /nowhere/kubeconfig: ',
     );
