@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 
 describe('the JavaScript client library', () => {
-  test('CLIENT-2: creates, reads, lists in pages, patches, replaces and deletes', async () => {
+  test('CLIENT-2: creates, reads, pages, patches, replaces, and deletes', async () => {
     const namespace = await freshNamespace(server);
     const core = config.makeApiClient(CoreV1Api);
     const body = { metadata: { name: 'a' }, data: { x: '1' } };
@@ -68,7 +68,7 @@ describe('the JavaScript client library', () => {
     await expect(gone).rejects.toMatchObject({ code: 404 });
   });
 
-  test('CLIENT-2: its server-side apply and its scale work', async () => {
+  test('CLIENT-2: uses server-side apply and scale', async () => {
     const namespace = await freshNamespace(server);
     const apps = config.makeApiClient(AppsV1Api);
     const labels = { app: 'web' };
@@ -95,7 +95,7 @@ describe('the JavaScript client library', () => {
     expect(scale.spec?.replicas).toBe(2);
   });
 
-  test('CLIENT-2: its watch and its informer follow changes', async () => {
+  test('CLIENT-2: follows changes with its watch and informer', async () => {
     const namespace = await freshNamespace(server);
     const core = config.makeApiClient(CoreV1Api);
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
@@ -126,7 +126,7 @@ describe('the JavaScript client library', () => {
     }
   });
 
-  test('CLIENT-2: custom objects go through it', async () => {
+  test('CLIENT-2: uses custom objects', async () => {
     const group = 'client.example.com';
     const crd = {
       apiVersion: 'apiextensions.k8s.io/v1',

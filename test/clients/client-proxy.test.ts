@@ -75,7 +75,7 @@ function clientOf(change: Partial<ClientConfig>): ApiClient {
   return client;
 }
 
-test('a proxy-url is asked for a tunnel, and what is in it is between client and server', async () => {
+test('a proxy-url tunnels TLS from the client to the server', async () => {
   const place = await startProxy(http.createServer());
   const through = clientOf({ proxyUrl: `http://jane:p%40ss@${place}` });
   expect(await through.get('/version')).toHaveProperty('gitVersion');
@@ -96,7 +96,7 @@ test('a server is trusted by its own certificate, without its authority', async 
   expect(await clientOf({ caPem }).get('/version')).toHaveProperty('gitVersion');
 });
 
-test('a proxy that has TLS itself is trusted as the server is', async () => {
+test('a TLS proxy is trusted by the same authorities as the server', async () => {
   const folder = temporaryFile('nothing', '');
   const ca = ensureCa(join(folder.path, '..', 'ca'), systemClock.now());
   const now = systemClock.now();
@@ -127,7 +127,7 @@ test("a proxy's refusal, and one that is not there, are failures of the connecti
   await expect(nowhere.get('/version')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
 });
 
-test('a server is checked against the name it is said to have, be that an address', async () => {
+test('tls-server-name is verified, names and addresses alike', async () => {
   expect(await clientOf({ tlsServerName: 'localhost' }).get('/version')).toHaveProperty('major');
   client?.close();
   expect(await clientOf({ tlsServerName: '127.0.0.1' }).get('/version')).toHaveProperty('major');

@@ -165,7 +165,7 @@ test('PLANE-1: envtest’s programs start this server with envtest’s flags', a
   expect(readdirSync(home)).toEqual([]);
 }, 120_000);
 
-test('PLANE-1: what envtest-assets and its programs cannot do they say', async () => {
+test('PLANE-1: envtest-assets and its programs refuse what they cannot do', async () => {
   const none = await run(programs.wheelhouse, ['envtest-assets']);
   expect(none).toMatchObject({ code: 1, stdout: '' });
   expect(none.stderr).toContain('takes one argument, the directory');

@@ -159,7 +159,7 @@ describe.each(dialectNames)('dialect %s', (dialect) => {
     });
   });
 
-  test('AUTHN-11: provideClusterInfo hands the plugin the cluster and its extension', async () => {
+  test('AUTHN-11: provideClusterInfo passes the cluster and its extension to the plugin', async () => {
     plugin.answers(credential({ token: 'jane' }, { dialect }));
     const extension = { audience: ['x'], nested: { a: 1 } };
     const name = `${dialectOf(dialect).group('client.authentication')}/exec`;
@@ -190,8 +190,8 @@ describe.each(dialectNames)('dialect %s', (dialect) => {
   });
 });
 
-describe('keeping', () => {
-  test('AUTHN-11: without expiry a credential is kept; requests at once share a run', async () => {
+describe('caching', () => {
+  test('AUTHN-11: a credential without expiry is kept; concurrent requests share a run', async () => {
     plugin.answers(credential({ token: 'jane' }));
     const client = await clientOf();
     const names = await Promise.all([1, 2, 3, 4].map(() => whoIs(client)));
@@ -200,7 +200,7 @@ describe('keeping', () => {
     expect(plugin.runs().length).toBe(1);
   });
 
-  test('AUTHN-11: with expirationTimestamp it is kept until then', async () => {
+  test('AUTHN-11: a credential is kept until its expirationTimestamp', async () => {
     const clock = new FakeClock(Date.UTC(2030, 0, 1));
     const until = (token: string, expirationTimestamp: string) =>
       plugin.answers(credential({ token, expirationTimestamp }));
@@ -222,7 +222,7 @@ describe('keeping', () => {
     expect(plugin.runs().length).toBe(3);
   });
 
-  test('AUTHN-11: a 401 has the plugin run once more, and the request is made again', async () => {
+  test('AUTHN-11: a 401 runs the plugin again and repeats the request', async () => {
     plugin.answers(credential({ token: 'jane', expirationTimestamp: '2999-01-01T00:00:00Z' }));
     const client = await clientOf();
     expect(await whoIs(client)).toBe('jane');
@@ -241,7 +241,7 @@ describe('keeping', () => {
     expect(plugin.runs().length).toBe(3);
   });
 
-  test('AUTHN-11: a 401 that the plugin has nothing against is told; it ran once more', async () => {
+  test('AUTHN-11: a second 401 is returned after one more run', async () => {
     plugin.answers(credential({ token: 'nobody' }));
     const client = await clientOf();
     await expect(whoIs(client)).rejects.toMatchObject({ code: 401, reason: 'Unauthorized' });
@@ -259,7 +259,7 @@ describe('keeping', () => {
 });
 
 describe('certificates', () => {
-  test('AUTHN-11: a certificate with its key, and a new handshake for another one', async () => {
+  test('AUTHN-11: a new client certificate makes a new handshake', async () => {
     const clock = new FakeClock(systemClock.now());
     const soon = new Date(clock.now() + 60_000).toISOString();
     plugin.answers(credential({ ...certificateOf('anna'), expirationTimestamp: soon }));
@@ -277,7 +277,7 @@ describe('certificates', () => {
     expect(plugin.runs().length).toBe(2);
   });
 
-  test('AUTHN-11: the same certificate again keeps its connection', async () => {
+  test('AUTHN-11: an unchanged certificate keeps its connection', async () => {
     const clock = new FakeClock(systemClock.now());
     const until = () => new Date(clock.now() + 60_000).toISOString();
     const pair = certificateOf('anna');
@@ -291,7 +291,7 @@ describe('certificates', () => {
     expect(held.destroyed).toBe(false);
   });
 
-  test('AUTHN-11: a token and a certificate together: the certificate is shown as well', async () => {
+  test('AUTHN-11: a plugin may return a token and a certificate together', async () => {
     plugin.answers(credential({ ...certificateOf('anna'), token: 'jane' }));
     expect(['anna', 'jane']).toContain(await whoIs(await clientOf()));
   });
@@ -306,7 +306,7 @@ async function openConnection(client: ApiClient) {
   return socket;
 }
 
-describe('what is refused', () => {
+describe('errors', () => {
   const pair = () => certificateOf('anna');
   const cases: readonly [what: string, output: () => unknown, message: string | RegExp][] = [
     ['no JSON', () => '{', "decoding stdout: couldn't get version/kind; json parse error"],
@@ -375,7 +375,7 @@ describe('what is refused', () => {
     expect(told).not.toContain('secret');
   });
 
-  test('AUTHN-11: a plugin that fails, and one that lasts too long with its children', async () => {
+  test('AUTHN-11: a plugin fails, or runs too long and is killed with its children', async () => {
     plugin.does('process.exit(7)');
     const failed = `exec: executable ${plugin.command} failed with exit code 7`;
     await expect(whoIs(await clientOf())).rejects.toThrow(failed);
@@ -399,7 +399,7 @@ describe('what is refused', () => {
     process.kill(pid, 'SIGKILL');
   });
 
-  test('AUTHN-11: a program that is not there, with the hint to install it told once', async () => {
+  test('AUTHN-11: a missing program is reported, with its install hint once', async () => {
     const client = await clientOf({
       exec: { command: 'no-such-program', installHint: 'Get it \u001b[1mhere\n' },
     });
@@ -436,7 +436,7 @@ describe('what is refused', () => {
   });
 });
 
-test('AUTHN-11: svcctl asks the plugin, and tells what is wrong with it', async () => {
+test('AUTHN-11: svcctl runs the plugin and reports its errors', async () => {
   plugin.answers(credential({ token: 'jane' }));
   const home = svcctlFor(server);
   const run = (line: string) => home.run(`${line} --kubeconfig=${kubeconfigOf({})}`);

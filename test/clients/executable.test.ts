@@ -46,7 +46,7 @@ describe.skipIf(!isPossible)('the single executable', () => {
     return server;
   }
 
-  test('PLANE-7: it serves the API from a data directory until a signal stops it', async () => {
+  test('PLANE-7: it serves the API from a data directory until it is signaled', async () => {
     const dataDir = join(folder, 'data');
     const first = await start({ dataDir });
     const { calls, close } = connect(first.url);
@@ -69,7 +69,7 @@ describe.skipIf(!isPossible)('the single executable', () => {
     expect(readdirSync(folder).filter((name) => name.startsWith('wheelhouse-addon-'))).toEqual([]);
   }, 60_000);
 
-  test('PLANE-7: it is svcctl too', async () => {
+  test('PLANE-7: it includes svcctl', async () => {
     const server = await start();
     const { stdout } = await execute(program, [
       'svcctl',
@@ -87,7 +87,7 @@ describe.skipIf(!isPossible)('the single executable', () => {
     });
   }, 60_000);
 
-  test('PLANE-7: the programs that it writes for test environments start it', async () => {
+  test('PLANE-7: the envtest programs that it writes start it', async () => {
     const assets = join(folder, 'assets');
     await execute(program, ['envtest-assets', assets]);
     const { stdout } = await execute(join(assets, 'kube-apiserver'), ['--version']);
@@ -96,7 +96,7 @@ describe.skipIf(!isPossible)('the single executable', () => {
     expect(client.stdout).toContain('Client Version');
   }, 60_000);
 
-  test('a wrong flag stops it with one line', async () => {
+  test('an unknown flag stops it with one line', async () => {
     const refused = execute(program, ['serve', '--no-such-flag']);
     await expect(refused).rejects.toMatchObject({
       code: 1,

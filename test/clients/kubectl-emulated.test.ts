@@ -18,7 +18,7 @@ afterAll(async () => {
 const kubectl = (line: string, stdin = '') => client.run(line.split(' '), { stdin });
 
 test.skipIf(!kubectlIsHere)(
-  'VER-2: kubectl applies an old manifest to an emulated release, and reads it as the new',
+  'VER-2: kubectl applies an old manifest to an emulated release and reads the new version',
   async () => {
     const manifest = {
       apiVersion: 'extensions/v1beta1',

@@ -71,7 +71,7 @@ describe.skipIf(!kubectlIsHere)('kubectl', () => {
     expect((await kubectl('api-versions')).split('\n')).toContain('rbac.authorization.k8s.io/v1');
   });
 
-  test('CLIENT-2: create -f, get in every form, delete', async () => {
+  test('CLIENT-2: create -f, get in every format, delete', async () => {
     const path = configMap();
     expect(await kubectl('create', '-f', path)).toBe('configmap/c created');
     const twice = await begin(['create', '-f', path]).done;
@@ -93,7 +93,7 @@ describe.skipIf(!kubectlIsHere)('kubectl', () => {
     expect(gone.stderr).toBe('Error from server (NotFound): configmaps "c" not found\n');
   });
 
-  test('CLIENT-2: create by words: what has a typed client is sent as protobuf', async () => {
+  test('CLIENT-2: create with arguments sends protobuf for typed clients', async () => {
     expect(await kubectl('create', 'configmap', 'p', '--from-literal=k=v')).toBe(
       'configmap/p created',
     );
@@ -113,7 +113,7 @@ describe.skipIf(!kubectlIsHere)('kubectl', () => {
     expect(await kubectl('get', 'deployment', 'd', '-o', 'jsonpath={.spec.replicas}')).toBe('3');
   });
 
-  test('CLIENT-2: patch in three types', async () => {
+  test('CLIENT-2: patch with all three types', async () => {
     await kubectl('create', '-f', configMap());
     const patch = (...args: string[]) => kubectl('patch', 'cm', 'c', ...args);
     expect(await patch('-p', '{"data":{"b":"2"}}')).toBe('configmap/c patched');
@@ -126,7 +126,7 @@ describe.skipIf(!kubectlIsHere)('kubectl', () => {
     );
   });
 
-  test('CLIENT-2: apply: created, unchanged, configured; diff tells the difference', async () => {
+  test('CLIENT-2: apply: created, unchanged, configured; diff shows the difference', async () => {
     expect(await kubectl('apply', '-f', deployment(2))).toBe('deployment.apps/web created');
     expect(await kubectl('apply', '-f', deployment(2))).toBe('deployment.apps/web unchanged');
     expect((await begin(['diff', '-f', deployment(2)]).done).code).toBe(0);
@@ -136,7 +136,7 @@ describe.skipIf(!kubectlIsHere)('kubectl', () => {
     expect(await kubectl('apply', '-f', deployment(3))).toBe('deployment.apps/web configured');
   });
 
-  test('CLIENT-2: apply --server-side: a conflict names the other, force wins', async () => {
+  test('CLIENT-2: apply --server-side: a conflict names the manager, and force wins', async () => {
     const apply = (...args: string[]) => ['apply', '--server-side', ...args, '-f'];
     expect(await kubectl(...apply(), deployment(2))).toBe('deployment.apps/web serverside-applied');
     const other = apply('--field-manager=other');
@@ -151,7 +151,7 @@ describe.skipIf(!kubectlIsHere)('kubectl', () => {
     expect(await kubectl('get', 'deploy', 'web', '-o', 'jsonpath={.spec.replicas}')).toBe('4');
   });
 
-  test('CLIENT-2: from client-side to server-side apply without a conflict', async () => {
+  test('CLIENT-2: migrating from client-side to server-side apply causes no conflict', async () => {
     await kubectl('apply', '-f', deployment(2));
     const { code, stderr, stdout } = await begin(['apply', '--server-side', '-f', deployment(3)])
       .done;
@@ -200,7 +200,7 @@ describe.skipIf(!kubectlIsHere)('kubectl', () => {
     }
   });
 
-  test('CLIENT-2: a list of megabytes in one answer, whole', async () => {
+  test('CLIENT-2: a list of several megabytes arrives whole', async () => {
     const filler = 'x'.repeat(20_000);
     const names = Array.from({ length: 150 }, (_, index) => `large-${100 + index}`);
     for (const name of names) {
@@ -241,7 +241,7 @@ describe.skipIf(!kubectlIsHere)('kubectl', () => {
     expect(text).toMatch(/^FIELD: replicas <integer>$/m);
   });
 
-  test('CLIENT-2: a definition makes a kind of its own', async () => {
+  test('CLIENT-2: a CustomResourceDefinition adds a kind', async () => {
     const definition = file(
       'crd.yaml',
       `apiVersion: apiextensions.k8s.io/v1

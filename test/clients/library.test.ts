@@ -20,7 +20,7 @@ async function start(...flags: string[]) {
 
 const configMaps = '/api/v1/namespaces/default/configmaps';
 
-test('CLIENT-3: a control plane starts, serves and stops in well under a second', async () => {
+test('CLIENT-3: a control plane starts, serves, and stops in well under a second', async () => {
   await (await startControlPlane()).stop();
   const round = async () => {
     const before = performance.now();
@@ -33,7 +33,7 @@ test('CLIENT-3: a control plane starts, serves and stops in well under a second'
   expect(await onceWithin(1000, round)).toBe(true);
 });
 
-test('CLIENT-3: many run side by side and share nothing', async () => {
+test('CLIENT-3: planes run side by side and share nothing', async () => {
   const planes = await Promise.all(Array.from({ length: 8 }, () => start()));
   try {
     await Promise.all(
@@ -55,7 +55,7 @@ test('CLIENT-3: many run side by side and share nothing', async () => {
   }
 });
 
-test('CLIENT-3: it hands out a kubeconfig, and leaves nothing behind', async () => {
+test('CLIENT-3: it provides a kubeconfig and leaves no files behind', async () => {
   const { plane, close } = await start();
   const config = JSON.parse(readFileSync(plane.kubeconfig, 'utf8'));
   expect(config.clusters[0].cluster.server).toBe(plane.url);
@@ -66,7 +66,7 @@ test('CLIENT-3: it hands out a kubeconfig, and leaves nothing behind', async () 
   expect(existsSync(plane.kubeconfig)).toBe(false);
 });
 
-test('CLIENT-3: flags of serve apply; a data directory of the caller’s is kept', async () => {
+test('CLIENT-3: serve flags apply, and the caller’s data directory is kept', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'wheelhouse-kept-'));
   try {
     const flags = ['--storage-backend=embedded', `--data-dir=${dataDir}`, '--dialect=kubernetes'];
@@ -84,7 +84,7 @@ test('CLIENT-3: flags of serve apply; a data directory of the caller’s is kept
   }
 });
 
-test('CLIENT-3, AUTHN-1: who shows no credential is refused unless roles decide', async () => {
+test('CLIENT-3, AUTHN-1: a request without a credential is refused unless roles allow it', async () => {
   const open = await start();
   expect((await open.get(configMaps, { token: undefined })).status).toBe(401);
   const byRoles = await start('--authorization-mode=RBAC');
@@ -93,6 +93,6 @@ test('CLIENT-3, AUTHN-1: who shows no credential is refused unless roles decide'
   for (const { close } of [open, byRoles]) close();
 });
 
-test('CLIENT-3: a wrong flag is refused', async () => {
+test('CLIENT-3: an unknown flag is refused', async () => {
   await expect(startControlPlane({ flags: ['--dialect=other'] })).rejects.toThrow('--dialect');
 });

@@ -71,7 +71,7 @@ beforeAll(() => {
   write('crds/notes.txt', 'not a manifest: {');
 });
 
-test('PLANE-2: definitions are established and objects applied when it resolves', async () => {
+test('PLANE-2: definitions are established and objects applied when the promise resolves', async () => {
   const { plane, get } = await start({
     crds: [join(folder, 'crds'), definition('Sprocket')],
     objects: [
@@ -111,7 +111,7 @@ items:
   expect(sprockets.status).toBe(200);
 });
 
-test('PLANE-2: a definition that comes with `apply` serves objects beside it', async () => {
+test('PLANE-2: a definition passed to `apply` serves the objects beside it', async () => {
   const { plane } = await start();
   const [made, crd] = await plane.apply(widget('early'), definition('Widget'));
   expect(made?.metadata?.namespace).toBe('default');
@@ -291,7 +291,7 @@ test('PLANE-2: users have a kubeconfig, a client, and the rights of their groups
   expect(() => plane.user('late')).toThrow('the control plane has stopped');
 });
 
-test('PLANE-2: a manifest that cannot be read or installed is named with its line', async () => {
+test('PLANE-2: an unreadable manifest is reported with its file and line', async () => {
   const broken = write('broken.yaml', `${definition('Widget')}---\nkind: A\n b: [c\n`);
   const starting = start({ crds: [broken] });
   await expect(starting).rejects.toThrow(`${broken}:16: cannot be parsed`);

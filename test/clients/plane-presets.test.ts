@@ -43,7 +43,7 @@ function expectReport(output: string): void {
   expect(output).not.toContain('ConfigMap test-first');
 }
 
-test('PLANE-7: the preset for vitest', { timeout: patienceMs }, async () => {
+test('PLANE-7: the vitest preset', { timeout: patienceMs }, async () => {
   const config = join(folder, 'vitest.config.mjs');
   const conditions = ['source', 'module', 'node', 'development|production'];
   const settings = {
@@ -64,7 +64,7 @@ test('PLANE-7: the preset for vitest', { timeout: patienceMs }, async () => {
   expect(code).toBe(1);
 });
 
-test('PLANE-7: the preset for node:test', { timeout: patienceMs }, async () => {
+test('PLANE-7: the node:test preset', { timeout: patienceMs }, async () => {
   const fixture = join(here, 'presets', 'node-test.fixture.ts');
   const { code, output } = await run([
     ...['--conditions=source', '--import=tsx', '--test-reporter=tap', '--test'],
@@ -75,7 +75,7 @@ test('PLANE-7: the preset for node:test', { timeout: patienceMs }, async () => {
   expect(code).toBe(1);
 });
 
-test('PLANE-7: the preset for jest, from the package', { timeout: patienceMs }, async () => {
+test('PLANE-7: the jest preset of the installed package', { timeout: patienceMs }, async () => {
   const programs = await buildPrograms();
   // jest ignores what is in node_modules, where the programs are.
   const project = mkdtempSync(join(tmpdir(), 'wheelhouse-jest-'));
@@ -106,7 +106,7 @@ test('PLANE-7: the preset for jest, from the package', { timeout: patienceMs }, 
   }
 });
 
-test('PLANE-7: the preset for jest, by the hooks and the state that jest gives', async () => {
+test('PLANE-7: the jest preset with jest’s hooks and state', async () => {
   const hooks = new Map<string, () => Promise<void>>();
   for (const name of ['beforeAll', 'afterAll', 'beforeEach', 'afterEach']) {
     vi.stubGlobal(name, (hook: () => Promise<void>) => hooks.set(name, hook));
@@ -141,13 +141,13 @@ test('PLANE-7: the preset for jest, by the hooks and the state that jest gives',
   }
 });
 
-test('PLANE-7: the preset for jest tells that it is used elsewhere', () => {
+test('PLANE-7: the jest preset refuses to run outside jest', () => {
   vi.stubGlobal('beforeAll', undefined);
   expect(() => useControlPlane()).toThrow('for test files that jest runs');
   vi.unstubAllGlobals();
 });
 
-test('PLANE-7: a preset refuses an isolation that it does not know', () => {
+test('PLANE-7: a preset refuses an unknown isolation', () => {
   for (const name of ['beforeAll', 'afterAll', 'beforeEach', 'afterEach']) {
     vi.stubGlobal(name, () => undefined);
   }

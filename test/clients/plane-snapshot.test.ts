@@ -52,7 +52,7 @@ const ownEvents = (events: { type: string; object: Loose }[]) =>
     .map(({ type, object }) => `${type} ${object.metadata.name} ${object.data?.at ?? ''}`.trim());
 const withData = (name: string, at: string) => ({ ...configMap(name), data: { at } });
 
-test('PLANE-3: a restore brings objects back, as changes with growing versions', async () => {
+test('PLANE-3: a restore brings objects back as changes with growing resource versions', async () => {
   const { plane, get, post, put, remove, watch } = await start();
   const kept = await post(maps, withData('own-kept', 'first'));
   const changed = await post(maps, withData('own-changed', 'first'));
@@ -86,7 +86,7 @@ test('PLANE-3: a restore brings objects back, as changes with growing versions',
   watching.close();
 });
 
-test('PLANE-3: one snapshot serves any number of restores, and writes go on after each', async () => {
+test('PLANE-3: a snapshot can be restored repeatedly, and writes continue', async () => {
   const { plane, get, post, put } = await start();
   const made = await post(maps, withData('own-a', '0'));
   const snapshot = await plane.snapshot();
@@ -148,7 +148,7 @@ test("PLANE-3: the plane's own client follows kinds that come, go, and change", 
   expect(found?.metadata?.namespace).toBeUndefined();
 });
 
-test('PLANE-3: what follows the objects follows a restore: roles, quotas, addresses', async () => {
+test('PLANE-3: roles, quotas, and addresses follow a restore', async () => {
   const { plane, get, post } = await start({ flags: ['--authorization-mode=RBAC'] });
   const user = plane.user('someone');
   const reference = { apiVersion: 'v1', kind: 'ConfigMap', namespace: 'default' };
@@ -214,7 +214,7 @@ test('PLANE-3: 1,000 objects are restored in under 20 ms', async () => {
   expect(Math.min(...times)).toBeLessThan(20);
 });
 
-test('PLANE-3: snapshots of other planes and stores are refused, and the plane goes on', async () => {
+test('PLANE-3: snapshots of other planes are refused, and the plane keeps working', async () => {
   const [one, other] = await Promise.all([start(), start()]);
   const foreign = await other.plane.snapshot();
   await expect(one.plane.restore(foreign)).rejects.toThrow('not one of this plane');

@@ -31,7 +31,7 @@ const maps = '/api/v1/namespaces/default/configmaps';
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 
-test('PLANE-4: tokens end when the clock is advanced, and times of objects follow', async () => {
+test('PLANE-4: advancing the clock expires tokens and moves timestamps', async () => {
   const { plane, post, calls } = await start();
   const account = { metadata: { name: 'robot' } };
   await post('/api/v1/namespaces/default/serviceaccounts', account);
@@ -51,7 +51,7 @@ test('PLANE-4: tokens end when the clock is advanced, and times of objects follo
   await expect(plane.clock.advance(-1)).rejects.toThrow(RangeError);
 });
 
-test('PLANE-4: Events and watches run out of their time, connections do not', async () => {
+test('PLANE-4: Events and watches expire, connections do not', async () => {
   const { plane, get, post, watch } = await start();
   const events = '/api/v1/namespaces/default/events';
   await post(events, {
@@ -71,7 +71,7 @@ test('PLANE-4: Events and watches run out of their time, connections do not', as
   await long.until(isSeen, 'the watch with time left');
 });
 
-test('PLANE-4: Leases run out when the clock is advanced, and pass to another holder', async () => {
+test('PLANE-4: Leases expire and pass to another holder', async () => {
   const gate = '--feature-gates=CoordinatedLeaderElection=true';
   const served = '--runtime-config=coordination.svc.io/v1alpha2=true';
   const { plane, get, post, merge } = await start({ flags: [gate, served] });
@@ -104,7 +104,7 @@ test('PLANE-4: Leases run out when the clock is advanced, and pass to another ho
     .toBe('alive');
 });
 
-test('PLANE-4: the timeout of a request passes when the clock is advanced', async () => {
+test('PLANE-4: request timeouts follow the clock', async () => {
   const { plane, get } = await start();
   plane.faults.add({ effect: 'delay', delayMs: 30_000, kind: 'ConfigMap', times: 1 });
   const answer = get(`${maps}?timeout=10s`);
@@ -117,7 +117,7 @@ test('PLANE-4: the timeout of a request passes when the clock is advanced', asyn
   expect((await get(maps)).status).toBe(200);
 });
 
-test('PLANE-5: faults refuse, throttle, and conflict by user, verb, and kind', async () => {
+test('PLANE-5: faults reject, throttle, and conflict by user, verb, and kind', async () => {
   const { plane, get, post, put } = await start();
   const { body: map } = await post(maps, configMap('a'));
   const refused = plane.faults.add({ effect: 'refuse', kind: 'ConfigMap', verb: 'get' });
@@ -138,7 +138,7 @@ test('PLANE-5: faults refuse, throttle, and conflict by user, verb, and kind', a
   expect((await get(`${maps}/a`)).status).toBe(200);
 });
 
-test('PLANE-5: a fault applies where user, verb, and kind all match, and nowhere else', async () => {
+test('PLANE-5: a fault applies only where user, verb, and kind all match', async () => {
   const { plane, calls, get, post } = await start();
   await post(maps, configMap('a'));
   const { token } = plane.user('someone', ['system:masters']);
@@ -162,7 +162,7 @@ test('PLANE-5: a fault applies where user, verb, and kind all match, and nowhere
   expect(fault.hits).toBe(2);
 });
 
-test('PLANE-5: a delay lasts until the clock has moved that far', async () => {
+test('PLANE-5: a delay lasts until the clock has advanced that far', async () => {
   const { plane, get } = await start();
   plane.faults.add({ effect: 'delay', delayMs: 30_000, kind: 'ConfigMap', times: 1 });
   let isAnswered = false;
@@ -178,7 +178,7 @@ test('PLANE-5: a delay lasts until the clock has moved that far', async () => {
   expect((await get(maps)).status).toBe(200);
 });
 
-test('PLANE-5: watches are cut, and history expires', async () => {
+test('PLANE-5: faults cut watches and expire history', async () => {
   const { plane, get, post, watch } = await start();
   const { resourceVersion } = (await get(maps)).body.metadata;
   const open = await watch(`${maps}?watch=true&resourceVersion=${resourceVersion}`);
@@ -219,7 +219,7 @@ test('PLANE-5: the same seed gives the same faults', async () => {
   expect(await outcomes(8)).not.toEqual(first);
 });
 
-test('PLANE-5: a fault that can never apply is refused, and the plane goes on', async () => {
+test('PLANE-5: a fault that can never apply is refused, and the plane keeps working', async () => {
   const { plane, get } = await start();
   const add = (rule: Loose) => () => plane.faults.add(rule);
   expect(add({ effect: 'refuse', kind: 'Wigdet' })).toThrow('"Wigdet", which the plane does not');
@@ -242,7 +242,7 @@ test('PLANE-5: a fault that can never apply is refused, and the plane goes on', 
   expect((await get(maps)).status).toBe(200);
 });
 
-test('PLANE-6: requests are recorded with who asked for what and what came of it', async () => {
+test('PLANE-6: requests are recorded with user, target, and outcome', async () => {
   const { plane, calls, get, post } = await start({ flags: ['--authorization-mode=RBAC'] });
   const outsider = plane.user('outsider');
   await post(maps, configMap('a'));
@@ -265,7 +265,7 @@ test('PLANE-6: requests are recorded with who asked for what and what came of it
   expect(plane.recorded()).toEqual([]);
 });
 
-test('PLANE-6: only the newest requests are kept', async () => {
+test('PLANE-6: only the most recent requests are kept', async () => {
   const { plane, get } = await start({ recordedMax: 3 });
   for (let at = 0; at < 8; at += 1) await get(`${maps}/own-${at}`);
   const names = plane.recorded().map(({ name }) => name);

@@ -99,7 +99,7 @@ describe('signing in', () => {
     return { session, states, urls, kept: () => kept };
   }
 
-  test('CLIENT-4: a token signs in; who that is, the server says', async () => {
+  test('CLIENT-4: a token signs in, and the server names its user', async () => {
     const { session, states, urls, kept } = sessionOf();
     expect(session.state).toEqual({ phase: 'signed out', message: '' });
     await session.signIn(' reader\n');
@@ -116,7 +116,7 @@ describe('signing in', () => {
     expect(kept()).toBeUndefined();
   });
 
-  test('CLIENT-4: after a reload the tab’s token goes on; without one it asks', async () => {
+  test('CLIENT-4: a reload keeps the tab’s token; without one the console asks', async () => {
     const again = sessionOf({ kept: 'reader' });
     await again.session.resume();
     expect(again.session.state).toMatchObject({ phase: 'signed in', subject: { user: 'reader' } });
@@ -125,7 +125,7 @@ describe('signing in', () => {
     expect(first.session.state).toEqual({ phase: 'signed out', message: '' });
   });
 
-  test('CLIENT-4: what is no token, or nobody’s, is told so and not kept', async () => {
+  test('CLIENT-4: an invalid token is refused with a reason and not kept', async () => {
     const { session, kept, urls } = sessionOf();
     const message = async (token: string) => {
       await session.signIn(token);
@@ -144,7 +144,7 @@ describe('signing in', () => {
     expect(away.session.state).toMatchObject({ message: 'the server cannot be reached' });
   });
 
-  test('CLIENT-4: a token that expires leads back to signing in, whatever was asked', async () => {
+  test('CLIENT-4: an expired token leads back to the sign-in page from anywhere', async () => {
     const { session, kept } = sessionOf();
     await session.signIn(adminToken);
     const path = `/api/v1/namespaces/${namespace}/serviceaccounts`;
@@ -167,7 +167,7 @@ describe('signing in', () => {
     expect(kept()).toBeUndefined();
   });
 
-  test('CLIENT-4: a server of a release that does not tell who one is lets one in', async () => {
+  test('CLIENT-4: releases without SelfSubjectReview accept the token', async () => {
     const older = await startTestServer({ emulatedMinor: 21 });
     try {
       const { session } = sessionOf({ url: older.url });
@@ -183,7 +183,7 @@ describe('signing in', () => {
     }
   });
 
-  test('CLIENT-4: the console finds out which dialect the server speaks', async () => {
+  test('CLIENT-4: the console detects the server’s dialect', async () => {
     const other = await startTestServer({ dialect: 'kubernetes' });
     try {
       const { session } = sessionOf({ url: other.url });
@@ -202,8 +202,8 @@ describe('signing in', () => {
   });
 });
 
-describe('who may do what', () => {
-  test('CLIENT-4: who am I, and what may I do in a namespace: all kinds by all verbs', async () => {
+describe('access', () => {
+  test('CLIENT-4: shows the user, and a matrix of kinds and verbs for a namespace', async () => {
     expect(await whoAmI(reader, dialect())).toEqual({
       user: 'reader',
       groups: ['team', 'system:authenticated'],
@@ -258,7 +258,7 @@ describe('who may do what', () => {
     expect(there[0]?.cells.map(({ kind }) => kind)).not.toContain('yes');
   });
 
-  test('CLIENT-4: the matrix says what the server then does', async () => {
+  test('CLIENT-4: the matrix agrees with the server’s decisions', async () => {
     const { rules } = await ownRules(reader, { dialect: dialect(), namespace });
     const [row] = accessMatrix([kindNamed(known.kinds, 'configmaps')], rules, {
       subresources: 'hidden',
@@ -276,7 +276,7 @@ describe('who may do what', () => {
     }
   });
 
-  test('CLIENT-4: can I, and can somebody else: asked of the server itself', async () => {
+  test('CLIENT-4: asks the server what the user, or another user, may do', async () => {
     const attempt = {
       verb: 'get',
       group: '',
@@ -302,7 +302,7 @@ describe('who may do what', () => {
     await expect(ask(reader, {}, 'carol')).rejects.toMatchObject({ code: 403 });
   });
 
-  test('CLIENT-4: who has a verb, through which binding and role', async () => {
+  test('CLIENT-4: shows who has a verb, through which binding and role', async () => {
     const wanted = { verb: 'list', group: '', resource: 'configmaps', subresource: '' };
     const { grants, unread } = await whoCan(admin, { dialect: dialect(), wanted, namespace });
     expect(unread).toEqual([]);
@@ -335,7 +335,7 @@ describe('who may do what', () => {
     }
   });
 
-  test('CLIENT-4: roles that may not be read are named, not passed over', async () => {
+  test('CLIENT-4: unreadable roles are named rather than skipped', async () => {
     const wanted = { verb: 'list', group: '', resource: 'configmaps', subresource: '' };
     const { grants, unread } = await whoCan(reader, { dialect: dialect(), wanted, namespace });
     expect(grants).toEqual([]);
@@ -352,7 +352,7 @@ describe('who may do what', () => {
 describe('addresses', () => {
   const resource = { group: 'apps', version: 'v1', resource: 'deployments' };
 
-  test('CLIENT-4: every place has an address that leads back to it', () => {
+  test('CLIENT-4: every view has an address that leads back to it', () => {
     const routes: Route[] = [
       { page: 'home' },
       { page: 'table', at: { ...resource, namespace: 'a', labels: 'x in (a,b)', fields: 'm=1&2' } },
@@ -375,7 +375,7 @@ describe('addresses', () => {
     }
   });
 
-  test('CLIENT-4: places are shown as the command lines that lead there', () => {
+  test('CLIENT-4: views are shown as equivalent command lines', () => {
     const kind = kindNamed(known.kinds, 'deployments.apps');
     const of = { kind, namespace: 'a', labels: '', fields: '', width: 'normal' } as const;
     expect(getCommand(of)).toBe('kubectl get deployments.apps -n a');

@@ -79,7 +79,7 @@ const names = ({ rows }: TableSnapshot): string[] => rows.map(({ name }) => name
 const isLive = ({ state }: TableSnapshot): boolean => state.phase === 'live';
 
 describe('kinds', () => {
-  test('CLIENT-4: every kind that the server serves is there to browse', async () => {
+  test('CLIENT-4: every served kind can be browsed', async () => {
     const groups = await server.get('/apis');
     const expected = new Set<string>();
     const versions = ['/api/v1'];
@@ -109,7 +109,7 @@ describe('kinds', () => {
     expect(scale).toEqual({ name: 'scale', kind: 'Scale', verbs: ['get', 'patch', 'update'] });
   });
 
-  test('CLIENT-4: a custom kind appears by itself, and goes when its definition goes', async () => {
+  test('CLIENT-4: a custom kind appears and disappears with its definition', async () => {
     const clock = new FakeClock();
     const seen: string[][] = [];
     const discovery = await openDiscovery({
@@ -141,7 +141,7 @@ describe('kinds', () => {
     }
   });
 
-  test('CLIENT-4: what has not changed is answered 304, and tells nobody', async () => {
+  test('CLIENT-4: unchanged discovery is 304 and notifies nobody', async () => {
     const statuses: number[] = [];
     const counting: Fetch = async (url, request) => {
       const answer = await trustingFetch(url, request);
@@ -158,7 +158,7 @@ describe('kinds', () => {
     expect(statuses).toEqual([200, 200, 304, 304]);
   });
 
-  test('CLIENT-4: who may not see the kinds is told so', async () => {
+  test('CLIENT-4: users who may not read discovery see the reason', async () => {
     const anonymous = apiFor(server, { token: undefined });
     await expect(discovered(anonymous)).rejects.toMatchObject({ code: 403, reason: 'Forbidden' });
     const wrong = apiFor(server, { token: 'wrong' });
@@ -168,7 +168,7 @@ describe('kinds', () => {
 });
 
 describe('tables', () => {
-  test('CLIENT-4: columns and cells are those that kubectl shows', async () => {
+  test('CLIENT-4: columns and cells match those of kubectl', async () => {
     const namespace = await freshNamespace(server);
     const path = `/apis/apps/v1/namespaces/${namespace}/deployments`;
     await mustCreate(server, path, deploymentOf('web', { replicas: 3 }));
@@ -193,7 +193,7 @@ describe('tables', () => {
     expect(cells).toEqual(['web', '0/3', '0', '0', '3m20s', 'web', 'example.com/web:1', 'app=web']);
   });
 
-  test('CLIENT-4: a namespace, labels and fields choose what is listed and watched', async () => {
+  test('CLIENT-4: namespace, labels, and fields select what is listed and watched', async () => {
     const namespace = await freshNamespace(server);
     const other = await freshNamespace(server);
     const put = (within: string, name: string, tier: string) =>
@@ -226,7 +226,7 @@ describe('tables', () => {
     expect(names(await labelled.until(({ rows }) => rows.length === 1, 'a to go'))).toEqual(['e']);
   });
 
-  test('CLIENT-4: a selector that is none is refused in the server’s words', async () => {
+  test('CLIENT-4: an invalid selector is refused in the server’s words', async () => {
     const kind = kindNamed(kinds, 'configmaps');
     const labels = tableOf({ kind, labelSelector: 'a in (' });
     const refused = await labels.until(({ state }) => state.phase === 'refused', 'refusal');
@@ -236,7 +236,7 @@ describe('tables', () => {
     expect(state.message).toMatch(/"data.a" is not a known field selector/);
   });
 
-  test('CLIENT-4: large lists come in pages, which changes reach before they come', async () => {
+  test('CLIENT-4: large lists load in pages, and changes apply to pages not loaded yet', async () => {
     const namespace = await freshNamespace(server);
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) {
@@ -268,7 +268,7 @@ describe('tables', () => {
     expect(table.snapshot.rows).toHaveLength(8);
   });
 
-  test('CLIENT-4: rows are sorted by what their cells are, either way', async () => {
+  test('CLIENT-4: rows sort by the type of their cells, both ways', async () => {
     const column = (name: string) => ({ name, description: '', type: '', priority: 0 });
     const columns = [column('Name'), column('Count'), column('Age')];
     const row = (name: string, count: number, created: string): TableRow => ({
@@ -295,8 +295,8 @@ describe('tables', () => {
   });
 });
 
-describe('watching live', () => {
-  test('CLIENT-4: what is created, changed and deleted shows without asking again', async () => {
+describe('live updates', () => {
+  test('CLIENT-4: creates, changes, and deletions appear without another request', async () => {
     const namespace = await freshNamespace(server);
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     const { until, phases } = tableOf({ kind: kindNamed(kinds, 'configmaps'), namespace });
@@ -311,7 +311,7 @@ describe('watching live', () => {
     expect(phases).toEqual(['listing', 'live']);
   });
 
-  test('CLIENT-4: a watch that ends goes on from the version it had reached', async () => {
+  test('CLIENT-4: a watch that ends resumes from the last resourceVersion', async () => {
     const namespace = await freshNamespace(server);
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     const asked: URL[] = [];
@@ -348,7 +348,7 @@ describe('watching live', () => {
     expect(asked[2]?.searchParams.get('allowWatchBookmarks')).toBe('true');
   });
 
-  test('CLIENT-4: a bookmark moves the version on that a broken watch resumes from', async () => {
+  test('CLIENT-4: a bookmark advances the version from which a broken watch resumes', async () => {
     const kind = kindNamed(kinds, 'leases.coordination.svc.io');
     const asked: (string | null)[] = [];
     const mark = { metadata: { resourceVersion: '' } };
@@ -374,7 +374,7 @@ describe('watching live', () => {
     expect(Number(asked[1])).toBeGreaterThan(Number(asked[0]));
   });
 
-  test('CLIENT-4: pauses grow while the server is away, and end when it is back', async () => {
+  test('CLIENT-4: delays grow while the server is away and reset when it returns', async () => {
     const kind = kindNamed(kinds, 'namespaces');
     const clock = new FakeClock();
     let isAway = true;
@@ -399,7 +399,7 @@ describe('watching live', () => {
     expect(names(table.table.snapshot)).toContain('default');
   });
 
-  test('CLIENT-4: a version that is too old makes it list anew, keeping its pages', async () => {
+  test('CLIENT-4: an expired version lists again and keeps the pages', async () => {
     const namespace = await freshNamespace(server);
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     for (const name of ['a', 'b', 'c', 'd']) await mustCreate(server, path, configMap(name));
@@ -439,7 +439,7 @@ describe('watching live', () => {
     expect(names(table.table.snapshot)).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  test('CLIENT-4: a page whose list has expired is read anew from the beginning', async () => {
+  test('CLIENT-4: an expired continue token starts from the beginning', async () => {
     const namespace = await freshNamespace(server);
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     for (const name of ['a', 'b', 'c']) await mustCreate(server, path, configMap(name));
@@ -461,7 +461,7 @@ describe('watching live', () => {
     expect(names(table.snapshot)).toEqual(['a', 'b', 'c']);
   });
 
-  test('CLIENT-4: who may not list is told why; who may not watch sees the list', async () => {
+  test('CLIENT-4: users who may not list see the reason; without watch they see the list', async () => {
     const namespace = await freshNamespace(server);
     const kind = kindNamed(kinds, 'configmaps');
     await mustCreate(server, `/api/v1/namespaces/${namespace}/configmaps`, configMap('seen'));
@@ -485,7 +485,7 @@ describe('watching live', () => {
     expect(state.message).toBe('the server could not find the requested resource');
   });
 
-  test('CLIENT-4: a token that is accepted no longer ends the watch', async () => {
+  test('CLIENT-4: a token that is no longer accepted ends the watch', async () => {
     const expiring = apiFor(server, { token: 'expired' });
     const { until } = tableOf({ kind: kindNamed(kinds, 'pods') }, { api: expiring });
     const { state } = await until(({ state }) => state.phase === 'refused', 'the end');
@@ -493,7 +493,7 @@ describe('watching live', () => {
     expect(expiring.unauthorized()).toBe(1);
   });
 
-  test('CLIENT-4: an overloaded server is asked again when it says', async () => {
+  test('CLIENT-4: Retry-After of an overloaded server is honored', async () => {
     let refusals = 2;
     const busy: Fetch = (url, request) => {
       if (refusals === 0) return trustingFetch(url, request);
@@ -519,7 +519,7 @@ describe('watching live', () => {
     }, 'the table');
   });
 
-  test('CLIENT-4: a server’s failure is told from a server that is not there', async () => {
+  test('CLIENT-4: a server error and an unreachable server are told apart', async () => {
     const path = '/api/v1/namespaces/nowhere';
     await expect(api.json({ path })).rejects.toBeInstanceOf(ApiFailure);
     const away = apiFor({ url: 'http://127.0.0.1:9' });

@@ -58,7 +58,7 @@ const fetchAs =
       sent.end(request.body);
     });
 
-test('CLIENT-4: the browser’s certificate signs in where there is no token', async () => {
+test('CLIENT-4: the browser’s certificate signs in without a token', async () => {
   const kept: (string | undefined)[] = [];
   const session = createSession({
     fetch: fetchAs({ 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'cors' }),
@@ -72,7 +72,7 @@ test('CLIENT-4: the browser’s certificate signs in where there is no token', a
   expect(kept).toEqual([undefined]);
 });
 
-test('CLIENT-4: a page of another site cannot act by the browser’s certificate', async () => {
+test('CLIENT-4: a page of another site cannot act with the browser’s certificate', async () => {
   const path = '/api/v1/namespaces/default/configmaps';
   const ask = async (method: string, name: string, headers: Record<string, string>) => {
     const body = method === 'POST' ? JSON.stringify(configMap(name)) : undefined;
@@ -129,24 +129,24 @@ test.each([
   'http://console.example.com',
   'null',
   'file://',
-])('TRUST-6: a page of %s cannot watch over a WebSocket by certificate', async (origin) => {
+])('TRUST-6: a page of %s cannot watch over a WebSocket with the certificate', async (origin) => {
   expect(await handshake({ origin })).toBe(403);
   // Another site can be a neighbor on the same host.
   expect(await handshake({ origin, 'sec-fetch-site': 'same-site' })).toBe(403);
 });
 
-test('TRUST-6: nor can a page on the same host, by another port or scheme', async () => {
+test('TRUST-6: a page of the same host with another port or scheme cannot either', async () => {
   const { hostname, host } = new URL(server.url);
   expect(await handshake({ origin: `https://${hostname}` })).toBe(403);
   expect(await handshake({ origin: `http://${host}` })).toBe(403);
 });
 
-test('TRUST-6: pages of the server and of allowed origins watch by certificate', async () => {
+test('TRUST-6: pages of the server and of allowed origins watch with the certificate', async () => {
   expect(await handshake({ origin: server.url })).toBe(101);
   expect(await handshake({ origin: 'https://console.example.com' })).toBe(101);
 });
 
-test('TRUST-6: a token opens a WebSocket from anywhere: pages of other sites have none', async () => {
+test('TRUST-6: a token opens a WebSocket from any origin, as other sites have none', async () => {
   const authorization = `Bearer ${adminToken}`;
   expect(await handshake({ origin: 'https://evil.example.com', authorization })).toBe(101);
 });

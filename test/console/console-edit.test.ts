@@ -116,7 +116,7 @@ function as<K extends EditOutcome['kind']>(outcome: EditOutcome, kind: K) {
 }
 
 describe('validation', () => {
-  test('CLIENT-4: the server says what an edit would do, and does nothing', async () => {
+  test('CLIENT-4: a dry run shows what an edit would do and stores nothing', async () => {
     const one = await loaded();
     const text = one.object.text.replace('a: "1"', 'a: "2"\n  b: new');
     const { object, warnings } = as(await validateEdit(api, update(one, text)), 'accepted');
@@ -130,7 +130,7 @@ describe('validation', () => {
     expect(await readObject(one.target)).toEqual(one.object.value);
   });
 
-  test('CLIENT-4: every cause is told with its field and the line that it is on', async () => {
+  test('CLIENT-4: every cause is shown with its field and line', async () => {
     const one = await deployed();
     const text = one.object.text
       .replace('replicas: 1', 'replicas: -1')
@@ -160,7 +160,7 @@ describe('validation', () => {
     expect(await readObject(one.target)).toEqual(one.object.value);
   });
 
-  test('CLIENT-4: fields that the kind does not have are errors, each with its place', async () => {
+  test('CLIENT-4: unknown fields are errors with their positions', async () => {
     const one = await deployed();
     const text = one.object.text.replace('  replicas: 1', '  replicas: 1\n  replicsa: 3');
     const { message, faults } = as(await validateEdit(api, update(one, text)), 'invalid');
@@ -179,7 +179,7 @@ describe('validation', () => {
     );
   });
 
-  test('CLIENT-4: a text that is no YAML, no object, or another object is not sent', async () => {
+  test('CLIENT-4: text that is not YAML, not an object, or another object is not sent', async () => {
     const one = await loaded();
     const sent: string[] = [];
     const counted = {
@@ -215,7 +215,7 @@ describe('validation', () => {
     expect(await check(bomb)).toEqual([' 1']);
   });
 
-  test('CLIENT-4: warnings of the server are shown', async () => {
+  test('CLIENT-4: server warnings are shown', async () => {
     const { kind } = (await loaded()).target;
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     const answer = await api.send({
@@ -230,7 +230,7 @@ describe('validation', () => {
 });
 
 describe('saving', () => {
-  test('CLIENT-4: an accepted text is saved, under the console’s name', async () => {
+  test('CLIENT-4: an accepted text is saved under the console’s field manager', async () => {
     const one = await loaded();
     const text = withoutManagedFields(one.object.text).replace('a: "1"', 'a: "2"');
     expect(text).not.toContain('managedFields');
@@ -242,7 +242,7 @@ describe('saving', () => {
     expect(owner).toMatchObject({ operation: 'Update', fields: ['data.a'] });
   });
 
-  test('CLIENT-4: 409: what others saved stays, and is shown beside one’s own', async () => {
+  test('CLIENT-4: 409: the other version stays and is shown beside the edit', async () => {
     const one = await loaded({ a: '1', b: '1', c: '1' });
     const mine = one.object.text.replace('a: "1"', 'a: mine').replace('b: "1"', 'b: mine');
     const path = `/api/v1/namespaces/${namespace}/configmaps/${one.target.name}`;
@@ -266,7 +266,7 @@ describe('saving', () => {
     expect(told).toEqual(['b theirs both', 'c theirs theirs', 'a mine mine', 'b mine both']);
   });
 
-  test('CLIENT-4: changes that do not touch are put together and can be saved', async () => {
+  test('CLIENT-4: changes to different fields merge and can be saved', async () => {
     const one = await loaded({ a: '1', c: '1' });
     const path = `/api/v1/namespaces/${namespace}/configmaps/${one.target.name}`;
     await server.patch(path, { data: { c: 'theirs', d: 'theirs' } }, 'merge');
@@ -285,7 +285,7 @@ describe('saving', () => {
     expect((await readObject(one.target)).data).toEqual({ a: 'mine', c: 'theirs', d: 'theirs' });
   });
 
-  test('CLIENT-4: apply tells who owns what, and takes it over only when told to', async () => {
+  test('CLIENT-4: apply shows owners and takes fields over only when asked to', async () => {
     const one = await loaded({ a: '1' });
     const { name } = one.target;
     const text = (value: string) =>
@@ -312,7 +312,7 @@ describe('saving', () => {
     ]);
   });
 
-  test('CLIENT-4: objects are created, as strictly; a second of the name is refused', async () => {
+  test('CLIENT-4: objects are created with strict validation; a taken name is refused', async () => {
     const kind = kindNamed(kinds, 'configmaps');
     const target: ObjectName = { kind, namespace, name: '' };
     const text = 'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: created\ndata:\n  x: z\n';
@@ -331,7 +331,7 @@ describe('saving', () => {
     as(await validateEdit(api, { ...edit, text: elsewhere }), 'invalid');
   });
 
-  test('CLIENT-4: who may not write is told so, and what is gone is told to be gone', async () => {
+  test('CLIENT-4: forbidden writes and deleted objects are reported', async () => {
     const one = await loaded();
     const reader = apiFor(server, { token: 'reader' });
     const refused = as(await saveEdit(reader, update(one, one.object.text)), 'refused');
@@ -349,7 +349,7 @@ describe('saving', () => {
     expect(unreachable).toMatchObject({ code: 0, message: 'the server cannot be reached' });
   });
 
-  test('CLIENT-4: words are read and written as the server takes them', async () => {
+  test('CLIENT-4: YAML scalars are read and written as the server reads them', async () => {
     const read = readYaml('a: yes\nb: "yes"\nc: 017\nd: 1_000\ne: 2001-01-01\n');
     const value = { a: true, b: 'yes', c: 15, d: 1000, e: '2001-01-01' };
     expect(read).toEqual({ value });
@@ -360,7 +360,7 @@ describe('saving', () => {
     expect((await readObject(one.target)).data).toEqual({ a: 'y', b: '0x1f', c: '~', d: '1:30' });
   });
 
-  test('CLIENT-4: no digit of a number is lost between reading and writing', async () => {
+  test('CLIENT-4: numbers keep all their digits', async () => {
     const kind = kindNamed(kinds, 'lamps.home.example.com');
     const target: ObjectName = { kind, namespace, name: 'exact' };
     const text = [
@@ -386,7 +386,7 @@ describe('saving', () => {
 });
 
 describe('other actions', () => {
-  test('CLIENT-4: deletion keeps its preconditions, and propagates as it is told', async () => {
+  test('CLIENT-4: deletion keeps its preconditions and propagation policy', async () => {
     const one = await loaded();
     const { uid } = one.object.value.metadata as Loose;
     const other = deleteObject(api, one.target, { uid: 'another' });
@@ -413,7 +413,7 @@ describe('other actions', () => {
     expect(metadata.deletionTimestamp).toBeDefined();
   });
 
-  test('CLIENT-4: what has a scale is scaled, unless somebody else did meanwhile', async () => {
+  test('CLIENT-4: scaling works unless somebody else scaled meanwhile', async () => {
     const one = await deployed();
     expect(isScalable(one.target)).toBe(true);
     expect(isScalable((await loaded()).target)).toBe(false);
@@ -430,7 +430,7 @@ describe('other actions', () => {
     await expect(readScale(reader, one.target)).rejects.toMatchObject({ code: 403 });
   });
 
-  test('CLIENT-4: who owns an object leads to its owner', async () => {
+  test('CLIENT-4: owner references link to the owner', async () => {
     const one = await deployed();
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     const { uid } = one.object.value.metadata as JsonObject;
@@ -451,7 +451,7 @@ describe('other actions', () => {
     ]);
   });
 
-  test('CLIENT-4: who may only read sees the object and cannot save it', async () => {
+  test('CLIENT-4: read-only users see the object but cannot save it', async () => {
     const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get'] }];
     const within = `${rbacPath}/namespaces/${namespace}`;
     await mustCreate(server, `${within}/roles`, roleOf('Role', 'getter', { rules }));
@@ -465,8 +465,8 @@ describe('other actions', () => {
   });
 });
 
-describe('what fields mean', () => {
-  test('CLIENT-4: fields are explained from what the server publishes', async () => {
+describe('field help', () => {
+  test('CLIENT-4: fields are explained from the published OpenAPI', async () => {
     const source = createSchemaSource(api);
     const lamp = await source.of(kindNamed(kinds, 'lamps.home.example.com'));
     if (lamp === undefined) throw new Error('no schema');
@@ -506,7 +506,7 @@ describe('what fields mean', () => {
     await expect(source.of(none)).rejects.toMatchObject({ code: 404 });
   });
 
-  test('CLIENT-4: a field’s owners are told by what the server keeps of them', async () => {
+  test('CLIENT-4: field owners are shown from managedFields', async () => {
     const one = await deployed();
     const path = `/apis/apps/v1/namespaces/${namespace}/deployments/${one.target.name}`;
     await server.patch(

@@ -83,7 +83,7 @@ async function family(namespace: string): Promise<string> {
 }
 
 inBrowser('the overview', { timeout }, () => {
-  test('CLIENT-4: it counts what there is, charts what is asked, and shows what changes', async () => {
+  test('CLIENT-4: the overview counts objects, charts requests, and shows changes', async () => {
     const namespace = await freshNamespace(server);
     await mustCreate(server, `/api/v1/namespaces/${namespace}/configmaps`, configMap('counted'));
     await screen.go('#/a/ask');
@@ -111,7 +111,7 @@ inBrowser('the overview', { timeout }, () => {
 });
 
 inBrowser('lists', { timeout }, () => {
-  test('CLIENT-4: of 10,000 rows those in view are drawn, and keys reach all', async () => {
+  test('CLIENT-4: of 10,000 rows only visible ones are drawn, and keys reach all', async () => {
     const namespace = await freshNamespace(server);
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     const names = Array.from(
@@ -174,7 +174,7 @@ inBrowser('lists', { timeout }, () => {
     await judged('list');
   });
 
-  test('CLIENT-4: columns are filtered, rows chosen by keys, and several deleted at once', async () => {
+  test('CLIENT-4: columns are filtered, rows selected by keys, and several deleted', async () => {
     const namespace = await freshNamespace(server);
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     for (const name of ['apple', 'apricot', 'banana']) {
@@ -232,7 +232,7 @@ inBrowser('lists', { timeout }, () => {
 });
 
 inBrowser('one object', { timeout }, () => {
-  test('CLIENT-4: its tree, its timeline, its history, and who owns its fields', async () => {
+  test('CLIENT-4: an object shows its tree, timeline, history, and field owners', async () => {
     const namespace = await freshNamespace(server);
     const uid = await family(namespace);
     const place = `#/o/apps/v1/deployments/${namespace}/web`;
@@ -280,7 +280,7 @@ inBrowser('one object', { timeout }, () => {
 });
 
 inBrowser('writing', { timeout }, () => {
-  test('CLIENT-4: the editor completes, explains, and marks what is wrong as one writes', async () => {
+  test('CLIENT-4: the editor completes, explains, and marks errors while typing', async () => {
     const namespace = await freshNamespace(server);
     await family(namespace);
     await screen.go(`#/o/apps/v1/deployments/${namespace}/web?tab=edit`);
@@ -323,7 +323,7 @@ inBrowser('writing', { timeout }, () => {
     await screen.sees('Saved.');
   });
 
-  test('CLIENT-4: a form of the kind’s schema writes the same text', async () => {
+  test('CLIENT-4: a form made from the schema writes the same text', async () => {
     const crew = { type: 'array', items: { type: 'string' } };
     const spec = {
       type: 'object',
@@ -380,7 +380,7 @@ inBrowser('writing', { timeout }, () => {
     });
   });
 
-  test('CLIENT-4: files that are dropped anywhere are applied after a dry run', async () => {
+  test('CLIENT-4: files dropped anywhere are applied after a dry run', async () => {
     const namespace = await freshNamespace(server);
     await screen.go('#/');
     await screen.sees('kinds of objects');
@@ -411,7 +411,7 @@ inBrowser('writing', { timeout }, () => {
     expect((await server.get(path)).body.data).toEqual({ a: 'b' });
   });
 
-  test('CLIENT-4: a conflict of managers is settled by a further dry run', async () => {
+  test('CLIENT-4: a manager conflict is settled by a further dry run', async () => {
     const namespace = await freshNamespace(server);
     const path = `/apis/apps/v1/namespaces/${namespace}/deployments`;
     await mustCreate(server, `${path}?fieldManager=deployer`, deploymentOf('web', { replicas: 2 }));
@@ -437,7 +437,7 @@ inBrowser('writing', { timeout }, () => {
 });
 
 inBrowser('getting about', { timeout }, () => {
-  test('CLIENT-4: the palette finds places and actions, and the keys have a help', async () => {
+  test('CLIENT-4: the palette finds views and actions, and keys have a help page', async () => {
     await screen.go('#/a/ask');
     await screen.until(`document.querySelector('main form')`);
     const openPalette = async (): Promise<void> => {
@@ -470,7 +470,7 @@ inBrowser('getting about', { timeout }, () => {
     await screen.until(`document.querySelector('dialog') === null`);
   });
 
-  test('CLIENT-4: light and dark follow the system, or the choice of this tab', async () => {
+  test('CLIENT-4: light and dark follow the system or the tab’s choice', async () => {
     await screen.go('#/a/mine');
     await screen.until(`${count('.matrix tbody tr')} > 10`, 'the matrix');
     const ground = () => screen.run('getComputedStyle(document.body).backgroundColor');
@@ -502,7 +502,7 @@ inBrowser('getting about', { timeout }, () => {
     await screen.page.emulateMediaFeatures(feature('light'));
   });
 
-  test('CLIENT-4: it fits a phone, and every field has a name', async () => {
+  test('CLIENT-4: it fits a phone, and every field has a label', async () => {
     await screen.page.setViewport({ width: 390, height: 800, isMobile: true });
     for (const [name, hash] of Object.entries({
       overview: '#/',

@@ -47,7 +47,7 @@ function loadedBy(page: Answer): string[] {
 }
 
 describe('the files', () => {
-  test('CLIENT-4: the page and what it loads are served to anybody', async () => {
+  test('CLIENT-4: the page and its assets are served to anybody', async () => {
     const page = await server.get('/console/', anyone);
     expect(page).toMatchObject({ status: 200 });
     expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
@@ -66,7 +66,7 @@ describe('the files', () => {
     expect((await server.get('/console/', { token: 'wrong' })).status).toBe(200);
   });
 
-  test('CLIENT-4: the page loads nothing from elsewhere and runs nothing inline', async () => {
+  test('CLIENT-4: the page loads nothing from elsewhere and has no inline script', async () => {
     const page = await server.get('/console/', anyone);
     for (const name of loadedBy(page)) expect(name).not.toMatch(/^(\/|\w+:)/);
     expect(page.text).not.toMatch(/<script(?![^>]* src=)/);
@@ -89,7 +89,7 @@ describe('the files', () => {
     });
   });
 
-  test('CLIENT-4: every answer carries the headers that keep other sites out', async () => {
+  test('CLIENT-4: every answer has the headers that isolate it from other sites', async () => {
     const paths = ['/console/', '/console', '/console/none.js'];
     for (const path of paths) {
       const { headers } = await server.get(path, anyone);
@@ -104,7 +104,7 @@ describe('the files', () => {
     }
   });
 
-  test('CLIENT-4: files named by their contents are kept for good; the page is not', async () => {
+  test('CLIENT-4: files named by their hash are cached forever; the page is not', async () => {
     const page = await server.get('/console/', anyone);
     expect(page.headers['cache-control']).toBe('no-cache');
     const [name = ''] = loadedBy(page).filter((found) => found.endsWith('.js'));
@@ -123,7 +123,7 @@ describe('the files', () => {
     expect((await conditional('"other"')).status).toBe(200);
   });
 
-  test('CLIENT-4: files come compressed as asked for, each form with its own tag', async () => {
+  test('CLIENT-4: files are compressed as requested, each encoding with its own ETag', async () => {
     const plain = await server.get('/console/', anyone);
     expect(plain.headers['content-encoding']).toBeUndefined();
     const page = plain.text;
@@ -147,7 +147,7 @@ describe('the files', () => {
     );
   });
 
-  test('CLIENT-4: HEAD gives the head alone, other methods 405', async () => {
+  test('CLIENT-4: HEAD returns the headers, other methods 405', async () => {
     const head = await server.request('HEAD', '/console/', anyone);
     expect(head).toMatchObject({ status: 200, text: '' });
     expect(Number(head.headers['content-length'])).toBeGreaterThan(100);
@@ -158,7 +158,7 @@ describe('the files', () => {
     }
   });
 
-  test('CLIENT-4: the path without its slash leads to the one with it', async () => {
+  test('CLIENT-4: the path without a slash redirects', async () => {
     for (const path of ['/console', '/console?x=1']) {
       const answer = await server.get(path, anyone);
       expect(answer.status).toBe(308);
@@ -167,7 +167,7 @@ describe('the files', () => {
     }
   });
 
-  test('CLIENT-4: no path leads out of the folder', async () => {
+  test('CLIENT-4: no path escapes the folder', async () => {
     const paths = [
       '/console/none.js',
       '/console/../package.json',
@@ -189,7 +189,7 @@ describe('the files', () => {
 });
 
 describe('the rest of the server', () => {
-  test('CLIENT-4: other paths are answered as without the console', async () => {
+  test('CLIENT-4: other paths are unaffected by the console', async () => {
     for (const path of ['/consoles', '/console-x', '/console.js', '/favicon.ico']) {
       expect((await server.get(path)).status, path).toBe(404);
       expect((await server.get(path, anyone)).body, path).toMatchObject({ reason: 'Forbidden' });
@@ -197,7 +197,7 @@ describe('the rest of the server', () => {
     for (const path of ['/', '/api']) expect((await server.get(path)).status, path).toBe(200);
   });
 
-  test('CLIENT-4: switched off, its paths are like any that the server does not know', async () => {
+  test('CLIENT-4: when it is off, its paths are unknown paths', async () => {
     const without = await startTestServer();
     try {
       for (const path of ['/console/', '/console']) {
@@ -209,7 +209,7 @@ describe('the rest of the server', () => {
     }
   });
 
-  test('CLIENT-4: --web-console is on unless told otherwise', () => {
+  test('CLIENT-4: --web-console is on by default', () => {
     const consoleOf = (...flags: string[]) => {
       const outcome = readOptions(flags);
       return outcome.kind === 'options' ? outcome.options.config.console : undefined;
@@ -220,7 +220,7 @@ describe('the rest of the server', () => {
     expect(() => readOptions(['--web-console=maybe'])).toThrow(/web-console/);
   });
 
-  test('CLIENT-4: the program as it is built has its console beside it', async () => {
+  test('CLIENT-4: the built program includes the console', async () => {
     const programs = await buildPrograms();
     try {
       const running = await startProcess(programs);
@@ -241,7 +241,7 @@ describe('the rest of the server', () => {
     }
   }, 180_000);
 
-  test('CLIENT-4: behind svcctl proxy, under any prefix, nobody need sign in', async () => {
+  test('CLIENT-4: behind svcctl proxy, under any prefix, no sign-in is needed', async () => {
     const home = svcctlFor(server);
     const proxy = home.start('proxy --port=0 --api-prefix=/behind/it');
     try {
@@ -271,7 +271,7 @@ describe('the rest of the server', () => {
     }
   });
 
-  test('CLIENT-4: text stands out from its ground, by day and by night', () => {
+  test('CLIENT-4: text has enough contrast in both themes', () => {
     const style = readFileSync(join(browserSources, 'style.css'), 'utf8');
     const both = /--([\w-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\);/g;
     const found = [...style.matchAll(both)];
@@ -290,7 +290,7 @@ describe('the rest of the server', () => {
     }
   });
 
-  test('CLIENT-4: the libraries in the console are named with their licenses', async () => {
+  test('CLIENT-4: bundled libraries are listed with their licenses', async () => {
     const { status, headers, text } = await server.get('/console/licenses.txt', anyone);
     expect(status).toBe(200);
     expect(headers['content-type']).toBe('text/plain; charset=utf-8');
@@ -300,7 +300,7 @@ describe('the rest of the server', () => {
     expect(text).toContain('Permission is hereby granted');
   });
 
-  test('CLIENT-4: the editor, the graph and the charts are loaded when they are needed', async () => {
+  test('CLIENT-4: editor, graph, and charts load on demand', async () => {
     const page = await server.get('/console/', anyone);
     const main = loadedBy(page).find((name) => name.startsWith('main-')) ?? '';
     // With what it imports at once: what is imported later stands in a call.
@@ -318,7 +318,7 @@ describe('the rest of the server', () => {
     expect(Buffer.byteLength(atOnce)).toBeLessThan(150_000);
   });
 
-  test('CLIENT-4: the browser is given no code that is node’s', async () => {
+  test('CLIENT-4: the browser bundle has no Node code', async () => {
     const scripts = readdirSync(built.directory).filter((file) => file.endsWith('.js.br'));
     expect(scripts.length).toBeGreaterThan(5);
     for (const name of scripts) {
@@ -328,7 +328,7 @@ describe('the rest of the server', () => {
     }
   });
 
-  test('CLIENT-4: nothing is read before it is asked for; a missing build is told', async () => {
+  test('CLIENT-4: files are read on demand, and a missing build is reported', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-no-console-'));
     rmSync(directory, { recursive: true });
     const faults: unknown[] = [];

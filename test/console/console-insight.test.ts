@@ -51,7 +51,7 @@ async function create(namespace: string, name: string, metadata: object = {}): P
 describe('inventory and activity', () => {
   const signal = new AbortController().signal;
 
-  test('CLIENT-4: the objects of every kind are counted, in lists of one', async () => {
+  test('CLIENT-4: every kind is counted with a list of limit 1', async () => {
     const namespace = await freshNamespace(server);
     for (const name of ['a', 'b', 'c']) await create(namespace, name);
     const { length } = (await server.get('/api/v1/configmaps')).body.items;
@@ -64,7 +64,7 @@ describe('inventory and activity', () => {
     expect(count('daemonsets.apps')).toBe(0);
   });
 
-  test('CLIENT-4: what the user may not list is counted as unknown', async () => {
+  test('CLIENT-4: kinds that the user may not list have an unknown count', async () => {
     const counts: KindCount[] = [];
     const reader = apiFor(server, { token: 'reader' });
     const kinds = [kindNamed(found.kinds, 'secrets')];
@@ -72,7 +72,7 @@ describe('inventory and activity', () => {
     expect(counts).toMatchObject([{ count: undefined, message: '' }]);
   });
 
-  test('CLIENT-4: changes are reported as they happen, with who made them', async () => {
+  test('CLIENT-4: changes are shown live, with their authors', async () => {
     const namespace = await freshNamespace(server);
     const seen: Activity[] = [];
     const kinds = followedKinds(found.kinds, 100);
@@ -107,7 +107,7 @@ describe('inventory and activity', () => {
 });
 
 describe('several namespaces', () => {
-  test('CLIENT-4: they are one table, which follows the changes of each', async () => {
+  test('CLIENT-4: they form one table that follows the changes of each', async () => {
     const [one, other, third] = await Promise.all([
       freshNamespace(server),
       freshNamespace(server),
@@ -141,7 +141,7 @@ describe('several namespaces', () => {
     }
   });
 
-  test('CLIENT-4: of several namespaces, one that is refused is told', async () => {
+  test('CLIENT-4: a refused namespace among several is reported', async () => {
     const namespace = await freshNamespace(server);
     const reader = apiFor(server, { token: 'reader' });
     const table = openTables({
@@ -159,7 +159,7 @@ describe('several namespaces', () => {
 });
 
 describe('one object', () => {
-  test('CLIENT-4: its owners and dependents are found over all kinds', async () => {
+  test('CLIENT-4: its owners and dependents are found in all kinds', async () => {
     const namespace = await freshNamespace(server);
     const top = await create(namespace, 'top');
     const middle = await create(
@@ -188,7 +188,7 @@ describe('one object', () => {
     expect(tree).toMatchObject({ unread: [], isCut: false });
   });
 
-  test('CLIENT-4: an owner that is not there is shown as it is named', async () => {
+  test('CLIENT-4: a missing owner is shown by its reference', async () => {
     const namespace = await freshNamespace(server);
     const uid = '00000000-0000-4000-8000-000000000000';
     // The garbage collector deletes it; the finalizer keeps it.
@@ -204,7 +204,7 @@ describe('one object', () => {
     ]);
   });
 
-  test('CLIENT-4: each write is told with what it changed, by its manager', async () => {
+  test('CLIENT-4: each write is listed with its changes and field manager', async () => {
     const namespace = await freshNamespace(server);
     await create(namespace, 'written');
     const path = `/api/v1/namespaces/${namespace}/configmaps/written`;
@@ -250,7 +250,7 @@ describe('one object', () => {
     }
   });
 
-  test('CLIENT-4: conditions, Events, and its creation are one timeline', () => {
+  test('CLIENT-4: conditions, Events, and the creation form one timeline', () => {
     const object = {
       metadata: { creationTimestamp: '2026-01-01T00:00:00Z' },
       status: {
@@ -291,7 +291,7 @@ describe('one object', () => {
 });
 
 describe('traffic', () => {
-  test('CLIENT-4: rates and latencies come out of two readings of the server’s metrics', async () => {
+  test('CLIENT-4: rates and latencies come from two readings of the metrics', async () => {
     const read = async (atMs: number) => readMetrics((await server.get('/metrics')).text, atMs);
     const before = await read(0);
     for (let count = 0; count < 20; count += 1) await server.get('/api/v1/namespaces/default');
@@ -307,7 +307,7 @@ describe('traffic', () => {
     expect(trafficBetween(after, { ...before, atMs: 20_000 })).toBeUndefined();
   });
 
-  test('CLIENT-4: a quantile is taken from within its bucket, watches left out', () => {
+  test('CLIENT-4: quantiles interpolate within a bucket and exclude watches', () => {
     const line = (le: string, count: number, verb = 'GET') =>
       `apiserver_request_duration_seconds_bucket{verb="${verb}",le="${le}"} ${count}`;
     const text = [line('0.1', 50), line('0.2', 100), line('+Inf', 100)];

@@ -67,7 +67,7 @@ describe('manifests', () => {
   const manifestOf = (name: string, data: string, namespace: string) =>
     `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ${name}\n  namespace: ${namespace}\ndata:\n  a: "${data}"\n`;
 
-  test('CLIENT-4: a dry run says what files would do, and does nothing', async () => {
+  test('CLIENT-4: a dry run shows what files would do and stores nothing', async () => {
     const namespace = await freshNamespace(server);
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     await mustCreate(server, `${path}?fieldManager=console-test`, configMap('there'));
@@ -92,7 +92,7 @@ describe('manifests', () => {
     expect(again.map(({ effect }) => effect)).toEqual(['unchanged', 'unchanged']);
   });
 
-  test('CLIENT-4: fields of others are taken over only when told to', async () => {
+  test('CLIENT-4: fields of other managers are taken over only when asked to', async () => {
     const namespace = await freshNamespace(server);
     await mustCreate(server, `/api/v1/namespaces/${namespace}/configmaps`, configMap('owned'));
     const file = { name: 'one.yaml', text: manifestOf('owned', '9', namespace) };
@@ -103,7 +103,7 @@ describe('manifests', () => {
     expect(forced).toMatchObject({ effect: 'changed' });
   });
 
-  test('CLIENT-4: lists are taken apart, and what others need comes first', async () => {
+  test('CLIENT-4: lists are split, and dependencies come first', async () => {
     const text = JSON.stringify({
       apiVersion: 'v1',
       kind: 'List',
@@ -132,7 +132,7 @@ describe('manifests', () => {
     ]);
   });
 
-  test('CLIENT-4: what cannot be applied is told with its place, and the rest goes on', async () => {
+  test('CLIENT-4: a failing object is reported with its position, and the rest continues', async () => {
     const namespace = await freshNamespace(server);
     const text = [
       '# nothing but a comment\n',
@@ -155,7 +155,7 @@ describe('manifests', () => {
   });
 });
 
-test('CLIENT-4: many objects are deleted at once, and each refusal is told', async () => {
+test('CLIENT-4: many objects are deleted at once, and each refusal is reported', async () => {
   const namespace = await freshNamespace(server);
   const path = `/api/v1/namespaces/${namespace}/configmaps`;
   const names = Array.from({ length: 20 }, (_, index) => `many-${index}`);
@@ -182,7 +182,7 @@ test('CLIENT-4: many objects are deleted at once, and each refusal is told', asy
   expect((await server.get(path)).body.items).toHaveLength(1);
 });
 
-describe('what a schema says', () => {
+describe('schema assistance', () => {
   let schema: KindSchema;
   beforeAll(async () => {
     const read = await createSchemaSource(api).of(
@@ -198,7 +198,7 @@ describe('what a schema says', () => {
     return { typed: text.slice(from, offset), labels: all.map(({ label }) => label), all };
   };
 
-  test('CLIENT-4: fields are offered that are not there yet, values where there are some', () => {
+  test('CLIENT-4: completion offers missing fields and enum values', () => {
     const { typed, labels, all } = options('spec:\n  color: red\n  se|\n  open: true\n');
     expect(typed).toBe('se');
     expect(labels).toEqual(['crew', 'notes', 'seats']);
@@ -214,7 +214,7 @@ describe('what a schema says', () => {
     expect(options('spec:\n  unknown:\n    |').labels).toEqual([]);
   });
 
-  test('CLIENT-4: what a text has wrong is known before the server is asked', () => {
+  test('CLIENT-4: errors are found before the server is called', () => {
     const faults = (text: string) => {
       const read = readYaml(text);
       const value: JsonValue = read.fault === undefined ? read.value : null;

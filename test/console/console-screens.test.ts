@@ -62,7 +62,7 @@ const quoted = (text: string): string => JSON.stringify(text);
 const timeout = 120_000;
 
 describe.skipIf(chromium === undefined)('signing in and out', { timeout }, () => {
-  test('CLIENT-4: it asks who one is, says why it refuses, and forgets at the end', async () => {
+  test('CLIENT-4: it asks for a token, explains refusals, and forgets it on sign-out', async () => {
     const screen = await openScreen(browser, { url: server.url });
     screens.push(screen);
     await screen.signIn('wrong');
@@ -78,7 +78,7 @@ describe.skipIf(chromium === undefined)('signing in and out', { timeout }, () =>
     expect(await screen.run('document.body.textContent')).not.toContain('system:admin');
   });
 
-  test('CLIENT-4: the token is in the tab alone, and a reload goes on with it', async () => {
+  test('CLIENT-4: the token stays in the tab, and a reload keeps it', async () => {
     const screen = await opened();
     await screen.sees('kinds of objects');
     expect(await screen.run('Object.values(sessionStorage)')).toEqual([adminToken]);
@@ -90,7 +90,7 @@ describe.skipIf(chromium === undefined)('signing in and out', { timeout }, () =>
     await screen.sees('kinds of objects');
   });
 
-  test('CLIENT-4: after a token’s expiry one finds the text one wrote', async () => {
+  test('CLIENT-4: unsaved text survives the expiry of a token', async () => {
     const namespace = await withConfigMap('kept');
     const screen = await opened(at(namespace, 'kept', 'edit'));
     await screen.editor.replace('a: "1"', 'a: "2"');
@@ -105,7 +105,7 @@ describe.skipIf(chromium === undefined)('signing in and out', { timeout }, () =>
     await screen.sees('Saved.');
   });
 
-  test('CLIENT-4: a late refusal of the sign-in of before does not end the next', async () => {
+  test('CLIENT-4: a late refusal of an earlier sign-in does not end the next session', async () => {
     const namespace = await withConfigMap('late');
     const screen = await opened(at(namespace, 'late', 'edit'));
     await screen.editor.replace('a: "1"', 'a: "2"');
@@ -131,7 +131,7 @@ describe.skipIf(chromium === undefined)('signing in and out', { timeout }, () =>
 });
 
 describe.skipIf(chromium === undefined)('browsing', { timeout }, () => {
-  test('CLIENT-4: kinds are found by any name, and lead to their objects', async () => {
+  test('CLIENT-4: kinds are found by any name and link to their objects', async () => {
     const screen = await opened();
     await screen.sees('storageclasses');
     const shown = `[...document.querySelectorAll('nav li a')].map((one) => one.lastChild.data)`;
@@ -147,7 +147,7 @@ describe.skipIf(chromium === undefined)('browsing', { timeout }, () => {
     expect(await screen.page.title()).toBe('PodDisruptionBudget objects – Wheelhouse');
   });
 
-  test('CLIENT-4: a table is live, sorted by a click on a head, wide on demand', async () => {
+  test('CLIENT-4: a table is live, sorts by a column, and can show wide columns', async () => {
     const namespace = await withConfigMap('b');
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     const screen = await opened(table(namespace));
@@ -183,7 +183,7 @@ describe.skipIf(chromium === undefined)('browsing', { timeout }, () => {
     );
   });
 
-  test('CLIENT-4: the filter leads to an address, which leads back to it', async () => {
+  test('CLIENT-4: a filter is part of the address, which restores it', async () => {
     const namespace = await withConfigMap('one');
     const screen = await opened('#/t/core/v1/configmaps');
     await screen.sees('Live');
@@ -199,7 +199,7 @@ describe.skipIf(chromium === undefined)('browsing', { timeout }, () => {
     await screen.click('Try again');
   });
 
-  test('CLIENT-4: one object: its text, its owners of fields, its events, its end', async () => {
+  test('CLIENT-4: an object shows its text, field owners, Events, and deletion', async () => {
     const namespace = await withConfigMap('watched', {
       metadata: { name: 'watched', labels: { tier: 'front' } },
     });
@@ -237,7 +237,7 @@ describe.skipIf(chromium === undefined)('browsing', { timeout }, () => {
     await screen.sees('The object has been deleted.');
   });
 
-  test('CLIENT-4: a kind comes while its page is open, and what is not there is told', async () => {
+  test('CLIENT-4: a new kind appears on an open page, and missing objects are reported', async () => {
     const screen = await opened('#/t/soon.example.com/v1/things');
     await screen.sees('The server does not serve things of soon.example.com/v1.');
     await establish(server, { group: 'soon.example.com', plural: 'things', kind: 'Thing' });
@@ -268,7 +268,7 @@ describe.skipIf(chromium === undefined)('hostile names and values', { timeout },
     expect(screen.questions).toEqual([]);
   }
 
-  test('CLIENT-4: names of objects are text wherever they are shown', async () => {
+  test('CLIENT-4: object names are rendered as text everywhere', async () => {
     const name = `${script.replaceAll('/', '')}"'&`;
     const role = roleOf('ClusterRole', name, { rules: [] });
     const screen = await opened('#/t/rbac.authorization.svc.io/v1/clusterroles');
@@ -289,7 +289,7 @@ describe.skipIf(chromium === undefined)('hostile names and values', { timeout },
     await screen.sees('The object has been deleted.');
   });
 
-  test('CLIENT-4: annotations, data, columns, schemas and events are text', async () => {
+  test('CLIENT-4: annotations, data, columns, schemas, and Events are rendered as text', async () => {
     const namespace = await freshNamespace(server);
     await establishTraps(script);
     await mustCreate(server, `/apis/hostile.example.com/v1/namespaces/${namespace}/traps`, {
@@ -366,7 +366,7 @@ describe.skipIf(chromium === undefined)('hostile names and values', { timeout },
     });
   }
 
-  test('CLIENT-4: an address that somebody else made does nothing but lead somewhere', async () => {
+  test('CLIENT-4: a crafted address can only navigate', async () => {
     const hashes = [
       `#/o/core/v1/configmaps/default/${encodeURIComponent(script)}`,
       `#/o/core/v1/configmaps/default/${encodeURIComponent(script)}?tab=edit`,
@@ -389,7 +389,7 @@ describe.skipIf(chromium === undefined)('hostile names and values', { timeout },
     expect(writes).toEqual([]);
   });
 
-  test('CLIENT-4: the browser itself refuses markup, scripts and other servers', async () => {
+  test('CLIENT-4: the Content-Security-Policy blocks markup, scripts, and other servers', async () => {
     const screen = await opened();
     await screen.sees('kinds of objects');
     const refused = (expression: string) =>
@@ -430,7 +430,7 @@ describe.skipIf(chromium === undefined)('editing', { timeout }, () => {
     return screen;
   }
 
-  test('CLIENT-4: causes lead to their lines; what is accepted is shown first', async () => {
+  test('CLIENT-4: causes link to their lines, and accepted changes are previewed first', async () => {
     const namespace = await withConfigMap('edited');
     const path = `/api/v1/namespaces/${namespace}/configmaps/edited`;
     const screen = await editing(namespace, 'edited');
@@ -461,7 +461,7 @@ describe.skipIf(chromium === undefined)('editing', { timeout }, () => {
     );
   });
 
-  test('CLIENT-4: 409: both sides are shown, and mine can be made to theirs', async () => {
+  test('CLIENT-4: 409: both sides are shown, and the edit can be rebased', async () => {
     const namespace = await withConfigMap('shared', { data: { a: '1', b: '1' } });
     const path = `/api/v1/namespaces/${namespace}/configmaps/shared`;
     const screen = await editing(namespace, 'shared');
@@ -495,7 +495,7 @@ describe.skipIf(chromium === undefined)('editing', { timeout }, () => {
     expect((await server.get(path)).body.data).toEqual({ a: '2' });
   });
 
-  test('CLIENT-4: what is not saved is not left without being asked', async () => {
+  test('CLIENT-4: leaving unsaved text asks first', async () => {
     const namespace = await withConfigMap('unsaved');
     const screen = await editing(namespace, 'unsaved');
     const text = await screen.editor.text();
@@ -510,7 +510,7 @@ describe.skipIf(chromium === undefined)('editing', { timeout }, () => {
     await screen.sees('kinds of objects');
   });
 
-  test('CLIENT-4: objects are created, scaled and deleted', async () => {
+  test('CLIENT-4: objects are created, scaled, and deleted', async () => {
     const namespace = await freshNamespace(server);
     const screen = await opened(`#/c/core/v1/configmaps?ns=${namespace}`);
     await screen.editor.replace('name: ""', 'name: made');
@@ -541,7 +541,7 @@ describe.skipIf(chromium === undefined)('editing', { timeout }, () => {
     await screen.sees('web is to have 5 replicas.');
   });
 
-  test('CLIENT-4: keys lead to the same places', async () => {
+  test('CLIENT-4: keyboard shortcuts reach the same views', async () => {
     const namespace = await withConfigMap('keyed');
     const screen = await opened(at(namespace, 'keyed'));
     await screen.sees('kind: ConfigMap');
@@ -560,7 +560,7 @@ describe.skipIf(chromium === undefined)('editing', { timeout }, () => {
 });
 
 describe.skipIf(chromium === undefined)('access', { timeout }, () => {
-  test('CLIENT-4: what I may do, whether somebody may, and who may', async () => {
+  test('CLIENT-4: what I may do, whether a user may, and who may', async () => {
     const namespace = await freshNamespace(server);
     const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list'] }];
     const within = `${rbacPath}/namespaces/${namespace}`;
@@ -600,7 +600,7 @@ describe.skipIf(chromium === undefined)('access', { timeout }, () => {
     await admin.sees('Group/system:masterseverywhere');
   });
 
-  test('CLIENT-4: who may not see something is told so in its place', async () => {
+  test('CLIENT-4: forbidden parts of a view say so', async () => {
     const namespace = await withConfigMap('hidden');
     const screen = await opened(table(namespace), { token: 'reader' });
     await screen.sees(/Refused: .*User "reader" cannot list resource "configmaps"/);
