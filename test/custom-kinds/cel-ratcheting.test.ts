@@ -37,7 +37,7 @@ const rules = (...list: object[]) => ({ 'x-kubernetes-validations': list });
 const integer = { type: 'integer' };
 const positive = rules({ rule: 'self > 0', message: 'too low' });
 
-test('CRD-3: what broke a rule before is warned of', async () => {
+test('CRD-3: a rule that the old object already broke produces a warning', async () => {
   const before = { spec: { type: 'object', properties: { n: integer, other: integer } } };
   const schema = {
     spec: { type: 'object', properties: { n: { ...integer, ...positive }, other: integer } },
@@ -51,7 +51,7 @@ test('CRD-3: what broke a rule before is warned of', async () => {
   ]);
 });
 
-test('CRD-3: items without a place of their own change with what is around them', async () => {
+test('CRD-3: items without a correlatable old value change with their parent', async () => {
   const list = (more: object = {}) => ({
     spec: {
       type: 'object',
@@ -74,7 +74,7 @@ test('CRD-3: items without a place of their own change with what is around them'
   ]);
 });
 
-test('CRD-3: a rule that cannot be judged fails a change, whatever was before', async () => {
+test('CRD-3: a rule that fails to evaluate refuses a change, whatever the old value was', async () => {
   const spec = (more: object = {}) => ({
     spec: { type: 'object', properties: { n: { ...integer, ...more }, other: integer } },
   });
@@ -88,7 +88,7 @@ test('CRD-3: a rule that cannot be judged fails a change, whatever was before', 
   ]);
 });
 
-test('CRD-3: a status is not refused for what it was, by its schema or its rules', async () => {
+test('CRD-3: a status update is not refused for existing violations of schema or rules', async () => {
   const status = (more: object = {}) => ({
     status: { type: 'object', properties: { n: { ...integer, ...more }, other: integer } },
   });
@@ -104,7 +104,7 @@ test('CRD-3: a status is not refused for what it was, by its schema or its rules
   expect((await change({ status: { n: -1 } }, '/status')).status).toBe(422);
 });
 
-test('CRD-3: an object with a member that is null equals none, as upstream has it', async () => {
+test('CRD-3: an object with a null member never equals another, as in kube-apiserver', async () => {
   const text = { type: 'string', nullable: true };
   const spec = (more: object = {}) => ({
     spec: { type: 'object', properties: { a: text, b: text }, ...more },
@@ -118,7 +118,7 @@ test('CRD-3: an object with a member that is null equals none, as upstream has i
   expect(causesOf(await change(label))).toEqual(['spec: Invalid value: "object": moved']);
 });
 
-test('CRD-3: an old value that may be missing comes without its schema', async () => {
+test('CRD-3: an optional old value is untyped', async () => {
   const spec = (rule?: string) => ({
     spec: {
       type: 'object',
@@ -142,7 +142,7 @@ test('CRD-3: an old value that may be missing comes without its schema', async (
   expect(causesOf(await other(label))).toEqual(['spec: Invalid value: "object": moved']);
 });
 
-test('CRD-3: an open object of a known type is compared with another such object only', async () => {
+test('CRD-3: an open object of a known type compares only with its like', async () => {
   const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
   const spec = (...list: object[]) => ({
     spec: { ...open, ...(list.length === 0 ? {} : rules(...list)) },
@@ -165,7 +165,7 @@ test('CRD-3: an open object of a known type is compared with another such object
   ]);
 });
 
-test('CRD-3: rules of items where the schema has no list fail whatever list is there', async () => {
+test('CRD-3: item rules below a schema without a list fail for any list', async () => {
   const items = { type: 'object', properties: { n: { ...integer, ...positive } } };
   const list = { type: 'array', items };
   const ruled = { ...items, ...rules({ rule: 'self.n < 10' }) };

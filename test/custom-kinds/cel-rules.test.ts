@@ -62,7 +62,7 @@ describe('library', () => {
 });
 
 describe('verdicts', () => {
-  test('CRD-3: an object that breaks a rule is refused with what rule it was', async () => {
+  test('CRD-3: a refused object names the rule that it breaks', async () => {
     const rule = 'self.min <= self.max';
     const kind = await kindWith(object({ min: integer, max: integer }, { rule }));
     const refused = await kind.create({ min: 2, max: 1 });
@@ -79,7 +79,7 @@ describe('verdicts', () => {
     expect((await kind.update({ min: 3, max: 1 })).status).toBe(422);
   });
 
-  test('CRD-3: message, messageExpression, reason and fieldPath say what is wrong where', async () => {
+  test('CRD-3: message, messageExpression, reason, and fieldPath describe the error', async () => {
     const kind = await kindWith(
       object(
         { a: integer, b: integer },
@@ -103,7 +103,7 @@ describe('verdicts', () => {
     ]);
   });
 
-  test('CRD-3: rules stand at any depth, and judge what is there', async () => {
+  test('CRD-3: rules apply at any depth, to the values that exist', async () => {
     const item = {
       type: 'object',
       properties: { n: { ...integer, ...rules({ rule: 'self > 0' }) } },
@@ -125,7 +125,7 @@ describe('verdicts', () => {
     ]);
   });
 
-  test('CRD-3: a rule that fails on a value says how', async () => {
+  test('CRD-3: an evaluation error is reported with its reason', async () => {
     const any = { 'x-kubernetes-int-or-string': true };
     const kind = await kindWith(
       object({ n: integer, any }, { rule: '1 / self.n > 0' }, { rule: 'self.any < 5' }),
@@ -158,7 +158,7 @@ describe('verdicts', () => {
     ]);
   });
 
-  test('CRD-3: a rule that costs too much ends the evaluation', async () => {
+  test('CRD-3: an evaluation stops at its cost limit', async () => {
     const list = `[${Array.from({ length: 26 }, (_, index) => index).join(', ')}]`;
     const inner = `${list}.all(c, ${list}.all(d, d >= self.n))`;
     const rule = `${list}.all(a, ${list}.all(b, ${inner}))`;
@@ -168,7 +168,7 @@ describe('verdicts', () => {
     );
   });
 
-  test('CRD-3: names that are no identifiers are escaped, and formats have their types', async () => {
+  test('CRD-3: property names are escaped to identifiers, and formats have types', async () => {
     const date = { type: 'string', format: 'date-time' };
     const kind = await kindWith(
       object(
@@ -183,7 +183,7 @@ describe('verdicts', () => {
 });
 
 describe('changes', () => {
-  test('CRD-3: a rule about oldSelf judges only changes', async () => {
+  test('CRD-3: a rule with oldSelf applies only to updates', async () => {
     const kind = await kindWith(
       object({ n: { ...integer, ...rules({ rule: 'self >= oldSelf', message: 'only up' }) } }),
     );
@@ -194,7 +194,7 @@ describe('changes', () => {
     expect((await kind.update({ n: 6 })).status).toBe(200);
   });
 
-  test('CRD-3: with optionalOldSelf it judges creations too', async () => {
+  test('CRD-3: with optionalOldSelf a rule also applies to creates', async () => {
     const rule = 'oldSelf.hasValue() ? self >= oldSelf.value() : self == 0';
     const kind = await kindWith(
       object({ n: { ...integer, ...rules({ rule, optionalOldSelf: true }) } }),
@@ -205,7 +205,7 @@ describe('changes', () => {
     expect((await kind.update({ n: 2 })).status).toBe(422);
   });
 
-  test('CRD-3: items of a map list are compared with those of their key', async () => {
+  test('CRD-3: items of a map list are correlated by key', async () => {
     const items = {
       type: 'object',
       required: ['k'],
@@ -230,7 +230,7 @@ describe('changes', () => {
     expect((await kind.update({ list: [b, { k: 'a', n: 4 }] })).status).toBe(422);
   });
 
-  test('CRD-3: what breaks a rule and does not change is let be', async () => {
+  test('CRD-3: an unchanged violation passes', async () => {
     count += 1;
     const group = `ratchet${count}.example.com`;
     const part = (...list: object[]) => object({ n: integer }, ...list);
@@ -265,7 +265,7 @@ describe('definitions', () => {
     return causesOf(answer).join('\n');
   };
 
-  test('CRD-3: a rule that does not compile is refused with its place', async () => {
+  test('CRD-3: a rule that does not compile is refused with its path', async () => {
     const found = await refusal(object({ n: integer }, { rule: 'self.m > 0' }));
     expect(found).toContain(`${root}.x-kubernetes-validations[0].rule: Invalid value: `);
     expect(found).toContain(
@@ -293,7 +293,7 @@ describe('definitions', () => {
     expect(await refusal(object({ n: integer }, { rule }))).toContain(why);
   });
 
-  test('CRD-3: a messageExpression must compile, to a text', async () => {
+  test('CRD-3: a messageExpression must compile to a string', async () => {
     const rule = 'self.n > 0';
     expect(await refusal(object({ n: integer }, { rule, messageExpression: 'self.m' }))).toContain(
       'messageExpression compilation failed: ',
@@ -303,7 +303,7 @@ describe('definitions', () => {
     );
   });
 
-  test('CRD-3: a blank rule is refused as such, and judges no default', async () => {
+  test('CRD-3: a blank rule is refused as such and does not apply to defaults', async () => {
     const n = { ...integer, ...rules({ rule: ' ' }) };
     const found = await refusal({ ...object({ n }), default: { n: 1 } });
     expect(found).toBe(
@@ -318,17 +318,20 @@ describe('definitions', () => {
       'items.nullable',
       'cannot be nullable when x-kubernetes-list-type is set',
     ],
-  ])('CRD-3: items that do not fit a set are refused with their rules: %j', async (...about) => {
-    const [items, field, why] = about;
-    const list = { type: 'array', 'x-kubernetes-list-type': 'set', items };
-    const found = await refusal(object({ list }, { rule: 'self.absent' }));
-    expect(found).toContain(`${root}.properties[list].${field}: `);
-    expect(found).toContain(why);
-    expect(found).toContain(`${root}.properties[list].items.x-kubernetes-validations[0].rule: `);
-    expect(found, 'rules around the list wait for a valid list').not.toContain('absent');
-  });
+  ])(
+    'CRD-3: set items that break the set’s restrictions are refused with their rules: %j',
+    async (...about) => {
+      const [items, field, why] = about;
+      const list = { type: 'array', 'x-kubernetes-list-type': 'set', items };
+      const found = await refusal(object({ list }, { rule: 'self.absent' }));
+      expect(found).toContain(`${root}.properties[list].${field}: `);
+      expect(found).toContain(why);
+      expect(found).toContain(`${root}.properties[list].items.x-kubernetes-validations[0].rule: `);
+      expect(found, 'rules around the list wait for a valid list').not.toContain('absent');
+    },
+  );
 
-  test('CRD-3: oldSelf has no meaning for what has no place of its own', async () => {
+  test('CRD-3: oldSelf is refused where values cannot be correlated', async () => {
     const items = { ...integer, ...rules({ rule: 'self >= oldSelf' }) };
     const found = await refusal(object({ list: { type: 'array', items } }));
     const within = `within ${root}.properties[list]`;
@@ -346,7 +349,7 @@ describe('definitions', () => {
     '(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, ' +
     'maps, and strings are declared)';
 
-  test('CRD-3: a rule that may cost too much is refused, until its inputs are bounded', async () => {
+  test('CRD-3: a rule with an unbounded cost is refused until its inputs are bounded', async () => {
     const spec = object({ list: { type: 'array', items: text } }, { rule: pairs });
     expect(await refusal(spec)).toBe(
       `${root}.x-kubernetes-validations[0].rule: Forbidden: estimated rule cost exceeds budget ` +
@@ -360,7 +363,7 @@ describe('definitions', () => {
     await kindWith(object({ list: bounded }, { rule: pairs }));
   });
 
-  test('CRD-3: what is in a list counts as often as the list may hold it', async () => {
+  test('CRD-3: the cost of an item rule is multiplied by maxItems', async () => {
     const rule = "self.contains('x')";
     const item = (maxLength: number) => ({ ...text, maxLength, ...rules({ rule }) });
     const list = (maxItems: number, maxLength: number) =>
@@ -374,7 +377,7 @@ describe('definitions', () => {
     await kindWith(list(20_000, 1000));
   });
 
-  test('CRD-3: rules that are cheap each may be too dear together', async () => {
+  test('CRD-3: the costs of all rules have a limit in total', async () => {
     const rule = "self.contains('x')";
     const part = { type: 'array', maxItems: 20_000, items: { ...text, maxLength: 1000 } };
     const one = { ...part, items: { ...part.items, ...rules({ rule }) } };
@@ -386,7 +389,7 @@ describe('definitions', () => {
     );
   });
 
-  test('CRD-3: a definition whose schema stays may keep a rule that is too dear now', async () => {
+  test('CRD-3: an unchanged schema may keep a rule that is too expensive now', async () => {
     count += 1;
     const group = `kept${count}.example.com`;
     const cheap = object({ list: { type: 'array', maxItems: 5, items: integer } }, { rule: pairs });

@@ -84,8 +84,8 @@ function expectFailure(answer: Answer, why: string, kind = multi): void {
   expect(answer.status).toBe(500);
 }
 
-describe('answers that are none', () => {
-  test('CRD-4: a failure is told in the words of the webhook', async () => {
+describe('invalid answers', () => {
+  test('CRD-4: a failure is reported in the webhook’s words', async () => {
     for (const kind of [multi, older]) {
       const answer = await answerTo((response) => {
         response.result = { status: 'Failure', message: 'custom webhook conversion error' };
@@ -101,7 +101,7 @@ describe('answers that are none', () => {
     expect(silent.body.message).toContain("failed: response.result.status was '', not 'Success'");
   });
 
-  test('CRD-4: an answer is to the review that was sent', async () => {
+  test('CRD-4: an answer must have the uid of its review', async () => {
     const uid = await answerTo((response) => {
       response.uid = 'other';
     });
@@ -133,7 +133,7 @@ describe('answers that are none', () => {
     expect(lenient.status).toBe(200);
   });
 
-  test('CRD-4: what comes back is what was sent, in the version asked for', async () => {
+  test('CRD-4: an answer must have the same objects in the requested version', async () => {
     const cases: [(objects: Loose[]) => JsonObject[], string][] = [
       [() => [], 'returned 0 objects, expected 1'],
       [([one]) => [one, one], 'returned 2 objects, expected 1'],
@@ -194,7 +194,7 @@ describe('answers that are none', () => {
     }
   });
 
-  test('CRD-4: a list says which object was not converted', async () => {
+  test('CRD-4: a failed list names the object that was not converted', async () => {
     for (const name of ['a', 'b', 'c']) await create(multi, name);
     service.convert = (object, desired) =>
       object.metadata.name === 'b'
@@ -211,7 +211,7 @@ describe('answers that are none', () => {
     expect(itemNames(await server.get(multi.at('v1beta2', namespace)))).toEqual(['a', 'b', 'c']);
   });
 
-  test('CRD-4: what no webhook answers', async () => {
+  test('CRD-4: answers that no webhook may give', async () => {
     await create();
     const path = `${multi.at('v1beta2', namespace)}/a`;
     service.reply = () => ({ status: 400, text: 'nonsense' });
@@ -235,7 +235,7 @@ function another(): Promise<MultiKind> {
   return establishMulti(server, conversionBy(service));
 }
 
-test('CRD-4, CRD-2: an embedded object of no kind is told of', async () => {
+test('CRD-4, CRD-2: an embedded object without a kind is reported', async () => {
   const embedded = {
     type: 'object',
     'x-kubernetes-embedded-resource': true,
@@ -253,7 +253,7 @@ test('CRD-4, CRD-2: an embedded object of no kind is told of', async () => {
 });
 
 describe('requests that need the webhook', () => {
-  test('CRD-4: all verbs fail with what it says, and nothing is written', async () => {
+  test('CRD-4: every verb fails with the webhook’s error, and nothing is written', async () => {
     const made = await create();
     service.convert = () => {
       throw new Error('custom webhook conversion error');
@@ -294,7 +294,7 @@ describe('requests that need the webhook', () => {
     expect((await server.remove(`${all}/a`)).status).toBe(200);
   });
 
-  test('CRD-4: what needs no webhook goes on without it', async () => {
+  test('CRD-4: requests that need no conversion work without the webhook', async () => {
     const made = await create();
     service.convert = () => {
       throw new Error('broken');
@@ -313,7 +313,7 @@ describe('requests that need the webhook', () => {
     expect(service.received).toEqual([]);
   });
 
-  test('CRD-4, ADM-2: admission is not shown what cannot be converted', async () => {
+  test('CRD-4, ADM-2: admission never sees unconverted objects', async () => {
     const admission = await startAdmissionService();
     const rule = {
       operations: ['CREATE'],
@@ -350,8 +350,8 @@ describe('requests that need the webhook', () => {
   });
 });
 
-describe('where the webhook is', () => {
-  test('CRD-4: only who has a certificate of the bundle is believed', async () => {
+describe('the address of the webhook', () => {
+  test('CRD-4: the webhook needs a certificate that the bundle trusts', async () => {
     const { url } = service;
     const conversion = conversionBy(service, { clientConfig: { url: `${url}/convert` } });
     const kind = await establishMulti(server, conversion);
@@ -365,7 +365,7 @@ describe('where the webhook is', () => {
     );
   });
 
-  test('CRD-4: a Service is resolved, and asked by its name', async () => {
+  test('CRD-4: a Service is resolved and called by its DNS name', async () => {
     const host = `convert.${namespace}.svc`;
     const named = await startConversionService([host]);
     try {
@@ -394,7 +394,7 @@ describe('where the webhook is', () => {
 });
 
 describe('time', () => {
-  test('CRD-4: a webhook has 30 seconds', async () => {
+  test('CRD-4: a call times out after 30 seconds', async () => {
     const quick = await startTestServer({ clock: quickClock(100) });
     try {
       const kind = await establishMulti(quick, conversionBy(service));
@@ -410,7 +410,7 @@ describe('time', () => {
 });
 
 describe('metrics', () => {
-  test('CRD-4: conversions are counted by how they went', async () => {
+  test('CRD-4: conversions are counted by outcome', async () => {
     const kind = await another();
     await create(kind);
     const path = `${kind.at('v1beta2', namespace)}/a`;

@@ -76,7 +76,7 @@ async function write(server: TestServer, multi: MultiKind, pick: (bound: number)
 }
 
 describe('histories', () => {
-  test('CRD-4: watches of all versions tell what lists show, whoever writes', async () => {
+  test('CRD-4: watches of all versions agree with lists, whoever writes', async () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
     console.log(`seed ${seed}`);
     const pick = numbers(seed);
@@ -115,7 +115,7 @@ describe('histories', () => {
   }, 30_000);
 
   test.skipIf(!hasEtcd)(
-    'CRD-4, STORE-2: servers on one store convert what others wrote',
+    'CRD-4, STORE-2: servers on one store convert each other’s objects',
     async () => {
       const etcd = await startTestEtcd();
       const shared = onEtcd(etcd);

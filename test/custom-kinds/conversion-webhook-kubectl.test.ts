@@ -11,7 +11,7 @@ import { definitionOf } from './custom-kinds.ts';
 
 const group = 'multi.example.com';
 
-describe.skipIf(!kubectlIsHere)('kubectl and versions that a webhook makes', () => {
+describe.skipIf(!kubectlIsHere)('kubectl with webhook conversion', () => {
   let server: TestServer;
   let service: ConversionService;
   let kubectl: Kubectl;
@@ -35,7 +35,7 @@ describe.skipIf(!kubectlIsHere)('kubectl and versions that a webhook makes', () 
     return stdout.trim();
   }
 
-  test('CRD-4: objects are applied, read and waited for in any of them', async () => {
+  test('CRD-4: objects are applied, read, and awaited in any version', async () => {
     const conversion = conversionBy(service);
     const names = { plural: 'multis', kind: 'Multi', versions: multiVersions() };
     const definition = definitionOf({ group, ...names, more: { conversion } });

@@ -60,7 +60,7 @@ const broken = () => {
 };
 
 describe('another storage version', () => {
-  test('CRD-4: objects stored in several versions are the same in each', async () => {
+  test('CRD-4: objects stored in several versions read the same in each', async () => {
     for (const version of served) {
       await storeAs(server, multi, version);
       await create(version, `in-${version}`);
@@ -81,7 +81,7 @@ describe('another storage version', () => {
     expect(service.asked()).toEqual([]);
   });
 
-  test('CRD-4: the webhook is needed for what is stored in the earlier version alone', async () => {
+  test('CRD-4: the webhook is called only for objects stored in the earlier version', async () => {
     await create('v1beta1', 'a');
     await storeAs(server, multi, 'v1beta2');
     await create('v1beta2', 'b');
@@ -93,7 +93,7 @@ describe('another storage version', () => {
     expect((await server.get(at('v1beta2'))).body.message).toContain(': broken');
   });
 
-  test('CRD-4: writing what is there brings it to the version stored now', async () => {
+  test('CRD-4: an unchanged write moves an object to the current storage version', async () => {
     const made = await create('v1beta1', 'a');
     await storeAs(server, multi, 'v1beta2');
     const moved = await server.patch(`${at('v1beta2')}/a`, {}, 'merge');
@@ -107,7 +107,7 @@ describe('another storage version', () => {
     expect((await server.get(`${at('v1beta1')}/a`)).status).toBe(500);
   });
 
-  test('CRD-4: versions that are not served are none, and still convert', async () => {
+  test('CRD-4: unserved versions are 404 but still convert', async () => {
     await create('v1alpha1', 'a');
     await redefine(server, multi.name, (spec) => {
       for (const one of spec.versions) if (one.name === 'v1beta1') one.served = false;
@@ -119,7 +119,7 @@ describe('another storage version', () => {
     expect(made.spec.contentv2).toEqual({ key: 'value' });
   });
 
-  test('CRD-4: without the webhook versions differ by their names alone', async () => {
+  test('CRD-4: with strategy None only apiVersion differs', async () => {
     await create('v1beta1', 'a');
     await redefine(server, multi.name, (spec) => {
       spec.conversion = { strategy: 'None' };
@@ -134,8 +134,8 @@ describe('another storage version', () => {
   });
 });
 
-describe('housekeeping while the webhook is broken', () => {
-  test('DEL-4, CRD-4: a namespace goes with its objects of all stored versions', async () => {
+describe('controllers while the webhook is broken', () => {
+  test('DEL-4, CRD-4: a namespace is deleted with its objects of all stored versions', async () => {
     await create('v1beta1', 'a');
     await create('v1beta1', 'held', { metadata: { name: 'held', finalizers: ['x.io/y'] } });
     await storeAs(server, multi, 'v1beta2');
@@ -165,7 +165,7 @@ describe('housekeeping while the webhook is broken', () => {
     await untilGone(server, `${at('v1beta2')}/b`);
   });
 
-  test('DEL-5, CRD-4: dependents are let go', async () => {
+  test('DEL-5, CRD-4: dependents are orphaned', async () => {
     const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'owner' } };
     const owner = await server.post(`/api/v1/namespaces/${namespace}/configmaps`, body);
     const { uid } = owner.body.metadata;
@@ -181,7 +181,7 @@ describe('housekeeping while the webhook is broken', () => {
     }, 'the owner to be forgotten');
   });
 
-  test('CRD-3, CRD-4: a definition goes with its objects', async () => {
+  test('CRD-3, CRD-4: a definition is deleted with its objects', async () => {
     await create('v1beta1', 'a');
     await storeAs(server, multi, 'v1beta2');
     await create('v1beta2', 'b');
@@ -192,7 +192,7 @@ describe('housekeeping while the webhook is broken', () => {
   });
 });
 
-describe('who owns which field', () => {
+describe('field ownership', () => {
   const managersOf = ({ body }: Answer) =>
     (body.metadata.managedFields ?? []).map(
       (one: { apiVersion: string; manager: string; operation: string }) =>
@@ -204,7 +204,7 @@ describe('who owns which field', () => {
     return server.patch(path, { ...body, metadata: { name: 'a' } }, 'apply');
   };
 
-  test('SSA-5, CRD-4: owners of another version conflict by its fields', async () => {
+  test('SSA-5, CRD-4: owners in another version conflict', async () => {
     const made = await apply('v1beta1', 'one', { content: { key: 'x' } });
     expect(made.status).toBe(201);
     const same = await apply('v1beta2', 'two', { contentv2: { key: 'x' } });
@@ -219,7 +219,7 @@ describe('who owns which field', () => {
     expect(body.spec.content).toEqual({ key: 'y' });
   });
 
-  test('SSA-3, CRD-4: who no longer applies a field in another version lets it go', async () => {
+  test('SSA-3, CRD-4: a field that is no longer applied in another version is released', async () => {
     await apply('v1beta1', 'one', { content: { key: 'x' }, num: { num1: 1 } });
     const moved = await apply('v1beta2', 'one', { contentv2: { key: 'x' } });
     expect(moved.body).toMatchObject({ spec: {} });
@@ -237,7 +237,7 @@ describe('who owns which field', () => {
     expect(two.fieldsV1).toEqual({ 'f:spec': { 'f:contentv2': { 'f:key': {} } } });
   });
 
-  test('MF-2, CRD-4: owners that cannot be converted are forgotten', async () => {
+  test('MF-2, CRD-4: managedFields that cannot be converted are dropped', async () => {
     await apply('v1beta1', 'one', { content: { key: 'x' } });
     await apply('v1beta2', 'two', { numv2: { num1: 1 } });
     service.convert = broken;
@@ -255,7 +255,7 @@ describe('who owns which field', () => {
 });
 
 describe('admission', () => {
-  test('ADM-2, CRD-4: a mutating webhook changes the version that its rules name', async () => {
+  test('ADM-2, CRD-4: a mutating webhook changes the version in its rules', async () => {
     const admission = await startAdmissionService();
     const rule = {
       operations: ['CREATE', 'UPDATE'],
@@ -289,7 +289,7 @@ describe('admission', () => {
     }
   });
 
-  test('ADM-3, CRD-4: policies and parameters are of the versions they name', async () => {
+  test('ADM-3, CRD-4: policies and parameters use the versions that they name', async () => {
     const kit = await policyKit(server);
     service.convert = (object, desired) => {
       const made = swap(object, desired);

@@ -53,8 +53,8 @@ const seen = ({ events }: TestWatch) =>
 
 const sawCount = (count: number) => (events: TestWatch['events']) => events.length >= count;
 
-describe('watches of a version that has to be converted', () => {
-  test('CRD-4: initial objects and events are in the version asked for', async () => {
+describe('watches in a converted version', () => {
+  test('CRD-4: initial objects and events have the requested version', async () => {
     await create('v1beta1', 'a');
     const watch = await server.watch(`${at('v1beta2')}?watch=1`);
     await watch.until(sawCount(1));
@@ -78,7 +78,7 @@ describe('watches of a version that has to be converted', () => {
     watch.close();
   });
 
-  test('CRD-4: a list and the watch behind it ask the webhook once for each object', async () => {
+  test('CRD-4: a list and its watch convert each object once', async () => {
     const kind = await establishMulti(server, conversionBy(service));
     for (const name of ['a', 'b', 'c']) await create('v1beta1', name, {}, kind);
     service.forget();
@@ -101,7 +101,7 @@ describe('watches of a version that has to be converted', () => {
     watch.close();
   });
 
-  test('CRD-4, WATCH-6: selectors judge what the object is and was in that version', async () => {
+  test('CRD-4, WATCH-6: selectors match the new and old object in that version', async () => {
     service.convert = (object, desired) => {
       const made = swap(object, desired);
       const size = made.spec.numv2?.num1 > 5 ? 'large' : 'small';
@@ -127,7 +127,7 @@ describe('watches of a version that has to be converted', () => {
     for (const watch of [large, late, one]) watch.close();
   });
 
-  test('CRD-4, WATCH-5: a list that is streamed, with its bookmark', async () => {
+  test('CRD-4, WATCH-5: a streamed list ends with its bookmark', async () => {
     for (const name of ['a', 'b']) await create('v1beta1', name);
     const query =
       'watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true';
@@ -165,7 +165,7 @@ describe('watches of a version that has to be converted', () => {
     metas.close();
   });
 
-  test('CRD-4: events keep their order, however long each takes to convert', async () => {
+  test('CRD-4: events stay in order, however long each conversion takes', async () => {
     const watch = await server.watch(`${at('v1beta2')}?watch=1`);
     const writes = Array.from({ length: 30 }, (_, index) => create('v1beta1', `n${index}`));
     await Promise.all(writes);
@@ -178,7 +178,7 @@ describe('watches of a version that has to be converted', () => {
 });
 
 describe('watches that end', () => {
-  test('CRD-4: what cannot be converted ends the watch, and a later one goes on', async () => {
+  test('CRD-4: an object that cannot be converted ends the watch; a later one resumes', async () => {
     const kind = await establishMulti(server, conversionBy(service));
     const made = await create('v1beta1', 'a', {}, kind);
     const watch = await server.watch(`${at('v1beta2', kind)}?watch=1`);
@@ -202,7 +202,7 @@ describe('watches that end', () => {
     again.close();
   });
 
-  test('CRD-4: another conversion ends the watches that went by the old one', async () => {
+  test('CRD-4: a changed conversion ends the watches of the old one', async () => {
     const kind = await establishMulti(server, conversionBy(service));
     await create('v1beta1', 'a', {}, kind);
     const watch = await server.watch(`${at('v1beta2', kind)}?watch=1`);
@@ -216,8 +216,8 @@ describe('watches that end', () => {
   });
 });
 
-describe('objects that are stored in several versions', () => {
-  test('CRD-4: watches show all in the version asked for, the stored one among them', async () => {
+describe('objects stored in several versions', () => {
+  test('CRD-4: watches show all objects in the requested version', async () => {
     const kind = await establishMulti(server, conversionBy(service));
     await create('v1beta1', 'a', {}, kind);
     await storeAs(server, kind, 'v1beta2');
@@ -238,7 +238,7 @@ describe('objects that are stored in several versions', () => {
     expect(service.asked()).not.toContain('b v1beta2>v1beta2');
   });
 
-  test('CRD-4, WATCH-3: history in a version that was stored before', async () => {
+  test('CRD-4, WATCH-3: history includes events of an earlier storage version', async () => {
     const kind = await establishMulti(server, conversionBy(service));
     const made = await create('v1beta1', 'a', {}, kind);
     await create('v1beta1', 'b', {}, kind);

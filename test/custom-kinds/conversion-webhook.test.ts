@@ -45,7 +45,7 @@ const create = async (version: string, name: string, more: object = {}) => {
 const withoutMetadata = ({ metadata: _, ...rest }: JsonObject) => rest;
 
 describe('objects in every version', () => {
-  test('CRD-4: what is written in one version is read in all, as its schema has it', async () => {
+  test('CRD-4: an object written in one version is read in all, by their schemas', async () => {
     for (const version of served) await create(version, `of-${version}`, { garbage: 'foo' });
     service.convert = (object, desired) => ({ ...swap(object, desired), rubbish: 1 });
     for (const version of served) {
@@ -60,7 +60,7 @@ describe('objects in every version', () => {
     }
   });
 
-  test('CRD-4: the webhook is asked for what needs it, by lists and at once but once', async () => {
+  test('CRD-4: the webhook converts only what needs it, in batches and once at a time', async () => {
     const made = await create('v1beta1', 'a');
     for (let times = 0; times < 2; times += 1) {
       expect((await server.get(`${at('v1beta1')}/a`)).status).toBe(200);
@@ -75,7 +75,7 @@ describe('objects in every version', () => {
     expect(service.asked()).toEqual(['a v1beta1>v1beta2']);
   });
 
-  test('CRD-4: a corrected webhook is seen by a get, a patch, and the next list', async () => {
+  test('CRD-4: a fixed webhook takes effect for a get, a patch, and the next list', async () => {
     await create('v1beta1', 'a');
     const wrong = { content: 'wrong' };
     service.convert = (object, desired) => ({ ...swap(object, desired), spec: wrong });
@@ -94,7 +94,7 @@ describe('objects in every version', () => {
     expect((await server.get(`${at('v1beta1')}/a`)).body.spec.content).toEqual(spec.contentv2);
   });
 
-  test('CRD-4: lists ask again once an answer is some seconds old', async () => {
+  test('CRD-4: lists convert again once a result is some seconds old', async () => {
     const clock = quickClock(1);
     const aging = await startTestServer({ clock });
     try {
@@ -113,7 +113,7 @@ describe('objects in every version', () => {
     }
   });
 
-  test('CRD-4: defaults are those of the version written in and of the stored one', async () => {
+  test('CRD-4: defaults of the written and of the stored version apply', async () => {
     for (const version of served) {
       const name = `with-${version}`;
       const made = await create(version, name, { defaults: {} });
@@ -126,7 +126,7 @@ describe('objects in every version', () => {
     }
   });
 
-  test('CRD-4: rules and schemas judge in the version of the request', async () => {
+  test('CRD-4: rules and schemas validate in the version of the request', async () => {
     const wrong = multi.object('v1beta2', 'wrong', { spec: { numv2: { num1: 'x' } } });
     const answer = await server.post(at('v1beta2'), wrong);
     expect(answer.status).toBe(422);
@@ -145,7 +145,7 @@ describe('objects in every version', () => {
 });
 
 describe('lists', () => {
-  test('CRD-4: all objects of a list are asked for at once', async () => {
+  test('CRD-4: a list converts all its objects in one review', async () => {
     const names = ['a', 'b', 'c', 'd', 'e'];
     for (const name of names) await create('v1beta1', name);
     const list = await server.get(at('v1beta2'));
@@ -160,7 +160,7 @@ describe('lists', () => {
     expect(service.asked()).toEqual(['f v1beta1>v1beta2']);
   });
 
-  test('CRD-4: pages ask for what they show', async () => {
+  test('CRD-4: pages convert only their own objects', async () => {
     const names = ['a', 'b', 'c', 'd', 'e'];
     for (const name of names) await create('v1beta1', name);
     const seen: string[] = [];
@@ -178,7 +178,7 @@ describe('lists', () => {
     expect(seen).toEqual(names);
   });
 
-  test('CRD-4: selectors judge objects as they are in the version asked for', async () => {
+  test('CRD-4: selectors match objects in the requested version', async () => {
     service.convert = (object, desired) => {
       const made = swap(object, desired);
       if (!desired.endsWith('v1beta2')) return made;
@@ -211,7 +211,7 @@ describe('lists', () => {
     expect(await namesBy('v1beta1', '')).toEqual(['c', 'd', 'e']);
   });
 
-  test('CRD-4, CODEC-5, CODEC-6: tables and metadata are of the converted objects', async () => {
+  test('CRD-4, CODEC-5, CODEC-6: tables and metadata show converted objects', async () => {
     service.convert = (object, desired) => {
       const made = swap(object, desired);
       return { ...made, metadata: { ...made.metadata, annotations: { to: desired } } };
@@ -243,7 +243,7 @@ describe('lists', () => {
 describe('writes', () => {
   const stored = async (name: string) => (await server.get(`${at('v1beta1')}/${name}`)).body;
 
-  test('CRD-4: updates and patches of all types through another version', async () => {
+  test('CRD-4: updates and all patch types work through another version', async () => {
     const made = await create('v1beta1', 'a');
     const path = `${at('v1beta2')}/a`;
     const { resourceVersion } = made.metadata;
@@ -265,7 +265,7 @@ describe('writes', () => {
     expect((await server.put(path, put)).status).toBe(409);
   });
 
-  test('CRD-4: what changes nothing writes nothing, whatever version it comes in', async () => {
+  test('CRD-4: an unchanged write stores nothing, whatever its version', async () => {
     const made = await create('v1beta1', 'a');
     const { body } = await server.get(`${at('v1beta2')}/a`);
     const put = await server.put(`${at('v1beta2')}/a`, body);
@@ -274,7 +274,7 @@ describe('writes', () => {
     expect(patch.body.metadata.resourceVersion).toBe(made.metadata.resourceVersion);
   });
 
-  test('CRD-4: status and scale through another version', async () => {
+  test('CRD-4: status and scale work through another version', async () => {
     await create('v1beta1', 'a');
     const path = `${at('v1beta2')}/a`;
     const status = await server.patch(`${path}/status`, { status: { num1: 7 } }, 'merge');
@@ -295,7 +295,7 @@ describe('writes', () => {
     expect((await server.get(path)).body.spec.numv2.num1).toBe(6);
   });
 
-  test('CRD-4, DRY-1: a dry run shows what would be, and stores nothing', async () => {
+  test('CRD-4, DRY-1: a dry run returns the result and stores nothing', async () => {
     const made = await server.post(`${at('v1beta2')}?dryRun=All`, multi.object('v1beta2', 'a'));
     expect(made.status).toBe(201);
     expect(made.body.spec.contentv2).toEqual({ key: 'value' });
@@ -310,7 +310,7 @@ describe('writes', () => {
     expect(again.status).toBe(409);
   });
 
-  test('CRD-4: deletions through another version', async () => {
+  test('CRD-4: deletions work through another version', async () => {
     for (const name of ['a', 'b', 'c']) await create('v1beta1', name);
     await server.patch(`${at('v1beta2')}/a`, { metadata: { finalizers: ['x.io/y'] } }, 'merge');
     const marked = await server.remove(`${at('v1beta2')}/a`);
@@ -323,7 +323,7 @@ describe('writes', () => {
     expect(itemNames(await server.get(at('v1beta1')))).toEqual([]);
   });
 
-  test('META-1, CRD-4: names are generated for other versions as well', async () => {
+  test('META-1, CRD-4: names are generated in other versions as well', async () => {
     const body = multi.object('v1beta2', '', { metadata: { generateName: 'some-' } });
     const made = await server.post(at('v1beta2'), body);
     expect(made.body.metadata.name).toMatch(/^some-.{5}$/);
@@ -332,7 +332,7 @@ describe('writes', () => {
 });
 
 describe('metadata', () => {
-  test('CRD-4: a webhook changes labels and annotations, and nothing else', async () => {
+  test('CRD-4: a webhook can change only labels and annotations', async () => {
     service.convert = (object, desired) => {
       const { labels, annotations } = object.metadata;
       const from = object.apiVersion;
@@ -366,7 +366,7 @@ describe('metadata', () => {
     });
   });
 
-  test('CRD-4: labels and annotations that it leaves out are gone', async () => {
+  test('CRD-4: labels and annotations that it omits are removed', async () => {
     service.convert = (object, desired) => {
       const { labels: _, ...metadata } = object.metadata;
       return { ...swap(object, desired), metadata: { ...metadata, annotations: null } };
@@ -381,7 +381,7 @@ describe('metadata', () => {
 });
 
 describe('reviews', () => {
-  test('CRD-4: what a review says', async () => {
+  test('CRD-4: the contents of a review', async () => {
     await create('v1beta1', 'a');
     await server.get(`${at('v1beta2')}/a`);
     const [call] = service.received;
@@ -407,7 +407,7 @@ describe('reviews', () => {
     expect(sizes).toEqual([5, 2]);
   });
 
-  test('CRD-4: the first version of ConversionReview that both know is spoken', async () => {
+  test('CRD-4: the first ConversionReview version that both support is used', async () => {
     const versions = ['v2', 'v1beta1', 'v1'];
     const older = await establishMulti(server, conversionBy(service, { versions }));
     const path = older.at('v1beta1', namespace);

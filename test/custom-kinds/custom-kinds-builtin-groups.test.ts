@@ -88,14 +88,14 @@ async function documentsOf(from: TestServer): Promise<Documents> {
   };
 }
 
-describe('a definition in a group of the server', () => {
-  test('CRD-1: is established, and in no discovery document', async () => {
+describe('a definition in a built-in group', () => {
+  test('CRD-1: is established but absent from discovery', async () => {
     const names = itemNames(await server.get(definitions));
     expect(names).toEqual(expect.arrayContaining(intruders.map(nameOf)));
     expect(await documentsOf(server)).toEqual(before);
   });
 
-  test('CRD-1: is served at no path, and hides no object of a built-in kind', async () => {
+  test('CRD-1: is served nowhere and hides no built-in object', async () => {
     const roles = '/apis/rbac.authorization.svc.io/v1/clusterroles/system:discovery';
     expect((await server.get(roles)).body.kind).toBe('ClusterRole');
     const added = intruders.filter(
@@ -110,7 +110,7 @@ describe('a definition in a group of the server', () => {
     );
   });
 
-  test('CRD-1: takes no built-in object with it when it is deleted', async () => {
+  test('CRD-1: deletes no built-in object with it', async () => {
     await establish(server, { group: 'bystander.example.com', plural: 'pots', kind: 'Pot' });
     const manual = 'v1.bystander.example.org';
     const registered = await server.post('/apis/apiregistration.svc.io/v1/apiservices', {
@@ -136,7 +136,7 @@ describe('a definition in a group of the server', () => {
     expect(itemNames(await server.get(definitions))).toEqual(['pots.bystander.example.com']);
   });
 
-  test('CRD-1: says why nothing of it is deleted while a finalizer holds it', async () => {
+  test('CRD-1: explains why nothing is deleted while a finalizer holds it', async () => {
     const [one] = intruders as [Named];
     await define(one);
     const path = `${definitions}/${nameOf(one)}`;

@@ -27,7 +27,7 @@ const object = (group: string, kind: string, name: string, more: object = {}): A
 });
 
 describe('establishing', () => {
-  test('CRD-1: a definition is answered bare, then accepted and established', async () => {
+  test('CRD-1: a create returns the plain definition, which is then established', async () => {
     const group = 'establish.example.com';
     const body = definitionOf({ group, plural: 'lamps', kind: 'Lamp', schema: open });
     const created = await server.post(definitions, body);
@@ -73,7 +73,7 @@ describe('establishing', () => {
     expect(Math.min(...times)).toBeLessThan(1000);
   });
 
-  test('CRD-1: whoever sees Established finds the kind served', async () => {
+  test('CRD-1: a client that sees Established finds the kind served', async () => {
     const group = 'atonce.example.com';
     for (let round = 0; round < 5; round += 1) {
       const plural = `kinds${round}`;
@@ -90,7 +90,7 @@ describe('establishing', () => {
     }
   });
 
-  test('CRD-1: discovery shows it in all its forms, and no longer when it is gone', async () => {
+  test('CRD-1: discovery shows the kind in all its forms until it is deleted', async () => {
     const group = 'shown.example.com';
     const names = { shortNames: ['sh', 'shw'], categories: ['all', 'mine'], singular: 'showing' };
     await establish(server, { group, plural: 'shows', kind: 'Show', names });
@@ -117,7 +117,7 @@ describe('establishing', () => {
     expect(after.body.groups.some((one: { name: string }) => one.name === group)).toBe(false);
   });
 
-  test('CRD-1: a version that is not served, or no longer, answers 404', async () => {
+  test('CRD-1: an unserved version is 404', async () => {
     const group = 'unserved.example.com';
     const versions = [
       versionOf('v1', open, { storage: true }),
@@ -137,7 +137,7 @@ describe('establishing', () => {
 });
 
 describe('names', () => {
-  test('CRD-1: each kind of conflict is told, and resolved when the names are free', async () => {
+  test('CRD-1: each kind of name conflict is reported, and resolved when names are free', async () => {
     const group = 'names.example.com';
     const first = { plural: 'firsts', kind: 'First', names: { shortNames: ['fi'] } };
     await establish(server, { group, ...first });
@@ -181,7 +181,7 @@ describe('names', () => {
     }
   });
 
-  test('CRD-1: of two that want the same names at the same time, one gets them', async () => {
+  test('CRD-1: of two concurrent claims to a name, one wins', async () => {
     for (let round = 0; round < 5; round += 1) {
       const group = `race${round}.example.com`;
       const both = ['ones', 'twos'].map((plural) =>
@@ -200,7 +200,7 @@ describe('names', () => {
     }
   });
 
-  test('CRD-1: names may change, also short names and categories', async () => {
+  test('CRD-1: names can change, including short names and categories', async () => {
     const group = 'renamed.example.com';
     await establish(server, { group, plural: 'olds', kind: 'Old' });
     const path = `/apis/${group}/v1/namespaces/default/olds`;
@@ -219,7 +219,7 @@ describe('names', () => {
 });
 
 describe('changes without a restart', () => {
-  test('CRD-1: a new schema prunes and defaults what was stored before', async () => {
+  test('CRD-1: a new schema prunes and defaults stored objects', async () => {
     const group = 'schemas.example.com';
     await establish(server, { group, plural: 'boxes', kind: 'Box', schema: open });
     const path = `/apis/${group}/v1/namespaces/default/boxes`;
@@ -244,7 +244,7 @@ describe('changes without a restart', () => {
     expect(merged.body.spec).toEqual({ kept: 2, size: 'small' });
   });
 
-  test('CRD-1: watches end cleanly at a change and resume where they were', async () => {
+  test('CRD-1: watches end cleanly when the schema changes and resume', async () => {
     const group = 'watched.example.com';
     await establish(server, { group, plural: 'eyes', kind: 'Eye', schema: open });
     const path = `/apis/${group}/v1/namespaces/default/eyes`;
@@ -264,7 +264,7 @@ describe('changes without a restart', () => {
     again.close();
   });
 
-  test('CRD-1: while the definition changes, no acknowledged write is lost', async () => {
+  test('CRD-1: no acknowledged write is lost while the definition changes', async () => {
     const seed = Date.now() % 1_000_000;
     console.info(`seed ${seed}`);
     const group = `busy${seed}.example.com`;
@@ -312,7 +312,7 @@ describe('changes without a restart', () => {
 });
 
 describe('deletion', () => {
-  test('CRD-1: takes the objects along, and a new one starts empty', async () => {
+  test('CRD-1: deletes the objects, and a new definition starts empty', async () => {
     const group = 'removed.example.com';
     const options = { group, plural: 'cups', kind: 'Cup', schema: open };
     const first = await establish(server, options);
@@ -339,7 +339,7 @@ describe('deletion', () => {
     expect((await server.get(`/apis/${group}/v1/cups`)).body.items).toEqual([]);
   });
 
-  test('CRD-1: waits for finalizers, says Terminating, and takes no new objects', async () => {
+  test('CRD-1: waits for finalizers, reports Terminating, and refuses new objects', async () => {
     const group = 'held.example.com';
     await establish(server, { group, plural: 'jars', kind: 'Jar', schema: open });
     const path = `/apis/${group}/v1/namespaces/default/jars`;
@@ -369,7 +369,7 @@ describe('deletion', () => {
     expect((await server.get(path)).status).toBe(404);
   });
 
-  test('CRD-1: a definition kept by a finalizer says that its objects are gone', async () => {
+  test('CRD-1: a definition held by a finalizer reports that its objects are gone', async () => {
     const group = 'kept.example.com';
     await establish(server, { group, plural: 'pots', kind: 'Pot', schema: open });
     const at = `${definitions}/pots.${group}`;
@@ -384,7 +384,7 @@ describe('deletion', () => {
     await untilGone(server, at);
   });
 
-  test('CRD-1: objects go with their namespace', async () => {
+  test('CRD-1: objects are deleted with their namespace', async () => {
     const group = 'spaces.example.com';
     await establish(server, { group, plural: 'stars', kind: 'Star', schema: open });
     const namespace = await freshNamespace(server);
@@ -397,7 +397,7 @@ describe('deletion', () => {
     expect(left.body.items.map((one: ApiObject) => one.metadata.name)).toEqual(['b']);
   });
 
-  test('CRD-1: objects go with an owner of a custom kind', async () => {
+  test('CRD-1: objects are deleted with an owner of a custom kind', async () => {
     const group = 'owners.example.com';
     await establish(server, { group, plural: 'trees', kind: 'Tree', schema: open });
     const path = `/apis/${group}/v1/namespaces/default/trees`;
@@ -416,7 +416,7 @@ describe('deletion', () => {
 });
 
 describe('scale and restarts', () => {
-  test('CRD-1: three hundred definitions are served in good time', async () => {
+  test('CRD-1: three hundred definitions become served promptly', async () => {
     const group = 'many.example.com';
     const properties = { spec: { type: 'object', properties: { size: { type: 'integer' } } } };
     const began = process.cpuUsage();
@@ -470,7 +470,7 @@ describe('scale and restarts', () => {
 });
 
 describe('refusals', () => {
-  test('CRD-1: what is wrong with a definition is told cause by cause', async () => {
+  test('CRD-1: an invalid definition lists every cause', async () => {
     const bad = definitionOf({
       group: 'refused.example.com',
       plural: 'bads',
@@ -496,7 +496,7 @@ describe('refusals', () => {
     ]);
   });
 
-  test('CRD-1: paths of rules and of selectable fields are told as wrong', async () => {
+  test('CRD-1: invalid paths of rules and selectable fields are reported', async () => {
     const wrong = async (version: object, properties: object, rules: readonly object[] = []) => {
       const text = { type: 'string' };
       const schema = {
@@ -550,7 +550,7 @@ describe('refusals', () => {
     ]);
   });
 
-  test('CRD-1: a name that is not plural.group, and a group without a dot', async () => {
+  test('CRD-1: the name must be plural.group, and the group needs a dot', async () => {
     const body = definitionOf({ group: 'plain', plural: 'xs', kind: 'X' });
     body.metadata.name = 'other.plain';
     body.spec.versions[0].name = 'V1';
@@ -564,7 +564,7 @@ describe('refusals', () => {
     );
   });
 
-  test('CRD-1: group, scope and names of a definition in use stay as they are', async () => {
+  test('CRD-1: group, scope, and names are immutable once established', async () => {
     const group = 'fixed.example.com';
     await establish(server, { group, plural: 'rocks', kind: 'Rock' });
     const answer = await redefine(server, `rocks.${group}`, (spec) => {

@@ -102,7 +102,7 @@ describe('bad definitions', () => {
     expect((await settles(body)).status).toBe(status);
   });
 
-  test('CRD-1: properties named as members of every object', async () => {
+  test('CRD-1: properties may be named like members of Object.prototype', async () => {
     const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty'];
     const text = JSON.stringify(schema(property({ type: 'string', default: 'd' })));
     for (const name of names) {
@@ -223,7 +223,7 @@ function mutate(body: JsonObject, random: () => number): void {
 }
 
 describe('random definitions', () => {
-  test('CRD-1: two thousand of them are refused or served, and none fails the server', async () => {
+  test('CRD-1: two thousand of them are refused or served without an internal error', async () => {
     const seed = Number(process.env['FUZZ_SEED'] ?? Date.now() % 1_000_000_000);
     console.info(`seed ${seed}`);
     const random = randomOf(seed);

@@ -17,7 +17,7 @@ const holding = (...names: readonly string[]) => ({
   },
 });
 
-test('MF-2: who owned what is lost where one version does not know what another has', async () => {
+test('MF-2: ownership of fields that a version does not have is lost', async () => {
   const group = 'owners.example.com';
   const versions = [
     versionOf('v1', holding('a', 'one'), { storage: true }),
@@ -51,7 +51,7 @@ test('MF-2: who owned what is lost where one version does not know what another 
   expect(managersOf(applied)).toEqual(['m/Apply', 'before-first-apply/Update']);
 });
 
-test('CRD-1: discovery has the verbs of custom kinds in an order of their own', async () => {
+test('CRD-1: discovery lists the verbs of custom kinds in kube-apiserver’s order', async () => {
   const group = 'verbs.example.com';
   const versions = [versionOf('v1', holding('a'), { storage: true })];
   await establish(server, { group, plural: 'jugs', kind: 'Jug', versions });
@@ -73,7 +73,7 @@ test('CRD-1: a new definition has no conditions yet', async () => {
   expect(body.status).toMatchObject({ conditions: null, storedVersions: ['v1'] });
 });
 
-test('SSA-5: what an apply empties is null, and refused where a value must be', async () => {
+test('SSA-5: a value emptied by an apply is null, and refused where a value is required', async () => {
   const map = { type: 'object', additionalProperties: text };
   const any = { 'x-kubernetes-preserve-unknown-fields': true };
   const properties = { spec: { type: 'object', properties: { map, any } } };
@@ -109,7 +109,7 @@ test('SSA-5: what an apply empties is null, and refused where a value must be', 
   expect(gone.body.spec).toEqual({});
 });
 
-test('CRD-3: embedded metadata that cannot be read is told like any such body', async () => {
+test('CRD-3: unreadable embedded metadata is reported like any such body', async () => {
   const embedded = {
     type: 'object',
     'x-kubernetes-embedded-resource': true,
@@ -141,7 +141,7 @@ test('CRD-3: embedded metadata that cannot be read is told like any such body', 
   ]);
 });
 
-test('CRD-3: what is wrong with metadata is told as often as upstream judges it', async () => {
+test('CRD-3: metadata errors are repeated as often as kube-apiserver validates them', async () => {
   const group = 'judged.example.com';
   await establish(server, { group, plural: 'vats', kind: 'Vat' });
   const path = `/apis/${group}/v1/namespaces/default/vats`;

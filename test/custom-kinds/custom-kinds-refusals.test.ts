@@ -20,7 +20,7 @@ const rules = (...list: readonly JsonObject[]) => ({ 'x-kubernetes-validations':
 const text = { type: 'string' };
 
 describe('defaults', () => {
-  test('CRD-3: a default is judged by the rules of its schema', async () => {
+  test('CRD-3: a default must satisfy the rules of its schema', async () => {
     const short = { ...text, maxLength: 9, ...rules({ rule: 'self.size() < 3' }) };
     expect(await complaints({ a: { ...short, default: 'ab' } })).toEqual([]);
     expect(await complaints({ a: { ...short, default: 'abc' } })).toEqual([
@@ -32,7 +32,7 @@ describe('defaults', () => {
     ]);
   });
 
-  test('CRD-2: of a default int-or-string says no type, and a format stands for it', async () => {
+  test('CRD-2: a wrong default of an int-or-string names its format', async () => {
     const either = { 'x-kubernetes-int-or-string': true, default: [1] };
     expect(await complaints({ a: either })).toEqual([]);
     const odd = { ...text, format: 'nonsense', default: {} };
@@ -41,7 +41,7 @@ describe('defaults', () => {
     ]);
   });
 
-  test('CRD-2: an embedded default is told at its own path', async () => {
+  test('CRD-2: an error in an embedded default has its own path', async () => {
     const embedded = {
       type: 'object',
       'x-kubernetes-embedded-resource': true,
@@ -59,7 +59,7 @@ describe('defaults', () => {
     expect(told).toContain('.default.metadata: Invalid value: {"labels":[]}: json: cannot');
   });
 
-  test('CRD-2: an integer is compared with integers, a fraction with what Go prints', async () => {
+  test('CRD-2: integers compare with integers, and fractions print as in Go', async () => {
     const multiple = { type: 'integer', multipleOf: 0.5, default: 3 };
     expect(await complaints({ a: multiple })).toEqual([
       `${root}[a].default: Invalid value: 0: factor MultipleOf declared for  must be positive: 0`,
@@ -78,7 +78,7 @@ describe('defaults', () => {
 describe('rules', () => {
   const at = (name: string) => `${root}[${name}].x-kubernetes-validations`;
 
-  test('CRD-3: a rule that does not compile stands in the complaint', async () => {
+  test('CRD-3: the error includes the rule that does not compile', async () => {
     expect(await complaints({ a: { ...text, ...rules({ rule: '1 + 1' }) } })).toEqual([
       `${at('a')}[0].rule: Invalid value: {"rule":"1 + 1"}: ` +
         'cel expression must evaluate to a bool',
@@ -93,7 +93,7 @@ describe('rules', () => {
     }
   });
 
-  test('CRD-3: rules over what has no type are told so', async () => {
+  test('CRD-3: rules over untyped values are refused with a reason', async () => {
     const any = { 'x-kubernetes-preserve-unknown-fields': true };
     expect(await complaints({ a: { ...any, ...rules({ rule: 'true' }) } })).toEqual([
       `${at('a')}: Internal error: internal error: failed to construct type information for ` +
@@ -101,7 +101,7 @@ describe('rules', () => {
     ]);
   });
 
-  test('CRD-3: types have the names of the members they are of, from the rule on', async () => {
+  test('CRD-3: type names in errors follow the path from the rule', async () => {
     const inner = { type: 'object', properties: { x: { type: 'object' } } };
     const [told] = await complaints({ 'a-b': { ...inner, ...rules({ rule: 'self.x' }) } });
     expect(told).toContain('cel expression must evaluate to a bool');
@@ -111,7 +111,7 @@ describe('rules', () => {
     expect(named).toContain("no matching overload for 'size' applied to '(selfType.x)'");
   });
 
-  test('CRD-3: maps that change as a whole have old values all the same', async () => {
+  test('CRD-3: atomic maps still have old values', async () => {
     const atomic = { type: 'object', 'x-kubernetes-map-type': 'atomic' };
     const member = { type: 'integer', ...rules({ rule: 'self >= oldSelf' }) };
     expect(await complaints({ a: { ...atomic, properties: { b: member } } })).toEqual([]);
@@ -119,14 +119,14 @@ describe('rules', () => {
 });
 
 describe('the rest of a definition', () => {
-  test('CRD-1: what is stored is told', async () => {
+  test('CRD-1: an error shows the stored value', async () => {
     const versions = [versionOf('v1', { type: 'object' })];
     expect(await complaints({}, { versions })).toContain(
       'status.storedVersions: Invalid value: []: must have at least one stored version',
     );
   });
 
-  test('CRD-4: a version that shares its schema has no selectable fields of its own', async () => {
+  test('CRD-4: versions that share the top-level schema cannot have selectable fields', async () => {
     const schema = {
       type: 'object',
       properties: { spec: { type: 'object', properties: { a: text } } },
@@ -153,7 +153,7 @@ describe('the rest of a definition', () => {
     expect(told).toContain(`spec.conversion.webhookClientConfig.url: ${message}`);
   });
 
-  test('CRD-1: what is wrong inside of members that decode themselves is told of them', async () => {
+  test('CRD-1: errors inside of JSON-typed members name those members', async () => {
     const names = { group: 'misfit.example.com', plural: 'snails', kind: 'Snail' };
     const frame =
       'CustomResourceDefinition in version "v1" cannot be handled as a CustomResourceDefinition: ';
@@ -173,7 +173,7 @@ describe('the rest of a definition', () => {
     );
   });
 
-  test('CRD-1: no schemas for items are none', async () => {
+  test('CRD-1: an empty list of item schemas is no schema', async () => {
     const names = { group: 'none.example.com', plural: 'snails', kind: 'Snail' };
     const schema = { type: 'object', properties: { a: { ...text, items: [] } } };
     const made = await server.post(`${definitions}?dryRun=All`, definitionOf({ ...names, schema }));
@@ -182,7 +182,7 @@ describe('the rest of a definition', () => {
     expect(told).toEqual({ a: text });
   });
 
-  test('CRD-1: members that upstream decodes by itself may have others inside', async () => {
+  test('CRD-1: JSON-typed members may have unknown members', async () => {
     const names = { group: 'lenient.example.com', plural: 'moths', kind: 'Moth' };
     const spec = { type: 'object', additionalProperties: { ...text, odd: 1 } };
     const body = definitionOf({
@@ -240,7 +240,7 @@ describe('objects', () => {
     await establish(server, { group, plural: 'newts', kind: 'Newt', versions: [version] });
   });
 
-  test('CRD-4: replicas that are no number are told with what they are', async () => {
+  test('CRD-4: replicas of a wrong type are reported with their type', async () => {
     const path = '.spec.replicas: Invalid value: 0: .spec.replicas accessor error:';
     expect(causesOf(await create({ spec: { replicas: { a: [1] } } }))).toEqual([
       `${path} map[a:[1]] is of the type map[string]interface {}, expected int64`,
@@ -250,7 +250,7 @@ describe('objects', () => {
     ]);
   });
 
-  test('CRD-2: what junctors find twice is told once', async () => {
+  test('CRD-2: an error that several combinators find is reported once', async () => {
     expect(causesOf(await create({ some: {} }))).toEqual([
       '<nil>: Invalid value: "": "some" must validate at least one schema (anyOf)',
       'some.x: Required value',
@@ -259,25 +259,25 @@ describe('objects', () => {
     ]);
   });
 
-  test('CRD-2: an item of a keyed list that is no object is refused', async () => {
+  test('CRD-2: a keyed list item that is not an object is refused', async () => {
     expect(causesOf(await create({ keyed: [['a', null], { k: 'b' }] }))).toContain(
       'keyed[0]: Invalid value: ["a",null]: ' + 'must be an object for an array of list-type map',
     );
   });
 
-  test('CRD-3: what is no number has no place among numbers', async () => {
+  test('CRD-3: a value that is not a number satisfies no numeric bound', async () => {
     expect(causesOf(await create({ ratio: 0 }))).toEqual([
       'ratio: Invalid value: "number": NaN values cannot be ordered evaluating rule: ' +
         'self / 0.0 > 1.0',
     ]);
   });
 
-  test('CRD-4: a version on its way out says so even of what it has not', async () => {
+  test('CRD-4: a deprecated version warns even for objects that do not exist', async () => {
     const { status, headers } = await server.get(`${path}/a/status`);
     expect([status, headers.warning]).toEqual([404, `299 - "${group}/v1 Newt is deprecated"`]);
   });
 
-  test('CRD-4: columns end where a path cannot be read, and lists say how they go on', async () => {
+  test('CRD-4: unreadable column paths end a row, and paged tables continue', async () => {
     expect((await server.post(path, newt({ spec: { a: 'x', c: 'y' } }))).status).toBe(201);
     const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io';
     const { body } = await server.get(path, {
@@ -290,7 +290,7 @@ describe('objects', () => {
 });
 
 describe('status and the end of a definition', () => {
-  test('CRD-1: a write of status moves metadata, as upstream has it', async () => {
+  test('CRD-1: a status write updates metadata as kube-apiserver does', async () => {
     const names = { group: 'moved.example.com', plural: 'crabs', kind: 'Crab' };
     const { metadata } = await establish(server, names);
     const at = `${definitions}/${metadata.name}`;

@@ -38,7 +38,7 @@ describe('approval', () => {
     ],
   ];
   test.each(approvals)(
-    'CRD-1: the status tells of the approval of %s',
+    'CRD-1: the status reports the approval of %s',
     async (plural, text, told) => {
       const body = definitionOf({ group: 'approval.svc.io', plural, kind: `K${plural}` });
       body.metadata.annotations = { [annotation]: text };
@@ -54,7 +54,7 @@ describe('approval', () => {
     },
   );
 
-  test('CRD-1: a protected group cannot be defined without a word on its approval', async () => {
+  test('CRD-1: a protected group needs an approval annotation', async () => {
     const body = definitionOf({ group: 'approval.svc.io', plural: 'lones', kind: 'Lone' });
     const missing = await server.post(definitions, body);
     expect(missing.status).toBe(422);
@@ -63,7 +63,7 @@ describe('approval', () => {
     ]);
   });
 
-  test('CRD-1: a definition of any other group says nothing of approval', async () => {
+  test('CRD-1: other groups have no approval condition', async () => {
     const group = 'approval.example.com';
     const body = definitionOf({ group, plural: 'frees', kind: 'Free' });
     await server.post(definitions, body);
@@ -86,7 +86,7 @@ describe('authorities of a conversion webhook', () => {
   const authority = async () =>
     (await issue({ subject: 'CN=ca', authority: true })).certificate.toString('pem');
 
-  test('CRD-4: a definition is established when its bundle can be read', async () => {
+  test('CRD-4: a definition is established once its bundle is readable', async () => {
     const group = 'bundles.example.com';
     const more = { conversion: conversion('no certificate') };
     const body = definitionOf({ group, plural: 'seals', kind: 'Seal', more });
@@ -132,7 +132,7 @@ describe('authorities of a conversion webhook', () => {
     await eventually(async () => (await established())?.reason === 'InvalidCABundle');
   });
 
-  test('CRD-4: what is served takes no bundle that cannot be read', async () => {
+  test('CRD-4: an established definition refuses an unreadable bundle', async () => {
     const group = 'served-bundles.example.com';
     await server.post(definitions, definitionOf({ group, plural: 'seals', kind: 'Seal' }));
     const name = `seals.${group}`;

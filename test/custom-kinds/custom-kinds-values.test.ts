@@ -45,7 +45,7 @@ describe('validation', () => {
     ]);
   });
 
-  test('CRD-2: each constraint is told with its own reason, field and words', async () => {
+  test('CRD-2: each violated constraint has its own reason, field, and wording', async () => {
     const schema = object(
       {
         a: { type: 'string', maxLength: 3, minLength: 2, pattern: '^[a-z]+$' },
@@ -125,7 +125,7 @@ describe('validation', () => {
     }
   });
 
-  test('CRD-2: updates, patches and applies are judged like creates', async () => {
+  test('CRD-2: updates, patches, and applies are validated like creates', async () => {
     const { create, path, objectOf } = await kindWith(object({ a: { type: 'string' } }));
     await create('one', { a: 'x' });
     const { body } = await server.get(`${path}/one`);
@@ -138,7 +138,7 @@ describe('validation', () => {
     expect(applied.status).toBeLessThan(500);
   });
 
-  test('CRD-2: formats that are known are checked, and others are not', async () => {
+  test('CRD-2: known formats are checked, and others ignored', async () => {
     const formats: readonly (readonly [string, string, string])[] = [
       ['date-time', '2024-01-02T03:04:05Z', 'yesterday'],
       ['date', '2024-01-02', '2024-13-02'],
@@ -170,7 +170,7 @@ describe('validation', () => {
     }
   });
 
-  test('CRD-2: an integer is what an int64 holds, and a number has no format', async () => {
+  test('CRD-2: an integer fits an int64, and a number has no format', async () => {
     const whole = { type: 'integer' };
     const either = { 'x-kubernetes-int-or-string': true, anyOf: [whole, { type: 'string' }] };
     const short = { ...whole, format: 'int32' };
@@ -189,7 +189,7 @@ describe('validation', () => {
     ]);
   });
 
-  test('CRD-2: sets hold each value once, and maps each key', async () => {
+  test('CRD-2: sets are unique by value, and maps by key', async () => {
     const set = { type: 'array', 'x-kubernetes-list-type': 'set', items: { type: 'string' } };
     const map = {
       type: 'array',
@@ -212,7 +212,7 @@ describe('validation', () => {
     });
   });
 
-  test('CRD-2: int-or-string takes both and nothing else', async () => {
+  test('CRD-2: int-or-string accepts both and nothing else', async () => {
     const either = { 'x-kubernetes-int-or-string': true };
     const { create } = await kindWith(object({ either }));
     expect((await create('a', { either: 1 })).status).toBe(201);
@@ -226,7 +226,7 @@ describe('validation', () => {
 });
 
 describe('pruning', () => {
-  test('CRD-2: unknown members go, unless the schema keeps them', async () => {
+  test('CRD-2: unknown members are pruned unless the schema preserves them', async () => {
     const open = { 'x-kubernetes-preserve-unknown-fields': true };
     const { create, path } = await kindWith(
       object({
@@ -265,7 +265,7 @@ describe('pruning', () => {
     expect((await create('c', spec, '?fieldValidation=Ignore')).warnings).toEqual([]);
   });
 
-  test('CRD-2: embedded metadata loses what a default put there that it cannot have', async () => {
+  test('CRD-2: embedded metadata drops invalid defaulted members', async () => {
     const word = (standard: string) => ({ type: 'string', default: standard });
     const embedded = object(
       {
@@ -295,7 +295,7 @@ describe('pruning', () => {
     expect(made.body.status).toEqual({ seen: 'never' });
   });
 
-  test('CRD-2: a member named __proto__ is a member like others', async () => {
+  test('CRD-2: a member named __proto__ is an ordinary member', async () => {
     const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
     const { path, objectOf } = await kindWith(object({ free: open }));
     const text = JSON.stringify(objectOf('a', { free: { p: { q: 1 } } })).replace(
@@ -309,7 +309,7 @@ describe('pruning', () => {
 });
 
 describe('defaults', () => {
-  test('CRD-2: defaults fill what is absent, below and in lists, and null', async () => {
+  test('CRD-2: defaults fill absent and null values, also in nested objects and lists', async () => {
     const { create } = await kindWith(
       object(
         {
@@ -337,7 +337,7 @@ describe('defaults', () => {
     expect(bare.body.spec).toEqual({ size: 'small', inner: { a: 1 }, nullable: 'x' });
   });
 
-  test('CRD-2: null is kept where the schema allows it, and goes elsewhere', async () => {
+  test('CRD-2: null is kept where nullable and dropped elsewhere', async () => {
     const { create } = await kindWith(
       object({
         allowed: { type: 'string', nullable: true, default: 'x' },
@@ -358,7 +358,7 @@ describe('defaults', () => {
 });
 
 describe('embedded resources', () => {
-  test('CRD-2: need a kind and a version, and metadata that is sound', async () => {
+  test('CRD-2: need a kind, a version, and valid metadata', async () => {
     const embedded = {
       type: 'object',
       'x-kubernetes-embedded-resource': true,

@@ -11,7 +11,7 @@ const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
 const table = { accept: 'application/json;as=Table;v=v1;g=meta.svc.io' };
 
 describe('several versions', () => {
-  test('CRD-4: every version serves every object, by its own schema', async () => {
+  test('CRD-4: every version serves every object by its own schema', async () => {
     const group = 'several.example.com';
     const v1 = { type: 'object', properties: { spec: open } };
     const v2spec = {
@@ -46,7 +46,7 @@ describe('several versions', () => {
     expect(mismatch.status).toBe(400);
   });
 
-  test('CRD-4: an object is judged by the version it is sent in', async () => {
+  test('CRD-4: an object is validated in the version it is sent in', async () => {
     const group = 'judged.example.com';
     const whole = (properties: object, required: readonly string[]) => ({
       type: 'object',
@@ -91,7 +91,7 @@ describe('several versions', () => {
     expect(patched.body).toMatchObject({ spec: { new: 7, shared: 'x' }, status: { x: 1 } });
   });
 
-  test('CODEC-5, CODEC-6: rows and metadata of a version that is not the stored one', async () => {
+  test('CODEC-5, CODEC-6: tables and metadata of a version other than the stored one', async () => {
     const group = 'rows.example.com';
     const size = { type: 'string', default: 'small' };
     const sized = {
@@ -123,7 +123,7 @@ describe('several versions', () => {
     }
   });
 
-  test('CODEC-8: a column shows integers too long for a float as they are', async () => {
+  test('CODEC-8: a column shows large integers exactly', async () => {
     const group = 'long.example.com';
     const additionalPrinterColumns = [{ name: 'Spec', type: 'string', jsonPath: '.spec' }];
     const versions = [versionOf('v1', open, { storage: true, additionalPrinterColumns })];
@@ -137,7 +137,7 @@ describe('several versions', () => {
     expect(body.rows[0].cells).toEqual(['a', '{"n":9007199254740993}']);
   });
 
-  test('CRD-4: objects of an earlier storage version are still read', async () => {
+  test('CRD-4: objects of an earlier storage version stay readable', async () => {
     const group = 'moves.example.com';
     const versions = [versionOf('v1', open, { storage: true }), versionOf('v2', open)];
     await establish(server, { group, plural: 'ants', kind: 'Ant', versions });
@@ -165,7 +165,7 @@ describe('several versions', () => {
     ]);
   });
 
-  test('CRD-4: writing what is there brings it to the version and form stored now', async () => {
+  test('CRD-4: an unchanged write moves an object to the current version and encoding', async () => {
     const group = 'comes.example.com';
     const versions = [versionOf('v1', open, { storage: true }), versionOf('v2', open)];
     await establish(server, { group, plural: 'ants', kind: 'Ant', versions });
@@ -195,7 +195,7 @@ describe('several versions', () => {
     await eventually(async () => (await touch()) !== moved, 'the default to be written');
   });
 
-  test('CRD-4: each version is selected by its own fields', async () => {
+  test('CRD-4: each version has its own selectable fields', async () => {
     const group = 'chosen.example.com';
     const text = { type: 'string' };
     const spec = { type: 'object', properties: { a: text, b: text } };
@@ -222,7 +222,7 @@ describe('several versions', () => {
     expect(await chosen('v2', 'spec.a=x')).toBe(400);
   });
 
-  test('CRD-4: a stored version cannot be taken away while status has it', async () => {
+  test('CRD-4: a version in status.storedVersions cannot be removed', async () => {
     const group = 'stuck.example.com';
     const versions = [versionOf('v1', open), versionOf('v2', open, { storage: true })];
     await establish(server, { group, plural: 'bugs', kind: 'Bug', versions });
@@ -255,7 +255,7 @@ describe('several versions', () => {
 });
 
 describe('subresources', () => {
-  test('CRD-4: status is written apart from the rest', async () => {
+  test('CRD-4: status is written separately', async () => {
     const group = 'states.example.com';
     const schema = {
       type: 'object',
@@ -289,7 +289,7 @@ describe('subresources', () => {
     expect((await server.get(`${at}/a/status`)).body.status).toEqual({ n: 5 });
   });
 
-  test('CRD-4: each version has the subresources it names, and no others', async () => {
+  test('CRD-4: each version has exactly the subresources that it declares', async () => {
     const group = 'parts.example.com';
     const scale = { specReplicasPath: '.spec.n', statusReplicasPath: '.status.n' };
     const versions = [
@@ -338,7 +338,7 @@ describe('subresources', () => {
     }
   });
 
-  test('CRD-1: outside its namespaces there is nothing of a kind but lists', async () => {
+  test('CRD-1: a namespaced kind has only lists outside of a namespace', async () => {
     const group = 'within.example.com';
     const versions = [versionOf('v1', open, { storage: true, subresources: { status: {} } })];
     await establish(server, { group, plural: 'pens', kind: 'Pen', versions });
@@ -362,7 +362,7 @@ describe('subresources', () => {
     watch.close();
   });
 
-  test('CRD-4: without the subresource, status is a member like others', async () => {
+  test('CRD-4: without the subresource, status is an ordinary member', async () => {
     const group = 'plain.example.com';
     await establish(server, { group, plural: 'nuts', kind: 'Nut', schema: open });
     const at = `/apis/${group}/v1/namespaces/default/nuts`;
@@ -378,7 +378,7 @@ describe('subresources', () => {
     expect(changed.body.metadata.generation).toBe(2);
   });
 
-  test('CRD-4: scale reads and writes the replicas', async () => {
+  test('CRD-4: scale reads and writes replicas', async () => {
     const group = 'scales.example.com';
     const scale = {
       specReplicasPath: '.spec.replicas',
@@ -424,7 +424,7 @@ describe('subresources', () => {
 });
 
 describe('columns, selectors and names', () => {
-  test('CRD-4: tables have the columns the version declares', async () => {
+  test('CRD-4: tables have the version’s columns', async () => {
     const group = 'columns.example.com';
     const additionalPrinterColumns = [
       { name: 'Size', type: 'integer', jsonPath: '.spec.size', description: 'how big' },
@@ -460,7 +460,7 @@ describe('columns, selectors and names', () => {
     ]);
   });
 
-  test('CRD-4: columns read paths as upstream does, and show what they find', async () => {
+  test('CRD-4: columns evaluate JSONPath as kube-apiserver does', async () => {
     const group = 'paths.example.com';
     const cells: readonly (readonly [type: string, jsonPath: string, cell: unknown])[] = [
       ['string', '.spec.steps[-1:].name', 'last'],
@@ -496,7 +496,7 @@ describe('columns, selectors and names', () => {
     expect(body.rows[0].cells.slice(1)).toEqual(cells.map(([, , cell]) => cell));
   });
 
-  test('CRD-4: declared fields select, in lists and watches, others do not', async () => {
+  test('CRD-4: declared fields select in lists and watches, others do not', async () => {
     const group = 'fields.example.com';
     const spec = {
       type: 'object',

@@ -21,7 +21,7 @@ function converted(object: { apiVersion: string; kind: string; [name: string]: u
 
 const rbac = 'rbac.authorization.svc.io';
 
-test('subjects of the first bindings have a version of their group', () => {
+test('subjects of the first bindings have the version of their group', () => {
   const roleRef = { apiGroup: rbac, kind: 'Role', name: 'r' };
   const user = { kind: 'User', apiVersion: `${rbac}/v1alpha1`, name: 'u' };
   const account = { kind: 'ServiceAccount', apiVersion: 'v1', name: 's', namespace: 'n' };
@@ -46,7 +46,7 @@ test('subjects of the first bindings have a version of their group', () => {
   });
 });
 
-test('the first RuntimeClass has a spec', () => {
+test('the first RuntimeClass version has a spec', () => {
   const spec = { runtimeHandler: 'h', scheduling: { nodeSelector: { a: 'b' } } };
   const { there, back } = converted({
     apiVersion: 'node.svc.io/v1alpha1',

@@ -35,7 +35,7 @@ async function svcctl(line: string, stdin = ''): Promise<Loose[]> {
 const rows = table.map((one) => [`${one.groupVersion} ${one.kind}`, one] as const);
 
 describe('VER-8: convert --output-version', () => {
-  test.each(rows)('VER-8: %s goes there and back', async (title, removed) => {
+  test.each(rows)('VER-8: %s converts both ways', async (title, removed) => {
     const old = await exampleIn(removed, 'there', 'default');
     expect(old.apiVersion).toBe(removed.groupVersion);
     const successor = removed.successor || removed.groupVersion;
@@ -66,7 +66,7 @@ const documents = (...objects: readonly object[]) =>
   objects.map((one) => JSON.stringify(one)).join('\n---\n');
 
 describe('VER-8: svcctl convert', () => {
-  test('VER-8: fills in the defaults of the version that was written', async () => {
+  test('VER-8: fills in the defaults of the source version', async () => {
     const file = home.write('old.json', JSON.stringify(deployment('extensions/v1beta1', 'a')));
     const [object] = await svcctl(`convert -f ${file} --output-version apps/v1`);
     expect(object).toMatchObject({
@@ -82,7 +82,7 @@ describe('VER-8: svcctl convert', () => {
     });
   });
 
-  test('VER-8: takes the newest version when none is named', async () => {
+  test('VER-8: uses the newest version by default', async () => {
     const file = home.write('newest.json', JSON.stringify(deployment('apps/v1beta1', 'a')));
     const [object] = await svcctl(`convert -f ${file}`);
     expect(object.apiVersion).toBe('apps/v1');
@@ -91,7 +91,7 @@ describe('VER-8: svcctl convert', () => {
     expect(JSON.parse(out)).toEqual(object);
   });
 
-  test('VER-8: several documents become a list', async () => {
+  test('VER-8: turns several documents into a list', async () => {
     const text = documents(deployment('apps/v1beta1', 'a'), deployment('apps/v1beta2', 'b'));
     const file = home.write('several.yaml', text);
     const [list] = await svcctl(`convert -f ${file} --output-version apps/v1`);
@@ -102,7 +102,7 @@ describe('VER-8: svcctl convert', () => {
     ]);
   });
 
-  test('VER-8: so do items of a list, which may leave their type to it', async () => {
+  test('VER-8: converts the items of a list, which may omit their type', async () => {
     const { apiVersion, kind: _, ...item } = deployment('apps/v1beta1', 'a');
     const answered = { apiVersion, kind: 'DeploymentList', metadata: {}, items: [item, item] };
     const file = home.write('answered.json', JSON.stringify(answered));
@@ -112,7 +112,7 @@ describe('VER-8: svcctl convert', () => {
     expect(list.items).toMatchObject([current, current]);
   });
 
-  test('VER-8: so do a folder and standard input', async () => {
+  test('VER-8: reads folders and standard input', async () => {
     mkdirSync(join(home.folder, 'folder'));
     home.write('folder/one.json', JSON.stringify(deployment('apps/v1beta1', 'a')));
     home.write('folder/two.yaml', JSON.stringify(deployment('extensions/v1beta1', 'b')));
@@ -126,7 +126,7 @@ describe('VER-8: svcctl convert', () => {
     expect(names(stdin)).toEqual(['a']);
   });
 
-  test('VER-8: an object of a list in a file stands alone again', async () => {
+  test('VER-8: turns a list of one file back into documents', async () => {
     const items = [deployment('apps/v1beta1', 'a')];
     const list = { apiVersion: 'v1', kind: 'List', items };
     const file = home.write('list.json', JSON.stringify(list));
@@ -134,7 +134,7 @@ describe('VER-8: svcctl convert', () => {
     expect(object).toMatchObject({ kind: 'Deployment', metadata: { name: 'a' } });
   });
 
-  test('VER-8: kinds without the version are told of and left out', async () => {
+  test('VER-8: reports and omits kinds that lack the version', async () => {
     const file = home.write('mixed.yaml', documents(deployment('apps/v1beta1', 'a'), job));
     const { code, out, err } = await home.run(`convert -f ${file} --output-version apps/v1`);
     expect(code).toBe(0);
@@ -147,7 +147,7 @@ describe('VER-8: svcctl convert', () => {
 
   const widget = { apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name: 'w' } };
 
-  test('VER-8: custom kinds pass when a version is named, and are unknown else', async () => {
+  test('VER-8: passes custom kinds only when a version is named', async () => {
     const file = home.write('widget.json', JSON.stringify(widget));
     expect(await svcctl(`convert -f ${file} --output-version apps/v1`)).toEqual([widget]);
     const { code, err } = await home.run(`convert -f ${file}`);
@@ -168,7 +168,7 @@ describe('VER-8: svcctl convert', () => {
     expect(await home.run(line)).toEqual({ code: 1, out: '', err: message });
   });
 
-  test('VER-8: a field of the wrong type is told', async () => {
+  test('VER-8: reports a field of the wrong type', async () => {
     const wrong = { ...deployment('apps/v1beta1', 'a'), spec: { replicas: 'many' } };
     const file = home.write('wrong.json', JSON.stringify(wrong));
     const { code, err } = await home.run(`convert -f ${file} --output-version apps/v1`);

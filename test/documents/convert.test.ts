@@ -45,7 +45,7 @@ async function run(args: readonly string[], ...input: readonly (string | Buffer)
 }
 
 describe('convert', () => {
-  test('CODEC-3: writes each form from each, byte for byte', async () => {
+  test('CODEC-3: converts between all encodings, byte for byte', async () => {
     const texts = { json: configMapJson, yaml: configMapYaml };
     const { out: protobuf } = await run(['--to=protobuf'], configMapJson);
     expect(protobuf.subarray(0, 21).toString('latin1')).toBe('k8s\0\n\x0f\n\x02v1\x12\tConfigMap');
@@ -66,7 +66,7 @@ describe('convert', () => {
     }
   });
 
-  test('CODEC-3: every built-in kind survives each form it has', async () => {
+  test('CODEC-3: every built-in kind survives each of its encodings', async () => {
     for (const name of dialectNames) {
       const dialect = dialectOf(name);
       for (const { example, kind } of builtinKinds(dialect)) {
@@ -87,7 +87,7 @@ describe('convert', () => {
     }
   });
 
-  test('CODEC-3: kinds of the meta group have a protobuf form', async () => {
+  test('CODEC-3: kinds of the meta group have a protobuf encoding', async () => {
     const serverAddressByClientCIDRs = [{ clientCIDR: '0.0.0.0/0', serverAddress: 'a:1' }];
     const samples = [
       { kind: 'ListOptions', apiVersion: 'v1', labelSelector: 'a=b', limit: 7 },
@@ -102,7 +102,7 @@ describe('convert', () => {
     }
   });
 
-  test('CODEC-3: a watch event has a protobuf form, in an envelope that names no kind', async () => {
+  test('CODEC-3: a watch event has a protobuf encoding without a kind in its envelope', async () => {
     const object = { apiVersion: 'example.com/v1', kind: 'Tab', spec: { size: 1 } };
     const event = Buffer.from(`${JSON.stringify({ type: 'ADDED', object }, null, 2)}\n`);
     const protobuf = await convertObject(event, { dialect: kubernetes, to: 'protobuf' });
@@ -134,7 +134,7 @@ describe('convert', () => {
     }
   });
 
-  test('VER-8: brings an object to another version of its group', async () => {
+  test('VER-8: converts an object to another version of its group', async () => {
     const scaler = {
       apiVersion: 'autoscaling/v1',
       kind: 'HorizontalPodAutoscaler',
@@ -167,7 +167,7 @@ describe('convert', () => {
     );
   });
 
-  test('custom kinds pass between the forms that need no type', async () => {
+  test('custom kinds convert between encodings that need no type', async () => {
     const custom = 'apiVersion: example.com/v1\nkind: Widget\nspec:\n  size: 3\n';
     const { out } = await run(['--to=json'], custom);
     expect(decodeJson(out).value).toEqual({
@@ -181,7 +181,7 @@ describe('convert', () => {
     );
   });
 
-  test('takes large bodies in pieces', async () => {
+  test('large bodies are read in pieces', async () => {
     const data = Object.fromEntries(
       Array.from({ length: 20_000 }, (_, index) => [`key-${index}`, 'x'.repeat(100)]),
     );
@@ -195,7 +195,7 @@ describe('convert', () => {
     expect(JSON.parse((await run([], out)).out.toString()).data).toEqual(data);
   });
 
-  test('tells what is wrong with the input in one line', async () => {
+  test('invalid input is reported in one line', async () => {
     const deep = `{"apiVersion":"v1","kind":"X","a":${'['.repeat(5000)}${']'.repeat(5000)}}`;
     const wrong: readonly (readonly [readonly string[], string | Buffer, RegExp])[] = [
       [[], '', /the input is no object but empty/],

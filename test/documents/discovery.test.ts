@@ -17,7 +17,7 @@ const aggregated = (group = 'apidiscovery.svc.io', version = 'v2') =>
   `application/json;g=${group};v=${version};as=APIGroupDiscoveryList`;
 
 describe('discovery documents', () => {
-  test('API-11: /api names the versions of the core group and the server’s address', async () => {
+  test('API-11: /api lists the core versions and the server’s address', async () => {
     for (const path of ['/api', '/api/']) {
       const { status, body } = await server.get(path);
       expect(status).toBe(200);
@@ -31,7 +31,7 @@ describe('discovery documents', () => {
     }
   });
 
-  test('API-11: /apis and /apis/<group> name versions, the preferred one first', async () => {
+  test('API-11: /apis and /apis/<group> list versions, the preferred one first', async () => {
     const { body } = await server.get('/apis');
     expect(body).toMatchObject({ kind: 'APIGroupList', apiVersion: 'v1' });
     const names = body.groups.map((group: { name: string }) => group.name);
@@ -53,7 +53,7 @@ describe('discovery documents', () => {
     });
   });
 
-  test('API-11: /api/v1 lists resources and their sub-resources', async () => {
+  test('API-11: /api/v1 lists resources and subresources', async () => {
     const { body } = await server.get('/api/v1');
     expect(body).toMatchObject({ kind: 'APIResourceList', groupVersion: 'v1' });
     // The oldest clients did not know one there.
@@ -79,7 +79,7 @@ describe('discovery documents', () => {
     expect(namespaces.verbs).not.toContain('deletecollection');
   });
 
-  test('API-11: /apis/<group>/<version>, a sub-resource of another kind with its group', async () => {
+  test('API-11: /apis/<group>/<version> names the kind of a subresource', async () => {
     const { body } = await server.get('/apis/apps/v1');
     expect(body).toMatchObject({ kind: 'APIResourceList', groupVersion: 'apps/v1' });
     expect(body.resources).toContainEqual({
@@ -102,7 +102,7 @@ describe('discovery documents', () => {
     }
   });
 
-  test('API-11: /version is JSON alone, laid out whoever asks', async () => {
+  test('API-11: /version is always indented JSON', async () => {
     for (const path of ['/version', '/version/']) {
       const { text, headers } = await server.get(path, { headers: { 'user-agent': 'client' } });
       expect(text, path).toBe(JSON.stringify(JSON.parse(text), null, 2));
@@ -113,7 +113,7 @@ describe('discovery documents', () => {
     expect(text).toContain('reason: NotAcceptable');
   });
 
-  test('API-11: what is not served is 404, other methods are 405', async () => {
+  test('API-11: an unserved path is 404, other methods are 405', async () => {
     for (const path of ['/api/v2', '/apis/none', '/apis/apps/v9', '/api/v1/none', '/none']) {
       const { status, body } = await server.get(path);
       expect(status, path).toBe(404);
@@ -131,7 +131,7 @@ describe('discovery documents', () => {
     }
   });
 
-  test('API-11: documents in YAML', async () => {
+  test('API-11: documents are available in YAML', async () => {
     const { headers, text } = await server.get('/apis/apps/v1', { accept: 'application/yaml' });
     expect(headers['content-type']).toBe('application/yaml');
     expect(text).toMatch(/^apiVersion: v1\ngroupVersion: apps\/v1\nkind: APIResourceList\n/);
@@ -182,7 +182,7 @@ describe('aggregated discovery', () => {
     });
   });
 
-  test('API-11: an ETag stands for the document: 304 for who has it', async () => {
+  test('API-11: an ETag identifies the document, and If-None-Match gets 304', async () => {
     const first = await server.get('/apis', { accept: aggregated() });
     const etag = String(first.headers.etag);
     expect(etag).toMatch(/^"[0-9A-F]{128}"$/);
@@ -197,7 +197,7 @@ describe('aggregated discovery', () => {
     expect(other.headers.etag).not.toBe(etag);
   });
 
-  test('API-11: documents come in protobuf too, the aggregated ones under the same tag', async () => {
+  test('API-11: documents are available in protobuf, aggregated ones with the same ETag', async () => {
     const type = 'application/vnd.svc.protobuf';
     for (const [path, kind] of [
       ['/api', 'APIVersions'],
@@ -224,7 +224,7 @@ describe('aggregated discovery', () => {
     }
   });
 
-  test('API-11: a form not served falls back to the plain one, or is 406', async () => {
+  test('API-11: an unsupported form falls back to the plain one, or is 406', async () => {
     const unknown = aggregated('apidiscovery.svc.io', 'v9');
     const fallen = await server.get('/apis', { accept: `${unknown},application/json` });
     expect(fallen.body.kind).toBe('APIGroupList');

@@ -49,7 +49,7 @@ describe('VER-5: feature gates', () => {
     expect(() => readOptions([`--feature-gates=${pair}`])).toThrow(message);
   });
 
-  test('VER-5: AllAlpha and AllBeta speak for gates that are not set themselves', () => {
+  test('VER-5: AllAlpha and AllBeta apply to gates that are not set', () => {
     expect(isOn('AllAlpha=true', 'CBORServingAndStorage')).toBe(true);
     expect(isOn('AllAlpha=true,CBORServingAndStorage=false', 'CBORServingAndStorage')).toBe(false);
     expect(isOn('CBORServingAndStorage=false,AllAlpha=true', 'CBORServingAndStorage')).toBe(false);
@@ -60,7 +60,7 @@ describe('VER-5: feature gates', () => {
     expect(isOn('AllAlpha=true', 'AllowUnsafeMalformedObjectDeletion')).toBe(true);
   });
 
-  test('VER-5: the later of two settings wins, and the own component may be named', () => {
+  test('VER-5: the later of two settings wins, and the component may be named', () => {
     expect(isOn('APIResponseCompression=true,APIResponseCompression=false', 'WatchList')).toBe(
       true,
     );
@@ -68,7 +68,7 @@ describe('VER-5: feature gates', () => {
     expect(isOn('kube:WatchList=false', 'WatchList')).toBe(false);
   });
 
-  test('VER-5: gates that other components act by may be set, and every gate is in order', () => {
+  test('VER-5: gates of other components are accepted, and every gate is listed in order', () => {
     expect(() => readFeatureGates(['SidecarContainers=true', 'NodeSwap=false'])).not.toThrow();
     const names = defaultGates.all().map(({ name }) => name);
     expect(names).toEqual([...names].sort());
@@ -78,7 +78,7 @@ describe('VER-5: feature gates', () => {
     }
   });
 
-  test('VER-5: gates on their way out are warned of, others are not', () => {
+  test('VER-5: deprecated and locked gates warn, others do not', () => {
     expect(
       readFeatureGates(['KMSv1=true', 'WatchBookmark=true', 'WatchList=true']).warnings,
     ).toEqual([
@@ -123,13 +123,13 @@ describe('VER-2: feature gates of an emulated release', () => {
     ['AuthorizeWithSelectors', { 30: undefined, 31: 'ALPHA off', 32: 'BETA on' }],
     ['StrictCostEnforcementForVAP', { 29: undefined, 31: 'BETA off', 32: 'GA on' }],
     ['AllAlpha', { 15: 'ALPHA off', 32: 'ALPHA off' }],
-  ])('VER-2: %s is what it was', (name, states) => {
+  ])('VER-2: %s has its former default', (name, states) => {
     for (const [minor, state] of Object.entries(states)) {
       expect([minor, stateOf(name, Number(minor))]).toEqual([minor, state]);
     }
   });
 
-  test('VER-2: a gate of a later release is known, and refused', () => {
+  test('VER-2: a gate of a later release is refused', () => {
     optionsOf('--emulated-version=1.30', '--feature-gates=WatchList=true');
     for (const value of ['true', 'false']) {
       expect(() =>
@@ -143,7 +143,7 @@ describe('VER-2: feature gates of an emulated release', () => {
     );
   });
 
-  test('VER-2: a gate that is locked by now may be set where it was not', () => {
+  test('VER-2: a gate that is locked now can be set where it was not', () => {
     expect(stateOf('APIListChunking', 28, 'APIListChunking=false')).toBe('BETA off');
     expect(() => read('APIListChunking=false', 29)).toThrow('feature is locked to true');
     expect(stateOf('CustomResourceFieldSelectors', 31, 'CustomResourceFieldSelectors=false')).toBe(
@@ -154,7 +154,7 @@ describe('VER-2: feature gates of an emulated release', () => {
     );
   });
 
-  test('VER-2: AllAlpha and AllBeta speak for the stages of that release', () => {
+  test('VER-2: AllAlpha and AllBeta use the stages of that release', () => {
     expect(stateOf('WatchList', 31, 'AllAlpha=true')).toBe('ALPHA on');
     expect(stateOf('WatchList', 32, 'AllAlpha=true')).toBe('BETA on');
     expect(stateOf('WatchList', 26, 'AllAlpha=true')).toBe(undefined);
@@ -162,7 +162,7 @@ describe('VER-2: feature gates of an emulated release', () => {
     expect(stateOf('APIListChunking', 29, 'AllBeta=false')).toBe('GA on');
   });
 
-  test('VER-2: warnings speak of that release', () => {
+  test('VER-2: warnings name that release', () => {
     expect(read('KMSv1=true', 27).warnings).toEqual([
       'Setting GA feature gate KMSv1=true. It will be removed in a future release.',
     ]);
@@ -170,7 +170,7 @@ describe('VER-2: feature gates of an emulated release', () => {
     expect(read('APIListChunking=true', 29).warnings).toHaveLength(1);
   });
 
-  test('VER-2: files that a gate stands for are refused where the release had it off', () => {
+  test('VER-2: files are refused where their gate was off', () => {
     const refused = (...flags: string[]) => {
       try {
         optionsOf(...flags);
@@ -188,7 +188,7 @@ describe('VER-2: feature gates of an emulated release', () => {
     expect(refused(authorization, off)).toContain('feature is locked to true');
   });
 
-  test('VER-2: the metric and what the gates do follow the release', async () => {
+  test('VER-2: metrics and behavior follow the emulated release', async () => {
     const { config } = optionsOf('--emulated-version=1.15', '--feature-gates=WatchBookmark=true');
     expect(config).toMatchObject({ compressResponses: false, cborServed: false });
     const { emulatedMinor = 0, featureGates = defaultGates } = config;
@@ -207,7 +207,7 @@ describe('VER-2: feature gates of an emulated release', () => {
 });
 
 describe('VER-7: help and deprecated flags', () => {
-  test('VER-7: the help shows stage and default of every gate that may be set', () => {
+  test('VER-7: help shows stage and default of every settable gate', () => {
     const help = describeFlags(serverFlags);
     for (const line of describeGates()) expect(help).toContain(line);
     expect(help).toContain('APIResponseCompression=true|false (BETA - default=true)');
@@ -222,7 +222,7 @@ describe('VER-7: help and deprecated flags', () => {
     expect(help).toContain('api/beta=true|false');
   });
 
-  test('VER-7: a gate acts, or the help says that it does not', () => {
+  test('VER-7: every gate takes effect, or help says that it does not', () => {
     const source = readdirSync('packages', { recursive: true, encoding: 'utf8' })
       .filter((path) => /\/src\/.*\.ts$/.test(path) && !path.endsWith('.test.ts'))
       .filter((path) => !/(feature-gate-table|feature-gates|idle-gates)\.ts$/.test(path))
@@ -233,7 +233,7 @@ describe('VER-7: help and deprecated flags', () => {
     expect(names.filter((name) => idleReason(name) === undefined)).toEqual(acting);
   });
 
-  test('VER-7: a gate that cannot take effect is warned of in every release it can be set', () => {
+  test('VER-7: a gate without effect warns in every release where it can be set', () => {
     const warningsOf = (pair: string, emulatedMinor = 32) =>
       readFeatureGates([pair], { emulatedMinor }).warnings;
     expect(warningsOf('ResilientWatchCacheInitialization=false')).toEqual([
@@ -245,7 +245,7 @@ describe('VER-7: help and deprecated flags', () => {
     expect(warningsOf('NodeSwap=false')).toEqual([]);
   });
 
-  test('VER-7: a deprecated flag warns when it is given, and says so in the help', () => {
+  test('VER-7: a deprecated flag warns and says so in help', () => {
     const old = {
       group: 'g',
       type: 'bool' as const,

@@ -70,7 +70,7 @@ describe.each(dialectNames)('descriptions, dialect %s', (dialectName) => {
     throw new Error(`${path} is not in the documents`);
   };
 
-  test('PLANE-8: every type and every field served by default has a description', () => {
+  test('PLANE-8: every type and field served by default has a description', () => {
     for (const { form, definitions } of documents) {
       const all = [...describedIn(definitions)];
       expect(all.length, form).toBeGreaterThan(2500);
@@ -89,7 +89,7 @@ describe.each(dialectNames)('descriptions, dialect %s', (dialectName) => {
     expect(wrong).toEqual([]);
   });
 
-  test('PLANE-8: only fields of one name and type have one description', () => {
+  test('PLANE-8: only fields of one name and type share a description', () => {
     for (const { definitions } of documents) {
       const users = new Map<string, Described>();
       const wrong: [string, string][] = [];
@@ -104,14 +104,14 @@ describe.each(dialectNames)('descriptions, dialect %s', (dialectName) => {
     }
   });
 
-  test('PLANE-8: both forms of OpenAPI have the same descriptions', () => {
+  test('PLANE-8: OpenAPI v2 and v3 have the same descriptions', () => {
     const [second = [], third = []] = documents.map(({ definitions }) =>
       [...describedIn(definitions)].map(({ path, text }) => `${path}: ${text}`).sort(),
     );
     expect(second).toEqual(third);
   });
 
-  test('PLANE-8: names in descriptions are those of the dialect', () => {
+  test('PLANE-8: descriptions use the names of the dialect', () => {
     const other = dialectName === 'svc' ? /k8s\.io|kubernetes|kubectl/i : /svc\.io|svc-|svcctl/;
     const wrong = documents
       .flatMap(({ definitions }) => [...describedIn(definitions)])
@@ -126,7 +126,7 @@ describe.each(dialectNames)('descriptions, dialect %s', (dialectName) => {
       'apimachinery.pkg.apis.meta.v1.ObjectMeta.creationTimestamp',
       'CreationTimestamp is a timestamp',
     ],
-  ])('PLANE-8: %s begins with the words that conformance tests look for', (path, words) => {
+  ])('PLANE-8: %s begins with the words that conformance tests expect', (path, words) => {
     expect(pathText(path).slice(0, words.length)).toBe(words);
   });
 
@@ -147,7 +147,7 @@ describe.each(dialectNames)('descriptions, dialect %s', (dialectName) => {
   });
 
   const isUpstream = dialectName === 'kubernetes';
-  test.runIf(kubectlIsHere && isUpstream)('PLANE-8: an unmodified kubectl shows them', async () => {
+  test.runIf(kubectlIsHere && isUpstream)('PLANE-8: unmodified kubectl shows them', async () => {
     const client = kubectlOf(server);
     try {
       for (const more of [[], ['--output=plaintext-openapiv2']]) {
@@ -164,7 +164,7 @@ describe.each(dialectNames)('descriptions, dialect %s', (dialectName) => {
     }
   });
 
-  test('PLANE-8: a custom kind has its own descriptions and those all kinds have', async () => {
+  test('PLANE-8: a custom kind has its own descriptions and the common ones', async () => {
     const group = 'tides.example.com';
     const definition = {
       apiVersion: `${dialect.group('apiextensions')}/v1`,

@@ -13,7 +13,7 @@ const meta = 'io.k8s.apimachinery.pkg.apis.meta.v1.';
 
 const part = (name: string) => openApiPart(server, name);
 
-test('API-12: what is passed through takes its own options, and a proxy all methods', async () => {
+test('API-12: connect operations have their own options, and proxies every method', async () => {
   const { paths } = await part('api/v1');
   const pod = '/api/v1/namespaces/{namespace}/pods/{name}';
   const namesOf = (list: JsonObject[] = []) => list.map(({ name }) => name);
@@ -38,7 +38,7 @@ test('API-12: what is passed through takes its own options, and a proxy all meth
   expect(proxy.head.operationId).toBe('connectCoreV1HeadNodeProxyWithPath');
 });
 
-test('API-12: the version and the issuer of tokens are described', async () => {
+test('API-12: the version and the service account issuer are described', async () => {
   const version = await part('version');
   expect(version.paths['/version/'].get.operationId).toBe('getCodeVersion');
   const info = version.components.schemas['io.k8s.apimachinery.pkg.version.Info'];
@@ -71,7 +71,7 @@ test('API-12: the version and the issuer of tokens are described', async () => {
   });
 });
 
-test('API-12: a Namespace’s deletion is told as a Status, unions and enums as upstream’s', async () => {
+test('API-12: deleting a Namespace returns a Status, and unions and enums match', async () => {
   const { paths, components } = await part('api/v1');
   const removal = paths['/api/v1/namespaces/{name}'].delete.responses['200'];
   const { $ref } = removal.content['application/json'].schema;
@@ -94,7 +94,7 @@ test('API-12: a Namespace’s deletion is told as a Status, unions and enums as 
   expect(rule.properties.scope).not.toHaveProperty('enum');
 });
 
-test('API-12: definitions of custom kinds and of other servers have what upstream says', async () => {
+test('API-12: definitions of custom and aggregated kinds match kube-apiserver’s', async () => {
   const packageName = 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.';
   const { schemas } = (await part('apis/apiextensions.k8s.io/v1')).components;
   expect(schemas[`${packageName}CustomResourceDefinition`].required).toEqual(['spec']);
@@ -113,7 +113,7 @@ test('API-12: definitions of custom kinds and of other servers have what upstrea
   );
 });
 
-test('API-12: operations of custom kinds are told otherwise than those of built-in ones', async () => {
+test('API-12: operations of custom kinds differ from those of built-in kinds', async () => {
   const group = 'tabs.example.com';
   const spec = { type: 'object', properties: { size: { type: 'integer', default: 4 } } };
   const openAPIV3Schema = { type: 'object', properties: { spec } };

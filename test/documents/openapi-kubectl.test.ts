@@ -78,7 +78,7 @@ describe.skipIf(!kubectlIsHere)('an unmodified kubectl', () => {
     },
   });
 
-  test('API-12: create, apply and apply on the server find what they look for', async () => {
+  test('API-12: create, apply, and server-side apply find what they need', async () => {
     const created = await kubectl(['create', '-f', '-'], deployment('one'));
     expect(created).toMatchObject({ code: 0, stdout: 'deployment.apps/one created\n' });
     const applied = await kubectl(['apply', '-f', '-'], deployment('two', { replicas: 2 }));
@@ -97,7 +97,7 @@ describe.skipIf(!kubectlIsHere)('an unmodified kubectl', () => {
     });
   });
 
-  test('API-12: strict validation is the server’s', async () => {
+  test('API-12: strict validation happens on the server', async () => {
     const args = ['create', '--dry-run=server', '--validate=strict', '-f', '-'];
     const wrong = await kubectl(args, deployment('four', { replicaz: 1 }));
     expect(wrong.code).toBe(1);
@@ -109,7 +109,7 @@ describe.skipIf(!kubectlIsHere)('an unmodified kubectl', () => {
     });
   });
 
-  test('API-12: explain tells of built-in and custom kinds', async () => {
+  test('API-12: explain describes built-in and custom kinds', async () => {
     const spec = await kubectl(['explain', 'deployment.spec', '--recursive']);
     expect(spec).toMatchObject({ code: 0, stderr: '' });
     expect(spec.stdout).toContain('FIELD: spec <DeploymentSpec>');
@@ -119,7 +119,7 @@ describe.skipIf(!kubectlIsHere)('an unmodified kubectl', () => {
     expect(tab.stdout).toMatch(/replicas\t<integer>/);
   });
 
-  test('API-12: custom objects are created, applied and judged', async () => {
+  test('API-12: custom objects are created, applied, and validated', async () => {
     const tab = (spec: JsonObject) => ({
       apiVersion: 'told.example.com/v1',
       kind: 'CronTab',
@@ -139,7 +139,7 @@ describe.skipIf(!kubectlIsHere)('an unmodified kubectl', () => {
     expect(onServer).toMatchObject(out('serverside-applied'));
   });
 
-  test('API-12: clients of OpenAPI 2 read the protobuf form', async () => {
+  test('API-12: OpenAPI v2 clients read the protobuf form', async () => {
     const args = ['explain', 'pod.spec.containers.ports', '--output=plaintext-openapiv2'];
     const answer = await kubectl(args);
     expect(answer).toMatchObject({ code: 0, stderr: '' });

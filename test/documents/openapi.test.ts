@@ -133,8 +133,8 @@ async function establish(definition: ApiObject): Promise<string> {
   return path;
 }
 
-describe('the index and the documents of OpenAPI 3', () => {
-  test('API-12: the index names a document for every group and version, with its digest', async () => {
+describe('the index and the documents of OpenAPI v3', () => {
+  test('API-12: the index has a document for every group version, with its hash', async () => {
     const paths = await index();
     const { body: groups } = await server.get('/apis');
     const versions: string[] = groups.groups.flatMap((group: Loose) =>
@@ -147,7 +147,7 @@ describe('the index and the documents of OpenAPI 3', () => {
     }
   });
 
-  test('API-12: the index has an ETag and answers 304 to who has it', async () => {
+  test('API-12: the index has an ETag and answers 304', async () => {
     const first = await server.get('/openapi/v3');
     expect(first.headers['content-type']).toBe('application/json');
     expect(first.headers['etag']).toMatch(/^"[0-9A-F]{128}"$/);
@@ -156,7 +156,7 @@ describe('the index and the documents of OpenAPI 3', () => {
     expect([again.status, again.text]).toEqual([304, '']);
   });
 
-  test('API-12: a document under its digest may be kept for good', async () => {
+  test('API-12: a document under its hash is cached forever', async () => {
     const url = urlIn(await index(), 'apis/apps/v1') ?? '';
     const digest = url.split('hash=')[1];
     const answer = await server.get(url);
@@ -171,14 +171,14 @@ describe('the index and the documents of OpenAPI 3', () => {
     expect(lastsMs).toBeLessThanOrEqual(yearMs);
   });
 
-  test('API-12: a document without a digest is not to be kept', async () => {
+  test('API-12: a document without a hash is not cached', async () => {
     const answer = await server.get('/openapi/v3/api/v1');
     expect(answer.status).toBe(200);
     expect(answer.headers['cache-control']).not.toContain('immutable');
     expect(answer.headers['expires']).toBeUndefined();
   });
 
-  test('API-12: another digest leads to the document there is', async () => {
+  test('API-12: another hash redirects to the current document', async () => {
     const answer = await server.get('/openapi/v3/api/v1?hash=ABC');
     expect(answer.status).toBe(301);
     expect(answer.headers['location']).toBe(urlIn(await index(), 'api/v1'));
@@ -199,7 +199,7 @@ describe('the index and the documents of OpenAPI 3', () => {
     expect([again.status, again.text, again.headers['etag']]).toEqual([304, '', etag]);
   });
 
-  test('API-12: a changed tag is answered whole', async () => {
+  test('API-12: a stale ETag gets the whole document', async () => {
     const answer = await server.get('/openapi/v3/apis/batch/v1', {
       headers: { 'if-none-match': '"old"' },
     });
@@ -215,38 +215,38 @@ describe('the index and the documents of OpenAPI 3', () => {
   );
 
   test.each(['/openapi/v2', '/openapi/v3', '/openapi/v3/api/v1'])(
-    'API-12: %s is only read',
+    'API-12: %s is read-only',
     async (path) => {
       const answer = await server.post(path, {});
       expect([answer.status, answer.body.reason]).toEqual([405, 'MethodNotAllowed']);
     },
   );
 
-  test('API-12: an encoding that is not served is 406', async () => {
+  test('API-12: an unsupported encoding is 406', async () => {
     for (const path of ['/openapi/v2', '/openapi/v3/api/v1']) {
       const answer = await server.get(path, { accept: 'text/html' });
       expect([answer.status, answer.body.reason]).toEqual([406, 'NotAcceptable']);
     }
   });
 
-  test('API-12: who takes gzip gets it', async () => {
+  test('API-12: gzip is used when accepted', async () => {
     const headers = { 'accept-encoding': 'gzip' };
     const answer = await server.get('/openapi/v3/api/v1', { headers });
     expect(answer.headers['content-encoding']).toBe('gzip');
     expect(answer.body).toBeUndefined();
   });
 
-  test('API-12: reading needs a user', async () => {
+  test('API-12: reading requires a user', async () => {
     const answer = await server.get('/openapi/v3', { token: undefined });
     expect([answer.status, answer.body.reason]).toEqual([403, 'Forbidden']);
   });
 });
 
-describe('what documents say', () => {
+describe('the contents of documents', () => {
   test.each([
     'application/com.github.proto-openapi.spec.v3@v1.0+protobuf',
     'application/com.github.proto-openapi.spec.v3.v1.0+protobuf',
-  ])('API-12: %s holds the same as JSON', async (accept) => {
+  ])('API-12: %s has the same contents as JSON', async (accept) => {
     const json = await server.get('/openapi/v3/api/v1');
     const answer = await raw('/openapi/v3/api/v1', accept);
     expect(answer.type).toBe('application/com.github.proto-openapi.spec.v3.v1.0+protobuf');
@@ -278,7 +278,7 @@ describe('what documents say', () => {
     ]);
   });
 
-  test('API-12: every reference has its definition, every operation an id of its own', async () => {
+  test('API-12: every reference resolves, and every operation has a unique id', async () => {
     for (const name of Object.keys(await index())) {
       const document = await part(name);
       expect(document.openapi).toBe('3.0.0');
@@ -291,7 +291,7 @@ describe('what documents say', () => {
     }
   });
 
-  test('API-12: paths name their parameters, and all take pretty', async () => {
+  test('API-12: paths name their parameters, and all accept pretty', async () => {
     const { paths } = await part('api/v1');
     for (const [path, item] of Object.entries<Loose>(paths)) {
       const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name).sort();
@@ -304,7 +304,7 @@ describe('what documents say', () => {
     expect(pod.parameters.map((one: Named) => one.name)).toEqual(['name', 'namespace', 'pretty']);
   });
 
-  test('API-12: every verb that discovery tells of is an operation', async () => {
+  test('API-12: every verb in discovery has an operation', async () => {
     const actions: Record<string, [string, string]> = {
       create: ['post', 'post'],
       delete: ['delete', 'delete'],
@@ -334,7 +334,7 @@ describe('what documents say', () => {
     }
   });
 
-  test('API-12: operations tell their kind, parameters, bodies and answers', async () => {
+  test('API-12: operations declare kind, parameters, bodies, and answers', async () => {
     const { paths } = await part('apis/apps/v1');
     const item = paths['/apis/apps/v1/namespaces/{namespace}/deployments/{name}'];
     const names = (operation: Loose) => operation.parameters.map((one: Named) => one.name);
@@ -384,7 +384,7 @@ describe('what documents say', () => {
     );
   });
 
-  test('API-12: schemas of built-in kinds have upstream’s names and marks', async () => {
+  test('API-12: schemas of built-in kinds have kube-apiserver’s names and extensions', async () => {
     const { schemas } = (await part('api/v1')).components;
     const pod = schemas[`${core}Pod`];
     const podKind = { group: '', version: 'v1', kind: 'Pod' };
@@ -430,7 +430,7 @@ describe('what documents say', () => {
     });
   });
 
-  test('API-12: the schema of schemas refers to itself', async () => {
+  test('API-12: the schema of schemas is recursive', async () => {
     const { schemas } = (await part('apis/apiextensions.k8s.io/v1')).components;
     const prefix = 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.';
     const props = schemas[`${prefix}JSONSchemaProps`].properties;
@@ -442,7 +442,7 @@ describe('what documents say', () => {
     });
   });
 
-  test('API-12: the default dialect names its types after its own domain', async () => {
+  test('API-12: the default dialect names types after its own domain', async () => {
     const other = await startTestServer();
     try {
       const { body } = await other.get('/openapi/v3/apis/rbac.authorization.svc.io/v1');
@@ -457,10 +457,10 @@ describe('what documents say', () => {
   });
 });
 
-describe('OpenAPI 2', () => {
+describe('OpenAPI v2', () => {
   const protobufType = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf';
 
-  test('API-12: the whole API is one document, with an ETag', async () => {
+  test('API-12: the whole API is one document with an ETag', async () => {
     const answer = await server.get('/openapi/v2');
     expect(answer.status).toBe(200);
     const document = answer.body;
@@ -475,7 +475,7 @@ describe('OpenAPI 2', () => {
     expect([again.status, again.text]).toEqual([304, '']);
   });
 
-  test('API-12: it says nothing OpenAPI 2 has no word for', async () => {
+  test('API-12: it has nothing that OpenAPI v2 cannot express', async () => {
     const { definitions, paths } = (await server.get('/openapi/v2')).body;
     const text = JSON.stringify(definitions);
     for (const word of ['"oneOf":[', '"anyOf":[', '"allOf":[', '"nullable":true']) {
@@ -502,7 +502,7 @@ describe('OpenAPI 2', () => {
   });
 
   test.each([protobufType, 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'])(
-    'API-12: %s holds the same as JSON',
+    'API-12: %s has the same contents as JSON',
     async (accept) => {
       const json = await server.get('/openapi/v2');
       const answer = await raw('/openapi/v2', accept);
@@ -596,7 +596,7 @@ async function raw(path: string, accept: string) {
 }
 
 describe('custom kinds', () => {
-  test('API-12: appear within a second of being established, in full, and go with it', async () => {
+  test('API-12: appear in full within a second of being established, and disappear', async () => {
     const group = 'stable.example.com';
     const before = await index();
     const path = await establish(crontabs(group));
@@ -652,7 +652,7 @@ describe('custom kinds', () => {
     expect(body.definitions).not.toHaveProperty(['com.example.stable.v1.CronTab']);
   });
 
-  test('API-12: a changed schema has another digest', async () => {
+  test('API-12: a changed schema has a new hash', async () => {
     const group = 'changing.example.com';
     const path = await establish(crontabs(group));
     const name = `apis/${group}/v1`;
@@ -669,7 +669,7 @@ describe('custom kinds', () => {
     await server.remove(path);
   });
 
-  test('API-12: OpenAPI 2 has them without what it cannot say', async () => {
+  test('API-12: OpenAPI v2 omits what it cannot express', async () => {
     const group = 'older.example.com';
     const path = await establish(crontabs(group));
     const { definitions } = await eventually(async () => {

@@ -32,7 +32,7 @@ beforeAll(async () => {
 afterAll(() => Promise.all([server.stop(), plain.stop()]));
 
 const served = versions.filter((one) => !isDropped(one));
-test.each(served)('VER-1: %s %s is there when it is switched on', async (apiVersion, _, def) => {
+test.each(served)('VER-1: %s %s is served when it is enabled', async (apiVersion, _, def) => {
   const within = def.scope === 'Namespaced' ? `/namespaces/${namespace}` : '';
   const collection = (of: string) => `/apis/${of}${within}/${def.resource}`;
   const stored = def.storage.apiVersion;
@@ -63,21 +63,24 @@ test.each(versions)('VER-1: %s %s is off by default', async (apiVersion, _, def)
   expect(answer.status).toBe(404);
 });
 
-test.each(versions.filter(isDropped))('VER-2: %s %s went in 1.31', async (apiVersion, _, def) => {
-  expect((await server.get(`/apis/${apiVersion}/${def.resource}`)).status).toBe(404);
-  const earlier = await startTestServer({ ...on, emulatedMinor: 30 });
-  try {
-    const { status, warnings } = await earlier.get(`/apis/${apiVersion}/${def.resource}`);
-    expect([status, warnings]).toEqual([
-      200,
-      [`${apiVersion} ${def.kind} is deprecated in v1.30+, unavailable in v1.33+`],
-    ]);
-  } finally {
-    await earlier.stop();
-  }
-});
+test.each(versions.filter(isDropped))(
+  'VER-2: %s %s was removed in 1.31',
+  async (apiVersion, _, def) => {
+    expect((await server.get(`/apis/${apiVersion}/${def.resource}`)).status).toBe(404);
+    const earlier = await startTestServer({ ...on, emulatedMinor: 30 });
+    try {
+      const { status, warnings } = await earlier.get(`/apis/${apiVersion}/${def.resource}`);
+      expect([status, warnings]).toEqual([
+        200,
+        [`${apiVersion} ${def.kind} is deprecated in v1.30+, unavailable in v1.33+`],
+      ]);
+    } finally {
+      await earlier.stop();
+    }
+  },
+);
 
-test('VER-5: a kind with a gate of its own wants that as well', async () => {
+test('VER-5: a kind with its own gate needs that as well', async () => {
   const gated = kinds.filter(({ gate }) => gate !== undefined);
   expect(gated.map(({ kind }) => kind)).toEqual(['ClusterTrustBundle', 'StorageVersionMigration']);
   const ungated = await startTestServer({ runtimeConfig: on.runtimeConfig });
@@ -93,7 +96,7 @@ test('VER-5: a kind with a gate of its own wants that as well', async () => {
   }
 });
 
-test('VER-1: beta versions of admission policies show what the stable one holds', async () => {
+test('VER-1: beta versions of admission policies serve the stable objects', async () => {
   const group = 'admissionregistration.svc.io';
   const resource = 'validatingadmissionpolicies';
   const spec = {
@@ -121,7 +124,7 @@ test('VER-1: beta versions of admission policies show what the stable one holds'
   expect((await server.get(`/apis/${group}/v1alpha1/${resource}/a`)).status).toBe(404);
 });
 
-test('ADM-1: who says whom to trust in a signer’s name must be allowed to attest for it', async () => {
+test('ADM-1: writing a ClusterTrustBundle needs the verb attest for its signer', async () => {
   const group = 'certificates.svc.io';
   const path = `/apis/${group}/v1alpha1/clustertrustbundles`;
   const rbac = '/apis/rbac.authorization.svc.io/v1';

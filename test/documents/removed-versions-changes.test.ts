@@ -64,7 +64,7 @@ describe('release 1.21', () => {
   });
 
   test.each([['extensions/v1beta1'], ['networking.svc.io/v1beta1']])(
-    'VER-2: an Ingress of %s has the backends of the current one in another form',
+    'VER-2: an Ingress of %s has the same backends in another form',
     async (apiVersion) => {
       const name = apiVersion.startsWith('ext') ? 'one' : 'other';
       const body = oldIngress(apiVersion, name);
@@ -95,7 +95,7 @@ describe('release 1.21', () => {
     },
   );
 
-  test('VER-2: the current Ingress wants a pathType', async () => {
+  test('VER-2: the current Ingress requires a pathType', async () => {
     const paths = [{ path: '/a', backend: { service: { name: 'a', port: { number: 80 } } } }];
     const answer = await its.server.post(path('networking.svc.io/v1', 'ingresses'), {
       apiVersion: 'networking.svc.io/v1',
@@ -118,7 +118,7 @@ describe('release 1.21', () => {
   const definitions = (version: string) =>
     `/apis/apiextensions.svc.io/${version}/customresourcedefinitions`;
 
-  test('VER-2: a definition of v1beta1 may do without schema, and prunes nothing', async () => {
+  test('VER-2: a v1beta1 definition may lack a schema and prunes nothing', async () => {
     const columns = [{ name: 'Size', type: 'integer', JSONPath: '.spec.size' }];
     const spec = {
       version: 'v1',
@@ -161,7 +161,7 @@ describe('release 1.21', () => {
     await eventually(gone, 'the definition to be gone');
   });
 
-  test('VER-2: a definition without structure says so, until it has one', async () => {
+  test('VER-2: a nonstructural definition has a condition until it is fixed', async () => {
     const at = `${definitions('v1beta1')}/oldies.example.com`;
     const condition = async () => {
       const { status } = await read(at);
@@ -206,7 +206,7 @@ describe('release 1.21', () => {
     await eventually(gone, 'the definition to be gone');
   });
 
-  test('VER-2: a definition of v1 wants a scope, a schema and pruning', async () => {
+  test('VER-2: a v1 definition requires a scope, a schema, and pruning', async () => {
     const version = { name: 'v1', served: true, storage: true };
     const spec = { preserveUnknownFields: true, versions: [version] };
     const answer = await its.server.post(definitions('v1'), definition('v1', spec));
@@ -221,7 +221,7 @@ describe('release 1.21', () => {
     );
   });
 
-  test('VER-2: conversion webhooks stand under webhook in v1', async () => {
+  test('VER-2: conversion webhooks move to `webhook` in v1', async () => {
     const clientConfig = { service: { namespace: 'default', name: 'hook' } };
     const schema = { openAPIV3Schema: { type: 'object' } };
     const spec = {
@@ -255,7 +255,7 @@ describe('release 1.21', () => {
     `/apis/admissionregistration.svc.io/${version}/validatingwebhookconfigurations`;
   const hook = { name: 'a.example.com', clientConfig: { url: 'https://127.0.0.1:1/' } };
 
-  test('VER-2: webhooks of v1beta1 are lenient', async () => {
+  test('VER-2: v1beta1 webhooks have lenient rules', async () => {
     const old = await made(hooks('v1beta1'), configuration('v1beta1', [hook, hook]));
     expect(old.webhooks).toHaveLength(2);
     expect(old.webhooks[0]).toMatchObject({
@@ -267,7 +267,7 @@ describe('release 1.21', () => {
     });
   });
 
-  test('VER-2: webhooks of v1 are not', async () => {
+  test('VER-2: v1 webhooks have strict rules', async () => {
     const answer = await its.server.post(hooks('v1'), configuration('v1', [hook, hook]));
     expect(answer.status).toBe(422);
     const fields = answer.body.details.causes.map((one: { field: string }) => one.field);
@@ -304,7 +304,7 @@ hp8VqeZtzXZB9Kd5W0oTgA==
     spec: { request: Buffer.from(pem).toString('base64'), ...spec },
   });
 
-  test('VER-2: a request of v1beta1 is given signer and usages', async () => {
+  test('VER-2: a v1beta1 request gets a default signer and usages', async () => {
     const { spec } = await made(requests('v1beta1'), request('v1beta1'));
     expect(spec).toMatchObject({
       signerName: 'svc.io/legacy-unknown',
@@ -318,7 +318,7 @@ hp8VqeZtzXZB9Kd5W0oTgA==
     expect(approved.body.status.conditions[0].status).toBe('True');
   });
 
-  test('VER-2: a request of v1 must say them, and may not be for the legacy signer', async () => {
+  test('VER-2: a v1 request must set both, and not the legacy signer', async () => {
     const bare = await its.server.post(requests('v1'), request('v1'));
     expect(bare.status).toBe(422);
     const fields = bare.body.details.causes.map((one: StatusCause) => one.field);
@@ -349,7 +349,7 @@ hp8VqeZtzXZB9Kd5W0oTgA==
     ['authorization.svc.io', 'SelfSubjectAccessReview', { resourceAttributes }],
     ['authorization.svc.io', 'SelfSubjectRulesReview', { namespace: 'default' }],
     ['authorization.svc.io', 'LocalSubjectAccessReview', { user: 'u', resourceAttributes }],
-  ])('VER-2: %s %s is answered in both versions alike', async (group, kind, spec) => {
+  ])('VER-2: %s %s is answered alike in both versions', async (group, kind, spec) => {
     const isLocal = kind.startsWith('Local');
     const within = isLocal ? `/namespaces/${its.namespace}` : '';
     const ask = async (version: string) => {
@@ -377,7 +377,7 @@ hp8VqeZtzXZB9Kd5W0oTgA==
     expect(current.warnings).toEqual([]);
   });
 
-  test('VER-2: reviews of v1beta1 name the groups `group`', async () => {
+  test('VER-2: v1beta1 reviews name the groups `group`', async () => {
     const ask = (version: string, groups: object) =>
       its.server.post(`/apis/authorization.svc.io/${version}/subjectaccessreviews`, {
         apiVersion: `authorization.svc.io/${version}`,
@@ -414,7 +414,7 @@ describe('release 1.24', () => {
     operator: 'Exists',
   };
 
-  test('VER-2: an empty selector of a budget selects none in v1beta1, all in v1', async () => {
+  test('VER-2: an empty budget selector selects nothing in v1beta1, everything in v1', async () => {
     const old = await made(
       path('policy/v1beta1', 'poddisruptionbudgets'),
       budget('v1beta1', 'none', { selector: {} }),
@@ -472,7 +472,7 @@ describe('release 1.24', () => {
     ...more,
   });
 
-  test('VER-2: an Event of v1beta1 may be of the old sort, one of v1 may not', async () => {
+  test('VER-2: a v1beta1 Event may have the old form, a v1 Event may not', async () => {
     const old = { deprecatedCount: 3, deprecatedFirstTimestamp: '2024-01-01T00:00:00Z' };
     const made1 = await made(
       path('events.svc.io/v1beta1', 'events'),
@@ -501,7 +501,7 @@ describe('release 1.24', () => {
   const scalers = (version: string, name = '') =>
     path(`autoscaling/${version}`, 'horizontalpodautoscalers', name);
 
-  test('VER-2: metrics of v2beta1 are flat, and behaviour is kept in an annotation', async () => {
+  test('VER-2: v2beta1 metrics are flat, and behavior moves to an annotation', async () => {
     const metrics = [
       { type: 'Resource', resource: { name: 'memory', targetAverageValue: '1Gi' } },
       { type: 'Pods', pods: { metricName: 'p', targetAverageValue: '5' } },
@@ -548,7 +548,7 @@ describe('release 1.24', () => {
     expect(again.metadata.annotations).toBeUndefined();
   });
 
-  test('VER-2: what v1 has no member for is kept in annotations', async () => {
+  test('VER-2: fields that v1 lacks move to annotations', async () => {
     const target = (type: string, amount: object) => ({ target: { type, ...amount } });
     const metrics = [
       {
@@ -570,7 +570,7 @@ describe('release 1.24', () => {
     expect((await read(scalers('v2', 'b'))).spec).toEqual(current.spec);
   });
 
-  test('VER-2: PodSecurityPolicies are kept, though no admission asks them', async () => {
+  test('VER-2: PodSecurityPolicies are stored but have no effect', async () => {
     const policies = '/apis/policy/v1beta1/podsecuritypolicies';
     const rule = { rule: 'RunAsAny' };
     const spec = { seLinux: rule, runAsUser: rule, supplementalGroups: rule, fsGroup: rule };
@@ -616,7 +616,7 @@ describe.each([
   });
 
   if (version !== 'v1beta3') return;
-  test('VER-2: zero shares are kept in v1, and told v1beta3 by an annotation', async () => {
+  test('VER-2: zero shares survive in v1, and in v1beta3 through an annotation', async () => {
     const zero = level('v1', 'zero', { nominalConcurrencyShares: 0 });
     expect((await made(levels('v1'), zero)).spec.limited.nominalConcurrencyShares).toBe(0);
     const old = await read(`${levels('v1beta3')}/zero`);

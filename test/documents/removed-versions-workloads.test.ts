@@ -45,7 +45,7 @@ async function made(object: ApiObject): Promise<Loose> {
   return answer.body;
 }
 
-test('VER-2: a Deployment of extensions is read by apps, with what that has no place for', async () => {
+test('VER-2: a Deployment of extensions is served by apps, keeping its extra fields', async () => {
   const body = small('extensions/v1beta1', 'Deployment', { rollbackTo: { revision: 3 } });
   const answer = await server.post(at('extensions/v1beta1', 'deployments'), body);
   expect(answer.status, answer.text).toBe(201);
@@ -72,7 +72,7 @@ test('VER-2: a Deployment of extensions is read by apps, with what that has no p
 });
 
 test.each(['extensions/v1beta1', 'apps/v1beta1'])(
-  'VER-2: a Deployment of %s is rolled back through its sub-resource',
+  'VER-2: a Deployment of %s rolls back through its subresource',
   async (apiVersion) => {
     const body = small(apiVersion, 'Deployment');
     body.metadata.name += '-rollback';
@@ -142,7 +142,7 @@ test.each(['extensions/v1beta1', 'apps/v1beta1'])(
   },
 );
 
-test('VER-2: only the versions that had it list and serve the rollback', async () => {
+test('VER-2: only versions that had rollback serve it', async () => {
   for (const [groupVersion, has] of [
     ['extensions/v1beta1', true],
     ['apps/v1beta1', true],
@@ -212,7 +212,7 @@ const asking = ['Deployment', 'DaemonSet', 'ReplicaSet', 'StatefulSet'].flatMap(
   ['apps/v1', kind] as const,
 ]);
 
-test.each(asking)('VER-2: %s %s wants a selector', async (...type) => {
+test.each(asking)('VER-2: %s %s requires a selector', async (...type) => {
   const object = small(...type);
   const answer = await server.post(at(type[0], plural(type[1])), object);
   expect(answer.status).toBe(422);
@@ -288,7 +288,7 @@ test.each([
   expect(finalizers).toEqual(['example.com/wait', ...(kept ?? [])]);
 });
 
-test('VER-2: an apply of another version owns the same fields (SSA-8)', async () => {
+test('VER-2: an apply in another version owns the same fields (SSA-8)', async () => {
   const intent = (apiVersion: string, replicas: number) => ({
     apiVersion,
     kind: 'Deployment',
@@ -319,7 +319,7 @@ test('VER-2: an apply of another version owns the same fields (SSA-8)', async ()
   ]);
 });
 
-test('VER-2: dependents of an object of an older version go with it', async () => {
+test('VER-2: dependents of an object of an older version are collected', async () => {
   const collected = await startTestServer({
     emulatedMinor: 15,
     controllers: ['garbage-collector-controller'],
@@ -349,7 +349,7 @@ test('VER-2: dependents of an object of an older version go with it', async () =
   }
 });
 
-test('VER-4: what an emulated release stored is read by the current one, and back', async () => {
+test('VER-4: objects stored by an emulated release are readable, and vice versa', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-releases-'));
   const store = { type: 'embedded', directory } as const;
   const within = async (emulatedMinor: number, use: (one: TestServer) => Promise<void>) => {
@@ -379,7 +379,7 @@ test('VER-4: what an emulated release stored is read by the current one, and bac
   }
 });
 
-test('VER-2: watches of each version show the object in that version', async () => {
+test('VER-2: watches show objects in their version', async () => {
   const groups = ['extensions/v1beta1', 'apps/v1'];
   const watches = await Promise.all(
     groups.map((one) =>
@@ -396,7 +396,7 @@ test('VER-2: watches of each version show the object in that version', async () 
   }
 });
 
-test('VER-2: the version and the documents tell which release is emulated', async () => {
+test('VER-2: the version and the documents name the emulated release', async () => {
   const { body } = await server.get('/version');
   expect(body).toMatchObject({ major: '1', minor: '32' });
   expect(body).toMatchObject({ emulationMajor: '1', emulationMinor: '15' });
@@ -404,7 +404,7 @@ test('VER-2: the version and the documents tell which release is emulated', asyn
   expect(document.info.version).toBe('v1.15.0');
 });
 
-test('VER-2: what came after the release is not served', async () => {
+test('VER-2: newer APIs are not served', async () => {
   for (const path of ['networking.svc.io/v1/ingresses', 'discovery.svc.io/v1/endpointslices']) {
     expect((await server.get(`/apis/${path}`)).status).toBe(404);
   }

@@ -53,7 +53,7 @@ describe.each(releases)('release 1.%i', (minor) => {
     expect(paths.some((path) => path.endsWith(`/${def.resource}`))).toBe(true);
   });
 
-  test.each(titled(stored))('VER-2: %s goes there and back', async (_, removed) => {
+  test.each(titled(stored))('VER-2: %s converts both ways', async (_, removed) => {
     const { def } = entryOf(removed);
     const name = `there-${removed.groupVersion.replaceAll(/[^a-z0-9]/g, '-')}`;
     const object = await exampleIn(removed, name, namespace);
@@ -126,7 +126,7 @@ describe('VER-2: --emulated-version', () => {
     return outcome.options.config.emulatedMinor;
   };
 
-  test('names a release, for the one component there is', () => {
+  test('names a release for the only component', () => {
     expect(minorOf('1.21')).toBe(21);
     expect(minorOf('kube=1.15')).toBe(15);
     expect(minorOf()).toBe(undefined);

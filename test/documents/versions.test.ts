@@ -50,14 +50,14 @@ async function served(server: TestServer): Promise<string[]> {
   );
 }
 
-describe('the usual versions', () => {
+describe('default versions', () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer();
   });
   afterAll(() => server.stop());
 
-  test('VER-1: alpha versions and newer beta versions are off by default', async () => {
+  test('VER-1: alpha versions and new beta versions are off by default', async () => {
     const names = await served(server);
     expect(names).toContain(`${identity}/v1`);
     expect(names.filter((name) => /alpha|beta/.test(name))).toEqual([]);
@@ -65,7 +65,7 @@ describe('the usual versions', () => {
     expect((await server.get(`/apis/${identity}/v1beta1`)).status).toBe(404);
   });
 
-  test('VER-4: discovery prefers the stable version, and objects are stored in one', async () => {
+  test('VER-4: discovery prefers the stable version; objects have one storage version', async () => {
     const group = (await server.get('/apis/apps')).body;
     expect(group.preferredVersion).toEqual({ groupVersion: 'apps/v1', version: 'v1' });
     for (const def of builtinKinds(dialectOf('svc'))) {
@@ -76,7 +76,7 @@ describe('the usual versions', () => {
     }
   });
 
-  test('VER-4: objects stored in an older version are still read', async () => {
+  test('VER-4: objects stored in an older version stay readable', async () => {
     const version = (name: string, storage: boolean, more = {}) => ({
       name,
       storage,
@@ -136,7 +136,7 @@ describe('the usual versions', () => {
 });
 
 describe('VER-1: --runtime-config', () => {
-  test('VER-1: a beta version may be switched on, and warns of its end (VER-3)', async () => {
+  test('VER-1: a beta version can be enabled, and warns of its removal (VER-3)', async () => {
     await withServer(`${identity}/v1beta1=true`, async (server) => {
       const answer = await server.post(reviews('v1beta1'), review('v1beta1'));
       expect(answer.status).toBe(201);
@@ -155,7 +155,7 @@ describe('VER-1: --runtime-config', () => {
     });
   });
 
-  test('VER-1: what a release has removed stays removed', async () => {
+  test('VER-1: removed versions stay removed', async () => {
     await withServer('api/all=true,batch/v1beta1=true', async (server) => {
       const names = await served(server);
       expect(names).toContain(`${identity}/v1beta1`);
@@ -165,7 +165,7 @@ describe('VER-1: --runtime-config', () => {
     });
   });
 
-  test('VER-1: a version that is off is gone from discovery, OpenAPI and paths', async () => {
+  test('VER-1: a disabled version is absent from discovery, OpenAPI, and paths', async () => {
     await withServer('batch/v1=false,apps/v1/deployments=false', async (server) => {
       expect(await served(server)).not.toContain('batch/v1');
       const gone = await server.get('/apis/batch/v1/jobs');
@@ -190,7 +190,7 @@ describe('VER-1: --runtime-config', () => {
     });
   });
 
-  test('VER-1: the stronger key wins: resource, version, kind of version, all', async () => {
+  test('VER-1: the most specific key wins: resource, version, class of versions, all', async () => {
     const pairs = 'api/all=false,api/ga=true,apps/v1=false,apps/v1/daemonsets,v1=true';
     await withServer(pairs, async (server) => {
       expect((await server.get('/apis/batch/v1/jobs')).status).toBe(200);
@@ -231,7 +231,7 @@ describe('VER-1: --runtime-config', () => {
     ['apps/v9=true', 'group version apps/v9 that has not been registered'],
     ['v9=true', 'group version v9 that has not been registered'],
     ['foo.io/v1=true', 'unknown api groups foo.io'],
-  ])('VER-1: %s keeps the server from starting', (pairs, message) => {
+  ])('VER-1: %s stops the start', (pairs, message) => {
     const dialect = dialectOf('svc');
     const config = runtimeConfig(pairs);
     const served = { config, dialect, gates: defaultGates };
