@@ -48,7 +48,7 @@ interface Stored {
   readonly status?: { readonly conditions?: readonly unknown[] };
 }
 
-test('OPS-3: without priority and fairness, reads and writes in flight are counted apart', async () => {
+test('OPS-3: without priority and fairness, reads and writes have separate limits', async () => {
   const audit = auditFolder({ rules: [{ level: 'Metadata' }] });
   stops.push(audit.remove);
   const server = await start({
@@ -88,7 +88,7 @@ test('OPS-3: without priority and fairness, reads and writes in flight are count
   expect((await server.get(`${flowGroup}/flowschemas`)).body.items).toEqual([]);
 });
 
-test('OPS-3: in the other dialect the names are its own', async () => {
+test('OPS-3: the other dialect has its own names', async () => {
   const server = await start({ dialect: 'kubernetes', flowControl: followed });
   const objects = await storedObjects(server, '/apis/flowcontrol.apiserver.k8s.io/v1');
   for (const { metadata } of objects) {
@@ -108,7 +108,7 @@ test('OPS-3: in the other dialect the names are its own', async () => {
   expect(answer.headers['x-kubernetes-pf-flowschema-uid']).toBe(uid);
 });
 
-test('OPS-3: a server that finds the objects as they should be writes nothing', async () => {
+test('OPS-3: a server that finds the objects in order writes nothing', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-flow-'));
   stops.push(() => rmSync(directory, { recursive: true, force: true }));
   const store = { type: 'embedded', directory } as const;
@@ -131,7 +131,7 @@ test('OPS-3: a server that finds the objects as they should be writes nothing', 
   expect(versions(await storedObjects(second))).toEqual(versions(before));
 });
 
-test('OPS-3: requests are told apart from the first moment, stored objects or not', async () => {
+test('OPS-3: requests are classified from the start, with or without stored objects', async () => {
   const server = await start({ limits: { readsInFlightMax: 3, writesInFlightMax: 0 } });
   const page = '/debug/api_priority_and_fairness/dump_priority_levels';
   const { text } = await server.get(page);
@@ -153,7 +153,7 @@ test('OPS-3: requests are told apart from the first moment, stored objects or no
   );
 });
 
-test('OPS-3: long lists and writes that many watch take more seats', async () => {
+test('OPS-3: long lists and widely watched writes take more seats', async () => {
   const server = await start({});
   const user = as('alice');
   const labels = '{flow_schema="global-default",priority_level="global-default"}';
@@ -193,7 +193,7 @@ test('OPS-3: long lists and writes that many watch take more seats', async () =>
   }, 'the watches to be forgotten');
 });
 
-test('OPS-3: the flags choose, and must leave seats to give', () => {
+test('OPS-3: flags select the mode and must leave seats', () => {
   const optionsOf = (...args: string[]) => {
     const outcome = readOptions(args);
     return outcome.kind === 'options' ? outcome.options.config : undefined;
@@ -209,7 +209,7 @@ test('OPS-3: the flags choose, and must leave seats to give', () => {
   });
 });
 
-test('OPS-1, OPS-3: the use of each level is counted by the nanosecond', async () => {
+test('OPS-1, OPS-3: the use of each level is measured exactly', async () => {
   const clock = new FakeClock();
   const server = await start({ clock });
   await server.get(configMaps, as('alice'));

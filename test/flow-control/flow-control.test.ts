@@ -58,7 +58,7 @@ async function metric(name: string, labels: Readonly<Record<string, string>>): P
 }
 
 describe('OPS-3: the objects', () => {
-  test('OPS-3: the default objects are there, by upstream’s names and numbers', async () => {
+  test('OPS-3: the default objects have kube-apiserver’s names and values', async () => {
     const levels = (await server.get(`${flowGroup}/prioritylevelconfigurations`)).body.items;
     const numbers = levels.map((one: { metadata: { name: string }; spec: never }) => {
       const { type, limited, exempt } = one.spec as Record<string, Record<string, never>>;
@@ -106,7 +106,7 @@ describe('OPS-3: the objects', () => {
     }
   });
 
-  test('OPS-3: a mandatory object is made again, and cannot be changed', async () => {
+  test('OPS-3: a mandatory object is recreated and cannot be changed', async () => {
     const path = `${flowGroup}/flowschemas/catch-all`;
     const before = (await server.get(path)).body;
     const changed = { ...before, spec: { ...before.spec, matchingPrecedence: 9999 } };
@@ -122,7 +122,7 @@ describe('OPS-3: the objects', () => {
     expect(after.spec).toEqual(before.spec);
   });
 
-  test('OPS-3: a suggested object is kept, until somebody takes it over', async () => {
+  test('OPS-3: a suggested object is maintained until somebody takes it over', async () => {
     const path = `${flowGroup}/prioritylevelconfigurations/workload-low`;
     const shares = (limited: number) => ({ spec: { limited: { lendablePercent: limited } } });
     expect((await server.patch(path, shares(10), 'merge')).body.spec.limited.lendablePercent).toBe(
@@ -147,7 +147,7 @@ describe('OPS-3: the objects', () => {
     expect(body.metadata.resourceVersion).toBe(taken.body.metadata.resourceVersion);
   });
 
-  test('OPS-3: an object of a server before this one is removed, others are not', async () => {
+  test('OPS-3: obsolete objects of an earlier server are removed, others are not', async () => {
     const annotated = (name: string, value: string) => {
       const level = narrowLevel(name, { type: 'Reject' });
       const annotations = { 'apf.svc.io/autoupdate-spec': value };
@@ -162,7 +162,7 @@ describe('OPS-3: the objects', () => {
     expect((await server.get(`${path}/odd`)).status).toBe(200);
   });
 
-  test('OPS-3: the status of a schema tells whether its level is there', async () => {
+  test('OPS-3: the status of a FlowSchema reports a dangling level', async () => {
     const name = 'lost';
     const schema = schemaOf(name, { level: 'nowhere', precedence: 700, subject: ofUser(name) });
     expect((await server.post(`${flowGroup}/flowschemas`, schema)).status).toBe(201);
@@ -201,7 +201,7 @@ describe('OPS-3: overload', () => {
     }),
   );
 
-  test('OPS-3: one runs, one waits, more are 429 with Retry-After, until there is room', async () => {
+  test('OPS-3: excess requests wait, then get 429 with Retry-After until there is room', async () => {
     const held = holdSeat(server, user);
     await untilLevel(server, 'narrow', { executing: 1, waiting: 0 });
     const waiting = server.get(configMaps, as(user));
@@ -244,7 +244,7 @@ describe('OPS-3: overload', () => {
     expect(await metric(`${flow}_current_limit_seats`, ofLevel)).toBe(1);
   });
 
-  test('OPS-3: health and leader traffic are unharmed when all others are turned away', async () => {
+  test('OPS-3: health checks and leader election survive an overload', async () => {
     const wide = {
       level: 'narrow',
       precedence: 5000,
@@ -294,7 +294,7 @@ describe('OPS-3: overload', () => {
     expect(await queued.finish()).toBe(201);
   });
 
-  test('OPS-3: a request that has waited a quarter of its time is 429', async () => {
+  test('OPS-3: a request that waited a quarter of its deadline gets 429', async () => {
     const held = holdSeat(server, user);
     await untilLevel(server, 'narrow', { executing: 1, waiting: 0 });
     const late = await server.get(`${configMaps}?timeout=4s`, as(user));
@@ -305,7 +305,7 @@ describe('OPS-3: overload', () => {
     expect(await held.finish()).toBe(201);
   });
 
-  test('OPS-3: a client that goes away while it waits leaves the queue', async () => {
+  test('OPS-3: a client that disconnects leaves the queue', async () => {
     const held = holdSeat(server, user);
     await untilLevel(server, 'narrow', { executing: 1, waiting: 0 });
     const gone = holdSeat(server, user);
@@ -318,7 +318,7 @@ describe('OPS-3: overload', () => {
     await untilLevel(server, 'narrow', { executing: 0, waiting: 0 });
   });
 
-  test('OPS-3: watches keep no seat once they stand, and what lasts long takes none', async () => {
+  test('OPS-3: established watches and long-running requests hold no seats', async () => {
     const watches = [
       await server.watch(`${configMaps}?watch=true`, as(user)),
       await server.watch(`${configMaps}?watch=true&resourceVersion=0`, as(user)),
@@ -336,7 +336,7 @@ describe('OPS-3: overload', () => {
     expect(await queued.finish()).toBe(201);
   });
 
-  test('OPS-3: a level that rejects lets nobody wait', async () => {
+  test('OPS-3: a rejecting level queues nothing', async () => {
     const name = 'strict';
     await configure(server, {
       level: narrowLevel(name, { type: 'Reject' }),
@@ -351,7 +351,7 @@ describe('OPS-3: overload', () => {
     expect((await server.get(configMaps, as(name))).status).toBe(200);
   });
 
-  test('OPS-3: flows of a level take turns, whoever has sent more', async () => {
+  test('OPS-3: flows of a level share it fairly, whoever sent more', async () => {
     const name = 'shared';
     const queuing = { queues: 1000, handSize: 1, queueLengthLimit: 50 };
     const schema = { level: name, precedence: 800, subject: ofGroup(name), method: 'ByUser' };
@@ -376,7 +376,7 @@ describe('OPS-3: overload', () => {
     expect(order.indexOf('modest 200')).toBeLessThanOrEqual(1);
   });
 
-  test('OPS-3: the debug paths show levels, queues and requests', async () => {
+  test('OPS-3: the debug paths show levels, queues, and requests', async () => {
     const held = holdSeat(server, user);
     const queued = holdSeat(server, user);
     await untilLevel(server, 'narrow', { executing: 1, waiting: 1 });
@@ -454,7 +454,7 @@ describe('OPS-3: overload', () => {
     expect(await queued.finish()).toBe(201);
   });
 
-  test('OPS-3: a level taken away serves its last requests', async () => {
+  test('OPS-3: a removed level serves its last requests', async () => {
     const name = 'passing';
     await configure(server, {
       level: narrowLevel(name, oneQueue),

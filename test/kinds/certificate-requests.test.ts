@@ -16,7 +16,7 @@ const sample = (name: string, spec: object = {}): Loose => {
 
 const server = await withServer();
 
-test('API-1: a request for a certificate says who asked, and says the same for ever', async () => {
+test('API-1: a certificate request records its requester and is immutable', async () => {
   const lie = { username: 'somebody-else', groups: ['lie'], expirationSeconds: 3600 };
   const made = await server.post(collection, sample('asked', lie));
   expect(made.status, made.text).toBe(201);
@@ -40,7 +40,7 @@ test('API-1: a request for a certificate says who asked, and says the same for e
   expect(list.body.items).toEqual([]);
 });
 
-test('API-1: approval decides, status brings the certificate, neither does the other’s', async () => {
+test('API-1: approval and status are separate subresources with separate fields', async () => {
   const made = await server.post(collection, sample('decided'));
   const approved = { type: 'Approved', status: 'True', reason: 'Test', message: 'by a test' };
   const path = `${collection}/decided`;
@@ -70,7 +70,7 @@ test('API-1: approval decides, status brings the certificate, neither does the o
   expect(undone.status).toBe(422);
 });
 
-test('API-1: what is no signed request, or asks for no known use, is refused', async () => {
+test('API-1: an unsigned request or one without known usages is refused', async () => {
   const pem = Buffer.from(sample('x').spec.request, 'base64').toString();
   const base64 = (text: string) => Buffer.from(text).toString('base64');
   const cases: readonly (readonly [object, string, RegExp])[] = [

@@ -9,7 +9,7 @@ const warning = 'v1 ComponentStatus is deprecated in v1.19+';
 
 const server = await withServer({ controllers: [] });
 
-test('ComponentStatuses tell of the store and of what there is not', async () => {
+test('ComponentStatuses report the store and which components are absent', async () => {
   const list = await server.get(path);
   expect(list.status).toBe(200);
   expect(list.warnings).toEqual([warning]);
@@ -32,7 +32,7 @@ test('ComponentStatuses tell of the store and of what there is not', async () =>
   expect([none.status, none.body.message]).toEqual([404, 'componentstatuses "other" not found']);
 });
 
-test('ComponentStatuses are selected, printed and encoded as other objects are', async () => {
+test('ComponentStatuses are selected, printed, and encoded like other objects', async () => {
   const chosen = await server.get(`${path}?fieldSelector=metadata.name%3Dscheduler`);
   expect(chosen.body.items.map((one: ApiObject) => one.metadata.name)).toEqual(['scheduler']);
   const accept = 'application/json;as=Table;v=v1;g=meta.svc.io';
@@ -43,7 +43,7 @@ test('ComponentStatuses are selected, printed and encoded as other objects are',
   expect(protobuf.text).toContain('ComponentStatusList');
 });
 
-test('ComponentStatuses are only read', async () => {
+test('ComponentStatuses are read-only', async () => {
   const { resources } = (await server.get('/api/v1')).body;
   const found = resources.find((one: APIResource) => one.name === 'componentstatuses');
   expect(found).toEqual({

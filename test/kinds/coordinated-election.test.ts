@@ -57,7 +57,7 @@ async function election() {
 }
 
 describe('coordinated leader election', () => {
-  test('PLANE-1: the only candidate holds the Lease', async () => {
+  test('PLANE-1: a single candidate gets the Lease', async () => {
     const { nominate, lease, leases, specOf } = await election();
     await nominate('one', '1.32.0');
     await lease({ holderIdentity: 'one', leaseDurationSeconds: 5, strategy });
@@ -69,7 +69,7 @@ describe('coordinated leader election', () => {
     ]);
   });
 
-  test('PLANE-1: of several that acts as the oldest release is preferred', async () => {
+  test('PLANE-1: the candidate with the oldest emulated release is preferred', async () => {
     const { nominate, lease, renewLease } = await election();
     await nominate('new', '1.32.0');
     await lease({ holderIdentity: 'new' });
@@ -80,7 +80,7 @@ describe('coordinated leader election', () => {
     await lease({ holderIdentity: 'new', preferredHolder: 'older' });
   });
 
-  test('PLANE-1: a Lease that its holder lets go passes to the best that answers a ping', async () => {
+  test('PLANE-1: a released Lease passes to the best candidate that answers a ping', async () => {
     const { nominate, lease, leases, renew, candidate, candidates, specOf } = await election();
     await nominate('dead', '1.30.0');
     await nominate('alive', '1.31.0');
@@ -104,7 +104,7 @@ describe('coordinated leader election', () => {
     expect(await specOf(`${candidates}/dead`)).toMatchObject({ pingTime });
   });
 
-  test('PLANE-1: a holder without candidates keeps its Lease until it lets it go', async () => {
+  test('PLANE-1: a holder without candidates keeps its Lease until it releases it', async () => {
     const { nominate, lease, leases } = await election();
     await server.post(leases, {
       apiVersion: 'coordination.k8s.io/v1',
@@ -119,7 +119,7 @@ describe('coordinated leader election', () => {
     expect((await server.get(`${leases}/role`)).body.spec).not.toHaveProperty('preferredHolder');
   });
 
-  test('PLANE-1: by another strategy another controller elects', async () => {
+  test('PLANE-1: with another strategy another controller elects', async () => {
     const { nominate, lease, leases } = await election();
     await nominate('one', '1.32.0', { strategy: 'example.com/loudest' });
     await lease({ strategy: 'example.com/loudest', leaseDurationSeconds: 5 });
@@ -138,7 +138,7 @@ describe('coordinated leader election', () => {
     await lease({ holderIdentity: 'one' });
   });
 
-  test('PLANE-1: a candidate for an impossible Lease keeps no other waiting', async () => {
+  test('PLANE-1: a candidate for an invalid Lease does not delay others', async () => {
     const { nominate, lease } = await election();
     await nominate('misled', '1.31.0', { leaseName: 'Not A Name' });
     await nominate('one', '1.32.0');
@@ -154,7 +154,7 @@ describe('coordinated leader election', () => {
     expect((await server.get(`${candidates}/lively`)).status).toBe(200);
   });
 
-  test('PLANE-1: one server elects, and says so', async () => {
+  test('PLANE-1: one server elects and records it', async () => {
     const lease = '/apis/coordination.k8s.io/v1/namespaces/kube-system/leases';
     const { body } = await server.get(`${lease}/leader-election-controller`);
     expect(body.spec).toMatchObject({ leaseDurationSeconds: 15, leaseTransitions: 0 });
@@ -162,7 +162,7 @@ describe('coordinated leader election', () => {
     expect((await server.get(`/readyz/${hook}`)).status).toBe(200);
   });
 
-  test('PLANE-1: without LeaseCandidates nobody is elected, and the server runs', async () => {
+  test('PLANE-1: without LeaseCandidates nobody is elected, and the server works', async () => {
     const lines: string[] = [];
     const warn = (message: string) => void lines.push(message);
     const logger = { ...silentLogger, warn };

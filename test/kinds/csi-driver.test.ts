@@ -26,14 +26,14 @@ const full = {
 };
 
 describe('fields', () => {
-  test('CSI-1: every field is kept as given', async () => {
+  test('CSI-1: every field is stored as sent', async () => {
     const made = await server.post(path, driver('full.example.com', full));
     expect(made.status).toBe(201);
     expect(made.body.spec).toEqual(full);
     expect((await server.get(`${path}/full.example.com`)).body).toEqual(made.body);
   });
 
-  test('CSI-1: defaults, an empty list of modes meaning Persistent', async () => {
+  test('CSI-1: defaults apply, and an empty list of modes means Persistent', async () => {
     for (const [name, spec] of [
       ['plain.example.com', {}],
       ['empty.example.com', { volumeLifecycleModes: [] }],
@@ -66,18 +66,18 @@ describe('fields', () => {
     },
   );
 
-  test('CSI-1, FV-1: a token request names its audience, which may be empty', async () => {
+  test('CSI-1, FV-1: a token request requires an audience, which may be empty', async () => {
     const made = await server.post(path, driver('token.example.com', { tokenRequests: [{}] }));
     expect(made.status).toBe(422);
     expect(causes(made.body)).toEqual(['spec.tokenRequests[0].audience: Required value']);
   });
 
-  test.each(['a', 'A1', 'a.b-c.D', 'a'.repeat(63)])('CSI-1: the name %j is right', async (name) => {
+  test.each(['a', 'A1', 'a.b-c.D', 'a'.repeat(63)])('CSI-1: the name %j is valid', async (name) => {
     expect((await server.post(path, driver(name))).status).toBe(201);
   });
 
   test.each(['a'.repeat(64), '-a', 'a-', '.a', 'a_b', 'a b'])(
-    'CSI-1: the name %j is not',
+    'CSI-1: the name %j is invalid',
     async (name) => {
       const answer = await server.post(path, driver(name));
       expect(answer.status).toBe(422);
@@ -91,14 +91,14 @@ describe('fields', () => {
     },
   );
 
-  test('CSI-1: a driver without a name is told so once', async () => {
+  test('CSI-1: a missing name is reported once', async () => {
     const answer = await server.post(path, driver('', {}, { name: undefined }));
     expect(causes(answer.body)).toEqual([
       'metadata.name: Required value: name or generateName is required',
     ]);
   });
 
-  test('CSI-1, MF-2: who creates a driver owns the members of its spec, not the spec', async () => {
+  test('CSI-1, MF-2: the creator owns the members of the spec rather than the spec', async () => {
     const made = await server.post(path, driver('owned.example.com'));
     const fields = made.body.metadata.managedFields[0].fieldsV1['f:spec'];
     expect(Object.keys(fields).sort()).toEqual([
@@ -112,7 +112,7 @@ describe('fields', () => {
     ]);
   });
 
-  test('CSI-1: audiences differ, one of them may be empty; lives are bounded', async () => {
+  test('CSI-1: audiences are unique, one may be empty, and expirations are bounded', async () => {
     const make = (tokenRequests: object[]) =>
       server.post(path, driver('tokens.example.com', { tokenRequests }));
     const twice = await make([{ audience: '' }, { audience: '' }]);
@@ -128,7 +128,7 @@ describe('fields', () => {
     expect((await make([{ audience: 'a', expirationSeconds: 600 }])).status).toBe(201);
   });
 
-  test('CSI-1: policies and modes are of their lists', async () => {
+  test('CSI-1: policies and modes are enumerated', async () => {
     const spec = { fsGroupPolicy: 'Never', volumeLifecycleModes: ['Sometimes'] };
     const answer = await server.post(path, driver('odd.example.com', spec));
     expect(answer.status).toBe(422);
@@ -140,7 +140,7 @@ describe('fields', () => {
     expect(typed.status).toBe(400);
   });
 
-  test('CSI-1: attachRequired and volumeLifecycleModes are immutable, by any write', async () => {
+  test('CSI-1: attachRequired and volumeLifecycleModes are immutable for every write', async () => {
     const at = `${path}/fixed.example.com`;
     await server.post(path, driver('fixed.example.com'));
     const { body } = await server.get(at);
@@ -165,7 +165,7 @@ describe('fields', () => {
     );
   });
 
-  test('CSI-1: the others are mutable', async () => {
+  test('CSI-1: other fields are mutable', async () => {
     const at = `${path}/open.example.com`;
     await server.post(path, driver('open.example.com'));
     const { attachRequired: _a, volumeLifecycleModes: _v, ...mutable } = full;
@@ -174,7 +174,7 @@ describe('fields', () => {
     expect(changed.body.spec).toMatchObject(mutable);
   });
 
-  test('CSI-1: tokenRequests are atomic, modes a set', async () => {
+  test('CSI-1: tokenRequests are atomic, and modes are a set', async () => {
     const at = `${path}/merge.example.com`;
     const spec = { tokenRequests: [{ audience: 'a' }], volumeLifecycleModes: ['Persistent'] };
     await server.post(path, driver('merge.example.com', spec));
@@ -196,7 +196,7 @@ describe('fields', () => {
 });
 
 describe('operations', () => {
-  test('CSI-2: get, list and watch of cluster-wide objects', async () => {
+  test('CSI-2: get, list, and watch cluster-scoped objects', async () => {
     await server.post(path, driver('read.example.com', {}, { labels: { l: 'read' } }));
     const one = await server.get(`${path}/read.example.com?pretty=true`);
     expect(one.status).toBe(200);
@@ -215,7 +215,7 @@ describe('operations', () => {
     watch.close();
   });
 
-  test('CSI-2: create with its parameters', async () => {
+  test('CSI-2: create honors its parameters', async () => {
     const name = 'made.example.com';
     const dry = await server.post(`${path}?dryRun=All&pretty=true`, driver(name));
     expect(dry.status).toBe(201);
@@ -231,7 +231,7 @@ describe('operations', () => {
     expect((await server.post(path, driver(name))).status).toBe(409);
   });
 
-  test('CSI-2: update needs the version it replaces, and does not create', async () => {
+  test('CSI-2: update requires a resourceVersion and does not create', async () => {
     const at = `${path}/put.example.com`;
     const absent = await server.put(at, driver('put.example.com', {}, { resourceVersion: '1' }));
     expect(absent.status).toBe(404);
@@ -250,7 +250,7 @@ describe('operations', () => {
     expect((await server.put(at, next)).status).toBe(409);
   });
 
-  test('CSI-2: patch, and apply that creates', async () => {
+  test('CSI-2: patch changes an object, and apply creates one', async () => {
     const at = `${path}/apply.example.com`;
     expect((await server.patch(at, { spec: {} }, 'merge')).status).toBe(404);
     const made = await server.patch(`${at}?fieldManager=m`, driver('apply.example.com'), 'apply');
@@ -261,7 +261,7 @@ describe('operations', () => {
     expect((await server.get(at)).body.spec.requiresRepublish).toBe(false);
   });
 
-  test('CSI-2: delete answers with the object, also when a finalizer holds it', async () => {
+  test('CSI-2: delete returns the object, also while a finalizer holds it', async () => {
     const at = `${path}/gone.example.com`;
     const made = await server.post(path, driver('gone.example.com'));
     const answer = await server.remove(at);
@@ -306,7 +306,7 @@ describe('generation', () => {
     ...more,
   });
 
-  test('META-8: grows with spec, not with metadata or status', async () => {
+  test('META-8: grows with the spec, not with metadata or status', async () => {
     const at = '/apis/apps/v1/namespaces/default/deployments/d';
     const made = await server.post(
       '/apis/apps/v1/namespaces/default/deployments',
@@ -336,7 +336,7 @@ describe('generation', () => {
     expect(same.body.metadata.generation).toBe(2);
   });
 
-  test('META-8: kinds without a status have none', async () => {
+  test('META-8: does not exist for kinds without a status', async () => {
     const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'g', generation: 7 } };
     const made = await server.post('/api/v1/namespaces/default/configmaps', body);
     expect(made.body.metadata).not.toHaveProperty('generation');
@@ -345,7 +345,7 @@ describe('generation', () => {
     expect(changed.body.metadata).not.toHaveProperty('generation');
   });
 
-  test('META-8: custom kinds count, their status apart when it is a sub-resource', async () => {
+  test('META-8: grows for custom kinds, without the status when that is a subresource', async () => {
     const kinds = async (plural: string, subresources: object) => {
       const kind = plural === 'parts' ? 'Part' : 'Whole';
       const schema = {

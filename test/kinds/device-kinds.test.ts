@@ -57,7 +57,7 @@ const causesOf = (answer: Answer): string[] =>
 
 const cases = answers.map((one, index) => [`${index}: ${one.resource}`, one] as const);
 
-test.each(cases)('VER-5: create %s is judged as by the reference', async (_, one) => {
+test.each(cases)('VER-5: create %s is validated as by the reference', async (_, one) => {
   const made = body(one.resource, one.object);
   const answer = await server.post(`${pathOf(one.resource)}?dryRun=All`, made);
   expect([answer.status, answer.text]).toEqual([one.status, expect.any(String)]);
@@ -84,14 +84,14 @@ describe('claims of devices', () => {
   const change = (name: string, status: JsonObject) =>
     server.patch(statusOf(name), { status }, 'merge');
 
-  test('VER-5: a request is for one device unless it says otherwise', async () => {
+  test('VER-5: a request is for one device by default', async () => {
     const { spec } = await create('defaults');
     expect(spec.devices.requests).toEqual([{ ...request, allocationMode: 'ExactCount', count: 1 }]);
     const first = `${pathOf('resourceclaims').replace('v1beta1', 'v1alpha3')}/defaults`;
     expect((await server.get(first)).body.spec).toEqual(spec);
   });
 
-  test('VER-5, CODEC-8: parameters of a driver keep integers that a float cannot hold', async () => {
+  test('VER-5, CODEC-8: opaque parameters keep large integers', async () => {
     const opaque = { driver: 'd.example.com', parameters: { serial: 'large' } };
     const spec = { devices: { requests: [request], config: [{ opaque }] } };
     const made = body('resourceclaims', { metadata: { name: 'exact' }, spec });
@@ -103,7 +103,7 @@ describe('claims of devices', () => {
     ]);
   });
 
-  test('VER-5: the spec of a claim and of a template never changes', async () => {
+  test('VER-5: the spec of a claim and of a template is immutable', async () => {
     await create('kept');
     const other = { spec: { devices: { requests: [{ ...request, name: 's' }] } } };
     const claim = await server.patch(`${pathOf('resourceclaims')}/kept`, other, 'merge');
@@ -120,7 +120,7 @@ describe('claims of devices', () => {
     expect((await server.patch(`${path}/t`, labels, 'merge')).status).toBe(200);
   });
 
-  test('VER-5: an allocation is for requests of the claim, and does not change', async () => {
+  test('VER-5: an allocation must match the claim’s requests and is immutable', async () => {
     await create('allocated');
     const strange = { devices: { results: [{ ...result('d'), request: 'q' }] } };
     expect(causesOf(await change('allocated', { allocation: strange }))).toEqual([
@@ -136,7 +136,7 @@ describe('claims of devices', () => {
     expect(moved.body.message).toContain('status.allocation: Invalid value');
   });
 
-  test('VER-5: consumers reserve what is allocated, each once', async () => {
+  test('VER-5: consumers reserve an allocated claim, each once', async () => {
     await create('reserved');
     const pod = { resource: 'pods', name: 'p', uid: 'u' };
     expect(causesOf(await change('reserved', { reservedFor: [pod] }))).toEqual([
@@ -151,7 +151,7 @@ describe('claims of devices', () => {
     expect((await change('reserved', status)).status).toBe(200);
   });
 
-  test('VER-5: what is told of a device goes when it is deallocated', async () => {
+  test('VER-5: device status is removed on deallocation', async () => {
     await create('told');
     const { request: _, ...device } = result('d');
     const networkData = { interfaceName: 'eth0', ips: ['10.0.0.1/24'] };
@@ -173,7 +173,7 @@ describe('claims of devices', () => {
   });
 });
 
-describe('slices of devices', () => {
+describe('ResourceSlices', () => {
   const slice = (name: string, nodeName: string, driver: string) =>
     body('resourceslices', {
       metadata: { name },
@@ -199,7 +199,7 @@ describe('slices of devices', () => {
     expect((await select('spec.pool.name=p')).status).toBe(400);
   });
 
-  test('VER-5: a slice stays with its driver, pool, and node; its changes are counted', async () => {
+  test('VER-5: a slice keeps its driver, pool, and node, and its generation grows', async () => {
     await server.post(path, slice('kept', 'n', 'a.example.com'));
     const change = (spec: JsonObject) => server.patch(`${path}/kept`, { spec }, 'merge');
     const moved = await change({ driver: 'b.example.com', nodeName: 'm', pool: { name: 'q' } });
@@ -212,7 +212,7 @@ describe('slices of devices', () => {
     expect([grown.status, grown.body.metadata.generation]).toEqual([200, 2]);
   });
 
-  test('VER-5: an attribute has one value', async () => {
+  test('VER-5: an attribute has exactly one value', async () => {
     const made = slice('attributes', 'n', 'a.example.com') as Loose;
     made.spec.devices = [{ name: 'd', basic: { attributes: { a: { int: 1, bool: true } } } }];
     expect((await server.post(path, made)).body.message).toContain(
@@ -220,7 +220,7 @@ describe('slices of devices', () => {
     );
   });
 
-  test('VER-5: a selector of devices is compiled when it is new alone', async () => {
+  test('VER-5: device selectors are compiled only when they are new', async () => {
     const selectors = [{ cel: { expression: `device.driver == "${'a'.repeat(10 * 1024)}"` } }];
     const made = body('deviceclasses', { metadata: { name: 'x' }, spec: { selectors } });
     const long = await server.post(pathOf('deviceclasses'), made);
@@ -229,7 +229,7 @@ describe('slices of devices', () => {
     ]);
   });
 
-  test('VER-5: a selector of devices may name values', async () => {
+  test('VER-5: a device selector may bind values', async () => {
     const select = (expression: string) => {
       const spec = { selectors: [{ cel: { expression } }] };
       const made = body('deviceclasses', { metadata: { name: 'named' }, spec });
@@ -243,7 +243,7 @@ describe('slices of devices', () => {
   });
 });
 
-test('VER-5: trust bundles are selected by their signer, which never changes', async () => {
+test('VER-5: trust bundles are selected by their signer, which is immutable', async () => {
   const path = pathOf('clustertrustbundles');
   const { spec } = answers.find(
     ({ resource: name, status }) => name === 'clustertrustbundles' && status === 201,

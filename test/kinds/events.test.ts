@@ -100,7 +100,7 @@ describe('new Events', () => {
     expect(causes(answer.body)).toEqual([`${field}: Invalid value: "": needs to be unset`]);
   });
 
-  test('EVENT-1: a series has a count of two at least and a time', async () => {
+  test('EVENT-1: a series has a count of at least two and a time', async () => {
     const one = await server.post(
       path(),
       event('x', { series: { count: 1, lastObservedTime: null } }),
@@ -116,7 +116,7 @@ describe('new Events', () => {
     expect(made.body.series).toEqual(series);
   });
 
-  test('EVENT-1: the object it is about lives in the same place, or nowhere', async () => {
+  test('EVENT-1: the involved object is in the same namespace, or in none', async () => {
     const cluster = event('x', { regarding: { kind: 'Node', name: 'n' } });
     const here = await server.post(path(), cluster);
     expect(here.status).toBe(422);
@@ -127,7 +127,7 @@ describe('new Events', () => {
     expect((await server.post(place, cluster)).status).toBe(201);
   });
 
-  test('EVENT-1: a time has microseconds, no more digits and no fewer', async () => {
+  test('EVENT-1: eventTime has exactly six fractional digits', async () => {
     const post = (eventTime: string) => server.post(path(), event('x', { eventTime }));
     const layout = 'as "2006-01-02T15:04:05.000000Z07:00": cannot parse';
     const finer = await post('2030-01-01T00:00:00.1234567Z');
@@ -144,7 +144,7 @@ describe('new Events', () => {
     expect(made.body.eventTime).toBe('2030-01-01T00:00:00.000120Z');
   });
 
-  test('EVENT-1: later writes may change the series and nothing else', async () => {
+  test('EVENT-1: later writes may change only the series', async () => {
     await server.post(path(), event('x'));
     const at = `${path()}/x`;
     const series = { count: 2, lastObservedTime: '2030-01-01T00:00:01.000000Z' };
@@ -174,7 +174,7 @@ describe('new Events', () => {
 });
 
 describe('both groups', () => {
-  test('EVENT-1: an Event of either is the same object in the other', async () => {
+  test('EVENT-1: an Event of one group is the same object in the other', async () => {
     const made = await server.post(
       path(),
       event('new', {
@@ -206,7 +206,7 @@ describe('both groups', () => {
     expect(back.body).toEqual(made.body);
   });
 
-  test('EVENT-1: an old one shows deprecated fields in the new group', async () => {
+  test('EVENT-1: an old Event shows its deprecated fields in the new group', async () => {
     expect((await server.post(corePath(), oldEvent('old'))).status).toBe(201);
     const { body } = await server.get(`${path()}/old`);
     expect(body).toMatchObject({
@@ -223,7 +223,7 @@ describe('both groups', () => {
     expect(body).not.toHaveProperty('count');
   });
 
-  test('EVENT-1: lists and watches of each show all, in its own form', async () => {
+  test('EVENT-1: lists and watches of each group show all Events in its form', async () => {
     const watches = {
       core: await server.watch(`${corePath()}?watch=1`),
       events: await server.watch(`${path()}?watch=1`),
@@ -295,7 +295,7 @@ describe('operations', () => {
     expect(await select(corePath(), 'regarding.kind=Pod')).toBe(400);
   });
 
-  test('EVENT-2: list, by pages, by labels, everywhere, as a watch', async () => {
+  test('EVENT-2: list by pages, by labels, across namespaces, and as a watch', async () => {
     for (const name of ['a', 'b', 'c']) {
       await server.post(path(), event(name, { metadata: { name, labels: { n: name } } }));
     }
@@ -320,7 +320,7 @@ describe('operations', () => {
     watch.close();
   });
 
-  test('EVENT-2: get, create, update, patch and their parameters', async () => {
+  test('EVENT-2: get, create, update, and patch with their parameters', async () => {
     const dry = await server.post(`${path()}?dryRun=All`, event('x'));
     expect(dry.status).toBe(201);
     expect((await server.get(`${path()}/x`)).status).toBe(404);
@@ -376,7 +376,7 @@ describe('operations', () => {
 });
 
 describe('retention', () => {
-  test('EVENT-3: an Event goes its time after the last write, and watchers see DELETED', async () => {
+  test('EVENT-3: an Event expires after its last write, and watchers see DELETED', async () => {
     const short = await startTestServer({ eventTtlMs: 400 });
     const place = '/apis/events.svc.io/v1/namespaces/default/events';
     const at = { kind: 'Pod', namespace: 'default', name: 'p' };
@@ -404,7 +404,7 @@ describe('retention', () => {
     await short.stop();
   });
 
-  test('EVENT-3: those of an earlier start go in their time as well', async () => {
+  test('EVENT-3: Events of an earlier process expire in time as well', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-store-'));
     const store = { type: 'embedded', directory } as const;
     const at = '/api/v1/namespaces/default/events';

@@ -63,7 +63,7 @@ function widgetDefinition(): JsonObject {
 }
 
 describe('VER-5: gates that are off', () => {
-  test('VER-5: a new object loses the fields of their features', async () => {
+  test('VER-5: a new object drops fields of disabled features', async () => {
     const off = ['SidecarContainers', 'PodLifecycleSleepAction', 'RecursiveReadOnlyMounts'].map(
       (name) => `${name}=false`,
     );
@@ -99,7 +99,7 @@ describe('VER-5: gates that are off', () => {
     });
   });
 
-  test('VER-5: a status that only JobManagedBy refuses is taken without it', async () => {
+  test('VER-5: without JobManagedBy its status rules do not apply', async () => {
     const changed = async (gates: readonly string[], status: JsonObject) => {
       let refusal: readonly string[] = [];
       await withGates(gates, async (server, namespace) => {
@@ -133,7 +133,7 @@ describe('VER-5: gates that are off', () => {
     ]);
   });
 
-  test('VER-5: watches that stand for lists, hashes, and enums go with their gates', async () => {
+  test('VER-5: streamed lists, hashes, and enums follow their gates', async () => {
     const gates = ['WatchList=false', 'StorageVersionHash=false', 'OpenAPIEnums=false'];
     await withGates(gates, async (server, namespace) => {
       const query = 'watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan';
@@ -152,7 +152,7 @@ describe('VER-5: gates that are off', () => {
     });
   });
 
-  test('VER-5: strict names of variables', async () => {
+  test('VER-5: names of variables are strict', async () => {
     const gates = ['RelaxedEnvironmentVariableValidation=false'];
     await withGates(gates, async (server, namespace) => {
       const made = await server.post(pods(namespace), pod('a', {}, { env: [{ name: '1 a' }] }));
@@ -161,7 +161,7 @@ describe('VER-5: gates that are off', () => {
     });
   });
 
-  test('VER-5: custom kinds without ratcheting and, in 1.31, selectable fields', async () => {
+  test('VER-5: custom kinds lack ratcheting and, in 1.31, selectable fields', async () => {
     const gates = ['CRDValidationRatcheting=false', 'CustomResourceFieldSelectors=false'];
     const run = async (server: TestServer) => {
       const crds = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
@@ -189,7 +189,7 @@ describe('VER-5: gates that are off', () => {
 });
 
 describe('VER-5: gates that are on', () => {
-  test('VER-5: relaxed search domains and pauses of no length', async () => {
+  test('VER-5: search domains are relaxed, and a sleep may be zero', async () => {
     const gates = ['RelaxedDNSSearchValidation=true', 'PodLifecycleSleepActionAllowZero=true'];
     const searches = ['.', 'a_b.example.com'];
     const lifecycle = { preStop: { sleep: { seconds: 0 } } };
@@ -208,7 +208,7 @@ describe('VER-5: gates that are on', () => {
     });
   });
 
-  test('VER-5: claims keep what their gates let them say', async () => {
+  test('VER-5: claims keep the fields of enabled gates', async () => {
     const group = 'resource.k8s.io/v1beta1';
     const request = { name: 'r', deviceClassName: 'c', adminAccess: true };
     const claim = {
@@ -237,7 +237,7 @@ describe('VER-5: gates that are on', () => {
     }
   });
 
-  test('VER-5: fields of alpha features stay, and autoscalers may go to zero', async () => {
+  test('VER-5: alpha fields are kept, and autoscalers may scale to zero', async () => {
     const gates = ['HPAScaleToZero=true', 'MaxUnavailableStatefulSet=true'];
     await withGates(gates, async (server, namespace) => {
       const target = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'a' };

@@ -18,10 +18,10 @@ const rbac = '/apis/rbac.authorization.k8s.io/v1';
 const causes = (body: Loose): string[] =>
   (body.details?.causes ?? []).map((one: JsonObject) => `${one.field}: ${one.message}`);
 
-describe('lists with nothing in them', () => {
+describe('empty lists', () => {
   const role = (name: string) => ({ metadata: { name }, rules: [] });
 
-  test('API-4: they are kept as none, and still somebody wrote them', async () => {
+  test('API-4: they are stored as absent, but their writer owns them', async () => {
     const made = await server.post(at(rbac, 'roles'), role('a'));
     expect(made.body.rules).toBeNull();
     expect(made.body.metadata.managedFields[0].fieldsV1).toEqual({ 'f:rules': {} });
@@ -32,7 +32,7 @@ describe('lists with nothing in them', () => {
     expect((await server.patch(path, { rules: [] }, 'merge')).body.rules).toBeNull();
   });
 
-  test('API-4: of what stands deeper too', async () => {
+  test('API-4: nested ones as well', async () => {
     const template = { metadata: { labels: { a: 'b' } }, spec: { containers: [] } };
     const selector = { matchLabels: { a: 'b' } };
     const made = await server.post(at('/apis/apps/v1', 'statefulsets'), {
@@ -44,8 +44,8 @@ describe('lists with nothing in them', () => {
   });
 });
 
-describe('autoscalers of the first version', () => {
-  test('MF-2: who sends one has written what upstream carries in annotations', async () => {
+describe('v1 autoscalers', () => {
+  test('MF-2: the writer owns what kube-apiserver converts to annotations', async () => {
     const made = await server.post(at('/apis/autoscaling/v1', 'horizontalpodautoscalers'), {
       metadata: { name: 'a' },
       spec: { maxReplicas: 2, scaleTargetRef: { kind: 'Deployment', name: 'd' } },
@@ -63,7 +63,7 @@ describe('autoscalers of the first version', () => {
 });
 
 describe('status', () => {
-  test('SSA-10: of a VolumeAttachment leaves its metadata alone', async () => {
+  test('SSA-10: of a VolumeAttachment does not change metadata', async () => {
     const path = '/apis/storage.k8s.io/v1/volumeattachments';
     const made = await server.post(path, {
       metadata: { name: 'a', labels: { kept: 'yes' } },
@@ -79,7 +79,7 @@ describe('status', () => {
     expect(told.body.status.attached).toBe(true);
   });
 
-  test('API-4: of a Namespace is Active where it is not said', async () => {
+  test('API-4: of a Namespace defaults to Active', async () => {
     const path = `/api/v1/namespaces/${namespace}`;
     const now = (await server.get(path)).body;
     const told = await server.put(`${path}/status`, { ...now, status: {} });
@@ -88,7 +88,7 @@ describe('status', () => {
   });
 });
 
-describe('words', () => {
+describe('wording', () => {
   const dryRun = '?dryRun=All';
   const refusals: readonly (readonly [string, () => string, JsonObject, readonly string[]])[] = [
     [
@@ -142,7 +142,7 @@ describe('words', () => {
     expect(causes(refused.body)).toEqual(wanted);
   });
 
-  test('API-4: an address that is none is warned of where it is not judged', async () => {
+  test('API-4: an invalid address produces a warning where it is not validated', async () => {
     const made = await server.post(`${at('/api/v1', 'services')}${dryRun}`, {
       metadata: { name: 'x' },
       spec: { type: 'LoadBalancer', ports: [{ port: 80 }], loadBalancerIP: 'a.b' },
@@ -154,7 +154,7 @@ describe('words', () => {
     );
   });
 
-  test('API-4: an image that is none is not looked for when it is there', async () => {
+  test('API-4: an unchanged invalid image is not validated', async () => {
     const images = ['a', 'a:latest', 'localhost:5000/a', '*', 'A', 'a:1', 'a b', 'A.b/c', 'a/../b'];
     const containers = images.map((image, index) => ({ name: `c${index}`, image }));
     const path = `${at('/api/v1', 'podtemplates')}${dryRun}`;
@@ -173,7 +173,7 @@ describe('words', () => {
     ]);
   });
 
-  test('META-5: of names without a domain the built-in finalizers are fine', async () => {
+  test('META-5: built-in finalizers need no domain', async () => {
     const post = (finalizers: string[]) =>
       server.post(`${at('/api/v1', 'configmaps')}${dryRun}`, {
         metadata: { name: 'x', finalizers },

@@ -27,7 +27,7 @@ const template = {
 const controlled = { selector: { matchLabels: { app: 'a' } }, template };
 
 describe('a PUT', () => {
-  test('API-5: makes a LimitRange or a RuntimeClass that is not there', async () => {
+  test('API-5: creates a missing LimitRange or RuntimeClass', async () => {
     const range = { metadata: { name: 'a' }, spec: { limits: [] } };
     const made = await server.put(`${at('/api/v1', 'limitranges')}/a${dryRun}`, range);
     expect(made.status, made.text).toBe(201);
@@ -36,7 +36,7 @@ describe('a PUT', () => {
     expect(runtime.status, runtime.text).toBe(201);
   });
 
-  test('API-5: of a CSIStorageCapacity says which version it replaces', async () => {
+  test('API-5: of a CSIStorageCapacity requires a resourceVersion', async () => {
     const path = at(storage, 'csistoragecapacities');
     const capacity = { metadata: { name: 'a' }, storageClassName: 's' };
     expect((await server.post(path, capacity)).status).toBe(201);
@@ -47,7 +47,7 @@ describe('a PUT', () => {
     ]);
   });
 
-  test('API-5: of rules of flow control need not', async () => {
+  test('API-5: of flow control objects does not require one', async () => {
     const path = `${flow}/prioritylevelconfigurations`;
     const level = {
       metadata: { name: 'a' },
@@ -62,7 +62,7 @@ describe('a PUT', () => {
     expect((await server.put(`${schemas}/a`, schema)).status).toBe(200);
   });
 
-  test('API-4: tells an empty topology or parameters from none', async () => {
+  test('API-4: distinguishes empty from absent topology and parameters', async () => {
     const path = at(storage, 'csistoragecapacities');
     const made = await server.post(path, { metadata: { name: 'b' }, storageClassName: 's' });
     const changed = { ...made.body, nodeTopology: {} };
@@ -72,7 +72,7 @@ describe('a PUT', () => {
     ]);
   });
 
-  test('API-4: of a Service of no known type complains of that alone', async () => {
+  test('API-4: of a Service of an unknown type reports only the type', async () => {
     const path = at('/api/v1', 'services');
     const made = await server.post(path, {
       metadata: { name: 'a' },
@@ -83,7 +83,7 @@ describe('a PUT', () => {
     expect(causes(told.body).map((cause) => cause.split(':')[0])).toEqual(['spec.type']);
   });
 
-  test('META-8: of an EndpointSlice counts a change of its labels', async () => {
+  test('META-8: of an EndpointSlice counts a change of labels', async () => {
     const path = at('/apis/discovery.k8s.io/v1', 'endpointslices');
     const slice = { metadata: { name: 'a' }, addressType: 'IPv4', endpoints: [] };
     expect((await server.post(path, slice)).body.metadata.generation).toBe(1);
@@ -93,7 +93,7 @@ describe('a PUT', () => {
     expect((await server.put(`${path}/a`, noted)).body.metadata.generation).toBe(2);
   });
 
-  test('META-4: of the status of a Pod leaves the time of its end alone', async () => {
+  test('META-4: of a Pod’s status does not change its deletion time', async () => {
     const path = at('/api/v1', 'pods');
     const made = await server.post(path, { metadata: { name: 'a' }, spec: template.spec });
     expect(made.status, made.text).toBe(201);
@@ -106,7 +106,7 @@ describe('a PUT', () => {
 });
 
 describe('names', () => {
-  test('API-4: of a PodDisruptionBudget are what a path can hold', async () => {
+  test('API-4: of PodDisruptionBudgets are path segments', async () => {
     const path = `${at('/apis/policy/v1', 'poddisruptionbudgets')}${dryRun}`;
     const budget = (name: string) => ({ metadata: { name }, spec: { minAvailable: 1 } });
     expect((await server.post(path, budget('Odd_name:1'))).status).toBe(201);
@@ -119,19 +119,22 @@ describe('names', () => {
     [apps, 'deployments', controlled],
     [apps, 'replicasets', controlled],
     ['/api/v1', 'replicationcontrollers', { template }],
-  ])('API-4: of pods come from %s %s, which warn of what is no host name', async (...given) => {
-    const [group, resource, spec] = given;
-    const path = `${at(group, resource)}${dryRun}`;
-    const warnings = async (name: string) =>
-      (await server.post(path, { metadata: { name }, spec })).warnings;
-    expect(await warnings('a')).toEqual([]);
-    expect(await warnings('a.b')).toEqual([
-      'metadata.name: this is used in Pod names and hostnames, which can result in surprising ' +
-        'behavior; a DNS label is recommended: [must not contain dots]',
-    ]);
-  });
+  ])(
+    'API-4: of pods come from %s %s, which warn when they are not host names',
+    async (...given) => {
+      const [group, resource, spec] = given;
+      const path = `${at(group, resource)}${dryRun}`;
+      const warnings = async (name: string) =>
+        (await server.post(path, { metadata: { name }, spec })).warnings;
+      expect(await warnings('a')).toEqual([]);
+      expect(await warnings('a.b')).toEqual([
+        'metadata.name: this is used in Pod names and hostnames, which can result in surprising ' +
+          'behavior; a DNS label is recommended: [must not contain dots]',
+      ]);
+    },
+  );
 
-  test('API-4: an APIService without one is asked for one', async () => {
+  test('API-4: of APIServices are required', async () => {
     const spec = {
       group: 'a.example.com',
       version: 'v1',
@@ -145,7 +148,7 @@ describe('names', () => {
   });
 });
 
-describe('judgement', () => {
+describe('validation', () => {
   test('API-4: the count of a DaemonSet is a number', async () => {
     const post = (count: string) => {
       const annotations = { 'deprecated.daemonset.template.generation': count };
@@ -162,7 +165,7 @@ describe('judgement', () => {
     expect((await post('9223372036854775808')).body.message).toContain('value out of range');
   });
 
-  test('API-4: options of a mount in an annotation are for some volumes alone', async () => {
+  test('API-4: mount options in an annotation are valid for some volumes only', async () => {
     const annotations = { 'volume.beta.kubernetes.io/mount-options': 'ro' };
     const post = (source: object) =>
       server.post(`/api/v1/persistentvolumes${dryRun}`, {
@@ -177,7 +180,7 @@ describe('judgement', () => {
     ]);
   });
 
-  test('API-4: what is wrong with iSCSI is told in the order of its fields', async () => {
+  test('API-4: iSCSI errors follow the order of the fields', async () => {
     const iscsi = { targetPortal: 'p'.repeat(64), initiatorName: 'odd', secretRef: {} };
     const told = await server.post(`/api/v1/persistentvolumes${dryRun}`, {
       metadata: { name: 'a' },
@@ -191,7 +194,7 @@ describe('judgement', () => {
     ]);
   });
 
-  test('API-4: what is no resource of a container is named as it is', async () => {
+  test('API-4: an unknown container resource is named as it was sent', async () => {
     const containerResource = {
       container: 'c',
       name: 'kubernetes.io/x',
@@ -238,7 +241,7 @@ describe('judgement', () => {
     ]);
   });
 
-  test('API-4: a Pod is not given less time than none; a template may say so', async () => {
+  test('API-4: a Pod’s grace period is not negative, a template’s may be', async () => {
     const spec = { ...template.spec, terminationGracePeriodSeconds: -1 };
     const pod = await server.post(`${at('/api/v1', 'pods')}${dryRun}`, {
       metadata: { name: 'brief' },
@@ -251,7 +254,7 @@ describe('judgement', () => {
     expect(made.body.template.spec.terminationGracePeriodSeconds).toBe(-1);
   });
 
-  test('API-4: what a new Node says of features that are off is left out', async () => {
+  test('API-4: a new Node drops fields of disabled features', async () => {
     const status = { features: { supplementalGroupsPolicy: true } };
     const made = await server.post(`/api/v1/nodes${dryRun}`, { metadata: { name: 'a' }, status });
     expect(made.status, made.text).toBe(201);
@@ -259,8 +262,8 @@ describe('judgement', () => {
   });
 });
 
-describe('other forms', () => {
-  test('CODEC-5: the addresses of an Ingress are told once each, in order', async () => {
+describe('other representations', () => {
+  test('CODEC-5: the addresses of an Ingress are listed once, in order', async () => {
     const path = at('/apis/networking.k8s.io/v1', 'ingresses');
     const defaultBackend = { service: { name: 's', port: { number: 1 } } };
     const made = await server.post(path, { metadata: { name: 'a' }, spec: { defaultBackend } });
@@ -275,7 +278,7 @@ describe('other forms', () => {
     expect(body.rows[0].cells[3]).toBe('1.1.1.1,b.example,fd00::1');
   });
 
-  test('CODEC-6: metadata alone has none of what conversions write into annotations', async () => {
+  test('CODEC-6: metadata has no conversion annotations', async () => {
     const group = '/apis/autoscaling/v1';
     const path = `${at(group, 'horizontalpodautoscalers')}/a`;
     await server.post(at('/apis/autoscaling/v2', 'horizontalpodautoscalers'), {
@@ -293,7 +296,7 @@ describe('other forms', () => {
     expect(body.rows[0].object.metadata.annotations).toBeUndefined();
   });
 
-  test('EVENT-1: who reported an Event is not shown where nobody says', async () => {
+  test('EVENT-1: an absent reporter is not shown', async () => {
     const made = await server.post(at('/api/v1', 'events'), {
       metadata: { name: 'a' },
       involvedObject: { namespace },
@@ -306,7 +309,7 @@ describe('other forms', () => {
 });
 
 describe('deletion', () => {
-  test('DEL-4: of a Namespace says when, and no grace', async () => {
+  test('DEL-4: of a Namespace sets a time without a grace period', async () => {
     const own = await freshNamespace(server);
     const { body } = await server.remove(`/api/v1/namespaces/${own}${dryRun}`);
     expect(body.metadata).toHaveProperty('deletionTimestamp');

@@ -33,7 +33,7 @@ const lease = (name: string, spec: JsonObject): JsonObject => ({
   spec,
 });
 
-test('VER-5: a PUT makes a candidate, which keeps its Lease', async () => {
+test('VER-5: a PUT creates a candidate, whose Lease is immutable', async () => {
   expect((await server.put(`${candidates}/A_1`, candidate('A_1', {}))).status).toBe(201);
   await server.post(candidates, candidate('b', { leaseName: 'other' }));
   const moved = await server.patch(`${candidates}/b`, { spec: { leaseName: 'l' } }, 'merge');
@@ -53,7 +53,7 @@ test.each<[JsonObject, string]>([
   expect([answer.status, answer.body.message]).toEqual([422, expect.stringContaining(message)]);
 });
 
-test('VER-5: a Lease says how its holder is chosen', async () => {
+test('VER-5: a Lease has a strategy and a preferred holder', async () => {
   const made = await server.post(leases, lease('a', { strategy, preferredHolder: 'x' }));
   expect(made.body.spec).toMatchObject({ strategy, preferredHolder: 'x' });
   const without = await server.post(leases, lease('b', { preferredHolder: 'x' }));

@@ -7,7 +7,7 @@ const server = await withServer();
 const networking = (namespace: string, resource: string) =>
   `/apis/networking.svc.io/v1/namespaces/${namespace}/${resource}`;
 
-test('an Ingress’s faults are told in order, each with its field', async () => {
+test('errors of an Ingress are in order, each with its field', async () => {
   const namespace = await freshNamespace(server);
   const answer = await server.post(networking(namespace, 'ingresses'), {
     apiVersion: 'networking.svc.io/v1',
@@ -40,7 +40,7 @@ test('an Ingress’s faults are told in order, each with its field', async () =>
   ]);
 });
 
-test('a NetworkPolicy’s range of ports must be one', async () => {
+test('a port range of a NetworkPolicy must be valid', async () => {
   const namespace = await freshNamespace(server);
   const policy = (ports: object[]) => ({
     apiVersion: 'networking.svc.io/v1',
@@ -58,7 +58,7 @@ test('a NetworkPolicy’s range of ports must be one', async () => {
   expect(good.body.spec.policyTypes).toEqual(['Ingress', 'Egress']);
 });
 
-test('an autoscaler asks its target for something', async () => {
+test('an autoscaler needs a metric target', async () => {
   const namespace = await freshNamespace(server);
   const path = `/apis/autoscaling/v2/namespaces/${namespace}/horizontalpodautoscalers`;
   const answer = await server.post(path, {
@@ -78,7 +78,7 @@ test('an autoscaler asks its target for something', async () => {
   );
 });
 
-test('a quota knows what can be counted', async () => {
+test('a quota accepts only countable resources', async () => {
   const namespace = await freshNamespace(server);
   const answer = await server.post(`/api/v1/namespaces/${namespace}/resourcequotas`, {
     apiVersion: 'v1',
@@ -93,7 +93,7 @@ test('a quota knows what can be counted', async () => {
   );
 });
 
-test('a Service of old annotations is accepted with a word of warning', async () => {
+test('deprecated Service annotations produce a warning', async () => {
   const namespace = await freshNamespace(server);
   const answer = await server.post(`/api/v1/namespaces/${namespace}/services`, {
     apiVersion: 'v1',
@@ -110,7 +110,7 @@ test('a Service of old annotations is accepted with a word of warning', async ()
   ]);
 });
 
-test('a policy’s expressions must compile, and come to what they are for', async () => {
+test('expressions of a policy must compile to their expected type', async () => {
   const path = '/apis/admissionregistration.svc.io/v1/validatingadmissionpolicies';
   const rule = { apiGroups: [''], apiVersions: ['v1'], operations: ['*'], resources: ['pods'] };
   const policy = (expression: string) => ({

@@ -65,11 +65,11 @@ function startOf(cause: string): RegExp {
   return new RegExp(cause.includes(': ') ? `^${text}$` : `^${text}: Invalid value: `);
 }
 
-describe('amounts of a whole pod', () => {
+describe('resources of a whole pod', () => {
   const container = { name: 'c', image: 'i', resources: { requests: { cpu: '1' } } };
   const resources = { requests: { cpu: '2' }, limits: { cpu: '2', memory: '1Gi' } };
 
-  test('VER-5: a quota counts them, and asks nothing of containers', async () => {
+  test('VER-5: a quota counts them and requires nothing of containers', async () => {
     const namespace = await freshNamespace(server);
     const quota = {
       apiVersion: 'v1',
@@ -100,7 +100,7 @@ describe('amounts of a whole pod', () => {
     expect(plain.body.message).toContain('must specify limits.memory for: c');
   });
 
-  test('VER-5: a pod that states them cannot be resized', async () => {
+  test('VER-5: a pod with them cannot be resized', async () => {
     const namespace = await freshNamespace(server);
     await server.post(podsOf(namespace), pod({ containers: [container], resources }));
     const change = { spec: { containers: [{ name: 'c', resources: { requests: { cpu: '2' } } }] } };

@@ -31,7 +31,7 @@ async function made(
 }
 
 describe('creating a Pod', () => {
-  test('API-10: names each thing that is wrong, in the message and as a cause', async () => {
+  test('API-10: lists every error in the message and as causes', async () => {
     const answer = await server.post(
       pods,
       pod('bad', {
@@ -63,12 +63,12 @@ describe('creating a Pod', () => {
     );
   });
 
-  test('API-10: tells one thing that is wrong without brackets', async () => {
+  test('API-10: reports a single error without brackets', async () => {
     const answer = await server.post(pods, pod('bad', { containers: [] }));
     expect(answer.body.message).toBe('Pod "bad" is invalid: spec.containers: Required value');
   });
 
-  test('fills what is not said', async () => {
+  test('sets defaults', async () => {
     const body = await made('filled', {
       hostNetwork: true,
       containers: [
@@ -108,7 +108,7 @@ describe('creating a Pod', () => {
     expect(body.status).toMatchObject({ phase: 'Pending', qosClass: 'Burstable' });
   });
 
-  test('drops what belongs to features that are off', async () => {
+  test('drops fields of disabled features', async () => {
     const body = await made('dropped', {
       hostUsers: false,
       resources: { limits: { cpu: '1' } },
@@ -125,7 +125,7 @@ describe('creating a Pod', () => {
     expect(body.spec.containers[0]).not.toHaveProperty('resizePolicy');
   });
 
-  test('sends warnings with what is accepted', async () => {
+  test('returns warnings for accepted pods', async () => {
     const answer = await server.post(
       pods,
       pod('warned.name', {
@@ -166,7 +166,7 @@ describe('creating a Pod', () => {
 });
 
 describe('changing a Pod', () => {
-  test('API-10: other fields than the few that may change are refused, with what differs', async () => {
+  test('API-10: immutable fields are refused with a diff', async () => {
     const body = await made('fixed');
     const answer = await server.put(`${pods}/fixed`, {
       ...body,
@@ -182,7 +182,7 @@ describe('changing a Pod', () => {
     expect(cause.message).toContain('+ \tHostname: "h",');
   });
 
-  test('images change, and tolerations are added', async () => {
+  test('images may change, and tolerations may be added', async () => {
     const body = await made('changing');
     body.spec.containers[0].image = 'i:2';
     body.spec.tolerations = [...(body.spec.tolerations ?? []), { operator: 'Exists' }];
@@ -199,7 +199,7 @@ describe('changing a Pod', () => {
     );
   });
 
-  test('gates go, and none come', async () => {
+  test('scheduling gates may be removed but not added', async () => {
     const gates = [{ name: 'one' }, { name: 'two' }];
     const body = await made('gated', { schedulingGates: gates });
     expect(body.status.conditions).toMatchObject([
@@ -231,8 +231,8 @@ const binding = (name: string, target: JsonObject = { kind: 'Node', name: 'n1' }
   target,
 });
 
-describe('sub-resources', () => {
-  test('API-6: a Binding names a Node, and the pod it stands for', async () => {
+describe('subresources', () => {
+  test('API-6: a Binding names a Node and its own pod', async () => {
     const { metadata } = await made('bound');
     const at = `${pods}/bound/binding`;
     const wrong = await server.post(at, binding('bound', { kind: 'Rack' }));
@@ -261,7 +261,7 @@ describe('sub-resources', () => {
     );
   });
 
-  test('API-6: an Eviction names the pod it stands for', async () => {
+  test('API-6: an Eviction names its own pod', async () => {
     await made('evicted');
     const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'x' } };
     const answer = await server.post(`${pods}/evicted/eviction`, eviction);
@@ -271,7 +271,7 @@ describe('sub-resources', () => {
     ]);
   });
 
-  test('containers for debugging are added, and nothing else through their endpoint', async () => {
+  test('ephemeral containers can be added, and nothing else changes', async () => {
     const body = await made('debugged');
     const at = `${pods}/debugged/ephemeralcontainers`;
     const debug = { name: 'd', image: 'i:1', targetContainerName: 'a' };
@@ -307,7 +307,7 @@ describe('sub-resources', () => {
     ]);
   });
 
-  test('a status is judged, and keeps what is not its own', async () => {
+  test('a status is validated and keeps other fields', async () => {
     const body = await made('reported', { restartPolicy: 'Never' });
     const at = `${pods}/reported/status`;
     const ended = { name: 'a', state: { terminated: { exitCode: 0 } } };
@@ -343,7 +343,7 @@ describe('sub-resources', () => {
     ]);
   });
 
-  test('resizing is not served while its feature is off', async () => {
+  test('resizing is not served while its gate is off', async () => {
     await made('sized');
     expect((await server.get(`${pods}/sized/resize`)).status).toBe(404);
     const { body } = await server.get('/api/v1');
@@ -354,7 +354,7 @@ describe('sub-resources', () => {
 });
 
 describe('a PodTemplate', () => {
-  test('is judged by its own path, a little more loosely', async () => {
+  test('is validated under its own path, with slightly looser rules', async () => {
     const template = (name: string, spec: object) => ({
       apiVersion: 'v1',
       kind: 'PodTemplate',
@@ -373,7 +373,7 @@ describe('a PodTemplate', () => {
   });
 });
 
-test('API-10: privileged containers are refused by a server that is told to', async () => {
+test('API-10: privileged containers are refused when the flag says so', async () => {
   const strict = await startTestServer({ privilegedContainers: 'refused' });
   try {
     const containers = [{ name: 'a', image: 'x', securityContext: { privileged: true } }];

@@ -25,7 +25,7 @@ const causes = (body: { details?: { causes?: { field: string; message: string }[
   (body.details?.causes ?? []).map((cause) => `${cause.field}: ${cause.message}`);
 
 describe('RoleBinding', () => {
-  test('RBAC-1: every field is kept, groups of references are filled in', async () => {
+  test('RBAC-1: every field is kept, and API groups of references are defaulted', async () => {
     const subjects = [
       { kind: 'User', name: 'jane' },
       { kind: 'Group', name: 'system:authenticated' },
@@ -45,14 +45,14 @@ describe('RoleBinding', () => {
     expect((await server.get(`${bindings()}/full`)).body).toEqual(made.body);
   });
 
-  test('RBAC-1: subjects may be absent or empty; a list without them is none', async () => {
+  test('RBAC-1: subjects may be absent or empty, and an empty list is absent', async () => {
     const { subjects: _, ...bare } = binding('bare');
     const made = await server.post(bindings(), bare);
     expect(made.status).toBe(201);
     expect(made.body).not.toHaveProperty('subjects');
   });
 
-  test('RBAC-1: what is required must be there, with its type', async () => {
+  test('RBAC-1: required fields must exist with their types', async () => {
     const { roleRef: _, ...without } = binding('x');
     const absent = await server.post(bindings(), without);
     expect(absent.status).toBe(422);
@@ -104,7 +104,7 @@ describe('RoleBinding', () => {
     expect(answer.body.details.causes[0].message).toContain(message);
   });
 
-  test('RBAC-1: roleRef cannot change, through any write', async () => {
+  test('RBAC-1: roleRef is immutable for every write', async () => {
     await mustCreate(server, bindings(), binding('fixed'));
     const at = `${bindings()}/fixed`;
     const roleRef = { apiGroup: rbacGroup, kind: 'Role', name: 'other' };
@@ -127,7 +127,7 @@ describe('RoleBinding', () => {
     }
   });
 
-  test('RBAC-1: subjects are atomic: a merge replaces them as a whole', async () => {
+  test('RBAC-1: subjects are atomic, so a merge replaces them', async () => {
     await mustCreate(server, bindings(), binding('atomic'));
     const at = `${bindings()}/atomic`;
     const joe = { kind: 'User', name: 'joe' };
@@ -150,7 +150,7 @@ describe('RoleBinding', () => {
     ]);
   });
 
-  test('RBAC-1: a RoleBinding of an absent role is stored all the same', async () => {
+  test('RBAC-1: a RoleBinding of a missing role is stored', async () => {
     expect((await server.post(bindings(), binding('early'))).status).toBe(201);
   });
 
@@ -159,7 +159,7 @@ describe('RoleBinding', () => {
     ['a%b', "may not contain '%'"],
     ['.', "may not be '.'"],
     ['..', "may not be '..'"],
-  ])('RBAC-1: the name %j is no path segment', async (name, message) => {
+  ])('RBAC-1: the name %j is not a path segment', async (name, message) => {
     for (const [path, object] of [
       [bindings(), binding(name)],
       [roles(), roleOf('Role', name, { rules: [] })],
@@ -174,7 +174,7 @@ describe('RoleBinding', () => {
     expect((await server.post(bindings(), binding('System:Any_Thing'))).status).toBe(201);
   });
 
-  test('RBAC-1: a ClusterRoleBinding refers to ClusterRoles, and accounts by namespace', async () => {
+  test('RBAC-1: a ClusterRoleBinding refers to ClusterRoles and namespaced accounts', async () => {
     const path = `${rbacPath}/clusterrolebindings`;
     const make = (roleKind: 'Role' | 'ClusterRole', subjects: object[]) =>
       server.post(path, bindingOf('ClusterRoleBinding', 'c', { role: 'r', roleKind, subjects }));
@@ -188,7 +188,7 @@ describe('RoleBinding', () => {
 });
 
 describe('rules', () => {
-  test('RBAC-3: nonResourceURLs only in a ClusterRole, and not beside resources', async () => {
+  test('RBAC-3: nonResourceURLs are for ClusterRoles only, and not beside resources', async () => {
     const rules = [{ nonResourceURLs: ['/healthz', '/logs/*'], verbs: ['get'] }];
     const inRole = await server.post(roles(), roleOf('Role', 'r', { rules }));
     expect(inRole.status).toBe(422);
@@ -205,7 +205,7 @@ describe('rules', () => {
     expect((await server.post(path, roleOf('ClusterRole', name, { rules }))).status).toBe(201);
   });
 
-  test('RBAC-3: what a rule needs', async () => {
+  test('RBAC-3: required members of a rule', async () => {
     const rules = [{ verbs: [] }, { verbs: ['get'], apiGroups: [''] }];
     const answer = await server.post(roles(), roleOf('Role', 'r', { rules }));
     expect(answer.status).toBe(422);
@@ -217,7 +217,7 @@ describe('rules', () => {
     ]);
   });
 
-  test('RBAC-3: aggregationRule only in a ClusterRole, with a selector at least', async () => {
+  test('RBAC-3: aggregationRule is for ClusterRoles only and needs a selector', async () => {
     const aggregationRule = { clusterRoleSelectors: [{ matchLabels: { a: 'b' } }] };
     const strict = await server.post(
       `${roles()}?fieldValidation=Strict`,
@@ -244,7 +244,7 @@ describe('rules', () => {
 });
 
 describe('operations', () => {
-  test('RBAC-2: get, with pretty', async () => {
+  test('RBAC-2: get honors pretty', async () => {
     await mustCreate(server, bindings(), binding('one'));
     const plain = await server.get(`${bindings()}/one`);
     expect(plain.status).toBe(200);
@@ -261,7 +261,7 @@ describe('operations', () => {
     });
   });
 
-  test('RBAC-2: list in a namespace and in all', async () => {
+  test('RBAC-2: list covers one namespace or all', async () => {
     await mustCreate(
       server,
       bindings(),
@@ -284,7 +284,7 @@ describe('operations', () => {
     expect(odd.status).toBe(400);
   });
 
-  test('RBAC-2: create, dry or not, strict or not', async () => {
+  test('RBAC-2: create honors dryRun and fieldValidation', async () => {
     const dry = await server.post(`${bindings()}?dryRun=All`, binding('c'));
     expect(dry.status).toBe(201);
     expect((await server.get(`${bindings()}/c`)).status).toBe(404);
@@ -322,7 +322,7 @@ describe('operations', () => {
     expect((await server.put(at, binding('q'))).status).toBe(400);
   });
 
-  test('RBAC-2: PATCH of an absent one creates by apply alone', async () => {
+  test('RBAC-2: PATCH creates a missing object only as an apply', async () => {
     const at = `${bindings()}/s`;
     expect((await server.patch(at, { subjects: [] }, 'merge')).status).toBe(404);
     const applied = await server.patch(`${at}?fieldManager=m`, binding('s'), 'apply');
@@ -334,7 +334,7 @@ describe('operations', () => {
     expect(force.status).toBe(422);
   });
 
-  test('RBAC-2: delete answers with a Status', async () => {
+  test('RBAC-2: delete returns a Status', async () => {
     await mustCreate(server, bindings(), binding('gone'));
     const { body: before } = await server.get(`${bindings()}/gone`);
     const dry = await server.remove(`${bindings()}/gone?dryRun=All`);
@@ -355,7 +355,7 @@ describe('operations', () => {
     expect((await server.remove(`${bindings()}/gone`)).status).toBe(404);
   });
 
-  test('RBAC-2: deletecollection by selector', async () => {
+  test('RBAC-2: deletecollection honors selectors', async () => {
     for (const name of ['a', 'b', 'c']) {
       const metadata = { name, labels: { keep: String(name === 'c') } };
       await mustCreate(server, bindings(), binding(name, { metadata }));

@@ -50,7 +50,7 @@ async function withSmall(run: (one: TestServer, namespace: string) => Promise<vo
 }
 
 describe('addresses', () => {
-  test('a new Service is given one of the range, and its family and policy', async () => {
+  test('a new Service gets an address of the range, a family, and a policy', async () => {
     const namespace = await freshNamespace(server);
     const made = await make(server, namespace, 'a');
     expect(made.status).toBe(201);
@@ -65,7 +65,7 @@ describe('addresses', () => {
     });
   });
 
-  test('one that is named is given when it is free, refused when not', async () => {
+  test('a requested address is granted when free and refused otherwise', async () => {
     const namespace = await freshNamespace(server);
     expect((await make(server, namespace, 'a', { clusterIP: '10.0.0.9' })).status).toBe(201);
     const second = await make(server, namespace, 'b', { clusterIP: '10.0.0.9' });
@@ -83,12 +83,12 @@ describe('addresses', () => {
     expect((await make(server, namespace, 'b', { clusterIP: '10.0.0.9' })).status).toBe(201);
   });
 
-  test.each(['10.0.0.0', '10.0.0.255'])('%s is not given', async (clusterIP) => {
+  test.each(['10.0.0.0', '10.0.0.255'])('%s is not allocated', async (clusterIP) => {
     const namespace = await freshNamespace(server);
     expect((await make(server, namespace, 'a', { clusterIP })).status).toBe(422);
   });
 
-  test('headless and external Services have none', async () => {
+  test('headless and external Services get none', async () => {
     const namespace = await freshNamespace(server);
     const headless = await make(server, namespace, 'a', {
       clusterIP: 'None',
@@ -107,7 +107,7 @@ describe('addresses', () => {
     expect(outside.body.spec).not.toHaveProperty('ipFamilies');
   });
 
-  test('an update keeps it, whatever it leaves out, and may not change it', async () => {
+  test('an update keeps the address and cannot change it', async () => {
     const namespace = await freshNamespace(server);
     const { body } = await make(server, namespace, 'a');
     const again = await server.put(at(namespace, 'a'), service('a', { selector: { a: 'b' } }));
@@ -125,7 +125,7 @@ describe('addresses', () => {
     expect(taken.status, 'the refused update holds nothing').toBe(201);
   });
 
-  test('becoming external frees it, and coming back is given a new one', async () => {
+  test('becoming external releases it, and returning allocates a new one', async () => {
     const namespace = await freshNamespace(server);
     const { body } = await make(server, namespace, 'a');
     const external = { spec: { type: 'ExternalName', externalName: 'example.com' } };
@@ -141,7 +141,7 @@ describe('addresses', () => {
     expect(returned.body.spec.clusterIP).not.toBe(body.spec.clusterIP);
   });
 
-  test('a dry run takes nothing', async () => {
+  test('a dry run allocates nothing', async () => {
     const namespace = await freshNamespace(server);
     const dry = await server.post(`${at(namespace)}?dryRun=All`, service('a'));
     expect(dry.status).toBe(201);
@@ -151,7 +151,7 @@ describe('addresses', () => {
     expect((await server.post(at(namespace), named)).status).toBe(201);
   });
 
-  test('a PUT on an absent name creates', async () => {
+  test('a PUT of a missing Service creates it', async () => {
     const namespace = await freshNamespace(server);
     const made = await server.put(at(namespace, 'a'), service('a'));
     expect(made.status).toBe(201);
@@ -160,7 +160,7 @@ describe('addresses', () => {
 });
 
 describe('two families', () => {
-  test('a policy asks for both, prefers both, or takes one', () =>
+  test('a policy requires both, prefers both, or uses one', () =>
     withSmall(async (one, namespace) => {
       const both = await make(one, namespace, 'a', { ipFamilyPolicy: 'RequireDualStack' });
       expect(both.body.spec.ipFamilies).toEqual(['IPv4', 'IPv6']);
@@ -194,7 +194,7 @@ describe('two families', () => {
       expect((await make(one, namespace, 'c', { clusterIP: secondary })).status).toBe(201);
     }));
 
-  test('a server of one family refuses the other', async () => {
+  test('a single-stack server refuses the other family', async () => {
     const namespace = await freshNamespace(server);
     const six = await make(server, namespace, 'a', { ipFamilies: ['IPv6'] });
     expect(causes(six)).toEqual([
@@ -214,7 +214,7 @@ describe('two families', () => {
 });
 
 describe('node ports', () => {
-  test('each port is given one; same port numbers share it', async () => {
+  test('each port gets one, and equal port numbers share it', async () => {
     const namespace = await freshNamespace(server);
     const ports = [
       { name: 'tcp', port: 53 },
@@ -229,7 +229,7 @@ describe('node ports', () => {
     expect(made.body.spec.externalTrafficPolicy).toBe('Cluster');
   });
 
-  test('one that is named is given when it is free, refused when not', async () => {
+  test('a requested port is granted when free and refused otherwise', async () => {
     const namespace = await freshNamespace(server);
     const spec = (nodePort: number) => ({ type: 'NodePort', ports: [{ port: 80, nodePort }] });
     expect((await make(server, namespace, 'a', spec(30100))).status).toBe(201);
@@ -248,7 +248,7 @@ describe('node ports', () => {
     expect((await make(server, namespace, 'b', spec(30100))).status).toBe(201);
   });
 
-  test('an update keeps them by name; another type frees them', async () => {
+  test('an update keeps ports by name, and another type releases them', async () => {
     const namespace = await freshNamespace(server);
     const made = await make(server, namespace, 'a', { type: 'NodePort' });
     const [{ nodePort }] = made.body.spec.ports;
@@ -292,7 +292,7 @@ describe('node ports', () => {
 });
 
 describe('exactness', () => {
-  test('racing writers are given different ones until the range is full', () =>
+  test('concurrent writers get different addresses until the range is full', () =>
     withSmall(async (one, namespace) => {
       const names = Array.from({ length: 30 }, (_, index) => `s${index}`);
       const made = await Promise.all(names.map((name) => make(one, namespace, name)));
@@ -310,7 +310,7 @@ describe('exactness', () => {
       expect(again.map(({ status }) => status)).toEqual(Array(14).fill(201));
     }));
 
-  test('ports run out too, and a failed write leaves none behind', () =>
+  test('ports run out too, and a failed write releases its ports', () =>
     withSmall(async (one, namespace) => {
       const ports = (count: number) => ({
         type: 'NodePort',
@@ -334,7 +334,7 @@ describe('exactness', () => {
       expect(rest.every(({ status }) => status === 201)).toBe(true);
     }));
 
-  test('a restart knows what was given', async () => {
+  test('a restart knows the allocations', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-services-'));
     const config = { store: { type: 'embedded', directory } as const, serviceRanges: small };
     try {
@@ -355,7 +355,7 @@ describe('exactness', () => {
     }
   });
 
-  test('a Service that waits for a finalizer keeps its address until it is gone', async () => {
+  test('a Service held by a finalizer keeps its address until it is gone', async () => {
     const namespace = await freshNamespace(server);
     const held = service('a', { clusterIP: '10.0.0.10' });
     held['metadata'] = { name: 'a', finalizers: ['example.com/wait'] };
@@ -368,7 +368,7 @@ describe('exactness', () => {
 });
 
 describe('the server’s own Service', () => {
-  test('stands in namespace default with its endpoints, and is kept right', async () => {
+  test('exists in namespace default with its endpoints and is repaired', async () => {
     const one = await startTestServer({
       advertiseAddress: '192.0.2.7',
       controllers: ['default-service-controller'],

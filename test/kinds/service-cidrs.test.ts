@@ -51,7 +51,7 @@ const readyOf = ({ body }: Answer) =>
 const isReady = (one: TestServer, name: string) =>
   eventually(async () => readyOf(await one.get(`${ranges}/${name}`))?.status === 'True', name);
 
-describe('VER-5: addresses of Services as objects', () => {
+describe('VER-5: IPAddress objects of Services', () => {
   test('VER-5: the default ServiceCIDR is ready at the first request', async () => {
     const found = await server.get(`${ranges}/kubernetes`);
     expect(found.body.spec).toEqual({ cidrs: ['10.0.0.0/24'] });
@@ -74,7 +74,7 @@ describe('VER-5: addresses of Services as objects', () => {
     });
   });
 
-  test('VER-5: a Service has an IPAddress, which goes with it and with its address', async () => {
+  test('VER-5: a Service has an IPAddress, which follows its address', async () => {
     const namespace = await freshNamespace(server);
     const { body } = await server.post(at(namespace), service('a'));
     const ip = body.spec.clusterIP;
@@ -102,7 +102,7 @@ describe('VER-5: addresses of Services as objects', () => {
     expect((await server.get(`${addresses}/${ip}`)).status).toBe(404);
   });
 
-  test('VER-5: an address that somebody else has recorded is not given', async () => {
+  test('VER-5: an address recorded by somebody else is not allocated', async () => {
     const namespace = await freshNamespace(server);
     const gateway = { group: 'gateway.example.com', resource: 'gateways', name: 'g' };
     expect((await server.post(addresses, address('10.0.0.40', gateway))).status).toBe(201);
@@ -133,7 +133,7 @@ describe('VER-5: addresses of Services as objects', () => {
   });
 });
 
-describe('VER-5: ranges that come and go', () => {
+describe('VER-5: additional ranges', () => {
   let small: TestServer;
   beforeAll(async () => {
     small = await startTestServer({ ...on, serviceRanges });
@@ -141,7 +141,7 @@ describe('VER-5: ranges that come and go', () => {
   });
   afterAll(() => small.stop());
 
-  test('VER-5: a full range is extended by another, which addresses keep', async () => {
+  test('VER-5: a full range is extended by another, which its addresses protect', async () => {
     const namespace = await freshNamespace(small);
     for (let index = 0; index < 6; index += 1) {
       const made = await small.post(at(namespace), service(`s${index}`));
@@ -218,7 +218,7 @@ describe('VER-5: rules of ServiceCIDRs and IPAddresses', () => {
     expect(answer.body.message).toContain(message);
   });
 
-  test('VER-5: neither ranges nor owners change', async () => {
+  test('VER-5: ranges and owners are immutable', async () => {
     await server.post(ranges, range('fixed', '172.16.0.0/24'));
     const spec = { cidrs: ['172.16.1.0/24'] };
     const moved = await server.patch(`${ranges}/fixed`, { spec }, 'merge');
@@ -232,7 +232,7 @@ describe('VER-5: rules of ServiceCIDRs and IPAddresses', () => {
 });
 
 describe('VER-5: repair', () => {
-  test('VER-5: a wrong record is made anew, and one of no Service goes', async () => {
+  test('VER-5: a wrong IPAddress is recreated, and an orphaned one removed', async () => {
     const namespace = await freshNamespace(server);
     const { body } = await server.post(at(namespace), service('a'));
     const path = `${addresses}/${body.spec.clusterIP}`;

@@ -47,7 +47,7 @@ function decisive({ metadata, aggregationRule, rules, ...object }: ApiObject): A
 }
 
 test.each(collections)(
-  'AUTHZ-7, OPS-3: %s holds what the reference starts with, and nothing more',
+  'AUTHZ-7, OPS-3: %s starts with exactly the reference’s objects',
   (collection) => {
     const wanted = Object.entries(expected).filter(([key]) => key.startsWith(`${collection}/`));
     const body = lists.get(collection) as Loose;
@@ -61,7 +61,7 @@ test.each(collections)(
   },
 );
 
-test('OPS-3: the server’s own Service is there as soon as the server is ready', () => {
+test('OPS-3: the server’s own Service exists as soon as the server is ready', () => {
   expect(service.status).toBe(200);
   expect(service.body.spec.ports[0]).toMatchObject({ name: 'https', port: 443 });
 });

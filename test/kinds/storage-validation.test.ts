@@ -26,7 +26,7 @@ const claim = (name: string, spec: object = {}) => ({
   },
 });
 
-test('a volume’s faults are told at once, each with its field', async () => {
+test('errors of a volume are reported together, each with its field', async () => {
   const answer = await server.post(
     '/api/v1/persistentvolumes',
     volume('v-bad', { accessModes: ['Odd'], hostPath: { path: '../x' }, volumeMode: 'Odd' }),
@@ -53,7 +53,7 @@ test('a volume’s faults are told at once, each with its field', async () => {
   ]);
 });
 
-test('a volume’s source stays', async () => {
+test('a volume’s source is immutable', async () => {
   const path = '/api/v1/persistentvolumes';
   expect((await server.post(path, volume('v-kept'))).status).toBe(201);
   const change = { spec: { hostPath: { path: '/other' } } };
@@ -63,7 +63,7 @@ test('a volume’s source stays', async () => {
   expect(answer.body.message).toContain('is immutable after creation');
 });
 
-test('a claim is bound, grows, and shrinks back to what it has', async () => {
+test('a claim is bound, grows, and can shrink to its capacity', async () => {
   const namespace = await freshNamespace(server);
   const path = `/api/v1/namespaces/${namespace}/persistentvolumeclaims`;
   // Admission lets only those grow whose class does.
@@ -91,7 +91,7 @@ test('a claim is bound, grows, and shrinks back to what it has', async () => {
   );
 });
 
-test('a claim’s two data sources say the same', async () => {
+test('a claim’s two data sources must agree', async () => {
   const namespace = await freshNamespace(server);
   const path = `/api/v1/namespaces/${namespace}/persistentvolumeclaims`;
   const dataSource = { kind: 'PersistentVolumeClaim', name: 'other' };
@@ -104,7 +104,7 @@ test('a claim’s two data sources say the same', async () => {
   expect(kept.body.spec.dataSource).toMatchObject(odd);
 });
 
-test('a class of storage stays as it was made', async () => {
+test('a StorageClass is immutable', async () => {
   const path = '/apis/storage.svc.io/v1/storageclasses';
   const body = {
     apiVersion: 'storage.svc.io/v1',

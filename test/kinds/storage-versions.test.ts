@@ -22,8 +22,8 @@ const causesOf = ({ body }: Answer): string[] =>
 const changeStatus = (path: string, status: JsonObject) =>
   server.patch(`${path}/status`, { status }, 'merge');
 
-describe('records of storage versions', () => {
-  test('VER-5: the server records what it stores of each built-in resource', async () => {
+describe('StorageVersions', () => {
+  test('VER-5: the server records the storage version of each built-in resource', async () => {
     const hook = 'poststarthook/built-in-resources-storage-version-updater';
     expect((await server.get(`/readyz/${hook}`)).status).toBe(200);
     const { body } = await server.get(`${records}/autoscaling.horizontalpodautoscalers`);
@@ -46,7 +46,7 @@ describe('records of storage versions', () => {
     }
   });
 
-  test('VER-5: nothing is recorded without the gate, or without the kind', async () => {
+  test('VER-5: nothing is recorded without the gate or the kind', async () => {
     const plain = await startTestServer({ dialect: 'kubernetes', runtimeConfig });
     expect(itemNames(await plain.get(records))).toEqual([]);
     await plain.stop();
@@ -100,7 +100,7 @@ describe('records of storage versions', () => {
   });
 });
 
-describe('migrations of storage versions', () => {
+describe('StorageVersionMigrations', () => {
   const condition = (type: string, status: string) => ({
     type,
     status,
@@ -108,7 +108,7 @@ describe('migrations of storage versions', () => {
     lastUpdateTime: '2030-01-01T00:00:00Z',
   });
 
-  test('VER-5: a migration is of a resource in a version, and of no other later', async () => {
+  test('VER-5: a migration’s resource is immutable', async () => {
     const empty = await server.post(migrations, {
       metadata: { name: 'm' },
       spec: { resource: {} },
@@ -126,7 +126,7 @@ describe('migrations of storage versions', () => {
     ]);
   });
 
-  test('VER-5: a migration ends once, and keeps the version that it began at', async () => {
+  test('VER-5: a migration ends once and keeps its starting resourceVersion', async () => {
     const spec = { resource: { version: 'v1', resource: 'secrets' } };
     await server.post(migrations, { metadata: { name: 'e' }, spec });
     const change = (status: JsonObject) => changeStatus(`${migrations}/e`, status);
@@ -152,7 +152,7 @@ describe('migrations of storage versions', () => {
   });
 });
 
-test('VER-5: a class of volume attributes has a driver and attributes, and keeps them', async () => {
+test('VER-5: a VolumeAttributesClass has a driver and parameters and is immutable', async () => {
   const make = (members: JsonObject) =>
     server.post(classes, { metadata: { name: 'c' }, ...members });
   expect(causesOf(await make({}))).toEqual([

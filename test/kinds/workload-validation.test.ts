@@ -47,7 +47,7 @@ const causesOf = ({ body }: Answer) =>
 describe('Deployment', () => {
   const at = `${apps}/deployments`;
 
-  test('API-10: a selector is needed, and must select the template', async () => {
+  test('API-10: a selector is required and must match the template', async () => {
     const answer = await server.post(at, workload('Deployment', 'd', { selector: undefined }));
     expect(answer.status).toBe(422);
     expect(answer.body.message).toBe(
@@ -59,7 +59,7 @@ describe('Deployment', () => {
     ]);
   });
 
-  test('API-10: its pods are judged by their own path', async () => {
+  test('API-10: its pod template is validated under its own path', async () => {
     const spec = template({ containers: [{ name: 'a', image: 'i', imagePullPolicy: 'Odd' }] });
     const answer = await server.post(at, workload('Deployment', 'd', { template: spec }));
     expect(causesOf(answer)).toEqual([
@@ -67,7 +67,7 @@ describe('Deployment', () => {
     ]);
   });
 
-  test('its selector stays, its annotations count, its status adds up', async () => {
+  test('its selector is immutable, annotations count, and status counts must add up', async () => {
     const body = await made(at, workload('Deployment', 'kept'));
     expect(body.spec).toMatchObject({
       replicas: 1,
@@ -114,7 +114,7 @@ describe('Deployment', () => {
     );
   });
 
-  test('warnings come with a create and with a change of what is wanted', async () => {
+  test('warnings come with a create and with a changed spec', async () => {
     const spec = template({ terminationGracePeriodSeconds: -1 });
     const answer = await server.post(at, workload('Deployment', 'warned', { template: spec }));
     const warning =
@@ -131,8 +131,8 @@ describe('Deployment', () => {
   });
 });
 
-describe('ReplicaSet, DaemonSet and StatefulSet', () => {
-  test('API-10: what upstream judges twice is a cause twice, and said once', async () => {
+describe('ReplicaSet, DaemonSet, and StatefulSet', () => {
+  test('API-10: what kube-apiserver validates twice is two causes and one message', async () => {
     const at = `${apps}/replicasets`;
     await made(at, workload('ReplicaSet', 'twice'));
     const answer = await server.patch(`${at}/twice`, { spec: { minReadySeconds: -1 } }, 'merge');
@@ -145,7 +145,7 @@ describe('ReplicaSet, DaemonSet and StatefulSet', () => {
     );
   });
 
-  test('a DaemonSet that may not lose a pod must gain one', async () => {
+  test('a DaemonSet with maxUnavailable 0 needs maxSurge', async () => {
     const updateStrategy = { rollingUpdate: { maxUnavailable: 0 } };
     const answer = await server.post(
       `${apps}/daemonsets`,
@@ -160,7 +160,7 @@ describe('ReplicaSet, DaemonSet and StatefulSet', () => {
     ]);
   });
 
-  test('a StatefulSet changes in few fields, and its pods are not looked into', async () => {
+  test('few fields of a StatefulSet are mutable, and its template is not validated', async () => {
     const at = `${apps}/statefulsets`;
     const mount = { name: 'a', image: 'i:1', volumeMounts: [{ name: 'data', mountPath: '/d' }] };
     const spec = { serviceName: 's', template: template({ containers: [mount] }) };
@@ -178,7 +178,7 @@ describe('ReplicaSet, DaemonSet and StatefulSet', () => {
     expect((await server.post(at, limit)).warnings).toEqual([]);
   });
 
-  test('a ReplicationController takes its selector from its template, and judges it', async () => {
+  test('a ReplicationController defaults its selector from its template', async () => {
     const at = '/api/v1/namespaces/work/replicationcontrollers';
     const controller = { apiVersion: 'v1', kind: 'ReplicationController' };
     const body = await made(at, {
@@ -199,7 +199,7 @@ describe('ReplicaSet, DaemonSet and StatefulSet', () => {
     ]);
   });
 
-  test('a ControllerRevision keeps its data', async () => {
+  test('a ControllerRevision’s data is immutable', async () => {
     const at = `${apps}/controllerrevisions`;
     const revision = { apiVersion: 'apps/v1', kind: 'ControllerRevision', metadata: { name: 'r' } };
     const none = await server.post(at, { ...revision, revision: -1 });
@@ -216,7 +216,7 @@ describe('ReplicaSet, DaemonSet and StatefulSet', () => {
 describe('Job and CronJob', () => {
   const at = `${batch}/jobs`;
 
-  test('a Job finds its pods by labels of its own, and takes no others for them', async () => {
+  test('a Job generates its selector and labels, and refuses others', async () => {
     const body = await made(at, job('own'));
     const own = {
       'batch.kubernetes.io/controller-uid': body.metadata.uid,
@@ -241,7 +241,7 @@ describe('Job and CronJob', () => {
     ]);
   });
 
-  test('API-10: pods of a Job must end, and policies fit its mode', async () => {
+  test('API-10: a Job’s pods must not restart always, and policies must fit its mode', async () => {
     const answer = await server.post(
       at,
       job('odd', {
@@ -269,7 +269,7 @@ describe('Job and CronJob', () => {
     ]);
   });
 
-  test('a Job that waits may still be sent elsewhere', async () => {
+  test('a suspended Job may change its scheduling', async () => {
     const nodeSelector = { zone: 'a' };
     const patch = { spec: { template: { spec: { nodeSelector } } } };
     await made(at, job('waiting', { suspend: true }));
@@ -281,7 +281,7 @@ describe('Job and CronJob', () => {
     expect(refused.body.message).toMatch(/: field is immutable$/);
   });
 
-  test('a Job that has ended stays so', async () => {
+  test('a finished Job cannot become unfinished', async () => {
     await made(at, job('ended'));
     const times = { startTime: '2030-01-01T00:00:00Z', completionTime: '2030-01-01T00:01:00Z' };
     const is = (...types: string[]) => types.map((type) => ({ type, status: 'True' }));
@@ -312,7 +312,7 @@ describe('Job and CronJob', () => {
     ]);
   });
 
-  test('a CronJob is judged with the Jobs it is to make', async () => {
+  test('a CronJob is validated with its Job template', async () => {
     const cronJob = (name: string, spec: JsonObject, template: JsonObject = {}) => ({
       apiVersion: 'batch/v1',
       kind: 'CronJob',

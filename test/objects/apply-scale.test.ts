@@ -43,7 +43,7 @@ const scaleBody = (name: string, replicas: number) => ({
 });
 
 describe('of a workload', () => {
-  test('SSA-10: GET gives the Scale, and 404 for what is not there', async () => {
+  test('SSA-10: GET returns the Scale, and 404 for a missing object', async () => {
     const name = fresh();
     const { body } = await server.post(deployments, deployment(name, 2));
     const { uid, resourceVersion, creationTimestamp } = body.metadata;
@@ -60,7 +60,7 @@ describe('of a workload', () => {
     expect(absent.body.message).toBe('deployments.apps "nobody" not found');
   });
 
-  test('SSA-10: PUT sets the replicas, which then belong to the writer of the scale', async () => {
+  test('SSA-10: PUT sets the replicas, which the writer of the scale then owns', async () => {
     const name = fresh();
     await apply(server, `${deployments}/${name}`, deployment(name, 2));
     const path = `${deployments}/${name}/scale`;
@@ -84,7 +84,7 @@ describe('of a workload', () => {
     ]);
   });
 
-  test('SSA-10: patches of every kind go through the Scale', async () => {
+  test('SSA-10: every patch type goes through the Scale', async () => {
     const name = fresh();
     await server.post(deployments, deployment(name, 2));
     const path = `${deployments}/${name}/scale`;
@@ -100,7 +100,7 @@ describe('of a workload', () => {
     expect((await server.get(`${deployments}/${name}`)).body.spec.replicas).toBe(0);
   });
 
-  test('SSA-10: an apply of the scale conflicts with who owns the replicas', async () => {
+  test('SSA-10: an apply of the scale conflicts with the owner of the replicas', async () => {
     const name = fresh();
     await apply(server, `${deployments}/${name}`, deployment(name, 2));
     const path = `${deployments}/${name}/scale`;
@@ -118,7 +118,7 @@ describe('of a workload', () => {
     expect(again.text).toBe(forced.text);
   });
 
-  test('SSA-10: a Scale has the name and namespace of the path', async () => {
+  test('SSA-10: a Scale takes name and namespace from the path', async () => {
     const name = fresh();
     const { text } = await server.post(deployments, deployment(name, 2));
     const path = `${deployments}/${name}/scale`;
@@ -138,7 +138,7 @@ describe('of a workload', () => {
     expect((await server.get(`${deployments}/${name}`)).text).toBe(text);
   });
 
-  test('SSA-10: a Scale must be valid, current and of the object', async () => {
+  test('SSA-10: a Scale must be valid, current, and of the same object', async () => {
     const name = fresh();
     const { body } = await server.post(deployments, deployment(name, 2));
     const path = `${deployments}/${name}/scale`;
@@ -183,7 +183,7 @@ describe('of a custom kind', () => {
   };
   const loose = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
 
-  test('SSA-10: the definition says where the replicas stand', async () => {
+  test('SSA-10: the definition names the path of the replicas', async () => {
     const properties = { spec: loose, status: loose };
     const kind = await defineThing(server, [{ properties, subresources: { scale, status: {} } }]);
     const path = `${kind.path(namespace)}/one`;
@@ -204,7 +204,7 @@ describe('of a custom kind', () => {
     expect(strategic.status).toBe(415);
   });
 
-  test('SSA-10: a write makes the place of the replicas where there is none', async () => {
+  test('SSA-10: a write creates the path of the replicas when it is missing', async () => {
     const properties = { spec: loose };
     const kind = await defineThing(server, [{ properties, subresources: { scale } }]);
     const path = `${kind.path(namespace)}/one`;
@@ -236,7 +236,7 @@ describe('of a custom kind', () => {
 });
 
 describe('status', () => {
-  test('SSA-10: applies to status and to the object own apart', async () => {
+  test('SSA-10: applies to status and to the object own separately', async () => {
     const properties = {
       spec: { type: 'object', additionalProperties: { type: 'string' } },
       status: { type: 'object', additionalProperties: { type: 'string' } },

@@ -23,7 +23,7 @@ afterAll(async () => {
 });
 
 describe('the request', () => {
-  test('SSA-1: creates what is absent with 201 and patches what is there with 200', async () => {
+  test('SSA-1: creates a missing object with 201 and patches an existing one with 200', async () => {
     const name = freshName();
     const created = await apply(server, `${maps}/${name}`, dataMap(name, { a: '1' }));
     expect(created.status).toBe(201);
@@ -34,7 +34,7 @@ describe('the request', () => {
     expect(changed.body.metadata.uid).toBe(created.body.metadata.uid);
   });
 
-  test('SSA-1: nothing is created for a body that names a uid', async () => {
+  test('SSA-1: a body with a uid never creates', async () => {
     const name = freshName();
     const uid = '88e00824-7f0e-11e8-94a1-c8d3ffb15800';
     const path = `${maps}/${name}`;
@@ -64,7 +64,7 @@ describe('the request', () => {
     expect(answer.body.data).toEqual({ a: '1' });
   });
 
-  test('SSA-1: without a manager it is 422', async () => {
+  test('SSA-1: a missing field manager is 422', async () => {
     const name = freshName();
     const answer = await server.patch(`${maps}/${name}`, configMap(name), 'apply');
     expect(answer.status).toBe(422);
@@ -79,7 +79,7 @@ describe('the request', () => {
     ['a text', '"x"', 'string'],
     ['a number', '1', 'number'],
     ['a boolean', 'true', 'bool'],
-  ])('SSA-1: %s is no apply body', async (_, body, type) => {
+  ])('SSA-1: %s is not a valid apply body', async (_, body, type) => {
     const answer = await apply(server, `${maps}/x`, body);
     expect(answer.status).toBe(400);
     expect(answer.body.message).toBe(
@@ -88,7 +88,7 @@ describe('the request', () => {
     );
   });
 
-  test('SSA-1: text that is no YAML is 400', async () => {
+  test('SSA-1: invalid YAML is 400', async () => {
     const answer = await apply(server, `${maps}/x`, 'a: [1');
     expect(answer.status).toBe(400);
     expect(answer.body.message).toMatch(
@@ -96,7 +96,7 @@ describe('the request', () => {
     );
   });
 
-  test('SSA-2: apiVersion and kind must be there, and be those of the path', async () => {
+  test('SSA-2: apiVersion and kind are required and must match the path', async () => {
     const message = async (body: object) => {
       const answer = await apply(server, `${maps}/x`, body as never);
       expect(answer.status).toBe(400);
@@ -117,7 +117,7 @@ describe('the request', () => {
     expect(await message({})).toBe('invalid object type: /, Kind=');
   });
 
-  test('SSA-2: name and namespace must be those of the path', async () => {
+  test('SSA-2: name and namespace must match the path', async () => {
     const name = freshName();
     await apply(server, `${maps}/${name}`, configMap(name));
     const other = await apply(server, `${maps}/${name}`, configMap('other'));
@@ -160,7 +160,7 @@ describe('the request', () => {
     expect(answer.body.message).toContain(why);
   });
 
-  test('SSA-2: bodies nested deeper than can be walked are 400', async () => {
+  test('SSA-2: overly deep bodies are 400', async () => {
     const deep = `${'{"a":'.repeat(5000)}1${'}'.repeat(5000)}`;
     const answer = await apply(server, `${maps}/deep`, deep);
     expect(answer.status).toBe(400);
@@ -169,7 +169,7 @@ describe('the request', () => {
     expect(custom.status).toBe(400);
   });
 
-  test('SSA-6: force is for apply alone', async () => {
+  test('SSA-6: force is only for apply', async () => {
     const name = freshName();
     await server.post(maps, configMap(name));
     for (const type of ['json', 'merge', 'strategic'] as const) {
@@ -182,7 +182,7 @@ describe('the request', () => {
     }
   });
 
-  test('SSA-7: needs patch where the object is, and create as well where it is not', async () => {
+  test('SSA-7: needs the verb patch, and create as well for a missing object', async () => {
     const name = freshName();
     const rules = (verbs: string[]) => [{ apiGroups: [''], resources: ['configmaps'], verbs }];
     const grant = async (user: string, verbs: string[]) => {
@@ -217,7 +217,7 @@ describe('the request', () => {
 });
 
 describe('conflicts', () => {
-  test('SSA-3: another value for what another owns is 409, a cause a field', async () => {
+  test('SSA-3: another value for an owned field is 409 with a cause per field', async () => {
     const name = freshName();
     const path = `${maps}/${name}`;
     await apply(server, path, dataMap(name, { a: '1', b: '1', c: '1' }));
@@ -243,7 +243,7 @@ describe('conflicts', () => {
     expect((await server.get(path)).text).toBe(before.text);
   });
 
-  test('SSA-3: force takes exactly the fields in conflict', async () => {
+  test('SSA-3: force takes over exactly the conflicting fields', async () => {
     const name = freshName();
     const path = `${maps}/${name}`;
     await apply(server, path, dataMap(name, { a: '1', b: '1' }));
@@ -257,7 +257,7 @@ describe('conflicts', () => {
     expect(ownedBy(forced, 'bob')).toEqual({ 'f:data': { 'f:a': {} } });
   });
 
-  test('SSA-6: a manager whose fields are all taken over disappears', async () => {
+  test('SSA-6: a manager without fields is removed', async () => {
     const name = freshName();
     const path = `${maps}/${name}`;
     await apply(server, path, dataMap(name, { a: '1' }));
@@ -268,7 +268,7 @@ describe('conflicts', () => {
     expect(managersOf(forced)).toEqual(['bob/Apply']);
   });
 
-  test('SSA-4: a PUT never conflicts, and takes what it changes', async () => {
+  test('SSA-4: a PUT never conflicts and takes over what it changes', async () => {
     const name = freshName();
     const path = `${maps}/${name}`;
     const applied = await apply(server, path, dataMap(name, { a: '1', b: '1' }));
@@ -279,7 +279,7 @@ describe('conflicts', () => {
     expect(ownedBy(put, 'editor', 'Update')).toEqual({ 'f:data': { 'f:a': {} } });
   });
 
-  test('SSA-5: the same value is shared, and any later change of it conflicts', async () => {
+  test('SSA-5: an equal value is shared, and a later change of it conflicts', async () => {
     const name = freshName();
     const path = `${maps}/${name}`;
     await apply(server, path, dataMap(name, { a: '1' }));
@@ -293,7 +293,7 @@ describe('conflicts', () => {
     );
   });
 
-  test('SSA-5: omitting a shared field gives it up; a sole-owned one goes', async () => {
+  test('SSA-5: omitting a shared field releases it, and a sole-owned one is removed', async () => {
     const name = freshName();
     const path = `${maps}/${name}`;
     await apply(server, path, dataMap(name, { a: '1', b: '1' }));
@@ -304,7 +304,7 @@ describe('conflicts', () => {
     expect(ownedBy(less, 'alice')).toEqual({ 'f:data': { 'f:c': {} } });
   });
 
-  test('SSA-5: an omitted field with a default goes back to it', async () => {
+  test('SSA-5: an omitted field with a default returns to it', async () => {
     const properties = {
       spec: {
         type: 'object',
@@ -321,8 +321,8 @@ describe('conflicts', () => {
   });
 });
 
-describe('again', () => {
-  test('SSA-9: the same body twice changes nothing', async () => {
+describe('repeated applies', () => {
+  test('SSA-9: an identical body changes nothing', async () => {
     const name = freshName();
     const path = `${maps}/${name}`;
     const first = await apply(server, path, dataMap(name, { a: '1' }));
@@ -361,7 +361,7 @@ describe('again', () => {
     expect((await apply(server, path, body)).text).toBe(first.text);
   });
 
-  test('SSA-8: fields are tracked by the version they were applied in', async () => {
+  test('SSA-8: fields are tracked in the version they were applied in', async () => {
     const spec = { spec: { type: 'object', additionalProperties: { type: 'string' } } };
     const kind = await defineThing(server, [
       { name: 'v1', properties: spec },

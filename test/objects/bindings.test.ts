@@ -18,7 +18,7 @@ const binding = (name: string, more: object = {}) => ({
   ...more,
 });
 
-test('API-6: a Binding posted to the collection gives the Pod it names its node', async () => {
+test('API-6: a Binding posted to the collection sets the node of its Pod', async () => {
   const containers = [{ name: 'main', image: 'example.com/main:1.0' }];
   const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' }, spec: { containers } };
   const made = await server.post(at('pods'), pod);
@@ -31,7 +31,7 @@ test('API-6: a Binding posted to the collection gives the Pod it names its node'
   expect(again.body.message).toContain('pod a is already assigned to node "node-1"');
 });
 
-test('API-6: a Binding is refused for no Pod, another namespace and no node', async () => {
+test('API-6: a Binding without a Pod, node, or matching namespace is refused', async () => {
   expect((await server.post(at('bindings'), binding('none'))).status).toBe(404);
   const elsewhere = binding('a', { metadata: { name: 'a', namespace: 'other' } });
   expect((await server.post(at('bindings'), elsewhere)).status).toBe(400);

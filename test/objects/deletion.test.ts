@@ -30,7 +30,7 @@ const isGone = (path: string) =>
   eventually(async () => (await server.get(path)).status === 404, `the removal of ${path}`);
 
 describe('DEL-1: states of a deletion', () => {
-  test('DEL-1: nothing holds the object: 200 with a Status that names it', async () => {
+  test('DEL-1: an object without finalizers is removed: 200 with a Status', async () => {
     const { name, path, object } = await made();
     const answer = await server.remove(path);
     expect(answer.status).toBe(200);
@@ -48,7 +48,7 @@ describe('DEL-1: states of a deletion', () => {
     expect(again.body.details).toEqual({ name, kind: 'configmaps' });
   });
 
-  test('DEL-1: some kinds answer with the removed object', async () => {
+  test('DEL-1: some kinds return the removed object', async () => {
     const drivers = '/apis/storage.svc.io/v1/csidrivers';
     const body = { apiVersion: 'storage.svc.io/v1', kind: 'CSIDriver', metadata: { name: 'd.x' } };
     const { body: driver } = await server.post(drivers, { ...body, spec: {} });
@@ -58,7 +58,7 @@ describe('DEL-1: states of a deletion', () => {
     expect(answer.body.metadata.uid).toBe(driver.metadata.uid);
   });
 
-  test('DEL-1: finalizers: the object stays, marked, until the last is gone', async () => {
+  test('DEL-1: an object with finalizers is marked until the last one is removed', async () => {
     const { path, object } = await made(hold);
     const watch = await server.watch(
       `${maps}?watch=1&resourceVersion=${object.metadata.resourceVersion}` +
@@ -78,14 +78,14 @@ describe('DEL-1: states of a deletion', () => {
     watch.close();
   });
 
-  test('DEL-1: orphanDependents=false answers 202 while something holds the object', async () => {
+  test('DEL-1: orphanDependents=false answers 202 while a finalizer remains', async () => {
     const { path } = await made(hold);
     const answer = await server.remove(path, { orphanDependents: false });
     expect(answer.status).toBe(202);
     expect(answer.body.metadata.deletionTimestamp).toBeDefined();
   });
 
-  test('DEL-1: finalizers that already say the policy keep their order', async () => {
+  test('DEL-1: finalizers that already express the policy keep their order', async () => {
     const finalizers = ['foregroundDeletion', 'x.io/a'];
     const { path } = await made({ finalizers });
     const marked = await server.remove(path, { propagationPolicy: 'Foreground' });
@@ -95,7 +95,7 @@ describe('DEL-1: states of a deletion', () => {
     expect(other.body.metadata.finalizers).toEqual(['x.io/a', 'orphan']);
   });
 
-  test('DEL-1: a Pod that runs nowhere is shown marked, with no grace', async () => {
+  test('DEL-1: an unscheduled Pod is returned marked, with no grace period', async () => {
     const name = 'nowhere';
     const pods = `/api/v1/namespaces/${namespace}/pods`;
     const spec = { containers: [{ name: 'c', image: 'i' }] };
@@ -107,7 +107,7 @@ describe('DEL-1: states of a deletion', () => {
     expect((await server.get(`${pods}/${name}`)).status).toBe(404);
   });
 
-  test('DEL-1: a Pod whose grace is cut to nothing is stored marked before it is removed', async () => {
+  test('DEL-1: a Pod whose grace period becomes 0 is stored marked before it is removed', async () => {
     const name = 'forced';
     const pods = `/api/v1/namespaces/${namespace}/pods`;
     const watch = await server.watch(`${pods}?watch=1&fieldSelector=metadata.name%3D${name}`);
@@ -137,7 +137,7 @@ describe('DEL-1: states of a deletion', () => {
     watch.close();
   });
 
-  test('DEL-1: a name whose object is going cannot be used yet', async () => {
+  test('DEL-1: the name of an object being deleted is still taken', async () => {
     const { name, path } = await made(hold);
     await server.remove(path);
     const answer = await server.post(maps, configMap(name));
@@ -150,7 +150,7 @@ describe('DEL-1: states of a deletion', () => {
 
 describe('DEL-2: preconditions', () => {
   test.each(['body', 'query'])(
-    'DEL-2: uid and resourceVersion must be met, from the %s',
+    'DEL-2: uid and resourceVersion must match, from the %s',
     async (form) => {
       const { name, path, object } = await made();
       const { uid, resourceVersion } = object.metadata;
@@ -207,7 +207,7 @@ test('DEL-2: orphanDependents=false of a Namespace is Foreground', async () => {
   await isGone(path);
 });
 
-test('DEL-2: an unmet precondition of an Event is of the group that stores it', async () => {
+test('DEL-2: an unmet precondition of an Event names the group that stores it', async () => {
   const path = `/apis/events.svc.io/v1/namespaces/${namespace}/events`;
   const made = await server.post(path, {
     apiVersion: 'events.svc.io/v1',
@@ -271,7 +271,7 @@ describe('DEL-2: options', () => {
     },
   );
 
-  test('DEL-2: a body of another kind or no object at all is 400', async () => {
+  test('DEL-2: a body that is another kind or not an object is 400', async () => {
     const { path } = await made();
     for (const body of [{ kind: 'Pod', apiVersion: 'v1' }, [1], '{"a', '7']) {
       const answer = await server.remove(path, body);
@@ -342,13 +342,13 @@ describe('DEL-2: grace', () => {
     expect((await server.get(podPath('graceful'))).status).toBe(404);
   });
 
-  test('DEL-2: a negative period counts as a second', async () => {
+  test('DEL-2: a negative period counts as one second', async () => {
     await runningPod('negative');
     const answer = await server.remove(podPath('negative'), { gracePeriodSeconds: -3 });
     expect(answer.body.metadata.deletionGracePeriodSeconds).toBe(1);
   });
 
-  test('DEL-2: a Pod that runs nowhere goes at once, kinds without grace always do', async () => {
+  test('DEL-2: unscheduled Pods and kinds without a grace period are removed at once', async () => {
     const pods = `/api/v1/namespaces/${namespace}/pods`;
     await server.post(pods, pod('unbound'));
     expect((await server.remove(podPath('unbound'), { gracePeriodSeconds: 60 })).status).toBe(200);
@@ -360,7 +360,7 @@ describe('DEL-2: grace', () => {
 });
 
 describe('DEL-3: deletecollection', () => {
-  test('DEL-3: removes what the selectors choose and leaves the rest', async () => {
+  test('DEL-3: removes what the selectors match and keeps the rest', async () => {
     const own = await freshNamespace(server);
     const path = `/api/v1/namespaces/${own}/configmaps`;
     for (const name of ['a', 'b', 'c', 'd']) {
@@ -391,7 +391,7 @@ describe('DEL-3: deletecollection', () => {
     expect((await server.remove(path)).status).toBe(200);
   });
 
-  test('DEL-3: objects with finalizers stay, marked', async () => {
+  test('DEL-3: objects with finalizers are marked', async () => {
     const own = await freshNamespace(server);
     const path = `/api/v1/namespaces/${own}/configmaps`;
     await server.post(path, configMap('free'));
@@ -402,7 +402,7 @@ describe('DEL-3: deletecollection', () => {
     expect(body.items[0].metadata.deletionTimestamp).toBeDefined();
   });
 
-  test('DEL-3: objects that vanish meanwhile are no error', async () => {
+  test('DEL-3: objects that disappear meanwhile are no error', async () => {
     const own = await freshNamespace(server);
     const path = `/api/v1/namespaces/${own}/configmaps`;
     const names = Array.from({ length: 40 }, (_, index) => `x${index}`);
@@ -459,7 +459,7 @@ describe('DEL-4: namespaces', () => {
     await isGone(at);
   });
 
-  test('DEL-4: an empty namespace goes', async () => {
+  test('DEL-4: an empty namespace is removed', async () => {
     const own = await freshNamespace(server);
     await server.remove(`/api/v1/namespaces/${own}`);
     await isGone(`/api/v1/namespaces/${own}`);
@@ -489,7 +489,7 @@ describe('DEL-5: dependents', () => {
     })),
   });
 
-  test('DEL-5: Background: dependents go after their last owner', async () => {
+  test('DEL-5: Background: dependents are deleted after their last owner', async () => {
     const [one, other] = [await made(), await made()];
     const dependent = await made(ownedBy(one, other));
     const below = await made(ownedBy(dependent));
@@ -504,7 +504,7 @@ describe('DEL-5: dependents', () => {
     await isGone(below.path);
   });
 
-  test('DEL-5: Foreground: the owner waits for dependents that block it', async () => {
+  test('DEL-5: Foreground: the owner waits for blocking dependents', async () => {
     const owner = await made();
     const dependent = await made({ ...ownedBy(owner), ...hold });
     const answer = await server.remove(owner.path, { propagationPolicy: 'Foreground' });
@@ -520,7 +520,7 @@ describe('DEL-5: dependents', () => {
     await isGone(owner.path);
   });
 
-  test('DEL-5: Orphan: references are cleared and the dependents stay', async () => {
+  test('DEL-5: Orphan: references are removed and the dependents stay', async () => {
     const owner = await made();
     const dependent = await made(ownedBy(owner));
     const answer = await server.remove(`${owner.path}?propagationPolicy=Orphan`);
@@ -531,7 +531,7 @@ describe('DEL-5: dependents', () => {
     expect(body.metadata).not.toHaveProperty('deletionTimestamp');
   });
 
-  test('DEL-5: Foreground and Orphan without dependents end at once', async () => {
+  test('DEL-5: Foreground and Orphan without dependents finish at once', async () => {
     for (const propagationPolicy of ['Foreground', 'Orphan']) {
       const owner = await made();
       expect((await server.remove(owner.path, { propagationPolicy })).status).toBe(200);
@@ -539,7 +539,7 @@ describe('DEL-5: dependents', () => {
     }
   });
 
-  test('DEL-5: an object whose owner was never there goes', async () => {
+  test('DEL-5: an object whose owner never existed is deleted', async () => {
     const owner = await made();
     await server.remove(owner.path);
     const dependent = await made(ownedBy(owner));
@@ -547,14 +547,14 @@ describe('DEL-5: dependents', () => {
   });
 });
 
-describe('DEL-5: kinds with a default of their own', () => {
+describe('DEL-5: kinds with their own default', () => {
   const path = (group: string, resource: string, name = '') =>
     `/${group}/namespaces/${namespace}/${resource}${name === '' ? '' : `/${name}`}`;
   const pods = { metadata: { labels: { app: 'a' } }, spec: { containers: [container] } };
   const finalizersOf = (answer: { body: { metadata: { finalizers?: string[] } } }) =>
     answer.body.metadata.finalizers;
 
-  test('DEL-5: Jobs and ReplicationControllers orphan unless a policy says otherwise', async () => {
+  test('DEL-5: Jobs and ReplicationControllers orphan by default', async () => {
     const job = { apiVersion: 'batch/v1', kind: 'Job', spec: { template: jobPods(pods) } };
     const spec = { selector: { app: 'a' }, template: pods };
     const controller = { apiVersion: 'v1', kind: 'ReplicationController', spec };
@@ -576,7 +576,7 @@ describe('DEL-5: kinds with a default of their own', () => {
     }
   });
 
-  test('DEL-5: a Job that goes without a policy leaves its Pods, and a warning', async () => {
+  test('DEL-5: a Job deleted without a policy orphans its Pods with a warning', async () => {
     const object = { apiVersion: 'batch/v1', kind: 'Job', metadata: { name: 'j' } };
     const job = await server.post(path('apis/batch/v1', 'jobs'), {
       ...object,
@@ -597,7 +597,7 @@ describe('DEL-5: kinds with a default of their own', () => {
     expect(left.body.metadata.ownerReferences).toBeUndefined();
   });
 
-  test('DEL-5: Events have no dependents: they go at once whatever the policy', async () => {
+  test('DEL-5: Events have no dependents and are removed at once whatever the policy', async () => {
     const event = {
       apiVersion: 'v1',
       kind: 'Event',
@@ -613,10 +613,10 @@ describe('DEL-5: kinds with a default of their own', () => {
   });
 });
 
-describe('DEL-6: giving up an object that cannot be read', () => {
+describe('DEL-6: deleting an unreadable object', () => {
   const option = 'ignoreStoreReadErrorWithClusterBreakingPotential';
 
-  test('DEL-6: without its gate the option changes nothing', async () => {
+  test('DEL-6: without its gate the option has no effect', async () => {
     const { path } = await made(hold);
     expect((await server.remove(path, { [option]: true })).status).toBe(200);
     expect((await server.get(path)).body.metadata.finalizers).toEqual(hold.finalizers);
@@ -624,7 +624,7 @@ describe('DEL-6: giving up an object that cannot be read', () => {
     expect((await server.remove(`${other.path}?${option}=true`)).body.status).toBe('Success');
   });
 
-  test('DEL-6: any other option beside it is 422, none beside its refusal', async () => {
+  test('DEL-6: no other option may accompany it', async () => {
     const { path } = await made(hold);
     const companions = {
       propagationPolicy: 'Orphan',

@@ -33,7 +33,7 @@ async function leavesNoTrace(work: () => Promise<void>): Promise<void> {
 }
 
 describe('DRY-1: everything but the write', () => {
-  test('DRY-1: create: 201, defaulted and stamped, and nothing there', async () => {
+  test('DRY-1: create: 201 with defaults and server fields, and nothing stored', async () => {
     await leavesNoTrace(async () => {
       const answer = await server.post(`${maps}?dryRun=All`, configMap('new'));
       expect(answer.status).toBe(201);
@@ -45,7 +45,7 @@ describe('DRY-1: everything but the write', () => {
     });
   });
 
-  test('DRY-1: create judges as a real one: 409, 422, 404 of the namespace', async () => {
+  test('DRY-1: create fails like a real one: 409, 422, and 404 for the namespace', async () => {
     await server.post(maps, configMap('taken'));
     const taken = await server.post(`${maps}?dryRun=All`, configMap('taken'));
     expect(taken.status).toBe(409);
@@ -56,7 +56,7 @@ describe('DRY-1: everything but the write', () => {
     expect(absent.status).toBe(404);
   });
 
-  test('DRY-1: update and every patch: 200 with the object as it would be', async () => {
+  test('DRY-1: update and every patch: 200 with the resulting object', async () => {
     const { body: object } = await server.post(maps, configMap('changed'));
     const path = `${maps}/changed?dryRun=All`;
     await leavesNoTrace(async () => {
@@ -84,7 +84,7 @@ describe('DRY-1: everything but the write', () => {
     });
   });
 
-  test('DRY-1: apply and PUT that would create: 201 and nothing there', async () => {
+  test('DRY-1: apply and PUT that would create: 201 and nothing stored', async () => {
     await leavesNoTrace(async () => {
       const query = 'dryRun=All&fieldManager=me';
       const applied = await server.patch(`${maps}/late?${query}`, configMap('late'), 'apply');
@@ -105,7 +105,7 @@ describe('DRY-1: everything but the write', () => {
   test.each([
     ['query', '?dryRun=All', undefined],
     ['body', '', { dryRun: ['All'] }],
-  ])('DRY-1: delete and deletecollection by the %s', async (_, query, body) => {
+  ])('DRY-1: delete and deletecollection with the option in the %s', async (_, query, body) => {
     const { body: object } = await server.post(maps, configMap('kept'));
     await leavesNoTrace(async () => {
       const one = await server.remove(`${maps}/kept${query}`, body);
@@ -122,7 +122,7 @@ describe('DRY-1: everything but the write', () => {
     await server.remove(`${maps}/kept`);
   });
 
-  test('DRY-1: delete of an object that finalizers hold shows it marked', async () => {
+  test('DRY-1: deleting an object with finalizers returns it marked', async () => {
     const metadata = { name: 'held', finalizers: ['example.com/hold'] };
     await server.post(maps, configMap('held', { metadata }));
     await leavesNoTrace(async () => {
@@ -135,7 +135,7 @@ describe('DRY-1: everything but the write', () => {
     );
   });
 
-  test('DRY-1: a patch that would remove the last finalizer removes nothing', async () => {
+  test('DRY-1: a patch of the last finalizer removes nothing', async () => {
     const metadata = { name: 'last', finalizers: ['example.com/hold'] };
     await server.post(maps, configMap('last', { metadata }));
     await server.remove(`${maps}/last`);
@@ -147,7 +147,7 @@ describe('DRY-1: everything but the write', () => {
     });
   });
 
-  test('DRY-1: a namespace is not marked, its content stays', async () => {
+  test('DRY-1: a namespace is not marked, and its content stays', async () => {
     const own = await freshNamespace(server);
     await server.post(`/api/v1/namespaces/${own}/configmaps`, configMap('x'));
     const answer = await server.remove(`/api/v1/namespaces/${own}?dryRun=All`);
@@ -202,7 +202,7 @@ describe('DRY-2: other values', () => {
 });
 
 describe('DRY-3: authorization', () => {
-  test('DRY-3: who may not do it may not try it', async () => {
+  test('DRY-3: a dry run needs the same rights', async () => {
     const token = undefined;
     await server.post(maps, configMap('guarded'));
     const path = `${maps}/guarded?dryRun=All`;
@@ -232,7 +232,7 @@ describe('options of writes', () => {
       'fieldValidation: Unsupported value: "Loose": ' +
         'supported values: "", "Ignore", "Strict", "Warn"',
     ],
-  ])('DRY-2: options of every write are judged alike: %s', async (query, complaint) => {
+  ])('DRY-2: options of every write are validated alike: %s', async (query, complaint) => {
     const message = (kind: string) => `${kind}.meta.svc.io "" is invalid: ${complaint}`;
     const created = await server.post(`${maps}?${query}`, configMap('x'));
     expect([created.status, created.body.message]).toEqual([422, message('CreateOptions')]);

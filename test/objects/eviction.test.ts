@@ -61,7 +61,7 @@ async function isGoing(): Promise<boolean> {
 }
 
 describe('the pod', () => {
-  test('API-6: is named by an Eviction of either version', async () => {
+  test('API-6: is evicted by an Eviction of either version', async () => {
     await makePod(ready);
     for (const [version, status] of [
       ['v1alpha1', 400],
@@ -72,7 +72,7 @@ describe('the pod', () => {
     }
   });
 
-  test('API-6: says in its status why it goes', async () => {
+  test('API-6: records the eviction in its status', async () => {
     await makePod(ready);
     expect((await evict()).status).toBe(201);
     const { body } = await server.get(`${pods}/p`);
@@ -85,13 +85,13 @@ describe('the pod', () => {
     expect(writers).toEqual([undefined, 'status']);
   });
 
-  test('API-6: stays as it is in a dry run, asked for on either side', async () => {
+  test('API-6: is unchanged by a dry run, whichever side requests it', async () => {
     await makePod(ready);
     expect((await evict({ dryRun: ['All'] })).status).toBe(201);
     expect(await isGoing()).toBe(false);
   });
 
-  test('API-6: is only what the client meant', async () => {
+  test('API-6: must meet the client’s preconditions', async () => {
     await makePod(ready);
     for (const preconditions of [{ uid: 'other' }, { resourceVersion: '1' }]) {
       const answer = await evict({ preconditions });
@@ -125,7 +125,7 @@ describe('its budget', () => {
     ],
     ['a pending pod', { phase: 'Pending' }, none, {}, true],
     ['a pod that has ended', { phase: 'Failed' }, none, {}, true],
-  ])('API-6: counts, or not: %s', async (_, status, counts, spec, goes) => {
+  ])('API-6: counts or not: %s', async (_, status, counts, spec, goes) => {
     await makePod(status);
     await makeBudget('b', counts, spec);
     const answer = await evict();
@@ -134,7 +134,7 @@ describe('its budget', () => {
     expect((await server.get(`${budgets}/b`)).body.status.disruptedPods).toBeUndefined();
   });
 
-  test('API-6: the last disruption it allows is told by its condition', async () => {
+  test('API-6: reports its last allowed disruption in a condition', async () => {
     await makePod(ready);
     await makeBudget('b', { disruptionsAllowed: 1, currentHealthy: 3, desiredHealthy: 2 });
     expect((await evict()).status).toBe(201);
@@ -164,7 +164,7 @@ describe('its budget', () => {
       },
       `${currently} (Other): no scale`,
     ],
-  ])('API-6: %j says why not now', async (counts, message) => {
+  ])('API-6: %j explains the refusal', async (counts, message) => {
     await makePod(ready);
     await makeBudget('b', counts);
     const answer = await evict();
@@ -177,7 +177,7 @@ describe('its budget', () => {
     expect(answer.headers['retry-after']).toBeUndefined();
   });
 
-  test('API-6: there is one at most', async () => {
+  test('API-6: is at most one', async () => {
     await makePod(ready);
     for (const name of ['b', 'c']) await makeBudget(name, { ...none, disruptionsAllowed: 1 });
     const answer = await evict();

@@ -31,7 +31,7 @@ afterAll(async () => {
   await service.stop();
 });
 
-test('DEL-4: an object whose create overtakes the deletion of its namespace goes, too', async () => {
+test('DEL-4: an object created while its namespace is removed is deleted, too', async () => {
   const namespace = await freshNamespace(server);
   const at = `/api/v1/namespaces/${namespace}`;
   let admit = () => {};

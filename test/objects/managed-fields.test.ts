@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 
 describe('entries', () => {
-  test('MF-1: an entry tells manager, operation, version, time and fields', async () => {
+  test('MF-1: an entry has manager, operation, version, time, and fields', async () => {
     const name = freshName();
     const answer = await server.post(`${maps}?fieldManager=maker`, {
       ...dataMap(name, { a: '1' }),
@@ -45,7 +45,7 @@ describe('entries', () => {
     ]);
   });
 
-  test('MF-1: list items are named by their keys, in order of the keys', async () => {
+  test('MF-1: list items are named by their keys, in key order', async () => {
     const name = freshName();
     const body = {
       apiVersion: 'v1',
@@ -60,7 +60,7 @@ describe('entries', () => {
     });
   });
 
-  test('MF-1: writes through a sub-resource carry its name', async () => {
+  test('MF-1: writes through a subresource record its name', async () => {
     const name = `ns-${freshName()}`;
     const path = `/api/v1/namespaces/${name}`;
     await server.post('/api/v1/namespaces?fieldManager=maker', {
@@ -80,7 +80,7 @@ describe('entries', () => {
 });
 
 describe('writers', () => {
-  test('MF-2: create, update and patch track the writer under Update', async () => {
+  test('MF-2: create, update, and patch record the writer under Update', async () => {
     const name = freshName();
     const created = await server.post(`${maps}?fieldManager=one`, dataMap(name, { a: '1' }));
     expect(managersOf(created)).toEqual(['one/Update']);
@@ -98,7 +98,7 @@ describe('writers', () => {
     expect(managersOf(removed).sort()).toEqual(['one/Update', 'three/Update']);
   });
 
-  test('MF-2: whoever sends a DaemonSet whole writes the count of its template', async () => {
+  test('MF-2: a full write of a DaemonSet owns its template generation', async () => {
     const name = freshName();
     const counted = { 'f:deprecated.daemonset.template.generation': {} };
     const daemons = `/apis/apps/v1/namespaces/${namespace}/daemonsets`;
@@ -144,7 +144,7 @@ describe('writers', () => {
     expect(managersOf(answer)).toEqual([`${manager}/Update`]);
   });
 
-  test('MF-2: fieldManager counts before the User-Agent, and is judged', async () => {
+  test('MF-2: fieldManager precedes the User-Agent and is validated', async () => {
     const headers = { 'user-agent': 'agent/1' };
     const answer = await server.post(`${maps}?fieldManager=me`, configMap(freshName()), {
       headers,
@@ -206,7 +206,7 @@ describe('resets', () => {
     expect(patched.body.metadata.managedFields).toEqual(managedFields);
   });
 
-  test('MF-3: the reset comes first, then the changes of the same request', async () => {
+  test('MF-3: the reset precedes other changes of the request', async () => {
     const name = freshName();
     const live = await made(name);
     const put = await server.put(`${maps}/${name}?fieldManager=editor`, {
@@ -218,7 +218,7 @@ describe('resets', () => {
     expect(ownedBy(put, 'editor', 'Update')).toEqual({ 'f:data': { 'f:b': {} } });
   });
 
-  test('MF-4: an apply body that holds managedFields is 400', async () => {
+  test('MF-4: an apply body with managedFields is 400', async () => {
     const name = freshName();
     for (const managedFields of [[{}], []]) {
       const body = { ...configMap(name), metadata: { name, managedFields } };
@@ -255,7 +255,7 @@ describe('merging', () => {
   const send = (name: string, more: JsonObject, manager = 'alice', force = false) =>
     apply(server, `${kind.path(namespace)}/${name}`, kind.body(name, more), { manager, force });
 
-  test('MF-5: an atomic list or map has one owner, and is replaced whole', async () => {
+  test('MF-5: an atomic list or map has one owner and is replaced whole', async () => {
     const name = freshName();
     await send(name, { plain: ['a'], atoms: { name: 'x', size: 1 } });
     const other = await send(name, { plain: ['a', 'b'] }, 'bob');
@@ -269,7 +269,7 @@ describe('merging', () => {
     expect(ownedBy(forced, 'alice')).toEqual({ 'f:plain': {} });
   });
 
-  test('MF-5: items of a set and of a keyed list have owners of their own', async () => {
+  test('MF-5: items of a set and of a keyed list have their own owners', async () => {
     const name = freshName();
     await send(name, { set: ['a'], keyed: [{ name: 'x', size: 1 }] });
     const both = await send(name, { set: ['b'], keyed: [{ name: 'x', unit: 'm' }] }, 'bob');
@@ -285,7 +285,7 @@ describe('merging', () => {
     expect(gone.body.set).toEqual(['a', 'b']);
   });
 
-  test('MF-5: duplicates in sets and keyed lists are refused, never a 500', async () => {
+  test('MF-5: duplicates in sets and keyed lists are refused, never 500', async () => {
     const name = freshName();
     const set = await send(name, { set: ['a', 'a'] });
     expect(set.status).toBe(400);
@@ -329,7 +329,7 @@ describe('merging', () => {
     });
   });
 
-  test('MF-5: a field says granular of a reference that is atomic elsewhere', async () => {
+  test('MF-5: a field may declare granular a reference that is atomic elsewhere', async () => {
     const name = freshName();
     const path = `/api/v1/persistentvolumes/${name}`;
     const volume = (claimRef: JsonObject) => ({
@@ -363,7 +363,7 @@ describe('merging', () => {
     });
   });
 
-  test('MF-6: what is below an atomic part is owned with it', async () => {
+  test('MF-6: members of an atomic value are owned with it', async () => {
     const name = freshName();
     const path = `/apis/apps/v1/namespaces/${namespace}/deployments/${name}`;
     const answer = await apply(server, path, {
@@ -386,7 +386,7 @@ describe('merging', () => {
 });
 
 describe('schemas that change', () => {
-  test('MF-8: granular to atomic: who owned an element owns the whole', async () => {
+  test('MF-8: granular to atomic: the owner of an element owns the whole', async () => {
     const parts = { type: 'object', additionalProperties: { type: 'string' } };
     const kind = await defineThing(server, [{ properties: { parts } }]);
     const path = `${kind.path(namespace)}/one`;
@@ -405,7 +405,7 @@ describe('schemas that change', () => {
     expect(ownedBy(own, 'alice')).toEqual({ 'f:parts': {} });
   });
 
-  test('MF-8: atomic to granular: the owner has the top field alone', async () => {
+  test('MF-8: atomic to granular: the owner has the top field only', async () => {
     const parts = {
       type: 'object',
       'x-kubernetes-map-type': 'atomic',
@@ -429,7 +429,7 @@ describe('schemas that change', () => {
 });
 
 describe('time', () => {
-  test('MF-9: the eleventh updater joins the oldest into ancient-changes', async () => {
+  test('MF-9: the eleventh updater merges the oldest into ancient-changes', async () => {
     const clock = new FakeClock(Date.parse('2030-01-01T00:00:00Z'));
     const timed = await startTestServer({ clock });
     try {
@@ -456,7 +456,7 @@ describe('time', () => {
     }
   });
 
-  test('MF-9, META-6: time moves only when the set changes', async () => {
+  test('MF-9, META-6: time changes only when the set does', async () => {
     const clock = new FakeClock(Date.parse('2030-01-01T00:00:00Z'));
     const timed = await startTestServer({ clock });
     try {

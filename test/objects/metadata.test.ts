@@ -43,7 +43,7 @@ describe('META-1: generated names', () => {
     expect(dry.body.metadata.name).not.toBe(real.body.metadata.name);
   });
 
-  test('META-1: a long prefix is cut so that the name stays within 63 characters', async () => {
+  test('META-1: a long prefix is truncated so that the name has at most 63 characters', async () => {
     const generateName = `${'x'.repeat(70)}-`;
     const { status, body } = await server.post(maps, {
       ...configMap(''),
@@ -54,7 +54,7 @@ describe('META-1: generated names', () => {
     expect(body.metadata.generateName).toBe(generateName);
   });
 
-  test('META-1: a clash is 409 with Retry-After and the object left as it was', async () => {
+  test('META-1: a collision is 409 with Retry-After and changes nothing', async () => {
     const object = await created();
     const body = withMeta({ name: object.metadata.name, generateName: 'gen-' });
     const answer = await server.post(maps, body);
@@ -69,7 +69,7 @@ describe('META-1: generated names', () => {
     });
   });
 
-  test('META-1: an update that gives a prefix no name can have is 422', async () => {
+  test('META-1: an update with an invalid prefix is 422', async () => {
     const { metadata } = await created();
     const at = `${maps}/${metadata.name}`;
     for (const [generateName, detail] of [
@@ -97,7 +97,7 @@ describe('META-1: generated names', () => {
     );
   });
 
-  test('META-1: a bad prefix is refused as a name would be', async () => {
+  test('META-1: an invalid prefix is refused like a name', async () => {
     const answer = await server.post(maps, {
       ...configMap(''),
       metadata: { generateName: 'Abc-' },
@@ -107,8 +107,8 @@ describe('META-1: generated names', () => {
   });
 });
 
-describe('META-2: the fields that are the server’s', () => {
-  test('META-2: what a client sets of them on create is replaced', async () => {
+describe('META-2: server-owned fields', () => {
+  test('META-2: client values on create are replaced', async () => {
     const object = await created({
       uid: 'mine',
       creationTimestamp: '2001-01-01T00:00:00Z',
@@ -136,7 +136,7 @@ describe('META-2: the fields that are the server’s', () => {
   });
 
   test.each(['0', '00', 'abc', '-1', '18446744073709551616'])(
-    'META-2: a resourceVersion on create that can be none is passed over: %s',
+    'META-2: a meaningless resourceVersion on create is ignored: %s',
     async (resourceVersion) => {
       const answer = await server.post(maps, withMeta({ resourceVersion }));
       expect(answer.status).toBe(201);
@@ -162,7 +162,7 @@ describe('META-2: the fields that are the server’s', () => {
     }
   });
 
-  test('META-2: an update keeps uid and creationTimestamp whatever it says', async () => {
+  test('META-2: an update keeps uid and creationTimestamp', async () => {
     const object = await created();
     const { uid: _, ...rest } = object.metadata;
     const metadata = { ...rest, creationTimestamp: '2001-01-01T00:00:00Z' };
@@ -198,7 +198,7 @@ describe('META-3: labels and annotations', () => {
     expect(patched.status).toBe(422);
   });
 
-  test('META-3: annotation keys may have capitals, in the prefix too', async () => {
+  test('META-3: annotation keys may have capitals, also in the prefix', async () => {
     await created({ annotations: { 'Example.COM/Key': 'any\u0000 value' } });
   });
 
@@ -224,7 +224,7 @@ describe('META-4: deletion fields', () => {
     expect(object.metadata).not.toHaveProperty('deletionGracePeriodSeconds');
   });
 
-  test('META-4: nor on update', async () => {
+  test('META-4: a client cannot set them on update', async () => {
     const object = await created();
     const metadata = { deletionTimestamp: '2030-01-01T00:00:00Z', deletionGracePeriodSeconds: 5 };
     const answer = await server.patch(`${maps}/${object.metadata.name}`, { metadata }, 'merge');
@@ -238,7 +238,7 @@ describe('META-4: deletion fields', () => {
     );
   });
 
-  test('META-4: an update keeps them, a second delete does not move them', async () => {
+  test('META-4: an update keeps them, and a second delete does not change them', async () => {
     const object = await created({ finalizers: ['example.com/hold'] });
     const path = `${maps}/${object.metadata.name}`;
     const first = await server.remove(path);
@@ -262,7 +262,7 @@ describe('META-4: deletion fields', () => {
 });
 
 describe('META-5: finalizers', () => {
-  test('META-5: any writer adds, removes and reorders them', async () => {
+  test('META-5: any writer adds, removes, and reorders them', async () => {
     const object = await created({ finalizers: ['example.com/a', 'example.com/b'] });
     const path = `${maps}/${object.metadata.name}`;
     for (const finalizers of [
@@ -278,7 +278,7 @@ describe('META-5: finalizers', () => {
     expect((await server.get(path)).status).toBe(200);
   });
 
-  test('META-5: none is added once deletion is pending; the last removes the object', async () => {
+  test('META-5: none can be added once deletion is pending; the last removal deletes', async () => {
     const object = await created({ finalizers: ['example.com/a', 'example.com/b'] });
     const path = `${maps}/${object.metadata.name}`;
     await server.remove(path);
@@ -302,7 +302,7 @@ describe('META-5: finalizers', () => {
     expect((await server.get(path)).status).toBe(404);
   });
 
-  test('META-3: what is wrong with changed metadata is told as often as upstream looks', async () => {
+  test('META-3: metadata errors are repeated as often as kube-apiserver validates', async () => {
     const object = await created({});
     const path = `${maps}/${object.metadata.name}`;
     const change = { metadata: { labels: { a: 'b c' }, finalizers: ['svc', 'x'] } };
@@ -331,7 +331,7 @@ describe('META-5: finalizers', () => {
   });
 });
 
-describe('META-6: writes that change nothing', () => {
+describe('META-6: unchanged writes', () => {
   test('META-6: keep the resourceVersion and reach no watcher', async () => {
     const object = await created();
     const path = `${maps}/${object.metadata.name}`;
@@ -397,7 +397,7 @@ describe('META-7: owner references', () => {
     );
   });
 
-  test('META-7: equal ones are kept once, with a warning', async () => {
+  test('META-7: duplicates are merged with a warning', async () => {
     const holder = await created();
     const real = owner({ name: holder.metadata.name, uid: holder.metadata.uid });
     const answer = await server.post(maps, withMeta({ ownerReferences: [real, real] }));
@@ -410,7 +410,7 @@ describe('META-7: owner references', () => {
     ]);
   });
 
-  test('META-7: equal ones of a PUT that creates are told of once', async () => {
+  test('META-7: duplicates in a PUT that creates give one warning', async () => {
     const holder = await created();
     const real = owner({ name: holder.metadata.name, uid: holder.metadata.uid });
     const name = 'created-by-put';

@@ -6,7 +6,7 @@ import { withServer } from '../support/with-server.ts';
 const { gates } = readFeatureGates(['OrderedNamespaceDeletion=true']);
 const server = await withServer({ featureGates: gates });
 
-test('DEL-4: with OrderedNamespaceDeletion, Pods go before everything else', async () => {
+test('DEL-4: with OrderedNamespaceDeletion, Pods are deleted before everything else', async () => {
   const namespaces = '/api/v1/namespaces';
   await server.post(namespaces, { metadata: { name: 'ordered' } });
   const path = `${namespaces}/ordered`;

@@ -29,7 +29,7 @@ async function freshAccount(): Promise<string> {
 describe('a strategic merge patch whose result is refused', () => {
   const strict = '?fieldValidation=Strict';
 
-  test('PATCH-3, FV-2: the refusal shows what is left of the patch once it is merged', async () => {
+  test('PATCH-3, FV-2: the error shows the patched result after directives', async () => {
     const path = await freshAccount();
     const patch = {
       foo: 1,
@@ -46,7 +46,7 @@ describe('a strategic merge patch whose result is refused', () => {
     );
   });
 
-  test('PATCH-3: of a list that is not ordered it shows all', async () => {
+  test('PATCH-3: the error shows an unordered list in full', async () => {
     const path = await freshAccount();
     const patch = { bar: 1, $retainKeys: ['secrets', 'metadata', 'bar'], secrets: [{ name: 'a' }] };
     const refused = await server.patch(`${path}${strict}`, patch, 'strategic');
@@ -54,8 +54,8 @@ describe('a strategic merge patch whose result is refused', () => {
   });
 });
 
-describe('directives that are none', () => {
-  test('PATCH-3: null is no directive where nothing is merged into', async () => {
+describe('invalid directives', () => {
+  test('PATCH-3: null is not a directive where nothing is merged', async () => {
     const path = await freshMap();
     const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'x', uid: 'u', $patch: null };
     const patched = await server.patch(
@@ -73,7 +73,7 @@ describe('directives that are none', () => {
     [true, '%!s(bool=true)'],
     [null, '%!s(<nil>)'],
     ['x', 'x'],
-  ])('PATCH-3: %j is told as upstream prints it', async (directive, text) => {
+  ])('PATCH-3: %j is reported as kube-apiserver prints it', async (directive, text) => {
     const path = await freshMap();
     const refused = await server.patch(path, { metadata: { $patch: directive } }, 'strategic');
     expect(refused.status).toBe(400);
@@ -90,7 +90,7 @@ describe('directives that are none', () => {
 });
 
 describe('the order of a list', () => {
-  test('PATCH-3: an order of what are no items is refused', async () => {
+  test('PATCH-3: an order of values that are not items is refused', async () => {
     const path = await freshAccount();
     const order = { '$setElementOrder/secrets': [{ name: 'a' }, null] };
     const refused = await server.patch(path, order, 'strategic');
@@ -102,7 +102,7 @@ describe('the order of a list', () => {
     expect(other.body.message).toMatch(/^expected a map\[string\]interface \{\}, but received a /);
   });
 
-  test('PATCH-3: only deletions may stand behind the last of the order', async () => {
+  test('PATCH-3: only deletions may follow the last item of the order', async () => {
     const path = await freshAccount();
     const order = { '$setElementOrder/secrets': [{ name: 'b' }] };
     const replaced = { ...order, secrets: [{ name: 'b' }, { $patch: 'replace' }] };
@@ -115,12 +115,12 @@ describe('the order of a list', () => {
   });
 });
 
-describe('a patched document that is refused', () => {
+describe('a refused patch result', () => {
   const strict = '?fieldValidation=Strict';
   const shownOf = (message: string): string =>
     JSON.parse(/Invalid value: ("\{.*\}"): strict decoding/.exec(message)?.[1] ?? '""');
 
-  test('PATCH-2: what a merge patch put there is shown sorted', async () => {
+  test('PATCH-2: members of a merge patch are shown sorted', async () => {
     const path = await freshAccount();
     const secrets = [{ zoo: 1, name: 'a', extra: { b: 1, a: [{ d: 1, c: 2 }] } }];
     const refused = await server.patch(`${path}${strict}`, { secrets }, 'merge');
@@ -129,7 +129,7 @@ describe('a patched document that is refused', () => {
     expect(shownOf(refused.body.message)).toContain(sorted);
   });
 
-  test('PATCH-1: what an operation put there is shown as it was given', async () => {
+  test('PATCH-1: values of an operation are shown as they were sent', async () => {
     const path = await freshAccount();
     const secrets = [{ zoo: 1, name: 'a', extra: { b: 1, a: 2 } }];
     const operation = { op: 'add', path: '/secrets', value: secrets };

@@ -46,7 +46,7 @@ describe('JSON Patch', () => {
     expect(await dataNow()).toEqual(answer.body.data);
   });
 
-  test('PATCH-1: add and copy may name the whole document', async () => {
+  test('PATCH-1: add and copy may address the whole document', async () => {
     const whole = { ...(await server.get(path)).body, data: { all: 'new' } };
     const nested = { op: 'copy', from: '', path: '/data/document' };
     const operations = [nested, { op: 'add', path: '', value: whole }];
@@ -94,7 +94,7 @@ describe('JSON Patch', () => {
     expect((await server.get(path)).body).toEqual(before.body);
   });
 
-  test('PATCH-1: 10,000 operations are taken, one more is 413', async () => {
+  test('PATCH-1: 10,000 operations are accepted, one more is 413', async () => {
     const operations = (length: number) =>
       Array.from({ length }, () => ({ op: 'test', path: '/data/a', value: '1' }));
     expect((await server.patch(path, operations(10_000), 'json')).status).toBe(200);
@@ -109,7 +109,7 @@ describe('JSON Patch', () => {
   });
 
   test.each(['{', '', '5', '"x"', '{"op":"add"}', '[1]', '[{"op":5}]'])(
-    'PATCH-1: a body %j that is no patch is refused and nothing changes',
+    'PATCH-1: a body %j that is not a patch is refused and nothing changes',
     async (body) => {
       const before = await server.get(path);
       const answer = await server.patch(path, body, 'json');
@@ -119,7 +119,7 @@ describe('JSON Patch', () => {
     },
   );
 
-  test('PATCH-1: what grows without bound is refused', async () => {
+  test('PATCH-1: unbounded growth is refused', async () => {
     const operations: object[] = [{ op: 'add', path: '/data/big', value: 'x'.repeat(10_000) }];
     for (let round = 0; round < 30; round += 1) {
       operations.push({ op: 'copy', from: '/metadata', path: `/metadata/c${round}` });
@@ -128,7 +128,7 @@ describe('JSON Patch', () => {
     expect(status).toBe(422);
   });
 
-  test('PATCH-1: `__proto__` is a name like any other', async () => {
+  test('PATCH-1: `__proto__` is an ordinary name', async () => {
     const operations = [{ op: 'add', path: '/__proto__/polluted', value: 'yes' }];
     await server.patch(path, operations, 'json');
     await server.patch(path, '{"__proto__":{"polluted":"yes"}}', 'merge');
@@ -137,7 +137,7 @@ describe('JSON Patch', () => {
 });
 
 describe('JSON Merge Patch', () => {
-  test('PATCH-2: sets, leaves and, by null, deletes', async () => {
+  test('PATCH-2: sets, keeps, and, by null, deletes', async () => {
     const patch = { data: { a: null, b: 'two', c: 'three' }, metadata: { labels: { l: 'v' } } };
     const { status, body } = await server.patch(path, patch, 'merge');
     expect(status).toBe(200);
@@ -154,7 +154,7 @@ describe('JSON Merge Patch', () => {
     expect(answer.body.message).toContain('error decoding patch: ');
   });
 
-  test('PATCH-2: what then does not fit the kind is 422 naming the patched object', async () => {
+  test('PATCH-2: a result that does not fit the kind is 422 and names the object', async () => {
     const { status, body } = await server.patch(path, { data: { a: 5 } }, 'merge');
     expect(status).toBe(422);
     expect(body.details.causes[0]).toMatchObject({ reason: 'FieldValueInvalid', field: 'patch' });
@@ -162,7 +162,7 @@ describe('JSON Merge Patch', () => {
     expect((await dataNow()).a).toBe('1');
   });
 
-  test('PATCH-2: it can neither rename nor make another kind', async () => {
+  test('PATCH-2: it can change neither the name nor the kind', async () => {
     const renamed = await server.patch(path, { metadata: { name: 'other' } }, 'merge');
     expect(renamed.status).toBe(400);
     expect(renamed.body.message).toMatch(
@@ -175,7 +175,7 @@ describe('JSON Merge Patch', () => {
     expect(turned.status).toBeLessThan(500);
   });
 
-  test('PATCH-2: of an absent object is 404', async () => {
+  test('PATCH-2: a patch of a missing object is 404', async () => {
     const { status, body } = await server.patch(`${maps}/none`, { data: {} }, 'merge');
     expect(status).toBe(404);
     expect(body.message).toBe('configmaps "none" not found');
@@ -250,7 +250,7 @@ describe('conditions', () => {
     expect((await server.patch(`${path}-absent`, body, type)).status).toBe(404);
   });
 
-  test('PATCH-1: members of an operation have their types where fields are validated', async () => {
+  test('PATCH-1: strict validation checks the types of operation members', async () => {
     const operations = [{ op: 1, path: '/data/a', value: 'x' }];
     const checked = await server.patch(path, operations, 'json');
     expect([checked.status, checked.body.message]).toEqual([
@@ -261,7 +261,7 @@ describe('conditions', () => {
     expect(ignored.status).toBe(422);
   });
 
-  test('PATCH-1, PATCH-3: null is a patch of nothing', async () => {
+  test('PATCH-1, PATCH-3: null is an empty patch', async () => {
     for (const type of ['json', 'strategic'] as const) {
       const before = await server.get(path);
       const answer = await server.patch(path, 'null', type);
@@ -269,7 +269,7 @@ describe('conditions', () => {
     }
   });
 
-  test('PATCH-4: without one, patches at once all succeed', async () => {
+  test('PATCH-4: without a resourceVersion all concurrent patches succeed', async () => {
     const answers = await Promise.all(
       Array.from({ length: 40 }, (_, index) =>
         server.patch(path, { data: { [`k${index}`]: 'v' } }, 'merge'),
@@ -279,7 +279,7 @@ describe('conditions', () => {
     expect(Object.keys(await dataNow())).toHaveLength(42);
   });
 
-  test('PATCH-4: a uid of another object is 409', async () => {
+  test('PATCH-4: another uid is 409', async () => {
     const { status, body } = await server.patch(path, { metadata: { uid: 'x' } }, 'merge');
     expect(status).toBe(409);
     expect(body.message).toContain(
@@ -287,7 +287,7 @@ describe('conditions', () => {
     );
   });
 
-  test('PATCH-4: of a stale patch of another object the revision is told', async () => {
+  test('PATCH-4: a stale patch of another object reports the revision', async () => {
     const metadata = { uid: 'x', resourceVersion: '1' };
     const { status, body } = await server.patch(path, { metadata }, 'merge');
     expect(status).toBe(409);
@@ -301,7 +301,7 @@ describe('conditions', () => {
 
 describe('types', () => {
   test.each(['application/json', 'application/yaml', 'text/plain', ''])(
-    'PATCH-5: Content-Type %j is 415 naming the accepted ones',
+    'PATCH-5: Content-Type %j is 415 and lists the accepted types',
     async (type) => {
       const { status, body } = await server.request('PATCH', path, { body: '{}', type });
       expect(status).toBe(415);
@@ -320,15 +320,15 @@ describe('types', () => {
     },
   );
 
-  test('PATCH-5: parameters of the type do not matter', async () => {
+  test('PATCH-5: parameters of the type are ignored', async () => {
     const type = 'application/merge-patch+json; charset=utf-8';
     const { status } = await server.request('PATCH', path, { body: '{}', type });
     expect(status).toBe(200);
   });
 });
 
-describe('writes of nothing', () => {
-  test('META-6: keep the resourceVersion, whichever way they come', async () => {
+describe('unchanged writes', () => {
+  test('META-6: keep the resourceVersion, whatever the verb', async () => {
     const version = await versionNow();
     const object = (await server.get(path)).body;
     const answers = [
@@ -350,7 +350,7 @@ describe('writes of nothing', () => {
     expect(await versionNow()).toBe(version);
   });
 
-  test('META-6: and make no event', async () => {
+  test('META-6: produce no event', async () => {
     const watch = await server.watch(`${maps}?watch=true&resourceVersion=${await versionNow()}`);
     await server.patch(path, { data: { a: '1' } }, 'merge');
     await server.patch(path, { data: { a: 'changed' } }, 'merge');
@@ -359,7 +359,7 @@ describe('writes of nothing', () => {
     watch.close();
   });
 
-  test('META-6: an apply of the same once more', async () => {
+  test('META-6: include a repeated apply', async () => {
     const body = { apiVersion: 'v1', kind: 'ConfigMap', data: { applied: 'x' } };
     const apply = () => server.patch(`${path}?fieldManager=m`, body, 'apply');
     const first = await apply();

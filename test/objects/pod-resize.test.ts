@@ -39,7 +39,7 @@ const resized = (name: string, resources: JsonObject, more: JsonObject = {}) =>
   );
 
 describe('VER-5: pods/resize', () => {
-  test('VER-5: changes what a container asks for, and nothing else', async () => {
+  test('VER-5: changes container resources and nothing else', async () => {
     await podOf('a', { requests: { cpu: '100m' } });
     const { body: before } = await server.get(pods('a'));
     expect(before.spec.containers[0].resizePolicy).toEqual([
@@ -72,7 +72,7 @@ describe('VER-5: pods/resize', () => {
     expect([answer.status, answer.body.message]).toEqual([422, expect.stringContaining(why)]);
   });
 
-  test('VER-5: refuses policies that cannot be', async () => {
+  test('VER-5: refuses invalid policies', async () => {
     const made = await server.post(pods(), {
       apiVersion: 'v1',
       kind: 'Pod',
@@ -114,7 +114,7 @@ describe('VER-5: pods/resize', () => {
     ]);
   });
 
-  test('VER-5: is not there while the gate is off', async () => {
+  test('VER-5: is not served while the gate is off', async () => {
     const plain = await startTestServer();
     try {
       const own = await freshNamespace(plain);

@@ -50,7 +50,7 @@ const names = (answer: { body: JsonObject }) =>
 const send = (path: string, patch: unknown) => server.patch(path, patch, 'strategic');
 
 describe('lists', () => {
-  test('PATCH-3: items merge by their merge key; new ones are added', async () => {
+  test('PATCH-3: items merge by their merge key, and new ones are added', async () => {
     const answer = await send(
       await made(),
       patchOf([
@@ -73,24 +73,24 @@ describe('lists', () => {
     ]);
   });
 
-  test('PATCH-3: $patch: delete takes an item out', async () => {
+  test('PATCH-3: $patch: delete removes an item', async () => {
     const answer = await send(await made(), patchOf([{ name: 'one', $patch: 'delete' }]));
     expect(names(answer)).toEqual(['two']);
   });
 
-  test('PATCH-3: $patch: replace puts the list in place of the old one', async () => {
+  test('PATCH-3: $patch: replace replaces the list', async () => {
     const list = [{ $patch: 'replace' }, { name: 'three', image: 'i:4' }];
     expect(names(await send(await made(), patchOf(list)))).toEqual(['three']);
   });
 
-  test('PATCH-3: $setElementOrder orders what is there', async () => {
+  test('PATCH-3: $setElementOrder orders the result', async () => {
     const order = { '$setElementOrder/containers': [{ name: 'two' }, { name: 'one' }] };
     const answer = await send(await made(), patchOf([{ name: 'one', image: 'i:9' }], order));
     expect(names(answer)).toEqual(['two', 'one']);
     expect(containersOf(answer)[1].image).toBe('i:9');
   });
 
-  test('PATCH-3: $deleteFromPrimitiveList takes values out of a set', async () => {
+  test('PATCH-3: $deleteFromPrimitiveList removes values of a set', async () => {
     const patch = { metadata: { '$deleteFromPrimitiveList/finalizers': ['example.com/x'] } };
     const answer = await send(await made(), patch);
     expect(answer.body.metadata.finalizers).toEqual(['example.com/y']);
@@ -104,7 +104,7 @@ describe('lists', () => {
 });
 
 describe('maps', () => {
-  test('PATCH-3: null deletes a member, $patch: replace the map', async () => {
+  test('PATCH-3: null deletes a member, and $patch: replace replaces the map', async () => {
     const one = await send(await made(), { metadata: { labels: { a: null, c: '3' } } });
     expect(one.body.metadata.labels).toEqual({ b: '2', c: '3' });
     const labels = { $patch: 'replace', c: '3' };
@@ -112,7 +112,7 @@ describe('maps', () => {
     expect(other.body.metadata.labels).toEqual({ c: '3' });
   });
 
-  test('PATCH-3: $retainKeys drops the members it does not name', async () => {
+  test('PATCH-3: $retainKeys drops other members', async () => {
     const strategy = { $retainKeys: ['type'], type: 'Recreate' };
     const answer = await send(await made(), { spec: { strategy } });
     expect(answer.status).toBe(200);
@@ -178,7 +178,7 @@ describe('errors', () => {
     ]);
   });
 
-  test('PATCH-3: a strict one shows itself too, and tells unknown fields in their order', async () => {
+  test('PATCH-3: a strict patch reports unknown fields in order', async () => {
     const path = `${await made()}?fieldValidation=Strict`;
     const { status, body } = await send(path, { spec: { zero: 1, one: null, kappa: [2] } });
     expect(status).toBe(400);
@@ -188,7 +188,7 @@ describe('errors', () => {
     );
   });
 
-  test('PATCH-3: custom kinds do not take it: 415', async () => {
+  test('PATCH-3: custom kinds answer 415', async () => {
     const kind = await defineThing(server, [{ preserve: true }]);
     await server.post(kind.path(namespace), kind.body('one', {}));
     const answer = await send(`${kind.path(namespace)}/one`, {});
@@ -200,7 +200,7 @@ describe('errors', () => {
     );
   });
 
-  test('PATCH-1: however deep a patch nests, it is no 500', async () => {
+  test('PATCH-1: deep patches are never 500', async () => {
     const path = await made();
     const ops = [{ op: 'add', path: '/metadata/annotations', value: { a: 'x' } }];
     const deep = Array.from({ length: 18 }, () => ({

@@ -26,7 +26,7 @@ async function whoAmI(token: string) {
   return server.post(`/apis/${group}/v1/selfsubjectreviews`, body, { token });
 }
 
-test('CODEC-5: what has no columns cannot be had as a table', async () => {
+test('CODEC-5: types without columns have no table', async () => {
   const accept = 'application/json;as=Table;g=meta.svc.io;v=v1';
   const at = await makeAccount();
   const review = { apiVersion: `${group}/v1`, kind: 'SelfSubjectReview' };
@@ -63,7 +63,7 @@ async function makePod(
 }
 
 describe('token', () => {
-  test('API-6: a TokenRequest answers a token of the account and stores nothing', async () => {
+  test('API-6: a TokenRequest returns a token of the account and stores nothing', async () => {
     const at = await makeAccount();
     const before = (await server.get(`${at}/serviceaccounts`)).body.metadata.resourceVersion;
     const path = `${at}/serviceaccounts/robot/token`;
@@ -85,7 +85,7 @@ describe('token', () => {
     });
   });
 
-  test('API-6: other methods on a virtual sub-resource are 405', async () => {
+  test('API-6: other methods on a virtual subresource are 405', async () => {
     const at = await makeAccount();
     const path = `${at}/serviceaccounts/robot/token`;
     for (const method of ['GET', 'PUT', 'PATCH', 'DELETE']) {
@@ -93,7 +93,7 @@ describe('token', () => {
     }
   });
 
-  test('API-6: a token of an account that is gone, or made anew, is refused', async () => {
+  test('API-6: a token of a deleted or recreated account is refused', async () => {
     const at = await makeAccount();
     const path = `${at}/serviceaccounts/robot`;
     const { token } = (await server.post(`${path}/token`, tokenRequest({}))).body.status;
@@ -105,7 +105,7 @@ describe('token', () => {
     expect((await whoAmI(token)).status).toBe(401);
   });
 
-  test('API-6: a token bound to a Pod dies with it', async () => {
+  test('API-6: a token bound to a Pod is invalid once the Pod is gone', async () => {
     const at = await makeAccount();
     await makePod(at, {}, { serviceAccountName: 'robot', nodeName: 'nowhere' });
     const boundObjectRef = { apiVersion: 'v1', kind: 'Pod', name: 'p' };
@@ -118,7 +118,7 @@ describe('token', () => {
     expect((await whoAmI(token)).status).toBe(401);
   });
 
-  test('API-6: bad requests for tokens are refused', async () => {
+  test('API-6: invalid token requests are refused', async () => {
     const at = await makeAccount();
     const ask = (spec: object, name = 'robot') =>
       server.post(`${at}/serviceaccounts/${name}/token`, tokenRequest(spec));
@@ -147,7 +147,7 @@ describe('token', () => {
     expect(elsewhere.body.message).toContain('must match the service account name if specified');
   });
 
-  test('API-6: a token for another audience, or changed by a letter, is refused', async () => {
+  test('API-6: a token for another audience, or with a changed letter, is refused', async () => {
     const at = await makeAccount();
     const path = `${at}/serviceaccounts/robot/token`;
     const other = await server.post(path, tokenRequest({ audiences: ['vault'] }));
@@ -164,7 +164,7 @@ describe('token', () => {
 describe('eviction', () => {
   const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'p' } };
 
-  test('API-6: an Eviction deletes its Pod and answers a Status', async () => {
+  test('API-6: an Eviction deletes its Pod and returns a Status', async () => {
     const at = await makeAccount();
     await makePod(at);
     const answer = await server.post(`${at}/pods/p/eviction`, eviction);
@@ -174,7 +174,7 @@ describe('eviction', () => {
     expect((await server.post(`${at}/pods/p/eviction`, eviction)).status).toBe(404);
   });
 
-  test('API-6: an Eviction that its budget forbids is 429 and changes nothing', async () => {
+  test('API-6: an Eviction that a budget forbids is 429 and changes nothing', async () => {
     const at = await makeAccount();
     await makePod(at, { app: 'a' });
     const running = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] };
@@ -210,7 +210,7 @@ describe('eviction', () => {
 });
 
 describe('binding', () => {
-  test('API-6: a Binding gives a Pod its node once', async () => {
+  test('API-6: a Binding sets a Pod’s node once', async () => {
     const at = await makeAccount();
     await makePod(at);
     const binding = {
@@ -228,8 +228,8 @@ describe('binding', () => {
   });
 });
 
-describe('what needs a node', () => {
-  test('API-1: log of a Pod without a node is empty, and tells which container is meant', async () => {
+describe('requests that need a node', () => {
+  test('API-1: the log of an unscheduled Pod is empty, and errors list the containers', async () => {
     const at = await makeAccount();
     await makePod(at);
     const answer = await server.get(`${at}/pods/p/log`);
@@ -256,14 +256,14 @@ describe('what needs a node', () => {
       400,
       'parsing time "once" as "2006-01-02T15:04:05Z07:00": cannot parse "once" as "2006"',
     ],
-  ])('API-1: what is asked of a log is judged first: %s', async (query, status, message) => {
+  ])('API-1: log options are validated first: %s', async (query, status, message) => {
     const at = await makeAccount();
     const answer = await server.get(`${at}/pods/none/log?${query}`);
     const whole = status === 422 ? `PodLogOptions "none" is invalid: ${message}` : message;
     expect(answer.body).toMatchObject({ code: status, message: whole });
   });
 
-  test('API-1: a proxy is about what runs, never about the object', async () => {
+  test('API-1: a proxy concerns the running Pod, never the object', async () => {
     const at = await makeAccount();
     await makePod(at);
     const spec = { ports: [{ port: 80, name: 'web' }] };
@@ -320,7 +320,7 @@ describe('what needs a node', () => {
     expect((await server.get(`${at}/services/s`)).body).toEqual(before);
   });
 
-  test('API-1: exec, attach and port-forward say what there is no way to', async () => {
+  test('API-1: exec, attach, and port-forward report that the node is unreachable', async () => {
     const at = await makeAccount();
     await makePod(at);
     const told = async (path: string) => {
@@ -352,7 +352,7 @@ describe('what needs a node', () => {
     expect(await told('p/exec')).toEqual([400, 'BadRequest', 'Upgrade request required']);
   });
 
-  test('API-1: which container of several is meant has to be said', async () => {
+  test('API-1: a Pod of several containers needs a container name', async () => {
     const at = await makeAccount();
     const containers = ['a', 'b'].map((name) => ({ name, image: 'x:1' }));
     const initContainers = [{ name: 'i', image: 'x:1' }];

@@ -20,7 +20,7 @@ describe('embedded resources', () => {
   const anything = { 'x-kubernetes-preserve-unknown-fields': true };
   const embedded = { type: 'object', 'x-kubernetes-embedded-resource': true };
 
-  test('MF-5: their metadata is typed as that of any object', async () => {
+  test('MF-5: their metadata is typed like that of any object', async () => {
     const properties = { inner: { ...embedded, ...anything } };
     const thing = await defineThing(server, [{ properties }]);
     const name = freshName();
@@ -42,7 +42,7 @@ describe('embedded resources', () => {
     expect(two.body.inner.metadata.finalizers).toEqual(['a.io/b', 'c.io/d']);
   });
 
-  test('FV-1: metadata of the wrong type is shown', async () => {
+  test('FV-1: metadata of a wrong type is reported', async () => {
     const properties = { inner: { ...embedded, ...anything } };
     const thing = await defineThing(server, [{ properties }]);
     const inner = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'x', labels: { l: 1 } } };
@@ -55,7 +55,7 @@ describe('embedded resources', () => {
     );
   });
 
-  test('MF-5: what is no metadata is refused, however the kind declares it', async () => {
+  test('MF-5: invalid metadata is refused, however the kind declares it', async () => {
     const meta = { type: 'object', properties: { name: { type: 'string' } } };
     const properties = { inner: { ...embedded, properties: { metadata: meta } } };
     const thing = await defineThing(server, [{ properties }]);
@@ -68,7 +68,7 @@ describe('embedded resources', () => {
   });
 });
 
-describe('owners', () => {
+describe('field managers', () => {
   const entry = (more: JsonObject) => ({
     manager: 'x',
     operation: 'Update',
@@ -91,7 +91,7 @@ describe('owners', () => {
     expect(managersOf(made)).toEqual(['maker/Update']);
   });
 
-  test('MF-5: duplicates that another version cannot have take all owners away', async () => {
+  test('MF-5: duplicates that another version cannot have drop all managers', async () => {
     const thing = await defineThing(server, [
       { properties: { a: { type: 'string' } } },
       { name: 'v2', properties: { a: { type: 'string' } } },
@@ -109,7 +109,7 @@ describe('owners', () => {
     expect(patched.body.metadata.managedFields).toBeUndefined();
   });
 
-  test('SSA-8: who wrote in a version that the kind no longer has is forgotten alone', async () => {
+  test('SSA-8: only managers in a removed version are dropped', async () => {
     const properties = { size: { type: 'integer' }, mode: { type: 'string' } };
     const thing = await defineThing(server, [{ properties }, { name: 'v0', properties }]);
     const one = freshName();
@@ -135,7 +135,7 @@ describe('owners', () => {
     expect(shared.status).toBe(409);
   });
 
-  test('MF-2: a User-Agent is read as UTF-8, what cannot be printed left out', async () => {
+  test('MF-2: a User-Agent is read as UTF-8 without unprintable characters', async () => {
     const name = freshName();
     const agent = Buffer.from('é\u200bü/1').toString('latin1');
     const headers = { 'user-agent': agent };
@@ -143,7 +143,7 @@ describe('owners', () => {
     expect(managersOf(made)).toEqual(['éü/Update']);
   });
 
-  test('MF-2: a User-Agent longer than a manager may be is cut at a character', async () => {
+  test('MF-2: a long User-Agent is truncated at a character', async () => {
     const name = freshName();
     const headers = { 'user-agent': Buffer.from('é'.repeat(100)).toString('latin1') };
     const made = await server.post(maps, dataMap(name, { a: '1' }), { headers });
@@ -152,7 +152,7 @@ describe('owners', () => {
   });
 });
 
-describe('the replicas of a scale', () => {
+describe('replicas of a scale', () => {
   const replicasOf = (object: Loose) =>
     object.metadata.managedFields
       .filter(({ fieldsV1 }: Loose) => fieldsV1['f:spec']?.['f:replicas'] !== undefined)
@@ -205,7 +205,7 @@ describe('the replicas of a scale', () => {
 });
 
 describe('the scale of a custom kind', () => {
-  test('SSA-10: replicas bring the defaults of the spec that comes with them', async () => {
+  test('SSA-10: replicas bring the defaults of the spec', async () => {
     const properties = {
       spec: {
         type: 'object',
@@ -224,7 +224,7 @@ describe('the scale of a custom kind', () => {
   });
 });
 
-describe('versions of an autoscaler', () => {
+describe('autoscaler versions', () => {
   const autoscaler = (name: string, version: string, more: JsonObject = {}) => ({
     apiVersion: `autoscaling/${version}`,
     kind: 'HorizontalPodAutoscaler',
@@ -238,7 +238,7 @@ describe('versions of an autoscaler', () => {
   const pathOf = (version: string, name: string) =>
     `${within(`autoscaling/${version}`, 'horizontalpodautoscalers')}/${name}`;
 
-  test('SSA-8: what was applied in one version goes when another leaves it out', async () => {
+  test('SSA-8: a field applied in one version is removed when another omits it', async () => {
     const name = freshName();
     await apply(server, pathOf('v1', name), autoscaler(name, 'v1', { minReplicas: 2 }));
     await apply(server, pathOf('v2', name), autoscaler(name, 'v2', { minReplicas: 3 }));
@@ -246,7 +246,7 @@ describe('versions of an autoscaler', () => {
     expect(last.body.spec.minReplicas).toBe(1);
   });
 
-  test('SSA-8: metadata that nobody owns any more is no hindrance to the other version', async () => {
+  test('SSA-8: metadata without owners does not block the other version', async () => {
     const name = freshName();
     const labelled = { ...autoscaler(name, 'v2'), metadata: { name, labels: {} } };
     await apply(server, pathOf('v2', name), labelled);
@@ -257,7 +257,7 @@ describe('versions of an autoscaler', () => {
     expect(ownedBy(last, 'alice')).not.toHaveProperty('f:metadata');
   });
 
-  test('SSA-9: an apply of nothing new leaves what its version cannot tell', async () => {
+  test('SSA-9: an unchanged apply keeps what its version cannot express', async () => {
     const name = freshName();
     const share = (averageUtilization: number) => ({
       type: 'Resource',
@@ -277,7 +277,7 @@ describe('versions of an autoscaler', () => {
     expect((await server.get(pathOf('v2', name))).body.spec.metrics).toEqual(metrics);
   });
 
-  test('SSA-8: what the other version cannot hold is a 400', async () => {
+  test('SSA-8: a value that the other version cannot hold is 400', async () => {
     const name = freshName();
     await apply(server, pathOf('v1', name), autoscaler(name, 'v1'), { manager: 'bob' });
     const target = { type: 'AverageValue', averageValue: 'much' };
@@ -287,14 +287,14 @@ describe('versions of an autoscaler', () => {
     expect(refused.body.message).toMatch(/Kind=HorizontalPodAutoscaler: quantities must match /);
   });
 
-  test('SSA-8: what was made in v1 shows all members of a status in v2', async () => {
+  test('SSA-8: an object created in v1 shows all status members in v2', async () => {
     const name = freshName();
     await apply(server, pathOf('v1', name), autoscaler(name, 'v1'));
     const shown = await server.get(pathOf('v2', name));
     expect(shown.body.status).toEqual({ desiredReplicas: 0, currentMetrics: null });
   });
 
-  test('MF-2: who creates one in v1 owns the share it begins with', async () => {
+  test('MF-2: the creator in v1 owns the default metric', async () => {
     const name = freshName();
     const made = await server.post(
       within('autoscaling/v1', 'horizontalpodautoscalers'),
@@ -307,7 +307,7 @@ describe('versions of an autoscaler', () => {
   });
 });
 
-describe('updates that metadata is wrong with', () => {
+describe('updates with invalid metadata', () => {
   const bad = { metadata: { labels: { '-': 'x' } } };
   const causesOf = async (path: string) => {
     const refused = await server.patch(path, bad, 'merge');
@@ -316,7 +316,7 @@ describe('updates that metadata is wrong with', () => {
     return refused.body.details.causes.map(({ field }: { field: string }) => field).length;
   };
 
-  test('META-3: causes tell it as often as upstream looks, the message once', async () => {
+  test('META-3: causes repeat as in kube-apiserver, the message does not', async () => {
     const name = freshName();
     await server.post(maps, dataMap(name, {}));
     expect(await causesOf(`${maps}/${name}`)).toBe(4);
@@ -345,7 +345,7 @@ describe('updates that metadata is wrong with', () => {
     expect(await causesOf(`${budgets}/${name}`)).toBe(2);
   });
 
-  test('META-3: each kind looks at the whole and at the change in its own order', async () => {
+  test('META-3: each kind validates the object and the change in its own order', async () => {
     const name = freshName();
     const both = { metadata: { labels: { '-': 'x' }, finalizers: ['a b/c'] } };
     const toldOf = async (path: string) => {
@@ -370,7 +370,7 @@ describe('updates that metadata is wrong with', () => {
     expect(await toldOf(`${ranges}/${name}`)).toBe('lfllf');
   });
 
-  test('META-5: some kinds take a finalizer without a domain, most do not', async () => {
+  test('META-5: some kinds accept a finalizer without a domain, most do not', async () => {
     const name = freshName();
     const leases = within('coordination.svc.io/v1', 'leases');
     const metadata = { name, finalizers: ['plain'] };
@@ -391,7 +391,7 @@ describe('empty lists', () => {
     rules: [],
   });
 
-  test('API-5, SSA-1: are not told from none, whichever way an object is created', async () => {
+  test('API-5, SSA-1: equal absent ones, however an object is created', async () => {
     const roles = within('rbac.authorization.svc.io/v1', 'roles');
     const [one, two, three] = [freshName(), freshName(), freshName()];
     const posted = await server.post(roles, role(one));
@@ -406,7 +406,7 @@ describe('empty lists', () => {
 });
 
 describe('bodies and paths', () => {
-  test('API-7: a PUT on an absent object is judged by its name and uid first', async () => {
+  test('API-7: a PUT of a missing object checks name and uid first', async () => {
     const name = freshName();
     const misnamed = await server.put(`${maps}/${name}`, dataMap('other', {}));
     expect(misnamed.status).toBe(400);
@@ -434,7 +434,7 @@ describe('bodies and paths', () => {
     expect(refused.body.message).toContain('value out of range');
   });
 
-  test('SSA-2: an apply that creates has a resourceVersion that can be read', async () => {
+  test('SSA-2: an apply that creates accepts a readable resourceVersion', async () => {
     const name = freshName();
     const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, resourceVersion: 'x' } };
     const refused = await apply(server, `${maps}/${name}`, body);
@@ -443,18 +443,21 @@ describe('bodies and paths', () => {
     expect((await server.get(`${maps}/${name}`)).status).toBe(404);
   });
 
-  test.each([null, ''])('PATCH-2: a version of %j leaves nothing to tell it by', async (none) => {
-    const name = freshName();
-    await server.post(maps, dataMap(name, {}));
-    const refused = await server.patch(`${maps}/${name}`, { apiVersion: none }, 'merge');
-    expect(refused.status).toBe(400);
-    expect(refused.body.message).toBe(
-      `the name of the object (${name} based on URL) was undeterminable: name must be provided`,
-    );
-  });
+  test.each([null, ''])(
+    'PATCH-2: a version of %j leaves an object without a type',
+    async (none) => {
+      const name = freshName();
+      await server.post(maps, dataMap(name, {}));
+      const refused = await server.patch(`${maps}/${name}`, { apiVersion: none }, 'merge');
+      expect(refused.status).toBe(400);
+      expect(refused.body.message).toBe(
+        `the name of the object (${name} based on URL) was undeterminable: name must be provided`,
+      );
+    },
+  );
 
   test.each(['APPLICATION/MERGE-PATCH+JSON', 'application/merge-patch+json ;x=y'])(
-    'PATCH-5: %j is no type that is taken',
+    'PATCH-5: %j is not an accepted type',
     async (type) => {
       const name = freshName();
       await server.post(maps, dataMap(name, {}));
@@ -463,7 +466,7 @@ describe('bodies and paths', () => {
     },
   );
 
-  test('META-3: a status write leaves the labels of some kinds alone', async () => {
+  test('META-3: a status write does not change labels of some kinds', async () => {
     const name = freshName();
     const schemas = '/apis/flowcontrol.apiserver.svc.io/v1/flowschemas';
     await server.post(schemas, {
