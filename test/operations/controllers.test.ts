@@ -57,7 +57,7 @@ describe('all controllers', () => {
   });
   afterAll(() => server.stop());
 
-  test('AUTHN-4: --controllers=* collects, empties namespaces and adds roles up', async () => {
+  test('AUTHN-4: --controllers=* collects garbage, empties namespaces, aggregates roles', async () => {
     const begun = await begin(server, 'on');
     await eventually(begun.collected, 'the collection');
     await eventually(begun.emptied, 'the deletion of the namespace');
@@ -73,7 +73,7 @@ describe('all but some', () => {
   });
   afterAll(() => server.stop());
 
-  test('AUTHN-4: a controller that --controllers leaves out does nothing', async () => {
+  test('AUTHN-4: a controller that --controllers omits does nothing', async () => {
     const begun = await begin(server, 'off');
     // A controller that does run has done its work on what came later.
     const later = await freshNamespace(server);

@@ -23,7 +23,7 @@ const start = (egressFile: string) => startTestServer({ dialect: 'kubernetes', e
 const direct = (name: string) => ({ name, connection: { proxyProtocol: 'Direct' } });
 const uds = { uds: { udsName: '/run/proxy.sock' } };
 
-test('VER-7: a file in which all connections are direct is accepted', async () => {
+test('VER-7: a file with only direct connections is accepted', async () => {
   for (const apiVersion of ['apiserver.k8s.io/v1beta1', 'apiserver.k8s.io/v1alpha1']) {
     const selections = ['cluster', 'ControlPlane', 'etcd'].map(direct);
     const server = await start(egressFile(selections, { apiVersion }));

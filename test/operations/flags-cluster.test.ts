@@ -20,7 +20,7 @@ function clientFiles() {
 }
 
 describe('flags of the cluster around a server', () => {
-  test('API-11: --external-hostname is what clients are told', async () => {
+  test('API-11: --external-hostname is published to clients', async () => {
     const { get, port, as } = await start(
       '--external-hostname=api.example.com',
       '--service-account-issuer=https://api.example.com',
@@ -32,13 +32,13 @@ describe('flags of the cluster around a server', () => {
     expect(issuer.body.jwks_uri).toBe(`https://${told}/openid/v1/jwks`);
   });
 
-  test('API-11: a port of --external-hostname is kept', async () => {
+  test('API-11: a port in --external-hostname is kept', async () => {
     const { get, as } = await start('--external-hostname=api.example.com:443');
     const { body } = await get('/api', as);
     expect(body.serverAddressByClientCIDRs[0].serverAddress).toBe('api.example.com:443');
   });
 
-  test('API-11: --kubernetes-service-node-port makes the own Service one of nodes', async () => {
+  test('API-11: --kubernetes-service-node-port makes the own Service a NodePort', async () => {
     const flags = ['--kubernetes-service-node-port=30443', '--advertise-address=192.0.2.7'];
     const { get, as } = await start(...flags);
     const made = await eventually(async () => {
@@ -65,7 +65,7 @@ describe('flags of the cluster around a server', () => {
     expect((await get(endpoints, as)).body.subsets).toMatchObject(own.subsets);
   });
 
-  test('API-6: --kubelet-preferred-address-types say which nodes could be reached', async () => {
+  test('API-6: --kubelet-preferred-address-types decides which nodes are reachable', async () => {
     const { certFile, keyFile } = clientFiles();
     const { get, post, as } = await start(
       '--kubelet-preferred-address-types=InternalIP,ExternalIP',

@@ -39,7 +39,7 @@ function servedAt(port: number): Promise<X509Certificate> {
   });
 }
 
-test('PLANE-1: the pair in --cert-dir is served, and nothing there changes', async () => {
+test('PLANE-1: the pair in --cert-dir is served and never changed', async () => {
   const { directory, certificatePem, files } = suppliedDirectory('supplied');
   const before = files();
   const { port, get, as } = await start(
@@ -63,7 +63,7 @@ test('PLANE-1: the pair in --cert-dir is served, and nothing there changes', asy
   expect(manager.conditions[0].status).toBe('False');
 });
 
-test('PLANE-1: a generated certificate is for the Service of the server, too', async () => {
+test('PLANE-1: a generated certificate is valid for the server’s Service', async () => {
   const { port } = await start('--dialect=kubernetes', '--service-cluster-ip-range=10.9.0.0/24');
   const certificate = new X509Certificate((await servedAt(port)).raw);
   for (const name of ['localhost', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc']) {
@@ -74,7 +74,7 @@ test('PLANE-1: a generated certificate is for the Service of the server, too', a
   }
 });
 
-test('PLANE-1: --cert-dir is not used next to --tls-cert-file', async () => {
+test('PLANE-1: --cert-dir is unused next to --tls-cert-file', async () => {
   const { directory, files } = suppliedDirectory('unused');
   const before = files();
   const { certificatePem, keyPem } = certificateFor('other');
@@ -89,7 +89,7 @@ test('PLANE-1: --cert-dir is not used next to --tls-cert-file', async () => {
   expect(files()).toEqual(before);
 });
 
-test('PLANE-1: a pair that cannot be served stops the start, and stays', async () => {
+test('PLANE-1: an unusable pair stops the start and stays', async () => {
   const { directory, files } = suppliedDirectory('mixed');
   writeFileSync(join(directory, 'apiserver.key'), certificateFor('other').keyPem);
   const before = files();
@@ -97,7 +97,7 @@ test('PLANE-1: a pair that cannot be served stops the start, and stays', async (
   expect(files()).toEqual(before);
 });
 
-test('PLANE-1: the description has no --insecure-port, which older releases had', async () => {
+test('PLANE-1: help has no --insecure-port, which older releases had', async () => {
   const { stdout } = await run('serve', '--help');
   expect(stdout).toMatch(/^\s*--cert-dir\b/m);
   expect(stdout).not.toMatch(/^\s*--insecure-(port|bind-address)\b/m);

@@ -4,8 +4,8 @@ import { flagRuns } from './flags-run.ts';
 
 const { start, refuses } = flagRuns();
 
-describe('flags of upstream’s process', () => {
-  test('VER-7: can say what is done anyway', async () => {
+describe('flags of kube-apiserver’s process', () => {
+  test('VER-7: that request the only behavior are accepted', async () => {
     const { get, post, remove, as } = await start(
       '--profiling=false',
       '--contention-profiling=false',
@@ -40,7 +40,7 @@ describe('flags of upstream’s process', () => {
     expect((await get(selected, as)).body.items).toEqual([]);
   });
 
-  test('VER-7: that is deprecated, but accepted by the release, is accepted here', async () => {
+  test('VER-7: that are deprecated but accepted by the release are accepted', async () => {
     const { get, as } = await start(
       '--apiserver-count=3',
       '--cloud-config=/etc/cloud.conf',

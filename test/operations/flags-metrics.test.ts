@@ -21,7 +21,7 @@ describe('metrics by flags', () => {
     expect(text).toContain('apiserver_request_duration_seconds');
   });
 
-  test('VER-6: --allow-metric-labels leaves a label the values it names', async () => {
+  test('VER-6: --allow-metric-labels limits a label to the listed values', async () => {
     const { get, as } = await start(`--allow-metric-labels=${total},verb=GET,LIST`);
     await get('/api/v1/namespaces/default', as);
     await get('/api/v1/nodes?watch=true&timeoutSeconds=1', as);
@@ -35,7 +35,7 @@ describe('metrics by flags', () => {
     expect(text).toMatch(/^cardinality_enforcement_unexpected_categorizations_total [1-9]\d*$/m);
   });
 
-  test('VER-6: --allow-metric-labels-manifest says the same in a file', async () => {
+  test('VER-6: --allow-metric-labels-manifest does the same from a file', async () => {
     const file = path('labels.yaml');
     writeFileSync(file, `${total},code: "418"\n`);
     const { get, as } = await start(`--allow-metric-labels-manifest=${file}`);
@@ -44,7 +44,7 @@ describe('metrics by flags', () => {
     expect(valuesOf(text, { metric: total, label: 'code' })).toEqual(new Set(['unexpected']));
   });
 
-  test('VER-6: a manifest that is none stops the start', async () => {
+  test('VER-6: an invalid manifest stops the start', async () => {
     const file = path('wrong.yaml');
     writeFileSync(file, '- a\n');
     const flag = `--allow-metric-labels-manifest=${file}`;
@@ -64,7 +64,7 @@ describe('metrics by flags', () => {
 });
 
 describe('the log and the version by flags', () => {
-  test('OPS-4: --logging-format=text writes lines in upstream’s form', async () => {
+  test('OPS-4: --logging-format=text writes klog’s format', async () => {
     const dataDir = path('text-log');
     const flags = ['--storage-backend=memory', '--secure-port=0', '--bind-address=127.0.0.1'];
     const taken = await start();

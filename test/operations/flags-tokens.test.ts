@@ -36,8 +36,8 @@ async function started(...flags: string[]) {
 const boundObjectRef = { kind: 'Pod', apiVersion: 'v1', name: 'p' };
 const yearSeconds = 365 * 24 * 60 * 60;
 
-describe('how long tokens are good', () => {
-  test('AUTHN-6: --service-account-max-token-expiration shortens what is asked for', async () => {
+describe('token lifetimes', () => {
+  test('AUTHN-6: --service-account-max-token-expiration caps requests', async () => {
     const { ask, server } = await started('--service-account-max-token-expiration=2h');
     const { status, body, warnings } = await ask({ expirationSeconds: 10_000 });
     expect(status).toBe(201);
@@ -51,7 +51,7 @@ describe('how long tokens are good', () => {
     expect(server.lines().map(({ msg }) => msg)).toContain(said);
   });
 
-  test('AUTHN-6: what admission puts into pods is good for a year', async () => {
+  test('AUTHN-6: tokens that admission adds to pods are valid for a year', async () => {
     const { ask } = await started('--service-account-max-token-expiration=2h');
     const { body } = await ask({ expirationSeconds: 3607, boundObjectRef });
     const { exp, iat, ...rest } = claimsOf(body.status.token);
@@ -71,7 +71,7 @@ describe('how long tokens are good', () => {
     }
   });
 
-  test('AUTHN-6: without its extension it is good for its hour', async () => {
+  test('AUTHN-6: without the extension they are valid for an hour', async () => {
     const { ask } = await started('--service-account-extend-token-expiration=false');
     const claims = claimsOf(
       (await ask({ expirationSeconds: 3607, boundObjectRef })).body.status.token,

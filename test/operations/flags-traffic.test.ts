@@ -34,8 +34,8 @@ const corsHeaders = {
   'access-control-allow-credentials': 'true',
 };
 
-describe('what flags put around answers', () => {
-  test('OPS-4: --cors-allowed-origins lets pages of those origins in, and no others', async () => {
+describe('flags about answers', () => {
+  test('OPS-4: --cors-allowed-origins admits pages of those origins only', async () => {
     const { get, request, watch, as } = await start(
       '--cors-allowed-origins=^https://ok\\.example\\.com(:|$),//other\\.example$',
     );
@@ -63,7 +63,7 @@ describe('what flags put around answers', () => {
     ).not.toBe(204);
   });
 
-  test('OPS-4: --strict-transport-security-directives are a header of every answer', async () => {
+  test('OPS-4: --strict-transport-security-directives adds a header to every answer', async () => {
     const { get, server } = await start(
       '--strict-transport-security-directives=max-age=31536000,includeSubDomains,preload',
     );
@@ -76,7 +76,7 @@ describe('what flags put around answers', () => {
     expect(plain.headers['strict-transport-security']).toBe(value);
   });
 
-  test('OPS-4: --goaway-chance ends connections once all on them is answered', async () => {
+  test('OPS-4: --goaway-chance closes connections after their last answer', async () => {
     const { server } = await start('--goaway-chance=0.02');
     const session = http2.connect(server.url, { rejectUnauthorized: false });
     cleanups.push(() => session.destroy());
@@ -105,7 +105,7 @@ describe('what flags put around answers', () => {
   });
 });
 
-describe('a stop by flags', () => {
+describe('shutdown by flags', () => {
   /** A create whose body is sent only when the test says so. */
   function pausedCreate(url: string, token: string) {
     const session = http2.connect(url, { rejectUnauthorized: false });

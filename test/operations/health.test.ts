@@ -57,23 +57,26 @@ describe('a healthy server', () => {
     }
   });
 
-  test.each(endpoints)('HEALTH-1: /%s?verbose lists every check, one a line', async (endpoint) => {
-    const { status, text } = await server.get(`/${endpoint}?verbose`);
-    expect(status).toBe(200);
-    const lines = text.split('\n');
-    expect(lines.at(-1)).toBe('');
-    expect(lines.at(-2)).toBe(`${endpoint} check passed`);
-    for (const line of lines.slice(0, -2)) expect(line).toMatch(/^\[\+\]\S+ ok$/);
-    expect(lines[0]).toBe('[+]ping ok');
-  });
+  test.each(endpoints)(
+    'HEALTH-1: /%s?verbose lists every check, one per line',
+    async (endpoint) => {
+      const { status, text } = await server.get(`/${endpoint}?verbose`);
+      expect(status).toBe(200);
+      const lines = text.split('\n');
+      expect(lines.at(-1)).toBe('');
+      expect(lines.at(-2)).toBe(`${endpoint} check passed`);
+      for (const line of lines.slice(0, -2)) expect(line).toMatch(/^\[\+\]\S+ ok$/);
+      expect(lines[0]).toBe('[+]ping ok');
+    },
+  );
 
-  test('HEALTH-1: verbose counts by being there, whatever its value', async () => {
+  test('HEALTH-1: verbose counts whatever its value', async () => {
     for (const query of ['verbose=', 'verbose=0', 'verbose=false']) {
       expect((await server.get(`/livez?${query}`)).text).toContain('livez check passed\n');
     }
   });
 
-  test('HEALTH-1: an excluded check is named so; unknown ones are noted in order', async () => {
+  test('HEALTH-1: excluded checks are marked, and unknown ones are noted in order', async () => {
     const { status, text } = await server.get(
       '/readyz?verbose&exclude=ping&exclude=nope&exclude=log&exclude=absent',
     );
@@ -85,18 +88,18 @@ describe('a healthy server', () => {
     );
   });
 
-  test('HEALTH-1: without verbose exclusions are silent', async () => {
+  test('HEALTH-1: without verbose exclusions are not shown', async () => {
     expect((await server.get('/livez?exclude=nope')).text).toBe('ok');
   });
 
-  test('HEALTH-1: HEAD answers the headers alone; other methods are refused', async () => {
+  test('HEALTH-1: HEAD returns only headers, and other methods are refused', async () => {
     const head = await server.request('HEAD', '/readyz');
     expect(head.status).toBe(200);
     expect(head.text).toBe('');
     expect((await server.post('/readyz', {})).status).toBe(405);
   });
 
-  test('HEALTH-2: the checks have upstream’s names; shutdown is on readyz alone', async () => {
+  test('HEALTH-2: checks have kube-apiserver’s names, and shutdown is in readyz only', async () => {
     const all = [
       'ping',
       'log',
@@ -112,7 +115,7 @@ describe('a healthy server', () => {
     }
   });
 
-  test('HEALTH-2: each check has a path of its own under livez and readyz', async () => {
+  test('HEALTH-2: each check has its own path under livez and readyz', async () => {
     for (const endpoint of endpoints) {
       for (const name of checksOf((await server.get(`/${endpoint}?verbose`)).text)) {
         const answer = await server.get(`/${endpoint}/${name}`);
@@ -127,7 +130,7 @@ describe('a healthy server', () => {
     expect((await server.get('/healthz/poststarthook')).status).toBe(404);
   });
 
-  test('HEALTH-2: with upstream’s names the store’s check is called etcd', async () => {
+  test('HEALTH-2: in the kubernetes dialect the store’s check is called etcd', async () => {
     const other = await startTestServer({ dialect: 'kubernetes' });
     try {
       expect((await other.get('/readyz/etcd')).text).toBe('ok');
@@ -141,7 +144,7 @@ describe('a healthy server', () => {
   });
 });
 
-test('HEALTH-3: the start has its grace on livez, and none on readyz', async () => {
+test('HEALTH-3: startup has a grace period in livez but not in readyz', async () => {
   const clock = new FakeClock();
   const health = createHealth({ clock, logger: silentLogger, livezGracePeriodMs: 5000 });
   const unfinished = () => Promise.reject(new Error('not finished'));
@@ -169,7 +172,7 @@ describe('a server whose store is gone', () => {
     expect(single.text).toMatch(/^internal server error: .+\n$/);
   }
 
-  test('HEALTH-4: the data directory removed under it fails the check, and livez with it', async () => {
+  test('HEALTH-4: a removed data directory fails its check and livez', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-health-'));
     const other = await startTestServer({ store: { type: 'embedded', directory } });
     try {
@@ -182,7 +185,7 @@ describe('a server whose store is gone', () => {
     }
   });
 
-  test('HEALTH-4: a server that works stays healthy under writes', async () => {
+  test('HEALTH-4: a working server stays healthy under writes', async () => {
     const namespace = await freshNamespace(server);
     const writes = Array.from({ length: 20 }, (_, n) =>
       server.post(`/api/v1/namespaces/${namespace}/configmaps`, {

@@ -53,7 +53,7 @@ function metricsIn(text: string): Map<string, Metric> {
   return metrics;
 }
 
-test('OPS-1: metrics have the types, labels and buckets of the reference', async () => {
+test('OPS-1: metrics have the types, labels, and buckets of the reference', async () => {
   const file = new URL('metrics-reference.json', import.meta.url);
   const reference: readonly Metric[] = JSON.parse(readFileSync(file, 'utf8'));
   const own = metricsIn(await scrape());
@@ -67,7 +67,7 @@ test('OPS-1: metrics have the types, labels and buckets of the reference', async
   expect(shared.map(({ name }) => shown(own.get(name) as Metric))).toEqual(shared.map(shown));
 });
 
-test('OPS-1: verdicts of pod security are counted by mode, standard and request', async () => {
+test('OPS-1: pod security verdicts are counted by mode, standard, and request', async () => {
   const namespace = await freshNamespace(server);
   const mode = (name: string) => `pod-security.svc.io/${name}`;
   const labels = { [mode('enforce')]: 'baseline', [mode('audit')]: 'restricted' };
@@ -89,7 +89,7 @@ test('OPS-1: verdicts of pod security are counted by mode, standard and request'
   expect(sample(text, 'pod_security_exemptions_total', exempt)).toBe(0);
 });
 
-test('OPS-1: certificates issued for a requested duration are counted once', async () => {
+test('OPS-1: certificates with a requested duration are counted once', async () => {
   const requests = '/apis/certificates.svc.io/v1/certificatesigningrequests';
   const file = new URL(
     '../../packages/kinds/src/certificates/certificate-signing-request.ts',
@@ -127,7 +127,7 @@ test('OPS-1: certificates issued for a requested duration are counted once', asy
   expect([count('requested'), count('honored')]).toEqual([2, 1]);
 });
 
-test('OPS-1: rules of custom kinds are measured as they are compiled and evaluated', async () => {
+test('OPS-1: compilation and evaluation of CEL rules are measured', async () => {
   const rule = { rule: 'self.size > 0' };
   const spec = { type: 'object', properties: { size: { type: 'integer' } } };
   const ruled = { ...spec, 'x-kubernetes-validations': [rule] };
@@ -152,7 +152,7 @@ test('OPS-1: rules of custom kinds are measured as they are compiled and evaluat
   expect(grown('apiserver_cel_evaluation_duration_seconds_count')).toBe(2);
 });
 
-test('OPS-1: numbers that Services take or cannot have are counted', async () => {
+test('OPS-1: allocated and refused Service numbers are counted', async () => {
   const namespace = await freshNamespace(server);
   const path = `/api/v1/namespaces/${namespace}/services`;
   const service = (name: string, more: object) => ({
@@ -185,7 +185,7 @@ test('OPS-1: numbers that Services take or cannot have are counted', async () =>
   expect(after.map((count, index) => count - (before[index] ?? 0))).toEqual([2, 1, 1, 1, 1]);
 });
 
-test('OPS-1: writes are measured by what they say of unknown fields', async () => {
+test('OPS-1: writes are measured by fieldValidation', async () => {
   const namespace = await freshNamespace(server);
   const path = `/api/v1/namespaces/${namespace}/configmaps`;
   const name = 'field_validation_request_duration_seconds_count';
@@ -204,7 +204,7 @@ test('OPS-1: writes are measured by what they say of unknown fields', async () =
   expect(after.map((count, index) => count - (before[index] ?? 0))).toEqual([1, 1, 1]);
 });
 
-test('OPS-1: how many reads and writes run is shown as a part of their limits', async () => {
+test('OPS-1: reads and writes in flight are shown relative to their limits', async () => {
   const name = 'apiserver_flowcontrol_read_vs_write_current_requests';
   const text = await scrape();
   const of = { phase: 'executing', request_kind: 'readOnly' };

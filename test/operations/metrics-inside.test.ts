@@ -44,7 +44,7 @@ describe('OPS-1: admission', () => {
   const plugin = 'apiserver_admission_controller_admission_duration_seconds';
   const step = 'apiserver_admission_step_admission_duration_seconds';
 
-  test('OPS-1: plugins and phases are measured by operation, and by whether they refuse', async () => {
+  test('OPS-1: plugins and phases are measured by operation and rejection', async () => {
     const before = await scrape();
     await server.post(maps, configMap('a'));
     await server.put(`${maps}/a`, { ...configMap('a'), data: { a: '1' } });
@@ -115,7 +115,7 @@ describe('OPS-1: admission', () => {
 });
 
 describe('OPS-1: watches and caches', () => {
-  test('OPS-1: events are counted for each watch that they go to', async () => {
+  test('OPS-1: events are counted per watch', async () => {
     const path = `/api/v1/namespaces/${namespace}/secrets`;
     const secret = (name: string, text: string) => ({
       apiVersion: 'v1',
@@ -146,7 +146,7 @@ describe('OPS-1: watches and caches', () => {
     for (const watch of [one, other, selected]) watch.close();
   });
 
-  test('OPS-1: a watch that lists first is measured when its list is sent', async () => {
+  test('OPS-1: a streaming list is measured until its bookmark', async () => {
     const of = { group: '', version: 'v1', resource: 'configmaps', scope: 'namespace' };
     const name = 'apiserver_watch_list_duration_seconds';
     const query =
@@ -160,7 +160,7 @@ describe('OPS-1: watches and caches', () => {
     watch.close();
   });
 
-  test('OPS-1: lists from the cache, and how far that is, are told', async () => {
+  test('OPS-1: lists from the cache and its progress are shown', async () => {
     const path = `/api/v1/namespaces/${namespace}/endpoints`;
     const endpoints = (name: string) => ({
       apiVersion: 'v1',
@@ -189,7 +189,7 @@ describe('OPS-1: watches and caches', () => {
     expect(sample(after, 'apiserver_watch_cache_initializations_total', cache)).toBe(1);
   });
 
-  test('OPS-1: what the store is asked for, and its size, are told', async () => {
+  test('OPS-1: requests to the store and its size are shown', async () => {
     const text = await scrape();
     const of = { resource: 'secrets' };
     expect(sample(text, 'apiserver_storage_list_total', of)).toBeGreaterThan(0);

@@ -10,7 +10,7 @@ const server = await withServer();
 
 const scrape = async (): Promise<string> => (await server.get('/metrics')).text;
 
-test('OPS-1: a handshake that fails is counted', async () => {
+test('OPS-1: a failed handshake is counted', async () => {
   const name = 'apiserver_tls_handshake_errors_total';
   expect(sample(await scrape(), name)).toBe(0);
   const { hostname: host, port } = new URL(server.url);
@@ -24,7 +24,7 @@ test('OPS-1: a handshake that fails is counted', async () => {
   await eventually(async () => sample(await scrape(), name) === 1, 'the handshake counted');
 });
 
-test('OPS-1: what the host knows of the process is shown', async () => {
+test('OPS-1: the host’s figures of the process are shown', async () => {
   const text = await scrape();
   expect(sample(text, 'process_open_fds')).toBeGreaterThan(10);
   expect(sample(text, 'process_max_fds')).toBeGreaterThan(sample(text, 'process_open_fds'));
@@ -36,14 +36,14 @@ test('OPS-1: what the host knows of the process is shown', async () => {
   expect(sample(later, 'process_network_receive_bytes_total')).toBeGreaterThan(received);
 });
 
-test('OPS-1: what nobody uses is shown as nothing', async () => {
+test('OPS-1: unused metrics are shown as zero', async () => {
   const text = await scrape();
   expect(sample(text, 'apiserver_audit_event_total')).toBe(0);
   expect(sample(text, 'apiserver_audit_requests_rejected_total')).toBe(0);
   expect(sample(text, 'apiserver_client_certificate_expiration_seconds_count')).toBe(0);
 });
 
-test('OPS-1: queues of controllers are measured', async () => {
+test('OPS-1: controller queues are measured', async () => {
   const namespace = await freshNamespace(server);
   const of = { name: 'namespace' };
   const before = sample(await scrape(), 'workqueue_adds_total', of) || 0;
@@ -66,7 +66,7 @@ test('OPS-1: queues of controllers are measured', async () => {
   expect(sample(text, 'workqueue_longest_running_processor_seconds', of)).toBeGreaterThanOrEqual(0);
 });
 
-test('OPS-1: /metrics/slis has how the checks of health ended, and nothing else', async () => {
+test('OPS-1: /metrics/slis has only the results of health checks', async () => {
   const look = async () => {
     const answer = await server.get('/metrics/slis');
     expect(answer.status).toBe(200);
@@ -98,7 +98,7 @@ test('OPS-1: /metrics/slis has how the checks of health ended, and nothing else'
   expect((await server.get('/metrics/other')).status).toBe(404);
 });
 
-test('OPS-1: uses of tokens of accounts are counted, and what metrics there are', async () => {
+test('OPS-1: uses of service account tokens are counted', async () => {
   const namespace = await freshNamespace(server);
   const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
   const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'a' } };
@@ -121,7 +121,7 @@ test('OPS-1: uses of tokens of accounts are counted, and what metrics there are'
   expect(sample(text, 'hidden_metrics_total')).toBe(3);
 });
 
-test('OPS-1: the addresses and ports that Services have are counted', async () => {
+test('OPS-1: Service addresses and ports in use are counted', async () => {
   const namespace = await freshNamespace(server);
   const path = `/api/v1/namespaces/${namespace}/services`;
   const look = async () => {

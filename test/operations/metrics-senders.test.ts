@@ -11,7 +11,7 @@ const scrape = async (): Promise<string> => (await server.get('/metrics')).text;
 const counted = (text: string, name: string, labels: Record<string, string> = {}): number =>
   sample(text, name, labels) || 0;
 
-test('OPS-1: verdicts on tokens are counted by whether they were remembered', async () => {
+test('OPS-1: token verdicts are counted by cache hit', async () => {
   const namespace = await freshNamespace(server);
   const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
   const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'a' } };
@@ -48,7 +48,7 @@ test('OPS-1: verdicts on tokens are counted by whether they were remembered', as
   expect(sample(text, active, { status: 'blocked' })).toBe(0);
 });
 
-test('OPS-1: requests in the name of the server are counted apart', async () => {
+test('OPS-1: the server’s own requests are counted separately', async () => {
   const name = 'apiserver_selfrequest_total';
   const lists = { verb: 'LIST', resource: 'configmaps', subresource: '' };
   await server.get('/api/v1/configmaps');
@@ -63,7 +63,7 @@ test('OPS-1: requests in the name of the server are counted apart', async () => 
   expect(text).not.toContain('made-up-by-a-client');
 });
 
-test('OPS-1: documents of aggregated discovery are counted as they are made', async () => {
+test('OPS-1: aggregated discovery documents are counted when they are built', async () => {
   const name = 'aggregator_discovery_aggregation_count_total';
   const before = counted(await scrape(), name);
   const accept = 'application/json;g=apidiscovery.svc.io;v=v2;as=APIGroupDiscoveryList';
@@ -75,7 +75,7 @@ test('OPS-1: documents of aggregated discovery are counted as they are made', as
   expect(counted(await scrape(), name)).toBe(once);
 });
 
-test('OPS-1: requests for logs are counted by what they say of certificates', async () => {
+test('OPS-1: log requests are counted by certificate verification', async () => {
   const name = 'kube_apiserver_pod_logs_insecure_backend_total';
   const path = '/api/v1/namespaces/default/pods/none/log';
   expect((await server.get(path)).status).toBe(404);

@@ -20,7 +20,7 @@ afterAll(() => server.stop());
 const scrape = async (): Promise<string> => (await server.get('/metrics')).text;
 
 describe('OPS-1: /metrics', () => {
-  test('OPS-1: is plain text with help, stability and type of each metric', async () => {
+  test('OPS-1: is plain text with help, stability, and type of each metric', async () => {
     await server.get('/version');
     const answer = await server.get('/metrics');
     expect(answer.status).toBe(200);
@@ -41,7 +41,7 @@ describe('OPS-1: /metrics', () => {
     }
   });
 
-  test('OPS-1: counts requests by verb, resource, scope, code and dry run', async () => {
+  test('OPS-1: counts requests by verb, resource, scope, code, and dry run', async () => {
     const namespace = await freshNamespace(server);
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     const of = (verb: string, scope: string, code: number, dryRun = '') => ({
@@ -97,7 +97,7 @@ describe('OPS-1: /metrics', () => {
     expect(sample(after, `${duration}_sum`, labels)).toBeGreaterThan(0);
   });
 
-  test('OPS-1: measures requests, their bodies and their answers', async () => {
+  test('OPS-1: measures requests, their bodies, and their answers', async () => {
     const namespace = await freshNamespace(server);
     const path = `/api/v1/namespaces/${namespace}/services`;
     const of = { group: '', version: 'v1', resource: 'services', component: 'apiserver' };
@@ -149,7 +149,7 @@ describe('OPS-1: /metrics', () => {
     expect(grown).toBeLessThan(answer.text.length * 1.2);
   });
 
-  test('OPS-1: tells what became of requests at the gates', async () => {
+  test('OPS-1: shows what the gates decided', async () => {
     const before = await scrape();
     await server.get('/api/v1/namespaces');
     await server.get('/api/v1/namespaces', { token: undefined });
@@ -176,7 +176,7 @@ describe('OPS-1: /metrics', () => {
     expect(grown(buckets, { filter: 'authorization', le: '0.0001' })).toBeGreaterThanOrEqual(0);
   });
 
-  test('OPS-1: names that a client makes up are no labels', async () => {
+  test('OPS-1: has no labels that a client chooses', async () => {
     await server.get('/apis/made.up/v1/things');
     await server.get('/made-up');
     await server.get('/api/v1/namespaces/default/pods/a/made-up');
@@ -185,7 +185,7 @@ describe('OPS-1: /metrics', () => {
     expect(samples.filter((line) => /made|things|BREW/i.test(line))).toEqual([]);
   });
 
-  test('OPS-1: tells health and other paths apart', async () => {
+  test('OPS-1: separates health checks and other paths', async () => {
     await server.get('/readyz');
     await server.get('/apis');
     const text = await scrape();
@@ -196,7 +196,7 @@ describe('OPS-1: /metrics', () => {
     expect(sample(text, name, documents)).toBeGreaterThan(0);
   });
 
-  test('OPS-1: knows the watches that are open, and counts them at their end', async () => {
+  test('OPS-1: shows open watches and counts them when they end', async () => {
     const namespace = await freshNamespace(server);
     const path = `/api/v1/namespaces/${namespace}/secrets?watch=true`;
     const labels = { verb: 'WATCH', resource: 'secrets', scope: 'namespace' };
@@ -219,7 +219,7 @@ describe('OPS-1: /metrics', () => {
     expect(sample(await scrape(), open, labels)).toBe(0);
   });
 
-  test('OPS-1: has requests in flight, stored objects and store latencies', async () => {
+  test('OPS-1: shows requests in flight, stored objects, and store latencies', async () => {
     const namespace = await freshNamespace(server);
     const objects = 'apiserver_storage_objects';
     const path = `/apis/apps/v1/namespaces/${namespace}/controllerrevisions`;
@@ -247,7 +247,7 @@ describe('OPS-1: /metrics', () => {
     expect(sample(text, 'kubernetes_build_info', { major: '1', minor: '32' })).toBe(1);
   });
 
-  test('OPS-1: is for those who may read it', async () => {
+  test('OPS-1: requires authorization', async () => {
     const answer = await server.get('/metrics', { token: undefined });
     expect(answer.status).toBe(403);
     expect(answer.body.message).toBe(
@@ -257,7 +257,7 @@ describe('OPS-1: /metrics', () => {
   });
 });
 
-test('VER-3: a deprecated version is shown by the gauge', async () => {
+test('VER-3: use of a deprecated version is shown', async () => {
   const path = '/apis/authentication.svc.io/v1beta1/selfsubjectreviews';
   const review = { apiVersion: 'authentication.svc.io/v1beta1', kind: 'SelfSubjectReview' };
   const name = 'apiserver_requested_deprecated_apis';
@@ -274,7 +274,7 @@ test('VER-3: a deprecated version is shown by the gauge', async () => {
   expect(sample(await scrape(), name, labels)).toBe(1);
 });
 
-test('VER-5: the metric of features has stage and state of each', async () => {
+test('VER-5: the feature metric has stage and state of each gate', async () => {
   const text = await scrape();
   const name = 'kubernetes_feature_enabled';
   expect(sample(text, name, { name: 'CBORServingAndStorage', stage: 'ALPHA' })).toBe(1);
@@ -282,7 +282,7 @@ test('VER-5: the metric of features has stage and state of each', async () => {
   expect(sample(text, name, { name: 'KMSv1', stage: 'DEPRECATED' })).toBe(0);
 });
 
-test('VER-6: hidden metrics may be shown for the release before alone', () => {
+test('VER-6: hidden metrics can be shown for the previous release only', () => {
   const read = (release: string) => readOptions([`--show-hidden-metrics-for-version=${release}`]);
   expect(read('1.31')).toMatchObject({ options: { config: { hiddenMetrics: 'shown' } } });
   expect(readOptions([])).toMatchObject({ options: { config: { hiddenMetrics: 'hidden' } } });
@@ -291,7 +291,7 @@ test('VER-6: hidden metrics may be shown for the release before alone', () => {
   );
 });
 
-test('VER-6: metrics that were hidden since have their figures', async () => {
+test('VER-6: metrics hidden since then have values', async () => {
   const showing = await startTestServer({ hiddenMetrics: 'shown' });
   try {
     const { text } = await showing.get('/metrics');

@@ -28,7 +28,7 @@ async function ownLease(): Promise<Loose> {
   return body.items[0];
 }
 
-test('PLANE-1: a server has a Lease when it is ready, and renews it', async () => {
+test('PLANE-1: a ready server has an identity Lease and renews it', async () => {
   const lease = await ownLease();
   expect(lease.metadata.name).toMatch(/^apiserver-[a-z2-7]{26}$/);
   expect(lease.metadata.labels['kubernetes.io/hostname']).toBe(hostname());
@@ -41,7 +41,7 @@ test('PLANE-1: a server has a Lease when it is ready, and renews it', async () =
   }, 'the Lease is not renewed');
 });
 
-test('PLANE-1: Leases of servers that are gone are removed, and no others', async () => {
+test('PLANE-1: only Leases of dead servers are removed', async () => {
   const lease = (name: string, more: object) => ({
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
@@ -62,7 +62,7 @@ test('PLANE-1: Leases of servers that are gone are removed, and no others', asyn
   await ownLease();
 });
 
-test('AUTHN-6: a ConfigMap names the day since which uses of legacy tokens are recorded', async () => {
+test('AUTHN-6: a ConfigMap has the day from which legacy tokens are tracked', async () => {
   expect((await server.get(record)).body.data).toEqual({ since: '2030-01-01' });
   await server.patch(record, { data: { since: 'long ago' } }, 'merge');
   await eventually(
@@ -71,7 +71,7 @@ test('AUTHN-6: a ConfigMap names the day since which uses of legacy tokens are r
   );
 });
 
-test('AUTHN-6: the Secret of a legacy token is labeled with the day of its last use', async () => {
+test('AUTHN-6: the Secret of a legacy token is labeled with its last use', async () => {
   const at = '/api/v1/namespaces/default';
   await server.post(`${at}/serviceaccounts`, { metadata: { name: 'robot' } });
   await server.post(`${at}/secrets`, {

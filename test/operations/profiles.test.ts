@@ -43,7 +43,7 @@ function read(bytes: Buffer): { readonly types: readonly string[]; readonly stac
 }
 
 describe('/debug/pprof', () => {
-  test('OPS-1: has an index, which the path without a slash leads to', async () => {
+  test('OPS-1: has an index, to which the path without a slash redirects', async () => {
     const short = await server.get('/debug/pprof');
     expect(short.status).toBe(302);
     expect(short.headers['location']).toBe('/debug/pprof/');
@@ -55,7 +55,7 @@ describe('/debug/pprof', () => {
     }
   });
 
-  test('OPS-1: a profile of the processor has stacks with their time', async () => {
+  test('OPS-1: a CPU profile has stacks with their time', async () => {
     const path = '/debug/pprof/profile?seconds=1';
     let isOver = false;
     const taken = getBytes(path).finally(() => {
@@ -74,7 +74,7 @@ describe('/debug/pprof', () => {
   test.each([
     ['heap?seconds=1&gc=1', 'inuse_space'],
     ['allocs?seconds=1', 'alloc_space'],
-  ])('OPS-1: %s is a profile of memory', async (name, type) => {
+  ])('OPS-1: %s is a memory profile', async (name, type) => {
     let isOver = false;
     const taken = getBytes(`/debug/pprof/${name}`).finally(() => {
       isOver = true;
@@ -85,7 +85,7 @@ describe('/debug/pprof', () => {
     expect(read(answer.bytes).types).toEqual([type]);
   });
 
-  test('OPS-1: one profile is taken at a time', async () => {
+  test('OPS-1: only one profile runs at a time', async () => {
     const answers = await Promise.all(
       ['profile', 'heap'].map((name) => server.get(`/debug/pprof/${name}?seconds=1`)),
     );
@@ -96,7 +96,7 @@ describe('/debug/pprof', () => {
   });
 
   test.each(['goroutine', 'cmdline', 'trace', 'profile/more'])(
-    'OPS-1: %s is no profile of this server',
+    'OPS-1: %s is not available',
     async (name) => {
       const answer = await server.get(`/debug/pprof/${name}`);
       expect(answer.status).toBe(404);
@@ -117,7 +117,7 @@ describe('/debug/pprof', () => {
     expect(answer.text).toContain(why);
   });
 
-  test('AUTHZ-1: is for those who may get the path', async () => {
+  test('AUTHZ-1: requires the right to get the path', async () => {
     for (const path of ['/debug/pprof/', '/debug/pprof/heap?seconds=1', '/debug/flags/v']) {
       expect((await server.get(path, { token: undefined })).status).toBe(403);
     }
@@ -131,7 +131,7 @@ describe('/debug/flags', () => {
   const set = (body: string) =>
     server.request('PUT', path, { body, headers: { 'content-type': 'text/plain' } });
 
-  test('OPS-2: a PUT sets the verbosity of the log', async () => {
+  test('OPS-2: a PUT sets the log verbosity', async () => {
     const answer = await set('4');
     expect(answer.status).toBe(200);
     expect(answer.text).toBe('successfully set klog.logging.verbosity to 4\n');
@@ -145,14 +145,14 @@ describe('/debug/flags', () => {
     ['', 'strconv.ParseUint: parsing "": invalid syntax\n'],
     ['-3', 'strconv.ParseUint: parsing "-3": invalid syntax\n'],
     ['99999999999', 'strconv.ParseUint: parsing "99999999999": value out of range\n'],
-  ])('OPS-2: %j is no verbosity', async (body, text) => {
+  ])('OPS-2: %j is not a verbosity', async (body, text) => {
     const answer = await set(body);
     expect(answer.status).toBe(400);
     expect(answer.text).toBe(text);
     expect(verbosity).toBe(0);
   });
 
-  test('OPS-2: nothing but PUT is allowed, and other paths list the flags', async () => {
+  test('OPS-2: only PUT is allowed, and other paths list the flags', async () => {
     expect((await server.get(path)).status).toBe(406);
     expect((await server.post(path, {})).text).toBe('unsupported http method\n');
     for (const other of ['/debug/flags', '/debug/flags/', '/debug/flags/vmodule']) {

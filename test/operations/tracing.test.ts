@@ -72,7 +72,7 @@ const named = (spans: readonly CollectedSpan[], name: string) => {
 };
 
 describe('spans', () => {
-  test('OPS-1: a create is followed from its gates to the store', async () => {
+  test('OPS-1: a create is traced from its gates to the store', async () => {
     const server = await tracedServer();
     const made = await server.post(maps, configMap('a'), { headers: { 'user-agent': 'tester' } });
     expect(made.status).toBe(201);
@@ -120,7 +120,7 @@ describe('spans', () => {
     });
   });
 
-  test('OPS-1: other verbs, paths, and failures have names of their own', async () => {
+  test('OPS-1: other verbs, paths, and failures have their own names', async () => {
     const server = await tracedServer();
     await server.post(maps, configMap('a'));
     await server.get(`${maps}/a`);
@@ -143,7 +143,7 @@ describe('spans', () => {
     expect(refused.status).toBe(0);
   });
 
-  test('OPS-1: a webhook is told of the trace, and its call is a span', async () => {
+  test('OPS-1: a webhook receives the trace context, and its call is a span', async () => {
     const service = await startAdmissionService();
     undo.push(() => service.stop());
     const server = await tracedServer();
@@ -192,7 +192,7 @@ describe('spans', () => {
 describe('sampling', () => {
   const parent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
-  test('OPS-1: the trace of a client is linked to; what is no trace is left aside', async () => {
+  test('OPS-1: a client’s trace is linked, and an invalid one ignored', async () => {
     const server = await tracedServer();
     await server.get(`${maps}/a`, { headers: { traceparent: parent } });
     const name = 'GET /api/v1/namespaces/{:namespace}/configmaps/{:name}';
@@ -213,14 +213,14 @@ describe('sampling', () => {
     expect(collector.spans.filter(isNode).flatMap(({ links }) => links)).toEqual([]);
   });
 
-  test('OPS-1: nothing is sampled by default, whatever a client asks for', async () => {
+  test('OPS-1: nothing is sampled by default, whatever a client requests', async () => {
     const server = await tracedServer({ samplingRatePerMillion: undefined });
     await server.get(`${maps}/a`, { headers: { traceparent: parent } });
     await server.stop();
     expect(collector.spans).toEqual([]);
   });
 
-  test('OPS-1: a share of requests is sampled', async () => {
+  test('OPS-1: a fraction of requests is sampled', async () => {
     const server = await tracedServer({ samplingRatePerMillion: 500_000 });
     for (let count = 0; count < 200; count += 1) await server.get('/version');
     await server.stop();
@@ -232,7 +232,7 @@ describe('sampling', () => {
 });
 
 describe('the collector', () => {
-  test('OPS-1: what waits is sent when the server stops; a socket is an endpoint too', async () => {
+  test('OPS-1: pending spans are sent at shutdown; the endpoint may be a socket', async () => {
     const socket = await startTraceCollector(join(directory, 'otel.sock'));
     undo.push(() => socket.stop());
     const endpoint = `unix://${directory}/otel.sock`;
@@ -243,7 +243,7 @@ describe('the collector', () => {
     expect(collector.spans).toEqual([]);
   });
 
-  test('OPS-1: an absent or refusing collector costs spans and nothing else', async () => {
+  test('OPS-1: a missing or failing collector loses only spans', async () => {
     collector.state.answer = { status: 8, message: 'full' };
     const server = await tracedServer();
     await server.get('/version');
@@ -275,7 +275,7 @@ describe('the configuration', () => {
     await expect(tracedServer(members)).rejects.toThrow(message);
   });
 
-  test('OPS-1: the flag names the file; its gate must be on', () => {
+  test('OPS-1: the flag names the file, and its gate must be on', () => {
     const read = (...args: string[]) => {
       const outcome = readOptions(args);
       return outcome.kind === 'options' ? outcome.options.config.tracing : undefined;

@@ -4,7 +4,7 @@ import { startTestServer } from '../support/harness.ts';
 
 const gates = ['ComponentFlagz=true', 'ComponentStatusz=true'];
 
-test('VER-5: /flagz and /statusz are pages of text behind their gates', async () => {
+test('VER-5: /flagz and /statusz are text pages behind their gates', async () => {
   const outcome = readOptions([
     '--max-requests-inflight=123',
     `--feature-gates=${gates.join(',')}`,
@@ -36,7 +36,7 @@ test('VER-5: /flagz and /statusz are pages of text behind their gates', async ()
   }
 });
 
-test('VER-5: neither page is there by default', async () => {
+test('VER-5: both pages are off by default', async () => {
   const server = await startTestServer();
   try {
     expect((await server.get('/flagz', { accept: 'text/plain' })).status).toBe(404);

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-test('bench/RESULTS.md has the figures of the newest file in bench/results', async () => {
+test('bench/RESULTS.md shows the newest file in bench/results', async () => {
   const script = new URL('../../scripts/bench-table.mjs', import.meta.url).href;
   const { pageWithFigures } = (await import(script)) as { pageWithFigures(text: string): string };
   const page = readFileSync(join(root, 'bench', 'RESULTS.md'), 'utf8');

@@ -12,12 +12,12 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => programs.remove());
 
-test('the bundle is ASCII: its reader takes every byte for a character', () => {
+test('the bundle is ASCII, as its loader reads one byte per character', () => {
   const text = readFileSync(bundle);
   expect(text.findIndex((byte) => byte >= 0x80)).toBe(-1);
 });
 
-test('kept code that V8 refuses does no harm', async () => {
+test('a code cache that V8 rejects does no harm', async () => {
   const copy = mkdtempSync(join(tmpdir(), 'wheelhouse-refused-'));
   try {
     cpSync(dirname(programs.wheelhouse), join(copy, 'bin'), { recursive: true });
@@ -31,7 +31,7 @@ test('kept code that V8 refuses does no harm', async () => {
   }
 });
 
-test('without what the build makes, both programs say so in one line', async () => {
+test('without a build both programs say so in one line', async () => {
   const bare = mkdtempSync(join(tmpdir(), 'wheelhouse-bare-'));
   try {
     cpSync(dirname(programs.wheelhouse), join(bare, 'bin'), { recursive: true });
@@ -47,7 +47,7 @@ test('without what the build makes, both programs say so in one line', async () 
   }
 });
 
-test('LMDB’s JavaScript is in the bundle, which finds the rest by itself', () => {
+test('the bundle has LMDB’s JavaScript and finds its native part', () => {
   const text = readFileSync(bundle, 'latin1');
   expect(text).not.toMatch(/require\("lmdb"\)/);
   expect(text).not.toContain('import.meta.url');

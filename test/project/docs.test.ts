@@ -79,7 +79,7 @@ describe.each(pages)('%s', (page) => {
 });
 
 describe.each(decisions)('the decision %s', (page) => {
-  test('has a date, and the test that enforces it or what measures it', () => {
+  test('has a date and names the test or measurement behind it', () => {
     const [, text = ''] = read(page).split(/\n\n/, 2);
     expect(text).toMatch(/^20\d\d-\d\d-\d\d\. /);
     expect(text).toMatch(/Enforced by `[^`]+\.test\.ts`|`npm run bench` measures it/);

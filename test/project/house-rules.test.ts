@@ -142,7 +142,7 @@ describe('code', () => {
     );
   });
 
-  test('time comes from base/clock.ts alone: take a Clock', () => {
+  test('time comes from base/clock.ts only: take a Clock', () => {
     const found = code
       .filter(({ path }) => !clocks.has(path))
       .flatMap(({ path, tree }) => hostTimeUses(tree).map((use) => `${path} ${use}`));
@@ -156,7 +156,7 @@ describe('code', () => {
     check('rawCallbacks', found);
   });
 
-  test('PEM is read by codec/src/x509/pem.ts alone: use pemBlocks or onlyPemBlock', () => {
+  test('codec/src/x509/pem.ts alone reads PEM: use pemBlocks or onlyPemBlock', () => {
     const found = code.filter(
       ({ path, text }) => /-----(BEGIN|END)/.test(text) && !pemTexts.has(path),
     );
@@ -166,14 +166,14 @@ describe('code', () => {
     );
   });
 
-  test('promises that nobody awaits are contained: use background or return them', () => {
+  test('floating promises are contained: use background or return them', () => {
     const found = code
       .filter(({ path }) => !uncontained.test(path))
       .flatMap(({ path, tree }) => voidedCalls(tree).map((use) => `${path} ${use}`));
     check('voidedCalls', found);
   });
 
-  test('chance and the order of tasks come from base/host.ts alone: use its functions', () => {
+  test('randomness and task order come from base/host.ts only: use its functions', () => {
     const names = new Set(['Math.random', 'randomUUID', 'randomInt', 'setImmediate']);
     const found = code
       .filter(
@@ -185,7 +185,7 @@ describe('code', () => {
     expect(found).toEqual([]);
   });
 
-  test('decoders word their errors in machinery/src/meta/wording.ts: use problemText', () => {
+  test('decoders word errors in machinery/src/meta/wording.ts: use problemText', () => {
     const words = new RegExp(
       [
         'cannot unmarshal \\$|strconv\\.\\w+: parsing|illegal base64 data|json parse error: ',
@@ -200,7 +200,7 @@ describe('code', () => {
     expect(found.map(({ path }) => path)).toEqual([]);
   });
 
-  test('names with the vendor label come from dialect.ts: use a Dialect', () => {
+  test('vendor names come from dialect.ts: use a Dialect', () => {
     const label = /(?<![\w-])[\w.-]*(k8s\.io|kubernetes\.io|svc\.io)/;
     const found = code.filter(
       ({ path, tree, generated }) =>
@@ -214,7 +214,7 @@ describe('code', () => {
     );
   });
 
-  test('the console makes no markup or script of text: use textContent', () => {
+  test('the console never turns text into markup or script: use textContent', () => {
     const makers = /^(inner|outer)HTML|insertAdjacentHTML|srcdoc|DOMParser|setHTML|parseHTML|eval$/;
     const names = new RegExp(`${makers.source}|^dangerouslySetInnerHTML$`);
     const found = code
@@ -230,7 +230,7 @@ describe('code', () => {
     check('spreads', found);
   });
 
-  test('no list is searched for each of its own items: use repeats, a Set, or a Map', () => {
+  test('no list is searched once per item: use repeats, a Set, or a Map', () => {
     const found = serverCode.flatMap(({ path, tree }) =>
       ownSearches(tree).map((at) => `${path} ${at}`),
     );
@@ -247,7 +247,7 @@ describe('code', () => {
     expect(found).toEqual([]);
   });
 
-  test('nothing is left to do in a comment', () => {
+  test('comments leave no work for later', () => {
     const pattern = new RegExp(
       `\\b(${['TO', 'DO'].join('')}|${['FIX', 'ME'].join('')}|${'X'.repeat(3)})\\b`,
     );
@@ -258,7 +258,7 @@ describe('code', () => {
     );
   });
 
-  test('no path of one machine is named', () => {
+  test('no path of a single machine appears', () => {
     const pattern = new RegExp(['/wo', 'rk/|/ro', 'ot/|/ho', 'me/'].join(''));
     const found = sources.filter(({ text, isTest }) => !isTest && pattern.test(text));
     check(

@@ -80,7 +80,7 @@ async function isTaken(installed: Installed): Promise<boolean> {
   return (await node(installed, ['-e', script])) === 'true 0';
 }
 
-test('the first server keeps its code beside the bundle, for its user alone', async () => {
+test('the first server stores a code cache beside the bundle, for its user only', async () => {
   const installed = install();
   expect(await isTaken(installed)).toBe(false);
   expect(await serve(installed)).toBe('one 0');
@@ -93,7 +93,7 @@ test('the first server keeps its code beside the bundle, for its user alone', as
   expect(statSync(file).mtimeMs).toBe(mtimeMs);
 });
 
-test('code is kept in the cache folder of the user where the bundle is not to be written', async () => {
+test('the cache is in the user’s cache folder when the bundle is read-only', async () => {
   const installed = install();
   expect(await serve(installed)).toBe('one 0');
   const [file = ''] = installed.kept();
@@ -106,7 +106,7 @@ test('code is kept in the cache folder of the user where the bundle is not to be
   expect(await isTaken(installed)).toBe(true);
 });
 
-test('code that is broken, of another bundle, or writable by others is replaced', async () => {
+test('a cache that is damaged, stale, or writable by others is replaced', async () => {
   const installed = install();
   await serve(installed);
   const [file = ''] = installed.kept();
@@ -130,7 +130,7 @@ test('code that is broken, of another bundle, or writable by others is replaced'
   expect(installed.kept()).toEqual([file]);
 });
 
-test('servers that start at once leave one whole file', async () => {
+test('concurrent servers leave one complete file', async () => {
   const installed = install();
   const all = await Promise.all(Array.from({ length: 4 }, () => serve(installed)));
   expect(all).toEqual(Array.from({ length: 4 }, () => 'one 0'));
@@ -138,7 +138,7 @@ test('servers that start at once leave one whole file', async () => {
   expect(await isTaken(installed)).toBe(true);
 });
 
-test('a server that can keep nothing, or is told not to, runs as ever', async () => {
+test('a server without a cache works as usual', async () => {
   const installed = install();
   expect(await serve(installed, { NODE_DISABLE_COMPILE_CACHE: '1' })).toBe('one 0');
   expect(installed.kept()).toEqual([]);
@@ -152,7 +152,7 @@ test('a server that can keep nothing, or is told not to, runs as ever', async ()
   expect(await node(installed, [launcher, 'version'])).toBe('one 0');
 });
 
-test('only a few files stay of other releases and other flags of V8', async () => {
+test('few caches of other releases and V8 flags are kept', async () => {
   const installed = install();
   for (let at = 0; at < 8; at += 1) {
     writeFileSync(`${installed.bundle}.${at}.abc${at}.cache`, 'old');
@@ -162,7 +162,7 @@ test('only a few files stay of other releases and other flags of V8', async () =
   expect(await isTaken(installed)).toBe(true);
 });
 
-test('the server itself starts from the code that it has kept', { timeout: 60_000 }, async () => {
+test('the server starts from its code cache', { timeout: 60_000 }, async () => {
   const programs = await buildPrograms();
   const installed = install();
   cpSync(join(dirname(programs.console), 'wheelhouse.cjs'), installed.bundle);

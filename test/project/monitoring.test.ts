@@ -137,7 +137,7 @@ function problemsOf(expression: string): string[] {
   });
 }
 
-test('OPS-1: a running server has every metric that the alerts name', () => {
+test('OPS-1: a running server has every metric of the alerts', () => {
   expect(rules.length).toBeGreaterThan(8);
   for (const { alert, expr, labels, annotations } of rules) {
     expect(metricsOf(expr).size, alert).toBeGreaterThan(0);
@@ -148,7 +148,7 @@ test('OPS-1: a running server has every metric that the alerts name', () => {
   expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
 });
 
-test('OPS-1: a running server has every metric that the dashboard shows', () => {
+test('OPS-1: a running server has every metric of the dashboard', () => {
   expect(panels.length).toBeGreaterThan(10);
   for (const { title, targets } of panels) {
     for (const { expr } of targets) {

@@ -5,7 +5,7 @@ import { originChecks } from './origin-checks.ts';
 const checksIn = (text: string) =>
   originChecks(ts.createSourceFile('a.ts', text, ts.ScriptTarget.Latest, true));
 
-describe('checks of where a kind comes from', () => {
+describe('checks of a kind’s origin', () => {
   test.each([
     'if (def.custom === undefined) go();',
     'if (def.custom !== undefined) go();',

@@ -41,7 +41,7 @@ async function bundled(name: string): Promise<string> {
 }
 
 describe.each(readdirSync(join(root, 'packages')))('the README of %s', (name) => {
-  test('has an example that prints what it says', { timeout: 60_000 }, async () => {
+  test('has an example that prints what the README shows', { timeout: 60_000 }, async () => {
     const wanted = [...exampleOf(name).matchAll(/console\.log\(.*\); \/\/ (.*)$/gm)].map(
       ([, text = '']) => text.replaceAll('\\n', '\n'),
     );

@@ -122,7 +122,7 @@ const manifestOf = (name: string): Manifest =>
   JSON.parse(readFileSync(join(root, 'packages', name, 'package.json'), 'utf8')) as Manifest;
 
 describe('packages', () => {
-  test('every folder of packages/ is one of the table', () => {
+  test('every folder of packages/ is in the table', () => {
     expect(readdirSync(join(root, 'packages')).sort()).toEqual([...packages].sort());
   });
 
@@ -136,7 +136,7 @@ describe('packages', () => {
     expect(wrong.map(shown)).toEqual([]);
   });
 
-  test('a package is imported by its entries alone', () => {
+  test('a package is imported only through its entry points', () => {
     const wrong = imports.filter((one) => {
       const [from, to] = [packageOf(one.from), fileOf(one)];
       const isShared = isTest(one.from) && to?.startsWith('test/') === true;
@@ -151,7 +151,7 @@ describe('packages', () => {
     expect(wrong.map(shown)).toEqual([]);
   });
 
-  test('what tests need is imported by tests alone', () => {
+  test('test helpers are imported only by tests', () => {
     const wrong = ofCode.filter(({ specifier }) => specifier.endsWith('/testing'));
     expect(wrong.map(shown)).toEqual([]);
   });
@@ -173,7 +173,7 @@ describe('packages', () => {
     }
   });
 
-  test('there is no cycle between files', () => {
+  test('no files import each other in a cycle', () => {
     const edges = new Map<string, string[]>();
     for (const one of ofCode) {
       const to = fileOf(one);
@@ -194,12 +194,12 @@ describe("the server's folders", () => {
   const layerOf = (folder: string): number =>
     layers.findIndex((folders) => folders.includes(folder));
 
-  test('every folder is one of the table', () => {
+  test('every folder is in the table', () => {
     const folders = new Set(filesUnder('packages/server/src').map(folderOf));
     expect([...folders].filter((folder) => layerOf(folder) === -1)).toEqual([]);
   });
 
-  test('permits are made by authorization, by compound operations, and by inner writers', () => {
+  test('only authorization, compound operations, and internal writers create permits', () => {
     const makers = (pattern: RegExp) =>
       filesUnder('packages/server/src')
         .filter((path) => !isTest(path) && path !== 'packages/server/src/registry/permit.ts')

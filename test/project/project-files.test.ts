@@ -22,7 +22,7 @@ describe('docs/THREATS.md', () => {
   const page = read('docs/THREATS.md');
   const rows = [...page.matchAll(/^\| (.+?) \| ([\d,.]+) \| `(packages\/[^`]+)` \|$/gm)];
 
-  test('says the numbers that the code has', () => {
+  test('has the numbers of the code', () => {
     expect(rows.length).toBeGreaterThan(40);
     for (const [, label, number, reference = ''] of rows) {
       const value = constantOf(reference).toLocaleString('en-US');
@@ -30,13 +30,13 @@ describe('docs/THREATS.md', () => {
     }
   });
 
-  test('has no row of a limit without a constant', () => {
+  test('has a constant for every limit', () => {
     const limits = page.slice(page.indexOf('\n## Limits'));
     const lines = limits.split('\n').filter((line) => /^\| (?!limit)/.test(line));
     expect(lines).toHaveLength(rows.length);
   });
 
-  test('says the defaults of the flags that it names', () => {
+  test('has the defaults of the flags that it names', () => {
     const [, body = ''] = /at most ([\d,]+) bytes \(`--max-request-body-bytes`\)/.exec(page) ?? [];
     const flags = read('packages/server/src/compose/limits/settings.ts');
     expect(flags).toMatch(
@@ -56,7 +56,7 @@ const packages = Object.entries<Loose>(lock.packages).filter(
 describe('package-lock.json', () => {
   // A release may precede its binaries for other platforms, whose entries then have no hash:
   // `overrides` in package.json names releases that are complete.
-  test('has the hash of every package, for every platform', () => {
+  test('has an integrity hash for every package and platform', () => {
     const without = packages.filter(([, entry]) => !/^sha512-/.test(entry.integrity ?? ''));
     expect(without.map(([path]) => path)).toEqual([]);
   });

@@ -58,13 +58,13 @@ test('it has its README and license, no tests, no source maps, and a bounded siz
   expect(packed.unpackedSize).toBeLessThanOrEqual(unpackedBytesMax);
 });
 
-test('publint finds nothing in it', async () => {
+test('publint finds no fault', async () => {
   const data = Uint8Array.from(tarball).buffer;
   const { messages, pkg } = await publint({ pack: { tarball: data }, strict: true });
   expect(messages.map((message) => formatMessage(message, pkg))).toEqual([]);
 });
 
-test('its types are right for every way to resolve them that knows ES modules', async () => {
+test('its types resolve in every mode that supports ES modules', async () => {
   const result = await checkPackage(createPackageFromTarballData(new Uint8Array(tarball)));
   if (!result.types) throw new Error('the package has no types');
   // The package is of ES modules alone: CommonJS loads it by `import()`, which these checks report,
@@ -100,7 +100,7 @@ async function compile(project: string, args: readonly string[]): Promise<string
   return stdout;
 }
 
-test('the example in TypeScript compiles with it', { timeout: 120_000 }, async () => {
+test('the TypeScript example compiles with it', { timeout: 120_000 }, async () => {
   const examples = join(folder, 'examples');
   cpSync(join(root, 'examples'), examples, { recursive: true });
   const project = join(examples, 'typescript');
@@ -130,7 +130,7 @@ startControlPlane({ flags: 1 });
   expect(await compile(project, args)).toBe('');
 });
 
-test('a program uses the types of the built-in kinds', { timeout: 120_000 }, async () => {
+test('a program can import the types of built-in kinds', { timeout: 120_000 }, async () => {
   const project = join(folder, 'kinds');
   await install(project, ['@types/node', 'undici-types']);
   writeFileSync(join(project, 'package.json'), JSON.stringify({ type: 'module' }));

@@ -64,7 +64,7 @@ describe('npm run docs', () => {
     expect([...pages.keys()]).toEqual(expect.arrayContaining(sources));
   });
 
-  test('has no link inside that leads nowhere', () => {
+  test('has no broken internal link', () => {
     const places = new Map([...pages].map(([path, html]) => [path, idsOf(html)]));
     const lost: string[] = [];
     for (const [path, html] of pages) {
@@ -86,7 +86,7 @@ describe('npm run docs', () => {
     expect(found).toEqual([]);
   });
 
-  test('finds every file that a page includes', () => {
+  test('finds every included file', () => {
     const broken = [...pages].filter(([, html]) => /Code snippet path not found/.test(html));
     expect(broken.map(([path]) => path)).toEqual([]);
   });
@@ -131,7 +131,7 @@ describe('the reference pages', () => {
   });
 });
 
-test('the codes of errors in the sources are those of the catalogue', () => {
+test('error codes in the sources match the catalogue', () => {
   const found = new Set<string>();
   const sources = readdirSync(join(root, 'packages'), { recursive: true, encoding: 'utf8' });
   for (const path of sources) {

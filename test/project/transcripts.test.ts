@@ -108,7 +108,7 @@ test.each(titled)('$title', { timeout: 180_000 }, async ({ title, pages }) => {
   }
 });
 
-test('a page is read as its reader reads it', () => {
+test('pages are followed as a reader would', () => {
   const page = [
     '`a.yaml`:',
     '',

@@ -35,24 +35,24 @@ async function started(...flags: string[]) {
 }
 
 describe('reads of any version', () => {
-  test('LIST-5: they are answered from the watch cache', async () => {
+  test('LIST-5: are answered from the watch cache', async () => {
     const { pageOf } = await started();
     expect([await pageOf('configmaps'), await pageOf('secrets')]).toEqual([2, 2]);
   });
 
-  test('LIST-5: with --watch-cache=false they are of the newest version', async () => {
+  test('LIST-5: with --watch-cache=false return the newest version', async () => {
     const { pageOf } = await started('--watch-cache=false');
     expect([await pageOf('configmaps'), await pageOf('secrets')]).toEqual([1, 1]);
   });
 
-  test('LIST-5: --watch-cache-sizes says so of one resource', async () => {
+  test('LIST-5: --watch-cache-sizes does so for one resource', async () => {
     const { pageOf } = await started('--watch-cache-sizes=secrets#0,configmaps#100');
     expect([await pageOf('configmaps'), await pageOf('secrets')]).toEqual([2, 1]);
   });
 });
 
 describe.skipIf(!hasEtcd)('reads of any version on etcd', () => {
-  test('LIST-5: a server without them starts, counts its objects, and reads the newest', async () => {
+  test('LIST-5: a server without a watch cache starts, counts, and reads the newest', async () => {
     const etcd = await startTestEtcd();
     try {
       server = await startTestServer({
@@ -75,7 +75,7 @@ describe.skipIf(!hasEtcd)('reads of any version on etcd', () => {
   });
 });
 
-describe('flags of which the last counts', () => {
+describe('repeated flags', () => {
   test('PLANE-1: --service-cluster-ip-range given twice', () => {
     const flag = '--service-cluster-ip-range';
     const outcome = readOptions([`${flag}=10.1.0.0/24`, `${flag}=10.2.0.0/24,fd00::/112`]);

@@ -41,7 +41,7 @@ function overHttp1(url: string, headers: Record<string, string> = {}): Promise<B
 }
 
 test.each(['', '?limit=50', '?labelSelector=app!%3Dother', '?fieldSelector=metadata.name%3Dmap-5'])(
-  'API-2: the list%s has the same bytes over both versions of HTTP, and compressed',
+  'API-2: the list%s has the same bytes over HTTP/1.1 and HTTP/2, and compressed',
   async (query) => {
     const { text, body } = await server.get(path + query);
     expect((await overHttp1(path + query)).toString()).toBe(text);
@@ -52,7 +52,7 @@ test.each(['', '?limit=50', '?labelSelector=app!%3Dother', '?fieldSelector=metad
   },
 );
 
-test('API-2: every item of a list and of its pages is what a get answers', async () => {
+test('API-2: items of a list and of its pages equal those of a get', async () => {
   const whole = (await server.get(path)).body.items as Loose[];
   expect(whole).toHaveLength(count);
   for (const item of whole.slice(0, 12)) {
@@ -69,7 +69,7 @@ test('API-2: every item of a list and of its pages is what a get answers', async
   expect(paged).toEqual(whole);
 });
 
-test('CODEC-5: a table carries each item, whole or as its metadata', async () => {
+test('CODEC-5: a table includes each item, whole or as metadata', async () => {
   const items = (await server.get(path)).body.items as ApiObject[];
   const accept = { accept: table };
   const rowsOf = async (query: string) => (await server.get(path + query, accept)).body.rows;

@@ -37,7 +37,7 @@ function untilGone(namespace: string, query: string): Promise<Answer> {
   }, 'the end of the history');
 }
 
-test('LIST-3: an expired token is 410 and offers to go on inconsistently', async () => {
+test('LIST-3: an expired token is 410 with a token to continue inconsistently', async () => {
   const namespace = await freshNamespace(server);
   await makeMaps(namespace, 'abcdef');
   const first = await server.get(`${path(namespace)}?limit=2`);
@@ -119,7 +119,7 @@ test('WATCH-3: a version older than the history is 410 as an ERROR event', async
   ]);
 });
 
-test('WATCH-3: whoever keeps watching never sees the history end', async () => {
+test('WATCH-3: a continuous watcher never sees its history expire', async () => {
   const namespace = await freshNamespace(server);
   const version = await makeMaps(namespace, 'a');
   const watch = await server.watch(`${path(namespace)}?watch=true&resourceVersion=${version}`);
@@ -130,7 +130,7 @@ test('WATCH-3: whoever keeps watching never sees the history end', async () => {
   watch.close();
 });
 
-test('WATCH-3, TRUST-4: a kind that nobody writes to forgets its history, too', async () => {
+test('WATCH-3, TRUST-4: the history of an idle resource expires, too', async () => {
   const namespace = await freshNamespace(server);
   const version = await makeMaps(namespace, 'abc');
   const watched = `${path(namespace)}?watch=true&resourceVersion=${version}`;

@@ -89,29 +89,26 @@ describe.each(['svc', 'kubernetes'] as const)('in dialect %s', (dialectName) => 
   });
 
   describe.each(Object.entries(builtin))('%s', (_, path) => {
-    test.each(encodings)(
-      'API-2, CODEC-2, CODEC-4: items do not state a type in %s',
-      async (accept) => {
-        const objects = await objectsAt(path, names);
-        for (const object of objects) expect(object.kind).toEqual(expect.any(String));
-        const bare = objects.map(({ apiVersion: _, kind: __, ...rest }) => rest);
-        const filter = '?labelSelector=!absent&limit=500';
-        for (const query of ['', filter]) {
-          const items = await itemsIn(path + query, accept);
-          expect(items.filter(({ metadata }) => names.includes(metadata.name ?? ''))).toEqual(bare);
-          for (const item of items) expect(item).not.toHaveProperty('kind');
-        }
-      },
-    );
+    test.each(encodings)('API-2, CODEC-2, CODEC-4: items omit their type in %s', async (accept) => {
+      const objects = await objectsAt(path, names);
+      for (const object of objects) expect(object.kind).toEqual(expect.any(String));
+      const bare = objects.map(({ apiVersion: _, kind: __, ...rest }) => rest);
+      const filter = '?labelSelector=!absent&limit=500';
+      for (const query of ['', filter]) {
+        const items = await itemsIn(path + query, accept);
+        expect(items.filter(({ metadata }) => names.includes(metadata.name ?? ''))).toEqual(bare);
+        for (const item of items) expect(item).not.toHaveProperty('kind');
+      }
+    });
   });
 
   describe.each(Object.entries(custom))('%s', (_, path) => {
-    test.each(encodings)('API-2, CRD-1: items state their types in %s', async (accept) => {
+    test.each(encodings)('API-2, CRD-1: items include their type in %s', async (accept) => {
       expect(await itemsIn(path, accept)).toEqual(await objectsAt(path, names));
     });
   });
 
-  test('CODEC-5, CODEC-6: metadata alone and objects of rows state their types', async () => {
+  test('CODEC-5, CODEC-6: metadata and table objects include their type', async () => {
     const all = { ...builtin, ...custom };
     for (const path of Object.values(all)) {
       const [object] = await objectsAt(path, ['a']);
@@ -134,7 +131,7 @@ describe.each(['svc', 'kubernetes'] as const)('in dialect %s', (dialectName) => 
     }
   });
 
-  test('WATCH-1: events of a watch state the types of their objects', async () => {
+  test('WATCH-1: watch events include the type of their object', async () => {
     const path = builtin['a built-in kind in another version'];
     const watch = await server.watch(`${path}?watch=1`);
     await watch.until((events) => events.length >= names.length);

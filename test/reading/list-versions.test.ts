@@ -156,8 +156,8 @@ describe('the list table', () => {
   });
 });
 
-describe('versions that are not there', () => {
-  test('LIST-7: a version from the future is 504 after a short wait', async () => {
+describe('unavailable versions', () => {
+  test('LIST-7: a future version is 504 after a short wait', async () => {
     const { namespace, versions } = await fourMaps();
     const wanted = String(Number(versions[4]) + 1000);
     const queries = [
@@ -186,7 +186,7 @@ describe('versions that are not there', () => {
     }
   });
 
-  test('LIST-7: a version that comes within the wait is served', async () => {
+  test('LIST-7: a version that arrives during the wait is served', async () => {
     const { namespace, versions } = await fourMaps();
     const next = String(Number(versions[4]) + 1);
     const reading = list(namespace, { resourceVersion: next });

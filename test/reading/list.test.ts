@@ -50,7 +50,7 @@ async function readChunks(
   throw new Error('the list never ends');
 }
 
-describe('what a list looks like', () => {
+describe('contents of a list', () => {
   test('API-2: an empty collection is <Kind>List with items []', async () => {
     const namespace = await freshNamespace(server);
     const answer = await server.get(path(namespace));
@@ -72,7 +72,7 @@ describe('what a list looks like', () => {
     });
   });
 
-  test('API-2: items are whole objects, in order of namespace and name', async () => {
+  test('API-2: items are whole objects, ordered by namespace and name', async () => {
     const first = await freshNamespace(server);
     const second = await freshNamespace(server);
     const marked = { labels: { run: first } };
@@ -96,7 +96,7 @@ describe('what a list looks like', () => {
     expect(all.body.items).toContainEqual(item);
   });
 
-  test('API-2: HEAD of a collection has the headers and no body', async () => {
+  test('API-2: HEAD of a collection returns the headers only', async () => {
     const namespace = await freshNamespace(server);
     await makeMaps(namespace, 2);
     const answer = await server.request('HEAD', path(namespace));
@@ -117,7 +117,7 @@ describe('what a list looks like', () => {
     expect(parse(yaml.text)).toEqual(plain.body);
   });
 
-  test('API-2: both groups list the same events, each in its own form', async () => {
+  test('API-2: both groups list the same Events, each in its own form', async () => {
     const namespace = await freshNamespace(server);
     const posted = await server.post(`/api/v1/namespaces/${namespace}/events`, {
       metadata: { name: 'one' },
@@ -146,8 +146,8 @@ describe('what a list looks like', () => {
   });
 });
 
-describe('chunks', () => {
-  test('LIST-1: chunks of one snapshot, although writes go on', async () => {
+describe('pagination', () => {
+  test('LIST-1: pages come from one snapshot, although writes continue', async () => {
     const namespace = await freshNamespace(server);
     await makeMaps(namespace, 10);
     let next = 0;
@@ -172,7 +172,7 @@ describe('chunks', () => {
     expect(itemNames(now)).toEqual(['a-new', 'b-new', 'c-new', ...'defghij']);
   });
 
-  test('LIST-1: chunks over all namespaces, a limit of 0 is none', async () => {
+  test('LIST-1: pages span namespaces, and a limit of 0 means none', async () => {
     const namespaces = [await freshNamespace(server), await freshNamespace(server)];
     for (const namespace of namespaces) await makeMaps(namespace, 3);
     const chunks = await readChunks('/api/v1/configmaps', { limit: 2 });
@@ -183,7 +183,7 @@ describe('chunks', () => {
     expect(whole.body.metadata).not.toHaveProperty('continue');
   });
 
-  test('LIST-2: remainingItemCount is exact, and absent on the last chunk', async () => {
+  test('LIST-2: remainingItemCount is exact, and absent on the last page', async () => {
     const namespace = await freshNamespace(server);
     await makeMaps(namespace, 7);
     const chunks = await readChunks(path(namespace), { limit: 3 });
@@ -247,7 +247,7 @@ describe('chunks', () => {
 });
 
 describe('the get table', () => {
-  test('LIST-1, LIST-5: a list of any age is whole, whatever its limit', async () => {
+  test('LIST-1, LIST-5: a list at resourceVersion=0 ignores its limit', async () => {
     const namespace = await freshNamespace(server);
     for (const name of ['a', 'b', 'c']) await server.post(path(namespace), configMap(name));
     for (const match of ['', '&resourceVersionMatch=NotOlderThan']) {
@@ -261,7 +261,7 @@ describe('the get table', () => {
     expect(itemNames(await server.get(next))).toEqual(['b']);
   });
 
-  test('LIST-4: unset is the newest, 0 is any, a version is not older than', async () => {
+  test('LIST-4: unset reads the newest, 0 any, and a version at least that', async () => {
     const namespace = await freshNamespace(server);
     const [version = ''] = await makeMaps(namespace, 1);
     for (let i = 0; i < 20; i++) {
@@ -281,7 +281,7 @@ describe('the get table', () => {
     expect(Number(old.body.metadata.resourceVersion)).toBeGreaterThan(Number(version));
   });
 
-  test('LIST-4: an absent object is 404 by each of them', async () => {
+  test('LIST-4: a missing object is 404 in each case', async () => {
     const namespace = await freshNamespace(server);
     for (const query of ['', '?resourceVersion=0', '?resourceVersion=1', '?resourceVersion=']) {
       const answer = await server.get(`${path(namespace)}/none${query}`);

@@ -136,7 +136,7 @@ test.each<[what: string, shown: Case, cells: readonly string[]]>([
   expect(row).not.toHaveProperty('conditions');
 });
 
-test('CODEC-5: a pod that is gated says so, and shows the first of its addresses', async () => {
+test('CODEC-5: a gated pod shows its state and its first address', async () => {
   const path = `${core}pods`;
   const spec = {
     containers: [{ name: 'a', image: 'i' }],
@@ -327,7 +327,7 @@ test.each<[reference: object | undefined, cell: string]>([
   expect((await rowOf(path, { metadata: { name: nextName() }, spec })).cells[2]).toBe(cell);
 });
 
-test('CODEC-5: a Job whose success is settled still runs', async () => {
+test('CODEC-5: a Job with SuccessCriteriaMet is still running', async () => {
   const spec = {
     template: { spec: { restartPolicy: 'Never', containers: [{ name: 'a', image: 'i' }] } },
   };

@@ -129,13 +129,13 @@ test.each<[resource: string, object: object, cells: readonly unknown[]]>([
   expect(await cellsOf(resource, object)).toEqual(cells);
 });
 
-test('CODEC-5: cells of a ReplicationController, whose selector is wide', async () => {
+test('CODEC-5: the selector of a ReplicationController is a wide column', async () => {
   const resource = 'v1/namespaces/default/replicationcontrollers';
   const cells = await cellsOf(resource, { spec: { replicas: 2, template } });
   expect(cells.slice(4)).toEqual(['one,two', 'i:1,i:2', 'a=1,b=2']);
 });
 
-test('CODEC-5: rows of FlowSchemas stand as they are tried, objects by their names', async () => {
+test('CODEC-5: FlowSchemas are listed by precedence, other objects by name', async () => {
   const path = pathTo('flowcontrol.apiserver.k8s.io/v1/flowschemas');
   for (const [name, matchingPrecedence] of [
     ['a', 700],

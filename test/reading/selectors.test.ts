@@ -83,7 +83,7 @@ describe('label selectors', () => {
     }
   });
 
-  test('API-13: both selectors hold together', async () => {
+  test('API-13: label and field selectors combine', async () => {
     const both = { labelSelector: 'tier', fieldSelector: 'metadata.name!=b' };
     expect(namesOf(await select(path(namespace), both))).toBe('a c');
     const none = { labelSelector: 'tier=back', fieldSelector: 'metadata.name=a' };
@@ -148,7 +148,7 @@ describe('field selectors', () => {
     expect(namesOf(await select(url, { fieldSelector: 'status.phase=Pending' }))).toBe('waiting');
   });
 
-  test('API-13: Event fields, by each group its own labels', async () => {
+  test('API-13: Event fields, with the names of each group', async () => {
     const namespace = await freshNamespace(server);
     const core = path(namespace, 'events');
     const newer = `/apis/events.svc.io/v1/namespaces/${namespace}/events`;
@@ -220,7 +220,7 @@ describe('field selectors', () => {
     }
   });
 
-  test('API-13: cluster-scoped kinds with fields of their own have no metadata.namespace', async () => {
+  test('API-13: cluster-scoped kinds with selectable fields lack metadata.namespace', async () => {
     const answer = await select('/api/v1/nodes', { fieldSelector: 'metadata.namespace=x' });
     expect(answer.status).toBe(400);
     expect(answer.body.message).toBe('field label not supported: metadata.namespace');
@@ -230,7 +230,7 @@ describe('field selectors', () => {
 });
 
 describe('deletecollection', () => {
-  test('API-13: removes what the selectors choose, and nothing else', async () => {
+  test('API-13: removes only what the selectors match', async () => {
     const namespace = await freshNamespace(server);
     for (const name of ['a', 'b', 'c', 'd']) {
       const labels = { tier: name < 'c' ? 'front' : 'back' };

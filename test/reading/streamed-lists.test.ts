@@ -117,7 +117,7 @@ async function longestTurnMs(work: Promise<unknown>): Promise<number> {
 }
 
 describe.each(encodings)('a list as %s', (_name, query, accept) => {
-  test('TRUST-2: is made in slices, however many are made at once', async () => {
+  test('TRUST-2: is encoded in slices, however many run at once', async () => {
     const headers = { accept };
     // Once for the code to be compiled, and for what is kept of each object.
     await list(query, headers).read();
@@ -125,7 +125,7 @@ describe.each(encodings)('a list as %s', (_name, query, accept) => {
     expect(longestMs).toBeLessThan(turnMaxMs);
   });
 
-  test('TRUST-3: keeps its seat until it is out, or its reader has gone', async () => {
+  test('TRUST-3: keeps its seat until it is flushed or its reader is gone', async () => {
     await eventually(async () => (await seatsTaken()) === 0, 'no seat to be taken');
     const [read, left] = [list(query, { accept }), list(query, { accept })];
     expect(await read.answered).toBe(200);
@@ -138,7 +138,7 @@ describe.each(encodings)('a list as %s', (_name, query, accept) => {
   });
 });
 
-test('TRUST-2: a list that is compressed is made in slices', async () => {
+test('TRUST-2: a compressed list is encoded in slices', async () => {
   const headers = { accept: 'application/yaml', 'accept-encoding': 'gzip' };
   const longestMs = await longestTurnMs(readAll(4, () => list('', headers)));
   expect(longestMs).toBeLessThan(turnMaxMs);
@@ -146,7 +146,7 @@ test('TRUST-2: a list that is compressed is made in slices', async () => {
 
 const watchEncodings = encodings.filter(([name]) => ['CBOR', 'a table'].includes(name));
 test.each(watchEncodings)(
-  'TRUST-2: the initial events of watches as %s are made in slices',
+  'TRUST-2: initial events of watches as %s are encoded in slices',
   async (_name, query, accept) => {
     const parameters = `${query === '' ? '?' : `${query}&`}watch=true`;
     const watches = Array.from({ length: 8 }, () => list(parameters, { accept }));
@@ -159,7 +159,7 @@ test.each(watchEncodings)(
   },
 );
 
-test('TRUST-3: an answer that is not out at its deadline is cut off, and leaves its seat', async () => {
+test('TRUST-3: an answer that misses its deadline is cut off and releases its seat', async () => {
   const slow = list('?timeout=20s', { accept: 'application/yaml' });
   expect(await slow.answered).toBe(200);
   expect(await seatsTaken()).toBe(1);

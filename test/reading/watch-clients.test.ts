@@ -91,7 +91,7 @@ test('WATCH-4: bookmarks come about once a minute', async () => {
   }
 });
 
-test('WATCH-7: a client that does not read is cut off and holds up nobody', async () => {
+test('WATCH-7: a client that does not read is cut off and delays nobody', async () => {
   const namespace = await freshNamespace(server);
   const url = `${path(namespace)}?watch=true`;
   const slow = await openUnread(url);
@@ -163,7 +163,7 @@ function openUnread(url: string): Promise<{ readOn(): Promise<string> }> {
   });
 }
 
-test('WATCH-7: clients that come and go leave nothing behind', async () => {
+test('WATCH-7: clients that come and go leak nothing', async () => {
   const namespace = await freshNamespace(server);
   for (let round = 0; round < 5; round++) {
     const watches = await Promise.all(

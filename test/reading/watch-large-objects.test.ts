@@ -178,7 +178,7 @@ test('WATCH-1, WATCH-9: large objects arrive whole and in order in every encodin
   }
 });
 
-test('WATCH-5: initial events of large objects come before their bookmark', async () => {
+test('WATCH-5: initial events of large objects precede their bookmark', async () => {
   const path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
   for (const name of ['a', 'c']) await server.post(path, large(name));
   for (const name of ['b', 'd']) await server.post(path, configMap(name));
@@ -205,7 +205,7 @@ test('WATCH-5: initial events of large objects come before their bookmark', asyn
   expectCbor([...frames.slice(0, 4), ...frames.slice(5)], reference);
 });
 
-test('TRUST-2: a watcher that leaves takes nothing from the others', async () => {
+test('TRUST-2: a watcher that leaves does not affect others', async () => {
   const path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
   const leaving: LargeWatch[] = [];
   for (const accept of [cbor, protobuf]) leaving.push(await watch(`${path}?watch=1`, accept));
@@ -221,7 +221,7 @@ test('TRUST-2: a watcher that leaves takes nothing from the others', async () =>
   expectCbor(inCbor.frames(), reference);
 });
 
-test('CRD-4: large custom objects are converted for those who watch another version', async () => {
+test('CRD-4: large custom objects are converted for watchers of another version', async () => {
   const group = 'large.example.com';
   const schema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
   const versions = [versionOf('v1', schema, { storage: true }), versionOf('v2', schema)];

@@ -24,7 +24,7 @@ const columnsOf = (events: readonly { object: Loose }[]) =>
   );
 
 describe('columns', () => {
-  test('WATCH-9: come in the first event of each connection alone', async () => {
+  test('WATCH-9: come only in the first event of a connection', async () => {
     const path = await filled('a', 'b');
     const from = (await server.get(path)).body.metadata.resourceVersion;
     const early = await server.watch(`${path}?watch=1`, asTable);
@@ -48,7 +48,7 @@ describe('columns', () => {
     later.close();
   });
 
-  test('WATCH-4, WATCH-9: are in a bookmark that comes first, which is a row of nothing', async () => {
+  test('WATCH-4, WATCH-9: come in a leading bookmark, which is an empty row', async () => {
     const path = await filled('a');
     const query = 'sendInitialEvents=false&resourceVersionMatch=NotOlderThan';
     const watch = await server.watch(
@@ -71,14 +71,14 @@ describe('columns', () => {
     ]);
   });
 
-  test('WATCH-9: a failure is a Status in a table’s watch, too', async () => {
+  test('WATCH-9: an error in a table watch is a Status', async () => {
     const path = await filled('a');
     const answer = await server.get(`${path}?watch=1&includeObject=x`, asTable);
     expect(answer).toMatchObject({ status: 400, body: { kind: 'Status', reason: 'BadRequest' } });
   });
 });
 
-test('WATCH-5, CODEC-1: what stands for a list comes in no table', async () => {
+test('WATCH-5, CODEC-1: a streaming list cannot be a table', async () => {
   const path = await filled('a');
   const bookmarks = `${path}?watch=1&allowWatchBookmarks=1`;
   const explicit = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan';
@@ -98,7 +98,7 @@ test('WATCH-5, CODEC-1: what stands for a list comes in no table', async () => {
   expect(wrong.status).toBe(422);
 });
 
-test('WATCH-5, CODEC-6: metadata’s watch has an empty list of metadata in its bookmark', async () => {
+test('WATCH-5, CODEC-6: a metadata watch has an empty metadata list in its bookmark', async () => {
   const path = await filled('a');
   const watch = await server.watch(`${path}?watch=1&allowWatchBookmarks=1`, {
     accept: `application/json;as=PartialObjectMetadata;${meta}`,

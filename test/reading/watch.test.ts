@@ -26,7 +26,7 @@ const change = (namespace: string, name: string, patch: object) =>
   server.patch(path(namespace, name), patch, 'merge');
 
 describe('the stream', () => {
-  test('WATCH-1: ADDED, MODIFIED, DELETED with the last state at the deletion’s version', async () => {
+  test('WATCH-1: ADDED, MODIFIED, and DELETED, the last with the deletion’s version', async () => {
     const namespace = await freshNamespace(server);
     const watch = await server.watch(`${path(namespace)}?watch=1`);
     expect(watch.status).toBe(200);
@@ -46,7 +46,7 @@ describe('the stream', () => {
     watch.close();
   });
 
-  test('WATCH-1: events of a kind served by two groups, each in its own form', async () => {
+  test('WATCH-1: events of a kind in two groups, each in its own form', async () => {
     const namespace = await freshNamespace(server);
     const core = `/api/v1/namespaces/${namespace}/events`;
     const newer = `/apis/events.svc.io/v1/namespaces/${namespace}/events`;
@@ -71,7 +71,7 @@ describe('the stream', () => {
     for (const watch of watches) watch.close();
   });
 
-  test('WATCH-1: a collection over all namespaces, and the old /watch/ paths', async () => {
+  test('WATCH-1: a collection across namespaces, and the legacy /watch/ paths', async () => {
     const namespace = await freshNamespace(server);
     const { resourceVersion } = (await make(namespace, 'first')).metadata;
     const after = `resourceVersion=${resourceVersion}`;
@@ -89,7 +89,7 @@ describe('the stream', () => {
     }
   });
 
-  test('WATCH-1: what cannot start is answered as a Status', async () => {
+  test('WATCH-1: a watch that cannot start returns a Status', async () => {
     const notFound = await server.get('/api/v1/namespaces/default/nothings?watch=true');
     expect(notFound.status).toBe(404);
     const named = await server.get('/api/v1/configmaps/x?watch=true');
@@ -98,9 +98,9 @@ describe('the stream', () => {
   });
 });
 
-describe('where a watch starts', () => {
+describe('the start of a watch', () => {
   test.each(['', '&resourceVersion=', '&resourceVersion=0'])(
-    'WATCH-2: the state first, then changes (%j)',
+    'WATCH-2: current state first, then changes (%j)',
     async (query) => {
       const namespace = await freshNamespace(server);
       for (const name of ['b', 'a', 'c']) await make(namespace, name);
@@ -116,7 +116,7 @@ describe('where a watch starts', () => {
     },
   );
 
-  test('WATCH-2: from a version, only what came after, in order, nothing twice', async () => {
+  test('WATCH-2: from a version only later changes, in order, nothing twice', async () => {
     const namespace = await freshNamespace(server);
     const versions: string[] = [];
     for (let i = 0; i < 20; i++) {
@@ -134,7 +134,7 @@ describe('where a watch starts', () => {
     }
   });
 
-  test('WATCH-2: a version from the future waits for it', async () => {
+  test('WATCH-2: a watch from a future version waits for it', async () => {
     const namespace = await freshNamespace(server);
     const made = await make(namespace, 'a');
     const future = Number(made.metadata.resourceVersion) + 2;
@@ -148,7 +148,7 @@ describe('where a watch starts', () => {
 });
 
 describe('bookmarks and initial events', () => {
-  test('WATCH-4: a bookmark comes right before the stream ends by timeout', async () => {
+  test('WATCH-4: a bookmark precedes the end by timeout', async () => {
     const namespace = await freshNamespace(server);
     const made = await make(namespace, 'a');
     const from = `resourceVersion=${made.metadata.resourceVersion}`;
@@ -170,7 +170,7 @@ describe('bookmarks and initial events', () => {
     next.close();
   });
 
-  test('WATCH-5: initial events, the annotated bookmark, then the stream', async () => {
+  test('WATCH-5: initial events, the annotated bookmark, then changes', async () => {
     const namespace = await freshNamespace(server);
     for (const name of ['a', 'b']) await make(namespace, name);
     const asked = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan';
@@ -208,7 +208,7 @@ describe('bookmarks and initial events', () => {
     }
   });
 
-  test('WATCH-5: in the kubernetes dialect the two annotations have domains of their own', async () => {
+  test('WATCH-5: in the kubernetes dialect the two annotations have their own domains', async () => {
     const other = await startTestServer({ dialect: 'kubernetes' });
     try {
       const query = 'watch=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan';
@@ -224,7 +224,7 @@ describe('bookmarks and initial events', () => {
     }
   });
 
-  test('WATCH-5: without bookmarks none marks the end; false sends no initial events', async () => {
+  test('WATCH-5: without bookmarks nothing marks the end; false sends no initial events', async () => {
     const namespace = await freshNamespace(server);
     await make(namespace, 'a');
     const query = 'watch=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=';
@@ -263,7 +263,7 @@ describe('bookmarks and initial events', () => {
     await expectRefused(`/api/v1/watch/namespaces/default/configmaps?watch=1&${query}`, why);
   });
 
-  test('WATCH-5: the old paths of watches are judged as lists unless they say more', async () => {
+  test('WATCH-5: legacy watch paths validate options as lists do', async () => {
     const old = '/api/v1/watch/namespaces/default/configmaps';
     const forList = 'sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list';
     await expectRefused(`${old}?sendInitialEvents=true`, forList);
@@ -288,7 +288,7 @@ describe('bookmarks and initial events', () => {
 });
 
 describe('selectors', () => {
-  test('WATCH-6: leaving objects are DELETED, entering ones ADDED', async () => {
+  test('WATCH-6: objects that leave are DELETED, objects that enter ADDED', async () => {
     const namespace = await freshNamespace(server);
     await make(namespace, 'a', { tier: 'front' });
     await make(namespace, 'b', { tier: 'back' });
@@ -347,7 +347,7 @@ describe('selectors', () => {
     },
   );
 
-  test('WATCH-8: an absent name may come later; a selector may not contradict the path', async () => {
+  test('WATCH-8: a missing name may appear later; a selector must match the path', async () => {
     const namespace = await freshNamespace(server);
     const watch = await server.watch(`${path(namespace, 'later')}?watch=1`);
     expect(watch.status).toBe(200);

@@ -22,7 +22,7 @@ const intoMap = 'cannot be handled as a ConfigMap: ';
 const mapIn = (version: string) => `ConfigMap in version "${version}" ${intoMap}`;
 const noKind = 'pkg/api/legacyscheme/scheme.go:30';
 
-describe('bodies that are no object of the kind', () => {
+describe('invalid bodies', () => {
   test.each([
     ['', `${notJson}unexpected end of JSON input (<empty>)`],
     ['{', `${notJson}unexpected end of JSON input ({)`],
@@ -79,7 +79,7 @@ describe('bodies that are no object of the kind', () => {
     expect(status).toBe(400);
   });
 
-  test('API-9: a version of the kind that the path does not name is 400', async () => {
+  test('API-9: a version that the path does not name is 400', async () => {
     const body = {
       apiVersion: 'autoscaling/v1',
       kind: 'HorizontalPodAutoscaler',
@@ -100,20 +100,20 @@ describe('bodies that are no object of the kind', () => {
     expect(answer.body.reason).toBe('BadRequest');
   });
 
-  test('API-9: nesting without end is 400', async () => {
+  test('API-9: endless nesting is 400', async () => {
     const answer = await server.post(maps, '['.repeat(1_000_000));
     expect(answer.status).toBe(400);
     expect(answer.body.message).toContain('exceeded max depth');
   });
 
-  test('API-9: kind and apiVersion may be left out of a built-in object', async () => {
+  test('API-9: a built-in object may omit kind and apiVersion', async () => {
     const answer = await server.post(maps, { metadata: { name: 'bare' } });
     expect(answer.status).toBe(201);
     expect(answer.body).toMatchObject({ kind: 'ConfigMap', apiVersion: 'v1' });
   });
 });
 
-describe('what a body is written in', () => {
+describe('media types of bodies', () => {
   test.each(['text/plain', 'application/xml', 'application/jsonx', 'json', 'application/json; x'])(
     'API-9: Content-Type %s is 415',
     async (type) => {
@@ -130,14 +130,14 @@ describe('what a body is written in', () => {
     },
   );
 
-  test('API-9: no Content-Type is JSON; parameters and case do not matter', async () => {
+  test('API-9: no Content-Type means JSON; parameters and case are ignored', async () => {
     for (const type of ['', 'application/json; charset=utf-8', 'Application/JSON']) {
       const answer = await server.post(maps, { metadata: { generateName: 'typed-' } }, { type });
       expect(answer.status, type).toBe(201);
     }
   });
 
-  test('API-9: a body over the limit is 413, and the limit itself is not', async () => {
+  test('API-9: a body over the limit is 413, a body at the limit is accepted', async () => {
     const limit = 3 * 1024 * 1024;
     const filler = (bytes: number) => `${JSON.stringify(configMap('large')).padEnd(bytes, ' ')}`;
     const answer = await server.post(maps, filler(limit + 1));
@@ -154,7 +154,7 @@ describe('what a body is written in', () => {
     expect((await server.post(maps, filler(limit))).status).toBe(201);
   });
 
-  test('CODEC-2: YAML in and out, independent of each other', async () => {
+  test('CODEC-2: YAML for request and answer independently', async () => {
     const yaml = [
       '# a comment',
       'kind: ConfigMap',
@@ -199,7 +199,7 @@ describe('what a body is written in', () => {
     expect(answer.body.message).toBe(unread + message);
   });
 
-  test('CODEC-2: a key given twice in YAML is warned of, or refused when strict', async () => {
+  test('CODEC-2: a duplicate YAML key warns, or is refused when strict', async () => {
     const yaml = 'metadata:\n  name: twice\ndata:\n  a: one\n  a: two\n';
     const options = { type: 'application/yaml' };
     const strict = await server.post(`${maps}?fieldValidation=Strict`, yaml, options);
@@ -214,7 +214,7 @@ describe('what a body is written in', () => {
     expect(warned.warnings).toEqual(['line 5: key "a" already set in map']);
   });
 
-  test('CODEC-8: integers of 64 bits survive what reads and writes the object', async () => {
+  test('CODEC-8: 64-bit integers survive every read and write', async () => {
     const lease = (more: object) => ({ metadata: { name: 'long' }, spec: more });
     const leases = `/apis/coordination.svc.io/v1/namespaces/${namespace}/leases`;
     const time = '2020-01-02T03:04:05.123456Z';
@@ -242,8 +242,8 @@ describe('what a body is written in', () => {
   });
 });
 
-describe('an upload that was refused', () => {
-  test('API-9: leaves nothing behind that a stop would wait for', async () => {
+describe('a refused upload', () => {
+  test('API-9: leaves nothing that delays a shutdown', async () => {
     const own = await startTestServer({ limits: { requestTimeoutMs: 60_000 } });
     const body = Buffer.alloc(4 * 1024 * 1024, 'a');
     const answer = await own.post('/api/v1/namespaces/default/configmaps', body);

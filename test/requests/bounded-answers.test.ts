@@ -55,7 +55,7 @@ describe('warnings', () => {
     expect(answer.warnings.at(-1)).toBe(`and ${16_000 - told} more warnings`);
   });
 
-  test('TRUST-2, TRUST-3: ports, aliases, variables and files that repeat each other', async () => {
+  test('TRUST-2, TRUST-3: duplicate ports, aliases, variables, and files', async () => {
     const ports = times(3_000, () => ({ containerPort: 80, hostIP: '127.0.0.1' }));
     const env = times(3_000, () => ({ name: 'A', value: 'a' }));
     const items = times(3_000, () => ({ key: 'a', path: 'b' }));
@@ -71,7 +71,7 @@ describe('warnings', () => {
     expect(answer.warnings.at(-1)).toMatch(/^and \d+ more warnings$/);
   });
 
-  test('TRUST-3: a long name around many fields does not multiply', async () => {
+  test('TRUST-3: a long name around many fields is not multiplied', async () => {
     const inner = Object.fromEntries(times(16_000, (index) => [`u${index}`, 1]));
     const body = { metadata: { labels: {}, ['x'.repeat(500_000)]: inner }, spec: {}, ...inner };
     const answer = await bounded(() => server.post(reviews, body));
@@ -79,8 +79,8 @@ describe('warnings', () => {
   });
 });
 
-describe('refusals', () => {
-  test('TRUST-3: an answer lists 100 errors, and says how many more there are', async () => {
+describe('errors', () => {
+  test('TRUST-3: an answer lists 100 errors and counts the rest', async () => {
     const send = (count: number) =>
       server.post(pods(), pod({ containers: times(count, (index) => ({ name: `c${index}` })) }));
     const few = await send(listedMax);
@@ -94,7 +94,7 @@ describe('refusals', () => {
     expect(many.text.length).toBeLessThan(failureBytesMax);
   });
 
-  test('TRUST-3: a long value is shown once and cut', async () => {
+  test('TRUST-3: a long value is shown once and truncated', async () => {
     const name = '"'.repeat(500_000);
     const containers = times(2, () => container({ name }));
     const answer = await bounded(() => server.post(pods(), pod({ containers })));
@@ -103,7 +103,7 @@ describe('refusals', () => {
     expect(answer.text.length).toBeLessThan(failureBytesMax);
   });
 
-  test('TRUST-3: strict decoding names the first fields and counts the others', async () => {
+  test('TRUST-3: strict decoding names the first fields and counts the rest', async () => {
     const odd = Object.fromEntries(times(16_000, (index) => [`u${index}`, 1]));
     const path = `${reviews}?fieldValidation=Strict`;
     const answer = await bounded(() => server.post(path, { spec: {}, ...odd }));
@@ -112,7 +112,7 @@ describe('refusals', () => {
     expect(answer.body.message).toMatch(/, unknown field "u99", and 15900 more errors$/);
   });
 
-  test('TRUST-3: errors of a schema are bounded as others are', async () => {
+  test('TRUST-3: schema errors are bounded', async () => {
     const spec = { sizes: times(50_000, (index) => index + 4) };
     const body = { apiVersion: `${kind.group}/v1`, kind: 'Thing', metadata: { name: 'a' }, spec };
     const answer = await bounded(() => server.post(kind.path(namespace), body));
@@ -121,7 +121,7 @@ describe('refusals', () => {
     expect(answer.body.message).toMatch(/and 49900 more errors\]$/);
   });
 
-  test('TRUST-3: conflicts of an apply are bounded', async () => {
+  test('TRUST-3: apply conflicts are bounded', async () => {
     const path = `/api/v1/namespaces/${namespace}/configmaps/contested`;
     const body = (value: string) => ({
       apiVersion: 'v1',
@@ -147,7 +147,7 @@ describe('bodies', () => {
     ['CBOR', 'application/cbor', nestedLists(300)],
   ];
   const wide = Object.fromEntries(times(objectMembersMax + 1, (index) => [`k${index}`, '']));
-  test('TRUST-2: an object of more members than one may have is refused', async () => {
+  test('TRUST-2: an object with too many members is refused', async () => {
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     const { status, body } = await server.post(path, { metadata: { name: 'a' }, data: wide });
     expect([status, body.message]).toEqual([
@@ -156,7 +156,7 @@ describe('bodies', () => {
     ]);
   });
 
-  test('TRUST-2: patches and defaults make no object larger than a body may be', async () => {
+  test('TRUST-2: patches and defaults cannot exceed the body limit', async () => {
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     const data = Object.fromEntries(times(10_000, (index) => [`k${index}`, '']));
     expect((await server.post(path, { metadata: { name: 'grown' }, data })).status).toBe(201);
@@ -180,7 +180,7 @@ describe('bodies', () => {
     expect(status).toBe(413);
   });
 
-  test('TRUST-2: objects as large as the largest in use are accepted', async () => {
+  test('TRUST-2: objects as large as the largest in practice are accepted', async () => {
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     const keys = Object.fromEntries(times(5_000, (index) => [`key-${index}`, 'x'.repeat(150)]));
     const made = await server.post(path, { metadata: { name: 'keys' }, data: keys });
@@ -192,15 +192,12 @@ describe('bodies', () => {
     const created = await server.post(pods(), pod({ containers }));
     expect(created.status, created.text.slice(0, 300)).toBe(201);
   });
-  test.each(cases)(
-    'TRUST-2: more values than a body may hold are refused in %s',
-    async (_, type, body) => {
-      const path = `/api/v1/namespaces/${namespace}/configmaps`;
-      const answer = await bounded(() => server.post(path, body, { type }));
-      expect(answer.status).toBe(413);
-      expect(answer.body.reason).toBe('RequestEntityTooLarge');
-    },
-  );
+  test.each(cases)('TRUST-2: too many values are refused in %s', async (_, type, body) => {
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const answer = await bounded(() => server.post(path, body, { type }));
+    expect(answer.status).toBe(413);
+    expect(answer.body.reason).toBe('RequestEntityTooLarge');
+  });
 
   const bad: readonly [what: string, text: string][] = [
     ['closing brackets', '}'.repeat(1_000_000)],
@@ -208,7 +205,7 @@ describe('bodies', () => {
     ['later documents', `a: 1\n---\n${'}'.repeat(500_000)}`],
     ['lines of a flow map', `{${'a b: [}\n'.repeat(5_000)}`],
   ];
-  test.each(bad)('TRUST-3: YAML of %s ends at the first error', async (_, text) => {
+  test.each(bad)('TRUST-3: YAML of %s stops at the first error', async (_, text) => {
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     const options = { type: 'application/yaml' };
     const answer = await bounded(() => server.post(path, Buffer.from(text), options));

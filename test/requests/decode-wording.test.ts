@@ -13,7 +13,7 @@ beforeAll(async () => {
 const at = (plural: string, api = '/api/v1') => `${api}/namespaces/${namespace}/${plural}`;
 const named = (rest: object) => ({ metadata: { name: 'x' }, ...rest });
 
-describe('what Go calls a type', () => {
+describe('Go type names', () => {
   const container = (rest: object) => named({ spec: { containers: [rest] } });
 
   test.each([
@@ -43,7 +43,7 @@ describe('what Go calls a type', () => {
     expect(answer.body.message.endsWith(` of type ${type}`), answer.body.message).toBe(true);
   });
 
-  test('API-7: a map by its key too', async () => {
+  test('API-7: a map is named with its key type', async () => {
     const status = { allocatedResourceStatuses: [] };
     const claims = await server.post(at('persistentvolumeclaims'), named({ status }));
     expect(claims.body.message).toContain('of type map[v1.ResourceName]v1.ClaimResourceStatus');
@@ -64,7 +64,7 @@ describe('bytes', () => {
     [[null, 65], 'AEE='],
     [null, ''],
     ['QQ==', 'QQ=='],
-  ])('FV-2: %j is taken', async (given, kept) => {
+  ])('FV-2: %j is accepted', async (given, kept) => {
     const answer = await secret(given);
     expect(answer.status, answer.text).toBe(201);
     expect(answer.body.data).toEqual({ k: kept });
@@ -75,13 +75,13 @@ describe('bytes', () => {
     [[1.5], 'number 1.5 into Go struct field Secret.data of type uint8'],
     [['x'], 'string into Go struct field Secret.data of type uint8'],
     [{}, 'object into Go struct field Secret.data of type []uint8'],
-  ])('FV-2: %j is none', async (given, why) => {
+  ])('FV-2: %j is refused', async (given, why) => {
     const answer = await secret(given);
     expect(answer.status).toBe(400);
     expect(answer.body.message.endsWith(`json: cannot unmarshal ${why}`)).toBe(true);
   });
 
-  test('PATCH-3: a strategic merge takes the lower eight bits of a number', async () => {
+  test('PATCH-3: a strategic merge truncates a number to eight bits', async () => {
     const made = await server.post(at('secrets'), { metadata: { name: 'patched' } });
     expect(made.status).toBe(201);
     const path = `${at('secrets')}/patched`;
@@ -93,7 +93,7 @@ describe('bytes', () => {
   });
 });
 
-test('FV-2: unknown fields of a patched object are told by their names', async () => {
+test('FV-2: unknown fields of a patched object are reported by name', async () => {
   const path = `${at('configmaps')}/told`;
   await server.post(at('configmaps'), { metadata: { name: 'told' } });
   const patch = { zoo: 1, ant: { a: 1 }, metadata: { odd: 1, labels: { a: 'b' } } };
@@ -102,7 +102,7 @@ test('FV-2: unknown fields of a patched object are told by their names', async (
   expect(headers.warning).toBe(told.map((one) => `299 - "unknown field \\"${one}\\""`).join(', '));
 });
 
-test('PATCH-3: what a strategic merge says of kind and version does not count', async () => {
+test('PATCH-3: kind and version in a strategic merge are ignored', async () => {
   const path = `${at('configmaps')}/same`;
   await server.post(at('configmaps'), { metadata: { name: 'same' } });
   const patch = { kind: 'Other', apiVersion: 'v9', data: { a: 'b' } };
@@ -121,7 +121,7 @@ describe('an apply', () => {
   test.each([
     [{ terminationGracePeriodSeconds: 1.5 }, 'cannot convert float64 to int64'],
     [{ overhead: { cpu: 'much' } }, 'quantities must match the regular expression'],
-  ])('SSA-1: what is no object of the kind is told of: %j', async (member, why) => {
+  ])('SSA-1: a body that does not fit the kind is reported: %j', async (member, why) => {
     const { status, body } = await apply('pods', pod({ ...member, containers }));
     expect(status).toBe(400);
     expect(body.message).toContain(
@@ -130,7 +130,7 @@ describe('an apply', () => {
     );
   });
 
-  test('SSA-1: a number that is too large is cut', async () => {
+  test('SSA-1: a long number is truncated', async () => {
     const service = { ports: [{ port: 80, nodePort: 4294967296 }] };
     const body = { apiVersion: 'v1', kind: 'Service', ...named({ spec: service }) };
     const answer = await apply('services', body);
@@ -139,7 +139,7 @@ describe('an apply', () => {
   });
 });
 
-test('FV-2: a key given twice is told by the line where its value begins', async () => {
+test('FV-2: a duplicate key is reported with the line of its value', async () => {
   const lines = ['metadata:', '  name: x', '  labels:', '    a: b', '  labels:', '', '    a: c'];
   const headers = { 'content-type': 'application/yaml' };
   const path = `${at('configmaps')}?dryRun=All`;
@@ -163,7 +163,7 @@ test("PATCH-2: nulls go from objects in lists, save those in an object's place",
   expect(answer.body.spec).toEqual({ list: cut, added: cut, object: list });
 });
 
-test('CRD-3: what a complaint is about is shown as Go has it', async () => {
+test('CRD-3: invalid values are printed as in Go', async () => {
   const atomic = { 'x-kubernetes-map-type': 'atomic', properties: { a: { type: 'integer' } } };
   const set = {
     type: 'array',
@@ -188,7 +188,7 @@ test('CRD-3: what a complaint is about is shown as Go has it', async () => {
   ]);
 });
 
-test('PATCH-4: where a version must be given, its absence is told of the resource', async () => {
+test('PATCH-4: a missing resourceVersion is reported for the resource', async () => {
   const made = await server.post(definitions, {
     ...definitionOf({ group: 'bare.example.com', plural: 'cans', kind: 'Can' }),
   });
@@ -199,7 +199,7 @@ test('PATCH-4: where a version must be given, its absence is told of the resourc
   expect(answer.body.details.kind).toBe('customresourcedefinitions');
 });
 
-describe('a patch that says what the object is', () => {
+describe('a patch that changes the type', () => {
   const configMap = async (name: string) => {
     await server.post(at('configmaps'), { metadata: { name, labels: { b: '1', a: '2' } } });
     return `${at('configmaps')}/${name}`;
@@ -214,24 +214,21 @@ describe('a patch that says what the object is', () => {
       "couldn't get version/kind; json parse error: json: cannot unmarshal number into ",
     ],
     [{ apiVersion: 'a/b/c' }, 'unexpected GroupVersion string: a/b/c'],
-  ])(
-    'PATCH-2: %j is 422 and shows the document, what was patched in it sorted',
-    async (patch, why) => {
-      const path = await configMap('patched');
-      const { status, body } = await server.patch(path, { ...patch, zoo: 1 }, 'merge');
-      expect(status).toBe(422);
-      const start = ' "" is invalid: patch: Invalid value: ';
-      expect(body.message.startsWith(start)).toBe(true);
-      expect(body.message).toContain(`: ${why}`);
-      const shown = body.message.slice(start.length, body.message.lastIndexOf(`: ${why}`));
-      const document = JSON.parse(JSON.parse(shown));
-      expect(Object.keys(document)).toEqual(['apiVersion', 'kind', 'metadata', 'zoo']);
-      expect(Object.keys(document.metadata).slice(0, 3)).toEqual(['name', 'namespace', 'uid']);
-      expect(Object.keys(document.metadata.labels)).toEqual(['a', 'b']);
-    },
-  );
+  ])('PATCH-2: %j is 422 and shows the document with sorted patch members', async (patch, why) => {
+    const path = await configMap('patched');
+    const { status, body } = await server.patch(path, { ...patch, zoo: 1 }, 'merge');
+    expect(status).toBe(422);
+    const start = ' "" is invalid: patch: Invalid value: ';
+    expect(body.message.startsWith(start)).toBe(true);
+    expect(body.message).toContain(`: ${why}`);
+    const shown = body.message.slice(start.length, body.message.lastIndexOf(`: ${why}`));
+    const document = JSON.parse(JSON.parse(shown));
+    expect(Object.keys(document)).toEqual(['apiVersion', 'kind', 'metadata', 'zoo']);
+    expect(Object.keys(document.metadata).slice(0, 3)).toEqual(['name', 'namespace', 'uid']);
+    expect(Object.keys(document.metadata.labels)).toEqual(['a', 'b']);
+  });
 
-  test('PATCH-2: of a custom kind it is judged', async () => {
+  test('PATCH-2: a custom kind is validated', async () => {
     await establish(server, { group: 'says.example.com', plural: 'pegs', kind: 'Peg' });
     const path = '/apis/says.example.com/v1/namespaces/default/pegs';
     const metadata = { name: 'a' };

@@ -115,7 +115,7 @@ function openAdded(typeName: string, frames: Buffer) {
 }
 
 describe('protobuf', () => {
-  test('CODEC-3: an object goes in and comes back, and is the same in JSON', async () => {
+  test('CODEC-3: an object round-trips and equals its JSON', async () => {
     const path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
     const object = configMap('a', { binaryData: { b: 'AAH/' } });
     const body = encodeEnvelope(schemaOf('core.v1.ConfigMap'), object);
@@ -128,7 +128,7 @@ describe('protobuf', () => {
     expect(again.bytes.equals(made.bytes)).toBe(true);
   });
 
-  test('CODEC-3: a body that does not name its type is of the type that the path names', async () => {
+  test('CODEC-3: a body without a type takes the type of the path', async () => {
     const path = `/api/v1/namespaces/${await freshNamespace(server)}`;
     const send = (method: string, at: string, [type, object]: [string, JsonObject]) =>
       raw({
@@ -155,7 +155,7 @@ describe('protobuf', () => {
     expect(refused.status, refused.bytes.toString()).toBe(409);
   });
 
-  test('CODEC-3: a list comes as protobuf, and a body in JSON may be answered in it', async () => {
+  test('CODEC-3: a list is available in protobuf, also for a JSON request', async () => {
     const path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
     for (const name of ['a', 'b']) {
       const body = Buffer.from(JSON.stringify(configMap(name)));
@@ -172,7 +172,7 @@ describe('protobuf', () => {
     expect(decoded.items).toEqual(inJson.items);
   });
 
-  test('CODEC-3, WATCH-9: a watch is a stream of frames, each with its length ahead', async () => {
+  test('CODEC-3, WATCH-9: a watch is a stream of length-prefixed frames', async () => {
     const path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
     await server.post(path, configMap('a'));
     const accept = `${protobuf};stream=watch`;
@@ -183,7 +183,7 @@ describe('protobuf', () => {
     );
   });
 
-  test('CODEC-3: failures come as a Status in protobuf', async () => {
+  test('CODEC-3: failures are a Status in protobuf', async () => {
     const answer = await raw({
       path: '/api/v1/namespaces/default/configmaps/none',
       accept: protobuf,
@@ -193,7 +193,7 @@ describe('protobuf', () => {
     expect(status).toMatchObject({ reason: 'NotFound', code: 404, status: 'Failure' });
   });
 
-  test('CODEC-3: custom kinds have none: 406, 415, or JSON where Accept lists it', async () => {
+  test('CODEC-3: custom kinds have no protobuf: 406, 415, or JSON if Accept lists it', async () => {
     const path = '/apis/example.com/v1/namespaces/default/widgets';
     const refused = await server.get(path, { accept: protobuf });
     expect(refused.status).toBe(406);
@@ -206,7 +206,7 @@ describe('protobuf', () => {
     expect(posted.status).toBe(415);
   });
 
-  test('CODEC-3, CODEC-6, WATCH-9: but custom kinds have their metadata in protobuf', async () => {
+  test('CODEC-3, CODEC-6, WATCH-9: metadata of custom kinds has protobuf', async () => {
     const path = `/apis/example.com/v1/namespaces/${await freshNamespace(server)}/widgets`;
     const widget = { apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name: 'a' } };
     const { metadata } = (await server.post(path, widget)).body;
@@ -229,7 +229,7 @@ describe('protobuf', () => {
     expect(table.status).toBe(406);
   });
 
-  test('CODEC-3, CODEC-6, WATCH-9: metadata of the earlier version is the same', async () => {
+  test('CODEC-3, CODEC-6, WATCH-9: metadata of the older version is the same', async () => {
     const path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
     const { metadata } = (await server.post(path, configMap('a'))).body;
     const accept = `${protobuf};as=PartialObjectMetadata;v=v1beta1;g=meta.svc.io`;
@@ -246,7 +246,7 @@ describe('protobuf', () => {
     expect(openAdded('meta.v1.PartialObjectMetadata', watch.bytes)).toMatchObject(expected);
   });
 
-  test('CODEC-3: a body that is no protobuf is 400', async () => {
+  test('CODEC-3: a body that is not protobuf is 400', async () => {
     const path = '/api/v1/namespaces/default/configmaps';
     for (const body of [Buffer.from('{}'), Buffer.from('k8s\0\xff', 'latin1'), Buffer.alloc(0)]) {
       const answer = await server.request('POST', path, { body, type: protobuf });
@@ -275,7 +275,7 @@ describe('protobuf', () => {
 });
 
 describe('CBOR', () => {
-  test('CODEC-4: built-in and custom objects go in and come back as CBOR', async () => {
+  test('CODEC-4: built-in and custom objects round-trip as CBOR', async () => {
     const namespace = await freshNamespace(server);
     const kinds = [
       [`/api/v1/namespaces/${namespace}/configmaps`, configMap('c')],
@@ -351,7 +351,7 @@ describe('CBOR', () => {
     ['ff', 'cbor: unexpected "break" code'],
     ['9affffffff', 'cbor: exceeded max number of elements 1024 for CBOR array'],
     ['a001', 'cbor: 1 bytes of extraneous data starting at index 1'],
-  ])('CODEC-4: what CBOR says twice, or JSON cannot say, is 400: %s', async (hex, why) => {
+  ])('CODEC-4: duplicates and values that JSON lacks are 400: %s', async (hex, why) => {
     const path = '/api/v1/namespaces/default/configmaps';
     const told = `unable to determine group/version/kind: ${why}`;
     const body = Buffer.from(hex, 'hex');
@@ -373,7 +373,7 @@ describe('CBOR', () => {
     expect(apply.body.message).toMatch(/^error decoding YAML: cbor: /);
   });
 
-  test('CODEC-4: what does not fit its Go type is told as CBOR has it', async () => {
+  test('CODEC-4: a value that does not fit its Go type is reported with its CBOR type', async () => {
     const path = '/api/v1/namespaces/default/configmaps';
     const post = (body: Buffer) => server.request('POST', path, { body, type: cbor });
     const frame = 'ConfigMap in version "v1" cannot be handled as a ConfigMap: ';
@@ -403,7 +403,7 @@ describe('CBOR', () => {
     });
   });
 
-  test('CODEC-4, FV-2: the unknown members of a built-in kind are named', async () => {
+  test('CODEC-4, FV-2: unknown fields of a built-in kind are named', async () => {
     const path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
     const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'x', uid: 'u', topp: 1 };
     const post = (name: string, query = '') =>
@@ -435,7 +435,7 @@ describe('CBOR', () => {
     expect(ignored.headers['warning']).toBeUndefined();
   });
 
-  test('CODEC-4, API-7: a custom object without kind or version is shown as it came', async () => {
+  test('CODEC-4, API-7: a custom object without a type is shown as it was sent', async () => {
     const path = '/apis/example.com/v1/namespaces/default/widgets';
     const post = (value: JsonObject) =>
       server.request('POST', path, { body: encodeCbor(value), type: cbor });
@@ -456,7 +456,7 @@ describe('CBOR', () => {
     });
   });
 
-  test('CODEC-4, SSA-1: an apply comes in CBOR; other patches do not', async () => {
+  test('CODEC-4, SSA-1: an apply may be CBOR, other patches may not', async () => {
     const path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps/applied`;
     const type = 'application/apply-patch+cbor';
     const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'applied' } };

@@ -22,7 +22,7 @@ const failure = (rest: object) => ({
 const rbac = '/apis/rbac.authorization.svc.io/v1';
 
 describe('names', () => {
-  test('API-3: a second create is 409, and a removed name is free again with a new uid', async () => {
+  test('API-3: a second create is 409, and a deleted name is free for a new uid', async () => {
     const first = await server.post(maps, configMap('one'));
     expect(first.status).toBe(201);
     const second = await server.post(maps, configMap('one'));
@@ -44,7 +44,7 @@ describe('names', () => {
     expect(again.body.metadata.uid).not.toBe(first.body.metadata.uid);
   });
 
-  test('API-3: a name of a kind with a group, and of another kind', async () => {
+  test('API-3: the same name works in another group and another kind', async () => {
     const role = { metadata: { name: 'one' }, rules: [] };
     const roles = `${rbac}/namespaces/${namespace}/roles`;
     expect((await server.post(roles, role)).status).toBe(201);
@@ -57,7 +57,7 @@ describe('names', () => {
     });
   });
 
-  test('API-3: of creates at once one succeeds', async () => {
+  test('API-3: one of several concurrent creates succeeds', async () => {
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => server.post(maps, configMap('raced'))),
     );
@@ -66,7 +66,7 @@ describe('names', () => {
   });
 });
 
-describe('PUT on an absent object', () => {
+describe('PUT of a missing object', () => {
   test.each([
     ['roles.rbac', () => `${rbac}/namespaces/${namespace}/roles`, { rules: [] }],
     ['clusterroles.rbac', () => `${rbac}/clusterroles`, { rules: [] }],
@@ -111,7 +111,7 @@ describe('PUT on an absent object', () => {
     expect(node.status).toBe(404);
   });
 
-  test('API-5: with a uid it is a conflict, as no object has it', async () => {
+  test('API-5: a uid makes it a conflict', async () => {
     const role = { metadata: { name: 'uid', uid: 'x' }, rules: [] };
     const { status, body } = await server.put(`${rbac}/namespaces/${namespace}/roles/uid`, role);
     expect(status).toBe(409);
@@ -174,7 +174,7 @@ describe('paths and methods', () => {
     expect(answer.status).toBe(405);
   });
 
-  test('API-10: a HEAD has the head of the GET and no body', async () => {
+  test('API-10: HEAD returns the headers of GET without a body', async () => {
     await server.post(maps, configMap('head'));
     for (const [path, status] of [
       [`${maps}/head`, 200],
@@ -209,7 +209,7 @@ describe('paths and methods', () => {
     );
   });
 
-  test('API-10: without credentials that count 401, without permission 403', async () => {
+  test('API-10: an invalid credential is 401, a missing permission 403', async () => {
     const nobody = await server.get(maps, { token: 'wrong' });
     expect(nobody.body).toEqual(
       failure({ message: 'Unauthorized', reason: 'Unauthorized', code: 401 }),
@@ -227,7 +227,7 @@ describe('paths and methods', () => {
     );
   });
 
-  test('API-10: the path and the body must name the same object', async () => {
+  test('API-10: path and body must name the same object', async () => {
     await server.post(maps, configMap('named'));
     const { status, body } = await server.put(`${maps}/named`, configMap('other'));
     expect(status).toBe(400);

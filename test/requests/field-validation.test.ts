@@ -59,7 +59,7 @@ const thingComplaints = [
 ];
 
 describe('POST and PUT', () => {
-  test('FV-2: Warn, the default, sends one header a field and stores the rest', async () => {
+  test('FV-2: Warn, the default, sends a header per field and stores the rest', async () => {
     for (const query of ['', '?fieldValidation=Warn', '?fieldValidation=']) {
       const name = fresh();
       const answer = await server.post(services + query, service(name));
@@ -70,7 +70,7 @@ describe('POST and PUT', () => {
     }
   });
 
-  test('FV-2: Strict refuses with 400 naming all of them, and nothing is stored', async () => {
+  test('FV-2: Strict refuses with 400, names every field, and stores nothing', async () => {
     const name = fresh();
     const answer = await server.post(`${services}?fieldValidation=Strict`, service(name));
     expect(answer.status).toBe(400);
@@ -83,14 +83,14 @@ describe('POST and PUT', () => {
     expect((await server.get(`${services}/${name}`)).status).toBe(404);
   });
 
-  test('FV-2: Ignore says nothing', async () => {
+  test('FV-2: Ignore is silent', async () => {
     const name = fresh();
     const answer = await server.post(`${services}?fieldValidation=Ignore`, service(name));
     expect(answer.status).toBe(201);
     expect(answer.warnings).toEqual([]);
   });
 
-  test('FV-2: PUT is judged like POST', async () => {
+  test('FV-2: PUT is validated like POST', async () => {
     const name = fresh();
     await server.post(`${services}?fieldValidation=Ignore`, service(name));
     const path = `${services}/${name}`;
@@ -103,7 +103,7 @@ describe('POST and PUT', () => {
     expect(ignored.warnings).toEqual([]);
   });
 
-  test('FV-2: a duplicate stands where the field is given again', async () => {
+  test('FV-2: a duplicate is reported where it is repeated', async () => {
     const body =
       '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"immutable":true,' +
       '"one":1,"immutable":false,"two":2,"data":{"a":"1","a":"2"}}';
@@ -114,7 +114,7 @@ describe('POST and PUT', () => {
     );
   });
 
-  test('FV-2: YAML tells duplicates by line, and unknown fields in order of name', async () => {
+  test('FV-2: YAML reports duplicates by line and unknown fields by name', async () => {
     const yaml = [
       'apiVersion: v1',
       'kind: ConfigMap',
@@ -146,7 +146,7 @@ describe('POST and PUT', () => {
     expect(warned.body.data).toEqual({ a: '2' });
   });
 
-  test('FV-2: YAML tells what is twice within a value before the value itself', async () => {
+  test('FV-2: YAML reports duplicates within a value before the value', async () => {
     const body = { apiVersion: 'v1', kind: 'ConfigMap' };
     const yaml = [
       ...Object.entries(body).map(([name, value]) => `${name}: ${value}`),
@@ -166,7 +166,7 @@ describe('POST and PUT', () => {
     ]);
   });
 
-  test('FV-1: of two wrong types in YAML the one of the first name is told', async () => {
+  test('FV-1: of two type errors in YAML the first name is reported', async () => {
     const yaml = [
       'apiVersion: v1',
       'kind: ConfigMap',
@@ -183,7 +183,7 @@ describe('POST and PUT', () => {
     );
   });
 
-  test('FV-2, PATCH-2: of what a patch leaves without a version nothing is known', async () => {
+  test('FV-2, PATCH-2: a patch that removes the type leaves all fields unknown', async () => {
     const name = fresh();
     const maps = `/api/v1/namespaces/${namespace}/configmaps`;
     await server.post(maps, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } });
@@ -201,7 +201,7 @@ describe('POST and PUT', () => {
     );
   });
 
-  test('FV-1: what a body is may be told in any case of letters, once', async () => {
+  test('FV-1: apiVersion and kind match in any case, once', async () => {
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     const start = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"${fresh()}"}`;
     const number = await server.post(path, `${start},"Kind":1}`);
@@ -215,7 +215,7 @@ describe('POST and PUT', () => {
     expect(same.warnings).toEqual(['unknown field "apiversion"']);
   });
 
-  test('FV-2: custom kinds are judged by their schema, duplicates first', async () => {
+  test('FV-2: custom kinds follow their schema, duplicates first', async () => {
     const path = kind.path(namespace);
     const name = fresh();
     const warned = await server.post(path, thing(name));
@@ -229,7 +229,7 @@ describe('POST and PUT', () => {
     expect(ignored.warnings).toEqual([]);
   });
 
-  test('FV-4: what a schema preserves is known', async () => {
+  test('FV-4: preserved fields are known', async () => {
     const body = kind.body(fresh(), { spec: { size: 1, free: { any: { thing: [1] } } } });
     const answer = await server.post(`${kind.path(namespace)}?fieldValidation=Strict`, body);
     expect(answer.status).toBe(201);
@@ -315,7 +315,7 @@ describe('patches', () => {
     expect((await server.get(path)).body.spec).toEqual({ size: 1 });
   });
 
-  test('FV-2: a JSON Patch is judged itself, then what it makes', async () => {
+  test('FV-2: a JSON Patch is validated first, then its result', async () => {
     const path = await made();
     const patch =
       '[{"op":"add","path":"/spec/odd","value":1,"foo":1},' +
@@ -348,7 +348,7 @@ describe('patches', () => {
     expect(ignored.warnings).toEqual([]);
   });
 
-  test('FV-2: an apply tells duplicates by line, in JSON too; what is unknown is refused', async () => {
+  test('FV-2: an apply reports duplicates by line and refuses unknown fields', async () => {
     const name = fresh();
     const path = `/api/v1/namespaces/${namespace}/configmaps/${name}`;
     const body =
@@ -373,7 +373,7 @@ describe('patches', () => {
     expect(unknown.body.message).toContain('.odd: field not declared in schema');
   });
 
-  test('FV-2: a strict apply lists all that is unknown or given twice', async () => {
+  test('FV-2: a strict apply lists every unknown and duplicate field', async () => {
     const name = fresh();
     const body =
       `{"apiVersion":"v1","kind":"Service","metadata":{"name":"${name}","odd":1},\n` +

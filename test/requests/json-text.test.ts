@@ -45,7 +45,7 @@ test.each(['/api/v1/namespaces', '/api/v1/namespaces/default', '/api/v1/namespac
   },
 );
 
-test('CODEC-1: maps of strings are written in the order of their names', async () => {
+test('CODEC-1: string maps are sorted by key', async () => {
   const maps = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
   const unsorted = { z: '1', b: '2', a: '3' };
   const metadata = { name: 'm', labels: unsorted, annotations: unsorted };

@@ -126,7 +126,7 @@ function echo(to: PlayedKubelet): void {
 }
 
 describe('logs', () => {
-  test('API-1: a log comes from the kubelet of the node, piece by piece', async () => {
+  test('API-1: a log streams from the node’s kubelet', async () => {
     const server = await withPod();
     const query =
       'container=a&follow=true&previous=false&timestamps=1&tailLines=5&limitBytes=9&sinceSeconds=60&pretty=true';
@@ -165,7 +165,7 @@ describe('logs', () => {
     await eventually(async () => isGone, 'the end of the request at the kubelet');
   });
 
-  test('API-1: a log that ends is whole, and one that breaks off is seen to', async () => {
+  test('API-1: a complete log ends, and an interrupted one is cut off', async () => {
     const server = await withPod();
     expect((await server.get(`${pods}/p/log?container=b`)).text).toBe('a line\n');
     kubelet.answer = (_, response) => {
@@ -214,7 +214,7 @@ describe('logs', () => {
     ]);
   });
 
-  test('API-1: a kubelet that leads elsewhere is not followed, long refusals are cut', async () => {
+  test('API-1: kubelet redirects are not followed, and long errors are truncated', async () => {
     const server = await withPod();
     kubelet.answer = (_, response) => void response.writeHead(302, { location: '/else' }).end();
     const moved = await server.get(`${pods}/p/log?container=a`);
@@ -238,31 +238,34 @@ describe('streams', () => {
     ['attach', 'container=b&stderr=true', 'GET /attach/default/p/b?error=1'],
     ['portforward', 'ports=80&ports=443,8080', 'GET /portForward/default/p?port=80%2C443%2C8080'],
   ] as const;
-  test.each(cases)('API-1: %s is passed on byte by byte', async (operation, query, request) => {
-    const server = await withPod();
-    echo(kubelet);
-    for (const protocol of ['SPDY/3.1', 'websocket']) {
-      kubelet.requests.length = 0;
-      const opened = await upgraded(server, `${pods}/p/${operation}?${query}`, protocol);
-      if (!('socket' in opened)) throw new Error(JSON.stringify(opened));
-      opened.socket.write('one;');
-      await eventually(async () => opened.text() === 'hello;one;', 'the echo');
-      expect(kubelet.requests).toEqual([request]);
-      expect(kubelet.headers.authorization).toBeUndefined();
-      expect(kubelet.headers['x-remote-user']).toBeUndefined();
-      expect(kubelet.headers['x-forwarded-for']).toBe('127.0.0.1');
-      const closed = new Promise((resolve) => opened.socket.on('close', resolve));
-      opened.socket.end();
-      await closed;
-    }
-  });
+  test.each(cases)(
+    'API-1: %s is passed through byte by byte',
+    async (operation, query, request) => {
+      const server = await withPod();
+      echo(kubelet);
+      for (const protocol of ['SPDY/3.1', 'websocket']) {
+        kubelet.requests.length = 0;
+        const opened = await upgraded(server, `${pods}/p/${operation}?${query}`, protocol);
+        if (!('socket' in opened)) throw new Error(JSON.stringify(opened));
+        opened.socket.write('one;');
+        await eventually(async () => opened.text() === 'hello;one;', 'the echo');
+        expect(kubelet.requests).toEqual([request]);
+        expect(kubelet.headers.authorization).toBeUndefined();
+        expect(kubelet.headers['x-remote-user']).toBeUndefined();
+        expect(kubelet.headers['x-forwarded-for']).toBe('127.0.0.1');
+        const closed = new Promise((resolve) => opened.socket.on('close', resolve));
+        opened.socket.end();
+        await closed;
+      }
+    },
+  );
 
   test.each([
     ['http', 'strconv.ParseUint: parsing "http": invalid syntax'],
     ['80,', 'strconv.ParseUint: parsing "": invalid syntax'],
     ['-1', 'strconv.ParseUint: parsing "-1": invalid syntax'],
     ['65536', 'strconv.ParseUint: parsing "65536": value out of range'],
-  ])('API-1: a port "%s" to forward is a 400', async (port, why) => {
+  ])('API-1: an invalid port "%s" to forward is 400', async (port, why) => {
     const server = await withPod();
     const answer = await server.get(`${pods}/p/portforward?ports=${port}`);
     expect([answer.status, answer.body.message]).toEqual([
@@ -272,14 +275,14 @@ describe('streams', () => {
     expect(kubelet.requests).toEqual([]);
   });
 
-  test('API-1: a client that asks for no other protocol gets a 400', async () => {
+  test('API-1: a request without an upgrade is 400', async () => {
     const server = await withPod();
     const answer = await server.get(`${pods}/p/exec?container=a&command=x`);
     expect([answer.status, answer.body.message]).toEqual([400, 'Upgrade request required']);
     expect(kubelet.requests).toEqual([]);
   });
 
-  test('API-1: a kubelet that refuses is passed on, a milder answer is a 500', async () => {
+  test('API-1: a kubelet’s refusal is returned, and another answer is 500', async () => {
     const server = await withPod();
     kubelet.upgrade = (_, socket) =>
       void socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno');
@@ -295,7 +298,7 @@ describe('streams', () => {
     });
   });
 
-  test('API-1: a server that stops ends the streams through it', async () => {
+  test('API-1: a stopping server ends its streams', async () => {
     const server = await withPod();
     echo(kubelet);
     const opened = await upgraded(server, `${pods}/p/attach?container=a`);
@@ -307,8 +310,8 @@ describe('streams', () => {
   });
 });
 
-describe('the way to a node', () => {
-  test('API-1: a kubelet that cannot be reached is told of', async () => {
+describe('the connection to a node', () => {
+  test('API-1: an unreachable kubelet is reported', async () => {
     const gone = await startKubelet();
     await gone.stop();
     const server = await withPod({}, { port: gone.port });
@@ -324,7 +327,7 @@ describe('the way to a node', () => {
     });
   });
 
-  test('API-1: the preferred type of address is taken, and the default port', async () => {
+  test('API-1: the preferred address type and the default port are used', async () => {
     const addresses = [
       { type: 'ExternalIP', address: '192.0.2.1' },
       { type: 'InternalIP', address: '127.0.0.1' },
@@ -334,7 +337,7 @@ describe('the way to a node', () => {
     expect((await server.get(`${pods}/p/log?container=a`)).text).toBe('a line\n');
   });
 
-  test('API-1: certificates are verified by the authorities that are configured', async () => {
+  test('API-1: certificates are verified with the configured authorities', async () => {
     const caFile = file('ca.pem', other.caPem);
     const server = await withPod({ kubelets: { caFile } });
     const log = (query = '') => server.get(`${pods}/p/log?container=a${query}`);
@@ -348,7 +351,7 @@ describe('the way to a node', () => {
     expect(await upgraded(server, `${pods}/p/exec?container=a`)).toHaveProperty('socket');
   });
 
-  test('API-1: the client certificate is shown, and read again when it changes', async () => {
+  test('API-1: the client certificate is sent, and reloaded when it changes', async () => {
     const fingerprint = ({ pair }: PlayedKubelet) =>
       new X509Certificate(pair.certificatePem).fingerprint256;
     const certFile = file('client.pem', kubelet.pair.certificatePem);
@@ -368,7 +371,7 @@ describe('the way to a node', () => {
     expect(kubelet.clientFingerprint).toBe('');
   });
 
-  test('API-1: files that cannot be used end the start', async () => {
+  test('API-1: unusable files stop the start', async () => {
     const certFile = file('bad.pem', 'none');
     const certificate = { certFile, keyFile: certFile };
     await expect(startTestServer({ kubelets: { certificate } })).rejects.toThrow(certFile);
@@ -376,7 +379,7 @@ describe('the way to a node', () => {
     await expect(startTestServer({ kubelets: { caFile } })).rejects.toThrow(caFile);
   });
 
-  test('API-1: the flags name certificates, addresses, and the port', () => {
+  test('API-1: flags set certificates, addresses, and the port', () => {
     const read = (...args: string[]) => {
       const outcome = readOptions(args);
       return outcome.kind === 'options' ? outcome.options.config.kubelets : undefined;

@@ -80,7 +80,7 @@ describe('the encoding of answers', () => {
     expect((await server.get(`${maps}/refused`)).status).toBe(404);
   });
 
-  test('CODEC-1: a watch comes in encodings that stream only', async () => {
+  test('CODEC-1: a watch uses only streaming encodings', async () => {
     const answer = await server.get(`${maps}?watch=true`, { accept: 'application/yaml' });
     expect(answer.status).toBe(406);
     expect(answer.text).toContain(
@@ -98,7 +98,7 @@ describe('the encoding of answers', () => {
     expect(old.body.message).toBe(represented + watched);
   });
 
-  test('CODEC-1, API-5: custom kinds name all types when they refuse one', async () => {
+  test('CODEC-1, API-5: a 406 or 415 of a custom kind lists all types', async () => {
     const group = 'refusals.example.com';
     const schema = { openAPIV3Schema: { type: 'object' } };
     await server.post('/apis/apiextensions.svc.io/v1/customresourcedefinitions', {
@@ -124,14 +124,14 @@ describe('the encoding of answers', () => {
     });
   });
 
-  test('CODEC-1, CODEC-2: who takes nothing there is gets an indented Status', async () => {
+  test('CODEC-1, CODEC-2: a request that accepts nothing gets an indented Status', async () => {
     for (const accept of ['text/html', 'application/json;as=Nope', 'application/json;sv=v1']) {
       const { text, body } = await server.get(`${maps}/none`, { accept });
       expect(text.trim(), accept).toBe(JSON.stringify(body, null, 2));
     }
   });
 
-  test('CODEC-1: failures come in the encoding asked for, or in JSON', async () => {
+  test('CODEC-1: failures use the requested encoding, or JSON', async () => {
     const yaml = await server.get(`${maps}/none`, { accept: 'application/yaml' });
     expect(yaml.status).toBe(404);
     expect(yaml.headers['content-type']).toBe('application/yaml');
@@ -140,7 +140,7 @@ describe('the encoding of answers', () => {
     expect(json.body).toMatchObject({ kind: 'Status', reason: 'NotFound' });
   });
 
-  test('CODEC-1: the encodings of request and answer are independent', async () => {
+  test('CODEC-1: encodings of request and answer are independent', async () => {
     const yaml = 'metadata:\n  name: mixed\n';
     const answer = await server.post(maps, yaml, { type: 'application/yaml' });
     expect(answer.headers['content-type']).toBe('application/json');
@@ -151,7 +151,7 @@ describe('the encoding of answers', () => {
     await server.remove(`${maps}/mixed`);
   });
 
-  test('CODEC-2: pretty by query, by parameter, and for people’s tools', async () => {
+  test('CODEC-2: pretty by query, by parameter, and for browsers and curl', async () => {
     const isPretty = async (path: string, options = {}) => {
       const { text } = await server.get(path, options);
       const pretty = JSON.stringify(JSON.parse(text), null, 2);
@@ -178,7 +178,7 @@ describe('the encoding of answers', () => {
 });
 
 describe('tables and metadata', () => {
-  test('CODEC-5: a list as a table, the group named in either way', async () => {
+  test('CODEC-5: a list as a table, with either spelling of the group', async () => {
     for (const group of ['meta.svc.io', 'meta.k8s.io']) {
       for (const version of ['v1', 'v1beta1']) {
         const accept = `application/json;as=Table;g=${group};v=${version}`;
@@ -203,7 +203,7 @@ describe('tables and metadata', () => {
     }
   });
 
-  test('CODEC-5: one object, includeObject, limit, YAML', async () => {
+  test('CODEC-5: one object, includeObject, limit, and YAML', async () => {
     const one = await server.get(`${maps}/a?includeObject=Object`, { accept: table });
     expect(one.body.rows).toHaveLength(1);
     expect(one.body.rows[0].object).toMatchObject({ kind: 'ConfigMap', data: { a: '1' } });
@@ -224,13 +224,13 @@ describe('tables and metadata', () => {
     );
   });
 
-  test('CODEC-5: what kubectl asks: tables first, then JSON', async () => {
+  test('CODEC-5: kubectl’s Accept header: tables first, then JSON', async () => {
     const accept = `${table},application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json`;
     expect((await server.get(maps, { accept })).body.kind).toBe('Table');
     expect((await server.get('/api', { accept })).body.kind).toBe('APIVersions');
   });
 
-  test('CODEC-5: writes answer with tables too; failures stay Status', async () => {
+  test('CODEC-5: writes return tables too, and failures stay a Status', async () => {
     const made = await server.post(maps, configMap('tabled'), { accept: table });
     expect(made.status).toBe(201);
     expect(made.body).toMatchObject({ kind: 'Table', rows: [{ object: {} }] });
@@ -239,7 +239,7 @@ describe('tables and metadata', () => {
     await server.remove(`${maps}/tabled`);
   });
 
-  test('CODEC-5: a Scale prints as a kind of its own, read or written', async () => {
+  test('CODEC-5: a Scale has its own columns, read or written', async () => {
     const sets = maps.replace('/api/v1', '/apis/apps/v1').replace('configmaps', 'replicasets');
     const labels = { app: 'x' };
     const spec = {
@@ -274,7 +274,7 @@ describe('tables and metadata', () => {
     await server.remove(`${sets}/scaled`);
   });
 
-  test('CODEC-5, CODEC-6: forms of an object whose version keeps more in annotations', async () => {
+  test('CODEC-5, CODEC-6: representations of an object that keeps fields in annotations', async () => {
     const scalers = maps.replace('/api/v1', '/apis/autoscaling/v1');
     const path = scalers.replace('configmaps', 'horizontalpodautoscalers');
     const spec = { maxReplicas: 3, scaleTargetRef: { kind: 'Deployment', name: 'd' } };

@@ -34,7 +34,7 @@ const thing = (name: string, spec: string) =>
   `{"apiVersion":"${group}/v1","kind":"Thing","metadata":{"name":"${name}"},"spec":${spec}}`;
 const alive = async () => expect((await server.get('/version')).status).toBe(200);
 
-test('API-9: an object may nest 1000 deep, and is written and read like any other', async () => {
+test('API-9: an object may nest 1000 deep and works like any other', async () => {
   const created = await server.post(things, thing('deep', nested(999)));
   expect(created.status).toBe(201);
   const path = `${things}/deep`;
@@ -69,7 +69,7 @@ test.each([1000, 5000, 100_000])('API-9: bodies that nest %i deep are 400', asyn
   await alive();
 });
 
-test('API-9: aliases count at the depth they expand to', async () => {
+test('API-9: aliases count with their expanded depth', async () => {
   const lists = Array.from({ length: 40 }, (_, index) => {
     const inner = index === 0 ? '1' : `*a${index - 1}`;
     return `a${index}: &a${index} ${'['.repeat(20)}${inner}${']'.repeat(20)}`;
@@ -81,7 +81,7 @@ test('API-9: aliases count at the depth they expand to', async () => {
   await alive();
 });
 
-test('PATCH-1: JSON patches cannot nest an object more deeply, step by step', async () => {
+test('PATCH-1: JSON patches cannot exceed the nesting limit step by step', async () => {
   await server.post(things, thing('grown', '{"a":{}}'));
   let path = '/spec/a';
   const statuses: number[] = [];

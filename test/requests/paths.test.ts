@@ -27,7 +27,7 @@ const noSuchPath = {
 };
 
 describe('API-1: shapes of paths', () => {
-  test('API-1: core and named groups, in and out of namespaces', async () => {
+  test('API-1: core and named groups, namespaced and not', async () => {
     const pairs: [string, string][] = [
       ['/api/v1/namespaces', 'NamespaceList'],
       [`/api/v1/namespaces/${namespace}`, 'Namespace'],
@@ -47,7 +47,7 @@ describe('API-1: shapes of paths', () => {
     }
   });
 
-  test('API-1: a namespaced type’s cluster-wide path lists across all namespaces', async () => {
+  test('API-1: the cluster-wide path of a namespaced type lists all namespaces', async () => {
     const other = await freshNamespace(server);
     await server.post(`/api/v1/namespaces/${other}/configmaps`, configMap('two'));
     const { body } = await server.get('/api/v1/configmaps');
@@ -60,7 +60,7 @@ describe('API-1: shapes of paths', () => {
     expect(within.body.items).toHaveLength(1);
   });
 
-  test('API-1: there are no namespaces in a namespace', async () => {
+  test('API-1: namespaces do not nest', async () => {
     const inside = `/api/v1/namespaces/${namespace}/namespaces`;
     for (const path of [inside, `${inside}/${namespace}`, `${inside}/${namespace}/status`]) {
       expect((await server.get(path)).body, path).toEqual(noSuchPath);
@@ -71,7 +71,7 @@ describe('API-1: shapes of paths', () => {
   });
 
   test.each(['labelSelector=%zz', 'labelSelector=none;x=1', 'fieldSelector=%', 'limit=%4'])(
-    'API-1: a parameter that cannot be read is left out: %s',
+    'API-1: an unreadable parameter is ignored: %s',
     async (query) => {
       const { status, body } = await server.get(`${maps}?${query}`);
       expect(status).toBe(200);
@@ -79,7 +79,7 @@ describe('API-1: shapes of paths', () => {
     },
   );
 
-  test('API-1: sub-resources', async () => {
+  test('API-1: subresources', async () => {
     const path = `/apis/apps/v1/namespaces/${namespace}/deployments`;
     const template = {
       metadata: { labels: { app: 'x' } },
@@ -99,7 +99,7 @@ describe('API-1: shapes of paths', () => {
     expect(patched.body.spec.replicas).toBe(1);
   });
 
-  test('API-1: the old watch paths watch a collection or one object', async () => {
+  test('API-1: legacy watch paths watch a collection or one object', async () => {
     const version = (await server.get(maps)).body.metadata.resourceVersion;
     const query = `?resourceVersion=${version}`;
     const base = `/api/v1/watch/namespaces/${namespace}/configmaps`;
@@ -154,7 +154,7 @@ describe('API-1: shapes of paths', () => {
     }
   });
 
-  test('API-1: a timeout that is no duration is 400, also for who is not known', async () => {
+  test('API-1: an invalid timeout is 400, also for unauthenticated users', async () => {
     const prefix = 'invalid timeout specified in the request URL - time: ';
     for (const [given, why] of [
       ['abc', 'invalid duration "abc"'],
@@ -175,7 +175,7 @@ describe('API-1: shapes of paths', () => {
     }
   });
 
-  test('API-1: odd but legal names are 404 of that object', async () => {
+  test('API-1: unusual but legal names are 404 for that object', async () => {
     for (const name of ['%20', 'A', '%E2%82%AC', '__proto__', 'constructor', 'x'.repeat(400)]) {
       const answer = await server.get(`${maps}/${name}`);
       expect(answer.status).toBe(404);
@@ -184,7 +184,7 @@ describe('API-1: shapes of paths', () => {
   });
 });
 
-describe('API-1: paths of what is only posted', () => {
+describe('API-1: paths of create-only resources', () => {
   test.each(['GET', 'POST', 'PUT', 'DELETE'])('API-1: %s on a name is 404', async (method) => {
     const paths = [
       '/api/v1/namespaces/default/bindings/x',
@@ -196,7 +196,7 @@ describe('API-1: paths of what is only posted', () => {
     }
   });
 
-  test('API-4: OPTIONS is passed on by a proxy, and by nothing else', async () => {
+  test('API-4: only a proxy passes OPTIONS on', async () => {
     const at = '/api/v1/namespaces/default';
     for (const path of [`${at}/pods/x/proxy`, `${at}/services/x/proxy/`, '/api/v1/nodes/x/proxy']) {
       expect((await server.request('OPTIONS', path)).status, path).toBe(404);
@@ -208,7 +208,7 @@ describe('API-1: paths of what is only posted', () => {
 });
 
 describe('API-4: methods and verbs', () => {
-  test('API-4: HEAD answers as GET without a body', async () => {
+  test('API-4: HEAD answers like GET without a body', async () => {
     for (const path of [maps, `${maps}/one`, '/api/v1', '/version', `${maps}?watch=1`]) {
       const head = await server.request('HEAD', path);
       expect([path, head.status, head.text]).toEqual([path, 200, '']);
@@ -267,7 +267,7 @@ describe('API-4: methods and verbs', () => {
     },
   );
 
-  test.each(['export=false', 'export=0'])('API-4: GET ?%s exports nothing', async (query) => {
+  test.each(['export=false', 'export=0'])('API-4: GET ?%s ignores export', async (query) => {
     expect((await server.get(`${maps}/one?${query}`)).body.kind).toBe('ConfigMap');
   });
 
@@ -303,7 +303,7 @@ describe('API-7: path and body agree', () => {
     expect(patched.body.message).toBe(answer.body.message);
   });
 
-  test('API-7: no name at all in a PUT is 400', async () => {
+  test('API-7: a PUT without any name is 400', async () => {
     const answer = await put({ ...configMap(''), metadata: {} });
     expect(answer.status).toBe(400);
     expect(answer.body.message).toBe(
@@ -311,7 +311,7 @@ describe('API-7: path and body agree', () => {
     );
   });
 
-  test('API-7: another namespace is 400, none is the path’s', async () => {
+  test('API-7: another namespace is 400, and none means the path’s', async () => {
     const metadata = { name: 'one', namespace: 'elsewhere' };
     const message =
       'the namespace of the provided object does not match the namespace sent on the request';
@@ -327,7 +327,7 @@ describe('API-7: path and body agree', () => {
     expect(made.body.metadata.namespace).toBe(namespace);
   });
 
-  test('API-7: a kind outside namespaces loses a namespace in its body', async () => {
+  test('API-7: a namespace in a cluster-scoped body is dropped', async () => {
     const answer = await server.post(`${rbac}/clusterroles`, {
       apiVersion: 'rbac.authorization.svc.io/v1',
       kind: 'ClusterRole',
@@ -356,7 +356,7 @@ describe('API-7: path and body agree', () => {
     }
   });
 
-  test('API-7: the core group before a version may be an empty name', async () => {
+  test('API-7: the core group may be an empty name before the version', async () => {
     const slashed = (name: string, more = {}) => ({
       ...configMap(name, more),
       apiVersion: '/v1',
@@ -390,15 +390,15 @@ describe('API-7: path and body agree', () => {
     ]);
   });
 
-  test('API-7: without apiVersion and kind the endpoint’s are meant', async () => {
+  test('API-7: a body without apiVersion and kind takes those of the endpoint', async () => {
     const answer = await server.post(maps, { metadata: { name: 'bare' } });
     expect(answer.status).toBe(201);
     expect(answer.body).toMatchObject({ apiVersion: 'v1', kind: 'ConfigMap' });
   });
 });
 
-describe('API-8: namespaces of new objects', () => {
-  test('API-8: an absent one is 404', async () => {
+describe('API-8: the namespace of a new object', () => {
+  test('API-8: a missing namespace is 404', async () => {
     const path = '/api/v1/namespaces/absent/configmaps';
     const answer = await server.post(path, configMap('x'));
     expect(answer.status).toBe(404);
@@ -411,7 +411,7 @@ describe('API-8: namespaces of new objects', () => {
     expect([list.status, list.body.items]).toEqual([200, []]);
   });
 
-  test('API-8: a terminating one is 403 with cause NamespaceTerminating', async () => {
+  test('API-8: a terminating namespace is 403 with cause NamespaceTerminating', async () => {
     const own = await freshNamespace(server);
     const path = `/api/v1/namespaces/${own}/configmaps`;
     const metadata = { name: 'held', finalizers: ['example.com/hold'] };

@@ -190,7 +190,7 @@ function send(
 const message = ({ body }: RawAnswer): unknown => JSON.parse(body.toString()).message;
 
 describe('proxy', () => {
-  test('API-1: a request goes to the Pod with its path, query, headers, and body', async () => {
+  test('API-1: a request reaches the Pod with its path, query, headers, and body', async () => {
     const path = `${at}/pods/p/proxy/a//b/c%20d;e/?x=%41&y=b+c;d`;
     const headers = {
       cookie: 'a=b',
@@ -224,7 +224,7 @@ describe('proxy', () => {
     expect(request?.headers['x-remote-user']).toBeUndefined();
   });
 
-  test('API-1: a path that ends in proxy leads to one with a slash', async () => {
+  test('API-1: a path that ends in proxy redirects to one with a slash', async () => {
     const [get, head] = await Promise.all([
       send(`${at}/pods/p/proxy?a=1&b`),
       send(`${at}/pods/p/proxy`, { method: 'HEAD' }),
@@ -236,7 +236,7 @@ describe('proxy', () => {
     expect(requests[0]?.url).toBe('/');
   });
 
-  test('API-1: every method of the resource is passed on', async () => {
+  test('API-1: every method is passed on', async () => {
     const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
     for (const method of methods) {
       expect((await send(`${at}/pods/p/proxy/x`, { method })).status, method).toBe(200);
@@ -245,7 +245,7 @@ describe('proxy', () => {
   });
 
   test.each(['s:web', 's:80', 'http:s:web', 'http:s:80'])(
-    'API-1: the Service %s leads to a Pod behind it',
+    'API-1: the Service %s leads to one of its Pods',
     async (name) => {
       expect((await send(`${at}/services/${name}/proxy/x`)).body.toString()).toBe('fine');
     },
@@ -256,7 +256,7 @@ describe('proxy', () => {
     expect((await send(path)).body.toString()).toBe('fine');
   });
 
-  test('API-1: a Node leads to its kubelet, and to another of its ports', async () => {
+  test('API-1: a Node leads to its kubelet or another of its ports', async () => {
     expect((await send('/api/v1/nodes/n/proxy/pods?x=1')).body.toString()).toBe('a line\n');
     expect((await send(`/api/v1/nodes/n:${kubelet.port}/proxy/`)).status).toBe(200);
     expect(kubelet.requests).toEqual(['GET /pods?x=1', 'GET /']);
@@ -268,7 +268,7 @@ describe('proxy', () => {
     expect((await send(path)).body.toString()).toBe('a line\n');
   });
 
-  test('API-1: a connection in another protocol is joined to the Pod', async () => {
+  test('API-1: an upgraded connection is joined to the Pod', async () => {
     const headers = { connection: 'Upgrade', upgrade: 'x' };
     const answered = await send(`${at}/pods/p/proxy/ws?a=1`, { headers });
     expect([answered.status, answered.body.toString()]).toEqual([101, '/ws?a=1 127.0.0.1']);
@@ -305,14 +305,14 @@ describe('proxy', () => {
   });
 
   test.each(['pods/octal', 'services/octal:web'])(
-    'API-10: the address of %s is no other one to the resolver of this host',
+    'API-10: the address of %s cannot mean another one to the host’s resolver',
     async (place) => {
       expect((await send(`${at}/${place}/proxy/x`)).status).toBe(200);
       expect(hosts).toEqual(['177.0.0.1']);
     },
   );
 
-  test('API-10: nodes of this host, unknown nodes, and dry runs are refused', async () => {
+  test('API-10: addresses of this host, unknown nodes, and dry runs are refused', async () => {
     const own = await send('/api/v1/nodes/own/proxy/x');
     expect([own.status, message(own)]).toEqual([400, 'address not allowed']);
     expect((await send('/api/v1/nodes/none/proxy/x')).status).toBe(404);
@@ -345,7 +345,7 @@ describe('links of proxied pages', () => {
   const rewritten = page.map(([from, to = from]) => to).join('');
   const pageOfPod = () => page.map(([from]) => from.replace('PORT', String(port))).join('');
 
-  test('API-1: links lead through the proxy, however the page is cut into pieces', async () => {
+  test('API-1: links lead through the proxy, however the page is chunked', async () => {
     const bytes = Buffer.from(pageOfPod());
     for (const step of [bytes.length, 7, 1]) {
       answer = (_, response) => {
@@ -360,7 +360,7 @@ describe('links of proxied pages', () => {
     }
   });
 
-  test('API-1: a gzipped page stays so, and other encodings and types are left', async () => {
+  test('API-1: a gzipped page stays gzipped, and other encodings and types are unchanged', async () => {
     const zipped = gzipSync(pageOfPod());
     const respond = (type: string, encoding: string, body: Buffer) => {
       answer = (_, response) => {
@@ -380,7 +380,7 @@ describe('links of proxied pages', () => {
     await expect(send(`${prefix}/html`)).rejects.toThrow();
   });
 
-  test('API-1: a deflated page stays so, with the header of zlib or without', async () => {
+  test('API-1: a deflated page stays deflated, with or without a zlib header', async () => {
     for (const body of [deflateSync(pageOfPod()), deflateRawSync(pageOfPod())]) {
       for (const first of [1, body.length]) {
         answer = (_, response) => {
@@ -400,7 +400,7 @@ describe('links of proxied pages', () => {
     await expect(send(`${prefix}/html`)).rejects.toThrow();
   });
 
-  test('TRUST-4: a page that is far larger than its compressed form is cut off', async () => {
+  test('TRUST-4: a page far larger than its compressed form is cut off', async () => {
     const page = (mib: number) => Buffer.alloc(mib * 1024 * 1024, '<p>a</p>');
     const forms = [
       ['gzip', gzipSync, gunzipSync],
@@ -421,7 +421,7 @@ describe('links of proxied pages', () => {
     }
   });
 
-  test('TRUST-6: a page cannot act here by the certificate of the browser that shows it', async () => {
+  test('TRUST-6: a page cannot act here with the client certificate of its browser', async () => {
     const policyOf = async (
       headers: Record<string, string>,
       as?: 'browser with a certificate',

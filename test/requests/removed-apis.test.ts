@@ -16,15 +16,12 @@ const removed = [
   'flowcontrol.apiserver.svc.io/v1beta3/prioritylevelconfigurations',
 ];
 
-test.each(removed)(
-  'VER-3: %s is served one release longer where that is asked for',
-  async (name) => {
-    expect((await usual.get(`/apis/${name}`)).status).toBe(404);
-    expect((await longer.get(`/apis/${name}`)).status).toBe(200);
-  },
-);
+test.each(removed)('VER-3: %s can be served for one more release', async (name) => {
+  expect((await usual.get(`/apis/${name}`)).status).toBe(404);
+  expect((await longer.get(`/apis/${name}`)).status).toBe(200);
+});
 
-test('VER-3: what was removed before that is not', async () => {
+test('VER-3: versions removed earlier cannot', async () => {
   for (const name of ['flowcontrol.apiserver.svc.io/v1beta2/flowschemas', 'batch/v1beta1/jobs']) {
     expect((await longer.get(`/apis/${name}`)).status).toBe(404);
   }
@@ -50,7 +47,7 @@ function optionsOf() {
   return outcome.options;
 }
 
-test('VER-3: the environment of the process says so', () => {
+test('VER-3: an environment variable enables them', () => {
   expect(optionsOf().config.removal).toBe('at once');
   vi.stubEnv(variable, 'true');
   expect(optionsOf().config.removal).toBe('one release later');

@@ -11,7 +11,7 @@ beforeAll(async () => {
 
 const at = (plural: string, api: string) => `${api}/namespaces/${namespace}/${plural}?dryRun=All`;
 
-describe('annotations that pods had their init containers in', () => {
+describe('legacy init container annotations', () => {
   const old = Object.fromEntries(
     ['alpha', 'beta'].flatMap((stage) =>
       ['init-containers', 'init-container-statuses'].map((name) => [
@@ -30,7 +30,7 @@ describe('annotations that pods had their init containers in', () => {
   });
   const selector = { matchLabels: { a: 'b' } };
 
-  test('META-1: a pod loses them, and keeps others', async () => {
+  test('META-1: a pod loses them and keeps others', async () => {
     const metadata = { name: 'x', annotations: { ...old, other: '1' } };
     const answer = await server.post(at('pods', '/api/v1'), { metadata, spec: spec('Always') });
     expect(answer.status, answer.text).toBe(201);
@@ -53,7 +53,7 @@ describe('annotations that pods had their init containers in', () => {
     expect(answer.body.metadata.annotations).toMatchObject(old);
   });
 
-  test('META-1: and a template by itself, and that of a CronJob', async () => {
+  test('META-1: a PodTemplate and a CronJob’s template do as well', async () => {
     const metadata = { name: 'x' };
     const bare = { metadata, template: template(old) };
     const alone = await server.post(at('podtemplates', '/api/v1'), bare);
@@ -73,26 +73,29 @@ describe('HorizontalPodAutoscaler', () => {
   });
   const path = () => at('horizontalpodautoscalers', '/apis/autoscaling/v2');
 
-  test.each(['scaleUp', 'scaleDown'])('FV-2: no policies to %s by are refused', async (way) => {
-    const { status, body } = await server.post(path(), scaler({ [way]: { policies: [] } }));
-    expect(status).toBe(422);
-    expect(body.details.causes).toEqual([
-      {
-        reason: 'FieldValueRequired',
-        message: 'Required value: must specify at least one Policy',
-        field: `spec.behavior.${way}.policies`,
-      },
-    ]);
-  });
+  test.each(['scaleUp', 'scaleDown'])(
+    'FV-2: an empty list of policies to %s is refused',
+    async (way) => {
+      const { status, body } = await server.post(path(), scaler({ [way]: { policies: [] } }));
+      expect(status).toBe(422);
+      expect(body.details.causes).toEqual([
+        {
+          reason: 'FieldValueRequired',
+          message: 'Required value: must specify at least one Policy',
+          field: `spec.behavior.${way}.policies`,
+        },
+      ]);
+    },
+  );
 
-  test('FV-2: where none are given the usual ones hold', async () => {
+  test('FV-2: absent policies get the usual defaults', async () => {
     const { body } = await server.post(path(), scaler({ scaleDown: { policies: null } }));
     expect(body.spec.behavior.scaleDown.policies).toEqual([
       { type: 'Percent', value: 100, periodSeconds: 15 },
     ]);
   });
 
-  test('VER-1: version 2 has nothing in annotations', async () => {
+  test('VER-1: version 2 keeps nothing in annotations', async () => {
     const annotations = { 'autoscaling.alpha.svc.io/metrics': '[]', other: '1' };
     const { body } = await server.post(path(), scaler({}, annotations));
     expect(body.metadata.annotations).toEqual({ other: '1' });
