@@ -83,7 +83,7 @@ test.each(['gzip', 'gzip, deflate', 'br;q=1.0, gzip;q=0.8', 'identity,GZIP'])(
   },
 );
 
-test('CODEC-7: pretty and YAML answers too', async () => {
+test('CODEC-7: pretty and YAML answers are compressed, too', async () => {
   for (const [url, accept] of [
     [`${path()}?pretty=true`, 'application/json'],
     [path(), 'application/yaml'],
@@ -95,7 +95,7 @@ test('CODEC-7: pretty and YAML answers too', async () => {
   }
 });
 
-test('CODEC-7: short answers, other clients, writes and watches are not compressed', async () => {
+test('CODEC-7: short answers, other clients, writes, and watches are not compressed', async () => {
   const one = 'fieldSelector=metadata.name%3Dmedium';
   const cases: readonly [string, Readonly<Record<string, string>>][] = [
     [`${path()}/medium`, { 'accept-encoding': 'gzip' }],
@@ -118,13 +118,13 @@ test('CODEC-7: short answers, other clients, writes and watches are not compress
   expect(patched.body.data.n).toBe('1');
 });
 
-test('CODEC-7: a HEAD has no body', async () => {
+test('CODEC-7: HEAD has no body', async () => {
   const answer = await fetchRaw(path(), { ':method': 'HEAD', 'accept-encoding': 'gzip' });
   expect(answer.headers[':status']).toBe(200);
   expect(answer.bytes).toHaveLength(0);
 });
 
-test('CODEC-7: nothing is compressed when the feature is off', async () => {
+test('CODEC-7: nothing is compressed when the gate is off', async () => {
   const plain = await startTestServer({ compressResponses: false });
   try {
     await fill(plain);
@@ -138,7 +138,7 @@ test('CODEC-7: nothing is compressed when the feature is off', async () => {
   }
 });
 
-test('CODEC-7: a compressed answer that nobody reads ends with the time of its request', async () => {
+test('CODEC-7: a compressed answer that nobody reads ends at its deadline', async () => {
   namespace = await freshNamespace(server);
   const noise = randomBytes(600 * 1024).toString('base64');
   expect((await server.post(path(), configMap('noise', { data: { noise } }))).status).toBe(201);

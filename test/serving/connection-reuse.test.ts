@@ -23,7 +23,7 @@ async function makeMap(name: string, length: number): Promise<void> {
 }
 
 test.each([20_000, 60_000, 200_000])(
-  'API-1: a body of %i bytes may follow an answer as long on the same HTTP/1.1 connection',
+  'API-1: a body of %i bytes can follow an equally long answer on one HTTP/1.1 connection',
   async (length) => {
     await makeMap(`reused-${length}`, length);
     const url = `${server.url}${path}/reused-${length}`;
@@ -32,7 +32,7 @@ test.each([20_000, 60_000, 200_000])(
   },
 );
 
-test('API-1: large bodies may be sent before the answers to those before them have come', async () => {
+test('API-1: large bodies can be pipelined', async () => {
   await makeMap('ahead', 100_000);
   const { hostname, port } = new URL(server.url);
   const socket = connect({ host: hostname, port: Number(port), rejectUnauthorized: false });

@@ -136,14 +136,14 @@ const callsEnded = () =>
     'a call went on',
   );
 
-describe('a request whose time is up', () => {
+describe('a request past its deadline', () => {
   test.each([
     ['mutating', 'Fail'],
     ['mutating', 'Ignore'],
     ['validating', 'Fail'],
     ['validating', 'Ignore'],
   ] as const)(
-    'API-10: a write held up by a webhook is 504 and not stored (%s, %s)',
+    'API-10: a write delayed by a webhook is 504 and not stored (%s, %s)',
     async (type, failurePolicy) => {
       await server.post(maps, configMap('there'));
       await stalled(type, { failurePolicy });
@@ -172,7 +172,7 @@ describe('a request whose time is up', () => {
     },
   );
 
-  test('API-10: a request held up before it is known who sends it, and whether they may', async () => {
+  test('API-10: a request delayed in authentication or authorization is 504', async () => {
     const answers = await Promise.all(
       ['unknown-token', 'amy-token'].flatMap((token) => [
         server.get(`${maps}?timeout=1s`, { token }),
@@ -192,7 +192,7 @@ describe('a request whose time is up', () => {
     expect((await server.get(maps)).body.items).toEqual([]);
   });
 
-  test('API-10: a verdict that comes too late lets nothing be written', async () => {
+  test('API-10: a verdict after the deadline stores nothing', async () => {
     let allow = () => {};
     const asked = new Promise<void>((resolve) => {
       judge.answer = () =>
@@ -217,7 +217,7 @@ describe('a request whose time is up', () => {
     expect((await server.get(maps)).body.items).toEqual([]);
   });
 
-  test('API-10: a pod held up by the service that judges images', async () => {
+  test('API-10: a pod delayed by the image policy webhook is 504', async () => {
     const pod = {
       apiVersion: 'v1',
       kind: 'Pod',
@@ -231,7 +231,7 @@ describe('a request whose time is up', () => {
     expect((await server.get(`${pods}/p`)).status).toBe(404);
   });
 
-  test('API-10: objects held up by a webhook that converts them', async () => {
+  test('API-10: objects delayed by a conversion webhook are 504', async () => {
     const conversion = await startConversionService();
     try {
       const multi = await establishMulti(server, conversionBy(conversion));
@@ -250,7 +250,7 @@ describe('a request whose time is up', () => {
     }
   });
 
-  test('API-10: a body that does not come is not waited for either (HTTP/1.1)', async () => {
+  test('API-10: a body that never arrives is not awaited (HTTP/1.1)', async () => {
     const answer = await new Promise<string>((resolve, reject) => {
       const request = https.request(`${server.url}${maps}?timeout=700ms`, {
         method: 'POST',
@@ -274,7 +274,7 @@ describe('a request whose time is up', () => {
     expect(answer).toBe(`504 ${late.write}`);
   });
 
-  test('API-10: a longer time than the server gives is cut, none is none', async () => {
+  test('API-10: a longer timeout is capped, and 0 means the default', async () => {
     const clock = skippingClock();
     const requestTimeoutMs = 20_000;
     const short = await startTestServer({ clock, limits: { requestTimeoutMs } });
@@ -305,7 +305,7 @@ describe('a request whose time is up', () => {
     }
   });
 
-  test('OPS-2: the audit log tells of the timeout, once', async () => {
+  test('OPS-2: the audit log records the timeout once', async () => {
     await stalled('validating');
     const sent = named();
     const answer = await server.post(`${maps}?timeout=700ms`, configMap('a'), sent);
@@ -324,7 +324,7 @@ describe('a request whose time is up', () => {
     expect(started.responseStatus).toMatchObject({ code: 504, message: late.request });
   });
 
-  test('OPS-1: metrics tell of the timeout, and of what went on behind it', async () => {
+  test('OPS-1: metrics count the timeout and what ran after it', async () => {
     await stalled('validating');
     const asked = await scrape();
     expect((await server.post(`${maps}?timeout=700ms`, configMap('a'))).status).toBe(504);
@@ -369,7 +369,7 @@ function earlyClock(): Clock {
   };
 }
 
-test('API-10: a hook cut off at the deadline is not passed over, however early its timer', async () => {
+test('API-10: a call cut off at the deadline is not ignored by its failure policy', async () => {
   const own = await startTestServer({ clock: earlyClock() });
   try {
     for (const type of ['mutating', 'validating'] as const) {
@@ -388,7 +388,7 @@ test('API-10: a hook cut off at the deadline is not passed over, however early i
   }
 });
 
-test('ADM-2, AUTHZ-3: a client that goes away ends the calls made for it', async () => {
+test('ADM-2, AUTHZ-3: a disconnecting client ends the calls made for it', async () => {
   await stalled('validating');
   for (const token of [adminToken, 'amy-token']) {
     const before = gone;
@@ -409,7 +409,7 @@ test('ADM-2, AUTHZ-3: a client that goes away ends the calls made for it', async
 });
 
 test.skipIf(!hasEtcd)(
-  'STORE-2: a write to a store that stands still is stored whole, or not',
+  'STORE-2: a write to a stalled store is stored whole or not at all',
   async () => {
     const etcd = await startTestEtcd();
     const own = await startTestServer(onEtcd(etcd));

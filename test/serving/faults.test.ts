@@ -98,7 +98,7 @@ test('TRUST-1: pipelined upgrades without credentials do not end the process', a
   expect(server.child.exitCode).toBeNull();
 });
 
-test('TRUST-1: faults outside of requests are logged with a stack, and counted', async () => {
+test('TRUST-1: faults outside of requests are logged with a stack and counted', async () => {
   const before = await faultsAt('process');
   server.child.kill('SIGUSR2');
   await expect.poll(() => faultsAt('process')).toBe(before + 2);
@@ -112,7 +112,7 @@ test('TRUST-1: faults outside of requests are logged with a stack, and counted',
   expect((await get('/readyz')).status).toBe(200);
 });
 
-test('TRUST-1: a fault in a listener ends its connection and no other', async () => {
+test('TRUST-1: a fault in a listener ends only its own connection', async () => {
   const before = await faultsAt('process');
   const other = connect(server.url);
   expect((await other.calls.get('/version', { token: server.token })).status).toBe(200);

@@ -44,7 +44,7 @@ function pair(commonName: string, ...hosts: string[]): string {
 const ecdsa = 'TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256';
 
 describe('TLS by flags', () => {
-  test('OPS-4: --tls-cipher-suites are those of TLS 1.2, besides those of TLS 1.3', async () => {
+  test('OPS-4: --tls-cipher-suites set those of TLS 1.2, and TLS 1.3 keeps its own', async () => {
     const { port } = await start(`--tls-cipher-suites=${ecdsa},TLS_RSA_WITH_AES_128_CBC_SHA`);
     const old = { maxVersion: 'TLSv1.2' as const };
     expect(await handshake(port, old)).toMatchObject({ cipher: ecdsa, protocol: 'TLSv1.2' });
@@ -53,7 +53,7 @@ describe('TLS by flags', () => {
     expect(await handshake(port)).toMatchObject({ protocol: 'TLSv1.3' });
   });
 
-  test('OPS-4: --tls-min-version leaves out what is older', async () => {
+  test('OPS-4: --tls-min-version refuses older versions', async () => {
     const { port } = await start('--tls-min-version=VersionTLS13');
     expect(await handshake(port, { maxVersion: 'TLSv1.2' })).toBe(
       'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION',
@@ -61,13 +61,13 @@ describe('TLS by flags', () => {
     expect(await handshake(port)).toMatchObject({ protocol: 'TLSv1.3' });
   });
 
-  test('OPS-4: --tls-min-version lets in what is older than usual', async () => {
+  test('OPS-4: --tls-min-version can allow versions below the default', async () => {
     const { port } = await start('--tls-min-version=VersionTLS10');
     const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1', ciphers: 'ALL:@SECLEVEL=0' } as const;
     expect(await handshake(port, old)).toMatchObject({ protocol: 'TLSv1' });
   });
 
-  test('OPS-4: --tls-sni-cert-key goes by the name that a client asks for', async () => {
+  test('OPS-4: --tls-sni-cert-key selects by the requested name', async () => {
     const { port } = await start(
       `--tls-sni-cert-key=${pair('one.example.com', 'one.example.com', 'also.example.com')}`,
       `--tls-sni-cert-key=${pair('star')}:*.example.com,Plain`,
@@ -124,7 +124,7 @@ describe('TLS by flags', () => {
     ['--disable-http2-serving=maybe', '"maybe" is not a boolean'],
   ])('OPS-4: %s stops the start', (flag, message) => refuses(message, flag));
 
-  test('OPS-4: a key that is another certificate’s stops the start', async () => {
+  test('OPS-4: a key that does not match its certificate stops the start', async () => {
     const [first] = pair('first').split(',');
     const [, second] = pair('second').split(',');
     const message = `the private key is not that of ${first}`;

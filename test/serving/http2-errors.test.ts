@@ -455,7 +455,7 @@ async function answersStill(): Promise<void> {
   client.destroy();
 }
 
-describe('the beginning of a connection', () => {
+describe('the connection preface', () => {
   test.each(connectionFaults)('$what', async (one) => {
     await check(await raw.connect(), one);
     await answersStill();
@@ -470,7 +470,7 @@ describe('frames', () => {
     await answersStill();
   });
 
-  test('a frame as long as we allow', async () => {
+  test('a frame of the maximum size', async () => {
     const client = await raw.connect();
     client.greet();
     client.send(headers(1, postFields, flags.endHeaders));
@@ -479,7 +479,7 @@ describe('frames', () => {
     expect(last.stream).toBe(1);
   });
 
-  test('every frame of a session may come byte by byte', async () => {
+  test('a session byte by byte', async () => {
     const client = await raw.connect();
     const session = Buffer.concat([
       prefaceBytes,
@@ -528,7 +528,7 @@ describe('requests', () => {
     await check(client, { what, sends, reset: [1, code.protocol] });
   });
 
-  test('a body as announced', async () => {
+  test('a body of the announced length', async () => {
     const client = await raw.connect();
     client.greet();
     const sends = [headers(1, announcing('4'), flags.endHeaders), data(1, 'ab', 0), data(1, 'cd')];
@@ -549,7 +549,7 @@ describe('requests', () => {
     expect(head.flags).toBe(flags.whole);
   });
 
-  test('headers over the limit are 431, and the table stays right', async () => {
+  test('headers over the limit are 431, and the HPACK table stays correct', async () => {
     const client = await raw.connect();
     client.greet();
     const indexed = Buffer.concat([Buffer.from([0x40]), block([['x-kept', 'v']]).subarray(1)]);

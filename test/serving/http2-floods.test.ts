@@ -61,7 +61,7 @@ describe('floods end the connection', () => {
     await expect.poll(() => raw.server.inFlight).toBe(0);
   });
 
-  test('streams that the client makes us reset', async () => {
+  test('streams that the client provokes the server to reset', async () => {
     const client = await start(() => {});
     const pair = (index: number) =>
       Buffer.concat([opened(index), frame(type.window, 0, 2 * index + 1, words(0))]);
@@ -69,7 +69,7 @@ describe('floods end the connection', () => {
     await calmed(client);
   });
 
-  test('requests that are malformed', async () => {
+  test('malformed requests', async () => {
     const client = await start(() => {});
     client.send(times(2001, (index) => headers(2 * index + 1, [['A', 'b']])));
     await calmed(client);
@@ -99,14 +99,14 @@ describe('floods end the connection', () => {
     await calmed(client);
   });
 
-  test('DATA without any data', async () => {
+  test('DATA frames without data', async () => {
     const client = await start(() => {});
     client.send(headers(1, getFields, flags.endHeaders));
     client.send(times(5001, () => frame(type.data, 0, 1)));
     await calmed(client);
   });
 
-  test('a header block that does not end, in frames large or empty', async () => {
+  test('an endless header block in large or empty frames', async () => {
     const client = await start(answer);
     client.send(
       frame(type.headers, 0, 1, ''),
@@ -121,7 +121,7 @@ describe('floods end the connection', () => {
     await calmed(other);
   });
 
-  test('a client that asks and asks, and reads nothing', async () => {
+  test('a client that sends requests and reads nothing', async () => {
     const clock = new FakeClock();
     const client = await start(
       (exchange) =>
@@ -141,8 +141,8 @@ describe('floods end the connection', () => {
   });
 });
 
-describe('what proper use earns', () => {
-  test('streams that are answered earn back those that were reset', async () => {
+describe('legitimate use refunds the budget', () => {
+  test('answered streams offset reset ones', async () => {
     const client = await start((exchange) => {
       if (exchange.method === 'GET') answer(exchange);
     });
@@ -164,7 +164,7 @@ describe('what proper use earns', () => {
     expect(client.received.some((one) => one.type === type.goAway)).toBe(false);
   });
 
-  test('data sent earns the window updates it is answered with', async () => {
+  test('received data pays for its window updates', async () => {
     const client = await start((exchange) =>
       exchange.send({ status: 200, headers: {}, body: Buffer.alloc(16_000) }),
     );
@@ -176,7 +176,7 @@ describe('what proper use earns', () => {
     }
   });
 
-  test('bodies on their way when their request is refused cost nothing', async () => {
+  test('bodies in flight of a refused request cost nothing', async () => {
     const client = await start((exchange) =>
       exchange.send({ status: 429, headers: {}, body: Buffer.from('later') }),
     );
@@ -193,7 +193,7 @@ describe('what proper use earns', () => {
     expect(client.received.some((one) => one.type === type.goAway)).toBe(false);
   });
 
-  test('time gives back what was spent', async () => {
+  test('the budget refills with time', async () => {
     const clock = new FakeClock();
     const client = await start(answer, { clock });
     for (let second = 0; second < 6; second += 1) {
@@ -206,7 +206,7 @@ describe('what proper use earns', () => {
 });
 
 describe('slow clients', () => {
-  test('headers that do not come to their end', async () => {
+  test('headers that never end', async () => {
     const clock = new FakeClock();
     const client = await start(() => {}, { clock });
     // A request in flight keeps the connection from being idle.
@@ -217,7 +217,7 @@ describe('slow clients', () => {
     await calmed(client);
   });
 
-  test('a client that never says anything is idle', async () => {
+  test('a silent client is idle', async () => {
     const clock = new FakeClock();
     raw = await startRawServer(answer, { clock });
     const client = await raw.connect();
@@ -228,7 +228,7 @@ describe('slow clients', () => {
     await client.until(() => client.closed);
   });
 
-  test('a client that does not close after GOAWAY is cut off', async () => {
+  test('a client that stays after GOAWAY is cut off', async () => {
     const clock = new FakeClock();
     const client = await start(() => {}, { clock });
     client.send(frame(type.window, 0, 0, words(0)));

@@ -46,8 +46,8 @@ const initialWindow = 4;
 const windowUpdate = (stream: number, by: number) => frame(type.window, 0, stream, words(by));
 const hanging: Fields = [[':method', 'POST'], ...getFields.slice(1)];
 
-describe('what the client lets us send', () => {
-  test('nothing while a window is 0, then as much as it opens', async () => {
+describe('sending within the client’s windows', () => {
+  test('nothing is sent at window 0, then as much as it opens', async () => {
     const client = await start(answerWith('hello'));
     client.send(prefaceBytes, settings([initialWindow, 0]), headers(1, getFields));
     await client.of(type.headers, 1);
@@ -64,7 +64,7 @@ describe('what the client lets us send', () => {
     expect(bodyOf(client, 1).toString()).toBe('hello');
   });
 
-  test('a window below 0 must be opened to above it', async () => {
+  test('a negative window must be opened above zero', async () => {
     const client = await start(answerWith('x'.repeat(10)));
     client.send(prefaceBytes, settings([initialWindow, 5]), headers(1, getFields));
     await client.until(() => bodyOf(client, 1).length === 5);
@@ -83,7 +83,7 @@ describe('what the client lets us send', () => {
     expect((await client.frame(isLast(1))).payload.length).toBe(0);
   });
 
-  test('the window of the connection is shared by the streams, which take turns', async () => {
+  test('streams share the connection window in turns', async () => {
     const client = await start(answerWith(Buffer.alloc(100_000)));
     const wide = settings([initialWindow, 1_000_000]);
     client.send(prefaceBytes, wide, headers(1, getFields), headers(3, getFields));
@@ -102,7 +102,7 @@ describe('what the client lets us send', () => {
     await client.frame(isLast(3));
   });
 
-  test('frames are no longer than the client takes', async () => {
+  test('frames respect the client’s maximum size', async () => {
     const client = await start(answerWith(Buffer.alloc(50_000)));
     const frameSize = 5;
     client.send(prefaceBytes, settings([frameSize, 20_000]), headers(1, getFields));
@@ -113,7 +113,7 @@ describe('what the client lets us send', () => {
     expect(lengths).toEqual([20_000, 20_000, 10_000]);
   });
 
-  test('headers longer than a frame go on in CONTINUATION', async () => {
+  test('long headers continue in CONTINUATION', async () => {
     const long = 'v'.repeat(40_000);
     const client = await start((exchange) =>
       exchange.send({ status: 200, headers: { 'x-long': long }, body: Buffer.from('b') }),
@@ -130,7 +130,7 @@ describe('what the client lets us send', () => {
     expect(whole.toString('latin1')).toContain(long);
   });
 
-  test('a client that shrinks its table is told once that none is used', async () => {
+  test('a client that shrinks its table is told once that it is unused', async () => {
     const client = await start(answerWith(''));
     client.send(prefaceBytes, settings([1, 0], [1, 4096]));
     client.send(headers(1, getFields), headers(3, getFields));
@@ -140,7 +140,7 @@ describe('what the client lets us send', () => {
     expect((await client.of(type.headers, 3)).payload[0]).toBe(0x88);
   });
 
-  test('small pieces of one turn go out in one frame', async () => {
+  test('small writes of one turn share a frame', async () => {
     const client = await start((exchange) => {
       const stream = exchange.stream({ status: 200, headers: {} });
       for (const piece of ['a', 'b', 'c']) stream.write(Buffer.from(piece));
@@ -149,7 +149,7 @@ describe('what the client lets us send', () => {
     expect((await client.of(type.data, 1)).payload.toString()).toBe('abc');
   });
 
-  test('a writer is told to wait, and when to go on', async () => {
+  test('a writer gets back pressure and a drain', async () => {
     let written = 0;
     const client = await start((exchange) => {
       const stream = exchange.stream({ status: 200, headers: {} });
@@ -173,10 +173,10 @@ describe('what the client lets us send', () => {
   });
 });
 
-describe('what we let the client send', () => {
+describe('limits on what the client sends', () => {
   const bodyFrame = frame(type.data, 0, 1, Buffer.alloc(16_384));
 
-  test('a stream whose body nobody reads takes 256 KiB', async () => {
+  test('an unread stream buffers 256 KiB', async () => {
     const client = await start(() => {});
     client.greet();
     client.send(headers(1, hanging, flags.endHeaders), ...Array(16).fill(bodyFrame));
@@ -186,7 +186,7 @@ describe('what we let the client send', () => {
     expect((await client.of(type.reset, 1)).payload.readUInt32BE(0)).toBe(code.flowControl);
   });
 
-  test('a connection whose bodies nobody reads takes 4 MiB', async () => {
+  test('a connection with unread bodies buffers 4 MiB', async () => {
     const client = await start(() => {});
     client.greet();
     for (let stream = 1; stream < 33; stream += 2) {
@@ -198,7 +198,7 @@ describe('what we let the client send', () => {
     expect((await client.of(type.goAway, 0)).payload.readUInt32BE(4)).toBe(code.flowControl);
   });
 
-  test('what was not read is given back when its stream ends, also padding', async () => {
+  test('unread data and padding are credited when a stream ends', async () => {
     const client = await start(() => {});
     client.greet();
     for (let stream = 1; stream < 200; stream += 2) {
@@ -213,7 +213,7 @@ describe('what we let the client send', () => {
     await expect.poll(() => raw.server.inFlight).toBe(0);
   });
 
-  test('a body that is read gets new windows, each for half of the old', async () => {
+  test('a body that is read gets window updates, each for half of the window', async () => {
     const client = await start(async (exchange) => {
       answerWith(String((await exchange.body(10_000_000)).length))(exchange);
     });
@@ -230,7 +230,7 @@ describe('what we let the client send', () => {
     expect(updates.map(({ payload }) => payload.readUInt32BE(0))).toEqual(Array(8).fill(131_072));
   });
 
-  test('a body that is too long is answered, then its stream reset without error', async () => {
+  test('an overlong body is answered, then its stream is reset without an error', async () => {
     const client = await start(async (exchange) => {
       await exchange.body(1000).catch(() => {});
       exchange.send({ status: 413, headers: {}, body: Buffer.from('too long') });
@@ -245,7 +245,7 @@ describe('what we let the client send', () => {
     await client.ping();
   });
 
-  test('100 Continue comes when the body is wanted, and not without being asked for', async () => {
+  test('100 Continue is sent when the body is wanted, and only if it was expected', async () => {
     const client = await start(async (exchange) => {
       const wanted = exchange.url === '/' ? await exchange.body(100) : 'unwanted';
       answerWith(wanted)(exchange);
@@ -268,7 +268,7 @@ describe('what we let the client send', () => {
 });
 
 describe('requests as the application sees them', () => {
-  test('cookies are joined by semicolons, others by commas, single ones keep the first', async () => {
+  test('cookies join with semicolons, lists with commas, others keep the first value', async () => {
     const seen: (string | undefined)[] = [];
     let lines: readonly string[] = [];
     const client = await start((exchange) => {
@@ -315,7 +315,7 @@ describe('requests as the application sees them', () => {
     await expect.poll(() => raw.server.inFlight).toBe(0);
   });
 
-  test('a header that HTTP/2 cannot carry fails the request and nothing else', async () => {
+  test('a header that HTTP/2 cannot carry fails only its request', async () => {
     const faults: Fault[] = [];
     const stopObserving = observeFaults((fault) => faults.push(fault));
     onTestFinished(stopObserving);
@@ -339,8 +339,8 @@ describe('requests as the application sees them', () => {
   });
 });
 
-describe('leaving', () => {
-  test('GOAWAY twice: what is sent before the second is served, what comes after is not', async () => {
+describe('closing', () => {
+  test('GOAWAY twice: requests before the second are served, later ones are not', async () => {
     const waiting: Exchange[] = [];
     const client = await start((exchange) => waiting.push(exchange));
     client.greet();
@@ -365,7 +365,7 @@ describe('leaving', () => {
     expect(await drained).toEqual({ complete: true });
   });
 
-  test('a client that does not answer the ping is told all the same', async () => {
+  test('a client that does not answer the ping gets the second one as well', async () => {
     const clock = new FakeClock();
     const client = await start(answerWith(''), { clock });
     client.greet();
@@ -381,7 +381,7 @@ describe('leaving', () => {
     await client.until(() => client.closed);
   });
 
-  test('streams in flight are aborted when the client goes, or errs', async () => {
+  test('streams in flight are aborted when the client closes or errs', async () => {
     const aborted: string[] = [];
     const client = await start((exchange) => exchange.onAbort(() => aborted.push(exchange.url)));
     client.greet();

@@ -281,7 +281,7 @@ async function settle(socket: FakeSocket): Promise<void> {
 }
 
 describe(`sessions of seed ${seed}`, () => {
-  test('in order: the server keeps within the windows and finds no fault', async () => {
+  test('valid: the server stays within the windows and reports no error', async () => {
     for (let round = 0; round < 300; round += 1) {
       const random = randomOf(seed * 1000 + round);
       const windows = new Windows();
@@ -300,7 +300,7 @@ describe(`sessions of seed ${seed}`, () => {
     }
   }, 60_000);
 
-  test('mutated: nothing throws, nothing hangs, no fault is ours', async () => {
+  test('mutated: nothing throws, nothing hangs, and no error is ours', async () => {
     for (let round = 0; round < 1500; round += 1) {
       const random = randomOf(seed * 2000 + round);
       const windows = new Windows();

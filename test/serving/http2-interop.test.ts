@@ -85,7 +85,7 @@ describe('node', () => {
     },
   );
 
-  test('an answer of 5 MB, whatever windows and frames the client allows', async () => {
+  test('an answer of 5 MB with any windows and frame sizes', async () => {
     const body = Buffer.from(Array.from({ length: 5_000_000 }, (_, at) => (at * 7919) % 251));
     const pieces = Array.from({ length: 5000 }, (_, at) =>
       body.subarray(1000 * at, 1000 * at + 1000),
@@ -112,7 +112,7 @@ describe('node', () => {
     expect(JSON.parse(answer.body.toString())).toBe(digest(body));
   });
 
-  test('600 exchanges at once, each with its own body', async () => {
+  test('600 concurrent exchanges, each with its own body', async () => {
     const url = await start(async (exchange) => {
       const body = await exchange.body(1e6);
       await new Promise((resolve) => setImmediate(resolve));
@@ -131,7 +131,7 @@ describe('node', () => {
     expect(raw.server.inFlight).toBe(0);
   });
 
-  test('trailers, which are read past, and pings', async () => {
+  test('trailers, which are ignored, and pings', async () => {
     const url = await start(async (exchange) =>
       sendJson(exchange, String(await exchange.body(100))),
     );
@@ -151,7 +151,7 @@ describe('node', () => {
     });
   });
 
-  test('an answer before the end of the body, which the client learns is not wanted', async () => {
+  test('an early answer stops the client’s upload', async () => {
     const url = await start((exchange) => sendJson(exchange, 'early'));
     const client = await session(url);
     const stream = client.request({ ':method': 'POST' }, { endStream: false });
@@ -181,7 +181,7 @@ describe.skipIf(!curlFeatures.includes('HTTP2'))('curl', () => {
     return text;
   }
 
-  test('gets, posts, uploads with 100 Continue, over one connection', async () => {
+  test('gets, posts, and uploads with 100 Continue over one connection', async () => {
     const url = await start(async (exchange) => {
       const body = await exchange.body(1e7);
       sendJson(exchange, [exchange.method, exchange.httpVersion, body.length]);

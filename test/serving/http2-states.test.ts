@@ -194,7 +194,7 @@ describe('TRUST-1: frames in every state of a stream', () => {
     await check(client, { what: 'a request', sends, answers: [3] });
   });
 
-  test('PRIORITY of an idle stream opens none: a lower one may still be used', async () => {
+  test('PRIORITY on an idle stream does not open it', async () => {
     const client = await raw.connect();
     client.greet();
     const sends = [frame(type.priority, 0, 5, priority(0, 15)), next];
@@ -202,7 +202,7 @@ describe('TRUST-1: frames in every state of a stream', () => {
   });
 });
 
-describe('TRUST-1: every representation of a field is read', () => {
+describe('TRUST-1: every representation of a header field', () => {
   const names = ['custom-key', 'user-agent', 'accept-encoding'];
   let shown: readonly (string | undefined)[] = [];
   let reading: RawServer;
@@ -233,7 +233,7 @@ describe('TRUST-1: every representation of a field is read', () => {
   });
 });
 
-test('TRUST-1: the last of several values of one setting holds', async () => {
+test('TRUST-1: the last value of a repeated setting applies', async () => {
   const client = await raw.connect();
   client.greet();
   client.send(settings([4, 100], [4, 1]), headers(1, getFields));

@@ -52,8 +52,8 @@ function pausedCreate(server: ServerProcess, name: string) {
   return { status, finish: () => stream.end(body.slice(10)) };
 }
 
-describe.skipIf(!hasEtcd)('a start', () => {
-  test('STORE-2: waits for an etcd that comes a little later', async () => {
+describe.skipIf(!hasEtcd)('startup', () => {
+  test('STORE-2: waits for an etcd that starts a little later', async () => {
     const etcd = await startTestEtcd();
     cleanups.push(() => etcd.dispose());
     await etcd.kill();
@@ -67,7 +67,7 @@ describe.skipIf(!hasEtcd)('a start', () => {
 });
 
 describe('SIGTERM', () => {
-  test('HEALTH-3: readyz fails first, requests go on, watches end, exit is 0', async () => {
+  test('HEALTH-3: readyz fails first, requests continue, watches end, exit code is 0', async () => {
     const { server, get, post, watch, as } = await start('--shutdown-delay-duration=1500ms');
     const configMaps = '/api/v1/namespaces/default/configmaps';
     const watching = await watch(`${configMaps}?watch=true`, as);
@@ -89,7 +89,7 @@ describe('SIGTERM', () => {
     expect(await server.exited).toBe(0);
   });
 
-  test('HEALTH-3: without a delay a request in flight still finishes, and is stored', async () => {
+  test('HEALTH-3: without a delay a request in flight finishes and is stored', async () => {
     const { server } = await start();
     const paused = pausedCreate(server, 'kept');
     const session = connect(server.url);
@@ -111,7 +111,7 @@ describe('SIGTERM', () => {
     expect(kept.status).toBe(200);
   });
 
-  test('HEALTH-3: a watch ends without an error, its stream complete', async () => {
+  test('HEALTH-3: a watch ends without an error after its last event', async () => {
     const { server, as } = await start();
     const session = http2.connect(server.url, { rejectUnauthorized: false });
     cleanups.push(() => session.destroy());
@@ -132,7 +132,7 @@ describe('SIGTERM', () => {
     expect(await server.exited).toBe(0);
   });
 
-  test('OPS-4: SIGINT is as SIGTERM, and a second signal ends the process at once', async () => {
+  test('OPS-4: SIGINT acts like SIGTERM, and a second signal exits at once', async () => {
     const { server } = await start();
     server.child.kill('SIGINT');
     expect(await server.exited).toBe(0);
@@ -145,7 +145,7 @@ describe('SIGTERM', () => {
 });
 
 describe('the data directory', () => {
-  test('STORE-1: a second server on it exits with 1 and one clear line', async () => {
+  test('STORE-1: a second server on it exits with 1 and one line', async () => {
     const { server, get, as } = await start();
     const second = await run(programs.wheelhouse, [
       'serve',
@@ -162,7 +162,7 @@ describe('the data directory', () => {
     expect((await get('/readyz', as)).status).toBe(200);
   });
 
-  test('STORE-1: after kill -9 the next start finds every acknowledged write', async () => {
+  test('STORE-1: after kill -9 the next start has every acknowledged write', async () => {
     const { server, post, as } = await start();
     const created = await post('/api/v1/namespaces/default/configmaps', configMap('durable'), as);
     expect(created.status).toBe(201);
@@ -178,7 +178,7 @@ describe('the data directory', () => {
     expect(again.token).toBe(server.token);
   });
 
-  test('STORE-1: a damaged store is refused with one line that says so', async () => {
+  test('STORE-1: a damaged store is refused with one line', async () => {
     const { server } = await start();
     server.child.kill('SIGTERM');
     await server.exited;
@@ -195,7 +195,7 @@ describe('the data directory', () => {
     expect(stderr).toMatch(/^error: [^\n]*(damaged|corrupt)[^\n]*\n$/);
   });
 
-  test('STORE-1: what is secret in it is its owner’s alone', async () => {
+  test('STORE-1: secrets in it are readable by its owner only', async () => {
     const { server } = await start();
     for (const name of ['admin.token', 'admin.kubeconfig', 'store/log/log.1']) {
       expect([name, statSync(join(server.dataDir, name)).mode & 0o077]).toEqual([name, 0]);
@@ -204,7 +204,7 @@ describe('the data directory', () => {
     for (const name of keys) expect(statSync(join(server.dataDir, name)).mode & 0o077).toBe(0);
   });
 
-  test('STORE-1: a directory that cannot be made is one line and exit 1', async () => {
+  test('STORE-1: a directory that cannot be created is one line and exit code 1', async () => {
     const { code, stderr } = await run(programs.wheelhouse, [
       'serve',
       '--secure-port=0',
@@ -214,7 +214,7 @@ describe('the data directory', () => {
     expect(stderr).toMatch(/^error: [^\n]+\n$/);
   });
 
-  test('OPS-4: a taken port is one line and exit 1, and the store is let go', async () => {
+  test('OPS-4: a port in use is one line and exit code 1, and the store is released', async () => {
     const { server } = await start();
     const port = new URL(server.url).port;
     const dataDir = `${server.dataDir}-other`;
@@ -234,7 +234,7 @@ describe('the data directory', () => {
 });
 
 describe('the log', () => {
-  test('OPS-4: lines are JSON, requests are told from -v=3 on with their Audit-Id', async () => {
+  test('OPS-4: lines are JSON, and -v=3 logs requests with their Audit-Id', async () => {
     const { server, get, as } = await start('-v=3');
     const auditId = 'a-name-of-mine';
     const path = '/api/v1/namespaces/default/configmaps?limit=5';
@@ -257,7 +257,7 @@ describe('the log', () => {
     }
   });
 
-  test('OPS-4: without -v requests are not told', async () => {
+  test('OPS-4: without -v requests are not logged', async () => {
     const { server, get, as } = await start();
     await get('/version', as);
     server.child.kill('SIGTERM');
@@ -270,7 +270,7 @@ describe('the log', () => {
     ]);
   });
 
-  test('OPS-4: no credential and no data of a Secret is in it, however much it tells', async () => {
+  test('OPS-4: it never has credentials or Secret data, at any verbosity', async () => {
     const { server, post, get, as } = await start('-v=10');
     const secret = 'c2VjcmV0LXZhbHVlLW9mLW1pbmU=';
     await post(
@@ -289,7 +289,7 @@ describe('the log', () => {
     }
   });
 
-  test('OPS-4: every answer has an Audit-Id, a client’s own if it is plain', async () => {
+  test('OPS-4: every answer has an Audit-Id, the client’s own if it is valid', async () => {
     const { get, as } = await start();
     const one = await get('/api/v1/nodes', as);
     const other = await get('/api/v1/nodes', as);

@@ -3,8 +3,8 @@ import { FakeClock } from '@wheelhouse/machinery/testing';
 import { describe, expect, test } from 'vitest';
 import { adminToken, startTestServer } from '../support/harness.ts';
 
-describe('a body that does not come', () => {
-  test('API-9: is answered 504 once its time is up, and holds nothing afterwards', async () => {
+describe('a body that never arrives', () => {
+  test('API-9: is answered 504 at its deadline and holds nothing afterwards', async () => {
     const clock = new FakeClock(Date.now());
     const server = await startTestServer({ clock });
     const session = http2.connect(server.url, { rejectUnauthorized: false });

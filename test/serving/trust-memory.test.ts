@@ -91,8 +91,8 @@ async function expectServed(token: string): Promise<void> {
   expect((await own.calls.get(`${maps}/large-0`, { token })).status).toBe(200);
 }
 
-describe('TRUST-4: memory that clients hold', () => {
-  test('equal selectors of any number of watches are charged once', async () => {
+describe('TRUST-4: memory held for clients', () => {
+  test('equal selectors of many watches are charged once', async () => {
     const values = Array.from({ length: 900 }, (_, at) => `value-${at}`);
     const selector = new URLSearchParams({ labelSelector: `x in (${values.join(',')})` });
     const { watch } = client();
@@ -107,7 +107,7 @@ describe('TRUST-4: memory that clients hold', () => {
     await eventually(async () => (await used('selectors')) === 0, 'the selector given back');
   });
 
-  test('a user with too many watches is answered 429, and others are served', async () => {
+  test('a user with too many watches gets 429, and others are served', async () => {
     const refusedBefore = await counted('refused');
     const { opened, refusal } = await watchUntilRefused(session());
     expect(Number(refusal[':status'])).toBe(429);
@@ -117,7 +117,7 @@ describe('TRUST-4: memory that clients hold', () => {
     await expectServed('light');
   });
 
-  test('answers that nobody reads are cut off, the heaviest reader first', async () => {
+  test('unread answers are cut off, the heaviest reader first', async () => {
     const shedBefore = await counted('shed');
     const light = client();
     const watched = await light.watch(`${maps}?watch=true`, { token: 'light' });
@@ -135,7 +135,7 @@ describe('TRUST-4: memory that clients hold', () => {
     await watched.until((events) => events.length > 0, 'an event on the watch of another user');
   });
 
-  test('bodies that do not end are refused or cut off', async () => {
+  test('endless bodies are refused or cut off', async () => {
     const sockets: Socket[] = [];
     const { hostname, port } = new URL(server.url);
     const answers: string[] = [];
@@ -169,7 +169,7 @@ describe('TRUST-4: memory that clients hold', () => {
     await expectServed('light');
   });
 
-  test('connections that say nothing are charged to their address', async () => {
+  test('silent connections are charged to their address', async () => {
     const { hostname, port } = new URL(server.url);
     const before = await used('connections');
     for (let at = 0; at < 10; at += 1) {
@@ -182,7 +182,7 @@ describe('TRUST-4: memory that clients hold', () => {
     await expectServed('light');
   });
 
-  test('health and metrics are answered to a client that is refused everything else', async () => {
+  test('health and metrics still answer a client that is refused everything else', async () => {
     const calls = client();
     await watchUntilRefused(session());
     const get = async (path: string) => (await calls.get(path, { token: adminToken })).status;

@@ -33,7 +33,7 @@ async function tenMinuteToken(calls: Pick<TestServer, 'post'>, namespace: string
   return answer.body.status as { token: string; expirationTimestamp: string };
 }
 
-describe('a host clock that is set', () => {
+describe('a stepped host clock', () => {
   let clock: QuickClock;
   let server: TestServer;
   let namespace: string;
@@ -46,7 +46,7 @@ describe('a host clock that is set', () => {
 
   const statusWith = async (token: string) => (await server.post(whoAmI, review, { token })).status;
 
-  test('TRUST-9: a token ends when the wall clock passes its expiry', async () => {
+  test('TRUST-9: a token expires by the wall clock', async () => {
     const { token } = await tenMinuteToken(server, namespace);
     expect(await statusWith(token)).toBe(201);
     clock.stepWall(11 * minuteMs);
@@ -58,7 +58,7 @@ describe('a host clock that is set', () => {
     expect(await statusWith(token)).toBe(201);
   });
 
-  test('TRUST-9: objects carry the time that the host has now', async () => {
+  test('TRUST-9: objects carry the host’s current time', async () => {
     const maps = `/api/v1/namespaces/${namespace}/configmaps`;
     for (const stepMs of [10 * dayMs, -20 * dayMs, 10 * dayMs]) {
       clock.stepWall(stepMs);
@@ -71,7 +71,7 @@ describe('a host clock that is set', () => {
     }
   });
 
-  test('TRUST-9: steps neither end requests nor keep them alive', async () => {
+  test('TRUST-9: steps neither end requests nor prolong them', async () => {
     const watch = await server.watch('/api/v1/configmaps?watch=true&timeoutSeconds=2');
     for (const stepMs of [10 * dayMs, -20 * dayMs]) {
       clock.stepWall(stepMs);
@@ -84,7 +84,7 @@ describe('a host clock that is set', () => {
     await watch.ended;
   });
 
-  test('TRUST-9: Events live for their time, whatever the wall clock says', async () => {
+  test('TRUST-9: Events live for their TTL, whatever the wall clock says', async () => {
     const events = `/api/v1/namespaces/${namespace}/events`;
     const event = (name: string) => ({
       apiVersion: 'v1',
@@ -106,7 +106,7 @@ describe('a host clock that is set', () => {
 
 const library = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1';
 
-describe.skipIf(!existsSync(library))('a process whose host clock is set', () => {
+describe.skipIf(!existsSync(library))('a process with a stepped host clock', () => {
   let programs: Programs;
   let directory: string;
   beforeAll(async () => {

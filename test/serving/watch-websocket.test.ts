@@ -136,7 +136,7 @@ test('WATCH-1: over a WebSocket each event is a message', async () => {
   ]);
 });
 
-test('WATCH-1: a ping is answered, other messages are left, a close ends the watch', async () => {
+test('WATCH-1: a ping is answered, other messages are ignored, a close ends the watch', async () => {
   const namespace = await freshNamespace(server);
   const watch = await open(watchOf(namespace));
   const { socket } = watch;
@@ -166,7 +166,7 @@ test('WATCH-1: a ping is answered, other messages are left, a close ends the wat
   await eventually(async () => (await running()) === 0, 'the watch is over');
 });
 
-test('WATCH-1: a client that does not mask what it sends is sent off', async () => {
+test('WATCH-1: a client that does not mask its frames is closed', async () => {
   const namespace = await freshNamespace(server);
   const watch = await open(watchOf(namespace));
   watch.socket?.write(Buffer.from([0x81, 0x01, 0x61]));
@@ -174,14 +174,14 @@ test('WATCH-1: a client that does not mask what it sends is sent off', async () 
   expect(watch.messages).toEqual([{ opcode: 8, payload: Buffer.from([0x03, 0xea]) }]);
 });
 
-test('WATCH-3: the time a watch may take ends it with a close', async () => {
+test('WATCH-3: a timeout ends the watch with a close frame', async () => {
   const namespace = await freshNamespace(server);
   const watch = await open(watchOf(namespace, '&timeoutSeconds=1'));
   await eventually(async () => watch.isClosed(), 'the end');
   expect(watch.messages.at(-1)).toEqual({ opcode: 8, payload: Buffer.from([0x03, 0xe8]) });
 });
 
-test('WATCH-9: protobuf comes in binary messages, without a length before them', async () => {
+test('WATCH-9: protobuf uses binary messages without a length prefix', async () => {
   const namespace = await freshNamespace(server);
   await server.post(`/api/v1/namespaces/${namespace}/configmaps`, configMap('a'));
   const accept = 'application/vnd.svc.protobuf;stream=watch';
@@ -193,7 +193,7 @@ test('WATCH-9: protobuf comes in binary messages, without a length before them',
   expect(message?.payload.subarray(0, 7)).toEqual(Buffer.from('\n\x05ADDED'));
 });
 
-test('WATCH-9: CBOR comes in binary messages, an item each, however large', async () => {
+test('WATCH-9: CBOR uses binary messages, one item each, of any size', async () => {
   const namespace = await freshNamespace(server);
   const path = `/api/v1/namespaces/${namespace}/configmaps`;
   const data = Object.fromEntries(Array.from({ length: 1100 }, (_, at) => [`k${at}`, 'v']));
@@ -207,7 +207,7 @@ test('WATCH-9: CBOR comes in binary messages, an item each, however large', asyn
   expect(last).toMatchObject({ type: 'ADDED', object: { metadata: { name: 'one' } } });
 });
 
-test('WATCH-7: a client that pings and does not read keeps nothing but its place', async () => {
+test('WATCH-7: a client that pings but does not read holds only its position', async () => {
   const namespace = await freshNamespace(server);
   const watch = await open(watchOf(namespace, '&timeoutSeconds=5'));
   watch.socket?.pause();
@@ -232,7 +232,7 @@ test.each([
   expect([answer.status, answer.body]).toEqual([status, body]);
 });
 
-test('WATCH-1: who may not watch is told so as ever', async () => {
+test('WATCH-1: a forbidden watch is refused as usual', async () => {
   const answer = await open(watchOf('default'), { authorization: 'Bearer wrong' });
   expect(answer.status).toBe(401);
   expect(JSON.parse(answer.body)).toMatchObject({ kind: 'Status', code: 401 });
@@ -241,7 +241,7 @@ test('WATCH-1: who may not watch is told so as ever', async () => {
 const asProtocol = (token: string) =>
   `base64url.bearer.authorization.svc.io.${Buffer.from(token).toString('base64url')}`;
 
-test('AUTHN-3: a browser sends its token as a protocol, beside one that is answered', async () => {
+test('AUTHN-3: a browser sends its token as a subprotocol, beside one that is echoed', async () => {
   const namespace = await freshNamespace(server);
   const told = (protocols: string) =>
     open(watchOf(namespace), {
@@ -266,7 +266,7 @@ test('AUTHN-3: a browser sends its token as a protocol, beside one that is answe
   expect((await told('mine.example.com')).status).toBe(403);
 });
 
-test('AUTHN-3: a token among protocols is none where no WebSocket is asked for', async () => {
+test('AUTHN-3: a token among subprotocols counts only in a WebSocket handshake', async () => {
   const protocols = `${asProtocol(adminToken)}, mine.example.com`;
   const headers = { 'sec-websocket-protocol': protocols };
   const path = '/api/v1/namespaces/default/configmaps';

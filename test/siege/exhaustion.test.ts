@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { exhaustionPart } from './exhaustion.ts';
 
-test('TRUST-4: servers with little heap or few files refuse work, stay alive, and recover', {
+test('TRUST-4: servers short of heap or files refuse work, survive, and recover', {
   timeout: 300_000,
 }, async () => {
   const seed = Date.now() >>> 0;

@@ -5,7 +5,7 @@ import { plainCases } from './growth-requests.ts';
 /** All known attacks, and some requests that the seed chooses. */
 const rounds = plainCases.length + 5;
 
-test('TRUST-2: CPU time and answers grow no faster than requests do', async () => {
+test('TRUST-2: CPU time and answers grow no faster than requests', async () => {
   const seed = Math.floor(Math.random() * 2 ** 31);
   const figures = await growthPart.run({ seed, rounds, log: () => {} });
   expect(figures['requests'], `seed ${seed}`).toBe(rounds);

@@ -8,7 +8,7 @@ test('TRUST-2: the longest step of a request is measured in CPU time of the main
   expect(figures['a small ConfigMap']).toMatch(/^\d+\.\d ms, status 201, 1 KiB$/);
 }, 120_000);
 
-test('a part that fails says how its server has ended, and what it logged last', async () => {
+test('a failing part reports how its server ended and what it logged last', async () => {
   const programs = await buildPrograms();
   const server = await startProcess(programs, { flags: ['--storage-backend=memory'] });
   try {

@@ -80,8 +80,8 @@ async function refused(bytes: Buffer | string): Promise<string> {
   return told.slice(from.length + 1);
 }
 
-describe('files that are refused', () => {
-  test('STORE-5: a part of a backup, however long', async () => {
+describe('refused files', () => {
+  test('STORE-5: a truncated backup of any length', async () => {
     const random = randomOf(seed);
     const lengths = Array.from({ length: 25 }, () => Math.floor(random() * sound.length));
     for (const length of [1, 18, 19, 20, 21, 60, ...lengths, sound.length - 1]) {
@@ -90,7 +90,7 @@ describe('files that are refused', () => {
     }
   });
 
-  test('STORE-5: a backup with a bit that has changed, wherever it is', async () => {
+  test('STORE-5: a backup with a flipped bit anywhere', async () => {
     const random = randomOf(seed + 1);
     for (let round = 0; round < 60; round++) {
       const copy = Buffer.from(sound);
@@ -102,7 +102,7 @@ describe('files that are refused', () => {
     }
   });
 
-  test('STORE-5: what is no backup, or has more behind its end', async () => {
+  test('STORE-5: a file that is not a backup, or has trailing bytes', async () => {
     const foreign = 'is not a backup of Wheelhouse';
     expect(await refused('')).toBe(foreign);
     expect(await refused('hello')).toBe(foreign);
@@ -130,11 +130,11 @@ describe('files that are refused', () => {
   });
 });
 
-describe('places that are refused', () => {
+describe('refused destinations', () => {
   const restore = async (to: string): Promise<string> =>
     refusal(await wheelhouse('restore', '--from', file, '--data-dir', to));
 
-  test('STORE-5: a data directory that a server has or had, or with anything else', async () => {
+  test('STORE-5: a data directory that is or was in use, or is not empty', async () => {
     const used = bench.at('old');
     expect(await restore(used)).toContain(`${used}/store is in use by process ${process.pid}`);
     const other = await bench.serve('other');
@@ -150,7 +150,7 @@ describe('places that are refused', () => {
     expect(await restore(file)).toBe(`${file} is not a directory`);
   });
 
-  test('STORE-5: a running server’s directory is not backed up behind its back', async () => {
+  test('STORE-5: the directory of a running server is not read directly', async () => {
     const used = bench.at('old');
     const to = bench.at('behind');
     const told = refusal(await wheelhouse('backup', '--data-dir', used, '--to', to));
@@ -162,7 +162,7 @@ describe('places that are refused', () => {
     expect(existsSync(bench.at('no'))).toBe(false);
   });
 
-  test('STORE-5: what a broken restore has left is cleared by the next one', async () => {
+  test('STORE-5: leftovers of an interrupted restore are removed by the next one', async () => {
     const dataDir = bench.at('broken');
     mkdirSync(join(dataDir, 'store.restoring'), { recursive: true });
     writeFileSync(join(dataDir, 'store.restoring', 'data.mdb'), 'half');
@@ -173,7 +173,7 @@ describe('places that are refused', () => {
     await restored.stop();
   });
 
-  test('STORE-5: a file that is there is replaced only by --force', async () => {
+  test('STORE-5: an existing file is replaced only with --force', async () => {
     const to = bench.at('there');
     writeFileSync(to, 'mine', { mode: 0o644 });
     const args = ['backup', '--kubeconfig', bench.kubeconfig(server), '--to', to];
@@ -192,7 +192,7 @@ describe('places that are refused', () => {
     );
   });
 
-  test('STORE-5: flags that say too little or too much', async () => {
+  test('STORE-5: missing and contradictory flags', async () => {
     const to = bench.at('said');
     const wrong = async (...args: string[]) => refusal(await wheelhouse(...args));
     expect(await wrong('backup', '--data-dir', 'd')).toBe('--to must say which file to write');
@@ -229,7 +229,7 @@ describe('a full disk', () => {
     if (isMounted) execFileSync('umount', ['-l', mount], { stdio: 'ignore' });
   });
 
-  test('STORE-5: a backup that has no room leaves nothing', async ({ skip }) => {
+  test('STORE-5: a backup without space leaves nothing behind', async ({ skip }) => {
     if (!isMounted) skip('mounting a small tmpfs is refused here');
     const to = join(mount, 'backup');
     const args = ['backup', '--kubeconfig', bench.kubeconfig(server), '--to', to];
@@ -237,7 +237,7 @@ describe('a full disk', () => {
     expect(readdirSync(mount)).toEqual([]);
   });
 
-  test('STORE-5: a restore that has no room leaves nothing', async ({ skip }) => {
+  test('STORE-5: a restore without space leaves nothing behind', async ({ skip }) => {
     if (!isMounted) skip('mounting a small tmpfs is refused here');
     const to = join(mount, 'data');
     const told = refusal(await wheelhouse('restore', '--from', file, '--data-dir', to));
@@ -247,7 +247,7 @@ describe('a full disk', () => {
   });
 });
 
-test('STORE-5: a reader that stops is cut off, and the server goes on', async () => {
+test('STORE-5: a reader that stalls is cut off, and the server keeps working', async () => {
   const clock = skippingClock();
   const slow = await bench.serve('slow', { clock, embedding: { connectionClock: systemClock } });
   const data = { filling: 'x'.repeat(1_000_000) };
@@ -284,7 +284,7 @@ test('STORE-5: a reader that stops is cut off, and the server goes on', async ()
 });
 
 describe.skipIf(!hasEtcd)('objects in etcd', () => {
-  test('STORE-5: are for etcd’s own tool, which is named', async () => {
+  test('STORE-5: are left to etcd’s own tool, which the error names', async () => {
     const to = bench.at('etcd');
     const servers = '--etcd-servers=http://127.0.0.1:2379';
     const away = 'objects in etcd are kept by etcd’s own means'.replace('’', "'");

@@ -78,8 +78,8 @@ async function backedUp(): Promise<{ file: string; objects: ApiObject[]; newest:
   return { file, objects, newest };
 }
 
-describe('whole', () => {
-  test('STORE-5: a restored server has every object just as it was backed up', async () => {
+describe('contents', () => {
+  test('STORE-5: a restored server has every object exactly as it was backed up', async () => {
     const { file, objects, newest } = await backedUp();
     expect(statSync(file).mode & 0o777).toBe(0o600);
     const said = await succeed('restore', '--from', file, '--data-dir', bench.at('new'));
@@ -96,7 +96,7 @@ describe('whole', () => {
     expect((await again.get(boats)).body.items).toHaveLength(1);
   });
 
-  test('STORE-5: a server that is written is backed up as it is at one moment', async () => {
+  test('STORE-5: a backup under writes is a snapshot of one moment', async () => {
     const server = await bench.serve('old');
     const pairs = 30;
     const data = { filling: 'x'.repeat(100_000) };
@@ -142,7 +142,7 @@ describe('whole', () => {
     expect((left[0] as number) - (left[pairs - 1] as number)).toBeLessThanOrEqual(1);
   });
 
-  test('STORE-5: a server in memory can be backed up and go on on disk', async () => {
+  test('STORE-5: an in-memory server can be backed up and continue on disk', async () => {
     const server = await bench.serve('unused', { store: { type: 'memory' } });
     await fill(server);
     const objects = await everything(server);
@@ -153,8 +153,8 @@ describe('whole', () => {
   });
 });
 
-describe('who may', () => {
-  test('STORE-5: a running server gives it to POST alone, and to whom it is granted', async () => {
+describe('authorization', () => {
+  test('STORE-5: a running server returns a backup only to an authorized POST', async () => {
     const tokens = ['reader,reader,1', 'keeper,keeper,2', 'nobody,nobody,3'];
     const { path, remove } = temporaryFile('tokens.csv', `${tokens.join('\n')}\n`);
     const server = await bench.serve('old', { authentication: { tokenFile: path } });
@@ -196,7 +196,7 @@ describe('who may', () => {
 });
 
 describe('resource versions', () => {
-  test('STORE-5: what clients remember is Expired then, and never comes again', async () => {
+  test('STORE-5: older versions are Expired after a restore and never reused', async () => {
     const server = await bench.serve('old');
     await fill(server);
     const before = (await server.get(`${core}/configmaps?limit=1`)).body.metadata;
@@ -252,7 +252,7 @@ describe('keys', () => {
       { token },
     );
 
-  test('STORE-5: keys are not in a backup; put beside it, tokens and trust stay good', async () => {
+  test('STORE-5: a backup has no keys; with them restored, tokens and trust stay valid', async () => {
     const server = await bench.serve('old');
     const body = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } };
     await mustCreate(server, `${core}/serviceaccounts`, body);
@@ -282,7 +282,7 @@ describe('keys', () => {
     expect(known.server.caPem).toBe(authority);
   });
 
-  test('STORE-5: encrypted values are encrypted in a backup too', async () => {
+  test('STORE-5: encrypted values stay encrypted in a backup', async () => {
     const secret = Buffer.alloc(32, 7).toString('base64');
     const resources = [
       { resources: ['secrets'], providers: [{ aescbc: { keys: [{ name: 'k', secret }] } }] },

@@ -153,7 +153,7 @@ async function checkHistory(session: Session, from: string, books: Books): Promi
   watch.close();
 }
 
-test('STORE-1: what was acknowledged survives kill -9, versions only grow', async () => {
+test('STORE-1: acknowledged writes survive kill -9, and versions only grow', async () => {
   const books: Books = { objects: new Map(), removed: [], highest: 0n };
   let from = '';
   for (let round = 0; round < 4; round++) {
@@ -177,7 +177,7 @@ test('STORE-1: what was acknowledged survives kill -9, versions only grow', asyn
   session.close();
 }, 60_000);
 
-test('STORE-1: one data directory, which one process holds at a time', async () => {
+test('STORE-1: one process at a time holds a data directory', async () => {
   const session = await open();
   await expect(startProcess(programs, { dataDir })).rejects.toThrow(/no line listening/);
   expect((await session.call('GET', collection))?.status).toBe(200);
@@ -195,7 +195,7 @@ function diskUse(directory: string): number {
   return bytes;
 }
 
-test('STORE-4: history goes at the retention, disk use stays bounded', async () => {
+test('STORE-4: history expires after its retention, and disk use stays bounded', async () => {
   const session = await open(['--etcd-compaction-interval=300ms']);
   const made = await session.call('POST', collection, configMap('old'));
   const oldest = made?.body.metadata.resourceVersion;

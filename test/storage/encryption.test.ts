@@ -109,7 +109,7 @@ describe('values in the store', () => {
     },
   );
 
-  test('STORE-3: keys rotate: old ones are read, and a write takes the new one', async () => {
+  test('STORE-3: keys rotate: old ones are read, and a write uses the new one', async () => {
     const [old, next] = [keyOf('old'), keyOf('new')];
     const first = await serverOf([
       { resources: ['secrets'], providers: [{ aesgcm: { keys: [old] } }] },
@@ -146,7 +146,7 @@ describe('values in the store', () => {
     expect(map.toString('latin1').startsWith('k8s:enc:aescbc:v1:new:')).toBe(true);
   });
 
-  test('STORE-3: the metrics count what is sealed and opened', async () => {
+  test('STORE-3: metrics count transformations', async () => {
     const server = await serverOf([
       { resources: ['secrets'], providers: [{ aesgcm: { keys: [keyOf('k')] } }] },
     ]);
@@ -178,8 +178,8 @@ const problem =
   'data from the storage is not transformable revision=0: no matching key was found for the provided AES transformer';
 const corrupt = `StorageError: corrupt object, Code: 7, Key: ${secretKey}, ResourceVersion: 0, AdditionalErrorMsg: ${problem}`;
 
-describe('what cannot be read', () => {
-  test('STORE-3: reads and writes of it tell of corruption, others do not', async () => {
+describe('unreadable values', () => {
+  test('STORE-3: their reads and writes report corruption, others work', async () => {
     const server = await withLostKey();
     const read = await server.get(`${core}/secrets/s`);
     expect(read.status).toBe(500);
@@ -215,7 +215,7 @@ describe('what cannot be read', () => {
     });
   });
 
-  test('STORE-3: without any configuration what was sealed cannot be read either', async () => {
+  test('STORE-3: without a configuration sealed values are unreadable as well', async () => {
     const first = await serverOf([
       { resources: ['secrets'], providers: [{ secretbox: { keys: [keyOf('k')] } }] },
     ]);
@@ -229,7 +229,7 @@ describe('what cannot be read', () => {
     );
   });
 
-  test('STORE-3: a file that is followed brings the missing key', async () => {
+  test('STORE-3: reloading the file can bring a missing key', async () => {
     const [lost, own] = [keyOf('lost'), keyOf('own')];
     const rule = (...keys: JsonObject[]) => [
       { resources: ['secrets'], providers: [{ aesgcm: { keys } }] },
@@ -262,8 +262,8 @@ describe('what cannot be read', () => {
   });
 });
 
-describe.skipIf(!hasEtcd)('on an etcd', () => {
-  test('STORE-3: a server without the newest key tells of what others wrote', async () => {
+describe.skipIf(!hasEtcd)('etcd', () => {
+  test('STORE-3: a server without the newest key reports what others wrote', async () => {
     const etcd = await startTestEtcd();
     undo.push(() => etcd.dispose());
     const [old, next] = [keyOf('old'), keyOf('new')];
@@ -298,12 +298,12 @@ describe.skipIf(!hasEtcd)('on an etcd', () => {
   });
 });
 
-describe('giving up what cannot be read', () => {
+describe('deleting unreadable objects', () => {
   const option = 'ignoreStoreReadErrorWithClusterBreakingPotential';
   const body = { apiVersion: 'v1', kind: 'DeleteOptions', [option]: true };
   const { gates } = readFeatureGates(['AllowUnsafeMalformedObjectDeletion=true']);
 
-  test('DEL-6: with its gate the option removes an object that cannot be read', async () => {
+  test('DEL-6: with its gate the option removes an unreadable object', async () => {
     const audit = auditFolder({ rules: [{ level: 'Metadata' }] });
     undo.push(() => audit.remove());
     const server = await withLostKey({ featureGates: gates, audit: audit.settings });
@@ -323,7 +323,7 @@ describe('giving up what cannot be read', () => {
     expect(event.annotations).toHaveProperty(['apiserver.svc.io/unsafe-delete-ignore-read-error']);
   });
 
-  test('DEL-6: an object that can be read is not removed with it, nor an absent one', async () => {
+  test('DEL-6: it removes neither a readable nor a missing object', async () => {
     const server = await withLostKey({ featureGates: gates });
     await server.post(`${core}/secrets`, secret('t'));
     const refused = await server.remove(`${core}/secrets/t`, body);
@@ -343,7 +343,7 @@ describe('giving up what cannot be read', () => {
     expect((await server.get(`${core}/secrets/s`)).status).toBe(500);
   });
 
-  test('DEL-6: it takes a verb of its own besides delete', async () => {
+  test('DEL-6: it needs a verb of its own besides delete', async () => {
     const server = await withLostKey({ featureGates: gates });
     const rbac = '/apis/rbac.authorization.svc.io/v1';
     const grant = async (verbs: string[]) => {
@@ -392,7 +392,7 @@ describe('the configuration', () => {
   const identity = [{ identity: {} }];
   const keys = (...list: JsonObject[]) => [{ aescbc: { keys: list } }];
 
-  test('STORE-3: a wrong one ends the start with one line without any secret', async () => {
+  test('STORE-3: an invalid one stops the start with one line without secrets', async () => {
     const short = randomBytes(10).toString('base64');
     const cases: readonly (readonly [JsonObject[] | string, string])[] = [
       [[], 'resources: Required value: at least one resources is required'],
@@ -440,7 +440,7 @@ describe('the configuration', () => {
     }
   });
 
-  test('STORE-3: the flags name it, and whether it is followed', () => {
+  test('STORE-3: flags name it and whether it is reloaded', () => {
     const reads = (...args: string[]) => {
       const outcome = readOptions(args);
       return outcome.kind === 'options' ? outcome.options.config.encryption : undefined;

@@ -67,7 +67,7 @@ function writer(server: TestServer, name: string) {
 
 describe.skipIf(!hasEtcd)('an etcd of three members', () => {
   test(
-    'STORE-2: its leader may be killed: what was acknowledged stays, and is told once',
+    'STORE-2: killing the leader loses no acknowledged write and repeats no event',
     async () => {
       const { cluster, server } = await threeMembers();
       const watch = await server.watch(`${maps}?watch=true`);
@@ -108,7 +108,7 @@ describe.skipIf(!hasEtcd)('an etcd of three members', () => {
   );
 
   test(
-    'STORE-2: without a majority nothing is written, and with one again all goes on',
+    'STORE-2: without a majority nothing is written, and with one everything resumes',
     async () => {
       const { cluster, server } = await threeMembers();
       await server.post(maps, configMap('before'));
@@ -134,7 +134,7 @@ describe.skipIf(!hasEtcd)('an etcd of three members', () => {
   );
 
   test(
-    'STORE-2: a leader that stands still is followed by another, and requests go on',
+    'STORE-2: a frozen leader is replaced, and requests continue',
     async () => {
       const { cluster, server } = await threeMembers();
       await server.post(maps, configMap('before'));
@@ -160,7 +160,7 @@ describe.skipIf(!hasEtcd)('an etcd of three members', () => {
 
 describe.skipIf(!hasEtcd)('an etcd at its limits', () => {
   test(
-    'STORE-2, TRUST-8: when its space is used up writes say so, reads go on, and removing helps',
+    'STORE-2, TRUST-8: out of space, writes report it, reads continue, and deletions help',
     async () => {
       const etcd = await startTestEtcd({ flags: ['--quota-backend-bytes=6000000'] });
       cleanups.push(() => etcd.dispose());
@@ -203,7 +203,7 @@ describe.skipIf(!hasEtcd)('an etcd at its limits', () => {
   );
 
   test(
-    'STORE-2: compaction behind a server’s back loses no change to those who watch',
+    'STORE-2: an external compaction loses no change for watchers',
     async () => {
       const etcd = await startTestEtcd();
       cleanups.push(() => etcd.dispose());

@@ -31,8 +31,8 @@ async function started(...args: Parameters<typeof startTestServer>): Promise<Tes
   return server;
 }
 
-describe.skipIf(!hasEtcd)('an etcd that fails', () => {
-  test('STORE-2: while etcd is away requests fail at once, and then all goes on', async () => {
+describe.skipIf(!hasEtcd)('failing etcd', () => {
+  test('STORE-2: while etcd is down requests fail at once, and then everything resumes', async () => {
     const etcd = await startTestEtcd();
     cleanups.push(() => etcd.dispose());
     const server = await started(onEtcd(etcd));
@@ -74,7 +74,7 @@ describe.skipIf(!hasEtcd)('an etcd that fails', () => {
     watch.close();
   });
 
-  test('STORE-2: nobody waits longer than a request may for an etcd that stands still', async () => {
+  test('STORE-2: nobody waits beyond the request timeout for a frozen etcd', async () => {
     const etcd = await startTestEtcd();
     cleanups.push(() => etcd.dispose());
     const server = await started({
@@ -100,7 +100,7 @@ describe.skipIf(!hasEtcd)('an etcd that fails', () => {
     await eventually(async () => (await server.get('/readyz')).status === 200);
   });
 
-  test('STORE-2: an etcd that does not answer at the start is one clear error', async () => {
+  test('STORE-2: an etcd that does not answer at startup is one clear error', async () => {
     const opening = openEtcdStore({
       connection: { servers: ['http://127.0.0.1:1'] },
       clock: systemClock,
@@ -110,7 +110,7 @@ describe.skipIf(!hasEtcd)('an etcd that fails', () => {
     await expect(opening).rejects.toThrow(/^etcd at http:\/\/127\.0\.0\.1:1 does not serve: .+$/);
   });
 
-  test('STORE-2: a member that is gone is left for the next one', async () => {
+  test('STORE-2: a lost member is left for the next one', async () => {
     const etcd = await startTestEtcd();
     cleanups.push(() => etcd.dispose());
     const line = await startLine(etcd);
@@ -125,7 +125,7 @@ describe.skipIf(!hasEtcd)('an etcd that fails', () => {
   });
 });
 
-describe.skipIf(!hasEtcd)('who leads', () => {
+describe.skipIf(!hasEtcd)('leader election', () => {
   let etcd: TestEtcd;
   beforeAll(async () => {
     etcd = await startTestEtcd();
@@ -140,7 +140,7 @@ describe.skipIf(!hasEtcd)('who leads', () => {
   const holder = async (server: TestServer) =>
     (await server.get(leasePath)).body.spec?.holderIdentity as string | undefined;
 
-  test('STORE-2: controllers run in one server, and in another when it is lost', async () => {
+  test('STORE-2: controllers run on one server, and on another when it is lost', async () => {
     const line = await startLine(etcd);
     const config = { ...onEtcd(etcd), leaderElection: quickElection };
     const first = await started(reachedBy(config, line.url));
@@ -168,7 +168,7 @@ describe.skipIf(!hasEtcd)('who leads', () => {
     expect(spec.renewTime).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
   });
 
-  test('STORE-2: a server that stops lets the other lead at once', async () => {
+  test('STORE-2: a stopping server hands leadership over at once', async () => {
     const slow = { leaseDurationMs: 60_000, renewDeadlineMs: 40_000, retryPeriodMs: 30_000 };
     const config = { ...onEtcd(etcd), leaderElection: { ...quickElection, ...slow } };
     const first = await startTestServer(config);
@@ -184,8 +184,8 @@ describe.skipIf(!hasEtcd)('who leads', () => {
   });
 });
 
-describe.skipIf(!hasEtcd)('an etcd over TLS', () => {
-  test('STORE-2: client certificates are shown, and strangers are not trusted', async () => {
+describe.skipIf(!hasEtcd)('etcd over TLS', () => {
+  test('STORE-2: client certificates are sent, and unknown servers are not trusted', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-etcd-tls-'));
     cleanups.push(() => rmSync(directory, { recursive: true, force: true }));
     const authority = await issue({ subject: 'CN=etcd', authority: true, ...anyTime });
@@ -244,7 +244,7 @@ describe.skipIf(!hasEtcd)('an etcd over TLS', () => {
 });
 
 describe.skipIf(!hasEtcd)('a renewed certificate', () => {
-  test('STORE-2: is shown to etcd by the next connection, without a restart', async () => {
+  test('STORE-2: is used by the next connection to etcd without a restart', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-etcd-tls-'));
     cleanups.push(() => rmSync(directory, { recursive: true, force: true }));
     const [first, second] = await Promise.all(

@@ -8,7 +8,7 @@ import { type LaggingLine, startLaggingLine } from './etcd-lag.ts';
 const maps = '/api/v1/namespaces/default/configmaps';
 
 /** A server begins a change with what its cache has, which another's writes may be ahead of. */
-describe.skipIf(!hasEtcd)('changes by a server that lags behind another', () => {
+describe.skipIf(!hasEtcd)('writes on a server that lags behind another', () => {
   let etcd: TestEtcd;
   let line: LaggingLine;
   let ahead: TestServer;
@@ -49,7 +49,7 @@ describe.skipIf(!hasEtcd)('changes by a server that lags behind another', () => 
     }
   }
 
-  test('STORE-2: an update on the version just written is no conflict, an older one is', async () => {
+  test('STORE-2: an update on the latest version is no conflict, on an older one it is', async () => {
     const first = await known('updated');
     const put = (body: object) => behind.put(`${maps}/updated`, body);
     const { answer } = await unaware(
@@ -65,7 +65,7 @@ describe.skipIf(!hasEtcd)('changes by a server that lags behind another', () => 
     expect((await behind.get(`${maps}/updated`)).body).toEqual(stale.told);
   });
 
-  test('STORE-2: what changes nothing is judged by what is there now', async () => {
+  test('STORE-2: unchanged writes are compared with the current object', async () => {
     await known('flipped', { v: 'a' });
     const set = (server: TestServer, v: string) =>
       server.patch(`${maps}/flipped`, { data: { v } }, 'merge');
@@ -80,7 +80,7 @@ describe.skipIf(!hasEtcd)('changes by a server that lags behind another', () => 
     expect((await set(behind, 'a')).body.metadata.resourceVersion).toBe(resourceVersion);
   });
 
-  test('STORE-2: what is refused is refused for what is there now', async () => {
+  test('STORE-2: errors are about the current object', async () => {
     await known('locked');
     const change = (data: object) => behind.patch(`${maps}/locked`, { data }, 'merge');
     const locked = await unaware(
@@ -100,7 +100,7 @@ describe.skipIf(!hasEtcd)('changes by a server that lags behind another', () => 
     expect(answer.body.metadata.uid).toBe(told.body.metadata.uid);
   });
 
-  test('STORE-2: what was made, changed or removed elsewhere can be removed, or is gone', async () => {
+  test('STORE-2: objects created, changed, or removed elsewhere can be deleted', async () => {
     const path = `${maps}/passing`;
     const made = await unaware(
       () => ahead.post(maps, configMap('passing')),
@@ -129,7 +129,7 @@ describe.skipIf(!hasEtcd)('changes by a server that lags behind another', () => 
     expect(changed.answer.status, changed.answer.text).toBe(200);
   });
 
-  test('STORE-2: a dry run answers for what is there now, and writers lose nothing', async () => {
+  test('STORE-2: a dry run is about the current object, and writers lose nothing', async () => {
     await known('counted', { n: '0' });
     const add = (server: TestServer, data: object, query = '') =>
       server.patch(`${maps}/counted${query}`, { data }, 'merge');

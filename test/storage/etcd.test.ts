@@ -39,7 +39,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
   });
   afterAll(() => etcd.dispose());
 
-  test('STORE-2: two servers on one etcd see each other at once, in one order', async () => {
+  test('STORE-2: two servers on one etcd see each other’s writes at once, in one order', async () => {
     const shared = onEtcd(etcd);
     const [one, other] = await Promise.all([startTestServer(shared), startTestServer(shared)]);
     const watch = await other.watch(`${maps}?watch=true`);
@@ -62,7 +62,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     await Promise.all([one.stop(), other.stop()]);
   });
 
-  test('STORE-2: two servers that start at once on an empty etcd share what they create', async () => {
+  test('STORE-2: two servers that start on an empty etcd share the objects they create', async () => {
     const fresh = await startTestEtcd();
     const errors: string[] = [];
     const error = (message: string, fields?: object) =>
@@ -90,7 +90,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     }
   });
 
-  test('STORE-2: two servers never give one address or port twice', async () => {
+  test('STORE-2: two servers never allocate an address or port twice', async () => {
     const shared = {
       ...onEtcd(etcd),
       serviceRanges: { clusterIps: ['10.9.0.0/27'], nodePorts: '30000-30029' },
@@ -124,7 +124,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     await Promise.all([one.stop(), other.stop()]);
   });
 
-  test('STORE-2: a quota holds across servers, also while it is counted anew', async () => {
+  test('STORE-2: a quota holds across servers, also while it is recounted', async () => {
     const shared = {
       ...onEtcd(etcd),
       controllers: ['resourcequota-controller'],
@@ -158,7 +158,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     await Promise.all([one.stop(), other.stop()]);
   });
 
-  test('STORE-2: what both need is made once; kinds and permissions hold on both', async () => {
+  test('STORE-2: shared objects are created once; kinds and permissions apply on both', async () => {
     const shared = onEtcd(etcd);
     const [one, other] = await Promise.all([startTestServer(shared), startTestServer(shared)]);
     for (const server of [one, other]) {
@@ -204,7 +204,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     await Promise.all([one.stop(), other.stop()]);
   });
 
-  test('STORE-2: lists are paged in order, and expire when etcd was compacted', async () => {
+  test('STORE-2: lists page in order and expire after a compaction in etcd', async () => {
     const config = { ...onEtcd(etcd), compactionIntervalMs: 500 };
     const server = await startTestServer(config);
     for (const name of ['c', 'a', 'b', 'aa']) await server.post(maps, configMap(name));
@@ -235,7 +235,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     await server.stop();
   });
 
-  test('STORE-2: Events go by their leases; what is too large is told in etcd’s words', async () => {
+  test('STORE-2: Events expire with leases, and oversized objects get etcd’s error', async () => {
     const server = await startTestServer({ ...onEtcd(etcd), eventTtlMs: 1000 });
     const events = '/api/v1/namespaces/default/events';
     const watch = await server.watch(`${events}?watch=true`);
@@ -265,7 +265,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     await server.stop();
   });
 
-  test('STORE-2, MF-2: what is too large with its owners is kept without them', async () => {
+  test('STORE-2, MF-2: an object too large with its managedFields is stored without them', async () => {
     const server = await startTestServer(onEtcd(etcd));
     const maps = '/api/v1/namespaces/default/configmaps';
     const key = 'a-key-so-long-that-the-fields-of-all-of-them-take-as-much-space-again';
@@ -288,7 +288,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     await server.stop();
   });
 
-  test('STORE-2: the checks and metrics of etcd have upstream’s names', async () => {
+  test('STORE-2: etcd’s checks and metrics have kube-apiserver’s names', async () => {
     const server = await startTestServer({ ...onEtcd(etcd), dialect: 'kubernetes' });
     await server.post(maps, configMap('a'));
     const ready = await server.get('/readyz?verbose');
@@ -305,7 +305,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     await server.stop();
   });
 
-  test('STORE-2: a resource may have an etcd of its own', async () => {
+  test('STORE-2: a resource can have its own etcd', async () => {
     const second = await startTestEtcd();
     const overrides = [{ group: '', resource: 'configmaps', servers: [second.url] }];
     const server = await startTestServer(onEtcd(etcd, { overrides }));
@@ -327,7 +327,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     await second.dispose();
   });
 
-  test('STORE-2: all servers are among the endpoints of their own Service', async () => {
+  test('STORE-2: all servers are endpoints of their own Service', async () => {
     const config = {
       ...onEtcd(etcd),
       controllers: ['default-service-controller'],
@@ -347,7 +347,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     await other.stop();
   });
 
-  test('STORE-2: a control plane within a program may be on etcd too', async () => {
+  test('STORE-2: a control plane inside a program can use etcd, too', async () => {
     const flags = [`--etcd-servers=${etcd.url}`, '--etcd-prefix=/within'];
     const plane = await startControlPlane({ flags });
     const { calls, close } = connect(plane.url);

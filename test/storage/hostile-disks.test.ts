@@ -122,8 +122,8 @@ function mounted(skip: (note: string) => never, sizeBytes: number): SmallDisk {
   return disk;
 }
 
-describe('a disk without space', () => {
-  test('TRUST-8: refuses what grows, serves reads, lets objects go, and needs no restart', async ({
+describe('a full disk', () => {
+  test('TRUST-8: refuses growth, serves reads, allows deletions, and needs no restart', async ({
     skip,
   }) => {
     const disk = mounted(skip, 48 * 2 ** 20);
@@ -150,7 +150,7 @@ describe('a disk without space', () => {
     await expectWritable(again);
   }, 60_000);
 
-  test('TRUST-8: a store that fills its disk keeps all that it acknowledged', async ({ skip }) => {
+  test('TRUST-8: a store that fills its disk keeps every acknowledged write', async ({ skip }) => {
     const disk = mounted(skip, 12 * 2 ** 20);
     const dataDir = join(disk.path, 'data');
     const session = await open({ dataDir });
@@ -179,7 +179,7 @@ describe('a disk without space', () => {
   });
 });
 
-test('TRUST-8: a quota raises an alarm, which ends when there is room again', async () => {
+test('TRUST-8: a quota raises an alarm that clears when there is room', async () => {
   const flags = ['--quota-backend-bytes=2000000'];
   const session = await open({ dataDir: join(folder, 'data'), flags });
   await createKept(session);
@@ -204,14 +204,14 @@ test('TRUST-8: a quota raises an alarm, which ends when there is room again', as
   await expectWritable(session);
 }, 60_000);
 
-describe('a disk that fails', () => {
+describe('a failing disk', () => {
   const faults: readonly { readonly fault: Fault; readonly what: string }[] = [
     { fault: 'e', what: 'answers EIO' },
     { fault: 'n', what: 'answers ENOSPC' },
     { fault: 's', what: 'takes a part of each write' },
   ];
   test.for(faults)(
-    'TRUST-8: one that $what loses nothing and comes back',
+    'TRUST-8: a disk that $what loses nothing and recovers',
     {
       timeout: 60_000,
     },

@@ -89,7 +89,7 @@ async function stored(name: string, change?: (value: Buffer) => Buffer): Promise
 const word = Buffer.from('hidden-word').toString('base64');
 
 describe('KMS v2', () => {
-  test('STORE-3: values are sealed with keys of a seed that the plugin encrypts once', async () => {
+  test('STORE-3: values are sealed with keys from a seed that the plugin encrypts once', async () => {
     const server = await serverOf(rule(kms(), { identity: {} }));
     for (const name of ['a', 'b', 'c']) {
       expect((await server.post(`${core}/secrets`, secret(name))).status).toBe(201);
@@ -136,7 +136,7 @@ describe('KMS v2', () => {
     }
   });
 
-  test('STORE-3: a new key of the plugin seals what is written from then on', async () => {
+  test('STORE-3: a new key of the plugin seals later writes', async () => {
     const clock = quickClock(1);
     const server = await serverOf(rule(kms()), { clock });
     const made = await server.post(`${core}/secrets`, secret('a'));
@@ -152,7 +152,7 @@ describe('KMS v2', () => {
     expect((await stored('a')).includes('second')).toBe(true);
   });
 
-  test('HEALTH-2: healthz and readyz ask the plugins, livez does not', async () => {
+  test('HEALTH-2: healthz and readyz check the plugins, livez does not', async () => {
     const clock = quickClock(1);
     const server = await serverOf(rule(kms()), { clock });
     expect((await server.get('/readyz?verbose')).text).toContain('[+]kms-providers ok');
@@ -172,7 +172,7 @@ describe('KMS v2', () => {
     expect((await server.get('/healthz')).status).toBe(200);
   });
 
-  test('STORE-3: without its plugin a server starts, and reads what is sealed later', async () => {
+  test('STORE-3: without its plugin a server starts and reads sealed values later', async () => {
     const first = await serverOf(rule(kms()));
     await first.post(`${core}/secrets`, secret('a'));
     await first.stop();
@@ -206,7 +206,7 @@ describe('KMS v2', () => {
     plugin = await startKmsPlugin(join(directory, 'kms.sock'));
   });
 
-  test('STORE-3: a plugin that fails stops writes after three minutes, but no reads', async () => {
+  test('STORE-3: a failing plugin stops writes after three minutes, but no reads', async () => {
     const clock = quickClock(1);
     const server = await serverOf(rule(kms()), { clock });
     await server.post(`${core}/secrets`, secret('a'));
@@ -272,7 +272,7 @@ describe('KMS v2', () => {
     expect((await server.post(`${core}/secrets`, secret('a'))).status).toBe(500);
   });
 
-  test('HEALTH-2: a plugin of another version, or of two, is not well', async () => {
+  test('HEALTH-2: a plugin with another version, or with two, is unhealthy', async () => {
     const clock = quickClock(1);
     plugin.state.version = 'v3';
     const server = await serverOf(rule(kms()), { clock });
@@ -288,7 +288,7 @@ describe('KMS v2', () => {
     );
   });
 
-  test('STORE-3: what the plugin does not decrypt, or was changed, is unreadable', async () => {
+  test('STORE-3: values that were changed or that the plugin rejects are unreadable', async () => {
     const server = await serverOf(rule(kms()));
     for (const name of ['a', 'b', 'c']) await server.post(`${core}/secrets`, secret(name));
     await server.stop();
@@ -318,7 +318,7 @@ describe('KMS v2', () => {
     expect((await refusing.post(`${core}/secrets`, secret('d'))).status).toBe(201);
   });
 
-  test.skipIf(process.platform !== 'linux')('STORE-3: abstract sockets are reached', async () => {
+  test.skipIf(process.platform !== 'linux')('STORE-3: abstract sockets work', async () => {
     const other = await startKmsPlugin(`@wheelhouse-${process.pid}-kms`);
     undo.push(() => other.stop());
     const endpoint = `unix:///@wheelhouse-${process.pid}-kms`;
@@ -328,8 +328,8 @@ describe('KMS v2', () => {
   });
 });
 
-describe.skipIf(!hasEtcd)('on an etcd', () => {
-  test('STORE-3: servers with seeds of their own read and watch what the others seal', async () => {
+describe.skipIf(!hasEtcd)('etcd', () => {
+  test('STORE-3: servers with their own seeds read and watch each other’s values', async () => {
     const etcd = await startTestEtcd();
     undo.push(() => etcd.dispose());
     const shared = onEtcd(etcd);
@@ -378,7 +378,7 @@ describe('KMS v1', () => {
     expect(refused.body.message).toContain('code = Unavailable desc = the vault is sealed');
   });
 
-  test('STORE-3: a plugin is asked for a bounded number of keys at a time', async () => {
+  test('STORE-3: calls to a plugin are bounded in number', async () => {
     const names = Array.from({ length: 150 }, (_, index) => `s${index}`);
     const server = await serverOf(rule(kms(v1)), { featureGates: gates });
     for (const name of names) {
@@ -406,7 +406,7 @@ describe('KMS v1', () => {
     expect((await alone.get(`${core}/secrets`)).status).toBe(500);
   });
 
-  test('STORE-3: without its gate it ends the start, and so does a wrong version', async () => {
+  test('STORE-3: without its gate, or with a wrong version, it stops the start', async () => {
     await expect(serverOf(rule(kms(v1)))).rejects.toThrow(
       'error while building transformers: KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 instead. Set --feature-gates=KMSv1=true',
     );
@@ -460,7 +460,7 @@ describe('the configuration', () => {
     expect(plugin.calls).toEqual([]);
   });
 
-  test('STORE-3: a followed file brings plugins that are well, and no others', async () => {
+  test('STORE-3: a reloaded file adds only healthy plugins', async () => {
     const file = configFile(rule({ identity: {} }), 'followed.json');
     const clock = quickClock(20);
     const server = await serverOf([], { clock, encryption: { file, reload: 'automatic' } });
@@ -497,7 +497,7 @@ describe('the configuration', () => {
     expect((await server.get('/healthz/kms-providers')).status).toBe(200);
   });
 
-  test('STORE-3: a server that stops leaves the plugins of a file that it is checking', async () => {
+  test('STORE-3: a stopping server closes plugins that it is checking', async () => {
     const file = configFile(rule({ identity: {} }), 'followed.json');
     const clock = quickClock(20);
     const server = await serverOf([], { clock, encryption: { file, reload: 'automatic' } });

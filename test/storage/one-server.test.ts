@@ -40,7 +40,7 @@ async function start(host: string): Promise<ServerProcess> {
   return started;
 }
 
-test('CLIENT-2: objects of the other dialect are refused, and stay', async () => {
+test('CLIENT-2: objects of the other dialect are refused and kept', async () => {
   const first = await startProcess(programs, { dataDir });
   processes.add(first);
   first.child.kill('SIGTERM');
@@ -53,7 +53,7 @@ test('CLIENT-2: objects of the other dialect are refused, and stay', async () =>
   await again.logged('ready');
 });
 
-test('TRUST-7: servers in two containers do not share a directory, and a crash needs no hand', async ({
+test('TRUST-7: servers in two containers do not share a directory, and a crash needs no cleanup', async ({
   skip,
 }) => {
   const [command = '', ...args] = container('probe');

@@ -42,7 +42,7 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
   /** The JSON of an object without what the store gives it. */
   const shown = (text: string) => text.trim().replace(/"resourceVersion":"\d+",/, '');
 
-  test('STORE-2: what a kube-apiserver stored is served, and kept byte for byte', async () => {
+  test('STORE-2: values stored by kube-apiserver are served and kept byte for byte', async () => {
     const config = shared();
     for (const { key, stored: hex } of referenceValues) {
       await put(config, key, Buffer.from(hex, 'hex'));
@@ -61,7 +61,7 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
     await server.stop();
   });
 
-  test('STORE-2: what another server writes is seen by watches, in any encoding', async () => {
+  test('STORE-2: watches see values written by another server in any encoding', async () => {
     const config = shared();
     const server = await startTestServer(config);
     const watch = await server.watch(`${core}/configmaps?watch=true`);
@@ -82,7 +82,7 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
     await server.stop();
   });
 
-  test('STORE-2: objects of every kind read the same after a round trip through etcd', async () => {
+  test('STORE-2: objects of every kind survive a round trip through etcd', async () => {
     const config = { ...onEtcd(etcd), controllers: [] };
     const writer = await startTestServer(config);
     const collections: string[] = [];
@@ -108,7 +108,7 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
     await Promise.all([writer.stop(), reader.stop()]);
   });
 
-  test('STORE-2: the largest objects that are accepted are read again', async () => {
+  test('STORE-2: the largest accepted objects can be read again', async () => {
     const config = { ...onEtcd(etcd), controllers: [] };
     const writer = await startTestServer(config);
     const keys = (prefix: string, value: string) =>
@@ -161,7 +161,7 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
     await without.stop();
   });
 
-  test('STORE-2: a server announces its address as a kube-apiserver does', async () => {
+  test('STORE-2: a server announces its address as kube-apiserver does', async () => {
     const controllers = ['default-service-controller'];
     const config = shared({ controllers, advertiseAddress: '192.0.2.2' });
     const server = await startTestServer(config);
@@ -175,7 +175,7 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
     await server.stop();
   });
 
-  describe('bitmaps of the numbers of Services', () => {
+  describe('allocation bitmaps of Services', () => {
     const services = `${core}/services`;
     const ranges = { serviceRanges: { clusterIps: ['10.9.0.0/28'], nodePorts: '30000-30007' } };
     const serviceOf = (name: string, spec: object = {}) => ({
@@ -211,7 +211,7 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
       return { server: await startTestServer(config), bits };
     }
 
-    test('STORE-2: numbers are marked while a Service has them, and free afterwards', async () => {
+    test('STORE-2: numbers are marked while a Service has them and freed afterwards', async () => {
       const { server, bits } = await start();
       const asked = { clusterIP: '10.9.0.9', ports: [{ port: 80, nodePort: 30000 }] };
       const made = await server.post(services, serviceOf('a', asked));
@@ -230,7 +230,7 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
       await server.stop();
     });
 
-    test('STORE-2: numbers that a kube-apiserver is about to give are not given', async () => {
+    test('STORE-2: numbers that a kube-apiserver is allocating are not allocated', async () => {
       const { server, bits } = await start();
       const answers = await Promise.all(
         ['a', 'b'].map((name) => server.post(services, serviceOf(name))),

@@ -190,7 +190,7 @@ describe.each([
       await prepared.dispose();
     });
 
-    test('STORE-2: a definition stored as v1beta1 loses nothing of its versions', async () => {
+    test('STORE-2: a definition stored as v1beta1 keeps everything', async () => {
       const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/cups.example.com';
       const { body } = await server.get(path);
       expect(body.apiVersion).toBe('apiextensions.k8s.io/v1');
@@ -238,7 +238,7 @@ describe.each([
       expect(own.body).toMatchObject({ regarding: { name: 'p' }, note: 'hello' });
     });
 
-    test('STORE-2: a Service without clusterIPs has them, and takes updates', async () => {
+    test('STORE-2: a Service without clusterIPs gets them and accepts updates', async () => {
       const spec = {
         ports: [{ protocol: 'TCP', port: 80, targetPort: 80 }],
         clusterIP: '10.0.0.77',
@@ -262,7 +262,7 @@ describe.each([
       });
     });
 
-    test('STORE-2: objects of removed versions are defaulted by them', async () => {
+    test('STORE-2: objects of removed versions get the defaults of their version', async () => {
       const { body } = await server.get('/apis/apps/v1/namespaces/default/deployments/web');
       expect(body.apiVersion).toBe('apps/v1');
       expect(body.spec).toMatchObject({
@@ -279,7 +279,7 @@ describe.each([
       });
     });
 
-    test('STORE-2: a write that changes nothing stores the present form, once', async () => {
+    test('STORE-2: an unchanged write stores the current form, once', async () => {
       const path = '/apis/apps/v1/namespaces/default/deployments';
       const spec = {
         selector: { matchLabels: { app: 'a' } },
@@ -300,7 +300,7 @@ describe.each([
       expect(await again('web')).toBe(first);
     });
 
-    test('STORE-3: what cannot be converted is refused by its key, kind, and version', async () => {
+    test('STORE-3: an unconvertible object is reported by key, kind, and version', async () => {
       const told = (type: string, name: string, why: string) =>
         expect.stringMatching(
           new RegExp(`(?=.*/registry/${type}/default/${name})(?=.*${why})`, 's'),

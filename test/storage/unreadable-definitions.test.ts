@@ -22,7 +22,7 @@ afterEach(async () => {
 const definition = (plural: string, kind: string) =>
   definitionOf({ group, plural, kind, scope: 'Cluster' });
 
-test('STORE-3: a definition that cannot be read is named, and the others are served', async () => {
+test('STORE-3: an unreadable definition is named, and the others are served', async () => {
   const store = { type: 'embedded', directory } as const;
   server = await startTestServer({ store });
   await server.post(definitions, definition('goods', 'Good'));

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
 import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
 
-describe('CLIENT-1: a client-side apply that is refused', () => {
+describe('CLIENT-1: a refused client-side apply', () => {
   let server: TestServer;
   let home: SvcctlHome;
   let namespace: string;
@@ -43,7 +43,7 @@ describe('CLIENT-1: a client-side apply that is refused', () => {
     return waits;
   }
 
-  test('CLIENT-1: an apply that conflicts is tried five times more, a second apart', async () => {
+  test('CLIENT-1: a conflicting apply is retried five times, a second apart', async () => {
     await apply(map({ a: '1' }));
     const waits = noteWaits();
     const { code, out, err } = await apply(map({ a: '2' }, { resourceVersion: '1' }));
@@ -59,7 +59,7 @@ describe('CLIENT-1: a client-side apply that is refused', () => {
     expect((await server.get(path('x'))).body.data).toEqual({ a: '1' });
   });
 
-  test('CLIENT-1: --force deletes what conflicts, and makes it anew', async () => {
+  test('CLIENT-1: --force deletes and recreates a conflicting object', async () => {
     await apply(map({ a: '1', b: '1' }));
     const { uid } = (await server.get(path('x'))).body.metadata;
     noteWaits();
@@ -74,7 +74,7 @@ describe('CLIENT-1: a client-side apply that is refused', () => {
     expect(body.metadata.uid).not.toBe(uid);
   });
 
-  test('CLIENT-1: --force puts the old object back when the new one is refused', async () => {
+  test('CLIENT-1: --force restores the old object when the new one is refused', async () => {
     await apply(map({ a: '1' }, {}, { immutable: true }));
     const refused = await apply(map({ a: '3' }, { labels: { 'not a label': '1' } }), '--force');
     expect(refused).toMatchObject({ code: 1, out: '' });
@@ -82,7 +82,7 @@ describe('CLIENT-1: a client-side apply that is refused', () => {
     expect((await server.get(path('x'))).body.data).toEqual({ a: '1' });
   });
 
-  test('CLIENT-1: --overwrite=false leaves alone what others have changed', async () => {
+  test('CLIENT-1: --overwrite=false keeps what others have changed', async () => {
     await apply(map({ a: '1', b: '1' }));
     const change = ['patch', 'cm', 'x', '--type=merge', '-p', '{"data":{"a":"theirs"}}'];
     await home.runIn(namespace, change);
@@ -98,7 +98,7 @@ describe('CLIENT-1: a client-side apply that is refused', () => {
     expect((await server.get(path('x'))).body.data).toEqual({ a: '2', b: '2' });
   });
 
-  test('CLIENT-1: a note that is no JSON object is told, not passed over', async () => {
+  test('CLIENT-1: a record that is not a JSON object is reported', async () => {
     await apply(map({ a: '1' }));
     const { annotations } = (await server.get(path('x'))).body.metadata;
     const [name = ''] = Object.keys(annotations);

@@ -35,7 +35,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
     await server.stop();
   });
 
-  describe('asking', () => {
+  describe('queries', () => {
     test('CLIENT-1: auth can-i answers by text and exit code', async () => {
       await ctl('create role reader --verb=get --resource=pods --resource-name=one');
       await ctl('create rolebinding reader --role=reader --user=jane');
@@ -54,7 +54,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
       expect((await asJane('* *')).code).toBe(1);
     });
 
-    test('CLIENT-1: auth can-i warns of the unknown, and refuses nonsense', async () => {
+    test('CLIENT-1: auth can-i warns of unknown names and refuses nonsense', async () => {
       const warning = async (line: string) => {
         const { code, err } = await ctl(`auth can-i ${line}`);
         expect(code).toBe(0);
@@ -112,7 +112,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
       expect(bare).not.toContain('Resource Names');
     });
 
-    test('CLIENT-1: auth whoami, and for whom one acts', async () => {
+    test('CLIENT-1: auth whoami shows the user, also when impersonating', async () => {
       const who = await ctl('auth whoami --as=jane --as-group=a --as-group=b --as-uid=1');
       expect(who.out).toBe(
         'ATTRIBUTE   VALUE\nUsername    jane\nUID         1\n' +
@@ -129,7 +129,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
     });
   });
 
-  describe('making', () => {
+  describe('creation', () => {
     test('CLIENT-1: create role', async () => {
       expect(await errorOf('create role')).toBe('error: exactly one NAME is required, got 0\n');
       expect(await errorOf('create role r')).toBe('error: at least one verb must be specified\n');
@@ -332,7 +332,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
     const stored = async (path: string) =>
       (await server.get(`/apis/${rbac}/v1/namespaces/${namespace}/${path}`)).body;
 
-    test('CLIENT-1: auth reconcile makes what is missing, its namespace too', async () => {
+    test('CLIENT-1: auth reconcile creates what is missing, including the namespace', async () => {
       const other = `${namespace}-new`;
       const wanted = role([rule(['pods'], ['get'])], { namespace: other });
       const config = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'passed-over' } };
@@ -350,7 +350,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
       expect(again).toEqual({ code: 0, out: `role.${rbac}/r reconciled\n`, err: '' });
     });
 
-    test('CLIENT-1: auth reconcile adds rules by what they grant, or takes away', async () => {
+    test('CLIENT-1: auth reconcile adds or removes rules by what they grant', async () => {
       const keep = { labels: { a: 'old', kept: '1' } };
       await run([role([rule(['pods'], ['get', 'list']), rule(['secrets'], ['get'])], keep)]);
       const wanted = role([rule(['pods', 'services'], ['get'])], { labels: { a: 'new', b: '1' } });
@@ -375,7 +375,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
       expect((await stored('roles/r')).rules).toEqual(wanted.rules);
     });
 
-    test('CLIENT-1: auth reconcile of subjects, and of another role', async () => {
+    test('CLIENT-1: auth reconcile handles subjects and another role', async () => {
       await run([binding(['jane', 'joe'])]);
       const told = await run([binding(['jane', 'anna'])]);
       expect(told.err).toBe(
@@ -396,7 +396,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
       expect(after.metadata.uid).not.toBe(before);
     });
 
-    test('CLIENT-1: auth reconcile leaves alone what opted out, and refuses the rest', async () => {
+    test('CLIENT-1: auth reconcile skips objects that opt out and refuses other kinds', async () => {
       const optOut = dialect.label('autoupdate', 'rbac.authorization');
       await run([role([rule(['pods'], ['get'])], { annotations: { [optOut]: 'false' } })]);
       const told = await run([role([rule(['pods'], ['list'])])]);
@@ -416,7 +416,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
       });
     });
 
-    test('CLIENT-1: auth reconcile of aggregated roles is about their selectors', async () => {
+    test('CLIENT-1: auth reconcile of aggregated roles compares their selectors', async () => {
       const aggregated = (...labels: string[]) => ({
         apiVersion: `${rbac}/v1`,
         kind: 'ClusterRole',

@@ -30,7 +30,7 @@ describe.each(dialectNames)('CLIENT-1: certificate, dialect %s', (dialectName) =
     await server.stop();
   });
 
-  test('CLIENT-1: requests are approved or denied, and once only', async () => {
+  test('CLIENT-1: requests are approved or denied, and only once', async () => {
     await request('one');
     await request('two');
     expect((await home.run('certificate approve one')).out).toBe(`${type}/one approved\n`);
@@ -45,7 +45,7 @@ describe.each(dialectNames)('CLIENT-1: certificate, dialect %s', (dialectName) =
     });
   });
 
-  test('CLIENT-1: what cannot be decided is told', async () => {
+  test('CLIENT-1: requests that cannot be decided are reported', async () => {
     expect((await home.run('certificate deny')).err).toBe(
       'error: one or more CSRs must be specified as <name> or -f <filename>\n',
     );

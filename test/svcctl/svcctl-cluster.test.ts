@@ -67,7 +67,7 @@ describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (di
     await server.stop();
   });
 
-  test('CLIENT-1: top tells that there are no metrics, and shows them when there are', async () => {
+  test('CLIENT-1: top reports missing metrics and shows them when they exist', async () => {
     expect(await ctl('top pod')).toEqual({
       code: 1,
       out: '',
@@ -157,7 +157,7 @@ describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (di
     expect((await ctl('logs cm/x')).err).toContain('Error from server (NotFound)');
   });
 
-  test('CLIENT-1: what only a kubelet could do is told as the server tells it', async () => {
+  test('CLIENT-1: errors of requests that need a kubelet are the server’s', async () => {
     await startPod('far', { nodeName: 'nowhere' });
     await startPod('near');
     for (const line of ['exec near -- true', 'attach near -q', 'cp near:/a b']) {
@@ -178,7 +178,7 @@ describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (di
     expect((await ctl('cp a')).err).toContain('source and destination are required');
   });
 
-  test('CLIENT-1: cluster-info says where the server is, and dumps what there is', async () => {
+  test('CLIENT-1: cluster-info shows the server and dumps its objects', async () => {
     const { out } = await home.run('cluster-info');
     expect(out).toContain(`is running at ${server.server.url}`);
     expect((await home.run('cluster-info nonsense')).err).toContain('unknown command "nonsense"');

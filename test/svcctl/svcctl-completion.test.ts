@@ -37,7 +37,7 @@ describe.each(dialectNames)('CLIENT-1: completion, dialect %s', (dialectName) =>
     };
   }
 
-  test('CLIENT-1: completion of commands and flags, with a word on each', async () => {
+  test('CLIENT-1: completion of commands and flags, with descriptions', async () => {
     const { out } = await home.run(['__complete', 'a']);
     expect(out).toContain('apply\tApply a configuration');
     expect((await complete('a')).values).toEqual([
@@ -61,7 +61,7 @@ describe.each(dialectNames)('CLIENT-1: completion, dialect %s', (dialectName) =>
     expect((await complete('nonsense ')).values).toEqual([]);
   });
 
-  test('CLIENT-1: completion of types and names the server has', async () => {
+  test('CLIENT-1: completion of the server’s types and names', async () => {
     expect((await complete('get configm')).values).toEqual(['configmaps']);
     expect((await complete('get clusterr')).values).toEqual([
       `clusterrolebindings.${rbac}`,
@@ -78,7 +78,7 @@ describe.each(dialectNames)('CLIENT-1: completion, dialect %s', (dialectName) =>
     expect((await complete('get cm')).directive).toBe(':4');
   });
 
-  test('CLIENT-1: completion of values of flags, and entries of the kubeconfig', async () => {
+  test('CLIENT-1: completion of flag values and kubeconfig entries', async () => {
     expect((await complete(`get cm -n ${namespace.slice(0, -2)}`)).values).toContain(namespace);
     expect((await complete(`get cm --namespace=${namespace.slice(0, -2)}`)).values).toContain(
       `--namespace=${namespace}`,
@@ -98,7 +98,7 @@ describe.each(dialectNames)('CLIENT-1: completion, dialect %s', (dialectName) =>
     expect((await complete('completion ')).values).toEqual(['bash', 'zsh', 'fish']);
   });
 
-  test('CLIENT-1: completion says nothing of a server it cannot ask', async () => {
+  test('CLIENT-1: completion is empty when the server is unreachable', async () => {
     expect(await complete('get cm --server=https://127.0.0.1:1 ')).toEqual({
       values: [],
       directive: ':4',
@@ -109,7 +109,7 @@ describe.each(dialectNames)('CLIENT-1: completion, dialect %s', (dialectName) =>
     });
   });
 
-  test('CLIENT-1: completion scripts are asked for by the name of a shell', async () => {
+  test('CLIENT-1: completion scripts are printed for a shell’s name', async () => {
     for (const shell of ['bash', 'zsh', 'fish']) {
       const { code, out } = await home.run(`completion ${shell}`);
       expect(code).toBe(0);
@@ -165,7 +165,7 @@ describe('in bash', () => {
     return lines;
   }
 
-  test('CLIENT-1: the script for bash asks svcctl and completes words with their breaks', async () => {
+  test('CLIENT-1: the bash script calls svcctl and completes words with word breaks', async () => {
     expect(await inBash('svcctl config use-context ')).toEqual(['admin']);
     expect(await inBash('svcctl get configm')).toEqual(['configmaps']);
     // Bash breaks the word at the equals sign, so what is behind it is all it wants.

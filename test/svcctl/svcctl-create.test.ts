@@ -47,7 +47,7 @@ describe.each(dialectNames)('CLIENT-1: create, run, expose, dialect %s', (dialec
     expect(body.spec.template.spec.containers[0].command).toEqual(['run', 'it']);
   });
 
-  test('CLIENT-1: create secret tls takes a certificate with its own key', async () => {
+  test('CLIENT-1: create secret tls checks that the key matches', async () => {
     const { certificate, keys } = await issue({ subject: 'CN=web' });
     const der = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey));
     const own = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
@@ -69,7 +69,7 @@ describe.each(dialectNames)('CLIENT-1: create, run, expose, dialect %s', (dialec
     }
   });
 
-  test('CLIENT-1: generators tell what is missing, and what the server refuses', async () => {
+  test('CLIENT-1: generators report what is missing and what the server refuses', async () => {
     for (const [line, message] of [
       ['create deployment x', 'required flag(s) "image" not set'],
       ['create deployment --image=a', 'exactly one NAME is required, got 0'],
@@ -99,7 +99,7 @@ describe.each(dialectNames)('CLIENT-1: create, run, expose, dialect %s', (dialec
     expect(unserved.err).toBe('error: the server doesn\'t have a resource type "nope"\n');
   });
 
-  test('CLIENT-1: an image whose name is no name of a container gets one', async () => {
+  test('CLIENT-1: an image whose name is not a valid container name gets one', async () => {
     const line = 'create deployment x --image=r.io/my_app.v1:2';
     expect((await ctl(line)).code).toBe(0);
     const { out } = await ctl('get deploy x -o jsonpath={.spec.template.spec.containers[0].name}');

@@ -92,8 +92,8 @@ const clients = kubectlIsHere ? [ours, theirs] : [ours];
 const prompt = "If you don't see a command prompt, try pressing enter.\n";
 const noTerminal = 'Unable to use a TTY - input is not a terminal or the right kind of file\n';
 
-describe('debug that attaches', () => {
-  test('CLIENT-1: debug -i attaches to the ephemeral container when it runs', async () => {
+describe('debug with attach', () => {
+  test('CLIENT-1: debug -i attaches to the ephemeral container once it runs', async () => {
     for (const [at, run] of clients.entries()) {
       const name = `e${at}`;
       await makePod(name);
@@ -110,7 +110,7 @@ describe('debug that attaches', () => {
     }
   });
 
-  test('CLIENT-1: debug -it wants a terminal, and goes on without one', async () => {
+  test('CLIENT-1: debug -it needs a terminal and continues without one', async () => {
     for (const [at, run] of clients.entries()) {
       const name = `t${at}`;
       await makePod(name);
@@ -124,7 +124,7 @@ describe('debug that attaches', () => {
     }
   });
 
-  test('CLIENT-1: a terminal is raw meanwhile, and the user learns how to attach again', async () => {
+  test('CLIENT-1: the terminal is raw meanwhile, and a hint tells how to attach again', async () => {
     const calls: string[] = [];
     home.terminal = {
       terminal: {
@@ -151,7 +151,7 @@ describe('debug that attaches', () => {
     expect(kubelet.requests.at(-1)).toContain('tty=1');
   });
 
-  test('CLIENT-1: the log of a container that has ended is printed', async () => {
+  test('CLIENT-1: the log of an ended container is printed', async () => {
     for (const [at, run] of clients.entries()) {
       const name = `l${at}`;
       await makePod(name);
@@ -166,7 +166,7 @@ describe('debug that attaches', () => {
     }
   });
 
-  test('CLIENT-1: debug attaches to the container of a copy, existing or new', async () => {
+  test('CLIENT-1: debug attaches to a new or existing container of a copy', async () => {
     for (const [at, run] of clients.entries()) {
       await makePod(`c${at}`);
       for (const container of ['p', 'new']) {
@@ -184,7 +184,7 @@ describe('debug that attaches', () => {
     }
   });
 
-  test('CLIENT-1: debug node/x attaches to the Pod that it makes', async () => {
+  test('CLIENT-1: debug node/x attaches to the Pod that it creates', async () => {
     for (const run of clients) {
       const nodePods = async () => {
         const { body } = await server.get(pods);
@@ -205,7 +205,7 @@ describe('debug that attaches', () => {
     }
   });
 
-  test('CLIENT-1: debug ends when the Pod goes before its container runs', async () => {
+  test('CLIENT-1: debug ends when the Pod is deleted before its container runs', async () => {
     // kubectl waits on if it begins to watch after the deletion.
     await makePod('gone');
     const debugging = ours('debug gone --image=i -c d -i -q --profile=general');
@@ -218,7 +218,7 @@ describe('debug that attaches', () => {
 });
 
 describe('arguments of debug', () => {
-  test('CLIENT-1: a value or a file that debug cannot use is named', async () => {
+  test('CLIENT-1: an unusable value or file is named', async () => {
     const text = home.write('text.json', '"text"');
     const broken = home.write('broken.yaml', 'a: [');
     const folder = home.folder;

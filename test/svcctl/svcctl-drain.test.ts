@@ -91,7 +91,7 @@ describe.each(dialectNames)('CLIENT-1: cordon, drain, and taint, dialect %s', (d
     await server.stop();
   });
 
-  test('CLIENT-1: drain tries an eviction again that a PodDisruptionBudget forbids', async () => {
+  test('CLIENT-1: drain retries an eviction that a PodDisruptionBudget forbids', async () => {
     await startPod('guarded');
     await forbidDisruption('guarded');
     const clock = quickClock(100);
@@ -109,7 +109,7 @@ describe.each(dialectNames)('CLIENT-1: cordon, drain, and taint, dialect %s', (d
     await draining.stop();
   });
 
-  test('CLIENT-1: drain --disable-eviction deletes whatever budgets say', async () => {
+  test('CLIENT-1: drain --disable-eviction deletes despite budgets', async () => {
     await startPod('guarded');
     await forbidDisruption('guarded');
     const { code, out, err } = await home.run(`drain ${node} --disable-eviction`);
@@ -120,7 +120,7 @@ describe.each(dialectNames)('CLIENT-1: cordon, drain, and taint, dialect %s', (d
     });
   });
 
-  test('CLIENT-1: drain gives up at its timeout, and says which Pods are left', async () => {
+  test('CLIENT-1: drain stops at its timeout and lists the remaining Pods', async () => {
     await startPod('guarded');
     await forbidDisruption('guarded');
     await startPod('stuck', { finalizers: ['example.com/stay'] });
@@ -141,7 +141,7 @@ describe.each(dialectNames)('CLIENT-1: cordon, drain, and taint, dialect %s', (d
     expect(err).toContain(`There are pending nodes to be drained:\n ${node}\n`);
   });
 
-  test('CLIENT-1: drain skips Pods that have been deleted for long', async () => {
+  test('CLIENT-1: drain skips Pods that have been terminating for long', async () => {
     await startPod('stuck', { finalizers: ['example.com/stay'] });
     await server.remove(`${pods()}/stuck`);
     const clock = quickClock(1);
@@ -164,14 +164,14 @@ describe.each(dialectNames)('CLIENT-1: cordon, drain, and taint, dialect %s', (d
     expect((await server.get(`${pods()}/mirror`)).status).toBe(200);
   });
 
-  test('CLIENT-1: an interrupt ends a drain that waits', async () => {
+  test('CLIENT-1: an interrupt ends a waiting drain', async () => {
     await startPod('stuck', { finalizers: ['example.com/stay'] });
     const draining = home.start(`drain ${node}`);
     await expect.poll(() => draining.out()).toContain('evicting pod');
     expect(await draining.stop()).toBe(130);
   });
 
-  test('CLIENT-1: values of flags that are none are refused before anything is done', async () => {
+  test('CLIENT-1: invalid flag values are refused before anything happens', async () => {
     for (const [line, message] of [
       [`drain ${node} --timeout=soon`, 'invalid argument "soon" for "--timeout" flag'],
       [`drain ${node} --grace-period=x`, 'invalid argument "x" for "--grace-period" flag'],
@@ -182,7 +182,7 @@ describe.each(dialectNames)('CLIENT-1: cordon, drain, and taint, dialect %s', (d
     expect((await server.get(`/api/v1/nodes/${node}`)).body.spec.unschedulable).toBeUndefined();
   });
 
-  test('CLIENT-1: what a user may not do is told, of each node', async () => {
+  test('CLIENT-1: a missing permission is reported for each node', async () => {
     const { code, err } = await home.run(`taint node ${node} a:NoSchedule --as=nobody`);
     expect({ code, err }).toEqual({
       code: 1,
@@ -202,7 +202,7 @@ describe.each(dialectNames)('CLIENT-1: cordon, drain, and taint, dialect %s', (d
     );
   });
 
-  test('CLIENT-1: names of nodes complete', async () => {
+  test('CLIENT-1: node names complete', async () => {
     expect((await home.run(['__complete', 'cordon', node.slice(0, 8)])).out).toContain(node);
     expect((await home.run(['__complete', 'drain', '--ignore'])).out).toContain(
       '--ignore-daemonsets',

@@ -96,7 +96,7 @@ describe.skipIf(!kubectlIsHere)('CLIENT-1: edits beside kubectl', () => {
       .trim();
 
   const folders = new Set<string>();
-  test.each(lines)('CLIENT-1: as kubectl says: %s, edited by %s', async (line, script) => {
+  test.each(lines)('CLIENT-1: same output as kubectl: %s, edited by %s', async (line, script) => {
     const words = (namespace: string) => [...line.split(' '), `--namespace=${namespace}`];
     home.edit = (file) => {
       spawnSync('sed', ['-i', script, file]);
@@ -122,7 +122,7 @@ describe.skipIf(!kubectlIsHere)('CLIENT-1: edits beside kubectl', () => {
 });
 
 describe('CLIENT-1: edits', () => {
-  test('CLIENT-1: an edit makes no other object of one, and an empty file ends it', async () => {
+  test('CLIENT-1: an edit cannot change the identity, and an empty file cancels it', async () => {
     const namespace = await freshNamespace(server);
     await home.runIn(namespace, 'create -f -', objects);
     const files: string[] = [];
@@ -143,7 +143,7 @@ describe('CLIENT-1: edits', () => {
     expect((await home.runIn(namespace, 'get cm x y -o name')).out).toBe('configmap/x\n');
   });
 
-  test('CLIENT-1: what is invalid is edited again, with what was wrong, till it is right', async () => {
+  test('CLIENT-1: an invalid edit reopens with its errors until it is valid', async () => {
     const namespace = await freshNamespace(server);
     await home.runIn(namespace, 'create -f -', objects);
     const seen: string[] = [];
@@ -165,7 +165,7 @@ describe('CLIENT-1: edits', () => {
     );
   });
 
-  test('CLIENT-1: what cannot be written is kept in a private file, and no other is left', async () => {
+  test('CLIENT-1: an unsaved edit is kept in a private file, and no other file remains', async () => {
     const namespace = await freshNamespace(server);
     await home.runIn(namespace, 'create -f -', objects);
     const files: string[] = [];

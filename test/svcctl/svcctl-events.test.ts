@@ -30,7 +30,7 @@ describe.each(dialectNames)('CLIENT-1: events, dialect %s', (dialectName) => {
     await server.stop();
   });
 
-  test('CLIENT-1: events --watch prints what there is and what follows, but no removal', async () => {
+  test('CLIENT-1: events --watch prints existing and later Events, but no deletions', async () => {
     await report('one', 'Warning', 'before');
     const watch = home.start(`events --watch --types=Warning --for=pod/web -n ${namespace}`);
     await expect.poll(() => watch.out()).toContain('before\n');
@@ -42,13 +42,13 @@ describe.each(dialectNames)('CLIENT-1: events, dialect %s', (dialectName) => {
     expect(await watch.stop()).toBe(130);
   });
 
-  test('CLIENT-1: events of all namespaces name theirs, and cannot steer the terminal', async () => {
+  test('CLIENT-1: events of all namespaces are labeled and cannot control the terminal', async () => {
     await report('one', 'Normal', 'red \u001b[31m\rtext');
     const { out } = await home.run('events -A --no-headers');
     expect(out).toMatch(new RegExp(`^${namespace} .*Pod/web +red \\^\\[\\[31m\\\\rtext$`, 'm'));
   });
 
-  test('CLIENT-1: events tells what it cannot show', async () => {
+  test('CLIENT-1: events reports what it cannot show', async () => {
     const forbidden = await home.runIn(namespace, 'events --as=nobody');
     expect(forbidden).toMatchObject({ code: 1, out: '' });
     expect(forbidden.err).toContain('Error from server (Forbidden): events is forbidden');

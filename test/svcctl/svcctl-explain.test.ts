@@ -18,7 +18,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     await server.stop();
   });
 
-  test('CLIENT-1: explain tells a kind and its fields', async () => {
+  test('CLIENT-1: explain describes a kind and its fields', async () => {
     const { code, out, err } = await home.run('explain deploy');
     expect({ code, err }).toEqual({ code: 0, err: '' });
     expect(out).toMatch(/^GROUP: {6}apps\nKIND: {7}Deployment\nVERSION: {4}v1\n\nDESCRIPTION:\n/);
@@ -41,7 +41,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     expect(port).toContain('  containerPort\t<integer> -required-\n');
   });
 
-  test('CLIENT-1: explain --recursive goes down all levels', async () => {
+  test('CLIENT-1: explain --recursive descends all levels', async () => {
     const role = dialect.group('rbac.authorization');
     const { out } = await home.run(`explain clusterroles.${role} --recursive`);
     expect(out).toContain('  rules\t<[]PolicyRule>\n    apiGroups\t<[]string>\n');
@@ -52,7 +52,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     expect(older.out).toContain('  targetCPUUtilizationPercentage\t<integer>\n');
   });
 
-  test('CLIENT-1: explain of what is not there', async () => {
+  test('CLIENT-1: explain of an unknown kind or field', async () => {
     expect(await home.run('explain pods.spec.nothing')).toEqual({
       code: 1,
       out: '',
@@ -71,7 +71,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     expect(lines).toContain(`${dialect.group('certificates')}/v1`);
   });
 
-  test('CLIENT-1: get --sort-by and custom columns of a file', async () => {
+  test('CLIENT-1: get --sort-by and custom columns from a file', async () => {
     for (const [name, size] of [
       ['b', 'x10'],
       ['c', 'x9'],

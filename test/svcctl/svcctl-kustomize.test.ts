@@ -41,7 +41,7 @@ describe('CLIENT-1: -k', () => {
     await server.stop();
   });
 
-  test('CLIENT-1: apply, get, diff, and delete take what kustomize builds', async () => {
+  test('CLIENT-1: apply, get, diff, and delete use kustomize’s output', async () => {
     installKustomize();
     expect((await home.runIn(namespace, 'apply -k app')).out).toBe(
       'configmap/one serverside-applied\nconfigmap/two serverside-applied\n',
@@ -56,7 +56,7 @@ describe('CLIENT-1: -k', () => {
     );
   });
 
-  test('CLIENT-1: what kustomize says when it fails is told', async () => {
+  test('CLIENT-1: errors of kustomize are shown', async () => {
     installKustomize();
     expect(await home.runIn(namespace, 'apply -k nowhere')).toEqual({
       code: 1,

@@ -24,7 +24,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     await server.stop();
   });
 
-  test('CLIENT-1: warnings count as failure when they are to', async () => {
+  test('CLIENT-1: --warnings-as-errors makes warnings fail', async () => {
     const line = 'create --validate=warn --warnings-as-errors -f -';
     const { code, out, err } = await ctl(line, map('x', {}, { more: 1, most: 2 }));
     expect({ code, out }).toEqual({ code: 1, out: 'configmap/x created\n' });
@@ -32,7 +32,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     expect((await ctl('get cm x -o name --warnings-as-errors')).code).toBe(0);
   });
 
-  test('CLIENT-1: apply takes over what client-side applies owned', async () => {
+  test('CLIENT-1: apply takes over fields of earlier client-side applies', async () => {
     const { tool } = dialectOf(dialectName);
     const apply = (data: object) => ctl(`apply --field-manager=${tool} -f -`, map('x', data));
     const owners = async () => {
@@ -56,7 +56,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     expect((await ctl('get cm x -o jsonpath={.data}')).out).toBe('{"c":"5"}');
   });
 
-  test('CLIENT-1: what hinders the take-over is told, and the object applied', async () => {
+  test('CLIENT-1: a failed takeover is reported, and the object applied', async () => {
     const { tool, label } = dialectOf(dialectName);
     await ctl('apply --client-side -f -', map('x', { a: '1', b: '2' }));
     const { code, out, err } = await ctl(
@@ -75,7 +75,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     expect((await ctl('get cm x -o jsonpath={.data}')).out).toBe('{"a":"1","b":"2"}');
   });
 
-  test('CLIENT-1: replace writes the whole object, and only one that is there', async () => {
+  test('CLIENT-1: replace writes the whole object, which must exist', async () => {
     await ctl('create -f -', map('x', { a: '1', b: '2' }));
     expect((await ctl('replace -f -', map('x', { c: '3' }))).out).toBe('configmap/x replaced\n');
     expect((await ctl('get cm x -o jsonpath={.data}')).out).toBe('{"c":"3"}');
@@ -84,7 +84,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     expect(absent.err).toContain('configmaps "y" not found');
   });
 
-  test('CLIENT-1: convert writes what a file has in another version', async () => {
+  test('CLIENT-1: convert prints a file in another version', async () => {
     const file = home.write(
       `scaler-${dialectName}.json`,
       JSON.stringify({
@@ -111,7 +111,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     });
   });
 
-  test('CLIENT-1: integers too long for a float come through whole', async () => {
+  test('CLIENT-1: large integers stay exact', async () => {
     const group = dialectOf(dialectName).group('apiextensions');
     const plural = `things${namespace.replaceAll('-', '')}`;
     const crd = {
@@ -153,7 +153,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     expect((await server.get(path)).text).toContain(`"big":${big}`);
   });
 
-  test('CLIENT-1: json is in order, as kubectl prints it; columns without their heads', async () => {
+  test('CLIENT-1: JSON is ordered as by kubectl, and columns can omit headers', async () => {
     await ctl('create -f -', map('x', { z: '<&>', a: '1' }));
     const { out } = await ctl('get cm x -o json');
     expect(out).toMatch(/^\{\n {4}"apiVersion": "v1",\n {4}"data": \{\n {8}"a": "1",\n/);
@@ -163,7 +163,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     expect((await ctl(range)).out).toBe('x\n');
   });
 
-  test('CLIENT-1: what is gone needs no waiting; a faulty patch is told as invalid', async () => {
+  test('CLIENT-1: wait succeeds for deleted objects, and an invalid patch is reported', async () => {
     const gone = await ctl('wait cm/nope --for=delete --timeout=1s');
     expect(gone).toEqual({ code: 0, out: '', err: '' });
     await ctl('create -f -', map('x', {}));
@@ -175,7 +175,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     );
   });
 
-  test('CLIENT-1: create --save-config lets a later apply know what was there', async () => {
+  test('CLIENT-1: create --save-config records the object for a later apply', async () => {
     expect((await ctl('create sa noted --save-config -o name')).out).toBe('serviceaccount/noted\n');
     await ctl('create -f - --save-config', map('x', { a: '1', b: '2' }));
     const applied = await ctl('apply --client-side -f -', map('x', { a: '1' }));

@@ -46,7 +46,7 @@ saysAsKubectl([
   ['apply --server-side=false -f - -o jsonpath={.items[*].data.x}', map('c', {}) + map('d', {})],
 ]);
 
-test('CLIENT-1: templates come out of files, and show no Secret for a fault', async () => {
+test('CLIENT-1: templates come from files, and errors never show Secrets', async () => {
   const server = await startTestServer();
   const home = svcctlFor(server);
   try {

@@ -42,21 +42,21 @@ describe('plugins', () => {
     ['tide high-water a --b c', 'kubectl-tide-high_water: a --b c'],
     ['tide low -x', 'kubectl-tide: low -x'],
     ['create boat b --sail', 'kubectl-create-boat: b --sail'],
-  ])('CLIENT-1: %s runs the plugin of the longest name', async (line, printed) => {
+  ])('CLIENT-1: %s runs the plugin with the longest matching name', async (line, printed) => {
     expect(await home.run(line)).toEqual({ code: 0, out: `${printed}\n`, err: '' });
   });
 
-  test('CLIENT-1: a plugin of svcctl goes before one of kubectl, whatever the order', async () => {
+  test('CLIENT-1: a svcctl plugin precedes a kubectl plugin, whatever the order', async () => {
     plugin(join(second, 'svcctl-tide'));
     expect((await home.run('tide x')).out).toBe('svcctl-tide: x\n');
     rmSync(join(second, 'svcctl-tide'));
   });
 
-  test('CLIENT-1: the exit code of a plugin is svcctl’s', async () => {
+  test('CLIENT-1: the plugin’s exit code is svcctl’s', async () => {
     expect(await home.run('fails')).toEqual({ code: 7, out: '', err: 'broken\n' });
   });
 
-  test('CLIENT-1: a command is no plugin, and what is neither is an error', async () => {
+  test('CLIENT-1: plugins cannot replace commands, and unknown words are errors', async () => {
     expect((await home.run('get ns default -o name')).out).toBe('namespace/default\n');
     for (const line of ['plain', 'nothing', '../first/kubectl-tide', 'create/../../tide']) {
       const { code, err } = await home.run(line);

@@ -69,7 +69,7 @@ function ask(
 }
 
 describe('CLIENT-1: svcctl proxy', () => {
-  test('CLIENT-1: proxy passes requests on as the user of the kubeconfig', async () => {
+  test('CLIENT-1: proxy forwards requests as the kubeconfig’s user', async () => {
     const proxy = await startProxy();
     expect(proxy).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     const maps = `${proxy}/api/v1/namespaces/${namespace}/configmaps`;
@@ -95,7 +95,7 @@ describe('CLIENT-1: svcctl proxy', () => {
     expect(JSON.parse(own.text).message).toContain('User "jane"');
   });
 
-  test('CLIENT-1: proxy streams a watch, and ends it with either side', async () => {
+  test('CLIENT-1: proxy streams a watch and ends it with either side', async () => {
     const proxy = await startProxy();
     const { port } = new URL(proxy);
     const path = `/api/v1/namespaces/${namespace}/configmaps?watch=1`;
@@ -117,7 +117,7 @@ describe('CLIENT-1: svcctl proxy', () => {
     await ended;
   });
 
-  test('CLIENT-1: proxy refuses strange hosts, and paths that run programs', async () => {
+  test('CLIENT-1: proxy refuses unknown hosts and paths that run programs', async () => {
     const proxy = await startProxy();
     const { port } = new URL(proxy);
     const status = async (path: string, headers = {}) =>
@@ -133,7 +133,7 @@ describe('CLIENT-1: svcctl proxy', () => {
     expect(await status('/api/%zz')).toBe(400);
   });
 
-  test('CLIENT-1: proxy filters what it is told to, or nothing', async () => {
+  test('CLIENT-1: proxy applies its filters, or none', async () => {
     const strict = await startProxy(
       ' --reject-methods=POST,DELETE --accept-paths=^/api,^/version$ --reject-paths=secrets',
     );
@@ -151,7 +151,7 @@ describe('CLIENT-1: svcctl proxy', () => {
     expect(wrong.err).toContain('error: Error compiling re: ');
   });
 
-  test('CLIENT-1: proxy below a prefix, beside files of a folder', async () => {
+  test('CLIENT-1: proxy serves below a prefix, beside static files', async () => {
     mkdirSync(join(home.folder, 'files', 'inner'), { recursive: true });
     home.write('files/page.html', '<p>here</p>');
     home.write('files/inner/index.html', 'index');
@@ -178,7 +178,7 @@ describe('CLIENT-1: svcctl proxy', () => {
     expect((await ask(`${api}/version`)).status).toBe(404);
   });
 
-  test('CLIENT-1: proxy on a socket file, and what it cannot do', async () => {
+  test('CLIENT-1: proxy listens on a socket file and reports what it cannot do', async () => {
     const socketPath = join(home.folder, 'sock');
     writeFileSync(join(home.folder, 'plain'), '');
     const proxy = home.start(`proxy --unix-socket=${socketPath}`);

@@ -26,7 +26,7 @@ describe.each(dialectNames)('CLIENT-1: rollout, dialect %s', (dialectName) => {
     await server.stop();
   });
 
-  test('CLIENT-1: rollout status follows a rollout till it is done', async () => {
+  test('CLIENT-1: rollout status follows a rollout to its end', async () => {
     const deployment = await controller.create('Deployment', 'web');
     await controller.report(deployment, { replicas: 3, updatedReplicas: 1 });
     const status = home.start(`rollout status deploy/web -n ${namespace}`);
@@ -41,7 +41,7 @@ describe.each(dialectNames)('CLIENT-1: rollout, dialect %s', (dialectName) => {
     expect(await status.stop()).toBe(0);
   });
 
-  test('CLIENT-1: rollout status fails when the object goes or the deadline passes', async () => {
+  test('CLIENT-1: rollout status fails when the object is deleted or the deadline passes', async () => {
     const deployment = await controller.create('Deployment', 'web');
     const late = home.start(`rollout status deploy/web -n ${namespace}`);
     await expect.poll(() => late.out()).toContain('spec update to be observed...\n');
@@ -70,7 +70,7 @@ describe.each(dialectNames)('CLIENT-1: rollout, dialect %s', (dialectName) => {
     );
   });
 
-  test('CLIENT-1: undo returns to a former template, and keeps what is its own', async () => {
+  test('CLIENT-1: undo returns to an earlier template and keeps other fields', async () => {
     const deployment = await controller.create('Deployment', 'web');
     await controller.keep(deployment, 1, 'web:1', 'at first');
     await controller.keep(deployment, 2, 'web:2');
@@ -88,7 +88,7 @@ describe.each(dialectNames)('CLIENT-1: rollout, dialect %s', (dialectName) => {
     });
   });
 
-  test('CLIENT-1: what a user may not do is told', async () => {
+  test('CLIENT-1: a missing permission is reported', async () => {
     await controller.create('Deployment', 'web');
     const { code, err } = await ctl('rollout restart deploy/web --as=nobody');
     expect({ code, err }).toEqual({
@@ -99,7 +99,7 @@ describe.each(dialectNames)('CLIENT-1: rollout, dialect %s', (dialectName) => {
     });
   });
 
-  test('CLIENT-1: words that are none, and values that are none', async () => {
+  test('CLIENT-1: unknown words and invalid values', async () => {
     for (const [line, message] of [
       ['rollout restrat deploy/web', 'unknown command "restrat" for "svcctl rollout"'],
       ['rollout status deploy/web --timeout=soon', 'invalid argument "soon" for "--timeout" flag'],

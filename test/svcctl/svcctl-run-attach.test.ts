@@ -82,7 +82,7 @@ const theirs = async (line: string, stdin = ''): Promise<Outcome> => {
 const clients = kubectlIsHere ? [ours, theirs] : [ours];
 const prompt = "If you don't see a command prompt, try pressing enter.\n";
 
-describe('run that attaches', () => {
+describe('run with attach', () => {
   test('CLIENT-1: run -i passes standard input on, and --rm deletes the Pod', async () => {
     for (const run of clients) {
       kubelet.requests.length = 0;
@@ -94,7 +94,7 @@ describe('run that attaches', () => {
     }
   });
 
-  test('CLIENT-1: run --attach ends with the exit code of a Pod that fails', async () => {
+  test('CLIENT-1: run --attach exits with the code of a failed Pod', async () => {
     for (const [at, run] of clients.entries()) {
       kubelet.requests.length = 0;
       const playing = playPod(`f${at}`, ready, ended(3));
@@ -105,7 +105,7 @@ describe('run that attaches', () => {
     }
   });
 
-  test('CLIENT-1: the log of a Pod that has ended before is printed', async () => {
+  test('CLIENT-1: the log of a Pod that already ended is printed', async () => {
     for (const [at, run] of clients.entries()) {
       const playing = playPod(`e${at}`, ended(0));
       const outcome = await run(`run e${at} --image=i --attach --quiet --restart=OnFailure`);
@@ -114,7 +114,7 @@ describe('run that attaches', () => {
     }
   });
 
-  test('CLIENT-1: a Pod that does not run in time, and what cannot be attached to', async () => {
+  test('CLIENT-1: a Pod that does not start in time, and Pods that cannot be attached to', async () => {
     for (const [at, run] of clients.entries()) {
       const late = `run l${at} --image=i --attach --rm --pod-running-timeout=300ms`;
       expect(await run(late)).toEqual({
@@ -139,7 +139,7 @@ describe('cp and exec', () => {
     await server.patch(`${pods}/box/status`, { status: ready }, 'merge');
   });
 
-  test.runIf(kubectlIsHere)('CLIENT-2: an unmodified kubectl copies both ways', async () => {
+  test.runIf(kubectlIsHere)('CLIENT-2: unmodified kubectl copies both ways', async () => {
     const [source, back] = ['source', 'back'].map((name) => join(client.directory, name));
     const large = Buffer.alloc(2_000_000, 'wheelhouse');
     writeFileSync(source ?? '', large);
@@ -150,7 +150,7 @@ describe('cp and exec', () => {
     expect(await theirs('exec box -- sh -c exit_3')).toMatchObject({ code: 127 });
   });
 
-  test('CLIENT-1: cp --retries resumes a copy that breaks off', async () => {
+  test('CLIENT-1: cp --retries resumes an interrupted copy', async () => {
     const text = 'a line of the ship’s log\n'.repeat(4000);
     writeFileSync(join(inside, "ship's log"), text);
     played.failing.isCutOff = true;
@@ -177,7 +177,7 @@ describe('create --edit and diff --prune', () => {
   });
   const maps = '/api/v1/namespaces/default/configmaps';
 
-  test('CLIENT-1: create --edit creates what the user makes of a file', async () => {
+  test('CLIENT-1: create --edit creates the edited file', async () => {
     const text = JSON.stringify(map('edited', { a: 'before' }));
     home.edit = (file) => replaceIn(file, 'before', 'after');
     expect(await home.run('create --edit -f -', text)).toEqual({

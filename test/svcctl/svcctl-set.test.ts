@@ -24,7 +24,7 @@ describe.each(dialectNames)('CLIENT-1: set, dialect %s', (dialectName) => {
     await server.stop();
   });
 
-  test('CLIENT-1: set changes images and variables, and leaves the rest to its managers', async () => {
+  test('CLIENT-1: set changes images and variables and keeps other managers’ fields', async () => {
     expect((await ctl('set image deploy/web main=web:3')).out).toBe(
       'deployment.apps/web image updated\n',
     );
@@ -49,7 +49,7 @@ describe.each(dialectNames)('CLIENT-1: set, dialect %s', (dialectName) => {
     expect(out).toBe(`${group} ${group}`);
   });
 
-  test('CLIENT-1: --local changes files and asks no server', async () => {
+  test('CLIENT-1: --local changes files without a server', async () => {
     const { out: file } = await ctl('get deploy web -o yaml');
     const patch = '{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"web:9"}]}}}}';
     for (const [line, expected] of [
@@ -65,7 +65,7 @@ describe.each(dialectNames)('CLIENT-1: set, dialect %s', (dialectName) => {
     }
   });
 
-  test('CLIENT-1: set tells what it cannot do, and changes nothing', async () => {
+  test('CLIENT-1: set reports what it cannot do and changes nothing', async () => {
     const absent =
       'one or more resources must be specified as <resource> <name> or <resource>/<name>';
     for (const [line, message] of [

@@ -76,7 +76,7 @@ const shell = (script: string, ...flags: string[]) => [
 ];
 
 describe('exec and attach', () => {
-  test('CLIENT-1: exec prints what the command prints, and ends with its exit code', async () => {
+  test('CLIENT-1: exec prints the command’s output and exits with its code', async () => {
     expect(await home.run(shell('echo out; echo err >&2'))).toEqual({
       code: 0,
       out: 'out\n',
@@ -92,7 +92,7 @@ describe('exec and attach', () => {
     });
   });
 
-  test('CLIENT-1: exec passes standard input on, to its end', async () => {
+  test('CLIENT-1: exec passes standard input on until its end', async () => {
     const text = 'a line\n'.repeat(100_000);
     const { code, out } = await home.run(shell('cat; echo end', '-i'), text);
     expect({ code, isWhole: out === `${text}end\n` }).toEqual({ code: 0, isWhole: true });
@@ -100,7 +100,7 @@ describe('exec and attach', () => {
     expect((await home.run(shell('echo done', '-i'), text)).out).toBe('done\n');
   });
 
-  test('CLIENT-1: exec names the container it chooses, and refuses one that is missing', async () => {
+  test('CLIENT-1: exec names its default container and refuses a missing one', async () => {
     const chosen = await home.run('exec two -- echo x');
     expect(chosen).toEqual({
       code: 0,
@@ -113,7 +113,7 @@ describe('exec and attach', () => {
     expect({ code, err }).toEqual({ code: 1, err: 'error: container c not found in pod two\n' });
   });
 
-  test('CLIENT-1: a terminal is raw meanwhile, and its size is passed on', async () => {
+  test('CLIENT-1: the terminal is raw meanwhile, and its size is passed on', async () => {
     const calls: string[] = [];
     home.terminal = {
       terminal: {
@@ -144,7 +144,7 @@ describe('exec and attach', () => {
     expect((await home.run('attach two -c a -i -t -q', 'x')).err).toBe('');
   });
 
-  test('CLIENT-1: a kubelet that speaks only the older protocol is understood', async () => {
+  test('CLIENT-1: kubelets with the older protocol work', async () => {
     played.protocols = ['v4.channel.k8s.io'];
     expect((await home.run(shell('echo old'))).out).toBe('old\n');
     played.protocols = ['v1.channel.k8s.io'];
@@ -183,7 +183,7 @@ describe('exec and attach', () => {
     expect(err).toContain(message);
   });
 
-  test('CLIENT-1: what the server refuses is told as it tells it', async () => {
+  test('CLIENT-1: the server’s refusals are shown', async () => {
     expect(await home.run('exec away -- true')).toMatchObject({
       code: 1,
       err: 'Error from server (BadRequest): pod away does not have a host assigned\n',
@@ -220,7 +220,7 @@ function ask(port: number, text: string): Promise<string> {
 }
 
 describe('port-forward', () => {
-  test('CLIENT-1: local ports lead to those of a pod, until it is interrupted', async () => {
+  test('CLIENT-1: local ports lead to the pod’s until interrupted', async () => {
     const echo = await startEcho();
     const forwarding = home.start(`port-forward one :${echo.port}`);
     const port = await eventually(
@@ -239,7 +239,7 @@ describe('port-forward', () => {
     await echo.stop();
   });
 
-  test('CLIENT-1: a port that nobody serves is told, and the next attempt made', async () => {
+  test('CLIENT-1: a closed port is reported, and the next attempt made', async () => {
     const echo = await startEcho();
     await echo.stop();
     const forwarding = home.start(`port-forward pod/one :${echo.port}`);
@@ -256,7 +256,7 @@ describe('port-forward', () => {
     expect(await forwarding.stop()).toBe(0);
   });
 
-  test('CLIENT-1: ports of Services and ports with names are looked up', async () => {
+  test('CLIENT-1: ports of Services and named ports are resolved', async () => {
     await server.post('/api/v1/namespaces/default/services', {
       metadata: { name: 'front' },
       spec: {
@@ -278,7 +278,7 @@ describe('port-forward', () => {
     }
   });
 
-  test('CLIENT-1: ports that are none are refused before anything listens', async () => {
+  test('CLIENT-1: invalid ports are refused before anything listens', async () => {
     for (const [line, message] of [
       ['port-forward svc/front 81', "Service 'front' does not have a service port 81"],
       ['port-forward svc/front nope', "Service 'front' does not have a named port 'nope'"],
@@ -338,7 +338,7 @@ describe('cp', () => {
     expect(existsSync(join(home.folder, 'back', 'empty'))).toBe(true);
   });
 
-  test('CLIENT-1: one file is copied into a folder that there is, on either side', async () => {
+  test('CLIENT-1: a file is copied into an existing folder on either side', async () => {
     home.write('single.txt', 'alone');
     mkdirSync(join(inside, 'there'));
     expect((await home.run('cp single.txt one:there --no-preserve')).code).toBe(0);
@@ -350,7 +350,7 @@ describe('cp', () => {
     expect(readFileSync(join(home.folder, 'renamed'), 'utf8')).toBe('alone');
   });
 
-  test('CLIENT-1: an archive from a container cannot lead out of the destination', async () => {
+  test('CLIENT-1: an archive from a container cannot escape the destination', async () => {
     writeFileSync(join(inside, 'evil'), 'outside');
     mkdirSync(join(inside, 'bin'));
     const tar = spawnSync('which', ['tar'], { encoding: 'utf8' }).stdout.trim();
@@ -373,7 +373,7 @@ describe('cp', () => {
     expect(existsSync(join(home.folder, 'evil'))).toBe(false);
   });
 
-  test('CLIENT-1: what cannot be copied is told', async () => {
+  test('CLIENT-1: failed copies are reported', async () => {
     for (const [line, message] of [
       ['cp missing one:x', "missing doesn't exist in local filesystem"],
       ['cp one:missing x', 'command terminated with exit code 2'],

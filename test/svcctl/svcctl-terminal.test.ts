@@ -30,7 +30,7 @@ describe('CLIENT-1: svcctl on a terminal', () => {
     await server.stop();
   });
 
-  test('CLIENT-1: tables and errors have colors on a terminal, and nowhere else', async () => {
+  test('CLIENT-1: tables and errors are colored on a terminal only', async () => {
     home.terminal = { outIsTerminal: true, errIsTerminal: true };
     const table = await home.runIn(namespace, 'get cm');
     expect(table.out).toContain(`${start}1mNAME${reset}   ${start}1mDATA${reset}`);
@@ -46,7 +46,7 @@ describe('CLIENT-1: svcctl on a terminal', () => {
     expect((await home.runIn(namespace, 'get cm nope')).err).not.toContain(start);
   });
 
-  test('CLIENT-1: NO_COLOR and a dumb terminal forbid colors', async () => {
+  test('CLIENT-1: NO_COLOR and a dumb terminal disable colors', async () => {
     home.terminal = { outIsTerminal: true, errIsTerminal: true };
     for (const env of [{ NO_COLOR: '1' }, { TERM: 'dumb' }]) {
       home.env = env;
@@ -55,7 +55,7 @@ describe('CLIENT-1: svcctl on a terminal', () => {
     }
   });
 
-  test('CLIENT-1: colors leave columns where they are', async () => {
+  test('CLIENT-1: colors keep columns aligned', async () => {
     // Between the two commands an age may grow.
     const withoutAges = (text: string) => text.replaceAll(/ \S+$/gm, ' ?');
     const plain = (await home.run('get ns')).out;
@@ -67,7 +67,7 @@ describe('CLIENT-1: svcctl on a terminal', () => {
     expect(withoutAges(pieces.join(''))).toBe(withoutAges(plain));
   });
 
-  test('CLIENT-1: a large apply shows its progress, on a terminal alone', async () => {
+  test('CLIENT-1: a large apply shows progress on a terminal only', async () => {
     const objects = Array.from({ length: 12 }, (_, at) => JSON.stringify(configMap(`m${at}`)));
     const manifest = objects.join('\n---\n');
     const silent = await home.runIn(namespace, 'apply -f -', manifest);
@@ -80,7 +80,7 @@ describe('CLIENT-1: svcctl on a terminal', () => {
     expect(shown.out).toBe(silent.out);
   });
 
-  test('CLIENT-1: a long wait shows what it is for', async () => {
+  test('CLIENT-1: a long wait shows what it waits for', async () => {
     home.terminal = { errIsTerminal: true };
     const clock = quickClock(100);
     home.clock = clock;
@@ -98,7 +98,7 @@ describe('CLIENT-1: svcctl on a terminal', () => {
     expect(waiting.err().endsWith('\r\u001b[K')).toBe(true);
   });
 
-  test('CLIENT-1: get -w -o diff prints changes as differences', async () => {
+  test('CLIENT-1: get -w -o diff prints changes as diffs', async () => {
     const watch = home.start(`get cm -w -o diff -n ${namespace}`);
     await expect
       .poll(async () => {
@@ -122,7 +122,7 @@ describe('CLIENT-1: svcctl on a terminal', () => {
     });
   });
 
-  test('CLIENT-1: differences have colors on a terminal', async () => {
+  test('CLIENT-1: diffs are colored on a terminal', async () => {
     home.terminal = { outIsTerminal: true };
     const watch = home.start(`get cm x -w -o diff -n ${namespace}`);
     await expect

@@ -34,7 +34,7 @@ test.each([
   ['1500ms', 'timeout=1.5s'],
   ['90s', 'timeout=1m30s'],
   ['0', ''],
-])('CLIENT-1: --request-timeout=%s is told to the server', async (given, told) => {
+])('CLIENT-1: --request-timeout=%s is sent to the server', async (given, told) => {
   const line = `get --raw /quick ${at} --request-timeout=${given}`;
   expect((await home.run(line)).out).toBe('quick');
   expect((await home.run(line.replace('/quick', '/quick?a=b'))).out).toBe('quick');
@@ -42,7 +42,7 @@ test.each([
   expect(asked).toEqual(query);
 });
 
-test('CLIENT-1: an answer that does not come in time is told in kubectl words', async () => {
+test('CLIENT-1: a late answer is reported in kubectl’s words', async () => {
   expect(await home.run(`get --raw /slow ${at} --request-timeout=50ms`)).toEqual({
     code: 1,
     out: '',
@@ -52,7 +52,7 @@ test('CLIENT-1: an answer that does not come in time is told in kubectl words', 
   });
 });
 
-test.each(['x', '1x', '0.5'])('CLIENT-1: --request-timeout=%s is no time', async (given) => {
+test.each(['x', '1x', '0.5'])('CLIENT-1: --request-timeout=%s is not a duration', async (given) => {
   const { code, err } = await home.run(`get cm --request-timeout=${given}`);
   expect(code).toBe(1);
   expect(err).toMatch(

@@ -57,7 +57,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       expect((await ctl('get cm')).err).toBe(`No resources found in ${namespace} namespace.\n`);
     });
 
-    test('CLIENT-1: every form of output', async () => {
+    test('CLIENT-1: every output format', async () => {
       await ctl('create -f -', map('x', { a: '1', b: 'two' }, { tier: 'gold' }));
       expect(JSON.parse((await ctl('get cm x -o json')).out)).toMatchObject({
         kind: 'ConfigMap',
@@ -96,7 +96,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       expect((await home.run('get csidrivers')).err).toBe('No resources found\n');
     });
 
-    test('CLIENT-1: describe tells an object and its events, not a secret', async () => {
+    test('CLIENT-1: describe shows an object and its events, but no secret values', async () => {
       await ctl('create -f -', map('x', { key: 'value' }));
       const uid = (await ctl('get cm x -o jsonpath={.metadata.uid}')).out;
       await server.post(`/api/v1/namespaces/${namespace}/events`, {
@@ -120,7 +120,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       expect(secret).not.toContain(Buffer.from('hunter2').toString('base64'));
     });
 
-    test('CLIENT-1: watch prints what happens', async () => {
+    test('CLIENT-1: watch prints changes', async () => {
       const watch = home.start(`get cm -w --output-watch-events --no-headers -n ${namespace}`);
       await ctl('create -f -', map('seen'));
       await eventually(async () => watch.out().includes('ADDED'), `ADDED; ${watch.err()}`);
@@ -150,7 +150,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
   });
 
   describe('writing', () => {
-    test('CLIENT-1: patch by every type', async () => {
+    test('CLIENT-1: patch with every type', async () => {
       await ctl('create -f -', map('x'));
       const patch = async (type: string, body: string) =>
         (await ctl(['patch', 'cm', 'x', `--type=${type}`, '-p', body])).out;
@@ -162,7 +162,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       expect((await ctl('get cm x -o jsonpath={.data}')).out).toBe('{"b":"2","c":"3"}');
     });
 
-    test('CLIENT-1: apply on the server, with conflicts told by owner', async () => {
+    test('CLIENT-1: server-side apply names the owners in conflicts', async () => {
       const file = home.write('x.json', map('x', { a: '1', b: '1' }));
       expect((await ctl(`apply -f ${file}`)).out).toBe('configmap/x serverside-applied\n');
       const other = await ctl('apply --field-manager=other -f -', map('x', { a: '2', b: '2' }));
@@ -177,7 +177,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       expect((await ctl('get cm x -o jsonpath={.data}')).out).toBe('{"a":"2","b":"1"}');
     });
 
-    test('CLIENT-1: apply on the client, by the annotation', async () => {
+    test('CLIENT-1: client-side apply uses the annotation', async () => {
       const apply = async (data: Record<string, string>) =>
         (await ctl('apply --client-side -f -', map('x', data))).out;
       expect(await apply({ a: '1', b: '1' })).toBe('configmap/x created\n');
@@ -191,7 +191,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       expect(JSON.parse(annotations[name]).data).toEqual({ a: '2' });
     });
 
-    test('CLIENT-1: a list is applied as it was answered, without the types of its items', async () => {
+    test('CLIENT-1: a list is applied as it was returned, without item types', async () => {
       await ctl('apply -f -', map('x', { a: '1' }));
       const path = `/api/v1/namespaces/${namespace}/configmaps?fieldSelector=metadata.name%3Dx`;
       const list = JSON.parse((await ctl(['get', '--raw', path])).out);
@@ -204,7 +204,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       expect((await ctl('get cm -o jsonpath={.items[*].kind}')).out).toContain('ConfigMap');
     });
 
-    test('CLIENT-1: apply --prune deletes what is no longer given', async () => {
+    test('CLIENT-1: apply --prune deletes what the files no longer have', async () => {
       const both = `${map('p1', {}, { set: namespace })}\n---\n${map('p2', {}, { set: namespace })}`;
       await ctl('apply -f -', both);
       await ctl('create -f -', map('bystander', {}, { set: namespace }));
@@ -225,7 +225,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       expect((await ctl('get cm x -o jsonpath={.data.a}')).out).toBe('1');
     });
 
-    test('CLIENT-1: edit, label and annotate', async () => {
+    test('CLIENT-1: edit, label, and annotate', async () => {
       await ctl('create -f -', map('x'));
       home.edit = (file) => replaceIn(file, 'a: "1"', 'a: "9"');
       expect((await ctl('edit cm x')).out).toBe('configmap/x edited\n');
@@ -244,7 +244,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       expect(body.metadata.labels).toBeUndefined();
     });
 
-    test('CLIENT-1: dry runs store nothing; unknown fields are refused or warned of', async () => {
+    test('CLIENT-1: dry runs store nothing; unknown fields are refused or warned about', async () => {
       const dry = await ctl('create cm x --from-literal=a=b --dry-run=server -o name');
       expect(dry).toEqual({ code: 0, out: 'configmap/x\n', err: '' });
       expect((await ctl('get cm x')).code).toBe(1);
@@ -257,7 +257,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       expect(warned.err).toContain('Warning: unknown field "dta"');
     });
 
-    test('CLIENT-1: wait for creation, fields and deletion', async () => {
+    test('CLIENT-1: wait for creation, fields, and deletion', async () => {
       const creation = ctl('wait cm/late --for=create --timeout=10s');
       await ctl('create -f -', map('late'));
       expect(await creation).toMatchObject({ code: 0, out: 'configmap/late condition met\n' });
@@ -287,7 +287,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     });
   });
 
-  describe('oneself', () => {
+  describe('the own user', () => {
     test('CLIENT-1: auth can-i and whoami', async () => {
       const { body: made } = await server.get('/apis');
       expect(made.kind).toBe('APIGroupList');

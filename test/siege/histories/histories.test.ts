@@ -47,14 +47,14 @@ function expectChecked({ undecided, changes, complete }: HistoryReport): void {
 }
 
 describe('real processes keep their guarantees', () => {
-  test('STORE-1, WATCH-2, WATCH-10: under kill -9 of a server on its own store', async () => {
+  test('STORE-1, WATCH-2, WATCH-10: with kill -9 of a server on its own store', async () => {
     const report = await shortHistory('embedded', ['kill a server']);
     expectChecked(report);
     expect(report.faults.get('kill a server')).toBeGreaterThan(0);
   }, 120_000);
 
   test.skipIf(!hasEtcd)(
-    'STORE-2, WATCH-2, WATCH-10: of two servers on one etcd, under kill -9 and SIGSTOP of each',
+    'STORE-2, WATCH-2, WATCH-10: with kill -9 and SIGSTOP of two servers on one etcd',
     async () => {
       const faults: readonly Fault[] = ['kill a server', 'stop a server', 'kill a member'];
       expectChecked(await shortHistory('etcd', faults));

@@ -70,7 +70,7 @@ const replaceAt = <T>(all: T[], index: number, more: Partial<T>) => {
   all[index] = { ...(all[index] as T), ...more };
 };
 
-test('accepts a history in which everything is right', () => {
+test('accepts a correct history', () => {
   const figures = judged(() => {})();
   expect(figures).toMatchObject({ complete: 1, changes: 4, events: 8, unknown: 2, undecided: 0 });
 });

@@ -17,7 +17,7 @@ const verdict = (...operations: readonly Operation[]) => checkRegister(operation
 
 const created = operation([1, 2], create('a'), done(10, { mark: 'a' }));
 
-test('accepts commands one after the other, and reads between them', () => {
+test('accepts sequential commands and reads between them', () => {
   const found = verdict(
     created,
     operation([3, 4], replace('b', 10), done(11, { mark: 'b' })),
@@ -52,7 +52,7 @@ test('rejects a stale read', () => {
   expect(found).toBe('violated');
 });
 
-test('rejects reads that go back', () => {
+test('rejects reads that go back in time', () => {
   const found = verdict(
     created,
     operation([3, 20], replace('b'), done(11, { mark: 'b' })),
@@ -80,11 +80,11 @@ test('rejects a lost update: a patch that drops the field of another', () => {
   expect(found).toBe('violated');
 });
 
-test('rejects a lost write: what was acknowledged is absent', () => {
+test('rejects a lost write: an acknowledged value is absent', () => {
   expect(verdict(created, operation([3, 4], read, { type: 'absent' }))).toBe('violated');
 });
 
-test('rejects an object that nobody wrote, and a value that is half of one', () => {
+test('rejects an object that nobody wrote, and a torn value', () => {
   expect(verdict(operation([1, 2], read, done(9, { mark: 'x' })))).toBe('violated');
   const half = verdict(
     created,
@@ -94,12 +94,12 @@ test('rejects an object that nobody wrote, and a value that is half of one', () 
   expect(half).toBe('violated');
 });
 
-test('rejects versions that do not grow with the order of the commands', () => {
+test('rejects versions that do not grow with the commands', () => {
   const found = verdict(created, operation([3, 4], replace('b'), done(9, { mark: 'b' })));
   expect(found).toBe('violated');
 });
 
-test('rejects a conflict and an absence that the register does not explain', () => {
+test('rejects an unexplained conflict or absence', () => {
   expect(verdict(created, operation([3, 4], replace('b', 10), { type: 'conflict' }))).toBe(
     'violated',
   );
@@ -107,7 +107,7 @@ test('rejects a conflict and an absence that the register does not explain', () 
   expect(verdict(operation([1, 2], create('a'), { type: 'exists' }))).toBe('violated');
 });
 
-test('rejects a deletion of an object other than the one that is there', () => {
+test('rejects a deletion of another object than the current one', () => {
   const removal = operation([3, 4], { type: 'delete' }, { type: 'removed', uid: 'u2' });
   expect(verdict(created, removal)).toBe('violated');
 });
@@ -167,7 +167,7 @@ function randomHistory(seed: number, length: number): Operation[] {
   return operations;
 }
 
-test('accepts random histories of a register, and none with one read of the past in it', () => {
+test('accepts random histories of a register, and none with one stale read', () => {
   const seed = Date.now() % 1_000_000;
   let spoiled = 0;
   for (let round = 0; round < 50; round += 1) {
@@ -188,7 +188,7 @@ test('accepts random histories of a register, and none with one read of the past
   expect(spoiled).toBeGreaterThan(20);
 });
 
-test('gives up a search that takes more steps than it may', () => {
+test('gives up a search beyond its step limit', () => {
   const history = randomHistory(1, 100);
   expect(checkRegister(history, { maxSteps: 10 }).type).toBe('undecided');
 });

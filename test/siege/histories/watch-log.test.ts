@@ -64,7 +64,7 @@ test('rejects watchers that see different changes at one version', () => {
   expect(() => new WatchLog([segment('one', events), other])).toThrow(/one saw .* and other/);
 });
 
-test('rejects an object that no watcher saw, and one that is not as they saw it', () => {
+test('rejects an object that no watcher saw, or that differs from what they saw', () => {
   const log = new WatchLog([segment('one', events)]);
   const item = (version: number, mark: string) => ({
     by: 'x',
@@ -78,7 +78,7 @@ test('rejects an object that no watcher saw, and one that is not as they saw it'
   expect(() => checkShown(log, item(17, 'c'))).toThrow(/the change was DELETED/);
 });
 
-test('rejects snapshots that miss changes, show the deleted, or are ahead of themselves', () => {
+test('rejects snapshots that miss changes, show deleted objects, or run ahead', () => {
   const log = new WatchLog([segment('one', events)]);
   const check = (version: number, ...items: readonly { version: number; mark: string }[]) => {
     const shownItems = items.map((item) => ({
@@ -113,18 +113,18 @@ test('accepts a log that the commands explain', () => {
   expect(() => checkCommands(new WatchLog([segment('one', events)]), commands)).not.toThrow();
 });
 
-test('rejects a log without a write that was acknowledged', () => {
+test('rejects a log without an acknowledged write', () => {
   const log = new WatchLog([segment('one', [first, second])]);
   const lost = operation([5, 6], write('patch', 'c'), done(15, { mark: 'c' }));
   expect(() => checkCommands(log, [...commands.slice(0, 2), lost])).toThrow(/no watcher saw/);
 });
 
-test('rejects a log without a deletion that was acknowledged', () => {
+test('rejects a log without an acknowledged deletion', () => {
   const log = new WatchLog([segment('one', [first, second, third])]);
   expect(() => checkCommands(log, commands)).toThrow(/no watcher saw what .* removed/);
 });
 
-test('rejects changes of commands that were refused, took effect twice, or were not sent', () => {
+test('rejects changes of commands that were refused, repeated, or never sent', () => {
   const log = new WatchLog([segment('one', events)]);
   const refused = operation([5, 6], write('patch', 'c'), { type: 'conflict' });
   const without = commands.filter((one) => one !== commands[2]);
@@ -136,7 +136,7 @@ test('rejects changes of commands that were refused, took effect twice, or were 
   expect(() => checkCommands(again, commands)).toThrow(/took effect twice/);
 });
 
-test('rejects a change that is not what its command makes of the one before', () => {
+test('rejects a change that its command does not produce', () => {
   const half = change('MODIFIED', 12, { mark: 'b', a: 'rest' });
   const log = new WatchLog([segment('one', [first, half, third, last])]);
   expect(() => checkCommands(log, [...commands.slice(0, 1), ...commands.slice(2)])).toThrow(
