@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
@@ -18,7 +18,8 @@ describe('CLIENT-1: -k', () => {
     const program = join(bin, 'kustomize');
     const script =
       '#!/bin/sh\n[ "$1" = build ] || exit 2\n' +
-      'cat "$2/built.yaml" 2>/dev/null || { echo "Error: no kustomization in $2" >&2; exit 1; }\n';
+      'cat "$2/built.yaml" 2>/dev/null || { echo "Error: no kustomization in $2" >&2; exit 1; }\n' +
+      'shift 2; [ $# = 0 ] || echo "# $@"\n';
     writeFileSync(program, script);
     chmodSync(program, 0o755);
     home.env = { PATH: `${bin}:${process.env['PATH'] ?? ''}` };
@@ -51,6 +52,12 @@ describe('CLIENT-1: -k', () => {
     );
     expect((await home.runIn(namespace, 'diff -k app')).code).toBe(0);
     expect((await home.run('kustomize app')).out).toContain('name: two');
+    const flags = '--enable-helm --load-restrictor=LoadRestrictionsNone -e A=b';
+    const passedOn = await home.run(`kustomize app ${flags} -o all.yaml`);
+    expect(passedOn).toEqual({ code: 0, out: '', err: '' });
+    expect(readFileSync(join(home.folder, 'all.yaml'), 'utf8')).toMatch(
+      /^# --enable-helm=true --load-restrictor=LoadRestrictionsNone --env=A=b$/m,
+    );
     expect((await home.runIn(namespace, 'delete --kustomize=app')).out).toBe(
       'configmap "one" deleted\nconfigmap "two" deleted\n',
     );

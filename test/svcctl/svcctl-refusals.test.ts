@@ -126,6 +126,7 @@ saysAsKubectl([
   ['scale deployment d --replicas=5 -o name'],
   ['get deployment d -o jsonpath={.spec.replicas}'],
   ['scale -f - --replicas=6', JSON.stringify(deployment)],
+  ['scale deployment d --replicas=0 --timeout=1m'],
   ['scale deployment d --replicas=-1'],
   ['scale deployment --replicas=1'],
   ['scale deployment --all --replicas=1'],

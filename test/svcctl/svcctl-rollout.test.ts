@@ -41,6 +41,23 @@ describe.each(dialectNames)('CLIENT-1: rollout, dialect %s', (dialectName) => {
     expect(await status.stop()).toBe(0);
   });
 
+  test('CLIENT-1: scale --timeout waits for the replicas, and names what was not reached', async () => {
+    const deployment = await controller.create('Deployment', 'web');
+    await controller.report(deployment, full);
+    const late = await ctl('scale deploy web --replicas=5 --timeout=1ms');
+    expect(late).toEqual({
+      code: 1,
+      out: '',
+      err: 'error: timed out waiting for "web" to be synced\n',
+    });
+    const scaling = home.start(`scale deploy web --replicas=4 --timeout=1m -n ${namespace}`);
+    await controller.report(deployment, { ...full, replicas: 4 });
+    await expect
+      .poll(() => scaling.out(), { timeout: 10_000 })
+      .toMatch(/^deployment.*web scaled\n$/);
+    expect(await scaling.stop()).toBe(0);
+  });
+
   test('CLIENT-1: rollout status fails when the object is deleted or the deadline passes', async () => {
     const deployment = await controller.create('Deployment', 'web');
     const late = home.start(`rollout status deploy/web -n ${namespace}`);

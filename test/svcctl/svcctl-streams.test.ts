@@ -92,6 +92,17 @@ describe('exec and attach', () => {
     });
   });
 
+  test('CLIENT-1: exec -f joins the Pod that a file names', async () => {
+    const one = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'one' } };
+    home.write('one.json', JSON.stringify(one));
+    expect((await home.run('exec -f one.json -- echo x')).out).toBe('x\n');
+    const { code, err } = await home.run('exec -f none.json -- echo x');
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: 'error: the path "none.json" does not exist\n',
+    });
+  });
+
   test('CLIENT-1: exec passes standard input on until its end', async () => {
     const text = 'a line\n'.repeat(100_000);
     const { code, out } = await home.run(shell('cat; echo end', '-i'), text);

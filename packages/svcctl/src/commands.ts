@@ -47,7 +47,17 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   'cluster-info': async () => (await import('./commands/server-info.ts')).clusterInfoCommand,
   'api-resources': async () => (await import('./commands/server-info.ts')).apiResourcesCommand,
   'api-versions': async () => (await import('./commands/server-info.ts')).apiVersionsCommand,
+  options: async () => optionsCommand,
   version: async () => (await import('./commands/server-info.ts')).versionCommand,
+};
+
+const optionsCommand: Command = {
+  name: 'options',
+  summary: 'Print the options that every command takes',
+  async run(session) {
+    session.io.out(globalOptionsText());
+    return 0;
+  },
 };
 
 /** Loads the command with a name, and no other. Resolves with a list of one, or an empty one. */
@@ -81,9 +91,12 @@ export async function helpText(
     for (const one of commands) lines.push(`  ${one.name.padEnd(16)} ${one.summary}`);
   }
   if (command?.flags !== undefined) lines.push('', 'Options:', ...command.flags.map(flagLine));
-  lines.push('', 'Global options:', ...globalFlags.map(flagLine));
-  return `${lines.join('\n')}\n`;
+  lines.push('', globalOptionsText());
+  return lines.join('\n');
 }
+
+const globalOptionsText = (): string =>
+  `${['Global options:', ...globalFlags.map(flagLine)].join('\n')}\n`;
 
 function flagLine(flag: FlagSpec): string {
   const short = flag.short === undefined ? '    ' : `-${flag.short}, `;

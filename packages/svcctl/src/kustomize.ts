@@ -1,16 +1,45 @@
 import { execFile } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import type { Command } from './command.ts';
+import type { FlagSpec } from './flags.ts';
 import { CliError, usageError } from './io.ts';
 import type { Session } from './session.ts';
+
+/** Flags of `kustomize build` that kubectl has too; they are passed on as they are. */
+const kustomizeFlags: readonly FlagSpec[] = [
+  { name: 'enable-helm', type: 'boolean', help: 'Enable the Helm chart inflator' },
+  { name: 'helm-command', type: 'text', help: 'Path of the program helm' },
+  { name: 'helm-api-versions', type: 'list', help: 'API versions that Helm assumes' },
+  { name: 'helm-kube-version', type: 'text', help: 'Release of the server that Helm assumes' },
+  { name: 'helm-debug', type: 'boolean', help: 'Print the debug output of Helm' },
+  {
+    name: 'load-restrictor',
+    type: 'text',
+    help: 'LoadRestrictionsNone lets kustomizations load files from outside of their root',
+  },
+  { name: 'enable-alpha-plugins', type: 'boolean', help: 'Enable plugins of kustomize' },
+  { name: 'env', short: 'e', type: 'list', help: 'Environment variables for functions' },
+  { name: 'mount', type: 'list', help: 'Storage options for functions' },
+  { name: 'network', type: 'boolean', help: 'Enable the network for functions that declare it' },
+  { name: 'network-name', type: 'text', help: 'Network of the containers of functions' },
+  { name: 'as-current-user', type: 'boolean', help: 'Run functions as the current user' },
+];
 
 export const kustomizeCommand: Command = {
   name: 'kustomize',
   summary: 'Build a kustomization target from a directory (with the program kustomize)',
   usage: '[DIRECTORY]',
+  flags: [
+    ...kustomizeFlags,
+    { name: 'output', short: 'o', type: 'text', help: 'Write the objects to this file' },
+  ],
   async run(session, args) {
     if (args.length > 1) throw usageError('kustomize', 'specify one path to a kustomization');
-    session.io.out(await buildKustomization(session, args[0] ?? '.'));
+    const built = await buildKustomization(session, args[0] ?? '.');
+    const file = session.flags.text('output') ?? '';
+    if (file === '') session.io.out(built);
+    else writeFileSync(session.path(file), built);
     return 0;
   },
 };
@@ -25,10 +54,13 @@ const outputBytesMax = 256 * 1024 * 1024;
  * the program is not on PATH, or with its error output.
  */
 export async function buildKustomization(session: Session, folder: string): Promise<string> {
+  const passedOn = kustomizeFlags.flatMap(({ name }) =>
+    session.flags.list(name).map((value) => `--${name}=${value}`),
+  );
   const { env, cwd, signal } = session.io;
   const options = { cwd, env: { ...env }, signal, maxBuffer: outputBytesMax };
   try {
-    return (await run('kustomize', ['build', folder], options)).stdout;
+    return (await run('kustomize', ['build', folder, ...passedOn], options)).stdout;
   } catch (error) {
     if (signal.aborted || !(error instanceof Error)) throw error;
     const code = 'code' in error ? error.code : undefined;

@@ -56,6 +56,7 @@ export const globalFlags: readonly FlagSpec[] = [
   { name: 'username', type: 'text', help: 'User name for basic authentication' },
   { name: 'password', type: 'text', help: 'Password for basic authentication' },
   { name: 'request-timeout', type: 'text', help: 'How long to wait for an answer; 0: forever' },
+  { name: 'cache-dir', type: 'text', help: 'Accepted and ignored: svcctl keeps no cache' },
   { name: 'warnings-as-errors', type: 'boolean', help: 'Fail when the server warns' },
   { name: 'v', short: 'v', type: 'text', help: 'Verbosity: 6 logs requests' },
   { name: 'help', short: 'h', type: 'boolean', help: 'Show help' },

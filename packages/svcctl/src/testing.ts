@@ -1,6 +1,10 @@
 /** Exports for tests, benchmarks, and the siege beyond the public index; may change any time. */
 
+export type { Command } from './command.ts';
+export { loadCommands } from './commands.ts';
 export { ConvertError, convertObject, guessForm, runConvert } from './convert/convert.ts';
 export { inVersion, knownKind } from './convert/convert-version.ts';
+export type { FlagSpec } from './flags.ts';
 export type { CliIo } from './io.ts';
 export { runSvcctl } from './main.ts';
+export { globalFlags } from './session.ts';

@@ -29,6 +29,7 @@ import {
   targetPath,
 } from '../selection.ts';
 import type { Session } from '../session.ts';
+import { withProgress } from '../terminal.ts';
 
 export const autoscaleCommand: Command = {
   name: 'autoscale',
@@ -159,6 +160,11 @@ export const scaleCommand: Command = {
       help: 'Only if this is the current number of replicas',
     },
     resourceVersionFlag,
+    {
+      name: 'timeout',
+      type: 'duration',
+      help: 'How long to wait until the status has the new number; 0s does not wait',
+    },
   ],
   async run(session, args) {
     const replicas = session.flags.integer('replicas') ?? -1;
@@ -181,11 +187,38 @@ export const scaleCommand: Command = {
     }
     for (const { object, path } of found) {
       if (dryRunOf(session) !== 'client') await scale(session, path, replicas);
+      if (dryRunOf(session) === 'none') await reached(session, { path, replicas, object });
       reportObject(session, object, `scaled${dryRunSuffix(session)}`);
     }
     return 0;
   },
 };
+
+/** How often the status of a scale is read while `--timeout` lasts, in ms. */
+const pollMs = 500;
+
+/** Waits until as many replicas run as were wanted, or others want another number of them. */
+async function reached(
+  session: Session,
+  wanted: { readonly path: string; readonly replicas: number; readonly object: JsonObject },
+): Promise<void> {
+  const timeoutMs = session.flags.durationMs('timeout') ?? 0;
+  if (timeoutMs <= 0) return;
+  const { path, replicas, object } = wanted;
+  const end = session.clock.monotonic() + timeoutMs;
+  await withProgress(session, `waiting for ${nameOf(object)}`, async () => {
+    for (;;) {
+      const current = await session.client.get(path);
+      const { replicas: specified = 0 } = objectAt(current, 'spec');
+      const { replicas: running = 0 } = objectAt(current, 'status');
+      if (specified !== replicas || running === replicas) return;
+      if (session.clock.monotonic() + pollMs > end) {
+        throw new CliError(`timed out waiting for "${nameOf(object)}" to be synced`);
+      }
+      await session.pause(pollMs);
+    }
+  });
+}
 
 async function scale(session: Session, path: string, replicas: number): Promise<void> {
   const current = session.flags.integer('current-replicas') ?? -1;

@@ -186,6 +186,7 @@ export const apiResourcesCommand: Command = {
     { name: 'output', short: 'o', type: 'text', help: 'wide or name' },
     noHeadersFlag,
     { name: 'sort-by', type: 'text', help: 'name or kind' },
+    { name: 'cached', type: 'boolean', help: 'Accepted and ignored: svcctl keeps no cache' },
   ],
   async run(session) {
     const { flags, io } = session;

@@ -307,6 +307,9 @@ describe('CLIENT-1: config', () => {
       `error: open ${file('certs/ca')}: no such file or directory\n`,
     );
     expect(await succeed('view -o jsonpath={.current-context}')).toBe('c');
+    expect(await errorOf('view --merge=false')).toBe(
+      'error: if merge==false a precise file must be specified\n',
+    );
   });
 
   test('CLIENT-1: config changes an entry where it is, and keeps the unknown', async () => {

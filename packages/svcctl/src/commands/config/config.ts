@@ -29,6 +29,11 @@ const viewCommand: Command = {
   summary: 'Display the merged kubeconfig settings',
   flags: [
     ...outputFlags,
+    {
+      name: 'merge',
+      type: 'boolean',
+      help: 'Merge all kubeconfig files (true); false needs --kubeconfig',
+    },
     { name: 'raw', type: 'boolean', help: 'Show certificate data and secrets' },
     { name: 'minify', type: 'boolean', help: 'Only what the current context uses' },
     { name: 'flatten', type: 'boolean', help: 'Replace paths of files by their contents' },
@@ -36,6 +41,9 @@ const viewCommand: Command = {
   async run(session, args) {
     exactly(0, args);
     const { flags } = session;
+    if (!flags.boolean('merge', true) && !flags.has('kubeconfig')) {
+      throw new CliError('if merge==false a precise file must be specified');
+    }
     const config = await readMerged(session);
     const shown = flags.boolean('minify') ? minified(config, flags.text('context')) : config;
     const entries = (list: ListName) => {

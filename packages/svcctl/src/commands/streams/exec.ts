@@ -2,7 +2,9 @@ import type { Readable } from 'node:stream';
 import type { JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
 import { CliError, type CliIo, usageError } from '../../io.ts';
+import { hasManifests, loadManifests, manifestFlags } from '../../manifests.ts';
 import { listAt, nameOf, textAt } from '../../objects.ts';
+import { resourceOfObject } from '../../selection.ts';
 import type { Session } from '../../session.ts';
 import { carryStreams, writeAll } from '../../streams/container-stream.ts';
 import {
@@ -26,12 +28,13 @@ export const execCommand: Command = {
   name: 'exec',
   completes: 'pods',
   summary: 'Execute a command in a container',
-  usage: '(POD | TYPE/NAME) [-c CONTAINER] -- COMMAND [ARGUMENTS...]',
-  flags: streamFlags,
+  usage: '(POD | TYPE/NAME | -f FILENAME) [-c CONTAINER] -- COMMAND [ARGUMENTS...]',
+  flags: [...streamFlags, ...manifestFlags.filter(({ name }) => name === 'filename')],
   async run(session, args) {
-    const [word, ...command] = args;
+    const isFile = hasManifests(session);
+    const [word, ...command] = isFile ? [await wordOfFile(session), ...args] : args;
     const before = session.flags.wordsBeforeDash;
-    if (word === undefined || before === 0) {
+    if (word === undefined || (before === 0 && !isFile)) {
       throw new CliError('pod, type/name or --filename must be specified');
     }
     if (before === undefined && command.length > 0) {
@@ -57,6 +60,13 @@ export const execCommand: Command = {
     return 0;
   },
 };
+
+/** `TYPE.GROUP/NAME` of the first object in the files of `--filename`. */
+async function wordOfFile(session: Session): Promise<string> {
+  const [first] = await loadManifests(session);
+  const { resource, group } = await resourceOfObject(session, first?.object ?? {});
+  return `${resource}${group === '' ? '' : `.${group}`}/${nameOf(first?.object ?? {})}`;
+}
 
 export const attachCommand: Command = {
   name: 'attach',
