@@ -1,12 +1,11 @@
 import { type Compiled, compile } from './compile.ts';
-import type { DeclaredSize } from './cost/declared-sizes.ts';
 import { CelCompileError } from './issues.ts';
 import { asText } from './library/arguments.ts';
 import { authorizerTypes } from './library/authorizer.ts';
 import type { Environment } from './types/environment.ts';
-import { type Functions, functionsOf, type Library } from './types/functions.ts';
+import { type Functions, functionsOf, type Library, type StructType } from './types/functions.ts';
+import type { DeclaredSize } from './types/schema-types.ts';
 import { standardFunctions } from './types/standard-functions.ts';
-import type { StructType } from './types/struct-type.ts';
 import {
   boolType,
   dynType,
@@ -47,7 +46,7 @@ const requestType = objectType('AdmissionRequest', {
   options: dynType,
 });
 
-/** The type of `namespaceObject`: what of a Namespace expressions may look at. */
+/** The type of `namespaceObject`: the fields of a Namespace that expressions may use. */
 const namespaceType = objectType('Namespace', {
   metadata: objectType('NamespaceMetadata', {
     ...texts('name generateName namespace UID resourceVersion'),
@@ -71,12 +70,12 @@ const namespaceType = objectType('Namespace', {
   }),
 });
 
-/** The variable below `authorizer` that checks the resource of the request itself. */
+/** The variable below `authorizer` that checks the request's own resource. */
 export const requestResourceName = 'authorizer.requestResource';
 
 const quantityType: Type = { name: 'kubernetes.Quantity', args: [] };
 
-/** The type of `device`: what selectors of devices look at, its members by their domains. */
+/** The type of `device` in selectors of devices, with members by domain. */
 const deviceType = objectType('DRADevice', {
   ...texts('driver'),
   attributes: mapType(stringType, mapType(stringType, dynType)),
@@ -85,7 +84,7 @@ const deviceType = objectType('DRADevice', {
 
 const sizeOf = (max: number): DeclaredSize => ({ max, jsonBytesMin: 0 });
 
-/** A map by domains of maps by names, as many as a device may have. */
+/** A map by domain of maps by name, as large as a device allows. */
 function memberSizes(member: DeclaredSize): DeclaredSize {
   const names = { ...sizeOf(32), key: sizeOf(32), item: member, others: member };
   return { ...sizeOf(32), key: sizeOf(63), item: names };
@@ -93,7 +92,7 @@ function memberSizes(member: DeclaredSize): DeclaredSize {
 
 const deviceName = 'device';
 
-/** How large what `device` gives can be, which rules of ResourceSlices bound. */
+/** The declared sizes of `device`, which the rules of ResourceSlices limit. */
 const deviceSize: DeclaredSize = {
   ...sizeOf(0),
   variable: deviceName,
@@ -123,7 +122,9 @@ const patchFields: Readonly<Record<string, Type>> = {
   value: dynType,
 };
 
-/** What mutations may make: parts of the object by their paths, and operations of a JSON patch. */
+/**
+ * The types that mutations may construct: parts of the object by path, and JSON patch operations.
+ */
 function patchStructs(name: string): StructType | undefined {
   const type: Type = { name, args: [] };
   if (name === 'JSONPatch') {
@@ -148,15 +149,15 @@ function functionsOfPatches(): Functions {
 }
 
 /**
- * What an expression of a webhook or policy may use. `variables` are the policy's own, with the
- * types their expressions have; with `authorizer` comes the check of the request's own resource.
+ * The environment of an expression of a webhook or policy. `variables` are the policy's own
+ * variables with their types; `authorizer` includes the check of the request's own resource.
  */
 function requestEnvironment(use: {
   readonly names: readonly string[];
   readonly variables: TypesByName;
-  /** Types of a kind that it is checked by; the request's own resource is not known then. */
+  /** Types of a kind for type checking, in which case the request's own resource is unknown. */
   readonly typed: ReadonlyMap<string, Type>;
-  /** It makes a change: objects and operations of patches may be written. */
+  /** Whether it is a mutation, which may construct objects and patch operations. */
   readonly patches: boolean;
 }): Environment {
   const variables = new Map<string, Type>();
@@ -179,46 +180,49 @@ function requestEnvironment(use: {
     : { functions: standardFunctions(), variables };
 }
 
-/** A variable of a policy: a name for what an expression comes to. */
+/** A variable of a policy: a name for the value of an expression. */
 export interface PolicyVariable {
   readonly name: string;
   readonly expression: string;
 }
 
-/** What an expression of a webhook or policy may name, and what it must come to. */
+/** The variables and the result types of an expression of a webhook or policy. */
 export interface ExpressionUse {
   /** Names of its variables: `object`, `request`, `params`, `variables`, … */
   readonly variables: readonly string[];
-  /** Types it may have; empty: any. */
+  /** Allowed result types; empty for any. */
   readonly wanted: readonly string[];
-  /** The policy's own variables, of which it may use those before the given place, or all. */
+  /** The policy's own variables. It may use those before the given index, or all. */
   readonly own?: { readonly list: readonly PolicyVariable[]; readonly before?: number };
-  /** Types of variables where they are checked by those of a kind, rather than to be run. */
+  /** Types of variables, for type checking against a kind rather than for evaluation. */
   readonly typed?: ReadonlyMap<string, Type>;
-  /** It makes a change: objects and operations of patches may be written. */
+  /** Whether it is a mutation, which may construct objects and patch operations. */
   readonly patches?: boolean;
-  /** The most it may cost by the estimate, in the units of the run-time limit; anything when absent. */
+  /** Maximum estimated cost in units of the runtime limit; unlimited if absent. */
   readonly costMax?: number;
 }
 
-/** Types that upstream declares as they are; all others but lists and maps are of any type. */
+/**
+ * Types that are declared as they are in kube-apiserver; all others except lists and maps become
+ * dyn.
+ */
 const declared = new Set(
   'any bool bytes double duration int null string timestamp uint'.split(' '),
 );
 
-/** The type that a variable is declared with, by what its expression comes to. */
+/** The declared type of a variable, derived from the type of its expression. */
 function declaredType(type: Type): Type {
   if (type.name !== 'list' && type.name !== 'map') return declared.has(type.name) ? type : dynType;
   return { name: type.name, args: type.args.map(declaredType) };
 }
 
-/** A policy's variables by name, each with the places where it is declared, in ascending order. */
+/** A policy's variables by name, each with the indexes of its declarations in ascending order. */
 type Declarations = Map<string, { readonly place: number; readonly type: Type }[]>;
 
-/** Declarations of policies, by the list of variables or by the types that they are checked with. */
+/** Declarations of policies, by the list of variables or by the types for checking them. */
 const declarationsOfLists = new WeakMap<object, Declarations>();
 
-/** The variables of a policy with the types they have; dyn for those that do not compile. */
+/** The variables of a policy with their types; dyn for those that do not compile. */
 function declarationsOf(list: readonly PolicyVariable[], use: ExpressionUse): Declarations {
   const key = use.typed ?? list;
   const cached = declarationsOfLists.get(key);
@@ -226,7 +230,7 @@ function declarationsOf(list: readonly PolicyVariable[], use: ExpressionUse): De
   const names = [...new Set([...use.variables, 'authorizer'])];
   const declarations: Declarations = new Map();
   for (const [place, { name, expression }] of list.entries()) {
-    // One without an expression is no variable at all.
+    // A variable without an expression does not exist.
     if (expression.trim() === '') continue;
     const compiled = compiledIn(
       expression,
@@ -242,7 +246,7 @@ function declarationsOf(list: readonly PolicyVariable[], use: ExpressionUse): De
   return declarations;
 }
 
-/** What an expression at a place may use: of each name, the last declaration before the place. */
+/** The variables visible at an index: for each name, the last declaration before the index. */
 function declaredBefore(declarations: Declarations, before: number): TypesByName {
   return {
     get(name) {
@@ -265,7 +269,7 @@ function fieldsFor(use: ExpressionUse): TypesByName {
   return declaredBefore(declarationsOf(list, use), before ?? list.length);
 }
 
-/** An expression compiled for its use, or why it cannot be, in upstream's words. */
+/** Compiles an expression; otherwise returns kube-apiserver's error. */
 export function compileExpression(
   source: string,
   use: ExpressionUse,
@@ -273,7 +277,7 @@ export function compileExpression(
   return compiledIn(source, use, fieldsFor(use));
 }
 
-/** Whether an expression selects devices, for which the reference has an environment of its own. */
+/** Whether an expression selects devices, for which kube-apiserver has a separate environment. */
 const isOfDevice = ({ variables }: ExpressionUse) => variables.includes(deviceName);
 
 function compiledIn(
@@ -302,15 +306,15 @@ function compiledIn(
 }
 
 /**
- * Why an expression cannot be used: upstream calls it invalid, forbidden where it may cost too much, or
- * an internal error.
+ * Why an expression cannot be used: it is invalid, its cost is forbidden, or an internal error
+ * occurred.
  */
 export interface ExpressionProblem {
   readonly detail: string;
   readonly type: 'invalid' | 'forbidden' | 'internal';
 }
 
-/** Why an expression cannot be used so; undefined when it can. */
+/** Why an expression cannot be used; undefined if it can. */
 export function expressionProblem(
   source: string,
   use: ExpressionUse,

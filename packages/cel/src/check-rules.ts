@@ -7,7 +7,6 @@ import {
   jsonObject,
 } from '@wheelhouse/machinery';
 import { type CelRule, childPath, type Schema } from '@wheelhouse/schema';
-import { declaredSize, timesInRequest } from './cost/declared-sizes.ts';
 import { product } from './cost/estimate.ts';
 import {
   compileRule,
@@ -17,13 +16,13 @@ import {
   selfName,
   selfSchema,
 } from './rule-nodes.ts';
-import { typeOfSchema } from './types/schema-types.ts';
+import { declaredSize, timesInRequest, typeOfSchema } from './types/schema-types.ts';
 
 /**
- * What is wrong with the rules of a structural schema, at the paths of its definition (CRD-3): what
- * does not compile, and what may cost too much. `blocked` tells of schemas that have other errors, whose
- * rules are not looked at; `unchanged` says that the schema was accepted before, so that its rules may
- * cost each what they cost.
+ * Validates the rules of a structural schema (CRD-3): reports rules that do not compile or may cost
+ * too much, at the paths of the definition. `blocked` identifies schemas with other errors, whose
+ * rules are skipped; `unchanged` means that the schema was accepted before, so the cost of single
+ * rules is not limited.
  */
 export function checkRules(at: {
   readonly schema: Schema;
@@ -72,7 +71,7 @@ function placeErrors(
       const cost = costMax === undefined ? 0 : costMax(size);
       const wrong = problem?.member === member ? [problem] : [];
       return [
-        // A message is made once, for the first object that breaks the rule.
+        // A message is built for the first object that violates the rule.
         ...budget.spend(field, { member, cost: member === 'rule' ? product(cost, times) : cost }),
         ...wrong.map(({ detail }) => invalid(field, jsonObject({ ...rule }), detail)),
       ];
@@ -85,13 +84,13 @@ const untyped =
   'failed to construct type information for x-kubernetes-validations rules: ' +
   'unable to convert structural schema to CEL declarations';
 
-/** What one rule and what all rules of a schema may cost by the estimate. */
+/** Limits on the estimated cost of one rule and of all rules of a schema. */
 const ruleCostMax = 10_000_000;
 const schemaCostMax = 100_000_000;
-/** How many of the dearest rules are named when all together cost too much. */
+/** Number of the most expensive rules that are named if the total cost is too high. */
 const namedMax = 4;
 
-/** Adds up the estimated costs of a schema's rules. */
+/** Sums the estimated costs of a schema's rules. */
 class CostBudget {
   readonly #unchanged: boolean;
   #total = 0;

@@ -40,18 +40,18 @@ import {
 } from './types/types.ts';
 
 export interface Checked {
-  /** The type of the result; dyn where it is not known. */
+  /** Type of the result; dyn if unknown. */
   readonly type: Type;
   readonly issues: readonly Issue[];
-  /** Which variables of the environment are used. */
+  /** Used variables of the environment. */
   readonly used: ReadonlySet<string>;
-  /** The type of every part; dyn where it is not known. */
+  /** Type of every subexpression; dyn if unknown. */
   readonly types: ReadonlyMap<Expr, Type>;
-  /** The overloads that may answer each call. */
+  /** Candidate overloads of each call. */
   readonly overloads: ReadonlyMap<CallExpr, readonly Overload[]>;
 }
 
-/** Finds the type of every part of an expression, and all that does not fit. */
+/** Determines the type of every subexpression and all type errors. */
 export function check(expr: Expr, environment: Environment): Checked {
   const checker = new Checker(environment);
   const type = checker.finished(checker.typeOf(expr, undefined));
@@ -66,7 +66,7 @@ interface Scope {
   readonly outer: Scope | undefined;
 }
 
-/** Owns what is known of type parameters, and the complaints. */
+/** Holds the bindings of type parameters and the issues. */
 class Checker {
   readonly issues: Issue[] = [];
   readonly used = new Set<string>();
@@ -154,7 +154,7 @@ class Checker {
     const named = qualified === undefined ? undefined : typeNames.get(qualified.replace(/^\./, ''));
     if (named !== undefined) return typeType(named);
     if (qualified !== undefined && enumValues.has(qualified)) return intType;
-    // A variable may have a dot in its name.
+    // The name of a variable may contain a dot.
     if (qualified !== undefined && this.#environment.variables.has(qualified)) {
       return this.#lookup(qualified, undefined) ?? errorType;
     }
@@ -179,7 +179,7 @@ class Checker {
     if (isDyn(target) || target.isParameter) return dynType;
     if (target.name === '!error!') return errorType;
     const shown = this.#show(target);
-    // Objects of these have functions, and no fields that anything could be looked up in.
+    // Objects of these types have functions but no fields.
     if (target.name.startsWith('kubernetes.')) {
       return this.#error(at, `unexpected failed resolution of '${shown}'`);
     }
@@ -252,7 +252,7 @@ class Checker {
     return listType(item ?? this.#newParameter());
   }
 
-  /** An element behind a question mark is optional. */
+  /** An element after a question mark is optional. */
   #element(expr: Expr, at: { optional: boolean; scope: Scope | undefined }): Type {
     const type = this.typeOf(expr, at.scope);
     if (!at.optional) return type;
@@ -268,7 +268,7 @@ class Checker {
     );
   }
 
-  /** The type of elements so far; whether all have one is looked at afterwards. */
+  /** The type of the elements so far; whether all have the same one is checked later. */
   #joined(before: Type | undefined, type: Type): Type {
     if (before === undefined) return type;
     if (isAssignable(before, type, this.#known) || isAssignable(type, before, this.#known)) {
@@ -332,7 +332,7 @@ class Checker {
     return [errorType, errorType];
   }
 
-  /** Each side that is no bool is complained of by itself. */
+  /** Each operand that is not a bool is reported separately. */
   #mustAllBeBool(exprs: readonly Expr[]): void {
     for (const expr of exprs) {
       const type = this.#types.get(expr) ?? dynType;

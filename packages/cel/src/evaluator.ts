@@ -1,6 +1,5 @@
 import type { Checked } from './checker.ts';
-import { foldStep } from './cost/folds.ts';
-import { type Compiles, outcome, type Step, setEntry } from './cost/steps.ts';
+import { type Compiles, foldStep, outcome, type Step, setEntry } from './folds.ts';
 import { shownKey } from './library/arithmetic.ts';
 import { patternOf } from './library/strings.ts';
 import {
@@ -30,28 +29,31 @@ import {
 
 export interface Program {
   /**
-   * Evaluates with these variables. Throws `CelError` for a failure, `CelCostError` when `costMax`
-   * is passed. @returns the value and what it cost
+   * Evaluates the program. Throws `CelError` on failure and `CelCostError` above `costMax`.
+   * @returns the value and its cost
    */
   run(variables: ReadonlyMap<string, Value>, costMax: number): { value: Value; cost: number };
-  /** The same, with a failure as `error`, since it has its cost too. Throws `EvaluationPaused`. */
+  /**
+   * The same, but returns a failure as `error`, because it has a cost too. Throws
+   * `EvaluationPaused`.
+   */
   measure(variables: ReadonlyMap<string, Value>, costMax: number): Measured;
 }
 
-/** What an evaluation came to, and what it cost. */
+/** The result of an evaluation and its cost. */
 export type Measured = { readonly cost: number } & (
   | { readonly value: Value; readonly error?: never }
   | { readonly error: CelError }
 );
 
-/** What a tree is made a program with. */
+/** Options for compiling a tree to a program. */
 interface ProgramOptions {
   readonly environment: Environment;
-  /** The overloads that fit the declared types of calls; at run time, lists are of any type. */
+  /** The overloads that match the declared types of calls, because lists are untyped at runtime. */
   readonly declared: Checked['overloads'];
 }
 
-/** Makes a program of a tree. Throws `CelError` where constants alone show a failure. */
+/** Compiles a tree to a program. Throws `CelError` if constants alone prove a failure. */
 export function program(expr: Expr, options: ProgramOptions): Program {
   const names = [...options.environment.variables.keys()];
   const compiler = new Compiler(options);
@@ -86,7 +88,7 @@ export function program(expr: Expr, options: ProgramOptions): Program {
 
 const noSuchAttribute = (name: string) => new CelError(`no such attribute(s): ${name}`);
 
-/** A pattern that is a literal is compiled with the program. Throws `CelError` for one that is none. */
+/** Literal patterns are compiled with the program. Throws `CelError` for an invalid one. */
 function checkPattern(name: string, [, pattern]: readonly Expr[]): void {
   if (name !== 'find' && name !== 'findAll') return;
   if (pattern?.kind === 'const' && typeof pattern.value === 'string') patternOf(pattern.value);
@@ -94,7 +96,7 @@ function checkPattern(name: string, [, pattern]: readonly Expr[]): void {
 
 const conversions = new Set('bool bytes double duration int string timestamp uint'.split(' '));
 
-/** Turns nodes into steps; `scope` lists the variables by slot. */
+/** Compiles nodes to steps; `scope` lists the variables by slot. */
 class Compiler implements Compiles {
   readonly #environment: Environment;
   readonly #declared: ProgramOptions['declared'];
@@ -297,7 +299,7 @@ function refuseQualifier(name: string, args: readonly Expr[]): void {
   }
 }
 
-/** Indexing what holds nothing finds no key there, as upstream. */
+/** Indexing a value without content reports a missing key, as in cel-go. */
 function unknownCall(name: string, args: readonly Value[]): CelError {
   const [operand, key] = args;
   const isScalar = operand !== undefined && !(operand instanceof List) && !isMapValue(operand);
@@ -317,7 +319,7 @@ function callStep(name: string, overloads: readonly Overload[], steps: readonly 
   };
 }
 
-/** `&&` and `||`: the side that decides makes a failure of the other one unimportant. */
+/** `&&` and `||`: a deciding operand absorbs a failure of the other one. */
 function logicStep(left: Step, right: Step, at: { name: string; decides: boolean }): Step {
   return (frame) => {
     const one = outcome(left, frame);
@@ -338,7 +340,7 @@ export function literalValue(value: Literal): Value {
   return value;
 }
 
-/** A member of a value; undefined where it is absent, or where there are no members at all. */
+/** A member of a value; undefined if it is absent or the value has no members. */
 function memberOf(operand: Value, field: string): Value | undefined {
   if (isMapValue(operand)) return operand.get(field);
   if (operand instanceof List) throw new CelError("unsupported index type 'string' in list");

@@ -5,10 +5,10 @@
 
 export { compileExpression, type ExpressionUse, requestResourceName } from './check-expression.ts';
 export { type Compiled, compile } from './compile.ts';
-export { setEntry } from './cost/steps.ts';
 export type { Measured, Program } from './evaluator.ts';
+export { setEntry } from './folds.ts';
 export { CelCompileError } from './issues.ts';
-export { jsonToValue } from './json-values.ts';
+export { jsonToValue, toJson } from './json-values.ts';
 export { loadExpressionChecker, loadKindTypes, loadRuleChecker, loadRuleRunner } from './lazy.ts';
 export {
   type AccessAnswer,
@@ -18,7 +18,6 @@ export {
   resourceCheckValue,
 } from './library/authorizer.ts';
 export type { RuleMeter } from './run-rules.ts';
-export { toJson } from './to-json.ts';
 export type { Environment } from './types/environment.ts';
 export { selects } from './types/selections.ts';
 export { standardFunctions } from './types/standard-functions.ts';

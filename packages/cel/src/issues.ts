@@ -1,4 +1,4 @@
-/** Something wrong with an expression, at an offset (in UTF-16 units) of its text. */
+/** An error in an expression at an offset (in UTF-16 units) of its text. */
 export interface Issue {
   readonly at: number;
   readonly message: string;
@@ -15,13 +15,13 @@ export class CelCompileError extends Error {
 
 const shownMax = 100;
 
-/** The complaints as users know them: position, message, the line, and a caret beneath it. */
+/** Formats issues like cel-go: position, message, the line, and a caret below it. */
 export function showIssues(source: string, issues: readonly Issue[]): string {
   const sorted = [...issues].sort((one, other) => one.at - other.at).slice(0, shownMax);
   return sorted.map((issue) => showIssue(source, issue)).join('\n');
 }
 
-/** Longer lines are not shown, bytes. */
+/** Maximum length of a shown line, bytes. */
 const lineBytesMax = 16_384;
 
 function showIssue(source: string, { at, message }: Issue): string {
@@ -38,7 +38,7 @@ function showIssue(source: string, { at, message }: Issue): string {
   return `${shown}\n | ${text}\n | ${dots}${caret}`;
 }
 
-/** Characters outside of ASCII are taken for wide ones. */
+/** Characters outside ASCII are treated as wide. */
 function isWide(text: string): boolean {
   return text !== '' && text.charCodeAt(0) > 127;
 }

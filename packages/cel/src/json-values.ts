@@ -1,22 +1,38 @@
-import { type JsonObject, type JsonValue, jsonEqual, member } from '@wheelhouse/machinery';
+import {
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+  member,
+  setMember,
+} from '@wheelhouse/machinery';
 import { type Schema, saysNothing } from '@wheelhouse/schema';
-import { parseDuration, parseTimestamp, zoneOf } from './library/time-text.ts';
+import {
+  parseDuration,
+  parseTimestamp,
+  showDuration,
+  showTimestamp,
+  zoneOf,
+} from './library/times.ts';
 import { namesOf, seen } from './types/schema-types.ts';
 import {
   CelError,
   Duration,
   equals,
+  isMapValue,
+  kindOf,
   List,
   type ListKind,
   type MapValue,
   memberOf,
+  Optional,
   Timestamp,
+  Uint,
   type Value,
 } from './values.ts';
 
 /**
- * A JSON value as its schema has it: objects by their fields, formats as what they stand for. Members
- * are made when asked for, so a rule pays only for what it reads.
+ * Converts a JSON value to a CEL value by its schema: objects by their fields, formats to their
+ * types. Members are converted lazily, so a rule pays only for what it reads.
  */
 export function jsonToValue(json: JsonValue, declaredSchema: Schema): Value {
   const schema = seen(declaredSchema);
@@ -43,7 +59,7 @@ const isIntOrString = (json: JsonValue) =>
 
 const noIntOrString = 'invalid data, expected XIntOrString value to be either a string or integer';
 
-/** A value nothing is known about. */
+/** Converts a value of unknown type. */
 function plainValue(json: JsonValue): Value {
   return jsonToValue(json, {});
 }
@@ -74,7 +90,7 @@ function listKindOf({ listType, listMapKeys }: Schema): ListKind | undefined {
 
 const escapes = new WeakMap<Schema, ReadonlyMap<string, string>>();
 
-/** Names in expressions to names of members. */
+/** Maps names in expressions to names of members. */
 function membersOf(schema: Schema): ReadonlyMap<string, string> {
   const cachedNames = escapes.get(schema);
   if (cachedNames !== undefined) return cachedNames;
@@ -99,7 +115,7 @@ class JsonMap implements MapValue {
     this.objectType = schema.properties === undefined ? undefined : 'object';
   }
 
-  /** A member that is null counts as absent, unless it is an entry of a map. */
+  /** A null member counts as absent, except in a map. */
   get(key: Value): Value | undefined {
     if (typeof key !== 'string') return undefined;
     const made = this.#made.get(key);
@@ -129,14 +145,14 @@ class JsonMap implements MapValue {
     return membersOf(this.#schema).get(key) ?? (this.#unknown().includes(key) ? key : undefined);
   }
 
-  /** What no schema names cannot be reached by rules, but counts where objects are compared. */
+  /** Rules cannot access undeclared members, but comparisons include them. */
   #unknown(): readonly string[] {
     const { properties, preserveUnknownFields } = this.#schema;
     if (preserveUnknownFields !== true) return [];
     return Object.keys(this.#json).filter((name) => properties?.has(name) !== true);
   }
 
-  /** Members that are null count, though expressions do not see them. */
+  /** Null members count, although expressions do not see them. */
   get size(): number {
     return Object.values(this.#json).filter((memberValue) => memberValue !== undefined).length;
   }
@@ -151,9 +167,8 @@ class JsonMap implements MapValue {
   }
 
   /**
-   * As upstream does it: a member that is null is not found in another object, so that such an object
-   * equals none, itself included; what no schema names counts where both have it, and can be
-   * compared with another object's only.
+   * Equality as in kube-apiserver: a null member is not found in the other object, so an object
+   * with one equals no object, not even itself. Undeclared members count if both objects have them.
    */
   equalsMap(other: MapValue): boolean {
     return Object.entries(this.#json).every(([name, json]) => {
@@ -165,7 +180,7 @@ class JsonMap implements MapValue {
     });
   }
 
-  /** What a schema says of a member; without one, of which no type is known, all is like that. */
+  /** The schema of a member; without a schema, all members are untyped. */
   #schemaOf(name: string): Schema | undefined {
     const { properties, additionalProperties, type } = this.#schema;
     if (properties !== undefined) return properties.get(name)?.schema;
@@ -185,9 +200,40 @@ class JsonMap implements MapValue {
 }
 
 /**
- * An old value that may be missing (`optionalOldSelf`): upstream, collections come without their
- * schema there.
+ * An old value that may be missing (`optionalOldSelf`), for which kube-apiserver converts
+ * collections without their schema.
  */
 export function optionalValue(json: JsonValue, schema: Schema): Value {
   return jsonToValue(json, typeof json === 'object' ? {} : schema);
+}
+
+/** Converts a value to JSON. Throws CelError if JSON cannot represent it. */
+export function toJson(value: Value): JsonValue {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
+  if (typeof value === 'number') return value;
+  if (typeof value === 'bigint') return integer(value);
+  if (value instanceof Uint) return integer(value.value);
+  if (value instanceof List) return value.items.map(toJson);
+  if (isMapValue(value)) {
+    const object: JsonObject = {};
+    for (const key of value.keys()) {
+      if (typeof key !== 'string') {
+        throw new CelError(`map key ${String(key)} is of type ${kindOf(key)}, not string`);
+      }
+      const entryValue = value.get(key);
+      if (entryValue !== undefined) setMember(object, key, toJson(entryValue));
+    }
+    return object;
+  }
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
+  if (value instanceof Timestamp) return showTimestamp(value);
+  if (value instanceof Duration) return showDuration(value.nanos);
+  if (value instanceof Optional && value.value !== undefined) return toJson(value.value);
+  throw new CelError(`unsupported type in JSON: ${kindOf(value)}`);
+}
+
+/** A number if that is exact. */
+function integer(value: bigint): JsonValue {
+  const number = Number(value);
+  return Number.isSafeInteger(number) ? number : value;
 }

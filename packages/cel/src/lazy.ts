@@ -1,4 +1,4 @@
-/** Parts that are loaded when something first needs them, which keeps them out of a start. */
+/** Modules that are loaded on first use, to keep startup short. */
 
 export const loadExpressionChecker = () => import('./check-expression.ts');
 export const loadKindTypes = () => import('./types/kind-types.ts');

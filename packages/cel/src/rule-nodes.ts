@@ -15,14 +15,17 @@ import { standardFunctions } from './types/standard-functions.ts';
 import { dynType, optionalType, type Type } from './types/types.ts';
 import { CelError } from './values.ts';
 
-/** A rule that was compiled. */
+/** A compiled rule. */
 export interface CompiledRule {
   readonly rule: CelRule;
   readonly program: Program;
   readonly message: Program | undefined;
-  /** Why it has no message of its own making, though it should. */
+  /** Why its message expression does not compile. */
   readonly problem?: RuleProblem;
-  /** Judges a change: without `optionalOldSelf` it is run only where there is an old value. */
+  /**
+   * Whether it is a transition rule: without `optionalOldSelf` it runs only if there is an old
+   * value.
+   */
   readonly usesOldSelf: boolean;
 }
 
@@ -30,32 +33,32 @@ export interface CompiledRule {
 export interface RuleProblem {
   readonly member: 'rule' | 'messageExpression';
   readonly detail: string;
-  /** There is nothing in it: it is not run. */
+  /** Whether the rule is empty and is not run. */
   readonly isEmpty?: boolean;
-  /** Variables it uses, where its types fit at least. */
+  /** Used variables, if it type-checks. */
   readonly used?: ReadonlySet<string>;
 }
 
-/** What a rule may cost at most, as far as it could be compiled. */
+/** The maximum cost of a rule, as far as it compiles. */
 export interface RuleCosts {
   readonly rule?: Compiled['costMax'];
   readonly messageExpression?: Compiled['costMax'];
 }
 
-/** The schema a rule on this node sees. */
+/** The schema that a rule on this node sees. */
 export function selfSchema(schema: Schema, isRoot: boolean): Schema {
   const plain = resolved(schema);
   return isRoot ? withTypeMeta(plain) : seen(plain);
 }
 
-/** A rule that does not compile; what was learnt of it until then. */
+/** A rule that does not compile, with partial results. */
 export interface BrokenRule {
   readonly problem: RuleProblem;
   readonly program?: undefined;
   readonly usesOldSelf: boolean;
 }
 
-/** Compiles a node's rule, or says why it does not. */
+/** Compiles a rule of a node, or returns why it does not compile. */
 export function compileRule(
   rule: CelRule,
   self: Type | undefined,
@@ -124,20 +127,20 @@ function compiled(
   }
 }
 
-/** A schema on the way to one with rules. */
+/** A schema that has rules or contains one that has. */
 export interface RuleNode {
   readonly schema: Schema;
-  /** What rules see of it: members by their escaped names. */
+  /** The type that rules see, with members by their escaped names. */
   readonly self: Schema;
   readonly rules: readonly (CompiledRule | BrokenRule)[];
-  /** It has rules, though nothing is known of its values' type. */
+  /** Whether it has rules although the type of its values is unknown. */
   readonly isUntyped: boolean;
   readonly properties: ReadonlyMap<string, RuleNode>;
   readonly additional: RuleNode | undefined;
   readonly items: RuleNode | undefined;
 }
 
-/** The schemas with rules, compiled; undefined when there are none. */
+/** Compiles the rules of a schema; undefined if there are none. */
 export function ruleNode(schema: Schema, isRoot = true): RuleNode | undefined {
   const isTyped = typeOfSchema(selfSchema(schema, isRoot), selfName) !== undefined;
   return nodeAt(resolved(schema), { isRoot, isTyped });
@@ -152,12 +155,12 @@ function nodeAt(
   const properties = new Map<string, RuleNode>();
   for (const [member, property] of schema.properties ?? []) {
     if (!isTyped && escapeName(member) !== undefined) continue;
-    // Rules see no members of a type that is not known: those inside are not run either.
+    // Rules do not see members of unknown type, so rules inside are not run either.
     if (typeOfSchema(property.schema, selfName) === undefined) continue;
     const node = nodeAt(resolved(property.schema), { isRoot: false, isTyped: true });
     if (node !== undefined) properties.set(member, node);
   }
-  // Only a list has elements of a type, and only a map has values of one.
+  // Only a list has an element type, and only a map has a value type.
   const below = (part: Schema | undefined, type: 'array' | 'object') =>
     part === undefined
       ? undefined
@@ -172,7 +175,7 @@ function nodeAt(
   return { schema, self, rules, isUntyped, properties, additional, items };
 }
 
-/** The name of what a rule stands at; its members' types have their paths from there. */
+/** The name of the type at a rule; the types of its members are named by paths from there. */
 export const selfName = 'selfType';
 
 function rulesOf(schema: Schema, self: Schema): readonly (CompiledRule | BrokenRule)[] {
@@ -182,22 +185,22 @@ function rulesOf(schema: Schema, self: Schema): readonly (CompiledRule | BrokenR
   return rules.map((rule) => compileRule(rule, type));
 }
 
-/** Every schema with its path in the definition. */
+/** A schema with its path in the definition. */
 export interface SchemaPlace {
   readonly schema: Schema;
   readonly path: string;
   readonly isRoot: boolean;
-  /** The path of the list or map whose items have no old values of their own. */
+  /** The path of the list or map whose items have no old values. */
   readonly uncorrelatable: string | undefined;
-  /** How many such values an object has at most; undefined when nothing bounds them. */
+  /** Maximum number of such values in an object; undefined if unlimited. */
   readonly cardinality: number | undefined;
 }
 
-/** Walks a schema with its place in the definition, what is inside of another first. */
+/** Visits a schema with its place in the definition, innermost first. */
 export function* placesOf(at: SchemaPlace): Generator<SchemaPlace> {
   const schema = resolved(at.schema);
   if (!hasRules(schema)) return;
-  // A type of map that is not known, which other rules refuse, counts as one without old members.
+  // An unknown map type, which validation rejects, counts as one without old members.
   const isOdd = !['atomic', 'granular'].includes(schema.mapType ?? 'granular');
   const inside = isOdd ? (at.uncorrelatable ?? at.path) : at.uncorrelatable;
   const cardinality = cardinalityInside(schema, at.cardinality);
@@ -220,7 +223,7 @@ export function* placesOf(at: SchemaPlace): Generator<SchemaPlace> {
   yield { ...at, schema };
 }
 
-/** Which schemas have rules, or parts that have: most of a large definition has none. */
+/** The schemas that have rules or contain some: most parts of a large definition have none. */
 const withRules = new WeakMap<Schema, boolean>();
 
 function hasRules(schema: Schema): boolean {
@@ -240,7 +243,7 @@ function hasRules(schema: Schema): boolean {
   return found;
 }
 
-/** How many values of its parts a schema allows, by how many there are of its own. */
+/** Maximum number of values of a schema's parts, given the number of its own values. */
 function cardinalityInside(schema: Schema, own: number | undefined): number | undefined {
   const { type, additionalProperties, validation = {} } = schema;
   let factor: number | undefined = 1;

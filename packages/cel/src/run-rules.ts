@@ -26,36 +26,36 @@ import { jsonToValue, optionalValue } from './json-values.ts';
 import { type CompiledRule, type RuleNode, ruleNode } from './rule-nodes.ts';
 import { CelCostError, CelError, Optional, type Value } from './values.ts';
 
-/** What one rule may cost, and all the rules of an object together. */
+/** Cost limits of one rule and of all rules of an object. */
 const ruleCostMax = 1_000_000;
 const objectCostMax = 10_000_000;
 const messageLengthMax = 5120;
 
-/** Is told what an update is not refused for, since it was so before. */
+/** Called for a violation that an update did not introduce and that is therefore tolerated. */
 type Warn = (text: string) => void;
 
-/** Refuses an update for what was so before, too. */
+/** Rejects an update for existing violations too. */
 type Unforgiving = 'unforgiving';
 
-/** The rules of a custom kind's version, as its strategy calls them. */
+/** The validator of the rules of a custom kind's version. */
 export type RunRules = (
   object: JsonValue,
   old: JsonValue | undefined,
   warn?: Warn | Unforgiving,
 ) => readonly FieldError[];
 
-/** Measures the rules of schemas; all times are milliseconds. */
+/** Metrics of rules; all times are milliseconds. */
 export interface RuleMeter {
   now(): number;
   compiled(tookMs: number): void;
-  /** The rules of one object have been evaluated. */
+  /** Called when the rules of an object have been evaluated. */
   evaluated(tookMs: number): void;
 }
 
 /**
- * Makes the validator of a schema's rules; undefined when it has none. They are compiled when they
- * are first needed. Rules over an unchanged value warn of an update instead of failing it, unless
- * they look at the old value (CRD-3).
+ * Creates the validator of a schema's rules; undefined if it has none. Rules are compiled on first
+ * use. A violation by an unchanged value is only a warning, unless the rule uses the old value
+ * (CRD-3).
  */
 export function compileRules(schema: Schema, meter?: RuleMeter): RunRules {
   let node: RuleNode | undefined | 'unknown' = 'unknown';
@@ -78,8 +78,8 @@ export function compileRules(schema: Schema, meter?: RuleMeter): RunRules {
 }
 
 /**
- * Judges a default by the rules of its schema: as what it was before, and if that holds as what is new.
- * Gives what is left of the budget of all defaults of a definition.
+ * Validates a default by the rules of its schema: first as the old value, and if that is valid, as
+ * the new one. Returns the remaining budget of all defaults of a definition.
  */
 export function judgeDefault(
   schema: Schema,
@@ -102,22 +102,22 @@ export function judgeDefault(
 interface Place {
   readonly value: JsonValue;
   readonly path: string;
-  /** The value in its place before. */
+  /** The previous value. */
   readonly pair: Correlation | undefined;
-  /** The nearest value around that has a place of its own. */
+  /** The nearest enclosing value that has a previous version. */
   readonly around?: Correlation | undefined;
 }
 
-/** Whether a value, or one without a place of its own what is around it, is what it was. */
+/** Whether a value, or the nearest enclosing value with a previous version, is unchanged. */
 function isKept({ pair, around }: Place): boolean {
   const place = pair ?? around;
   return place !== undefined && isUnchanged(place);
 }
 
-/** Owns the errors of one validation and what is left to spend. */
+/** Holds the errors of one validation and the remaining budget. */
 class RuleRun {
   readonly errors: FieldError[] = [];
-  /** Without it nothing is kept: all that fails is an error. */
+  /** If absent, every violation is an error. */
   readonly #warn: Warn | undefined;
   #left: number;
 
@@ -126,7 +126,7 @@ class RuleRun {
     this.#warn = warn;
   }
 
-  /** What may still be spent; negative when rules were left out for want of it. */
+  /** Remaining budget; negative if rules were skipped. */
   get left(): number {
     return this.#left;
   }
@@ -228,7 +228,7 @@ class RuleRun {
     else this.#warn(`${error.field}: ${error.message}`);
   }
 
-  /** Runs a program; once it costs too much, nothing else is run. */
+  /** Runs a program. Once the budget is exceeded, nothing else runs. */
   #evaluate(program: Program, variables: Variables): Value {
     const left = this.#left;
     try {
@@ -243,7 +243,7 @@ class RuleRun {
   }
 
   #complaint(rule: CompiledRule, { variables, node, place }: Judged): FieldError {
-    // A rule whose message does not compile has nothing else compiled, upstream.
+    // In kube-apiserver, a rule whose message does not compile is not compiled at all.
     const fieldPath = rule.problem === undefined ? rule.rule.fieldPath : undefined;
     const field = fieldPathOf(place.path, fieldPath, node.schema);
     const type = typeOf(node);
@@ -260,8 +260,8 @@ class RuleRun {
   }
 
   /**
-   * A message that fails, or cannot be shown on one line, gives way to the fixed one; one that
-   * costs too much does not.
+   * A message expression that fails, or whose result cannot be shown on one line, is replaced by
+   * the fixed message; one that costs too much is not.
    */
   #made(program: Program, variables: Variables): string | CelError | undefined {
     try {
@@ -280,7 +280,7 @@ class RuleRun {
 
 type Variables = ReadonlyMap<string, Value>;
 
-/** What a rule is run over. */
+/** The value that a rule validates. */
 interface Judged {
   readonly variables: Variables;
   readonly node: RuleNode;
@@ -289,7 +289,7 @@ interface Judged {
 
 const noMore = 'no further validation rules will be run';
 
-/** What all rules of an object may cost together is spent. */
+/** The budget of all rules of an object is exhausted. */
 class OutOfBudget extends CelCostError {
   constructor() {
     super(`failed due to running out of cost budget, ${noMore}`);
@@ -343,7 +343,7 @@ function errorOf(
   }
 }
 
-/** The field a rule complains of: its own, or the one its `fieldPath` leads to. */
+/** The field of a rule's error: its own, or that of its `fieldPath`. */
 function fieldPathOf(path: string, fieldPath: string | undefined, from: Schema): string {
   let field = path;
   let schema: Schema | undefined = from;

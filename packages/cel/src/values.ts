@@ -1,13 +1,13 @@
 import { itemAt } from '@wheelhouse/machinery';
 import type { Type } from './types/types.ts';
 
-/** A failure of an evaluation, with upstream's words. */
+/** A failure of an evaluation, with cel-go's message. */
 export class CelError extends Error {}
 
-/** The limit of an evaluation's cost was passed: no operator absorbs this. */
+/** The evaluation exceeded its cost limit. No operator absorbs this error. */
 export class CelCostError extends CelError {}
 
-/** An evaluation waits for somebody's answer: it is to be run again once that is there. */
+/** The evaluation waits for a promise and must be repeated when it settles. */
 export class EvaluationPaused extends Error {
   readonly answer: Promise<unknown>;
   constructor(answer: Promise<unknown>) {
@@ -22,7 +22,7 @@ export class Uint {
     this.value = value;
   }
 }
-/** Nanoseconds since 1970, and the zone the text it was read from had. */
+/** Nanoseconds since 1970, and the zone of the text from which it was parsed. */
 export class Timestamp {
   readonly nanos: bigint;
   readonly zone: string;
@@ -49,7 +49,7 @@ export class TypeValue {
     this.name = name;
   }
 }
-/** A value of a library: an IP, a quantity, … `key` tells equal ones. */
+/** A value of a library: an IP, a quantity, … Values with the same `key` are equal. */
 export class Opaque<T = unknown> {
   readonly type: string;
   readonly value: T;
@@ -63,7 +63,7 @@ export class Opaque<T = unknown> {
   }
 }
 
-/** How the lists of custom objects that are sets or maps compare and add. */
+/** How set and map lists of custom objects are compared and concatenated. */
 export type ListKind = 'set' | { readonly keys: readonly string[] };
 
 export class List {
@@ -75,16 +75,16 @@ export class List {
   }
 }
 
-/** A map, or an object (then `objectType` names its type and its keys are its fields). */
+/** A map, or an object whose type is `objectType` and whose keys are its fields. */
 export interface MapValue {
   readonly isMap: true;
   readonly objectType: string | undefined;
   get(key: Value): Value | undefined;
   keys(): readonly Value[];
   readonly size: number;
-  /** A member by its own name, where expressions have another name for it. */
+  /** A member by its original name if expressions use another one. */
   named?(name: Value): Value | undefined;
-  /** Whether it equals a map of its size, where that is told by more than what expressions see. */
+  /** Whether it equals a map of the same size, if that depends on more than expressions see. */
   equalsMap?(other: MapValue): boolean;
 }
 
@@ -144,7 +144,7 @@ export class StructValue implements MapValue {
   }
 }
 
-/** One text for keys that are equal, whatever kind of number they are; undefined for no key. */
+/** A text that is the same for equal keys of any numeric type; undefined for an invalid key. */
 export function mapKey(key: Value): string | undefined {
   if (typeof key === 'string') return `s${key}`;
   if (typeof key === 'bigint') return `n${key}`;
@@ -158,7 +158,7 @@ export function isMapValue(value: Value): value is MapValue {
   return typeof value === 'object' && value !== null && 'isMap' in value;
 }
 
-/** The name of a value's type, as overloads name it. */
+/** The name of a value's type in overloads. */
 export function kindOf(value: Value): string {
   if (value === null) return 'null';
   if (typeof value === 'string') return 'string';
@@ -182,25 +182,25 @@ const longNames: Readonly<Record<string, string>> = {
   duration: 'google.protobuf.Duration',
 };
 
-/** The name of a type as a value of it prints. */
+/** The name of a type as `type(x)` prints it. */
 export function longTypeName(type: Type | string): string {
   const name = typeof type === 'string' ? type : type.name;
   return Object.hasOwn(longNames, name) ? (longNames[name] ?? name) : name;
 }
 
-/** How complaints about a whole expression write its type, unlike those about a part of it. */
+/** The name of a type in errors about a whole expression, unlike in those about a subexpression. */
 export function showWholeType(type: Type): string {
   if (type.args.length === 0) return longTypeName(type);
   return `${longTypeName(type)}(${type.args.map(showWholeType).join(', ')})`;
 }
 
-/** The number in a numeric value, or undefined. */
+/** The number in a numeric value; otherwise undefined. */
 export function numeric(value: Value): bigint | number | undefined {
   if (typeof value === 'bigint' || typeof value === 'number') return value;
   return value instanceof Uint ? value.value : undefined;
 }
 
-/** `==`: numbers by their amount, everything else within its type. Never fails. */
+/** `==`: compares numbers by value and everything else within its type. Never fails. */
 export function equals(one: Value, other: Value): boolean {
   if (typeof one === 'string' || typeof one === 'boolean' || one === null) return one === other;
   const left = numeric(one);
@@ -247,12 +247,12 @@ function mapsEqual(one: MapValue, other: MapValue): boolean {
   });
 }
 
-/** What a map has under a key that another map has as its own. */
+/** The value of a map under a key of another map. */
 export function memberOf(map: MapValue, key: Value): Value | undefined {
   return map.named === undefined ? map.get(key) : map.named(key);
 }
 
-/** A text that equal items of a set or map share; what has no such text shares one. */
+/** A text that is the same for equal items of a set or map; items without one share a text. */
 export function itemKey(item: Value, kind: ListKind): string {
   if (kind === 'set') return mapKey(item) ?? `?${kindOf(item)}`;
   if (!isMapValue(item)) return '?';
@@ -273,7 +273,9 @@ function indexItems(items: readonly Value[], kind: ListKind): ReadonlyMap<string
   return index;
 }
 
-/** `+` of lists: sets join, maps take over the later item of a key, others follow each other. */
+/**
+ * `+` of lists: sets are united, the later item of a map key wins, other lists are concatenated.
+ */
 export function addLists(one: List, other: List): List {
   const kind = one.listKind;
   if (kind === undefined) return new List([...one.items, ...other.items], undefined);
@@ -289,7 +291,7 @@ export function addLists(one: List, other: List): List {
   return new List(items, kind);
 }
 
-/** Less, equal or greater as a number; undefined where the two have no order. */
+/** A negative, zero, or positive number; undefined if the values are not ordered. */
 export function compare(one: Value, other: Value): number | undefined {
   const left = numeric(one);
   const right = numeric(other);
@@ -302,7 +304,7 @@ export function compare(one: Value, other: Value): number | undefined {
   return undefined;
 }
 
-/** An integer is compared with a double as the double next to it, as upstream does. */
+/** Compares an integer with a double after rounding to the nearest double, as cel-go does. */
 function compareNumbers(one: bigint | number, other: bigint | number): number {
   if (typeof one === 'bigint' && typeof other === 'bigint') return order(one, other);
   const [left, right] = [Number(one), Number(other)];
@@ -312,7 +314,7 @@ function compareNumbers(one: bigint | number, other: bigint | number): number {
 
 const order = (one: bigint, other: bigint) => (one < other ? -1 : one === other ? 0 : 1);
 
-/** By bytes of UTF-8, which is by code points. */
+/** Compares by code points, which is the order of UTF-8 bytes. */
 function compareText(one: string, other: string): number {
   if (one === other) return 0;
   const isPlain = !/[\ud800-\uffff]/.test(one) && !/[\ud800-\uffff]/.test(other);

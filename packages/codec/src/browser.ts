@@ -1,4 +1,4 @@
-/** The part of the package that needs nothing of Node, for code that runs in a browser. */
+/** The part of the package that does not depend on Node, for browsers. */
 
 export { readTree, treeParsing } from './yaml-tree.ts';
 export { encodeYaml } from './yaml-write.ts';

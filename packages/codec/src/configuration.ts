@@ -8,7 +8,7 @@ import {
 } from '@wheelhouse/schema';
 import { decodeYaml, YamlError } from './yaml.ts';
 
-/** A file of configuration that is not of the type it should be; the message is one line. */
+/** An invalid configuration file. The message is one line. */
 export class ConfigurationError extends Error {
   constructor(message: string) {
     super(message.replaceAll(/\s*\n\s*/g, ' '));
@@ -23,7 +23,9 @@ export function listType(items: Schema): Schema {
   return { type: 'array', items };
 }
 
-/** A struct of configuration: members that are not given have their zero value, as in Go. */
+/**
+ * The schema of a configuration struct, in which absent members have their zero values, as in Go.
+ */
 export function structType(
   name: string,
   members: Readonly<Record<string, Schema | Property>>,
@@ -35,32 +37,32 @@ export function structType(
   return { type: 'object', typeName: `apiserver.${name}`, properties: new Map(properties) };
 }
 
-/** A member that is null when it is not given. */
+/** A member that is null if absent. */
 export function optional(schema: Schema): Property {
   return { schema, pointer: true };
 }
 
-/** A kind of configuration file, which the server reads with `decodeConfiguration`. */
+/** A kind of configuration file for `decodeConfiguration`. */
 export interface ConfigurationFormat {
   readonly kind: string;
-  /** The plugin that it configures, where the kind's name does not say so. */
+  /** The plugin that it configures, unless the kind's name says so. */
   readonly of?: string;
-  /** The name of its group ahead of the dialect's domain, as `Dialect.group` takes it. */
+  /** The group without the dialect's domain, as for `Dialect.group`. */
   readonly group: string;
-  /** Types by version. */
+  /** Schemas by version. */
   readonly versions: Readonly<Record<string, Schema>>;
 }
 
 /**
- * Reads a file of configuration, JSON or YAML, as strictly as upstream: what the version's type does
- * not have, and members given twice, are errors. Rejects with ConfigurationError.
+ * Decodes a configuration file in JSON or YAML strictly: unknown and duplicate members are errors.
+ * Rejects with ConfigurationError.
  */
 export async function decodeConfiguration(
   text: string,
   expected: {
     readonly kind: string;
     readonly group: string;
-    /** Types by version. */
+    /** Schemas by version. */
     readonly versions: Readonly<Record<string, Schema>>;
   },
 ): Promise<{ readonly version: string; readonly object: JsonObject }> {

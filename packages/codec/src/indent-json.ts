@@ -6,23 +6,23 @@ const colon = 0x3a;
 const backslash = 0x5c;
 const isOpening = (byte: number | undefined) => byte === 0x7b || byte === 0x5b;
 const isClosing = (byte: number | undefined) => byte === 0x7d || byte === 0x5d;
-/** Shorter strings are copied sooner than a copy is called for. */
+/** Strings below this length are copied by a loop, which is faster than a native copy. */
 const briefBytes = 64;
-/** Pieces are about this long; one line's indent may make one longer. */
+/** Target size of pieces, bytes. The indentation of one line may exceed it. */
 const pieceBytes = 16 * 1024;
 const noBytes = Buffer.alloc(0);
 
 /**
- * Lays out JSON bytes with two spaces an indent and no newline at the end, as Go's `MarshalIndent` does.
- * In the input, empty objects and lists are closed at once; numbers and escapes stay as they are.
+ * Indents JSON bytes by two spaces without a final newline, like Go's `MarshalIndent`. In the input,
+ * empty objects and lists must not contain whitespace. Numbers and escapes are unchanged.
  */
 export function indentJson(json: Buffer): Buffer {
   return Buffer.concat([...indentedPieces([json])]);
 }
 
 /**
- * What `indentJson` gives, in pieces, from JSON in pieces: neither is there as a whole. Deep values
- * grow a thousandfold by their indents, so that many pieces may come of one.
+ * `indentJson` for JSON in pieces, without holding all of it. Indentation can enlarge deep values a
+ * thousandfold, so one input piece may yield many.
  */
 export function* indentedPieces(source: Iterable<Buffer>): Generator<Buffer> {
   const layout = new Layout();
@@ -31,29 +31,29 @@ export function* indentedPieces(source: Iterable<Buffer>): Generator<Buffer> {
       at = layout.add(json, at);
       if (layout.isFull) yield layout.take();
     }
-    // Whoever makes the next piece may need a slice of its own.
+    // Producing the next input piece may need its own slice.
     yield layout.isFull ? layout.take() : noBytes;
   }
   layout.end();
   yield layout.take();
 }
 
-/** Where the string is over that goes on at `start`; -1 when that is in a later piece. */
+/** The end of the string that continues at `start`; -1 if it is in a later piece. */
 function stringEnd(json: Buffer, start: number): number {
   let at = start;
   while (at < json.length && json[at] !== quote) at += json[at] === backslash ? 2 : 1;
   return at < json.length ? at + 1 : -1;
 }
 
-/** Bytes that grow, and how deep they are indented. */
+/** Output bytes and the current indentation. */
 class Layout {
   #out = Buffer.allocUnsafe(pieceBytes * 2);
   #end = 0;
   #depth = 0;
-  /** The last byte opened a list or object: what follows decides whether a line begins. */
+  /** Whether the last byte opened a list or object; the next one decides whether a line starts. */
   #hasOpened = false;
   #inString = false;
-  /** The last byte of a piece was a backslash in a string. */
+  /** Whether the last byte of a piece was a backslash in a string. */
   #isEscaped = false;
 
   get isFull(): boolean {
@@ -67,7 +67,7 @@ class Layout {
     return bytes;
   }
 
-  /** Takes from `json` from `from` on, until a piece is full; gives where to go on. */
+  /** Indents `json` from `from` on until a piece is full; returns where to continue. */
   add(json: Buffer, from: number): number {
     let at = from;
     while (at < json.length && !this.isFull) {
@@ -97,7 +97,7 @@ class Layout {
     else if (byte === colon) this.#put(space);
   }
 
-  /** What is left of a string, or as much of it as is in this piece. */
+  /** Copies the rest of a string, as far as this piece contains it. */
   #string(json: Buffer, from: number): number {
     let start = from;
     if (this.#isEscaped) {
@@ -120,7 +120,7 @@ class Layout {
     this.#end += 1;
   }
 
-  /** Begins a line, so many levels deeper than the one before. */
+  /** Starts a line, indented by `deeper` more levels than the previous one. */
   #line(deeper: number): void {
     this.#depth += deeper;
     const indent = Math.max(0, this.#depth) * 2;
@@ -148,7 +148,7 @@ class Layout {
   }
 }
 
-/** Whether a part of a string ends in a backslash that escapes what follows. */
+/** Whether a part of a string ends in a backslash that escapes the next character. */
 function endsInBackslash(json: Buffer, from: number, to: number): boolean {
   let at = to;
   while (at > from && json[at - 1] === backslash) at -= 1;

@@ -1,4 +1,4 @@
-/** Bytes to values and back: JSON, YAML, protobuf, CBOR, X.509, and content negotiation. */
+/** Encoding and decoding: JSON, YAML, protobuf, CBOR, and X.509; and content negotiation. */
 
 export { CborError, itemEnd } from './cbor/cursor.ts';
 export { decodeCbor, decodeCborAs, decodeCborMap } from './cbor/decode.ts';
@@ -28,10 +28,17 @@ export {
   parseWrittenJson,
   parseWrittenText,
 } from './json.ts';
-export { JsonError } from './json-error.ts';
 export { memberPlaces, parseExactJson, syntaxErrorOf } from './json-exact.ts';
+export {
+  bodyValuesMax,
+  checkValues,
+  checkValuesSteps,
+  JsonError,
+  objectMembersMax,
+  TooManyValues,
+  yamlValuesMax,
+} from './json-limits.ts';
 export { loadYaml } from './lazy.ts';
-export { compareNaturally } from './natural-order.ts';
 export {
   contentMediaType,
   covers,
@@ -65,25 +72,19 @@ export {
   wireFixed64,
   wireVarint,
 } from './protobuf/wire.ts';
+export type { Subject } from './x509/certificate.ts';
 export {
-  bodyValuesMax,
-  checkValues,
-  checkValuesSteps,
-  objectMembersMax,
-  TooManyValues,
-  yamlValuesMax,
-} from './too-many-values.ts';
-export { type CertificateParts, readCertificate } from './x509/certificate.ts';
-export { childrenOf, type DerElement, DerError, elementsMax, oidText } from './x509/der.ts';
-export {
+  type CertificateParts,
   extensionOids,
+  type RequestParts,
   readBasicConstraints,
+  readCertificate,
   readExtendedKeyUsages,
+  readRequest,
   readSequence,
-} from './x509/extensions.ts';
-export type { Subject } from './x509/name.ts';
+} from './x509/certificate.ts';
+export { childrenOf, type DerElement, DerError, elementsMax, oidText } from './x509/der.ts';
 export { onlyPemBlock, type PemBlock, pemBlocks, pemBytes } from './x509/pem.ts';
-export { type RequestParts, readRequest } from './x509/request.ts';
 export { decodeYaml } from './yaml.ts';
 export { YamlError } from './yaml-error.ts';
-export { encodeYaml } from './yaml-write.ts';
+export { compareNaturally, encodeYaml } from './yaml-write.ts';

@@ -7,7 +7,7 @@ import {
   problemText,
   setMember,
 } from '@wheelhouse/machinery';
-import { JsonError } from './json-error.ts';
+import { JsonError } from './json-limits.ts';
 
 const numberPattern = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 const stringPattern =
@@ -17,23 +17,23 @@ const int64Min = -(2n ** 63n);
 const uint64Max = 2n ** 64n - 1n;
 const duplicatesMax = 100;
 
-/** Values between two steps: less than a millisecond of work. */
+/** Number of values per step, less than a millisecond of work. */
 const valuesPerStep = 500;
 
-/** Most characters of paths that are made of one text: a long name may stand around many members. */
+/** Maximum total length of the paths of one text, because a long name may enclose many members. */
 const pathCharactersMax = 8 * 1024 * 1024;
 
-/** An object or list not yet closed. */
+/** An open object or list. */
 interface Frame {
   readonly container: JsonObject | JsonArray;
-  /** The member now being read, with its dot or brackets, for paths. */
+  /** The current member with its dot or brackets, for paths. */
   step: string;
   name: string;
 }
 
 /**
- * Parses JSON keeping 64-bit integers and noting duplicate members. Without recursion, as the depth
- * is the client's to choose. Throws JsonError.
+ * Parses JSON with exact 64-bit integers and records duplicate members. Not recursive, because
+ * clients choose the depth. Throws JsonError.
  */
 export function parseExactJson(
   text: string,
@@ -42,7 +42,7 @@ export function parseExactJson(
   return inOnePiece(exactJsonSteps(text, limits));
 }
 
-/** `parseExactJson` in steps of some hundred values. */
+/** `parseExactJson` in steps of several hundred values. */
 export function exactJsonSteps(
   text: string,
   limits: { readonly depthMax: number },
@@ -51,14 +51,14 @@ export function exactJsonSteps(
 }
 
 /**
- * What upstream's decoder finds wrong with the syntax of a text, of which it reads the bytes one by
- * one; undefined when nothing is.
+ * The syntax error that kube-apiserver's decoder, which reads byte by byte, reports for a text;
+ * undefined if there is none.
  */
 export function syntaxErrorOf(bytes: Buffer, depthMax: number): JsonError | undefined {
   return inOnePiece(syntaxErrorSteps(bytes, depthMax));
 }
 
-/** `syntaxErrorOf` in steps of some hundred values. */
+/** `syntaxErrorOf` in steps of several hundred values. */
 export function* syntaxErrorSteps(
   bytes: Buffer,
   depthMax: number,
@@ -73,9 +73,9 @@ export function* syntaxErrorSteps(
 }
 
 /**
- * Which members of a valid JSON text are given and when: of each wanted path its first place and its
- * second, counted in members from the start of the text; -1 where there is no second one. Undefined
- * for a text whose paths are too long to be made.
+ * The positions of members in a valid JSON text: for each requested path the index of its first and
+ * second occurrence among all members, -1 if there is no second one. Undefined if the paths are too
+ * long.
  */
 export function memberPlaces(
   text: string,
@@ -123,7 +123,7 @@ class ExactParser {
     return { value: value as JsonValue, duplicates: [...this.#duplicates] };
   }
 
-  /** A scalar, or undefined having opened a container. */
+  /** Reads a scalar, or opens a container and returns undefined. */
   #begin(): JsonValue | undefined {
     this.#blanks();
     const char = this.#text[this.#at];
@@ -138,7 +138,10 @@ class ExactParser {
     return this.#literal();
   }
 
-  /** Goes on in the innermost container: the next value in it, or itself when it closes. */
+  /**
+   * Continues in the innermost container: reads its next value, or returns the container itself if
+   * it closes.
+   */
   #next(hasItem: boolean): JsonValue | undefined {
     const frame = this.#open.at(-1) as Frame;
     const isList = Array.isArray(frame.container);
@@ -175,7 +178,7 @@ class ExactParser {
     }
   }
 
-  /** Whether the paths that were wanted could all be made. */
+  /** Whether all requested paths could be built. */
   get hasAllPaths(): boolean {
     return this.#pathCharactersLeft >= 0;
   }
@@ -295,10 +298,10 @@ const shortEscapes: Readonly<Record<number, string>> = {
   92: '\\',
 };
 
-/** Where Go, at the end of the text, complains of the blank that it takes to follow. */
+/** The position at which Go reports an unexpected end, as if a blank followed. */
 const asksOn = /^(?:in (?!string literal)|after decimal)/;
 
-/** Go's way to quote a character in an error; a byte of the text, where that is read by bytes. */
+/** Quotes a character in an error as Go does; a byte, if the text is read by bytes. */
 function quotedCharacter(code: number): string {
   const short = shortEscapes[code];
   if (short !== undefined) return `'\\${short}'`;
@@ -307,7 +310,7 @@ function quotedCharacter(code: number): string {
   return isShown ? `'${String.fromCodePoint(code)}'` : `'\\u${code.toString(16).padStart(4, '0')}'`;
 }
 
-/** Integers of int64 and uint64 exactly; all else the nearest float, as upstream. */
+/** Parses a number: int64 and uint64 exactly, all others as the nearest float. */
 function exactNumber(text: string): JsonValue {
   const value = Number(text);
   if (!Number.isFinite(value)) {

@@ -8,23 +8,23 @@ import {
   setMember,
 } from '@wheelhouse/machinery';
 
-/** Pieces are about this long, in UTF-16 units: some tenths of a millisecond to parse. */
+/** Target size of pieces in UTF-16 units: a few tenths of a millisecond to parse. */
 const pieceUnits = 8 * 1024;
 
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** A value, and how many members its objects have, those left out that repeat a name. */
+/** A value, and the number of members of all its objects without duplicates. */
 export interface ParsedPieces {
   readonly value: JsonValue;
   readonly members: number;
 }
 
 /**
- * Parses a JSON text with the built-in parser, which is several times quicker than `exactJsonSteps`
- * and cannot pause: each step parses a run of members or items of one container. Returns undefined
- * for text that is not valid, and for numbers beyond the range of a float. Integers that a float
- * cannot hold come rounded.
+ * Parses a JSON text in steps with the built-in parser, which is several times faster than
+ * `exactJsonSteps` but cannot pause: each step parses a run of members or items of one container.
+ * Returns undefined for invalid text and for numbers beyond the range of a float. Integers that a
+ * float cannot represent are rounded.
  */
 export function* parseInPieces(text: string): Generator<void, ParsedPieces | undefined> {
   try {
@@ -35,18 +35,18 @@ export function* parseInPieces(text: string): Generator<void, ParsedPieces | und
   }
 }
 
-/** An object or list that is not closed yet. */
+/** An open object or list. */
 interface Frame {
   readonly isList: boolean;
-  /** Offset of its bracket. */
+  /** Offset of its opening bracket. */
   readonly start: number;
-  /** Offset behind what has been parsed of it. */
+  /** Offset after its parsed part. */
   parsedTo: number;
-  /** Offset of the member or item that the scan is in. */
+  /** Offset of the current member or item. */
   memberStart: number;
-  /** Whether the last member is a container that was parsed on its own. */
+  /** Whether the last member is a container that was parsed separately. */
   isAfterPart: boolean;
-  /** Undefined while it may still be parsed as a part of a run around it. */
+  /** Undefined while it may still be parsed as part of an enclosing run. */
   container: JsonObject | JsonArray | undefined;
 }
 
@@ -106,7 +106,7 @@ class PieceParser {
     return isRun;
   }
 
-  /** The container, where it was parsed on its own and put into the one around it. */
+  /** The container if it was parsed separately and inserted into the enclosing one. */
   #close(at: number, isList: boolean): JsonObject | JsonArray | undefined {
     const depth = this.#open.length - 1;
     const frame = this.#open[depth];
@@ -128,7 +128,7 @@ class PieceParser {
     return container;
   }
 
-  /** Parses what of a container has not been parsed up to `end`. */
+  /** Parses the rest of a container up to `end`. */
   #parseRun(depth: number, end: number): void {
     const frame = this.#materialized(depth);
     const run = this.#text.slice(frame.parsedTo, end);
@@ -148,7 +148,7 @@ class PieceParser {
     }
   }
 
-  /** The frame at a depth, which from now on is parsed on its own, and so are those around it. */
+  /** The frame at a depth. From now on it and all enclosing ones are parsed separately. */
   #materialized(depth: number): Frame {
     const frame = itemAt(this.#open, depth);
     let first = depth;
@@ -175,7 +175,7 @@ class PieceParser {
     setMember(container, name, value);
   }
 
-  /** The name of the member whose value begins at `start`; of an item, an empty one. */
+  /** The name of the member whose value starts at `start`; empty for a list item. */
   #nameOf(parent: Frame, start: number): string {
     const { isList, memberStart } = parent;
     if (isList) {
@@ -191,7 +191,7 @@ class PieceParser {
     return name;
   }
 
-  /** The root as it was parsed from its brackets at `start` and `end`, or else all at once. */
+  /** The root, if its parts were parsed separately; otherwise parses it in one piece. */
   #whole(
     container: JsonObject | JsonArray | undefined,
     { start, end }: { readonly start: number; readonly end: number },
@@ -215,7 +215,7 @@ class PieceParser {
   }
 }
 
-/** Index of the quote that ends the string begun at `start`. */
+/** Index of the quote that ends the string at `start`. */
 function stringEnd(text: string, start: number): number {
   for (let at = start + 1; ; at += 1) {
     at = text.indexOf('"', at);
@@ -227,8 +227,8 @@ function stringEnd(text: string, start: number): number {
 }
 
 /**
- * Members of all objects in a value; iterative, since depth is the client's to choose. Throws
- * SyntaxError for a number that overflowed.
+ * Number of members of all objects in a value. Not recursive, because clients choose the depth.
+ * Throws SyntaxError for a number that overflowed.
  */
 export function countMembers(root: JsonValue): number {
   let count = 0;

@@ -10,37 +10,38 @@ import {
   Stride,
   setMember,
 } from '@wheelhouse/machinery';
-import { JsonError } from './json-error.ts';
 import { exactJsonSteps, parseExactJson, syntaxErrorSteps } from './json-exact.ts';
+import { JsonError, TooManyValues } from './json-limits.ts';
 import { countMembers, parseInPieces } from './json-pieces.ts';
-import { hasWiderObject, type JsonScan, mayHaveLongNumber, scanJson } from './json-scan.ts';
-import { TooManyValues } from './too-many-values.ts';
 
-export { JsonError } from './json-error.ts';
+export { JsonError } from './json-limits.ts';
 
 export interface JsonLimits {
-  /** Objects and lists inside each other. */
+  /** Maximum nesting depth of objects and lists. */
   readonly depthMax: number;
-  /** Values altogether, containers among them. */
+  /** Maximum number of values, including containers. */
   readonly valuesMax: number;
-  /** Members of one object. */
+  /** Maximum number of members of one object. */
   readonly membersMax?: number;
 }
 
-/** Upstream's nesting bound; the other keeps a text of commas from filling the memory. */
+/**
+ * kube-apiserver's limit on nesting, and a limit that prevents a text of commas from exhausting
+ * memory.
+ */
 export const defaultJsonLimits: JsonLimits = { depthMax: 10_000, valuesMax: 2_000_000 };
 
 export interface DecodedJson {
   readonly value: JsonValue;
-  /** Paths of members given twice, as upstream writes them: `spec.list[0].a`; the last one won. */
+  /** Paths of duplicate members, such as `spec.list[0].a`; the last one wins. */
   readonly duplicates: string[];
-  /** YAML's own way to tell them instead: `line 4: key "a" already set in map`. */
+  /** For YAML, the decoder's messages instead: `line 4: key "a" already set in map`. */
   readonly repeated?: readonly string[];
 }
 
 /**
- * Decodes a JSON text. Integers of 64 bits come exactly, as bigint where a number cannot hold them
- * (CODEC-8). Throws JsonError in the words of upstream's decoder, and TooManyValues.
+ * Decodes a JSON text. 64-bit integers are exact, as bigint if a number cannot represent them
+ * (CODEC-8). Throws JsonError with the message of kube-apiserver's decoder, and TooManyValues.
  */
 export function decodeJson(bytes: Buffer, limits: JsonLimits = defaultJsonLimits): DecodedJson {
   const scan = scanWithin(bytes, limits);
@@ -48,12 +49,15 @@ export function decodeJson(bytes: Buffer, limits: JsonLimits = defaultJsonLimits
   return parsedWhole(text, scan) ?? inOnePiece(exactSteps({ bytes, text, limits }));
 }
 
-/** Most values that `decodeJsonSteps` parses in one step; a millisecond or two of work. */
+/**
+ * Maximum number of values that `decodeJsonSteps` parses in one step, one or two milliseconds of
+ * work.
+ */
 const wholeValuesMax = 5_000;
 
 /**
- * `decodeJson` in steps, for texts whose size is the client's to choose: no step is longer than
- * parsing some thousand values (TRUST-2).
+ * `decodeJson` in steps, for texts whose size clients choose. A step parses at most a few thousand
+ * values (TRUST-2).
  */
 export function* decodeJsonSteps(bytes: Buffer, limits: JsonLimits): Generator<void, DecodedJson> {
   const scan = scanWithin(bytes, limits);
@@ -76,7 +80,9 @@ function scanWithin(bytes: Buffer, limits: JsonLimits): JsonScan {
   return scan;
 }
 
-/** Undefined for what only the exact parser reads: long numbers, repeated members, invalid text. */
+/**
+ * Undefined if the exact parser is needed: for long numbers, duplicate members, and invalid text.
+ */
 function parsedWhole(text: string, scan: JsonScan): DecodedJson | undefined {
   if (scan.hasLongNumber) return undefined;
   const value = parsedFast(text);
@@ -84,7 +90,7 @@ function parsedWhole(text: string, scan: JsonScan): DecodedJson | undefined {
   return isExact ? { value, duplicates: [] } : undefined;
 }
 
-/** Undefined where a number overflowed. */
+/** Undefined if a number overflowed. */
 function membersOf(value: JsonValue): number | undefined {
   try {
     return countMembers(value);
@@ -93,7 +99,7 @@ function membersOf(value: JsonValue): number | undefined {
   }
 }
 
-/** As `parsedWhole`, in steps. */
+/** `parsedWhole` in steps. */
 function* parsedSteps(text: string, scan: JsonScan): Generator<void, DecodedJson | undefined> {
   if (scan.hasLongNumber) return undefined;
   const parsed = yield* parseInPieces(text);
@@ -114,7 +120,7 @@ function* exactSteps(of: {
   }
 }
 
-/** undefined for invalid text: the exact parser then finds the words for it. */
+/** Undefined for invalid text, for which the exact parser finds the message. */
 function parsedFast(text: string): JsonValue | undefined {
   try {
     return parseJson(text);
@@ -123,7 +129,7 @@ function parsedFast(text: string): JsonValue | undefined {
   }
 }
 
-/** Parses JSON that this server wrote itself, 64-bit integers exactly (CODEC-8). */
+/** Parses JSON that this server has written, with exact 64-bit integers (CODEC-8). */
 export function parseWrittenJson(bytes: Buffer): JsonValue {
   const value = bytes.length < dividedBytesMin ? undefined : parsedAhead.get(bytes);
   if (value === undefined) return parseWrittenText(bytes.toString('utf8'));
@@ -131,15 +137,15 @@ export function parseWrittenJson(bytes: Buffer): JsonValue {
   return value;
 }
 
-/** Bytes of JSON from which on it is worth it to parse in steps, which takes somewhat longer. */
+/** Size in bytes from which JSON is parsed in steps, which takes somewhat longer. */
 const dividedBytesMin = 131_072;
 
-/** Values for whoever parses these very bytes next. */
+/** Parsed values for the next reader of the same bytes. */
 const parsedAhead = new WeakMap<Buffer, JsonValue>();
 
 /**
- * Parses large JSON that this server wrote itself in steps (TRUST-2): the next `parseWrittenJson` of
- * the same bytes returns the value at once. Does nothing for JSON that is parsed quickly in one piece.
+ * Parses large JSON that this server has written in steps (TRUST-2) and caches the value for the
+ * next `parseWrittenJson` of the same bytes. Does nothing for small JSON.
  */
 export function* parseAhead(bytes: Buffer): Generator<void, void> {
   if (bytes.length < dividedBytesMin || parsedAhead.has(bytes)) return;
@@ -152,13 +158,13 @@ export function* parseAhead(bytes: Buffer): Generator<void, void> {
   parsedAhead.set(bytes, parsed.value);
 }
 
-/** `parseWrittenJson` of what has been decoded to text already. */
+/** `parseWrittenJson` for text. */
 export function parseWrittenText(text: string): JsonValue {
   if (!mayHaveLongNumber(text)) return parseJson(text);
   return parseExactJson(text, defaultJsonLimits).value;
 }
 
-/** Compact JSON bytes; bigints are written as the integers they are. */
+/** Encodes compact JSON; bigints become integers. */
 export function encodeJson(value: unknown): Buffer {
   return Buffer.from(jsonText(value));
 }
@@ -174,7 +180,7 @@ export function jsonText(value: unknown): string {
   }
 }
 
-/** Texts are encoded in pieces of about this length, in UTF-16 units. */
+/** Target size of the pieces of text that are encoded at once, in UTF-16 units. */
 const encodedUnits = 64 * 1024;
 
 /** `encodeJson` in steps, for large values. */
@@ -193,7 +199,7 @@ export function* encodeJsonSteps(value: JsonValue): Generator<void, Buffer> {
   return Buffer.concat(pieces);
 }
 
-/** The text of a value in parts of some hundred values. */
+/** Yields the text of a value in parts of several hundred values. */
 function* textParts(value: JsonValue, stride: Stride): Generator<string> {
   if (Array.isArray(value)) yield* listParts(value, stride);
   else if (isObject(value)) yield* objectParts(value, stride);
@@ -250,7 +256,7 @@ function* objectParts(object: JsonObject, stride: Stride): Generator<string> {
   else yield separator === '{' ? '{}' : '}';
 }
 
-/** Like JSON.stringify, for values in which a bigint occurs. */
+/** Like JSON.stringify, for values that contain a bigint. */
 function written(value: unknown): string | undefined {
   if (typeof value === 'bigint') return value.toString();
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
@@ -263,15 +269,111 @@ function written(value: unknown): string | undefined {
   return `{${members.join(',')}}`;
 }
 
-/** Longest text that goes into shared memory, in UTF-16 units. */
+/** Maximum length of a text that is encoded into a slab, in UTF-16 units. */
 const briefTextMax = 5 * 1024;
 const brief = new Slab();
 
 /**
- * Like `encodeJson`, for bytes that are soon copied elsewhere: small ones share memory, which is
- * kept as long as any of them.
+ * Like `encodeJson`, for bytes that are soon copied elsewhere. Small ones share a slab, which lives
+ * as long as any of them.
  */
 export function encodeJsonBriefly(value: unknown): Buffer {
   const text = jsonText(value);
   return text.length > briefTextMax ? Buffer.from(text) : brief.write(text);
+}
+
+const quote = 0x22;
+const backslash = 0x5c;
+const exactDigits = 16;
+
+/** Facts about a JSON text from one pass over its bytes before parsing. */
+interface JsonScan {
+  /** Colons outside strings: in valid JSON, the members of all objects, duplicates included. */
+  readonly members: number;
+  /** Upper bound of the number of values, including containers, in valid JSON. */
+  readonly values: number;
+  readonly depth: number;
+  /** Whether 16 or more consecutive digits occur outside strings. */
+  readonly hasLongNumber: boolean;
+}
+
+/** Scans bytes for what limits and exactness need. Never fails. */
+export function scanJson(bytes: Buffer): JsonScan {
+  let members = 0;
+  let values = 1;
+  let depth = 0;
+  let open = 0;
+  let digits = 0;
+  let hasLongNumber = false;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at] ?? 0;
+    if (byte >= 0x30 && byte <= 0x39) {
+      digits += 1;
+      if (digits === exactDigits) hasLongNumber = true;
+      continue;
+    }
+    digits = 0;
+    if (byte === quote) at = stringEnd(bytes, at);
+    else if (byte === 0x3a) members += 1;
+    else if (byte === 0x2c) values += 1;
+    else if (byte === 0x7b || byte === 0x5b) {
+      open += 1;
+      values += 1;
+      if (open > depth) depth = open;
+    } else if (byte === 0x7d || byte === 0x5d) open -= 1;
+  }
+  return { members, values, depth, hasLongNumber };
+}
+
+/** Whether any object in a valid JSON text has more than `max` members. */
+function hasWiderObject(bytes: Buffer, membersMax: number): boolean {
+  const counts: number[] = [];
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at] ?? 0;
+    if (byte === quote) at = stringEnd(bytes, at);
+    else if (byte === 0x7b || byte === 0x5b) counts.push(0);
+    else if (byte === 0x7d || byte === 0x5d) counts.pop();
+    else if (byte === 0x3a) {
+      const count = (counts.pop() ?? 0) + 1;
+      if (count > membersMax) return true;
+      counts.push(count);
+    }
+  }
+  return false;
+}
+
+/** Index of the quote that ends the string at `start`, or of the last byte. */
+function stringEnd(bytes: Buffer, start: number): number {
+  let at = start + 1;
+  for (; ; at += 1) {
+    at = bytes.indexOf(quote, at);
+    if (at < 0) return bytes.length;
+    let slashes = 0;
+    while (bytes[at - 1 - slashes] === backslash && at - 1 - slashes > start) slashes += 1;
+    if (slashes % 2 === 0) return at;
+  }
+}
+
+/**
+ * Whether 16 consecutive digits occur, inside strings or not: only then may a number exceed the
+ * precision of a float. Checks every 16th character, one of which such a run must cover.
+ */
+function mayHaveLongNumber(text: string): boolean {
+  for (let at = exactDigits - 1; at < text.length; at += exactDigits) {
+    if (isDigitAt(text, at) && digitsAround(text, at) >= exactDigits) return true;
+  }
+  return false;
+}
+
+function digitsAround(text: string, at: number): number {
+  let from = at;
+  let to = at + 1;
+  while (isDigitAt(text, from - 1)) from -= 1;
+  while (isDigitAt(text, to)) to += 1;
+  return to - from;
+}
+
+function isDigitAt(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return code >= 0x30 && code <= 0x39;
 }

@@ -1,3 +1,3 @@
-/** Parts that are loaded when something first needs them, which keeps them out of a start. */
+/** Modules that are loaded on first use, to keep startup short. */
 
 export const loadYaml = () => import('./yaml.ts');

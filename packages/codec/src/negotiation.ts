@@ -1,12 +1,9 @@
-/**
- * Which encoding a header asks for (CODEC-1). Encodings are descriptors, so that a further one is a
- * further entry of a list.
- */
+/** Content negotiation (CODEC-1). Encodings are descriptors in a list. */
 export interface EncodingDescriptor {
   readonly mediaType: `${string}/${string}`;
-  /** Whether a watch can be written in it. */
+  /** Whether the encoding supports watches. */
   readonly streams: boolean;
-  /** Whether tables and the like come in it. */
+  /** Whether the encoding supports tables and other transformations. */
   readonly tables: boolean;
 }
 
@@ -14,15 +11,15 @@ export interface EncodingDescriptor {
 export interface MediaRange {
   readonly type: string;
   readonly subtype: string;
-  /** By lower-case name, `q` left out. */
+  /** Parameters by lower-case name, without `q`. */
   readonly parameters: ReadonlyMap<string, string>;
-  /** 0 to 1; clauses of 0 are left out. */
+  /** Quality from 0 to 1; clauses with 0 are omitted. */
   readonly quality: number;
 }
 
 const rangesMax = 100;
 
-/** Clauses of an `Accept` header, the most wanted first; what is no media range is left out. */
+/** Parses an `Accept` header into clauses in order of preference. Omits malformed media ranges. */
 export function parseAccept(header: string): readonly MediaRange[] {
   const ranges: MediaRange[] = [];
   for (const clause of splitOutsideQuotes(header, ',')) {
@@ -33,7 +30,7 @@ export function parseAccept(header: string): readonly MediaRange[] {
   return ranges.sort((one, other) => rank(other) - rank(one));
 }
 
-/** By quality, then a named type before `*`, as upstream's parser sorts. */
+/** Orders by quality, then specific types before `*`, like kube-apiserver's parser. */
 function rank(range: MediaRange): number {
   const named = (range.type === '*' ? 0 : 2) + (range.subtype === '*' ? 0 : 1);
   return range.quality * 1e6 + named;
@@ -90,7 +87,7 @@ function splitOutsideQuotes(text: string, separator: string): string[] {
   return parts;
 }
 
-/** Whether a range covers an encoding, wildcards considered. */
+/** Whether a media range, possibly with wildcards, covers an encoding. */
 export function covers(range: MediaRange, encoding: EncodingDescriptor): boolean {
   const [type, subtype] = encoding.mediaType.split('/');
   if (range.type === '*') return range.subtype === '*';
@@ -100,8 +97,8 @@ export function covers(range: MediaRange, encoding: EncodingDescriptor): boolean
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 /**
- * The bare media type of a `Content-Type`, in lower case; undefined when it is malformed. `; charset`
- * and other parameters are read for their form only.
+ * The media type of a `Content-Type` without parameters, in lower case; undefined if it is
+ * malformed. `; charset` and other parameters are only checked for syntax.
  */
 export function contentMediaType(header: string): string | undefined {
   const [name = '', ...parameters] = splitOutsideQuotes(header, ';');

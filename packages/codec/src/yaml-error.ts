@@ -1,4 +1,14 @@
-/** Why a text is not YAML, or too much of it; the message names the line, as upstream's decoder does. */
+/** Limits on decoding a YAML text. */
+export interface YamlLimits {
+  /** Maximum number of values, including containers and copies by aliases. */
+  readonly valuesMax: number;
+  /** Whether the result is still needed; called between slices, and decoding stops if not. */
+  readonly isWanted?: () => boolean;
+}
+
+/**
+ * Malformed or excessive YAML. The message names the line, like that of kube-apiserver's decoder.
+ */
 export class YamlError extends Error {
   constructor(message: string) {
     super(message);

@@ -10,19 +10,19 @@ import {
   Parser,
 } from 'yaml';
 import type { DecodedJson } from './json.ts';
-import { TooManyValues } from './too-many-values.ts';
-import { YamlError } from './yaml-error.ts';
-import type { YamlLimits } from './yaml-limits.ts';
+import { TooManyValues } from './json-limits.ts';
+import { YamlError, type YamlLimits } from './yaml-error.ts';
+
 import { depthMax, tooDeep, treeParsing, treeSteps } from './yaml-tree.ts';
 
 type YamlDocument = Document.Parsed<ParsedNode, false>;
 
-/** Lexemes after which other requests get a turn; some milliseconds of work. */
+/** Number of lexemes per slice, several milliseconds of work. */
 const lexemesPerTurn = 2000;
 
 /**
- * Parses in slices, as the text may be megabytes, and walks the tree in slices. Ends at the first
- * error, and where nobody wants the value any more. Rejects with YamlError, and TooManyValues.
+ * Parses a text and walks the tree in slices, since the text may have megabytes. Stops at the first
+ * error, and when the value is no longer needed. Rejects with YamlError and TooManyValues.
  */
 export async function readYaml(text: string, limits: YamlLimits): Promise<DecodedJson> {
   const lines = new LineCounter();
@@ -37,7 +37,7 @@ export async function readYaml(text: string, limits: YamlLimits): Promise<Decode
   return { value, duplicates: [], ...(repeated.length === 0 ? {} : { repeated }) };
 }
 
-/** Runs work in turns of the event loop, one step each: the steps are some milliseconds long. */
+/** Runs one step of several milliseconds per turn of the event loop. */
 async function inTurns<Result>(work: Iterator<void, Result>, limits: YamlLimits): Promise<Result> {
   for (let step = work.next(); ; step = work.next()) {
     if (step.done === true) return step.value;
@@ -60,21 +60,23 @@ function secondDocument(offset: number, lines: LineCounter): YamlError {
   return new YamlError(`yaml: line ${line}: expected a single document in the stream`);
 }
 
-/** The document, the scalar and whatever else stands on the parser's stack besides collections. */
+/**
+ * Number of entries on the parser's stack besides collections: the document, the scalar, and so on.
+ */
 const parserFramesMax = 8;
 const documentsMax = 100;
 
-/** Lexemes for each value: indicators, blanks and ends of lines stand around it. */
+/** Number of lexemes per value, including indicators, blanks, and line ends. */
 const lexemesPerValue = 5;
 
-/** Reads the documents of one text as far as the first error, which is then the first one's. */
+/** Parses the documents of a text up to the first error. */
 class StreamReader {
   readonly #lines: LineCounter;
   readonly #limits: YamlLimits;
   readonly #parser: Parser;
   readonly #composer: Composer<ParsedNode, false>;
   readonly #documents: YamlDocument[] = [];
-  /** Where documents begin, as far as the parser has read them. */
+  /** Start offsets of the documents parsed so far. */
   readonly #starts: number[] = [];
   #refusal: YamlError | undefined;
   #values = 0;
@@ -85,7 +87,7 @@ class StreamReader {
     this.#limits = limits;
     this.#parser = new Parser(lines.addNewLine);
     this.#composer = new Composer<ParsedNode, false>({ ...treeParsing, lineCounter: lines });
-    // The library collects errors, one object for each bad character.
+    // The library collects an error object for each invalid character.
     Object.assign(this.#composer, { onError: this.#refuse });
   }
 
@@ -116,13 +118,13 @@ class StreamReader {
     }
   }
 
-  /** Composes documents of tokens; `failed` at the first one that is an error. */
+  /** Composes documents from tokens; returns `failed` at the first error. */
   #takeAll(tokens: Iterable<CST.Token>): 'ready' | 'failed' {
     for (const token of tokens) {
       if (token.type === 'document') this.#starts.push(token.offset);
       this.#take(this.#composer.next(token));
       if (token.type !== 'error') continue;
-      // A document that is composed already has the error; else the composer has kept it.
+      // The error is in a composed document, or else in the composer.
       this.#take(this.#composer.end());
       const [error] = this.#composer.streamInfo().errors;
       if (this.#documents.length === 0 && error !== undefined) {
@@ -140,10 +142,10 @@ class StreamReader {
     }
   }
 
-  /** Called by the composer with what is wrong with a document. */
+  /** Called by the composer with an error. */
   readonly #refuse = (at: ErrorPlace, code: string, message: string, warning?: boolean): void => {
     if (warning === true) return;
-    // The library catches what is thrown inside of it, and reports that in turn.
+    // The library catches exceptions and reports them as errors.
     this.#refusal ??= this.#refusalOf({ code, message, pos: [offsetOf(at)] });
     throw this.#refusal;
   };
@@ -156,14 +158,14 @@ class StreamReader {
   }
 }
 
-/** What of the library's errors is told. */
+/** The reported part of the library's errors. */
 interface SyntaxFault {
   readonly code: string;
   readonly message: string;
   readonly pos: readonly number[];
 }
 
-/** How the library says where an error is. */
+/** The library's form of an error's position. */
 type ErrorPlace = number | readonly number[] | { readonly offset: number };
 
 function offsetOf(place: ErrorPlace): number {
@@ -171,7 +173,7 @@ function offsetOf(place: ErrorPlace): number {
   return 'offset' in place ? place.offset : (place[0] ?? 0);
 }
 
-/** Whether a lexeme begins a value. The lexer puts a control character ahead of plain scalars. */
+/** Whether a lexeme starts a value. The lexer marks plain scalars with a control character. */
 function isValue(lexeme: string): boolean {
   switch (lexeme[0]) {
     case CST.SCALAR:
@@ -186,7 +188,7 @@ function isValue(lexeme: string): boolean {
   }
 }
 
-/** The library's codes in upstream's words, where there are such words; its own text otherwise. */
+/** kube-apiserver's message for a code of the library, or else the library's own text. */
 const problems: Readonly<Record<string, string>> = {
   TAB_AS_INDENT: 'found character that cannot start any token',
   BAD_SCALAR_START: 'found character that cannot start any token',

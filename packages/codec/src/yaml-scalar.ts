@@ -1,8 +1,8 @@
 import type { JsonValue } from '@wheelhouse/machinery';
 
 /**
- * What a plain YAML scalar means: the rules of upstream's library, which are YAML 1.1's for booleans
- * and numbers, without its base 60. Times stay the strings they are.
+ * The meaning of plain YAML scalars by the rules of kube-apiserver's library: YAML 1.1 for booleans
+ * and numbers, without base 60. Times remain strings.
  */
 
 const words = new Map<string, JsonValue>();
@@ -12,7 +12,7 @@ addWord('null', null);
 words.set('', null);
 words.set('~', null);
 
-/** A word in lower case, capitalized and in upper case. */
+/** A word in lower case, capitalized, and in upper case. */
 function addWord(word: string, value: JsonValue): void {
   const upper = word.toUpperCase();
   for (const form of [word, upper, upper.slice(0, 1) + word.slice(1)]) words.set(form, value);
@@ -32,7 +32,7 @@ function isTime(text: string): boolean {
   return dayPattern.test(text) || momentPattern.test(text);
 }
 
-/** The value of a plain scalar; infinities and NaN come as such, for the caller to refuse. */
+/** The value of a plain scalar. The caller rejects infinities and NaN. */
 export function plainScalar(text: string): JsonValue {
   const word = words.get(text);
   if (word !== undefined) return word;
@@ -52,7 +52,9 @@ function dottedScalar(text: string): JsonValue {
   return floatPattern.test(text) ? Number(text) : text;
 }
 
-/** `0x1f`, `0b1`, `0o17`, `017` and decimals; a bigint only beyond what a number holds. */
+/**
+ * Parses `0x1f`, `0b1`, `0o17`, `017`, and decimals; a bigint only if a number would be inexact.
+ */
 function exactInteger(digits: string): number | bigint {
   const isNegative = digits.startsWith('-');
   const bare = digits.replace(/^[-+]/, '');
@@ -63,7 +65,7 @@ function exactInteger(digits: string): number | bigint {
   return Number.isSafeInteger(near) ? near + 0 : value;
 }
 
-/** True when a string must be quoted, since plain it would be read as something else. */
+/** Whether a string must be quoted because it would be another value as a plain scalar. */
 export function readsAsOther(text: string): boolean {
   if (text === '<<' || isTime(text) || base60Pattern.test(text)) return true;
   return typeof plainScalar(text) !== 'string';

@@ -17,24 +17,24 @@ import {
   type YAMLMap,
   type YAMLSeq,
 } from 'yaml';
-import { TooManyValues } from './too-many-values.ts';
-import { YamlError } from './yaml-error.ts';
-import type { YamlLimits } from './yaml-limits.ts';
+import { TooManyValues } from './json-limits.ts';
+import { YamlError, type YamlLimits } from './yaml-error.ts';
+
 import { plainScalar } from './yaml-scalar.ts';
 
 const duplicatesMax = 100;
 /**
- * Collections inside each other, aliases followed. The library recurses and is through with the
- * stack at some 700; it compiles regular expressions down there, for which a spent stack ends the
- * process rather than throw (docs/decisions/nesting-limit.md).
+ * Maximum nesting depth of collections, including aliases. The library is recursive and overflows
+ * the stack at about 700 levels. It compiles regular expressions there, for which a stack overflow
+ * ends the process instead of throwing (docs/decisions/nesting-limit.md).
  */
 export const depthMax = 250;
 const tagPrefix = 'tag:yaml.org,2002:';
 
-/** What a document nests too deep for is refused with. */
+/** The error for a document that is nested too deeply. */
 export const tooDeep = () => new YamlError('yaml: exceeded max depth');
 
-/** How a document has to be parsed for `readTree`: it gives scalars their meaning, not the library. */
+/** The library's options for `readTree`, which interprets scalars itself. */
 export const treeParsing = {
   schema: 'failsafe',
   version: '1.1',
@@ -44,19 +44,20 @@ export const treeParsing = {
   logLevel: 'silent',
 } as const;
 
-/** A parsed document, without syntax errors. */
+/** A parsed document without syntax errors. */
 export type ParsedTree = Pick<Document.Parsed, 'contents'>;
 
-/** What a document says. */
+/** The value of a document. */
 export interface ReadTree {
   readonly value: JsonValue;
-  /** Keys given twice, the last of which won: `line 4: key "a" already set in map`. */
+  /** Duplicate keys, the last of which wins: `line 4: key "a" already set in map`. */
   readonly repeated: readonly string[];
 }
 
 /**
- * The value of a document parsed by `treeParsing`, as upstream's decoder reads it. Needs nothing of
- * node: a browser reads with it what the server will. Throws YamlError, and TooManyValues.
+ * The value of a document parsed with `treeParsing`, interpreted like kube-apiserver's decoder.
+ * Does not depend on Node, so that a browser gets the same result as the server. Throws YamlError
+ * and TooManyValues.
  */
 export function readTree(document: ParsedTree, lines: LineCounter): ReadTree {
   const steps = treeSteps(document, lines, { valuesMax: 2_000_000 });
@@ -66,7 +67,7 @@ export function readTree(document: ParsedTree, lines: LineCounter): ReadTree {
   }
 }
 
-/** `readTree` in steps of some thousand nodes. */
+/** `readTree` in steps of several thousand nodes. */
 export function treeSteps(
   document: ParsedTree,
   lines: LineCounter,
@@ -75,10 +76,10 @@ export function treeSteps(
   return new TreeReader(document, { lines, limits }).read();
 }
 
-/** Nodes after which others may have their turn. */
+/** Number of nodes per step. */
 const nodesPerStep = 1000;
 
-/** Makes JSON of the tree, bounding what aliases may multiply. */
+/** Converts the tree to JSON and limits the growth by aliases. */
 class TreeReader {
   readonly #document: ParsedTree;
   readonly #lines: LineCounter;
@@ -119,7 +120,7 @@ class TreeReader {
     return value;
   }
 
-  /** The share of nodes that aliases may make falls as the document grows, as upstream has it. */
+  /** The allowed share of nodes from aliases falls as the document grows, as in kube-apiserver. */
   #count(): void {
     this.#nodes += 1;
     if (this.#aliasesOpen.size > 0) this.#aliasNodes += 1;
@@ -186,7 +187,7 @@ class TreeReader {
         continue;
       }
       const name = yield* this.#key(key);
-      // What is twice within the value is told first, as upstream.
+      // Duplicates inside the value are reported first, as in kube-apiserver.
       const member = yield* this.#value(value);
       if (Object.hasOwn(result, name)) this.#duplicate(value ?? key, name);
       setMember(result, name, member);
@@ -200,7 +201,7 @@ class TreeReader {
     return result;
   }
 
-  /** Earlier sources win over later ones, the map's own members over all. */
+  /** Earlier merge sources override later ones, and the map's own members override all. */
   *#mergeSources(node: ParsedNode | null): Generator<void, JsonObject[]> {
     const value = yield* this.#value(node);
     const sources = Array.isArray(value) ? value : [value];
@@ -210,7 +211,7 @@ class TreeReader {
     return sources;
   }
 
-  /** Keys of other types as the strings upstream makes of them: `on:` is `true`, `1:` is `1`. */
+  /** Converts keys of other types to strings: `on:` becomes `true`, `1:` becomes `1`. */
   *#key(node: ParsedNode | null): Generator<void, string> {
     const value = yield* this.#value(node);
     if (typeof value === 'string') return value;
@@ -221,7 +222,7 @@ class TreeReader {
     return String(value);
   }
 
-  /** Upstream names the line where the value begins. */
+  /** kube-apiserver names the line on which the value starts. */
   #duplicate(node: ParsedNode | null, name: string): void {
     if (this.#duplicates.length >= duplicatesMax) return;
     const line = node === null ? 0 : this.#lineOf(node);
@@ -247,7 +248,7 @@ function tagOf(value: JsonValue): string {
   return typeof value === 'bigint' || Number.isInteger(value) ? 'int' : 'float';
 }
 
-/** Tags of no meaning here do not judge; an integer will do as a float. */
+/** Checks a value against its tag. Unknown tags are ignored; an integer is valid as a float. */
 function fitsTag(tag: string, value: JsonValue): boolean {
   if (!['null', 'bool', 'int', 'float'].includes(tag)) return true;
   return tagOf(value) === tag || (tag === 'float' && tagOf(value) === 'int');
@@ -258,7 +259,7 @@ function goFloat(value: number): string {
   return value > 0 ? '+Inf' : '-Inf';
 }
 
-/** Undefined for a text that is not base64 as its bytes are written. */
+/** Decodes base64; undefined unless it is canonical. */
 function bytesOfBase64(text: string): Uint8Array | undefined {
   try {
     const decoded = atob(text);

@@ -5,29 +5,28 @@ import {
   type JsonValue,
   sortSteps,
 } from '@wheelhouse/machinery';
-import { compareNaturally } from './natural-order.ts';
 import { readsAsOther } from './yaml-scalar.ts';
 
 const simpleKeyMax = 128;
 
-/** Pieces are about this long, in UTF-16 units: some tenths of a millisecond of work. */
+/** Target size of pieces in UTF-16 units: a few tenths of a millisecond of work. */
 const pieceUnits = 8 * 1024;
-/** Longer texts are written in parts, and more names than this are sorted in parts. */
+/** Longer texts are written in parts, and longer lists of names are sorted in steps. */
 const longTextUnits = 16 * 1024;
 const manyNames = 1024;
 
 /**
- * A value as block YAML the way upstream writes it (CODEC-2): two spaces an indent, members sorted,
- * sequences level with their key, strings quoted where they would read as something else, texts of
- * several lines as literal blocks. Long lines are not folded.
+ * Encodes a value as block YAML like kube-apiserver (CODEC-2): two spaces of indentation, sorted
+ * members, sequences level with their key, strings quoted if they would be other values, multi-line
+ * strings as literal blocks. Long lines are not folded.
  */
 export function encodeYaml(value: JsonValue): string {
   return [...yamlPieces(value)].join('');
 }
 
 /**
- * The text of `encodeYaml` in pieces, each made in a fraction of a millisecond whatever the value. An
- * empty piece stands for work that has no text yet.
+ * Yields the text of `encodeYaml` in pieces, each in a fraction of a millisecond. An empty piece
+ * marks work without text.
  */
 export function* yamlPieces(value: JsonValue): Generator<string> {
   const writer = new BlockWriter();
@@ -38,11 +37,11 @@ export function* yamlPieces(value: JsonValue): Generator<string> {
 }
 
 /**
- * The YAML of an object, of which one member is a list too long to be there at once.
+ * Yields the YAML of an object with one list member whose items are produced on demand.
  *
- * @param list.member the list's name
- * @param list.items makes its items, each when the one before it has been written; undefined stands
- *   for work on an item that is not there yet
+ * @param list.member name of the list
+ * @param list.items produces the items on demand; undefined marks work on an item that is not
+ *   available yet
  */
 export function* yamlListPieces(list: {
   readonly head: JsonObject;
@@ -69,7 +68,7 @@ function* listMemberPieces(
     }
     if (isEmptyList) yield `${member}:\n`;
     isEmptyList = false;
-    // The item is there: to write it is work of its own.
+    // Yields between producing an item and encoding it.
     yield '';
     yield* yamlPieces([item]);
   }
@@ -86,7 +85,7 @@ function isEmpty(value: JsonObject | JsonArray): boolean {
   return true;
 }
 
-/** What is still to be written of a value: its innermost part is on top of the stack. */
+/** The unwritten parts of a value; the innermost one is on top of the stack. */
 type Frame =
   | { readonly type: 'list'; readonly items: JsonArray; readonly indent: string; at: number }
   | {
@@ -97,7 +96,7 @@ type Frame =
       at: number;
       hasKey: boolean;
     }
-  /** Names that are being sorted. */
+  /** Names being sorted. */
   | {
       readonly type: 'sorting';
       readonly value: JsonObject;
@@ -107,7 +106,7 @@ type Frame =
   /** Parts of a long text. */
   | { readonly type: 'text'; readonly parts: Iterator<string> };
 
-/** Writes values step by step, on a stack of its own: depth is a client's to choose. */
+/** Writes values in steps. Not recursive, because clients choose the depth. */
 class BlockWriter {
   readonly #frames: Frame[] = [];
   #out: string[] = [];
@@ -127,7 +126,7 @@ class BlockWriter {
     this.#units += text.length;
   }
 
-  /** Lines of a container that is not empty; the first is written where the text stands. */
+  /** The lines of a nonempty container; the first one continues the current line. */
   open(value: JsonObject | JsonArray, indent: string): void {
     if (Array.isArray(value)) {
       this.#frames.push({ type: 'list', items: value, indent, at: 0 });
@@ -147,13 +146,13 @@ class BlockWriter {
     }
   }
 
-  /** A scalar, and what ends its line. */
+  /** Writes a scalar and the end of its line. */
   scalar(value: JsonValue, indent: string): void {
     if (typeof value === 'string') this.#text({ value, indent, suffix: '\n' });
     else this.put(value === null ? 'null\n' : `${String(value)}\n`);
   }
 
-  /** @param text.indent of the lines of a literal block; empty where none may stand (keys) */
+  /** @param text.indent indentation of literal blocks; empty if they are not allowed (in keys) */
   #text(text: { readonly value: string; readonly indent: string; readonly suffix: string }): void {
     const { value, indent, suffix } = text;
     if (value.length <= longTextUnits) this.put(textScalar(value, indent) + suffix);
@@ -214,7 +213,7 @@ class BlockWriter {
     }
   }
 
-  /** One step for the key and one for the value: either may be a long text. */
+  /** One step for the key and one for the value, since either may be a long text. */
   #writeMember(frame: Extract<Frame, { type: 'members' }>): void {
     const { value, names, indent, at } = frame;
     const name = itemAt(names, at);
@@ -236,7 +235,7 @@ class BlockWriter {
     this.open(member, inner);
   }
 
-  /** A key too long to stand before a colon gets a line of its own behind a question mark. */
+  /** A key that is too long for an implicit key is written after a question mark. */
   #writeKey(name: string, indent: string): void {
     const key = name.length <= simpleKeyMax ? textScalar(name, '') : undefined;
     if (key !== undefined && isSimpleKey(key)) {
@@ -257,14 +256,14 @@ class BlockWriter {
 }
 
 function isSimpleKey(key: string): boolean {
-  // Nothing takes more than three bytes a unit: short ones need not be counted.
+  // A unit takes at most three bytes, so short texts need not be measured.
   return key.length * 3 <= simpleKeyMax || new TextEncoder().encode(key).length <= simpleKeyMax;
 }
 
 /** How a text is written. */
 type TextStyle = 'plain' | 'single' | 'double' | 'literal';
 
-/** @param indent of the lines of a literal block; empty where none may stand (keys) */
+/** @param indent indentation of literal blocks; empty if they are not allowed (in keys) */
 function styleOf(text: string, indent: string): TextStyle {
   if (readsAsOther(text)) return 'double';
   if (text.includes('\n')) {
@@ -288,7 +287,7 @@ function textScalar(text: string, indent: string): string {
   }
 }
 
-/** What `textScalar` gives, and what ends the line, in parts. */
+/** `textScalar` and the end of the line, in parts. */
 function* longTextParts(long: {
   readonly value: string;
   readonly indent: string;
@@ -311,7 +310,7 @@ function* longTextParts(long: {
   yield suffix;
 }
 
-/** Parts of a text, none of which splits a character. */
+/** Parts of a text that do not split surrogate pairs. */
 function* partsOf(text: string): Generator<string> {
   for (let at = 0; at < text.length; ) {
     let end = Math.min(text.length, at + pieceUnits);
@@ -322,7 +321,7 @@ function* partsOf(text: string): Generator<string> {
   }
 }
 
-/** Lines of a literal block in parts: a line is in one part with all before it that fit. */
+/** The lines of a literal block in parts of several lines each. */
 function* literalParts(body: string, indent: string): Generator<string> {
   for (let at = 0; at <= body.length; ) {
     const newline = body.indexOf('\n', at + pieceUnits);
@@ -348,7 +347,7 @@ function plainIsUnsafe(text: string): boolean {
   return indicators.has(first);
 }
 
-/** What opens a literal block. */
+/** The header of a literal block. */
 function literalHead(text: string): string {
   const hint = /^[ \n]/.test(text) ? '2' : '';
   const chomp = text.endsWith('\n') ? (/(?:^|\n)\n$/.test(text) ? '+' : '') : '-';
@@ -381,7 +380,7 @@ const shortEscapes: Readonly<Record<string, string>> = {
   '\u2029': '\\P',
 };
 
-/** The inside of a double-quoted text. */
+/** The content of a double-quoted text. */
 function escaped(text: string): string {
   return text.replace(
     // biome-ignore lint/suspicious/noControlCharactersInRegex: those are the ones to be escaped
@@ -393,4 +392,55 @@ function escaped(text: string): string {
 function hexEscape(code: number): string {
   const hex = code.toString(16).toUpperCase();
   return code < 0x100 ? `\\x${hex.padStart(2, '0')}` : `\\u${hex.padStart(4, '0')}`;
+}
+
+/**
+ * The order of members in kube-apiserver's YAML: numbers in names by value (`a2` before `a10`),
+ * letters after other characters, otherwise by code point.
+ */
+export function compareNaturally(one: string, other: string): number {
+  const ends = Math.min(one.length, other.length);
+  let at = 0;
+  while (at < ends && one[at] === other[at]) at += 1;
+  if (at === ends) return one.length - other.length;
+  const left = one.charAt(at);
+  const right = other.charAt(at);
+  const isLeftLetter = isLetter(left);
+  const isRightLetter = isLetter(right);
+  if (isLeftLetter !== isRightLetter) return isRightLetter ? -1 : 1;
+  if (!isLeftLetter) {
+    const bySize = compareNumbers(one, other, at);
+    if (bySize !== 0) return bySize;
+  }
+  return left < right ? -1 : 1;
+}
+
+/** Compares the digits from `at` on. After a common number, a zero counts as one of its digits. */
+function compareNumbers(one: string, other: string, at: number): number {
+  const follows = (one[at] === '0' || other[at] === '0') && hasNumberBefore(one, at) ? '1' : '0';
+  const left = digitsFrom(one, at);
+  const right = digitsFrom(other, at);
+  const byValue = Number(follows + left) - Number(follows + right);
+  return byValue !== 0 ? byValue : left.length - right.length;
+}
+
+function hasNumberBefore(text: string, at: number): boolean {
+  for (let back = at - 1; back >= 0 && isDigit(text[back]); back -= 1) {
+    if (text[back] !== '0') return true;
+  }
+  return false;
+}
+
+function digitsFrom(text: string, at: number): string {
+  let end = at;
+  while (end < text.length && isDigit(text[end])) end += 1;
+  return text.slice(at, end);
+}
+
+function isDigit(character: string | undefined): boolean {
+  return character !== undefined && character >= '0' && character <= '9';
+}
+
+function isLetter(character: string): boolean {
+  return character < '\u0080' ? /[A-Za-z]/.test(character) : /\p{L}/u.test(character);
 }

@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { compareNaturally } from './natural-order.ts';
 import { decodeYaml, encodeYaml, YamlError, yamlListPieces, yamlPieces } from './yaml.ts';
+import { compareNaturally } from './yaml-write.ts';
 
 const decoded = async (text: string) => decodeYaml(Buffer.from(text));
 const readValue = async (text: string) => (await decoded(text)).value;

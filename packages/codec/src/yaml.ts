@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { DecodedJson } from './json.ts';
-import { YamlError } from './yaml-error.ts';
-import type { YamlLimits } from './yaml-limits.ts';
+import { YamlError, type YamlLimits } from './yaml-error.ts';
 
 export { YamlError } from './yaml-error.ts';
 export { encodeYaml, yamlListPieces, yamlPieces } from './yaml-write.ts';
@@ -9,10 +8,10 @@ export { encodeYaml, yamlListPieces, yamlPieces } from './yaml-write.ts';
 const defaultLimits: YamlLimits = { valuesMax: 2_000_000 };
 
 /**
- * Decodes the one document of a YAML text (CODEC-2) as upstream does: YAML 1.1 booleans and numbers,
- * times as strings, merge keys, keys made strings; of keys given twice the last wins and each is
- * told, in upstream's words. An empty text is null. The library that parses is loaded by the first
- * who needs it, as JSON is the rule. Rejects with YamlError, or TooManyValues.
+ * Decodes the single document of a YAML text (CODEC-2) like kube-apiserver: YAML 1.1 booleans and
+ * numbers, times as strings, merge keys, keys converted to strings. The last of duplicate keys
+ * wins, and each duplicate is reported. An empty text is null. The YAML library is loaded on first
+ * use, since most bodies are JSON. Rejects with YamlError or TooManyValues.
  */
 export async function decodeYaml(
   bytes: Buffer,

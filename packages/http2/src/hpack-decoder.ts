@@ -3,7 +3,7 @@ import { ConnectionError, errorCode } from './protocol.ts';
 
 /** Takes the fields of a header block, in their order. */
 export interface FieldSink {
-  /** @param faults bits of `fault` in field-text.ts: what is wrong with name or value */
+  /** @param faults bits of `fault`: what is wrong with the name or value */
   field(name: string, value: string, faults: number): void;
 }
 

@@ -12,16 +12,17 @@ import {
 } from '../syntax/ast.ts';
 import { namespacedName } from '../types/environment.ts';
 import type { Functions } from '../types/functions.ts';
+import type { DeclaredSize } from '../types/schema-types.ts';
 import type { Type } from '../types/types.ts';
-import { callCost, type Sized } from './cost-of-calls.ts';
-import type { DeclaredSize } from './declared-sizes.ts';
 import {
+  callCost,
   exactly,
   hull,
   nothing,
   plus,
   product,
   type Range,
+  type Sized,
   sumOf,
   unknownSize,
 } from './estimate.ts';
@@ -32,9 +33,10 @@ const messageBase = exactly(40);
 const one = exactly(1);
 
 /**
- * The most an expression may cost, before it is run, in the units of its run-time limit (CRD-3).
- * Follows cel-go's estimator call for call, since definitions are refused by its figures: what a
- * macro costs is what the loop costs that upstream makes of it. `self` is what rules see of the value.
+ * Estimates the maximum cost of an expression in units of its runtime limit (CRD-3). Follows
+ * cel-go's estimator exactly, because its figures decide whether definitions are rejected: a macro
+ * costs as much as the loop to which cel-go expands it. `self` holds the sizes of the value that
+ * rules see.
  */
 export function estimatedCost(
   expr: Expr,
@@ -47,7 +49,7 @@ export function estimatedCost(
   return new Estimator(options).cost(expr, undefined).max;
 }
 
-/** Sizes of what a list or map holds; known only of those made in the expression. */
+/** Sizes of the content of a list or map; known only for those constructed in the expression. */
 interface Entries {
   readonly of: 'list' | 'map';
   readonly key: Range;
@@ -59,7 +61,7 @@ function hullOfEntries(a: Entries | undefined, b: Entries | undefined): Entries 
   return { of: a.of, key: hull(a.key, b.key), value: hull(a.value, b.value) };
 }
 
-/** Where a value stands below a variable: `['self', 'list', '@items']`; empty when nowhere. */
+/** The path of a value below a variable: `['self', 'list', '@items']`; empty if it has none. */
 type Path = readonly string[];
 
 interface Scope {
@@ -69,7 +71,7 @@ interface Scope {
   readonly outer: Scope | undefined;
 }
 
-/** What was found of a part of the expression besides its cost. */
+/** Static knowledge of a subexpression besides its cost. */
 interface Found {
   path?: Path;
   size?: Range | undefined;
@@ -145,7 +147,7 @@ class Estimator {
     return this.#found.get(expr)?.entries;
   }
 
-  /** The size upstream would reckon with; undefined when it has none. */
+  /** The size that cel-go uses; undefined if it has none. */
   #sizeOf(expr: Expr): Range | undefined {
     const found = this.#found.get(expr);
     const isVariable = expr.kind === 'ident';
@@ -158,7 +160,9 @@ class Estimator {
     );
   }
 
-  /** The first step is the variable: whatever it is called, sizes are looked up below `self`. */
+  /**
+   * The first path element is the variable. Whatever its name, sizes are looked up below `self`.
+   */
   #declared(path: Path): Range | undefined {
     if (path.length === 0) return undefined;
     let at = this.#self;
@@ -195,12 +199,12 @@ class Estimator {
   #select(expr: SelectExpr, scope: Scope | undefined): Range {
     const name = qualifiedName(expr);
     if (name !== undefined && this.#typeOf(expr)?.name === 'type' && !expr.test) {
-      // The name of a type, dots and all.
+      // The qualified name of a type.
       this.#note(expr, { path: [name] });
       return one;
     }
     const operand = this.cost(expr.operand, scope);
-    // Asking whether a member is there is free, as Kubernetes has it.
+    // Presence tests are free in Kubernetes.
     if (expr.test) return operand;
     if (expr.optional) return plus(operand, one);
     this.#note(expr, { path: [...this.#pathOf(expr.operand), expr.field] });
@@ -244,7 +248,7 @@ class Estimator {
       const entries = this.#entriesOf(first);
       this.#note(expr, {
         size: entries?.value,
-        // Below nothing, too: upstream then takes the item for as large as `self`.
+        // Also for a value without a path: cel-go then assumes that the item is as large as `self`.
         path: [...path, isMap ? '@values' : '@items'],
       });
       return;
@@ -295,7 +299,7 @@ class Estimator {
     return sumOf([range, start, result, turns]);
   }
 
-  /** The macro's variables, with where they stand and how large they are. */
+  /** The macro's variables with their paths and sizes. */
   #insideOf(expr: FoldExpr, scope: Scope | undefined): Scope {
     const [first = '', second] = expr.variables;
     const entries = this.#entriesOf(expr.range);
@@ -309,7 +313,9 @@ class Estimator {
     return { name: second, ...value, outer: { name: first, ...keyPart, outer: scope } };
   }
 
-  /** What upstream's loop for a macro costs: to begin, to go on, for an item, and to end. */
+  /**
+   * Costs of the loop to which cel-go expands a macro: initialization, condition, step, and result.
+   */
   #loop(
     expr: FoldExpr,
     at: { filter: Range | undefined; body: Range; inner: Scope },
@@ -352,7 +358,7 @@ class Estimator {
     }
   }
 
-  /** A condition whether there is a value, then a variable of an empty loop that holds it. */
+  /** A presence test, then an empty loop whose variable holds the value. */
   #optionalMap(expr: OptionalMapExpr, scope: Scope | undefined): Range {
     const target = this.cost(expr.target, scope);
     const inner = { name: expr.variable, path: [], size: undefined, outer: scope };
@@ -362,7 +368,7 @@ class Estimator {
     return plus(has, hull(expr.flat ? bound : plus(bound, one), one));
   }
 
-  /** A loop over nothing that holds the value, whose size is that of the nothing. */
+  /** An empty loop whose variable holds the value and has the size of the empty list. */
   #bind(expr: BindExpr, outer: Scope | undefined): Range {
     const { variable: name, value, body } = expr;
     const made = plus(this.cost(value, outer), listBase);

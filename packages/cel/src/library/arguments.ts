@@ -11,8 +11,8 @@ import {
 } from '../values.ts';
 
 /**
- * Arguments of functions as the types that their signatures name. An overload runs only for
- * arguments of its kinds, so these throw `CelError` for items of untyped lists alone.
+ * Casts arguments to the types in the signatures of functions. An overload runs only for arguments
+ * of its kinds, so these throw `CelError` only for items of untyped lists.
  */
 export function asText(value: Value | undefined): string {
   if (typeof value !== 'string') throw misfit(value, 'string');
@@ -54,13 +54,13 @@ export function asTimestamp(value: Value | undefined): Timestamp {
   return value;
 }
 
-/** The nanoseconds of a timestamp or a duration. */
+/** The nanoseconds of a timestamp or duration. */
 export function asNanos(value: Value | undefined): bigint {
   if (value instanceof Timestamp || value instanceof Duration) return value.nanos;
   throw misfit(value, 'duration');
 }
 
-/** What a function throws for an argument of another kind than its signature names. */
+/** The error of a function for an argument of the wrong kind. */
 export function misfit(value: Value | undefined, wanted: string): CelError {
   const found = value === undefined ? 'nothing' : kindOf(value);
   return new CelError(`no such overload: ${found} in the place of ${wanted}`);

@@ -18,7 +18,7 @@ import { asBytes, asDouble, asInt, asList, asMap, asNanos, asText, asUint } from
 const int64Min = -(2n ** 63n);
 const int64Max = 2n ** 63n - 1n;
 const uint64Max = 2n ** 64n - 1n;
-/** Seconds of 0001-01-01 and of the end of 9999, in nanoseconds. */
+/** The first and last timestamp, 0001-01-01 and the end of 9999, in nanoseconds. */
 const timeMin = -62_135_596_800n * 1_000_000_000n;
 const timeMax = 253_402_300_800n * 1_000_000_000n - 1n;
 
@@ -41,7 +41,7 @@ export function duration(nanos: bigint): Duration {
   return new Duration(int64(nanos));
 }
 
-/** Cost of reading texts or lists through. */
+/** Cost of reading strings or lists completely. */
 export const sizeCost = (...sizes: number[]) => {
   let cost = 0;
   for (const size of sizes) cost += size;
@@ -127,7 +127,7 @@ const arithmetic: Library = [
   ['-_(int): int', ([value]) => int64(-asInt(value))],
   ['-_(double): double', ([value]) => -asDouble(value)],
   ['!_(bool): bool', ([value]) => value !== true],
-  // These three are evaluated by need; here are only their types.
+  // These three are evaluated lazily; this declares only their types.
   ['_&&_(bool, bool): bool', () => false],
   ['_||_(bool, bool): bool', () => false],
   ['_?_:_(bool, A, A): A', () => false],
@@ -185,7 +185,7 @@ function elementAt([list, index = null]: readonly Value[]): Value {
   return found;
 }
 
-/** A key or an index as messages show it. */
+/** A key or index in messages. */
 export const shownKey = (key: Value) => String(key instanceof Uint ? key.value : key);
 
 function memberAt([map, key = null]: readonly Value[]): Value {

@@ -3,11 +3,11 @@ import type { CallContext, Library } from '../types/functions.ts';
 import { CelError, EvaluationPaused, Opaque, type Value } from '../values.ts';
 import { asText, misfit } from './arguments.ts';
 
-/** What an expression asks of authorization. */
+/** An authorization check by an expression. */
 export interface AccessQuestion {
-  /** `system:serviceaccount:<namespace>:<name>`; undefined: who makes the request. */
+  /** `system:serviceaccount:<namespace>:<name>`; undefined for the request's user. */
   readonly user: string | undefined;
-  /** Of a check that is no resource's; else undefined. */
+  /** Path of a nonresource check; otherwise undefined. */
   readonly path: string | undefined;
   readonly group: string;
   readonly resource: string;
@@ -19,27 +19,27 @@ export interface AccessQuestion {
   readonly verb: string;
 }
 
-/** What authorization says; `error` where it could not judge. */
+/** A decision of authorization, or `error` if there is none. */
 export interface AccessAnswer {
   readonly allowed: boolean;
   readonly reason: string;
   readonly error: string;
 }
 
-/** Answers questions; one that is not answered at once pauses the evaluation. */
+/** Decides checks. A check that is not decided synchronously pauses the evaluation. */
 export type AskAccess = (question: AccessQuestion) => MaybePromise<AccessAnswer>;
 
-/** Whether checks and selectors have a cost of their own, or that of any call. */
+/** Whether checks and selectors have specific costs or that of an ordinary call. */
 export type AccessCosts = 'counted' | 'waived';
 
-/** A question that is not finished, and who will answer it. */
+/** An incomplete check and its authorizer. */
 interface Draft extends AccessQuestion {
   readonly ask: AskAccess;
   readonly costs: AccessCosts;
 }
 
 const prefix = 'kubernetes.authorization';
-/** Names of the types by what they are. */
+/** Names of the types. */
 export const authorizerTypes = {
   authorizer: `${prefix}.Authorizer`,
   path: `${prefix}.PathCheck`,
@@ -60,8 +60,8 @@ const blank: Omit<AccessQuestion, 'path' | 'user'> = {
 };
 
 /**
- * The variable `authorizer` of one evaluation. Answers are kept, so that an evaluation that was
- * paused finds them when it is run again.
+ * The variable `authorizer` of one evaluation. Decisions are cached, so that a paused evaluation
+ * finds them when it is repeated.
  */
 export function authorizerValue(ask: AskAccess, costs: AccessCosts = 'counted'): Value {
   const remembered = remembering(ask);
@@ -99,7 +99,7 @@ function remembering(ask: AskAccess): AskAccess {
   };
 }
 
-/** Only what was asked: whoever asks may hand in more. */
+/** Copies only the attributes of the check, since callers may pass more. */
 function questionOf(question: AccessQuestion): readonly (string | undefined)[] {
   const { user, path, group, resource, subresource, namespace, name, verb } = question;
   const { fieldSelector, labelSelector } = question;
@@ -120,7 +120,7 @@ function draftOf(value: Value | undefined): Draft {
   return value.value;
 }
 
-/** A method that sets one more attribute of the access check. */
+/** A method that sets another attribute of the check. */
 function adds(type: keyof typeof authorizerTypes, name: keyof AccessQuestion) {
   return ([target, value]: readonly Value[]): Value =>
     draftValue(type, { ...draftOf(target), [name]: asText(value) });
@@ -134,7 +134,7 @@ function asServiceAccount([target, namespace, name]: readonly Value[]): Value {
   return draftValue('authorizer', { ...draftOf(target), user });
 }
 
-/** What one check costs, whatever it is about; the call itself has its own share of it. */
+/** The cost of a check, including that of the call. */
 const checkCost = 350_000;
 
 function check([target, verb]: readonly Value[], context: CallContext): Value {
@@ -157,17 +157,19 @@ function resourceCheck([target, resource]: readonly Value[]): Value {
   return draftValue('resource', { ...draftOf(target), resource: asText(resource) });
 }
 
-/** A list, and for the shortest requirement there is, of two characters, a list in an object. */
+/**
+ * A list, plus a list in an object for each requirement, of which the shortest has two characters.
+ */
 const listCost = 10;
 const requirementCost = 50;
 
-/** A selector narrows the question down; reading it costs as much as what it could hold. */
+/** A selector narrows the check; parsing it costs as much as its possible content. */
 function selects(name: 'fieldSelector' | 'labelSelector') {
   const add = adds('resource', name);
   return (args: readonly Value[], context: CallContext): Value => {
     const length = Array.from(asText(args[1])).length;
     const requirements = Math.ceil(length / 2);
-    // The call itself has its own share of it.
+    // The call itself is charged separately.
     const cost = listCost + Math.ceil(length * 0.1) + requirements * requirementCost - 1;
     if (draftOf(args[0]).costs === 'counted') context.spend(cost);
     return add(args);

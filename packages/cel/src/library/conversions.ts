@@ -21,9 +21,9 @@ import {
   asUint,
 } from './arguments.ts';
 import { duration, int64, sizeCost, timestamp, uint64 } from './arithmetic.ts';
-import { parseDuration, parseTimestamp, showDuration, showTimestamp, zoneOf } from './time-text.ts';
+import { parseDuration, parseTimestamp, showDuration, showTimestamp, zoneOf } from './times.ts';
 
-/** How Go prints a double in its shortest form (`%g` with no loss). */
+/** Formats a double like Go's shortest lossless `%g`. */
 export function showDouble(value: number): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
@@ -186,7 +186,7 @@ const sizes: readonly (readonly [string, (value: Value) => number])[] = [
   ['map(A, B)', (value) => asMap(value).size],
 ];
 
-/** How many code points a text has. */
+/** Number of code points in a string. */
 export function codePointCount(text: string): number {
   let count = text.length;
   for (let at = 0; at < text.length; at += 1) {

@@ -14,13 +14,16 @@ import {
   type Value,
 } from '../values.ts';
 import { showDouble } from './conversions.ts';
-import { showDuration, showTimestamp } from './time-text.ts';
+import { showDuration, showTimestamp } from './times.ts';
 
 type Clause = (value: Value, precision: number | undefined) => string;
 
 const precisionMax = 1000;
 
-/** `format`: `%s %d %f %e %b %o %x %X %%`, with a precision for `f` and a width for `e`. */
+/**
+ * The function `format`: `%s %d %f %e %b %o %x %X %%`, with a precision for `f` and a width for
+ * `e`.
+ */
 export function formatText(format: string, args: readonly Value[]): string {
   return withClauses(format, args.length, ({ verb, precision, index }) => {
     const clause = clauses[verb];
@@ -32,7 +35,7 @@ export function formatText(format: string, args: readonly Value[]): string {
 interface ClauseUse {
   readonly verb: string;
   readonly precision: number | undefined;
-  /** Which argument it shows. */
+  /** Index of its argument. */
   readonly index: number;
 }
 
@@ -49,7 +52,7 @@ function withClauses(format: string, count: number, show: (use: ClauseUse) => st
   });
 }
 
-/** Kinds of types that a clause takes, before it is run. */
+/** Statically allowed kinds of types of a clause. */
 const kindsTaken: Readonly<Record<string, string>> = {
   s: 'list map int uint double bool string timestamp bytes duration type null',
   d: 'int uint',
@@ -61,11 +64,11 @@ const kindsTaken: Readonly<Record<string, string>> = {
   X: 'int uint string bytes',
 };
 
-/** An argument as far as it is known before it is run. */
+/** Static knowledge of an argument. */
 export interface FormatArgument {
   readonly at: number;
   readonly type: Type;
-  /** What a literal list or map is made of. */
+  /** Elements of a literal list or map. */
   readonly parts: readonly FormatArgument[];
 }
 
@@ -77,7 +80,7 @@ class RefusedArgument extends CelError {
   }
 }
 
-/** What is wrong with a literal format for arguments of these types; `at` is the call's place. */
+/** The issue of a literal format with arguments of these types; `at` is the offset of the call. */
 export function formatIssue(
   format: string,
   args: readonly FormatArgument[],
@@ -100,7 +103,7 @@ export function formatIssue(
   return { at, message: `too many arguments supplied to string.format ${counts}` };
 }
 
-/** The part of an argument that a clause does not take: of a list, it may be one of the items. */
+/** The part of an argument that a clause does not accept, which may be an item of a list. */
 function refusedPart(arg: FormatArgument, verb: string): FormatArgument | undefined {
   const { name } = unwrapped(arg.type);
   const taken = kindsTaken[verb]?.split(' ') ?? [];
@@ -150,7 +153,7 @@ function wrong(verb: string, value: Value): CelError {
   return new CelError(wrongArgument(verb, longTypeName(kindOf(value))));
 }
 
-/** The amount of an integer, if it is one. */
+/** The value of an integer; undefined for other types. */
 function integer(value: Value): bigint | undefined {
   return value instanceof Uint ? value.value : typeof value === 'bigint' ? value : undefined;
 }
@@ -161,7 +164,7 @@ function special(value: number): string | undefined {
   return value > 0 ? '∞' : '-∞';
 }
 
-/** The number of a double, or of one of the texts that stand for one. */
+/** The number in a double, or in a string that represents one. */
 function double(verb: string, value: Value): number {
   if (typeof value === 'number') return value;
   if (value === 'NaN') return Number.NaN;
@@ -183,7 +186,7 @@ const clauses: Readonly<Record<string, Clause>> = {
     const amount = double('f', value);
     return special(amount) ?? fixed(amount, precision);
   },
-  // What looks like a precision is a width to upstream.
+  // cel-go treats what looks like a precision as a width.
   e: (value, width = 6) => {
     const amount = double('e', value);
     return (special(amount) ?? scientific(amount)).padStart(width);
@@ -215,7 +218,7 @@ function fixed(value: number, precision: number): string {
 
 const raised = '⁰¹²³⁴⁵⁶⁷⁸⁹';
 
-/** With a power of ten as a reader of English writes it: `3.140000×10⁰⁰`. */
+/** Formats a number with a power of ten for the English locale: `3.140000×10⁰⁰`. */
 function scientific(value: number): string {
   const [digits = '', exponent = '0'] = value.toExponential(6).split('e');
   const power = Math.abs(Number(exponent)).toString().padStart(2, '0');
@@ -241,7 +244,7 @@ function plain(value: Value): string {
   throw wrong('s', value);
 }
 
-/** Inside of a list or a map texts are quoted. */
+/** Strings inside a list or map are quoted. */
 function inner(value: Value): string {
   if (typeof value === 'string') return JSON.stringify(value);
   if (value instanceof Timestamp) return `timestamp(${JSON.stringify(showTimestamp(value))})`;

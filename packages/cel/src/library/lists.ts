@@ -4,13 +4,16 @@ import {
   compare,
   Duration,
   equals,
+  isMapValue,
   itemKey,
   List,
   mapKey,
+  numeric,
+  Optional,
   Uint,
   type Value,
 } from '../values.ts';
-import { asDouble, asInt, asList } from './arguments.ts';
+import { asDouble, asInt, asList, misfit } from './arguments.ts';
 import { duration, int64, uint64 } from './arithmetic.ts';
 
 const comparable = 'int uint double bool duration timestamp string bytes'.split(' ');
@@ -128,8 +131,8 @@ function linear(run: (args: readonly Value[], context: CallContext) => Value) {
 }
 
 /**
- * The sum of a list whose items have the declared type, or another one where nothing is declared: an
- * empty list has the declared one.
+ * The sum of a list. Its items have the declared type; if it is dyn, that of the first item. The
+ * sum of an empty list has the declared type.
  */
 function sumAs(declared: string) {
   return ([list]: readonly Value[]): Value => {
@@ -142,7 +145,7 @@ function sumAs(declared: string) {
   };
 }
 
-/** Functions on lists. */
+/** The library for lists. */
 export const lists: Library = [
   ...comparable.flatMap(
     (type) =>
@@ -170,7 +173,7 @@ function containsAll(list: readonly Value[], wanted: readonly Value[], { spend }
   return wanted.every((item) => list.some((candidate) => equals(candidate, item)));
 }
 
-/** Lists as sets. */
+/** The library that treats lists as sets. */
 export const sets: Library = [
   [
     'sets.contains(list(A), list(A)): bool',
@@ -192,3 +195,51 @@ export const sets: Library = [
     },
   ],
 ];
+
+const none = new Optional();
+
+function isZero(value: Value): boolean {
+  if (value === null || value === false || value === '') return true;
+  const number = numeric(value);
+  if (number !== undefined) return Number(number) === 0;
+  if (value instanceof Uint8Array) return value.length === 0;
+  if (value instanceof List) return value.items.length === 0;
+  if (isMapValue(value)) return value.size === 0;
+  if (value instanceof Duration) return value.nanos === 0n;
+  return value instanceof Optional && value.value === undefined;
+}
+
+function inner(value: Value | undefined): Value | undefined {
+  if (!(value instanceof Optional)) throw misfit(value, 'optional_type');
+  return value.value;
+}
+
+/** The library for optional values. */
+export const optionals: Library = [
+  ['optional.of(V): optional_type(V)', ([value]) => new Optional(value)],
+  ['optional.none(): optional_type(V)', () => none],
+  [
+    'optional.ofNonZeroValue(V): optional_type(V)',
+    ([value = null]) => (isZero(value) ? none : new Optional(value)),
+  ],
+  ['optional_type(V).hasValue(): bool', ([value]) => inner(value) !== undefined],
+  [
+    'optional_type(V).value(): V',
+    ([value]) => {
+      const content = inner(value);
+      if (content === undefined) throw new CelError('optional.none() dereference');
+      return content;
+    },
+  ],
+  [
+    'optional_type(V).or(optional_type(V)): optional_type(V)',
+    ([value = none, other = none]) => (inner(value) === undefined ? other : value),
+  ],
+  ['optional_type(V).orValue(V): V', ([value, other = null]) => fallback(value, other)],
+];
+
+/** The content of an optional may be null. */
+function fallback(value: Value | undefined, other: Value): Value {
+  const content = inner(value);
+  return content === undefined ? other : content;
+}

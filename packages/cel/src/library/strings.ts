@@ -49,7 +49,7 @@ function lastIndexOf([value, search, from]: readonly Value[]): Value {
   return at < 0 ? -1n : BigInt([...asText(value).slice(0, at)].length);
 }
 
-/** Where a search text stands, up to a number of times; between code points where it is empty. */
+/** Positions of a substring, up to a limit; an empty one occurs between all code points. */
 function places(value: string, search: string, limit: number): number[] {
   const found: number[] = [];
   let at = 0;
@@ -134,7 +134,7 @@ function reading(run: (value: string) => Value) {
 const patterns = new Map<string, Pattern>();
 const patternsMax = 500;
 
-/** A pattern of RE2. Throws `CelError` for what is none, or too large. */
+/** Compiles an RE2 pattern. Throws `CelError` if it is invalid or too large. */
 export function patternOf(source: string): Pattern {
   const cachedPattern = patterns.get(source);
   if (cachedPattern !== undefined) return cachedPattern;
@@ -149,7 +149,7 @@ export function patternOf(source: string): Pattern {
   return compiled;
 }
 
-/** Upstream's cost of a match, in which what the pattern compiles to counts where that is more. */
+/** kube-apiserver's cost of a match, or that of the compiled pattern if it is higher. */
 const matchCost = (value: string, pattern: { readonly size: number }, source: string) =>
   sizeCost(value.length) * Math.ceil(Math.max(source.length, pattern.size) * 0.25);
 
@@ -168,7 +168,9 @@ function patternToFind(source: string): Pattern {
   }
 }
 
-/** Most steps of one search for all matches, each of which may look at all that follows it. */
+/**
+ * Maximum number of steps of a search for all matches, each of which may scan the rest of the text.
+ */
 const findStepsMax = 20_000_000;
 
 function findAll(args: readonly Value[], limit: number, { spend }: CallContext): string[] {
@@ -201,7 +203,7 @@ const regularExpressions: Library = [
   ],
 ];
 
-/** Functions on texts. */
+/** The library for strings. */
 export const strings: Library = [
   [
     'string.contains(string): bool',

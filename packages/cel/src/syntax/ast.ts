@@ -1,8 +1,8 @@
-/** The tree of an expression. `at` is the offset of what an error about the node points to. */
+/** The syntax tree of an expression. `at` is the offset to which errors about the node point. */
 
 export type Literal = null | boolean | bigint | number | string | Uint8Array | UintLiteral;
 
-/** Marks an unsigned integer, which is a type of its own. */
+/** An unsigned integer, which is a separate type. */
 export interface UintLiteral {
   readonly uint: bigint;
 }
@@ -42,7 +42,7 @@ export interface SelectExpr {
 export interface CallExpr {
   readonly kind: 'call';
   readonly at: number;
-  /** A function's name, or an operator's (`_+_`). */
+  /** The name of a function or operator (`_+_`). */
   readonly name: string;
   readonly target: Expr | undefined;
   readonly args: readonly Expr[];
@@ -70,7 +70,7 @@ export interface StructExpr {
   readonly fields: readonly StructField[];
 }
 export interface StructField {
-  /** Of the colon behind the name. */
+  /** Offset of the colon after the name. */
   readonly at: number;
   readonly name: string;
   readonly value: Expr;
@@ -88,7 +88,7 @@ export type FoldName =
   | 'transformMap'
   | 'transformMapEntry';
 
-/** A macro that walks a list or a map. */
+/** A macro that iterates over a list or map. */
 export interface FoldExpr {
   readonly kind: 'fold';
   readonly at: number;
@@ -117,7 +117,7 @@ export interface BindExpr {
   readonly body: Expr;
 }
 
-/** `a.b.c` as one name; undefined for anything else. */
+/** `a.b.c` as one name; undefined for other expressions. */
 export function qualifiedName(expr: Expr): string | undefined {
   if (expr.kind === 'ident') return expr.name;
   if (expr.kind !== 'select' || expr.test || expr.optional) return undefined;

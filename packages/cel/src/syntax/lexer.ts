@@ -8,7 +8,7 @@ export interface Token {
   readonly value?: Literal;
 }
 
-/** Thrown at what is no token; the parser makes an error of it. */
+/** Thrown for an invalid token; the parser converts it to an issue. */
 export class LexError extends Error {
   readonly issue: Issue;
   constructor(at: number, message: string) {
@@ -24,7 +24,7 @@ const number =
   /0[xX][0-9a-fA-F]+[uU]?|(?:\d+\.\d+|\.\d+)(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+[uU]?/y;
 const opening = /(?:[rR][bB]?|[bB][rR]?)?("""|'''|"|')/y;
 const operator = /&&|\|\||==|!=|<=|>=|[-+*/%<>!?:.,()[\]{}]/y;
-/** Half of an operator, with what stands there for the other half. */
+/** Half of an operator, and the text in place of the other half. */
 const half = /[&|=][\s\S]?/uy;
 const int64Min = -(2n ** 63n);
 const uint64Max = 2n ** 64n - 1n;
@@ -34,7 +34,7 @@ function match(pattern: RegExp, text: string, at: number): string | undefined {
   return pattern.exec(text)?.[0];
 }
 
-/** Text that is no token: it is complained of and skipped, and what follows is read all the same. */
+/** Text that is not a token, which is reported and skipped. */
 class NoToken extends LexError {
   readonly length: number;
   constructor(at: number, text: string) {
@@ -44,8 +44,8 @@ class NoToken extends LexError {
 }
 
 /**
- * All tokens of an expression, the end last, and what of it is none. Integers are checked for their
- * range by the parser. Throws `LexError` for a literal that cannot be.
+ * The tokens of an expression, including its end, and the issues. The parser checks the range of
+ * integers. Throws `LexError` for an invalid literal.
  */
 export function tokenize(text: string): {
   readonly tokens: readonly Token[];
@@ -134,7 +134,7 @@ const plainEscapes: Readonly<Record<string, string>> = {
   v: '\v',
 };
 
-/** What an escape stands for: a number (code point or byte), or a character. */
+/** The value of an escape: a number (code point or byte) or a character. */
 function escaped(groups: readonly (string | undefined)[], at: number): number | string {
   const [x, bigX, u, bigU, octal, plain] = groups;
   const hex = x ?? bigX ?? u ?? bigU;
@@ -156,7 +156,9 @@ function unescapeText(body: string, at: number): string {
   });
 }
 
-/** Escapes of two hex digits or three octal ones are bytes here; those of Unicode are refused. */
+/**
+ * Escapes with two hexadecimal or three octal digits are bytes here; Unicode escapes are rejected.
+ */
 function bytesOf(body: string, { raw, at }: { raw: boolean; at: number }): Uint8Array {
   if (raw || !body.includes('\\')) return new TextEncoder().encode(body);
   const parts: Buffer[] = [];

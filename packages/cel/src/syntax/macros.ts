@@ -8,7 +8,7 @@ interface FoldForm {
   readonly filtered: boolean;
 }
 
-/** By macro and number of arguments. */
+/** Macros by name and number of arguments. */
 const folds: ReadonlyMap<string, FoldForm> = new Map([
   ...(['all', 'exists', 'exists_one', 'existsOne'] as const).flatMap((macro) => {
     const name = macro === 'existsOne' ? 'exists_one' : macro;
@@ -29,13 +29,13 @@ const folds: ReadonlyMap<string, FoldForm> = new Map([
   ['transformMapEntry/4', { name: 'transformMapEntry', variables: 2, filtered: true }],
 ]);
 
-/** Macros that only some environments have. */
+/** Macros that only some environments support. */
 export interface MacroOptions {
-  /** Whether `cel.bind` names a value; it is a call of an unknown function otherwise. */
+  /** Whether `cel.bind` is supported; otherwise it is a call of an unknown function. */
   readonly bindings?: 'known';
 }
 
-/** A call as it is, or what the macro of its name makes of it. Throws `LexError` for misuse. */
+/** Expands a call if it is a macro. Throws `LexError` for misuse. */
 export function expandMacro(call: CallExpr, options: MacroOptions): Expr {
   const { target, name, args, at } = call;
   if (target === undefined) return name === 'has' && args.length === 1 ? has(call) : call;
@@ -84,13 +84,13 @@ function has({ args, at }: CallExpr): Expr {
 }
 
 const notSimple = 'argument must be a simple name';
-/** The macros that complain in words of their own. */
+/** Macros with specific error messages. */
 const oldMacros: Readonly<Record<string, string | undefined>> = {
   map: 'argument is not an identifier',
   filter: 'argument is not an identifier',
 };
 
-/** What upstream's loops collect their result in; no variable may have its name. */
+/** The accumulator of cel-go's loops, whose name no variable may have. */
 const accumulator = '__result__';
 
 function variable(expr: Expr, complaint: string): string {

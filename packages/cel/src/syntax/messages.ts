@@ -1,8 +1,7 @@
 import { asBytes, asInt, asText } from '../library/arguments.ts';
 import { sizeCost } from '../library/arithmetic.ts';
-import { showDuration, showTimestamp } from '../library/time-text.ts';
-import type { CallContext } from '../types/functions.ts';
-import type { StructType } from '../types/struct-type.ts';
+import { showDuration, showTimestamp } from '../library/times.ts';
+import type { CallContext, StructType } from '../types/functions.ts';
 import {
   anyType,
   boolType,
@@ -34,23 +33,24 @@ import {
 } from '../values.ts';
 
 /**
- * Protobuf's well-known messages, the only ones that expressions can write: `google.protobuf.
- * Int64Value{value: 1}`. None but `Empty` is seen as a message afterwards: wrappers are what they wrap,
- * `Value`, `Struct` and `ListValue` are their JSON value, times are times, as CEL has it.
+ * Protobuf's well-known messages, the only ones that expressions can construct:
+ * `google.protobuf.Int64Value{value: 1}`. By CEL's rules only `Empty` remains a message: wrappers
+ * become the wrapped value, `Value`, `Struct`, and `ListValue` become their JSON value, and times
+ * become timestamps and durations.
  */
 interface Field {
   readonly type: Type;
-  /** The value as the message holds it. Throws `CelError`, without the field's name. */
+  /** Converts the value of a field. Throws `CelError` without the field's name. */
   readonly convert: (value: Value, context: CallContext) => Value;
 }
 interface Message {
   readonly type: Type;
   readonly fields: Readonly<Record<string, Field>>;
-  /** What the message is seen as, by its fields as converted. */
+  /** The value of the message, given its converted fields. */
   readonly make: (field: (name: string) => Value | undefined, set: readonly Value[]) => Value;
 }
 
-/** What each kind says of a type of Go's it cannot become. */
+/** Error messages by kind for a conversion to an incompatible Go type. */
 const refusals: Readonly<Record<string, (type: string) => string>> = {
   int: (type) => `unsupported type conversion from 'int' to ${type}`,
   uint: (type) => `unsupported type conversion from 'uint' to ${type}`,
@@ -113,7 +113,7 @@ const bytes: Field = {
 };
 const list: Field = { type: listType(dynType), convert: listOfJson };
 const struct: Field = { type: mapType(stringType, dynType), convert: mapOfJson };
-/** The only value of the enumeration is 0, which is null. */
+/** The enumeration's only value is 0, which means null. */
 const nullValue: Field = {
   type: intType,
   convert(value) {
@@ -131,7 +131,7 @@ const billion = 1_000_000_000n;
 const secondsAndNanos = { seconds: signed(64), nanos: signed(32) };
 const int64Max = 2n ** 63n - 1n;
 
-/** Go's durations stop at 64 bits of nanoseconds. */
+/** Go's durations are limited to 64 bits of nanoseconds. */
 function nanosOf(field: (name: string) => Value | undefined): bigint {
   return asInt(field('seconds') ?? 0n) * billion + asInt(field('nanos') ?? 0n);
 }
@@ -184,7 +184,7 @@ const messages: Readonly<Record<string, Message>> = {
       struct_value: struct,
       list_value: list,
     },
-    // One of them at most; the last one stays.
+    // A oneof: the last field that is set wins.
     make: (_, set) => set.at(-1) ?? null,
   },
   Any: { type: anyType, fields: { type_url: string, value: bytes }, make: unknownAny },
@@ -195,26 +195,29 @@ const messages: Readonly<Record<string, Message>> = {
   },
 };
 
-/** Full names of the messages with the types they are seen as. */
+/** Full names of the messages with their CEL types. */
 export const messageTypes: readonly (readonly [string, Type])[] = Object.entries(messages).map(
   ([name, { type }]) => [prefix + name, type],
 );
 
 const withValue = new Set(['Timestamp', 'Duration', 'Empty']);
 
-/** Those whose names are known to the checker, but to no evaluation: `type(x) == google.….Struct`. */
+/**
+ * Messages whose names are known to the checker but not at evaluation: `type(x) ==
+ * google.….Struct`.
+ */
 export const typesWithoutValue: ReadonlySet<string> = new Set(
   Object.keys(messages)
     .filter((name) => !withValue.has(name))
     .map((name) => prefix + name),
 );
 
-/** Names that stand for a number. */
+/** Enumeration values by name. */
 export const enumValues: ReadonlyMap<string, bigint> = new Map([
   [`${prefix}NullValue.NULL_VALUE`, 0n],
 ]);
 
-/** The well-known message of a full name; undefined for any other name. */
+/** The well-known message with a full name; undefined for other names. */
 export function messageStruct(name: string): StructType | undefined {
   const short = name.startsWith(prefix) ? name.slice(prefix.length) : '';
   const message = Object.hasOwn(messages, short) ? messages[short] : undefined;
@@ -239,12 +242,12 @@ export function messageStruct(name: string): StructType | undefined {
   };
 }
 
-/** Says of which field a conversion failed. */
+/** Adds the field to the error of a conversion. */
 function convertedField(path: string, convert: () => Value): Value {
   try {
     return convert();
   } catch (error) {
-    // The limit of cost, which is an error of its own, goes through as it is.
+    // A CelCostError is rethrown unchanged.
     if (!(error instanceof CelError) || error.constructor !== CelError) throw error;
     throw new CelError(`field type conversion error for ${path} value type: ${error.message}`);
   }
@@ -267,7 +270,10 @@ function mapOfJson(value: Value, context: CallContext): EntryMap {
   return new EntryMap(entries);
 }
 
-/** A value as JSON holds it: numbers are doubles, what a double cannot hold and times are texts. */
+/**
+ * A value as JSON: numbers are doubles; integers that a double cannot represent, and times, are
+ * strings.
+ */
 function jsonOf(value: Value, context: CallContext): Value {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number') return value;
@@ -286,7 +292,7 @@ function jsonInteger(value: bigint): Value {
   return Number.isSafeInteger(number) ? number : String(value);
 }
 
-/** No type is known by an address, so that nothing can be taken out of an `Any`. */
+/** No type URLs are known, so an `Any` cannot be unpacked. */
 function unknownAny(field: (name: string) => Value | undefined): never {
   const url = asText(field('type_url') ?? '');
   const value = asBytes(field('value') ?? new Uint8Array());
@@ -313,5 +319,5 @@ function escapedBytes(value: Uint8Array): string {
   return shown.join('');
 }
 
-/** Messages show no more than this of what an `Any` holds. */
+/** Maximum length of the content of an `Any` in messages. */
 const shownBytesMax = 1024;

@@ -3,13 +3,12 @@ import { CelCompileError, type Issue } from '../issues.ts';
 import type { CallExpr, Expr, MapEntry, StructField } from './ast.ts';
 import { LexError, type Token, tokenize } from './lexer.ts';
 import { expandMacro, type MacroOptions } from './macros.ts';
-import { syntaxError } from './syntax-errors.ts';
 
-/** Code points an expression may have. */
+/** Maximum number of code points in an expression. */
 const sizeMax = 100_000;
-/** How deep expressions may nest; the stack of every walker holds out that far. */
+/** Maximum nesting depth of expressions, which is safe for recursive walkers. */
 const depthMax = 250;
-/** How long a chain of operators or selections may be. */
+/** Maximum length of a chain of operators or selections. */
 const chainMax = 600;
 const itemsMax = 100_000;
 
@@ -22,8 +21,8 @@ const reserved = new Set(
 const keywords = new Set(['in', 'true', 'false', 'null']);
 
 /**
- * Parses an expression and expands its macros. Throws `CelCompileError` with the position of what
- * is wrong; the whole grammar of CEL with optional syntax is known.
+ * Parses an expression and expands its macros. Supports the whole grammar of CEL, including
+ * optional syntax. Throws `CelCompileError` with positions.
  */
 export function parse(source: string, options: MacroOptions = {}): Expr {
   try {
@@ -79,7 +78,7 @@ const levels: readonly ReadonlyMap<string, string>[] = [
   ]),
 ];
 
-/** Owns the place in the tokens. */
+/** The state of the parser. */
 class Parser {
   readonly #tokens: readonly Token[];
   readonly #options: MacroOptions;
@@ -178,7 +177,7 @@ class Parser {
     return call(text === '!' ? '!_' : '-_', first.at, [operand]);
   }
 
-  /** A minus before a number is part of it. */
+  /** A minus before a number belongs to it. */
   #isNumberAfter(): boolean {
     const after = this.#tokens[this.#next + 1];
     if (after?.kind !== 'literal') return false;
@@ -209,7 +208,7 @@ class Parser {
     return this.#named(token.text, token.at);
   }
 
-  /** What follows a dot that nothing stands before: a name outside of any container. */
+  /** A name after a leading dot is absolute. */
   #absolute(dot: Token): Expr {
     const token = this.#take();
     const { kind, text, at } = token;
@@ -267,7 +266,7 @@ class Parser {
     return args;
   }
 
-  /** `a.b.C{…}`: looked for from a name on. */
+  /** Parses `a.b.C{…}`, starting at a name. */
   #message(name: string, at: number): Expr | undefined {
     let end = this.#next;
     let full = name;
@@ -360,4 +359,63 @@ class Parser {
 
 function call(name: string, at: number, args: readonly Expr[]): Expr {
   return { kind: 'call', at, name, target: undefined, args };
+}
+
+/** Tokens that can start an operand, in the order of cel-go's grammar. */
+const starts =
+  "'[' '{' '(' '.' '-' '!' 'true' 'false' 'null' NUM_FLOAT NUM_INT NUM_UINT STRING BYTES IDENTIFIER";
+/** All symbols in the order of the grammar, which error messages use. */
+const order = "'[' ']' '{' '}' '(' ')' '.' ',' '-' '!' '?'".split(' ');
+
+/** Tokens that are allowed besides an operand, by the opening token and its predecessor. */
+function besides(opening: Token | undefined, before: Token | undefined): readonly string[] {
+  if (opening?.kind !== 'operator') return [];
+  const isBehindValue =
+    before !== undefined && (before.kind !== 'operator' || /^[)\]}]$/.test(before.text));
+  if (opening.text === '(') return isBehindValue ? ["')'"] : [];
+  if (opening.text === '[') return isBehindValue ? ["'?'"] : ["']'", "','", "'?'"];
+  return opening.text === '{' ? ["'}'", "','", "'?'"] : [];
+}
+
+function operands(opening: Token | undefined, before: Token | undefined): string {
+  const more = besides(opening, before);
+  const signs = order.filter((sign) => more.includes(sign) || starts.split(' ').includes(sign));
+  const words = starts.split(' ').filter((word) => !order.includes(word));
+  return `{${[...signs, ...words].join(', ')}}`;
+}
+
+function beginsOperand({ kind, text }: Token): boolean {
+  if (kind === 'operator') return /^[[{(.\-!]$/.test(text);
+  return kind === 'literal' || (kind === 'name' && text !== 'in');
+}
+
+/** Tokens that can follow a closing bracket. */
+function follows({ kind, text }: Token): boolean {
+  if (kind === 'end') return true;
+  return kind === 'operator' ? !/^[({!]$/.test(text) : kind === 'name' && text === 'in';
+}
+
+/**
+ * The error for an unexpected token in the words of cel-go's parser, which first tries to delete
+ * the token and then to insert a closing one.
+ *
+ * @param wanted the expected token; undefined for an operand
+ */
+function syntaxError(
+  tokens: readonly Token[],
+  { at, wanted }: { readonly at: number; readonly wanted: string | undefined },
+): string {
+  const token = itemAt(tokens, at);
+  const next = tokens[at + 1];
+  const shown = `'${token.text}'`;
+  let expecting = `'${wanted}'`;
+  if (wanted === undefined) expecting = operands(tokens[at - 1], tokens[at - 2]);
+  else if (wanted === '<EOF>') expecting = wanted;
+  const fits =
+    next !== undefined && (wanted === undefined ? beginsOperand(next) : next.text === wanted);
+  if (fits) return `Syntax error: extraneous input ${shown} expecting ${expecting}`;
+  if (wanted !== undefined && /^[)\]}]$/.test(wanted) && follows(token)) {
+    return `Syntax error: missing ${expecting} at ${shown}`;
+  }
+  return `Syntax error: mismatched input ${shown} expecting ${expecting}`;
 }

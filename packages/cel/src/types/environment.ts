@@ -1,8 +1,7 @@
 import { type CallExpr, qualifiedName } from '../syntax/ast.ts';
 import type { MacroOptions } from '../syntax/macros.ts';
 import { messageStruct, messageTypes } from '../syntax/messages.ts';
-import type { Functions } from './functions.ts';
-import type { StructType } from './struct-type.ts';
+import type { Functions, StructType } from './functions.ts';
 import {
   boolType,
   bytesType,
@@ -19,22 +18,25 @@ import {
   uintType,
 } from './types.ts';
 
-/** What an expression may use: functions, and variables with their types. */
+/** The environment of an expression: functions, and variables with their types. */
 export interface Environment extends MacroOptions {
   readonly functions: Functions;
   readonly variables: ReadonlyMap<string, Type>;
-  /** Objects that may be written as `Name{field: value}`; none when absent. */
+  /** Objects that can be constructed as `Name{field: value}`; none if absent. */
   readonly structs?: (name: string) => StructType | undefined;
 }
 
-/** What `Name{…}` makes in an environment; protobuf's well-known messages are known in all. */
+/**
+ * The type that `Name{…}` constructs in an environment; all environments include protobuf's
+ * well-known messages.
+ */
 export function structNamed(name: string, environment: Environment): StructType | undefined {
   return environment.structs?.(name) ?? messageStruct(name);
 }
 
 const opaque = (name: string): Type => ({ name, args: [] });
 
-/** The names that stand for types: `type(x) == int`. */
+/** Names that denote types: `type(x) == int`. */
 export const typeNames: ReadonlyMap<string, Type> = new Map([
   ['bool', boolType],
   ['int', intType],
@@ -58,7 +60,10 @@ export const typeNames: ReadonlyMap<string, Type> = new Map([
   ].map((name) => [name, opaque(name)] as const),
 ]);
 
-/** `sets.contains(…)` looks like a call on `sets`; undefined when it is a call on a value. */
+/**
+ * The function of a call that looks like a member call, such as `sets.contains(…)`; undefined if it
+ * is a call on a value.
+ */
 export function namespacedName(call: CallExpr, functions: Functions): string | undefined {
   if (call.target === undefined) return undefined;
   const prefix = qualifiedName(call.target);

@@ -1,28 +1,28 @@
 import { CelError, kindOf, type Value } from '../values.ts';
 import { parseType, splitTypes, type Type } from './types.ts';
 
-/** What functions may use of an evaluation. */
+/** The part of an evaluation that functions may use. */
 export interface CallContext {
-  /** Counts work; throws `CelCostError` when the limit is passed. */
+  /** Charges work. Throws `CelCostError` above the limit. */
   spend(cost: number): void;
 }
 
 export type Run = (args: readonly Value[], context: CallContext) => Value;
 
 export interface Overload {
-  /** Called as `target.name(…)`; the target is the first argument. */
+  /** Whether it is called as `target.name(…)`; the target is the first argument. */
   readonly isMember: boolean;
   readonly params: readonly Type[];
   readonly result: Type;
   readonly run: Run;
 }
 
-/** Functions by name, operators as `_+_`, those of a namespace as `sets.contains`. */
+/** Functions by name; operators as `_+_`, namespaced functions as `sets.contains`. */
 export type Functions = ReadonlyMap<string, readonly Overload[]>;
 
 /**
- * A library as a table: `string.charAt(int): string` is a member, `size(string): int` is global,
- * `ip.isCanonical(string): bool` is global as long as `ip` is no type.
+ * A library as a table: `string.charAt(int): string` is a member function, `size(string): int` is
+ * global, and `ip.isCanonical(string): bool` is global unless `ip` is a type.
  */
 export type Library = readonly (readonly [signature: string, run: Run])[];
 
@@ -36,7 +36,7 @@ const targets = new Set(
   ).split(' '),
 );
 
-/** Puts libraries together. */
+/** Combines libraries. */
 export function functionsOf(libraries: readonly Library[]): Functions {
   const functions = new Map<string, Overload[]>();
   for (const [signature, run] of libraries.flat()) {
@@ -63,7 +63,9 @@ function parseSignature(signature: string, run: Run): { name: string; overload: 
   };
 }
 
-/** `list(A).slice(int, int` -> `list(A).slice` and `int, int`: the parenthesis that is not closed. */
+/**
+ * Splits at the unclosed parenthesis: `list(A).slice(int, int` -> `list(A).slice` and `int, int`.
+ */
 function splitHead(head: string): { path: string; args: string } {
   let depth = 0;
   for (let at = head.length - 1; at >= 0; at -= 1) {
@@ -75,7 +77,7 @@ function splitHead(head: string): { path: string; args: string } {
   throw new Error(`not a signature: ${head}`);
 }
 
-/** Whether values have the kinds an overload takes; what is in lists is not looked at. */
+/** Whether values have the kinds that an overload accepts, ignoring the content of lists. */
 export function accepts(overload: Overload, args: readonly Value[]): boolean {
   return (
     overload.params.length === args.length &&
@@ -88,8 +90,8 @@ export function accepts(overload: Overload, args: readonly Value[]): boolean {
 }
 
 /**
- * Kinds of the first operand for which cel-go runs an operator before it finds that no overload
- * matches. The error then leaves out the operator; for other operands it names it.
+ * Kinds of the first operand for which cel-go runs an operator before it detects that no overload
+ * matches. The error then omits the operator, which it names for other operands.
  */
 const operandKinds: Readonly<Record<string, string>> = {
   '_+_': 'bytes double duration int list string timestamp uint',
@@ -129,4 +131,13 @@ export function noSuchOverload(called?: {
   }
   const runs = kinds.split(' ').includes(kindOf(operand));
   return new CelError(runs ? 'no such overload' : `no such overload: ${name}`);
+}
+
+/** A type that expressions can construct. */
+export interface StructType {
+  readonly type: Type;
+  /** The type of a field; undefined if it does not exist. */
+  field(name: string): Type | undefined;
+  /** Converts the constructed object; if absent, it remains as it is. Throws `CelError`. */
+  make?(fields: ReadonlyMap<string, Value>, context: CallContext): Value;
 }

@@ -3,10 +3,10 @@ import { namesOf, seen, typeOfSchema, withTypeMeta } from './schema-types.ts';
 import { dynType, listType, mapType, stringType, type Type, timestampType } from './types.ts';
 
 /**
- * The type of a kind's objects by its schema, as upstream has it from what it publishes of the kind;
- * undefined where that says nothing. `metadata` stands for what a custom kind says of it, which is
- * published as of any other. Members of types that are published as one of several, as quantities are,
- * are not in it, and what holds itself has no members there.
+ * The type of a kind's objects, which kube-apiserver derives from the published schema; undefined
+ * if that has no type. `metadata` replaces a custom kind's own schema of metadata, as in the
+ * published schema. Members that are published with alternative types, such as quantities, are
+ * omitted, and recursive types have no members at the recursion.
  */
 export function typeOfKind(
   schema: Schema,
@@ -24,14 +24,14 @@ export function typeOfKind(
 }
 
 const text: Schema = { type: 'string' };
-/** Texts whose format says more, or nothing, where kinds are built in. */
+/** Types of string formats in built-in kinds. */
 const textTypes: ReadonlyMap<string, Type | undefined> = new Map([
   ['quantity', undefined],
   ['int-or-string', dynType],
   ['micro-time', timestampType],
 ]);
 
-/** @param open schemas that this one is a part of */
+/** @param open enclosing schemas */
 function typeOf(declaredSchema: Schema, name: string, open: ReadonlySet<Schema>): Type | undefined {
   const schema = seen(declaredSchema);
   if (schema.intOrString === true) return dynType;
@@ -41,12 +41,12 @@ function typeOf(declaredSchema: Schema, name: string, open: ReadonlySet<Schema>)
       schema.items === undefined ? undefined : typeOf(schema.items, `${name}.@idx`, open);
     return item === undefined ? undefined : listType(item);
   }
-  // Its content is of any kind, and published as an object without members.
+  // A raw extension is published as an object without members.
   const isObject = schema.type === 'object' || schema.typeName === 'runtime.RawExtension';
   if (isObject) return objectType(schema, name, { declaredSchema, open });
   const { format = '' } = schema;
   if (schema.type === 'string' && textTypes.has(format)) return textTypes.get(format);
-  // That of built-in kinds is published as a text like any other.
+  // In built-in kinds it is published as a plain string.
   if (schema.typed === true && format === 'duration') return stringType;
   return typeOfSchema(schema, name);
 }

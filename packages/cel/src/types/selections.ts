@@ -3,9 +3,9 @@ import type { Expr } from '../syntax/ast.ts';
 import { parse } from '../syntax/parser.ts';
 
 /**
- * Whether an expression selects a field of a variable, as `claims.email`, `has(claims.email)` or
- * `claims.?email`. `claims['email']` does not count, as it does not upstream. Throws
- * `CelCompileError` for what cannot be parsed.
+ * Whether an expression selects a field of a variable: `claims.email`, `has(claims.email)`, or
+ * `claims.?email`. As in kube-apiserver, `claims['email']` does not count. Throws `CelCompileError`
+ * for a malformed expression.
  */
 export function selects(
   source: string,

@@ -5,17 +5,17 @@ export interface Type {
   readonly name: string;
   readonly args: readonly Type[];
   readonly isParameter?: true;
-  /** Members of an object type, by their names in expressions. */
+  /** Members of an object type by their names in expressions. */
   readonly fields?: TypesByName;
 }
 
-/** Types looked up by name: a map, or a part of one. */
+/** Types by name. */
 export type TypesByName = Pick<ReadonlyMap<string, Type>, 'get'>;
 
 const simple = (name: string): Type => ({ name, args: [] });
 
 export const dynType = simple('dyn');
-/** A protobuf `Any`: it stands for all types as dyn does, and only its name differs. */
+/** A protobuf `Any`, which behaves like dyn except for its name. */
 export const anyType = simple('any');
 export const errorType = simple('!error!');
 export const boolType = simple('bool');
@@ -32,29 +32,29 @@ export const listType = (item: Type): Type => ({ name: 'list', args: [item] });
 export const mapType = (key: Type, value: Type): Type => ({ name: 'map', args: [key, value] });
 export const optionalType = (value: Type): Type => ({ name: 'optional_type', args: [value] });
 export const typeType = (of: Type): Type => ({ name: 'type', args: [of] });
-/** A protobuf wrapper: what it wraps, or null. */
+/** A protobuf wrapper: the wrapped type or null. */
 export const wrapperType = (of: Type): Type => ({ name: 'wrapper', args: [of] });
 
-/** The type in a wrapper; any other type as it is. */
+/** The type in a wrapper; other types are returned unchanged. */
 export function unwrapped(type: Type): Type {
   return type.name === 'wrapper' ? (type.args[0] ?? dynType) : type;
 }
 
-/** Whether a value of the type may be of any type. */
+/** Whether values of the type may have any type. */
 export function isDyn(type: Type): boolean {
   return type.name === 'dyn' || type.name === 'any';
 }
 
-/** How messages write a type. */
+/** The name of a type in messages. */
 export function showType(type: Type): string {
   if (type.args.length === 0) return type.name;
   return `${type.name}(${type.args.map(showType).join(', ')})`;
 }
 
-/** Type parameters with the types bound to them so far. */
+/** Bindings of type parameters. */
 export type Substitution = Map<string, Type>;
 
-/** A type with its bound parameters replaced; unbound ones stay, or become dyn. */
+/** Replaces the bound parameters of a type; unbound ones remain or become dyn. */
 export function substituted(type: Type, substitution: Substitution, free: 'keep' | 'dyn'): Type {
   if (type.isParameter) {
     const found = substitution.get(type.name);
@@ -94,7 +94,7 @@ function assign(candidate: Type, wanted: Type, substitution: Substitution): bool
   });
 }
 
-/** Whether types that have no parameters are the same, but for wrappers. */
+/** Whether types without parameters are the same, ignoring wrappers. */
 export function isEquivalent(type: Type, other: Type): boolean {
   const [one, two] = [unwrapped(type), unwrapped(other)];
   if (one.name !== two.name || one.args.length !== two.args.length) return false;
@@ -115,7 +115,7 @@ function bind(from: Type, to: Type, substitution: Substitution): boolean {
   if (from.isParameter && to.isParameter && from.name === to.name) return true;
   const [parameter, type] = to.isParameter ? [to, from] : [from, to];
   if (occurs(parameter.name, type, substitution)) return false;
-  // An error type binds nothing: a later argument may.
+  // An error type binds nothing, so that a later argument can.
   if (type.name !== '!error!') substitution.set(parameter.name, type);
   return true;
 }
@@ -132,7 +132,7 @@ function mayBeNull(type: Type): boolean {
 }
 const plain = new Set('bool int uint double string bytes list map type'.split(' '));
 
-/** The wider of two types that may stand for each other. */
+/** The more general of two compatible types. */
 export function moreGeneral(one: Type, other: Type): Type {
   if (isDynamic(one) || one.isParameter) return one;
   if (isDynamic(other) || other.isParameter) return other;
@@ -143,8 +143,8 @@ export function moreGeneral(one: Type, other: Type): Type {
 }
 
 /**
- * Reads a signature's type: `list(A)`, `map(string, dyn)`, `net.IP`. A single capital letter is a
- * type parameter.
+ * Parses a type in a signature: `list(A)`, `map(string, dyn)`, `net.IP`. A single capital letter is
+ * a type parameter.
  */
 export function parseType(text: string): Type {
   const match = /^([\w.]+)\s*(?:\((.*)\))?$/.exec(text.trim());
@@ -153,7 +153,7 @@ export function parseType(text: string): Type {
   return { name, args: splitTypes(match?.[2] ?? '').map(parseType) };
 }
 
-/** Splits at the commas that are outside of parentheses. */
+/** Splits at commas outside parentheses. */
 export function splitTypes(text: string): string[] {
   const parts: string[] = [];
   let depth = 0;

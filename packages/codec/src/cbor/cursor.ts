@@ -1,9 +1,11 @@
-/** Bytes that are no CBOR, or CBOR that cannot be what is wanted; `message` is upstream's. */
+import { type JsonValue, parseGoTime, problemText } from '@wheelhouse/machinery';
+
+/** Malformed CBOR, or CBOR that does not match the expected type. `message` is kube-apiserver's. */
 export class CborError extends Error {
   override readonly name = 'CborError';
 }
 
-/** The major types, and the one byte that ends what has no length. */
+/** The major types, and the break byte that ends items of indefinite length. */
 export const major = {
   unsigned: 0,
   negative: 1,
@@ -16,7 +18,7 @@ export const major = {
 } as const;
 export const stop = 0xff;
 
-/** What stands in a head beside the major type: where its argument is, or that there is none. */
+/** Values of the additional information in a head: where the argument is, or that there is none. */
 export const info = {
   oneByte: 24,
   twoBytes: 25,
@@ -36,21 +38,21 @@ const majorNames = [
   'primitives',
 ];
 
-/** What messages call a major type. */
+/** The name of a major type in messages. */
 export const majorName = (type: number): string => majorNames[type] ?? String(type);
 
-/** Reads heads and what is behind them off bytes that are known to be well-formed. */
+/** Reads items from bytes that are known to be well-formed. */
 export class Cursor {
   readonly bytes: Buffer;
   at = 0;
-  /** The last head's additional information. */
+  /** The additional information of the last head. */
   info = 0;
 
   constructor(bytes: Buffer) {
     this.bytes = bytes;
   }
 
-  /** The byte that the next item begins with. */
+  /** The first byte of the next item. */
   get next(): number {
     return this.bytes[this.at] ?? 0;
   }
@@ -60,7 +62,7 @@ export class Cursor {
     return this.next >> 5;
   }
 
-  /** Takes a head, and gives its argument. */
+  /** Reads a head and returns its argument. */
   head(): number | bigint {
     const { bytes } = this;
     this.info = (bytes[this.at] ?? 0) & 0x1f;
@@ -84,7 +86,9 @@ export class Cursor {
     }
   }
 
-  /** Takes the head of what has items, and gives what tells whether one is left. */
+  /**
+   * Reads the head of a container and returns a function that tells whether another item follows.
+   */
   items(): () => boolean {
     const count = Number(this.head());
     let taken = 0;
@@ -92,14 +96,14 @@ export class Cursor {
     return () => taken++ < count;
   }
 
-  /** Takes the end of what has no length, if it is next. */
+  /** Reads the break byte if it is next. */
   isStop(): boolean {
     if (this.next !== stop) return false;
     this.at += 1;
     return true;
   }
 
-  /** The pieces of a byte or text string: one, unless it has no length. */
+  /** The chunks of a byte or text string: one, unless its length is indefinite. */
   pieces(): Buffer[] {
     const length = Number(this.head());
     if (this.info !== info.endless) return [this.#take(length)];
@@ -113,7 +117,7 @@ export class Cursor {
     return this.bytes.subarray(this.at - length, this.at);
   }
 
-  /** Passes over an item. */
+  /** Skips an item. */
   skip(): void {
     const { type } = this;
     if (type === major.bytes || type === major.text) this.pieces();
@@ -130,7 +134,7 @@ export class Cursor {
   }
 }
 
-/** Where the item ends that begins at `start`, among several that are known to be well-formed. */
+/** The end of the well-formed item that starts at `start`. */
 export function itemEnd(bytes: Buffer, start: number): number {
   const cursor = new Cursor(bytes);
   cursor.at = start;
@@ -138,7 +142,7 @@ export function itemEnd(bytes: Buffer, start: number): number {
   return cursor.at;
 }
 
-/** A float of the width that its head told, of 16, 32 or 64 bits. */
+/** A float of 16, 32, or 64 bits, as its head says. */
 export function floatOf(width: number, argument: number | bigint): number {
   const bytes = Buffer.alloc(8);
   if (width === info.twoBytes) return half(Number(argument));
@@ -150,7 +154,7 @@ export function floatOf(width: number, argument: number | bigint): number {
   return bytes.readDoubleBE();
 }
 
-/** An IEEE 754 half. */
+/** A half-precision float. */
 function half(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >> 10) & 0x1f;
@@ -158,4 +162,96 @@ function half(bits: number): number {
   if (exponent === 0) return sign * 2 ** -14 * (fraction / 1024);
   if (exponent === 31) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
   return sign * 2 ** (exponent - 15) * (1 + fraction / 1024);
+}
+
+/** A fault of an item. Decoding continues after it, and the first fault is reported. */
+export type Fault = Misfit | { readonly kind: 'unknown' | 'other'; readonly text: string };
+
+/** An item of the wrong Go type. */
+interface Misfit {
+  readonly kind: 'misfit';
+  readonly item: string;
+  readonly goType: string;
+  readonly why: string;
+  /** The outermost member that contains the item. */
+  readonly field: string | undefined;
+}
+
+export function misfit(type: number, goType: string, why?: string): Fault {
+  const tail = why === undefined ? '' : ` (${why})`;
+  return { kind: 'misfit', item: majorName(type), goType, why: tail, field: undefined };
+}
+
+export const otherFault = (text: string): Fault => ({ kind: 'other', text });
+
+export const unknownMember = (index: number): Fault => ({
+  kind: 'unknown',
+  text: `cbor: found unknown field at map element index ${index}`,
+});
+
+export const doubleKey = (key: string, index: number): Fault =>
+  otherFault(`cbor: found duplicate map key "${key}" at map element index ${index}`);
+
+/** Adds the enclosing member of a struct to a fault. */
+export function within(fault: Fault, field: string): Fault {
+  return fault.kind === 'misfit' ? { ...fault, field } : fault;
+}
+
+export function textOfFault(fault: Fault): string {
+  if (fault.kind !== 'misfit') return fault.text;
+  const { item: what, goType: type, why, field } = fault;
+  return problemText({ code: 'misfit', format: 'cbor', what, type, field }) + why;
+}
+
+/** The text form of a time in an untyped value, or a fault. */
+type Time = { readonly text: string } | { readonly fault: Fault };
+
+const noText =
+  'cbor: decoded time cannot be represented in RFC3339 format with sub-second precision: ' +
+  'Time.MarshalText: year outside of range [0,9999]';
+
+/** Formats the content of tag 0 (text time) as Go does: nanoseconds without trailing zeros. */
+export function timeOfText(text: string): Time {
+  const parsed = parseGoTime(text);
+  if ('error' in parsed) {
+    return { fault: otherFault(`cbor: cannot set ${text} for time.Time: ${parsed.error}`) };
+  }
+  const [, date, fraction = '', zone] = /^([^.,Z+]{19})(?:[.,](\d+))?(.*)$/.exec(text) ?? [];
+  const isUtc = zone === 'Z' || zone?.slice(1) === '00:00';
+  return { text: `${date}${nanos(fraction)}${isUtc ? 'Z' : zone}` };
+}
+
+function nanos(fraction: string): string {
+  const digits = fraction.slice(0, 9).replace(/0+$/, '');
+  return digits === '' ? '' : `.${digits}`;
+}
+
+const firstSecond = -62_167_219_200;
+const lastSecond = 253_402_300_799;
+
+/** Formats the content of tag 1 (epoch time). */
+export function timeOfSeconds(seconds: JsonValue): Time {
+  const value = Number(seconds);
+  let whole = Math.trunc(value);
+  let part = Math.trunc((value - whole) * 1e9);
+  if (part < 0) {
+    whole -= 1;
+    part += 1e9;
+  }
+  if (whole < firstSecond || whole > lastSecond) return { fault: otherFault(noText) };
+  const text = new Date(whole * 1000).toISOString().slice(0, 19);
+  return { text: `${text}${nanos(String(part).padStart(9, '0'))}Z` };
+}
+
+/** Whether seconds exceed Go's range. */
+export function secondsOverflow(type: number, value: bigint): Fault {
+  return misfit(type, 'time.Time', `${value} overflows Go's int64`);
+}
+
+/** Why a tag cannot precede an item that starts with this byte. Bignums are rejected before. */
+export function tagProblem(tag: number, next: number): string | undefined {
+  const type = next >> 5;
+  if (tag === 0 && type !== major.text) return 'text string';
+  const isNumber = type <= major.negative || (next >= 0xf9 && next <= 0xfb);
+  return tag === 1 && !isNumber ? 'integer or floating-point number' : undefined;
 }

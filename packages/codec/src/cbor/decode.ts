@@ -1,18 +1,18 @@
 import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
 import { FoundPaths, type Schema } from '@wheelhouse/schema';
-import { CborError } from './cursor.ts';
+import { CborError, textOfFault } from './cursor.ts';
 import { Decoder } from './decoder.ts';
-import { textOfFault } from './fault.ts';
+
 import { anyMap } from './wanted.ts';
 import { checkWellFormed, storedLimits } from './well-formed.ts';
 
 export { CborError } from './cursor.ts';
 
 /**
- * Decodes one CBOR item to what JSON would hold (CODEC-4): byte strings are strings, since upstream
- * writes them so; the tags for times and for byte strings' text forms are followed, other tags
- * dropped. Twice the same key, integers beyond 64 bits, NaN and everything JSON lacks are refused.
- * Throws CborError.
+ * Decodes one CBOR item to a JSON value (CODEC-4). Byte strings become strings, because
+ * kube-apiserver encodes strings as byte strings. Tags for times and for text forms of byte strings
+ * are honored; other tags are dropped. Duplicate keys, integers beyond 64 bits, NaN, and everything
+ * that JSON lacks are rejected. Throws CborError.
  */
 export function decodeCbor(bytes: Buffer): JsonValue {
   checkWellFormed(bytes);
@@ -20,8 +20,8 @@ export function decodeCbor(bytes: Buffer): JsonValue {
 }
 
 /**
- * The same of what has to be a map, or null, which stands for an empty one. What comes from the store
- * may have longer lists than a body in CBOR. Throws CborError.
+ * Decodes a map, or null, which counts as an empty map. Stored values may have longer lists than
+ * bodies in CBOR. Throws CborError.
  */
 export function decodeCborMap(
   bytes: Buffer,
@@ -32,16 +32,16 @@ export function decodeCborMap(
   return (value ?? {}) as JsonObject;
 }
 
-/** A body decoded into a Go type: members the type does not have are not in it. */
+/** A body decoded as a Go type, without unknown members. */
 export interface TypedCbor {
   readonly value: JsonObject;
-  /** The paths of the members that the type does not have. */
+  /** The paths of unknown members. */
   readonly unknown?: FoundPaths;
 }
 
 /**
- * Decodes one item by the schema of a built-in type, with upstream's faults; the result still wants
- * the typed decoder's zero values and the forms of times and quantities. Throws CborError.
+ * Decodes one item by the schema of a built-in type, with kube-apiserver's errors. The typed
+ * decoder must still add zero values and normalize times and quantities. Throws CborError.
  */
 export function decodeCborAs(schema: Schema, bytes: Buffer): TypedCbor {
   checkWellFormed(bytes);

@@ -7,17 +7,25 @@ import {
   setMember,
 } from '@wheelhouse/machinery';
 import { base64ErrorAt, type FoundPaths, goType, resolved, type Schema } from '@wheelhouse/schema';
-import { Cursor, floatOf, info, major, majorName } from './cursor.ts';
 import {
+  Cursor,
   doubleKey,
   type Fault,
+  floatOf,
+  info,
+  major,
+  majorName,
   misfit,
   otherFault,
+  secondsOverflow,
+  tagProblem,
   textOfFault,
+  timeOfSeconds,
+  timeOfText,
   unknownMember,
   within,
-} from './fault.ts';
-import { secondsOverflow, tagProblem, timeOfSeconds, timeOfText } from './times.ts';
+} from './cursor.ts';
+
 import {
   anyItem,
   asNumber,
@@ -39,7 +47,7 @@ import {
 } from './wanted.ts';
 import { notAccepted } from './well-formed.ts';
 
-/** A key of a struct: its name, or what tells another key from others and how that is shown. */
+/** A key of a struct: its name, or the identity and display form of another key. */
 interface FieldKey {
   readonly name?: string;
   readonly id: string;
@@ -51,18 +59,18 @@ function otherKey(key: JsonValue): FieldKey {
   return { id: `${typeof key}\0${shown}`, shown };
 }
 
-/** Decodes bytes that are well-formed, as upstream's decoder is set up to. */
+/** Decodes well-formed bytes like kube-apiserver's decoder as configured. */
 export class Decoder extends Cursor {
-  /** What is wrong with the item taken last. */
+  /** The fault of the last item. */
   fault: Fault | undefined;
-  /** Where the paths of members that a type does not have go, if they are wanted. */
+  /** Collects the paths of unknown members, if requested. */
   unknown: FoundPaths | undefined;
-  /** Of the struct, list or map being decoded, while those paths are wanted. */
+  /** The path of the current struct, list, or map, if such paths are requested. */
   #path = '';
   #strictness: 'strict' | 'lax';
-  /** What is wrong with the first item that is kept as bytes. */
+  /** The fault of the first item that is kept as bytes. */
   #rawFault: Fault | undefined;
-  /** What the nearest tag around says of byte strings. */
+  /** The text form of byte strings according to the nearest enclosing tag. */
   #encoding: 'base64url' | 'base64' | 'hex' | undefined;
 
   constructor(bytes: Buffer, strictness: 'strict' | 'lax' = 'lax') {
@@ -70,14 +78,14 @@ export class Decoder extends Cursor {
     this.#strictness = strictness;
   }
 
-  /** Takes the one item there is, of the type that a schema stands for. */
+  /** Decodes the only item as the type of a schema. */
   whole(schema: Schema): JsonValue {
     const value = this.into(schema);
     this.fault ??= this.#rawFault;
     return value;
   }
 
-  /** Takes an item of any type. */
+  /** Decodes an item of any type. */
   any(): JsonValue {
     this.fault = undefined;
     switch (this.type) {
@@ -99,7 +107,7 @@ export class Decoder extends Cursor {
     }
   }
 
-  /** Takes an item of the type that a schema stands for; nil is null, whatever the type. */
+  /** Decodes an item as the type of a schema. nil is null for every type. */
   into(schema: Schema, pointer: 'pointer' | 'value' = 'value'): JsonValue {
     this.fault = undefined;
     if (pointer === 'pointer' && (this.next === nil || this.next === undefinedItem)) {
@@ -117,7 +125,7 @@ export class Decoder extends Cursor {
     return this.#typed(at);
   }
 
-  /** What is kept as bytes is decoded behind all else, unless its type decodes itself. */
+  /** Items that are kept as bytes are decoded last, unless their type has a custom decoder. */
   #raw(schema: Schema): JsonValue {
     const value = this.any();
     const frame = rawFrames[schema.typeName ?? ''];
@@ -127,7 +135,7 @@ export class Decoder extends Cursor {
     return value;
   }
 
-  /** Times and quantities, which are texts that are judged here and printed anew later. */
+  /** Times and quantities are strings, which are validated here and normalized later. */
   #formatted(schema: Schema): JsonValue {
     const text = this.into(textItem, 'pointer');
     const error = typeof text === 'string' ? formatErrors[schema.format ?? '']?.(text) : undefined;
@@ -135,7 +143,7 @@ export class Decoder extends Cursor {
     return text;
   }
 
-  /** Types that decode themselves know nothing of the tags around them. */
+  /** Custom decoders do not see enclosing tags. */
   #alone(take: () => JsonValue): JsonValue {
     const outer = this.#encoding;
     this.#encoding = undefined;
@@ -180,7 +188,7 @@ export class Decoder extends Cursor {
     if (!fits) this.fault = misfit(found.type, goType(found.schema), found.why);
   }
 
-  /** Passes over an item that cannot be what is wanted. */
+  /** Skips an item of the wrong type. */
   #refuse(schema: Schema, why?: string): JsonValue {
     const { type } = this;
     this.skip();
@@ -226,7 +234,7 @@ export class Decoder extends Cursor {
     return pieces.map((piece) => piece.toString('utf8')).join('');
   }
 
-  /** Where bytes are wanted, a byte string holds base64 unless a tag says that it does not. */
+  /** For a field of bytes, a byte string contains base64 unless a tag says otherwise. */
   #byteString(schema: Schema): JsonValue {
     const { type } = this;
     const bytes = this.#bytes();
@@ -273,7 +281,7 @@ export class Decoder extends Cursor {
     const more = this.items();
     const map: JsonObject = {};
     let first: Fault | undefined;
-    // Nil as a key leaves the key before it.
+    // A nil key repeats the previous key.
     let name = '';
     for (let index = 0; more(); index += 1) {
       name = (this.into(textItem) as string | null) ?? name;
@@ -298,7 +306,7 @@ export class Decoder extends Cursor {
     return map;
   }
 
-  /** Steps into a member; returns the path to return to. */
+  /** Enters a member; returns the path to restore. */
   #enter(name: string): string {
     const outer = this.#path;
     if (this.unknown !== undefined) this.#path = outer === '' ? name : `${outer}.${name}`;
@@ -350,7 +358,7 @@ export class Decoder extends Cursor {
     return object;
   }
 
-  /** Takes a key; undefined for one that counts for nothing. */
+  /** Reads a key; undefined if it is ignored. */
   #fieldKey(): FieldKey | undefined {
     const { type } = this;
     if (type === major.bytes || type === major.text) {
@@ -431,7 +439,7 @@ export class Decoder extends Cursor {
     return this.into(int32Item);
   }
 
-  /** Upstream's own decoders of what may be of several shapes are strict, whoever calls them. */
+  /** kube-apiserver's custom decoders of types with several shapes are always strict. */
   #oneOf(schema: Schema): JsonValue {
     const { object, list, boolean, otherwise } = schema.alternatives ?? {};
     while (this.type === major.tag) {

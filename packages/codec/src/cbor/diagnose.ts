@@ -3,8 +3,8 @@ import { itemAt } from '@wheelhouse/machinery';
 import { Cursor, floatOf, info, major } from './cursor.ts';
 
 /**
- * CBOR as people read it (RFC 8949's diagnostic notation), as upstream shows a body whose kind is
- * missing. The bytes must be well-formed.
+ * Formats well-formed CBOR in RFC 8949's diagnostic notation, in which kube-apiserver shows a body
+ * without a kind.
  */
 export function diagnoseCbor(bytes: Buffer): string {
   return new Diagnosis(bytes).item();

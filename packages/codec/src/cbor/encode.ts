@@ -1,16 +1,16 @@
 import { isObject, type JsonObject, type JsonValue, Stride } from '@wheelhouse/machinery';
 
-/** The tag that says "this is CBOR": ahead of every body, as upstream writes it. */
+/** The self-described CBOR tag, which precedes every body. */
 const selfDescribed = Buffer.from([0xd9, 0xd9, 0xf7]);
 
-/** Whether bytes begin as `encodeCbor` begins them. */
+/** Whether bytes start with the self-described CBOR tag. */
 export function isSelfDescribedCbor(bytes: Buffer): boolean {
   return bytes.subarray(0, selfDescribed.length).equals(selfDescribed);
 }
 
 const firstSize = 4096;
 
-/** Encodes as upstream does: strings and map keys are byte strings (CODEC-4). */
+/** Encodes a value like kube-apiserver: strings and map keys become byte strings (CODEC-4). */
 export function encodeCbor(value: JsonValue): Buffer {
   const writer = new Writer();
   writer.raw(selfDescribed);
@@ -26,16 +26,16 @@ export function* encodeCborSteps(value: JsonValue): Generator<void, Buffer> {
   return writer.finish();
 }
 
-/** Pieces of a list are about this long; one item may make one longer. */
+/** Target size of the pieces of a list, bytes. A single item may exceed it. */
 const pieceBytes = 16 * 1024;
 const noBytes = Buffer.alloc(0);
 
 /**
- * What `encodeCbor` gives of an object whose last member is a list, item by item. An empty piece
- * stands between an item that has been made and the work of writing it.
+ * Yields the encoding of an object whose last member is a list, item by item. Yields an empty piece
+ * between producing an item and encoding it.
  *
- * @param list.count how many items there are
- * @param list.items undefined stands for work on an item that is not there yet
+ * @param list.count number of items
+ * @param list.items undefined marks work on an item that is not available yet
  */
 export function* cborListPieces(list: {
   readonly head: JsonObject;
@@ -73,7 +73,7 @@ class Writer {
     return this.#at;
   }
 
-  /** What has been written since; the writer goes on behind it. */
+  /** Returns the bytes written since the last call. */
   take(): Buffer {
     const bytes = this.finish();
     this.#bytes = Buffer.allocUnsafe(firstSize);
@@ -81,7 +81,7 @@ class Writer {
     return bytes;
   }
 
-  /** An object up to the items of its last member. */
+  /** Writes an object up to the items of its last member. */
   listEnding(list: {
     readonly head: JsonObject;
     readonly member: string;
@@ -142,7 +142,7 @@ class Writer {
     }
   }
 
-  /** The names of a map's members, when its head is written. */
+  /** Writes the head of a map and returns the names of its members. */
   #namesOf(value: JsonObject): readonly string[] {
     const names = Object.keys(value).filter((name) => value[name] !== undefined);
     this.#head(5, names.length);

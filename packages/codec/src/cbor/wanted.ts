@@ -14,7 +14,7 @@ export const anyMap: Schema = {
 const rawExtension =
   'failed to transcode RawExtension to JSON: failed to parse RawExtension bytes as CBOR: ';
 
-/** What is said ahead of a fault in types that are kept as bytes, by their names. */
+/** Prefixes of faults in types that are kept as bytes, by type name. */
 export const rawFrames: Readonly<Record<string, string>> = {
   'runtime.RawExtension': rawExtension,
   'runtime.Object': rawExtension,
@@ -23,7 +23,7 @@ export const rawFrames: Readonly<Record<string, string>> = {
 
 const errorOf = (parsed: object) => ('error' in parsed ? String(parsed.error) : undefined);
 
-/** What is wrong with texts of these formats. */
+/** Returns the fault of a string with one of these formats. */
 export const formatErrors: Readonly<Record<string, (text: string) => string | undefined>> = {
   'date-time': (text) => errorOf(parseGoTime(text)),
   'micro-time': (text) => errorOf(parseGoTime(text, 6)),
@@ -34,7 +34,7 @@ export const nil = 0xf6;
 export const undefinedItem = 0xf7;
 export const selfDescribed = 55799;
 
-/** The text that a tag says a byte string stands for. */
+/** The text form of a byte string that a tag selects. */
 export const encodings: Readonly<Record<number, 'base64url' | 'base64' | 'hex'>> = {
   21: 'base64url',
   22: 'base64',
@@ -62,10 +62,10 @@ export function asNumber(value: bigint): JsonValue {
   return Number.isSafeInteger(number) ? number : value;
 }
 
-/** Whether Go has a string there, of which our schemas say in formats what else is text in JSON. */
+/** Whether the Go type is string. Schemas use formats for other types that are strings in JSON. */
 export const isText = (schema: Schema) => schema.type === 'string' && schema.format !== 'byte';
 
-/** Whether a type keeps what it is given, whatever that is. */
+/** Whether a type accepts arbitrary values. */
 export const isRaw = (schema: Schema) =>
   schema.type === undefined ||
   (schema.type === 'object' &&

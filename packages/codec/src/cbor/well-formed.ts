@@ -1,10 +1,10 @@
-import { bodyValuesMax, TooManyValues } from '../too-many-values.ts';
+import { bodyValuesMax, TooManyValues } from '../json-limits.ts';
 import { CborError, Cursor, floatOf, info, major, majorName } from './cursor.ts';
 
 const levelsMax = 64;
 const itemsMax = 1024;
 
-/** What CBOR may hold: values altogether, and items of one list or map. */
+/** Limits on CBOR: total number of values, and items of one list or map. */
 export interface CborLimits {
   readonly valuesMax: number;
   readonly itemsMax: number;
@@ -12,20 +12,22 @@ export interface CborLimits {
 
 const bodyLimits: CborLimits = { valuesMax: bodyValuesMax, itemsMax };
 
-/** Of what this server has written itself: bodies in other encodings have longer lists. */
+/**
+ * Limits for values that this server has written: bodies in other encodings may have longer lists.
+ */
 export const storedLimits: CborLimits = { valuesMax: 2_000_000, itemsMax: 2_000_000 };
 
 const unexpectedEnd = () => new CborError('unexpected EOF');
 const unexpectedStop = () => new CborError('cbor: unexpected "break" code');
 
-/** A data item that is CBOR, but that nobody takes here. */
+/** Valid CBOR that is not accepted. */
 export const notAccepted = (type: number, what: string): string =>
   `cbor: data item of cbor type ${majorName(type)} is not accepted by protocol: ${what}`;
 
 /**
- * Looks whether bytes are one CBOR item, nothing behind it, within the limits that upstream sets: 64
- * levels, 1024 items of a list or map. Upstream looks at all of the bytes before it decodes any of
- * them, so what is wrong here is told first, wherever it is. Throws CborError, and TooManyValues.
+ * Checks that bytes are exactly one CBOR item within kube-apiserver's limits: 64 levels, and 1024
+ * items of a list or map. Like kube-apiserver, it checks all bytes before any is decoded, so its
+ * errors come first. Throws CborError and TooManyValues.
  */
 export function checkWellFormed(bytes: Buffer, limits: CborLimits = bodyLimits): void {
   if (bytes.length === 0) throw new CborError('EOF');
@@ -56,7 +58,7 @@ class Check extends Cursor {
     else if (type === major.tag) this.#tagged(argument, level);
   }
 
-  /** A head, with all that can be wrong with one. */
+  /** Reads and validates a head. */
   checkedHead(): { readonly type: number; readonly argument: number | bigint } {
     if (this.at === this.bytes.length) throw unexpectedEnd();
     const { type } = this;
@@ -106,7 +108,7 @@ class Check extends Cursor {
     }
   }
 
-  /** Whether something is left of what has no length, whose end is taken. */
+  /** Whether an item of indefinite length continues; consumes its end. */
   #hasMore(): boolean {
     if (this.at === this.bytes.length) throw unexpectedEnd();
     return !this.isStop();
@@ -137,7 +139,7 @@ class Check extends Cursor {
     throw new CborError(`cbor: exceeded max number of ${what} ${max} for CBOR ${majorName(type)}`);
   }
 
-  /** Tags around tags are levels, the innermost is none. */
+  /** Nested tags count as levels, except the innermost. */
   #tagged(number: number | bigint, level: number): void {
     let tag = Number(number);
     let within = level;

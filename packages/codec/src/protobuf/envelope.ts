@@ -1,26 +1,36 @@
 import { type JsonObject, jsonObject, Stride } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
 import { codecOf } from './message.ts';
-import { countingValues, countingValuesSteps, messageValuesMax } from './value-count.ts';
-import { ProtobufError, WireReader, WireWriter, wireBytes } from './wire.ts';
+import {
+  countingValues,
+  countingValuesSteps,
+  messageValuesMax,
+  ProtobufError,
+  WireReader,
+  WireWriter,
+  wireBytes,
+} from './wire.ts';
 
-/** `k8s` and a zero byte: what every protobuf body begins with, in every dialect. */
+/** `k8s` and a zero byte, the prefix of every protobuf body in every dialect. */
 const magic = Buffer.from([0x6b, 0x38, 0x73, 0x00]);
 
-/** What an envelope says of the object in it, before it is decoded. */
+/** The parts of an envelope, before the object in it is decoded. */
 export interface Envelope {
   readonly apiVersion: string;
   readonly kind: string;
-  /** The object's own bytes. */
+  /** The encoded object. */
   readonly raw: Buffer;
 }
 
-/** Whether bytes begin as every protobuf body and stored value does. */
+/** Whether bytes have the prefix of protobuf bodies and stored values. */
 export function isEnvelope(bytes: Buffer): boolean {
   return bytes.subarray(0, magic.length).equals(magic);
 }
 
-/** Opens a body: magic, then `Unknown` (CODEC-3). Throws ProtobufError. */
+/**
+ * Decodes the envelope of a body: the magic prefix and an `Unknown` message (CODEC-3). Throws
+ * ProtobufError.
+ */
 export function openEnvelope(body: Buffer): Envelope {
   if (!isEnvelope(body)) {
     throw new ProtobufError(
@@ -56,10 +66,10 @@ function forEachBytes(bytes: Buffer, visit: (number: number, bytes: Buffer) => v
 }
 
 /**
- * Decodes an object's own bytes; the result still wants the typed decoder's zero-value rules. Throws
- * ProtobufError, and TooManyValues.
+ * Decodes an object without its envelope. The typed decoder must still apply the rules for zero
+ * values. Throws ProtobufError and TooManyValues.
  *
- * @param valuesMax most values of the message, an entry of a map counting as three
+ * @param valuesMax maximum number of values in the message; an entry of a map counts as three
  */
 export function decodeMessage(
   schema: Schema,
@@ -81,19 +91,19 @@ export function* decodeMessageSteps(
   return jsonObject(yield* countingValuesSteps(valuesMax, work));
 }
 
-/** A message as it stands in another one, behind its length. */
+/** Encodes a message with its length, as inside another message. */
 function delimited(raw: Buffer): WireReader {
   const writer = new WireWriter(raw.length + 16);
   writer.bytes(raw);
   return new WireReader(writer.finish());
 }
 
-/** An object's own bytes, without envelope: what lists and watch frames are put together from. */
+/** Encodes an object without an envelope, for lists and watch frames. */
 export function encodeMessage(schema: Schema, object: JsonObject): Buffer {
   return written((writer) => writeMessage(writer, schema, object));
 }
 
-/** What `write` writes, in memory of its own, of which no more is used than it needs. */
+/** The bytes that `write` writes, in a buffer of exactly their size. */
 function written(write: (writer: WireWriter) => void): Buffer {
   const writer = spareWriter ?? new WireWriter();
   spareWriter = undefined;
@@ -108,7 +118,7 @@ function written(write: (writer: WireWriter) => void): Buffer {
 /** `encodeMessage` in steps, for large objects. */
 export function* encodeMessageSteps(schema: Schema, object: JsonObject): Generator<void, Buffer> {
   const { write, writeSteps } = codecOf(schema);
-  // Of its own: the spare one may be used between two steps.
+  // A separate writer, because the spare one may be used between steps.
   const writer = new WireWriter();
   if (writeSteps === undefined) write(writer, object);
   else yield* writeSteps(writer, object, new Stride());
@@ -118,24 +128,24 @@ export function* encodeMessageSteps(schema: Schema, object: JsonObject): Generat
   return bytes;
 }
 
-/** Takes the length from a message that was written behind `before` bytes, which are the last. */
+/** Removes the length of a message that was written before the last `before` bytes. */
 function withoutLength(writer: WireWriter, before: number): Buffer {
   const length = new WireReader(writer.finish()).bytes().length;
   writer.drop(writer.length - before - length);
   return writer.finish();
 }
 
-/** Writes an object's own bytes, without the length that its codec writes ahead of them. */
+/** Writes an object without the length that its codec adds. */
 function writeMessage(writer: WireWriter, schema: Schema, object: JsonObject): void {
   const before = writer.length;
   codecOf(schema).write(writer, object);
   withoutLength(writer, before);
 }
 
-/** A writer nobody is using, so that messages grow in the same memory one after another. */
+/** An idle writer, whose memory is reused for consecutive messages. */
 let spareWriter: WireWriter | undefined;
 
-/** An object in its envelope, byte for byte as upstream writes it. */
+/** Encodes an object with its envelope, byte by byte like kube-apiserver. */
 export function encodeEnvelope(schema: Schema, object: JsonObject): Buffer {
   const type = { apiVersion: String(object.apiVersion ?? ''), kind: String(object.kind ?? '') };
   return written((writer) => {
@@ -152,23 +162,23 @@ export function* encodeEnvelopeSteps(schema: Schema, object: JsonObject): Genera
   return seal(type, yield* encodeMessageSteps(schema, object));
 }
 
-/** The names in an envelope. */
+/** The type names in an envelope. */
 export interface EnvelopeType {
   readonly apiVersion: string;
   readonly kind: string;
 }
 
-/** Puts an object's bytes into an envelope. */
+/** Wraps an encoded object in an envelope. */
 export function seal(type: EnvelopeType, raw: Buffer): Buffer {
   return Buffer.concat([sealHead(type, raw.length), raw, sealTail]);
 }
 
 const sealTail = Buffer.from([0x1a, 0x00, 0x22, 0x00]);
 
-/** Room for most heads. */
+/** Capacity that suffices for most heads. */
 const headBytesMax = 128;
 
-/** Everything ahead of an object of `length` bytes. */
+/** Everything before an object of `length` bytes. */
 function sealHead(type: EnvelopeType, length: number): Buffer {
   const writer = new WireWriter(headBytesMax);
   writeHead(writer, type, length);
@@ -188,28 +198,27 @@ function writeHead(writer: WireWriter, type: EnvelopeType, length: number): void
   writer.raw(magic);
 }
 
-/** Numbers of a list's fields. */
+/** Field numbers of a list. */
 export interface ListFields {
   readonly metadata: number;
   readonly items: number;
 }
 
-/** Those of nearly all lists. */
+/** The field numbers of nearly all lists. */
 export const usualListFields: ListFields = { metadata: 1, items: 2 };
 
-/** What stands around the items of a list, whose messages are made elsewhere. */
+/** The parts of a list around its items, which are encoded separately. */
 export interface ListSeal {
   readonly type: EnvelopeType;
-  /** The message of the list's metadata. */
+  /** The encoded list metadata. */
   readonly metadata: Buffer;
   readonly fields?: ListFields;
-  /** How long the items' fields are together: `itemFieldBytes` of each. */
+  /** Total size of the items' fields: the sum of `itemFieldBytes`. */
   readonly itemsBytes: number;
 }
 
 /**
- * A list in its envelope, in pieces, each item's message taken when the one before it has been. Items
- * are not copied together.
+ * Yields a list with its envelope in pieces and takes items on demand. Items are not concatenated.
  */
 export function* sealedListPieces(list: ListSeal, items: Iterable<Buffer>): Generator<Buffer> {
   const { type, metadata, itemsBytes, fields = usualListFields } = list;
@@ -226,14 +235,14 @@ export function* sealedListPieces(list: ListSeal, items: Iterable<Buffer>): Gene
   yield sealTail;
 }
 
-/** How long an item's field is, whose message has so many bytes; field numbers below 16. */
+/** The size of an item's field for a message of `bytes` bytes. Field numbers must be below 16. */
 export function itemFieldBytes(messageBytes: number): number {
   let length = 2;
   for (let rest = messageBytes; rest >= 0x80; rest = Math.floor(rest / 0x80)) length += 1;
   return length + messageBytes;
 }
 
-/** A list without items in its envelope. */
+/** An empty list with its envelope. */
 export function sealEmptyList(type: EnvelopeType): Buffer {
   const seal = { type, metadata: Buffer.alloc(0), itemsBytes: 0 };
   return Buffer.concat([...sealedListPieces(seal, [])]);
@@ -246,10 +255,13 @@ function fieldHead(number: number, length: number): Buffer {
   return writer.finish();
 }
 
-/** A key and a length, each with room for its longest form. */
+/** Maximum size of a key and a length. */
 const fieldHeadBytesMax = 10;
 
-/** A watch event as a frame: four bytes of length, then type and sealed object (WATCH-9). */
+/**
+ * Encodes a watch event as a frame: four bytes of length, then the type and the object in its
+ * envelope (WATCH-9).
+ */
 export function watchFrame(type: string, sealed: Buffer): Buffer {
   const writer = new WireWriter();
   const before = writer.length;

@@ -11,11 +11,10 @@ import {
   sortSteps,
 } from '@wheelhouse/machinery';
 import { type Property, resolved, type Schema } from '@wheelhouse/schema';
-import { alternativesCodec } from './alternatives.ts';
-import { specialCodec } from './special.ts';
-import type { SteppedRead, ValueCodec } from './value-codec.ts';
-import { countValues } from './value-count.ts';
+import { alternativesCodec, type SteppedRead, specialCodec, type ValueCodec } from './special.ts';
+
 import {
+  countValues,
   type FieldKey,
   ProtobufError,
   WireReader as Reader,
@@ -24,12 +23,12 @@ import {
   wireBytes,
 } from './wire.ts';
 
-/** Messages inside each other that a reader follows; types that contain themselves have no bound. */
+/** Maximum nesting depth of messages, because recursive types have no limit. */
 const depthMax = 250;
 
 const codecs = new WeakMap<Schema, ValueCodec>();
 
-/** The codec of a built-in type, compiled from its schema's field numbers (CODEC-3). */
+/** The codec of a built-in type, compiled from the field numbers of its schema (CODEC-3). */
 export function codecOf(schema: Schema): ValueCodec {
   const at = resolved(schema);
   const cachedCodec = codecs.get(at);
@@ -50,7 +49,7 @@ function build(schema: Schema): ValueCodec {
   );
 }
 
-/** A named list is a message of its own, the list in field 1. */
+/** A named list type is a message with the list in field 1. */
 function listMessage(schema: Schema): ValueCodec {
   const items: FieldCodec = repeatedField(1, () => codecOf(schema.items as Schema));
   return {
@@ -77,14 +76,14 @@ function listMessage(schema: Schema): ValueCodec {
   };
 }
 
-/** One member of a message. */
+/** A field of a message. */
 interface FieldCodec {
   readonly number: number;
   write(writer: WireWriter, value: JsonValue | undefined): void;
   read(into: Slot, reader: WireReader, at: { wireType: number; depth: number }): void;
-  /** As of a value's codec. */
+  /** See `ValueCodec`. */
   writeSteps?: ValueCodec['writeSteps'];
-  /** As of a value's codec, of a value that is delimited by its length. */
+  /** See `ValueCodec`; for a length-delimited value. */
   readSteps?(into: Slot, reader: WireReader, at: SteppedRead): Generator<void, void>;
 }
 
@@ -98,11 +97,11 @@ interface NamedField {
   readonly field: FieldCodec;
 }
 
-/** The fields of a message by number; an embedded struct is a group of fields inside one number. */
+/** The fields of a message by number. An embedded struct is a group of fields inside one field. */
 interface Layout {
   readonly fields: NamedField[];
   readonly groups: Map<number, Layout>;
-  /** The groups by descending number. */
+  /** Groups by descending number. */
   descending: readonly (readonly [number, Layout])[];
 }
 
@@ -174,7 +173,7 @@ function writeLayout(writer: WireWriter, layout: Layout, value: JsonObject): voi
   writer.lengthSince(before);
 }
 
-/** `writeLayout` in steps; groups of embedded fields hold few. */
+/** `writeLayout` in steps. Groups of embedded fields are small. */
 function* writeLayoutSteps(
   writer: WireWriter,
   of: { readonly layout: Layout; readonly value: JsonObject; readonly stride: Stride },
@@ -236,7 +235,7 @@ function readLayout(
   });
 }
 
-/** Fields of so many bytes, or fewer, are read in one piece. */
+/** Fields of at most this size in bytes are read in one piece. */
 const pieceBytes = 4096;
 
 /** `readLayout` in steps. */
@@ -261,7 +260,7 @@ function* readLayoutSteps(
     else if (isLong && found.field.readSteps !== undefined) {
       yield* found.field.readSteps({ target, name: found.name }, reader, { depth, stride });
     } else found.field.read({ target, name: found.name }, reader, { wireType, depth });
-    // What is read in one piece is short, and most fields of a long message are.
+    // Fields that are read in one piece are short, as are most fields of a long message.
     stride.count(isLong ? 1 : 4);
     if (stride.isOver) yield;
   }
@@ -284,7 +283,7 @@ function expectWire(actual: number, wanted: number): void {
   if (actual !== wanted) throw new ProtobufError(`proto: wrong wireType = ${actual}`);
 }
 
-/** Which form a field has is looked at when it is first used: its type may refer to itself. */
+/** The form of a field is determined on first use, because its type may be recursive. */
 function fieldCodec(property: Property, number: number): FieldCodec {
   let codec: FieldCodec | undefined;
   const get = () => {
@@ -358,13 +357,13 @@ function singleField(property: Property, number: number): FieldCodec {
   };
 }
 
-/** A message that comes in parts is the sum of them. */
+/** Repeated occurrences of a message are merged. */
 function setJoined(target: JsonObject, name: string, value: JsonValue): void {
   const before = member(target, name);
   setMember(target, name, isObject(before) && isObject(value) ? { ...before, ...value } : value);
 }
 
-/** Bytes and named lists are nil when absent, whether or not they are pointers. */
+/** Bytes and named lists are nil if absent, whether or not they are pointers. */
 function isNilable(schema: Schema): boolean {
   const at = resolved(schema);
   return at.format === 'byte' || at.type === 'array' || at.additionalProperties !== undefined;
@@ -416,7 +415,7 @@ function repeatedField(number: number, codec: () => ValueCodec): FieldCodec {
   };
 }
 
-/** The list that a member is; one is made where none is there. */
+/** Returns the list in a member; creates it if absent. */
 function listAt(target: JsonObject, name: string): JsonValue[] {
   const found = member(target, name);
   if (Array.isArray(found)) return found;
@@ -425,7 +424,7 @@ function listAt(target: JsonObject, name: string): JsonValue[] {
   return list;
 }
 
-/** A map is a list of entries, key in field 1 and value in 2; sorted by key. */
+/** A map is a list of entries with the key in field 1 and the value in field 2, sorted by key. */
 function mapField(number: number, valueSchema: Schema): FieldCodec {
   const codec = () => codecOf(valueSchema);
   return {
@@ -467,7 +466,7 @@ function mapField(number: number, valueSchema: Schema): FieldCodec {
   };
 }
 
-/** Writes what stands ahead of an entry's value. */
+/** Writes the part of an entry before its value. */
 function endEntry(
   writer: WireWriter,
   entry: { readonly name: string; readonly wireType: number; readonly before: number },
@@ -484,7 +483,7 @@ interface MapEntry {
   value: JsonValue | undefined;
 }
 
-/** Puts an entry into the map that a member is; one is made where none is there. */
+/** Adds an entry to the map in a member; creates it if absent. */
 function setEntry(target: JsonObject, name: string, entry: MapEntry): void {
   let map = member(target, name);
   if (!isObject(map)) {
@@ -542,12 +541,12 @@ function* readEntrySteps(
   return withZero(entry, { codec, depth: depth + 1 });
 }
 
-/** What a map entry without a value holds: the type's zero. */
+/** The value of a map entry without one: the type's zero value. */
 function emptyReader(codec: ValueCodec): WireReader {
   return new Reader(codec.wireType === 1 ? Buffer.alloc(8) : Buffer.from([0]));
 }
 
-/** A proto string; refused when it is not UTF-8. */
+/** Reads a string; rejects invalid UTF-8. */
 export function textOf(bytes: Buffer): string {
   if (!isUtf8(bytes)) throw new ProtobufError('proto: string field contains invalid UTF-8');
   return bytes.toString('utf8');

@@ -1,10 +1,20 @@
-import type { JsonValue } from '@wheelhouse/machinery';
-import { parseGoDuration, printGoDuration, type Schema } from '@wheelhouse/schema';
-import { decodeJson, encodeJson, encodeJsonSteps, JsonError } from '../json.ts';
-import { scanJson } from '../json-scan.ts';
-import type { ValueCodec } from './value-codec.ts';
-import { countValues } from './value-count.ts';
 import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  jsonObject,
+  type Stride,
+} from '@wheelhouse/machinery';
+import {
+  type Alternatives,
+  type Property,
+  parseGoDuration,
+  printGoDuration,
+  type Schema,
+} from '@wheelhouse/schema';
+import { decodeJson, encodeJson, encodeJsonSteps, JsonError, scanJson } from '../json.ts';
+import {
+  countValues,
   ProtobufError,
   WireReader,
   type WireWriter,
@@ -13,7 +23,29 @@ import {
   wireVarint,
 } from './wire.ts';
 
-/** Scalars, and the types whose protobuf form is not what their JSON form suggests. */
+/** The state of a reader in steps. */
+export interface SteppedRead {
+  readonly depth: number;
+  readonly stride: Stride;
+}
+
+/** Writes and reads values of one schema; cached per schema. */
+export interface ValueCodec {
+  readonly wireType: number;
+  /** Writes the value without its key; `undefined` stands for the type's zero value. */
+  write(writer: WireWriter, value: JsonValue | undefined): void;
+  read(reader: WireReader, depth: number): JsonValue;
+  /** `write` in steps, for values that contain others. */
+  writeSteps?(
+    writer: WireWriter,
+    value: JsonValue | undefined,
+    stride: Stride,
+  ): Generator<void, void>;
+  /** `read` in steps, for values that contain others. */
+  readSteps?(reader: WireReader, at: SteppedRead): Generator<void, JsonValue>;
+}
+
+/** Codecs of scalars and of types whose protobuf form does not follow from their JSON form. */
 export function specialCodec(schema: Schema): ValueCodec | undefined {
   if (schema.typeName !== undefined && Object.hasOwn(byName, schema.typeName)) {
     return byName[schema.typeName];
@@ -72,7 +104,7 @@ function utf8(bytes: Buffer): string {
   return decoded;
 }
 
-/** Fields of a small fixed message, by number. */
+/** Fields of a small fixed message by number. */
 function fieldsOf(bytes: Buffer, wireTypes: Readonly<Record<number, number>>) {
   const found = new Map<number, number | bigint | Buffer>();
   const reader = new WireReader(bytes);
@@ -110,7 +142,9 @@ function message(codec: {
   };
 }
 
-/** A zero time is an empty message; it reads as null, which the typed decoder takes for absent. */
+/**
+ * A zero time is an empty message, which is read as null. The typed decoder treats that as absent.
+ */
 function time(digits: 0 | 6): ValueCodec {
   return message({
     write(writer, value) {
@@ -194,7 +228,7 @@ const intOrString = message({
   },
 });
 
-/** JSON inside protobuf: whatever a raw extension, field set or schema default holds. */
+/** JSON inside protobuf: the content of a raw extension, field set, or schema default. */
 const rawJson = message({
   write(writer, value) {
     if (value === undefined) return;
@@ -230,3 +264,50 @@ const byName: Readonly<Record<string, ValueCodec>> = {
   'apiextensions.v1.JSON': rawJson,
   'apiextensions.v1beta1.JSON': rawJson,
 };
+
+/**
+ * A value with several shapes in JSON (a schema, a list of schemas, a boolean) is a protobuf
+ * message with a field for each shape. `compile` creates the codec of the object.
+ */
+export function alternativesCodec(
+  { object, list, boolean }: Alternatives,
+  compile: (message: Schema) => ValueCodec,
+): ValueCodec {
+  const members: [string, Property][] = [];
+  const only = (schema: Schema | undefined, number: number): void => {
+    if (schema !== undefined) members.push(['object', { schema, number, pointer: true }]);
+  };
+  if (boolean === true) {
+    members.push(['allows', { schema: { type: 'boolean', typed: true }, number: 1 }]);
+    only(object, 2);
+  } else {
+    only(object, 1);
+    if (list !== undefined) members.push(['list', { schema: list, number: 2 }]);
+  }
+  const codec = compile({ type: 'object', typed: true, properties: new Map(members) });
+  return {
+    wireType: codec.wireType,
+    write: (writer, value) => codec.write(writer, messageOf(value)),
+    read: (reader, depth) => valueIn(jsonObject(codec.read(reader, depth)), boolean === true),
+    *writeSteps(writer, value, stride) {
+      if (codec.writeSteps === undefined) codec.write(writer, messageOf(value));
+      else yield* codec.writeSteps(writer, messageOf(value), stride);
+    },
+    *readSteps(reader, at) {
+      if (codec.readSteps === undefined) throw new Error('a message is read in steps');
+      return valueIn(jsonObject(yield* codec.readSteps(reader, at)), boolean === true);
+    },
+  };
+}
+
+function messageOf(value: JsonValue | undefined): JsonObject {
+  if (Array.isArray(value)) return { list: value };
+  // An object is accompanied by `true`, because it allows what it describes.
+  return isObject(value) ? { allows: true, object: value } : { allows: value === true };
+}
+
+function valueIn({ allows, object, list }: JsonObject, isBoolean: boolean): JsonValue {
+  if (object !== undefined) return object;
+  if (isBoolean) return allows === true;
+  return list ?? null;
+}

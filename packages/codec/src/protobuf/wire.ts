@@ -1,9 +1,11 @@
+import { TooManyValues } from '../json-limits.ts';
+
 /**
- * Protobuf's wire format: varints, lengths, field keys. Integers of 64 bits are exact (CODEC-8),
- * which is why this is ours: the usual libraries give numbers, or want a big-integer library.
+ * Protobuf's wire format: varints, lengths, field keys. 64-bit integers are exact (CODEC-8). The
+ * usual libraries return numbers or require a big-integer library.
  */
 
-/** Bytes that are no protobuf, or more deeply nested than a server should follow. */
+/** Malformed or too deeply nested protobuf. */
 export class ProtobufError extends Error {
   constructor(message: string) {
     super(message);
@@ -16,13 +18,13 @@ export const wireFixed64 = 1;
 export const wireBytes = 2;
 const wireFixed32 = 5;
 
-/** One field's key: its number and how its value is written. */
+/** The key of a field: its number and wire type. */
 export interface FieldKey {
   readonly number: number;
   readonly wireType: number;
 }
 
-/** Reads one message's bytes from front to back; every read that would leave them throws. */
+/** Reads the bytes of one message from front to back. Reading beyond the end throws. */
 export class WireReader {
   readonly #bytes: Buffer;
   #at: number;
@@ -45,7 +47,7 @@ export class WireReader {
     return { number, wireType: value & 7 };
   }
 
-  /** A varint as a signed 64-bit integer: a number where one holds it exactly. */
+  /** Reads a varint as a signed 64-bit integer: a number if that is exact, otherwise a bigint. */
   int64(): number | bigint {
     let low = 0;
     for (let shift = 0; shift < 28; shift += 7) {
@@ -62,7 +64,9 @@ export class WireReader {
     throw new ProtobufError('proto: integer overflow');
   }
 
-  /** The low 32 bits of a varint, signed: negative int32 values take ten bytes. */
+  /**
+   * Reads the low 32 bits of a varint as a signed integer: negative int32 values take ten bytes.
+   */
   int32(): number {
     const value = this.int64();
     return typeof value === 'number' ? value | 0 : Number(BigInt.asIntN(32, value));
@@ -80,7 +84,7 @@ export class WireReader {
     return value;
   }
 
-  /** Eight bytes as an unsigned integer. */
+  /** Reads eight bytes as an unsigned integer. */
   fixed64(): bigint {
     if (this.#at + 8 > this.#end) throw truncated();
     const value = this.#bytes.readBigUInt64LE(this.#at);
@@ -88,7 +92,7 @@ export class WireReader {
     return value;
   }
 
-  /** A length-delimited value; shares memory with the input. */
+  /** Reads a length-delimited value, which shares memory with the input. */
   bytes(): Buffer {
     const length = this.#varint32();
     if (length > this.#end - this.#at) throw truncated();
@@ -97,7 +101,7 @@ export class WireReader {
     return this.#bytes.subarray(start, this.#at);
   }
 
-  /** How long the length-delimited value is that comes next; moves nothing. */
+  /** The length of the next length-delimited value; does not advance. */
   get nextLength(): number {
     const start = this.#at;
     const length = this.#varint32();
@@ -105,7 +109,7 @@ export class WireReader {
     return length;
   }
 
-  /** Passes over a field this schema does not know, as upstream does. */
+  /** Skips an unknown field. */
   skip(wireType: number): void {
     if (wireType === wireVarint) this.int64();
     else if (wireType === wireFixed64) this.#advance(8);
@@ -145,24 +149,24 @@ function narrowed(value: bigint): number | bigint {
 const firstBytes = 1024;
 /** Longer texts are written faster by native code. */
 const shortTextMax = 48;
-/** A writer that has grown beyond this is not used again. */
+/** A writer that has grown beyond this size is not reused. */
 const keptBytesMax = 256 * 1024;
 
 /**
- * Writes from back to front, so that a message's length is known when its head is written. What is
- * written first stands last: callers go through fields and lists in reverse.
+ * Writes from back to front, so that the length of a message is known when its head is written.
+ * Callers write fields and list items in reverse order.
  */
 export class WireWriter {
   #bytes: Buffer;
   #at: number;
 
-  /** @param bytes room to begin with; it grows */
+  /** @param bytes initial capacity, which grows */
   constructor(bytes = firstBytes) {
     this.#bytes = Buffer.allocUnsafe(bytes);
     this.#at = bytes;
   }
 
-  /** Bytes written so far; the difference of two readings is a message's length. */
+  /** Number of bytes written so far; the difference of two values is the length of a message. */
   get length(): number {
     return this.#bytes.length - this.#at;
   }
@@ -203,7 +207,7 @@ export class WireWriter {
     this.#varint(size);
   }
 
-  /** Writes a text of ASCII without a call into native code; false for any other text. */
+  /** Writes an ASCII text without a call into native code; returns false for other texts. */
   #shortText(value: string): boolean {
     const { length } = value;
     this.#reserve(length);
@@ -223,19 +227,19 @@ export class WireWriter {
     this.#varint(value.length);
   }
 
-  /** Bytes as they are, without a length. */
+  /** Writes bytes without a length. */
   raw(value: Buffer): void {
     this.#reserve(value.length);
     this.#at -= value.length;
     value.copy(this.#bytes, this.#at);
   }
 
-  /** The length of what was written since `before` was read. */
+  /** Writes the number of bytes written since `before`. */
   lengthSince(before: number): void {
     this.#varint(this.length - before);
   }
 
-  /** Forgets the first so many bytes, those written last. */
+  /** Drops the first `bytes` bytes, which were written last. */
   drop(count: number): void {
     this.#at += count;
   }
@@ -244,7 +248,10 @@ export class WireWriter {
     return this.#bytes.subarray(this.#at);
   }
 
-  /** Forgets what was written, and with it what `finish` gave. False: make another writer. */
+  /**
+   * Drops everything written and invalidates the result of `finish`. Returns false if the writer
+   * must not be reused.
+   */
   clear(): boolean {
     this.#at = this.#bytes.length;
     return this.#bytes.length <= keptBytesMax;
@@ -285,4 +292,40 @@ export class WireWriter {
     this.#at = larger.length - used;
     this.#bytes = larger;
   }
+}
+
+/** Maximum number of values of a message that this server or a tool reads for its own use. */
+export const messageValuesMax = 2_000_000;
+
+/** Remaining number of values of the message being decoded, or of the one whose step is running. */
+let left = messageValuesMax;
+let max = messageValuesMax;
+
+/** Decodes one message of at most `valuesMax` values. Throws TooManyValues. */
+export function countingValues<T>(valuesMax: number, decode: () => T): T {
+  left = valuesMax;
+  max = valuesMax;
+  return decode();
+}
+
+/** `countingValues` for work in steps, between which other messages may be decoded. */
+export function* countingValuesSteps<T>(
+  valuesMax: number,
+  decode: Generator<void, T>,
+): Generator<void, T> {
+  let ownLeft = valuesMax;
+  for (;;) {
+    left = ownLeft;
+    max = valuesMax;
+    const step = decode.next();
+    ownLeft = left;
+    if (step.done === true) return step.value;
+    yield;
+  }
+}
+
+/** Counts values of the message being decoded. Throws TooManyValues. */
+export function countValues(count = 1): void {
+  left -= count;
+  if (left < 0) throw new TooManyValues(max);
 }

@@ -1,30 +1,29 @@
+import { isAscii, isUtf8 } from 'node:buffer';
 import type { WorkBudget } from '@wheelhouse/machinery';
-import { childrenOf, type DerElement, DerError, derTag } from './der.ts';
-import { type Extension, readExtensions, readSequence } from './extensions.ts';
-import { readName, type Subject } from './name.ts';
+import { childrenOf, type DerElement, DerError, derTag, oidText, readDer } from './der.ts';
 
-/** The parts of an X.509 certificate, as its bytes have them; nothing of it is verified. */
+/** The parts of an X.509 certificate. Nothing is verified. */
 export interface CertificateParts {
   readonly subject: Subject;
-  /** The encoded names, which link a certificate to its issuer when they are equal. */
+  /** The encoded names, which are compared to link a certificate to its issuer. */
   readonly subjectDer: Buffer;
   readonly issuerDer: Buffer;
   /** Milliseconds since the epoch, both inclusive. */
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
-  /** By dotted identifier. */
+  /** Extensions by dotted identifier. */
   readonly extensions: ReadonlyMap<string, Extension>;
 }
 
-/** Longest certificate that is read, in bytes; ordinary ones have a few thousand. */
+/** Maximum size of a certificate in bytes; ordinary ones have a few thousand. */
 export const certificateBytesMax = 64 * 1024;
 
 const tbsShape = /^(a0 )?02 30 30 30 30 30( 81)?( 82)?( a3)?$/;
 
 /**
- * Reads a certificate in the one encoding that DER allows. Throws DerError for everything else, and
- * where Go and OpenSSL differ (TRUST-5): signature algorithms inside and outside that are not the
- * same, negative serial numbers, extensions of a version that has none.
+ * Parses a certificate in strict DER. Throws DerError for other encodings, and where Go and OpenSSL
+ * differ (TRUST-5): different inner and outer signature algorithms, negative serial numbers,
+ * extensions in a version without them.
  */
 export function readCertificate(der: Buffer, budget?: WorkBudget): CertificateParts {
   if (der.length > certificateBytesMax) throw new DerError('certificate too long');
@@ -48,7 +47,7 @@ export function readCertificate(der: Buffer, budget?: WorkBudget): CertificatePa
   if (wrapped !== undefined && version !== 3) throw new DerError('extensions of a version 2');
   const [list] =
     wrapped === undefined ? [] : childrenOf(wrapped, { shape: /^30$/, what: 'extensions' });
-  // Both names are read, so that no chain has an authority whose name has two readings.
+  // Both names are parsed, so that no chain contains an authority with an ambiguous name.
   readName(issuer);
   return {
     subject: readName(subject),
@@ -59,7 +58,7 @@ export function readCertificate(der: Buffer, budget?: WorkBudget): CertificatePa
   };
 }
 
-/** The version, counted from 1, which is the one of a certificate that does not name it. */
+/** The version, counted from 1, which is the default. */
 function versionOf(field: DerElement | undefined): 1 | 2 | 3 {
   if (field?.tag !== 0xa0) return 1;
   const [number] = childrenOf(field, { shape: /^02$/, what: 'version' });
@@ -70,12 +69,12 @@ function versionOf(field: DerElement | undefined): 1 | 2 | 3 {
   return value[0] === 1 ? 2 : 3;
 }
 
-/** Throws DerError for what is no algorithm with its parameters. */
+/** Checks an algorithm identifier with its parameters. Throws DerError. */
 export function checkAlgorithm(element: DerElement | undefined): void {
   childrenOf(element, { shape: /^06( [0-9a-f]{2})?$/, what: 'algorithm identifier' });
 }
 
-/** Throws DerError for what is no public key with its algorithm. */
+/** Checks a public key with its algorithm. Throws DerError. */
 export function checkPublicKey(element: DerElement | undefined): void {
   const [algorithm] = childrenOf(element, { shape: /^30 03$/, what: 'public key' });
   checkAlgorithm(algorithm);
@@ -88,7 +87,10 @@ function readValidity(element: DerElement | undefined) {
 
 const timePattern = /^(\d{4})(\d{2})(\d{2})(\d{2})(\d{2})(\d{2})Z$/;
 
-/** Milliseconds since the epoch; seconds are given, and the zone is UTC, as RFC 5280 has it. */
+/**
+ * Parses a time to milliseconds since the epoch. Seconds are required, and the zone must be UTC
+ * (RFC 5280).
+ */
 function timeOf(element: DerElement | undefined): number {
   let text = element?.content.toString('latin1') ?? '';
   if (element?.tag === derTag.utcTime) text = (text < '50' ? '20' : '19') + text;
@@ -100,8 +102,215 @@ function timeOf(element: DerElement | undefined): number {
   const date = new Date(0);
   date.setUTCFullYear(year, month - 1, day);
   date.setUTCHours(hour, minute, second);
-  // A thirtieth of February becomes another day.
+  // Date normalizes invalid days such as February 30.
   const isSame = `${date.toISOString().slice(0, 19).replace(/[-T:]/g, '')}Z` === text;
   if (!isSame) throw new DerError('malformed time');
   return date.getTime();
+}
+
+/** The parts of a PKCS#10 certificate request. The signature is not verified. */
+export interface RequestParts {
+  readonly subject: Subject;
+  /** Requested extensions by dotted identifier. */
+  readonly extensions: ReadonlyMap<string, Extension>;
+  /** The signed bytes. */
+  readonly signedDer: Buffer;
+  /** The public key as SubjectPublicKeyInfo. */
+  readonly publicKeyDer: Buffer;
+  readonly algorithm: DerElement;
+  readonly signature: Buffer;
+}
+
+/** Maximum size of a request in bytes. */
+const requestBytesMax = 64 * 1024;
+
+const extensionRequest = '1.2.840.113549.1.9.14';
+/** An attribute that OpenSSL interprets as an extension request and Go does not. */
+const otherExtensionRequest = '1.3.6.1.4.1.311.2.1.14';
+
+/** Parses a request in strict DER. Throws DerError. */
+export function readRequest(der: Buffer): RequestParts {
+  if (der.length > requestBytesMax) throw new DerError('request too long');
+  const [info, algorithm, signature] = childrenOf(readSequence(der), {
+    shape: /^30 30 03$/,
+    what: 'certificate request',
+  });
+  const [version, subject, key, attributes] = childrenOf(info, {
+    shape: /^02 30 30 a0$/,
+    what: 'certificate request info',
+  });
+  if (info === undefined || subject === undefined || key === undefined) {
+    throw new DerError('malformed certificate request');
+  }
+  if (algorithm === undefined || signature?.content[0] !== 0) {
+    throw new DerError('malformed signature');
+  }
+  if (!version?.content.equals(Buffer.from([0]))) throw new DerError('invalid version');
+  checkAlgorithm(algorithm);
+  checkPublicKey(key);
+  return {
+    subject: readName(subject),
+    extensions: requestedExtensions(attributes),
+    signedDer: info.whole,
+    publicKeyDer: key.whole,
+    algorithm,
+    // A bit string starts with the number of its unused bits.
+    signature: signature.content.subarray(1),
+  };
+}
+
+function requestedExtensions(attributes: DerElement | undefined): ReadonlyMap<string, Extension> {
+  let found: ReadonlyMap<string, Extension> | undefined;
+  for (const attribute of childrenOf(attributes, { shape: /^(30( 30)*)?$/, what: 'attributes' })) {
+    const [type, values] = childrenOf(attribute, { shape: /^06 31$/, what: 'attribute' });
+    if (type === undefined || values === undefined) throw new DerError('malformed attribute');
+    const oid = oidText(type);
+    if (oid === otherExtensionRequest) throw new DerError('unsupported extension request');
+    if (oid !== extensionRequest) continue;
+    const [list] = childrenOf(values, { shape: /^30$/, what: 'extension request' });
+    if (found !== undefined) throw new DerError('several extension requests');
+    found = readExtensions(list);
+  }
+  return found ?? new Map();
+}
+
+/** An extension of a certificate or certificate request. */
+interface Extension {
+  /** Dotted identifier. */
+  readonly oid: string;
+  readonly isCritical: boolean;
+  /** The DER value. */
+  readonly value: Buffer;
+}
+
+export const extensionOids = {
+  keyUsage: '2.5.29.15',
+  alternativeNames: '2.5.29.17',
+  basicConstraints: '2.5.29.19',
+  nameConstraints: '2.5.29.30',
+  extendedKeyUsage: '2.5.29.37',
+} as const;
+
+/** Parses a list of extensions. Throws DerError, also for duplicates. */
+function readExtensions(list: DerElement | undefined): ReadonlyMap<string, Extension> {
+  const extensions = new Map<string, Extension>();
+  for (const element of childrenOf(list, { shape: /^(30( 30)*)?$/, what: 'extensions' })) {
+    const parts = childrenOf(element, { shape: /^06 (01 )?04$/, what: 'extension' });
+    const [id, flag] = parts;
+    const value = parts.at(-1)?.content;
+    if (id === undefined || value === undefined) throw new DerError('malformed extension');
+    const oid = oidText(id);
+    if (extensions.has(oid)) throw new DerError(`extension given twice: ${oid}`);
+    const isCritical = flag?.tag === derTag.boolean && flag.content[0] !== 0;
+    extensions.set(oid, { oid, isCritical, value });
+  }
+  return extensions;
+}
+
+interface BasicConstraints {
+  readonly isAuthority: boolean;
+  /** Maximum number of intermediates below this authority; undefined for no limit. */
+  readonly pathLength: number | undefined;
+}
+
+/** Throws DerError. */
+export function readBasicConstraints(value: Buffer): BasicConstraints {
+  const parts = childrenOf(readSequence(value), {
+    shape: /^(01)?( ?02)?$/,
+    what: 'basic constraints',
+  });
+  const flag = parts.find(({ tag }) => tag === derTag.boolean);
+  const length = parts.find(({ tag }) => tag === derTag.integer)?.content;
+  const isAuthority = flag !== undefined && flag.content[0] !== 0;
+  if (length === undefined) return { isAuthority, pathLength: undefined };
+  const [pathLength = 0x80] = length;
+  if (length.length !== 1 || pathLength >= 0x80) throw new DerError('path length out of range');
+  return { isAuthority, pathLength };
+}
+
+/** The dotted identifiers of a certificate's extended key usages. Throws DerError. */
+export function readExtendedKeyUsages(value: Buffer): readonly string[] {
+  const shape = /^06( 06)*$/;
+  return childrenOf(readSequence(value), { shape, what: 'extended key usage' }).map(oidText);
+}
+
+/** Parses DER that must be a sequence. Throws DerError and WorkExceeded. */
+export function readSequence(bytes: Buffer, budget?: WorkBudget): DerElement {
+  const element = readDer(bytes, budget);
+  if (element.tag !== derTag.sequence) throw new DerError('not a sequence');
+  return element;
+}
+
+/**
+ * The subject of a certificate or request. This is the only parser of distinguished names:
+ * admission validates the result, and the authenticator derives the user's name and groups from it
+ * (TRUST-5).
+ */
+export interface Subject {
+  /** Empty if the name has none. */
+  readonly commonName: string;
+  readonly organizations: readonly string[];
+}
+
+/** The encoded identifiers `2.5.4.3` and `2.5.4.10`. */
+const commonNameOid = Buffer.from('550403', 'hex');
+const organizationOid = Buffer.from('55040a', 'hex');
+
+/**
+ * Parses a distinguished name. Throws DerError for a name that Go and OpenSSL interpret
+ * differently: one with a NUL, with a character outside its string type, or with several common
+ * names, of which one takes the first and the other the last.
+ */
+function readName(name: DerElement): Subject {
+  const commonNames: string[] = [];
+  const organizations: string[] = [];
+  for (const set of childrenOf(name, { shape: /^(31( 31)*)?$/, what: 'name' })) {
+    for (const pair of childrenOf(set, { shape: /^30( 30)*$/, what: 'relative name' })) {
+      const [type, value] = childrenOf(pair, { shape: /^06 [0-9a-f]{2}$/, what: 'attribute' });
+      if (type === undefined || value === undefined) throw new DerError('malformed attribute');
+      const text = directoryText(value);
+      if (type.content.equals(commonNameOid)) commonNames.push(text);
+      else if (type.content.equals(organizationOid)) organizations.push(text);
+    }
+  }
+  if (commonNames.length > 1) throw new DerError('the name has several common names');
+  return { commonName: commonNames[0] ?? '', organizations };
+}
+
+const printable = /^[A-Za-z0-9 '()+,\-./:=?*&]*$/;
+const numeric = /^[0-9 ]*$/;
+
+/** The text of an attribute value in the string types that Go supports. Throws DerError. */
+function directoryText({ tag, content }: DerElement): string {
+  const text = tag === derTag.bmpString ? bmpText(content) : content.toString('utf8');
+  if (!isOfType(tag, text, content) || text.includes('\0')) {
+    throw new DerError('malformed text in a name');
+  }
+  return text;
+}
+
+function isOfType(tag: number, text: string, content: Buffer): boolean {
+  switch (tag) {
+    case derTag.utf8String:
+      return isUtf8(content);
+    case derTag.bmpString:
+      // BMPString does not allow surrogates.
+      return content.length % 2 === 0 && !/[\ud800-\udfff]/.test(text);
+    case derTag.printableString:
+      return printable.test(text);
+    case derTag.numericString:
+      return numeric.test(text);
+    case derTag.ia5String:
+    case derTag.teletexString:
+      // Programs interpret other characters of a TeletexString as Latin-1 or as bytes.
+      return isAscii(content);
+    default:
+      return false;
+  }
+}
+
+function bmpText(content: Buffer): string {
+  return Buffer.from(content.subarray(0, content.length & ~1))
+    .swap16()
+    .toString('utf16le');
 }

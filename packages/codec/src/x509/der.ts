@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { errorText, type WorkBudget } from '@wheelhouse/machinery';
 import type { BaseBlock, Constructed } from 'asn1js';
 
-/** One element of DER: its tag byte, its content, the whole with its header, and what it holds. */
+/** A DER element: its tag byte, its content, its whole encoding, and its children. */
 export interface DerElement {
   readonly tag: number;
   readonly content: Buffer;
@@ -11,7 +11,7 @@ export interface DerElement {
   readonly children: readonly DerElement[];
 }
 
-/** Bytes that are not DER, or not the structure that they should be. */
+/** Bytes that are not DER or do not have the expected structure. */
 export class DerError extends Error {
   constructor(message: string) {
     super(message);
@@ -41,8 +41,8 @@ export const derTag = {
 let library: typeof import('asn1js') | undefined;
 
 /**
- * Loads the ASN.1 library at its first use, and synchronously, because validation is synchronous. In
- * the bundle `require` is there, and names a part of it; sources that run as ES modules have none.
+ * Loads the ASN.1 library on first use, synchronously, because validation is synchronous. The
+ * bundle has `require`, which resolves to a part of it; ES modules do not.
  */
 const asn1 = () => {
   library ??= (
@@ -53,13 +53,13 @@ const asn1 = () => {
 
 const depthMax = 16;
 
-/** Most elements of one certificate or request; an ordinary one has about a hundred. */
+/** Maximum number of elements of a certificate or request; an ordinary one has about a hundred. */
 export const elementsMax = 1024;
 
 /**
- * Reads exactly one element, in the one encoding that DER allows it: asn1js reads BER, of which
- * everything else is refused here. Throws DerError.
- * @param budget pays one step for each element
+ * Parses exactly one element in strict DER: asn1js parses BER, and this function rejects everything
+ * that is not DER. Throws DerError.
+ * @param budget charged one step per element
  */
 export function readDer(bytes: Buffer, budget?: WorkBudget): DerElement {
   const view = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -75,12 +75,12 @@ function parsed(view: Uint8Array): ReturnType<typeof import('asn1js').fromBER> {
     return fromBER(view, {
       maxDepth: depthMax,
       maxNodes: elementsMax,
-      // The contents of octet and bit strings are read by those who know what they are.
+      // Callers parse the contents of octet and bit strings.
       parseEmbedded: false,
       copyInput: false,
     });
   } catch (error) {
-    // It also decodes texts, and throws what its host does at those that it cannot.
+    // The library also decodes strings and throws the runtime's errors for invalid ones.
     throw new DerError(`not ASN.1: ${errorText(error)}`);
   }
 }
@@ -96,7 +96,7 @@ function elementOf(block: BaseBlock, budget: WorkBudget | undefined): DerElement
   const isExact = !lenBlock.isIndefiniteForm && whole.length === header + length;
   if (!isExact || lenBlock.blockLength !== header - 1) throw new DerError('length is not minimal');
   const content = whole.subarray(header);
-  // First, since the library does not list what a constructed string consists of.
+  // Checked first, because the library does not list the parts of a constructed string.
   checkContent(tag, content);
   const children = idBlock.isConstructed
     ? (block as Constructed).valueBlock.value.map((child) => elementOf(child, budget))
@@ -104,13 +104,13 @@ function elementOf(block: BaseBlock, budget: WorkBudget | undefined): DerElement
   return { tag, content, whole, children };
 }
 
-/** How many octets the length of a content takes. */
+/** Number of octets of an encoded length. */
 function lengthOctets(length: number): number {
   if (length < 0x80) return 1;
   return 1 + Math.ceil((32 - Math.clz32(length)) / 8);
 }
 
-/** Elements of universal types have one encoding each; none but sequences and sets hold others. */
+/** Elements of universal types have exactly one encoding; only sequences and sets have children. */
 function checkContent(tag: number, content: Buffer): void {
   if (tag >= 0x40 || tag === derTag.sequence || tag === derTag.set) return;
   const isPrimitive = tag < 0x20 && tag !== 0x10 && tag !== 0x11;
@@ -132,7 +132,7 @@ function isMinimalInteger(content: Buffer): boolean {
   return !(first === 0 && second < 0x80) && !(first === 0xff && second >= 0x80);
 }
 
-/** The first octet says how many bits of the last are unused; those must be zeros. */
+/** The first octet is the number of unused bits in the last octet, which must be zero. */
 function isMinimalBitString(content: Buffer): boolean {
   const unused = content[0];
   if (unused === undefined || unused > 7) return false;
@@ -150,8 +150,8 @@ function isMinimalOid(content: Buffer): boolean {
 }
 
 /**
- * The children of an element whose tags, in hexadecimal with spaces between, must match `shape`:
- * `/^30 30 03$/`. Throws DerError, which names the element.
+ * The children of an element. Their tags, in hexadecimal and separated by spaces, must match
+ * `shape`, such as `/^30 30 03$/`. Throws a DerError that names the element.
  */
 export function childrenOf(
   element: DerElement | undefined,
@@ -164,7 +164,7 @@ export function childrenOf(
   return element.children;
 }
 
-/** The dotted form of an object identifier, whose arcs may be of any size. */
+/** The dotted form of an object identifier with arcs of any size. */
 export function oidText({ content }: DerElement): string {
   const arcs: bigint[] = [];
   let value = 0n;

@@ -1,4 +1,4 @@
-/** A block of a PEM text: its type and the whole of its text. */
+/** A block of a PEM text: its type and its complete text. */
 export interface PemBlock {
   readonly type: string;
   readonly text: string;
@@ -9,9 +9,9 @@ const dashes = '-----';
 const ending = '-----END ';
 
 /**
- * The complete PEM blocks of a text, in order. A block extends from its first line to the next last
- * line there is, whose type must be the same; each last line is searched for once, however many
- * first lines the text has.
+ * The complete PEM blocks of a text, in order. A block extends from its begin line to the next end
+ * line, which must have the same type. Each end line is searched once, regardless of the number of
+ * begin lines.
  */
 export function pemBlocks(text: string): PemBlock[] {
   const blocks: PemBlock[] = [];
@@ -30,12 +30,12 @@ export function pemBlocks(text: string): PemBlock[] {
   return blocks;
 }
 
-/** Lines of base64 only: neither headers nor blank lines nor spaces inside. */
+/** Matches lines of base64 without headers, blank lines, and spaces. */
 const bodyPattern = /^[ \t]*\r?\n((?:[A-Za-z0-9+/=]+[ \t]*\r?\n)*)$/;
 
 /**
- * The bytes of a block without headers; undefined when its base64 is not the one way to write them,
- * which every reader of PEM reads alike.
+ * The bytes of a block without headers; undefined unless its base64 is canonical, so that all PEM
+ * parsers agree.
  */
 export function pemBytes({ type, text }: PemBlock): Buffer | undefined {
   const body = text.slice(begin.length + type.length + dashes.length, text.lastIndexOf(ending));
@@ -47,9 +47,9 @@ export function pemBytes({ type, text }: PemBlock): Buffer | undefined {
 }
 
 /**
- * The block of a PEM text that has exactly one; undefined when it has none, or when a program could
- * take another part of it for a block: dashes elsewhere, or a first or last line that is not alone
- * on its line. Other text may surround the block.
+ * The block of a PEM text that contains exactly one; undefined if there is none, or if some parser
+ * could find another block: dashes elsewhere, or a begin or end marker that is not alone on its
+ * line. Other text may surround the block.
  */
 export function onlyPemBlock(text: string): PemBlock | undefined {
   const [block, ...more] = pemBlocks(text);

@@ -1,33 +1,40 @@
 import { inOnePiece, type JsonValue } from '@wheelhouse/machinery';
-import { JsonError } from './json-error.ts';
+
+/** Malformed or excessive JSON. The message is that of kube-apiserver's decoder. */
+export class JsonError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'JsonError';
+  }
+}
 
 /**
- * Most values that one request body may hold, in any encoding: members, items, and the containers
- * around them. Every pass over an object takes time that grows with them, so this bounds how long a
- * pass blocks the event loop (TRUST-2). Definitions of custom kinds, the largest objects in use, have
- * fewer: one of 1.5 MB has about 41,000.
+ * Maximum number of values in a request body, in any encoding: members, items, and containers.
+ * Passes over an object take time proportional to it, so this limits how long a pass blocks the
+ * event loop (TRUST-2). CustomResourceDefinitions, the largest objects in practice, have fewer: one
+ * of 1.5 MB has about 41,000.
  */
 export const bodyValuesMax = 60_000;
 
 /**
- * The same of YAML, keys included: the library that reads it makes the nodes of a document in one
- * step, and takes about ten times as long for each as a JSON parser does.
+ * The limit for YAML, including keys: its library creates the nodes of a document in one step and
+ * takes about ten times as long for each as a JSON parser.
  */
 export const yamlValuesMax = 30_000;
 
 /**
- * Most members of one object in a body. Looking at an object's members, or copying it, cannot be
- * divided, and takes several times as long for each member as in small objects.
+ * Maximum number of members of one object in a body. Listing or copying the members of an object
+ * cannot be divided into steps and takes several times as long per member as in small objects.
  */
 export const objectMembersMax = 16_384;
 
 /**
- * A text holds more values, or an object in it more members, than it may. For those who read other
- * texts than bodies it is one more way not to be JSON.
+ * A text contains too many values, or an object in it too many members. A subclass of JsonError, so
+ * that readers of other texts need not distinguish it.
  */
 export class TooManyValues extends JsonError {
   readonly max: number;
-  /** What there are too many of, as a plural. */
+  /** Plural noun for what there are too many of. */
   readonly what: string;
 
   constructor(max: number, what: 'values' | 'members of one object' = 'values') {
@@ -39,16 +46,16 @@ export class TooManyValues extends JsonError {
 }
 
 /**
- * Refuses a decoded value that holds more than a body may, counted as bodies count: what its type
- * adds by defaults, and what patches add, is bounded by the same numbers. Throws TooManyValues.
+ * Applies the limits of bodies to a decoded value, including values that defaults and patches add.
+ * Throws TooManyValues.
  *
- * @param skipped is not looked into
+ * @param skipped value that is not visited
  */
 export function checkValues(root: JsonValue, skipped?: JsonValue): void {
   inOnePiece(checkValuesSteps(root, skipped));
 }
 
-/** Values that are counted in one step. */
+/** Number of values that are counted in one step. */
 const countedPerStep = 2_000;
 
 /** `checkValues` in steps. */

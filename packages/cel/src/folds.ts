@@ -1,7 +1,59 @@
-import type { FoldExpr } from '../syntax/ast.ts';
-import { noSuchOverload } from '../types/functions.ts';
-import { CelError, compare, EntryMap, isMapValue, List, type Value } from '../values.ts';
-import { type Compiles, type Frame, outcome, putEntry, type Step } from './steps.ts';
+import type { Expr, FoldExpr } from './syntax/ast.ts';
+import { type CallContext, noSuchOverload } from './types/functions.ts';
+import {
+  CelCostError,
+  CelError,
+  compare,
+  EntryMap,
+  isMapValue,
+  List,
+  mapKey,
+  type Value,
+} from './values.ts';
+
+/** The state of an evaluation: variables by slot, and its cost. */
+interface Frame extends CallContext {
+  readonly slots: (Value | undefined)[];
+}
+
+/** A compiled node. Throws `CelError`. */
+export type Step = (frame: Frame) => Value;
+
+/** Compiles nodes to steps; `scope` lists the variables by slot. */
+export interface Compiles {
+  compile(expr: Expr, scope: readonly string[]): Step;
+}
+
+type Entries = Map<string, readonly [Value, Value]>;
+
+/** Sets or replaces an entry. Throws for an invalid key. */
+export function setEntry(entries: Entries, key: Value, value: Value): void {
+  entries.set(entryKey(key), [key, value]);
+}
+
+/** Adds an entry. Throws for an invalid or duplicate key. */
+function putEntry(entries: Entries, key: Value, value: Value): void {
+  if (entries.has(entryKey(key))) {
+    throw new CelError(`insert failed: key ${String(key)} already exists`);
+  }
+  setEntry(entries, key, value);
+}
+
+function entryKey(key: Value): string {
+  const text = typeof key === 'number' ? undefined : mapKey(key);
+  if (text === undefined) throw new CelError(`unsupported key type: ${typeof key}`);
+  return text;
+}
+
+/** The value of a step, or its failure. */
+export function outcome(step: Step, frame: Frame): Value | CelError {
+  try {
+    return step(frame);
+  } catch (error) {
+    if (error instanceof CelError && !(error instanceof CelCostError)) return error;
+    throw error;
+  }
+}
 
 interface Fold {
   readonly range: Step;
@@ -11,7 +63,7 @@ interface Fold {
   readonly variables: 1 | 2;
 }
 
-/** Compiles a macro that walks a list or a map. */
+/** Compiles a macro that iterates over a list or map. */
 export function foldStep(compiler: Compiles, expr: FoldExpr, scope: readonly string[]): Step {
   const inner = [...scope, ...expr.variables];
   const fold: Fold = {
@@ -42,7 +94,7 @@ export function foldStep(compiler: Compiles, expr: FoldExpr, scope: readonly str
   }
 }
 
-/** Sets the variables to each element in turn, until told to stop. */
+/** Sets the variables to each element in turn, until `visit` stops it. */
 function walk(fold: Fold, frame: Frame, each: (first: Value) => 'stop' | undefined): void {
   const range = fold.range(frame);
   const { slot, variables } = fold;

@@ -1,0 +1,256 @@
+import {
+  dns1035Label,
+  dnsLabel,
+  dnsSubdomain,
+  itemAt,
+  labelValue,
+  type NameRule,
+  parseQuantity,
+  qualifiedName,
+} from '@wheelhouse/machinery';
+import { formatCheck } from '@wheelhouse/schema';
+import type { Library } from '../types/functions.ts';
+import { CelError, List, Opaque, Optional, type Value } from '../values.ts';
+import { asInt, asText, misfit } from './arguments.ts';
+import { int64 } from './arithmetic.ts';
+import { parseTimestamp } from './times.ts';
+
+const quantityType = 'kubernetes.Quantity';
+const billion = 1_000_000_000n;
+
+class Quantity extends Opaque<bigint> {}
+
+function quantity(nano: bigint): Quantity {
+  return new Quantity({ type: quantityType, value: nano, key: String(nano) });
+}
+
+function parsedQuantity(text: string): Quantity {
+  const found = parseQuantity(text);
+  if ('error' in found) throw new CelError(found.error);
+  return quantity(found.nano);
+}
+
+const nano = (value: Value | undefined) =>
+  value instanceof Quantity ? value.value : asInt(value) * billion;
+
+function asInteger([value]: readonly Value[]): bigint {
+  const amount = nano(value);
+  const whole = amount / billion;
+  if (amount % billion !== 0n || BigInt.asIntN(64, whole) !== whole) {
+    throw new CelError('cannot convert value to integer');
+  }
+  return int64(whole);
+}
+
+function isInteger([value]: readonly Value[]): boolean {
+  const amount = nano(value);
+  return amount % billion === 0n && BigInt.asIntN(64, amount / billion) === amount / billion;
+}
+
+const signOf = (amount: bigint) => (amount < 0n ? -1n : amount > 0n ? 1n : 0n);
+
+/** The Kubernetes library for quantities such as `500m` and `1Gi`. */
+export const quantities: Library = [
+  [`quantity(string): ${quantityType}`, ([text]) => parsedQuantity(asText(text))],
+  ['isQuantity(string): bool', ([text]) => !('error' in parseQuantity(asText(text)))],
+  [`${quantityType}.sign(): int`, ([value]) => signOf(nano(value))],
+  [
+    `${quantityType}.isGreaterThan(${quantityType}): bool`,
+    ([one, other]) => nano(one) > nano(other),
+  ],
+  [`${quantityType}.isLessThan(${quantityType}): bool`, ([one, other]) => nano(one) < nano(other)],
+  [
+    `${quantityType}.compareTo(${quantityType}): int`,
+    ([one, other]) => signOf(nano(one) - nano(other)),
+  ],
+  [`${quantityType}.asInteger(): int`, asInteger],
+  [`${quantityType}.isInteger(): bool`, isInteger],
+  [`${quantityType}.asApproximateFloat(): double`, ([value]) => Number(nano(value)) / 1e9],
+  ...[quantityType, 'int'].flatMap(
+    (other) =>
+      [
+        [
+          `${quantityType}.add(${other}): ${quantityType}`,
+          ([one, two]: readonly Value[]) => quantity(nano(one) + nano(two)),
+        ],
+        [
+          `${quantityType}.sub(${other}): ${quantityType}`,
+          ([one, two]: readonly Value[]) => quantity(nano(one) - nano(two)),
+        ],
+      ] as const,
+  ),
+];
+
+interface Version {
+  readonly numbers: readonly [bigint, bigint, bigint];
+  readonly pre: readonly string[];
+}
+
+const semverType = 'kubernetes.Semver';
+const numberForm = '(0|[1-9]\\d*)';
+const identifierForm = '[0-9A-Za-z-]+(?:\\.[0-9A-Za-z-]+)*';
+const semverForm = new RegExp(
+  `^${numberForm}\\.${numberForm}\\.${numberForm}(?:-(${identifierForm}))?(?:\\+(${identifierForm}))?$`,
+);
+const semverLengthMax = 256;
+
+/** Normalizes the lenient form: `v1.2` becomes `1.2.0`, without leading zeros. */
+function normalizedSemver(text: string): string {
+  const rest = text.replace(/^v/, '');
+  const at = rest.search(/[-+]/);
+  const [core, tail] = at < 0 ? [rest, ''] : [rest.slice(0, at), rest.slice(at)];
+  const numbers = core.split('.').map((one) => one.replace(/^0+(?=\d)/, ''));
+  while (numbers.length < 3) numbers.push('0');
+  return numbers.join('.') + tail;
+}
+
+function parseSemver(text: string): Version | undefined {
+  const match = text.length > semverLengthMax ? null : semverForm.exec(text);
+  if (match === null) return undefined;
+  const [major = 0n, minor = 0n, patch = 0n] = match.slice(1, 4).map(BigInt);
+  const numbers = [major, minor, patch] as const;
+  if (numbers.some((one) => BigInt.asUintN(64, one) !== one)) return undefined;
+  const pre = match[4]?.split('.') ?? [];
+  return pre.some((one) => /^0\d+$/.test(one)) ? undefined : { numbers, pre };
+}
+
+class Semver extends Opaque<Version> {}
+
+function parsedSemver([text, lenient]: readonly Value[]): Value {
+  const versionText = asText(text);
+  const version = parseSemver(lenient === true ? normalizedSemver(versionText) : versionText);
+  if (version === undefined) throw new CelError(`invalid semantic version: ${versionText}`);
+  const key = `${version.numbers.join('.')}-${version.pre.join('.')}`;
+  return new Semver({ type: semverType, value: version, key });
+}
+
+const compareNumbers = (one: bigint, other: bigint) => (one < other ? -1 : one > other ? 1 : 0);
+
+function comparePre(one: string, other: string): number {
+  const [isNumber, isOther] = [/^\d+$/.test(one), /^\d+$/.test(other)];
+  if (isNumber && isOther) return compareNumbers(BigInt(one), BigInt(other));
+  if (isNumber !== isOther) return isNumber ? -1 : 1;
+  return one < other ? -1 : one > other ? 1 : 0;
+}
+
+function compareSemvers(one: Version, other: Version): number {
+  for (const index of [0, 1, 2] as const) {
+    const result = compareNumbers(one.numbers[index], other.numbers[index]);
+    if (result !== 0) return result;
+  }
+  if (one.pre.length === 0 || other.pre.length === 0) {
+    return Math.sign(other.pre.length - one.pre.length);
+  }
+  for (const [index, item] of one.pre.entries()) {
+    const against = other.pre[index];
+    if (against === undefined) return 1;
+    const result = comparePre(item, against);
+    if (result !== 0) return result;
+  }
+  return one.pre.length < other.pre.length ? -1 : 0;
+}
+
+function versionOf(value: Value | undefined): Version {
+  if (!(value instanceof Semver)) throw misfit(value, semverType);
+  return value.value;
+}
+
+const comparedArguments = ([one, other]: readonly Value[]) =>
+  compareSemvers(versionOf(one), versionOf(other));
+
+function isSemver([text, lenient]: readonly Value[]): boolean {
+  return (
+    parseSemver(lenient === true ? normalizedSemver(asText(text)) : asText(text)) !== undefined
+  );
+}
+
+/** The Kubernetes library for semantic versions. */
+export const semver: Library = [
+  [`semver(string): ${semverType}`, parsedSemver],
+  [`semver(string, bool): ${semverType}`, parsedSemver],
+  ['isSemver(string): bool', isSemver],
+  ['isSemver(string, bool): bool', isSemver],
+  [`${semverType}.isGreaterThan(${semverType}): bool`, (args) => comparedArguments(args) > 0],
+  [`${semverType}.isLessThan(${semverType}): bool`, (args) => comparedArguments(args) < 0],
+  [`${semverType}.compareTo(${semverType}): int`, (args) => BigInt(comparedArguments(args))],
+  ...(['major', 'minor', 'patch'] as const).map(
+    (name, index) =>
+      [
+        `${semverType}.${name}(): int`,
+        ([value]: readonly Value[]) => itemAt(versionOf(value).numbers, index),
+      ] as const,
+  ),
+];
+
+const formatType = 'kubernetes.NamedFormat';
+const noErrors = new Optional();
+
+/** Prefixes of names may end in a dash. */
+const prefix =
+  (rule: NameRule): NameRule =>
+  (value) =>
+    rule(value.endsWith('-') && value.length > 1 ? `${value.slice(0, -1)}a` : value);
+
+const must =
+  (isRight: (text: string) => boolean, message: string): NameRule =>
+  (value) =>
+    isRight(value) ? [] : [message];
+
+const hexes = '[0-9a-fA-F]';
+const uuid = new RegExp(`^${hexes}{8}-?${hexes}{4}-?${hexes}{4}-?${hexes}{4}-?${hexes}{12}$`);
+const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+function isDate(text: string): boolean {
+  return /^\d{4}-\d\d-\d\d$/.test(text) && parseTimestamp(`${text}T00:00:00Z`) !== undefined;
+}
+
+function isUri(text: string): boolean {
+  return formatCheck('uri')?.(text) ?? true;
+}
+
+const formats: Readonly<Record<string, NameRule>> = {
+  dns1123Label: dnsLabel,
+  dns1123Subdomain: dnsSubdomain,
+  dns1035Label,
+  dns1123LabelPrefix: prefix(dnsLabel),
+  dns1123SubdomainPrefix: prefix(dnsSubdomain),
+  dns1035LabelPrefix: prefix(dns1035Label),
+  qualifiedName,
+  labelValue,
+  uri: must(isUri, 'invalid URI'),
+  uuid: must((text) => uuid.test(text), 'does not match the UUID format'),
+  byte: must((text) => base64.test(text), 'invalid base64'),
+  date: must(isDate, 'invalid date'),
+  datetime: must((text) => parseTimestamp(text.toUpperCase()) !== undefined, 'invalid datetime'),
+};
+
+class NamedFormat extends Opaque<NameRule> {}
+
+const formatValues = new Map<string, NamedFormat>(
+  Object.entries(formats).map(([name, value]) => [
+    name,
+    new NamedFormat({ type: formatType, value, key: name }),
+  ]),
+);
+
+function ruleOf(format: Value | undefined): NameRule {
+  if (!(format instanceof NamedFormat)) throw misfit(format, formatType);
+  return format.value;
+}
+
+function validate([format, text]: readonly Value[]): Value {
+  const messages = ruleOf(format)(asText(text));
+  return messages.length === 0 ? noErrors : new Optional(new List(messages));
+}
+
+/** The library for named formats of strings. */
+export const namedFormats: Library = [
+  ...[...formatValues].map(
+    ([name, value]) => [`format.${name}(): ${formatType}`, () => value] as const,
+  ),
+  [
+    `format.named(string): optional_type(${formatType})`,
+    ([name]) => new Optional(formatValues.get(asText(name))),
+  ],
+  [`${formatType}.validate(string): optional_type(list(string))`, validate],
+];
