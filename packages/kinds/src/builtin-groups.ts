@@ -1,7 +1,7 @@
 import type { Dialect, GroupVersion } from '@wheelhouse/machinery';
 import { groupStems, versionFacts, versionsOfFacts } from './facts.ts';
 
-/** Stems of the built-in groups by falling discovery priority, as upstream registers them. */
+/** Stems of the built-in groups, in the order of their discovery priority in kube-apiserver. */
 const stems = [
   '',
   'apiregistration',
@@ -29,24 +29,26 @@ const stems = [
   'storagemigration',
 ];
 
-/** Full names of the built-in groups in the order discovery lists them; custom groups follow. */
+/** Full names of the built-in groups in discovery order; custom groups follow them. */
 export function builtinGroupOrder(dialect: Dialect): readonly string[] {
   return stems.map((stem) => dialect.group(stem));
 }
 
-/** Whether the release has a group of this name, served here or not. */
+/** Whether the release has a group of this name, whether or not it is served here. */
 export function isKnownGroup(dialect: Dialect, group: string): boolean {
   return factsOf(dialect, group) !== undefined;
 }
 
-/** The table of facts of a group; `meta` and the groups of webhooks are no groups of the API. */
+/**
+ * The directory of a group's facts; `meta` and the groups of webhook reviews are not API groups.
+ */
 function factsOf(dialect: Dialect, group: string): string | undefined {
   const found = Object.entries(groupStems).find(([, stem]) => dialect.group(stem) === group);
   const inside = ['admission', 'apidiscovery', 'imagepolicy', 'meta'];
   return found === undefined || inside.includes(found[0]) ? undefined : found[0];
 }
 
-/** Whether the release has a group version, served, removed or not made here. */
+/** Whether the release has a group version, whether or not it is served here. */
 export function isKnownGroupVersion(
   dialect: Dialect,
   { group, version }: { readonly group: string; readonly version: string },
@@ -57,12 +59,12 @@ export function isKnownGroupVersion(
 
 const versionsByDialect = new WeakMap<Dialect, readonly GroupVersion[]>();
 
-/** Definitions of custom kinds have a table of their own. */
+/** Definitions of custom kinds have their own table. */
 const versionsElsewhere: Readonly<Record<string, readonly string[]>> = {
   apiextensions: ['v1', 'v1beta1'],
 };
 
-/** All group versions of the release in order, including those of webhooks. */
+/** All group versions of the release in order, including those of webhook reviews. */
 export function knownGroupVersions(dialect: Dialect): readonly GroupVersion[] {
   let all = versionsByDialect.get(dialect);
   if (all !== undefined) return all;

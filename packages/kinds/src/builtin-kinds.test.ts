@@ -18,7 +18,7 @@ const context: StrategyContext = {
   subresource: '',
 };
 
-/** Paths of members that a schema does not know. */
+/** Paths of members that the schema does not have. */
 function unknownMembers(value: JsonValue | undefined, schema: Schema, path = ''): string[] {
   const at = resolved(schema);
   if (Array.isArray(value) && at.items !== undefined) {
@@ -35,7 +35,7 @@ function unknownMembers(value: JsonValue | undefined, schema: Schema, path = '')
   });
 }
 
-/** The example as it would be stored by a create. */
+/** The example as a create would store it. */
 function created(def: ResourceDef): ApiObject {
   const version = def.versions[0]!;
   const object = decodeTyped(version.schema)(def.example?.() as JsonValue) as ApiObject;
@@ -47,7 +47,7 @@ function created(def: ResourceDef): ApiObject {
 
 describe.each(dialectNames)('built-in kinds in dialect %s', (name) => {
   const defs = builtinKinds(dialectOf(name));
-  // A CustomResourceDefinition's schema comes from elsewhere and is checked before its rules run.
+  // A CustomResourceDefinition has a schema from another table, checked before its rules run.
   const goShaped = defs.filter((def) => def.kind !== 'CustomResourceDefinition');
 
   test('no two kinds claim one resource, or one storage prefix for different stored kinds', () => {
@@ -63,7 +63,7 @@ describe.each(dialectNames)('built-in kinds in dialect %s', (name) => {
   });
 
   test.each(defs.map((def) => [`${def.kind}.${def.group}`, def] as const))(
-    '%s: its example is whole, known to its schema and valid',
+    '%s: its example is complete, valid, and matches its schema',
     (_, def) => {
       const example = def.example?.() as ApiObject;
       const version = def.versions[0]!;
@@ -82,7 +82,7 @@ describe.each(dialectNames)('built-in kinds in dialect %s', (name) => {
   );
 
   test.each(defs.map((def) => [`${def.kind}.${def.group}`, def] as const))(
-    '%s: columns, defaults and field labels work on its example',
+    '%s: columns, defaults, and field labels work on its example',
     (_, def) => {
       const stored = created(def);
       for (const version of def.versions.filter((one) => one.served)) {
@@ -101,7 +101,7 @@ describe.each(dialectNames)('built-in kinds in dialect %s', (name) => {
   );
 
   test.each(goShaped.map((def) => [`${def.kind}.${def.group}`, def] as const))(
-    '%s: an object with nothing in it is judged, not crashed on',
+    '%s: validates an empty object without crashing',
     (_, def) => {
       const version = def.versions[0]!;
       const object: ApiObject = {

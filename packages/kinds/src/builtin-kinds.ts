@@ -72,23 +72,23 @@ import { csiStorageCapacity } from './storage/csi-storage-capacity.ts';
 import { storageClass } from './storage/storage-class.ts';
 import { volumeAttachment } from './storage/volume-attachment.ts';
 
-/** What kinds work with that only a server has. */
+/** Ports through which kinds use a running server. */
 export interface KindPorts {
-  /** What definitions of custom kinds are judged with. */
+  /** Validates the schemas and rules of custom kinds' definitions. */
   readonly definitions?: CrdOptions;
-  /** What judges the expressions of webhooks and policies. */
+  /** Compiles the expressions of webhooks and policies. */
   readonly admission?: AdmissionKindOptions;
-  /** Where Services get their addresses and ports from. */
+  /** Allocates the addresses and ports of Services. */
   readonly services?: ServiceOptions;
-  /** Who hears of certificates that are issued. */
+  /** Receives issued certificates. */
   readonly certificates?: CertificateOptions;
-  /** Which features are on; those of the current release by default when absent. */
+  /** The enabled features; those of the current release by default when absent. */
   readonly features?: Features;
 }
 
 type KindMaker = (dialect: Dialect, ports: KindPorts) => ResourceDef;
 
-/** A kind that depends on no more than the dialect and features. */
+/** A kind that needs only the dialect and features. */
 const plain =
   (kind: (dialect: Dialect, features?: Features) => ResourceDef): KindMaker =>
   (dialect, { features }) =>
@@ -157,7 +157,7 @@ const kinds: readonly KindMaker[] = [
   ...[priorityClass, lease, runtimeClass, endpointSlice].map(plain),
 ];
 
-/** All built-in kinds in the dialect's names. */
+/** All built-in kinds with the dialect's names. */
 export function builtinKinds(dialect: Dialect, ports: KindPorts = {}): readonly ResourceDef[] {
   return kinds.map((kind) => kind(dialect, ports));
 }

@@ -1,9 +1,9 @@
 import { humanDuration, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import type { ColumnDef } from './resource-def.ts';
 
-/** Cells and columns that many kinds print alike. */
+/** Cells and columns that many kinds share. */
 
-/** The value at a path of member names; undefined where the path breaks off. */
+/** The value at a path of member names; undefined where the path ends early. */
 export function at(
   object: JsonValue | undefined,
   ...path: readonly string[]
@@ -16,13 +16,13 @@ export function at(
   return value;
 }
 
-/** The string at a path, empty when there is none. */
+/** The string at a path; empty when there is none. */
 export function textAt(object: JsonValue | undefined, ...path: readonly string[]): string {
   const value = at(object, ...path);
   return typeof value === 'string' ? value : '';
 }
 
-/** The list at a path, empty when there is none. */
+/** The list at a path; empty when there is none. */
 export function listAt(
   object: JsonValue | undefined,
   ...path: readonly string[]
@@ -31,19 +31,19 @@ export function listAt(
   return Array.isArray(value) ? value : [];
 }
 
-/** The number at a path, 0 when there is none. */
+/** The number at a path; 0 when there is none. */
 export function numberAt(object: JsonValue | undefined, ...path: readonly string[]): number {
   const value = at(object, ...path);
   return typeof value === 'number' || typeof value === 'bigint' ? Number(value) : 0;
 }
 
-/** How many members the maps at these paths have together. */
+/** The total number of members of the maps at these paths. */
 export function sizeAt(object: JsonValue, ...names: readonly string[]): number {
   const size = (value: JsonValue | undefined) => (isObject(value) ? Object.keys(value).length : 0);
   return names.reduce((sum, name) => sum + size(at(object, name)), 0);
 }
 
-/** A printer column; `priority` 1 shows it in wide output only. */
+/** A printer column; `priority` 1 limits it to wide output. */
 export function column<O = JsonObject>(
   name: string,
   cell: ColumnDef<O>['cell'],
@@ -53,10 +53,10 @@ export function column<O = JsonObject>(
   return { name, type, format, description, priority, cell };
 }
 
-/** A column of numbers that upstream's definition calls text. */
+/** A column of numbers whose published type is `string`, as in kube-apiserver. */
 export const calledText = <O>(shown: ColumnDef<O>): ColumnDef<O> => ({ ...shown, type: 'string' });
 
-/** Labels in one line, in the order of their names. */
+/** Labels in one line, ordered by name. */
 export function labelsText(labels: JsonValue | undefined): string {
   if (!isObject(labels)) return '<none>';
   const names = Object.keys(labels).sort();
@@ -78,14 +78,14 @@ export const ageColumn: ColumnDef = column(
   { description: 'Time since the object was created.' },
 );
 
-/** The creation time itself, for the kinds that print it so. */
+/** The creation time as a timestamp, for kinds whose tables show it. */
 export const createdAtColumn: ColumnDef = column(
   'Created At',
   (object) => textAt(object, 'metadata', 'creationTimestamp'),
   { type: 'date', description: 'Time the object was created.' },
 );
 
-/** Time from `timestamp` (RFC 3339) to now as upstream prints it: `5m3s`; `<unknown>` without one. */
+/** Time from `timestamp` (RFC 3339) to now as tables print it (`5m3s`); `<unknown>` if empty. */
 export function age(timestamp: string, nowMs: number): string {
   const then = timestamp === '' ? Number.NaN : Date.parse(timestamp);
   return Number.isNaN(then) ? '<unknown>' : humanDuration(nowMs - then);

@@ -28,7 +28,7 @@ import { currentMinor, lifeMembers, lifeOf } from './rules/life.ts';
 import { schemaOf } from './schema-of.ts';
 import type { Stored } from './stored.ts';
 
-/** One API version of a built-in kind; what is not said is derived from the facts. */
+/** One API version of a built-in kind; members that are absent derive from the facts. */
 export interface VersionOptions<O = ApiObject>
   extends Omit<
     Partial<VersionDef>,
@@ -40,10 +40,10 @@ export interface VersionOptions<O = ApiObject>
   readonly defaults?: (object: O) => void;
 }
 
-/** What a kind's file says about it; see `ResourceDef` for the meaning of the members. */
+/** The declaration of a kind; see `ResourceDef` for the meaning of the members. */
 export interface KindOptions<O = ApiObject> {
   readonly dialect: Dialect;
-  /** Which features are on; those of the current release by default when absent. */
+  /** The enabled features; those of the current release by default when absent. */
   readonly features?: Features;
   /** Directory of the group's facts: `core`, `rbac`. */
   readonly facts: string;
@@ -53,30 +53,30 @@ export interface KindOptions<O = ApiObject> {
   readonly shortNames?: readonly string[];
   readonly categories?: readonly string[];
   readonly verbs?: readonly ApiVerb[];
-  /** Preferred first. The first served one is stored unless `storage` says otherwise. */
+  /** In order of preference. The first is the storage version unless `storage` says otherwise. */
   readonly versions: readonly VersionOptions<O>[];
   readonly storage?: Partial<StorageDef<O>>;
   readonly strategy: Partial<Strategy<O>> & Pick<Strategy, 'validateName'>;
   readonly subresources?: readonly SubresourceDef[];
   readonly example?: ResourceDef['example'];
-  /** For kinds with a status: what may come with a create stays (Node). */
+  /** For kinds with a status: a create may set it (Node). */
   readonly keepsStatusOnCreate?: boolean;
-  /** Whether generation is kept (META-8): most workloads do, most core kinds do not. */
+  /** Whether generation is maintained (META-8): for most workloads, but few core kinds. */
   readonly generation?: boolean;
 }
 
-/** An object of a type of `gen/types` as it is stored; any object where the type is not stated. */
+/** A type of `gen/types` in its stored form; any object if no type is given. */
 type ObjectOf<K> = ApiObject extends K ? ApiObject : Stored<K>;
 
-/** `status` as most kinds have it. */
+/** The `status` of most kinds. */
 export const statusSubresource: SubresourceDef = {
   name: 'status',
   verbs: ['get', 'patch', 'update'],
 };
 
 /**
- * Completes a kind's declaration into the entry of the catalogue. Its functions take objects as
- * `Stored` describes them, because the decoder of the kind's own schema has made every object that
+ * Completes a kind's declaration to an entry of the catalogue. The declared functions receive
+ * `Stored` objects, because the decoder of the kind's own schema has produced every object that
  * reaches them.
  */
 export function defineKind<K = ApiObject>(declaration: KindOptions<ObjectOf<K>>): ResourceDef {
@@ -117,7 +117,7 @@ function versionDef(
 ): VersionDef {
   const { version } = at;
   const typeName = `${options.facts}.${version.version}.${options.kind}`;
-  // Of stable versions nothing needs asking: all of them are there.
+  // Stable versions exist in every release, so their life need not be looked up.
   const life = /^v\d+$/.test(version.version) ? undefined : lifeOf(typeName);
   return {
     ...lifeMembers(life, {
@@ -127,14 +127,14 @@ function versionDef(
       minor: currentMinor,
     }),
     ...version,
-    // A getter, since a start needs the schemas of few kinds.
+    // A getter, because a start needs the schemas of few kinds.
     get schema() {
       return schemaOf(typeName);
     },
   };
 }
 
-/** Groups whose kinds upstream judges as it does custom ones. */
+/** Groups whose finalizers kube-apiserver validates like those of custom kinds. */
 const takesAnyFinalizer = new Set([
   'admissionregistration',
   'apiregistration',
@@ -168,8 +168,9 @@ function strategyOf(options: KindOptions, typeName: string): Strategy {
 }
 
 /**
- * Adds what all kinds with a status have: it is empty on create, each endpoint changes its own part,
- * and `generation` counts the changes of the rest (META-8). The kind's own functions run after.
+ * Adds what all kinds with a status share: status is empty on create, each endpoint changes only
+ * its own part, and `generation` counts changes of the rest (META-8). The kind's own functions run
+ * afterwards.
  */
 function withStatus(
   strategy: Strategy,
@@ -202,7 +203,7 @@ function emptyStatus(typeName: string): JsonObject {
   return jsonObject(empty['status'] ?? {});
 }
 
-/** Members that no endpoint's rules below are about. */
+/** Members that the rules below do not apply to. */
 const common = new Set(['apiVersion', 'kind', 'metadata']);
 
 function keepAllBut(object: ApiObject, old: ApiObject, changed: string): void {
@@ -216,7 +217,7 @@ function keepMember(object: ApiObject, old: ApiObject, name: string): void {
   else object[name] = structuredClone(old[name]);
 }
 
-/** What a status is told of stays as it is, but for who wrote what. */
+/** A write to status keeps all metadata except managed fields. */
 function keepMetadata({ metadata }: ApiObject, { metadata: old }: ApiObject): void {
   const { deletionTimestamp, generation, labels, annotations, finalizers, ownerReferences } = old;
   const kept = { deletionTimestamp, generation, labels, annotations, finalizers, ownerReferences };
@@ -227,7 +228,7 @@ function keepMetadata({ metadata }: ApiObject, { metadata: old }: ApiObject): vo
   }
 }
 
-/** Sets generation one up when anything but metadata and status differs. */
+/** Increments generation when anything except metadata and status differs. */
 function countGeneration(object: ApiObject, old: ApiObject): void {
   const before = old.metadata.generation ?? 0;
   const names = new Set([...Object.keys(object), ...Object.keys(old)]);
@@ -237,7 +238,7 @@ function countGeneration(object: ApiObject, old: ApiObject): void {
   if (changed) object.metadata.generation = before + 1;
 }
 
-/** `generation` for kinds without a status. */
+/** Maintains `generation` for kinds without a status. */
 function withGeneration(strategy: Strategy): Strategy {
   return {
     ...strategy,
@@ -253,7 +254,7 @@ function withGeneration(strategy: Strategy): Strategy {
   };
 }
 
-/** `scale` of the workload kinds. */
+/** The `scale` of workload kinds. */
 export const scaleSubresource: SubresourceDef = {
   name: 'scale',
   verbs: ['get', 'patch', 'update'],
@@ -261,8 +262,8 @@ export const scaleSubresource: SubresourceDef = {
 };
 
 /**
- * A kind that is only asked: POST is its one verb, its answer is the object with the status filled
- * in, and nothing is stored (API-6).
+ * A kind that only answers queries: POST is its one verb, the response is the object with its
+ * status, and nothing is stored (API-6).
  */
 export function virtualKind(options: {
   readonly dialect: Dialect;
@@ -271,7 +272,7 @@ export function virtualKind(options: {
   readonly kind: string;
   readonly scope?: ResourceDef['scope'];
   readonly spec?: object;
-  /** Versions besides `v1`. */
+  /** Versions in addition to `v1`. */
   readonly olderVersions?: readonly string[];
 }): ResourceDef {
   const { dialect, facts, kind, scope = 'Cluster', spec, olderVersions = [] } = options;

@@ -1,6 +1,6 @@
 /**
- * Facts about types that are not among the generated ones: those of groups in packages of their own,
- * and those that the release's package no longer has. In the form of `gen/`.
+ * Facts about types that are not generated, in the format of `gen/`: groups in packages of their
+ * own, and types that the release has removed.
  */
 export const factsByHand: Readonly<Record<string, string>> = {
   apiregistration: `
@@ -201,7 +201,7 @@ items 2 []PodSecurityPolicy
 `,
 };
 
-/** Group names without the vendor suffix, of the directories that only this file speaks of. */
+/** Group names without the vendor suffix, for directories that exist only in this file. */
 export const stemsByHand: Readonly<Record<string, string>> = {
   apiextensions: 'apiextensions',
   apiregistration: 'apiregistration',

@@ -2,10 +2,10 @@ import { appendAll } from '@wheelhouse/machinery';
 import { factsByHand, stemsByHand } from './facts-by-hand.ts';
 import { factsByGroup, groupStems as generatedStems } from './gen/index.ts';
 
-/** Group name without the vendor suffix, by the directory of its facts. */
+/** Group names without the vendor suffix, by the directory of their facts. */
 export const groupStems: Readonly<Record<string, string>> = { ...generatedStems, ...stemsByHand };
 
-/** What the marks behind a field say: the same few dozen texts for thousands of fields. */
+/** The parsed marks of a field; thousands of fields share a few dozen combinations. */
 export interface FieldMarks {
   readonly omitEmpty: boolean;
   readonly optional: boolean;
@@ -15,15 +15,15 @@ export interface FieldMarks {
   readonly mapType: string | undefined;
   readonly patchStrategies: readonly string[];
   readonly patchMergeKey: string | undefined;
-  /** What Go calls the type (`v1.RestartPolicy`), where that does not follow from it. */
+  /** The type's name in Go (`v1.RestartPolicy`) if it does not follow from the type. */
   readonly goName: string | undefined;
 }
 
-/** One field of a built-in type, as the generated tables tell it. */
+/** One field of a built-in type. */
 export interface FieldFacts {
-  /** JSON name; empty for an embedded struct, whose fields are this type's own in JSON. */
+  /** JSON name; empty for an embedded struct, whose fields belong to this type in JSON. */
   readonly name: string;
-  /** Protobuf field number; undefined when protobuf does not carry the field. */
+  /** Protobuf field number; undefined for fields without one. */
   readonly number: number | undefined;
   /** `*` pointer, `[]` list, `{}` map, then a scalar or a full type name (`core.v1.Pod`). */
   readonly type: string;
@@ -36,7 +36,7 @@ export interface FieldFacts {
 export interface StructFacts {
   readonly name: string;
   readonly fields: readonly FieldFacts[];
-  /** Has apiVersion and kind of its own. */
+  /** Whether it has its own apiVersion and kind. */
   readonly isKind: boolean;
   readonly structType: string | undefined;
   /** Releases as `1.22`. */
@@ -46,7 +46,7 @@ export interface StructFacts {
   readonly replacement: { group: string; version: string; kind: string } | undefined;
 }
 
-/** What is known of one API version of a group (`core.v1`). */
+/** Facts about one API version of a group (`core.v1`). */
 export interface VersionFacts {
   readonly struct: (name: string) => StructFacts | undefined;
   readonly hasStruct: (name: string) => boolean;
@@ -60,7 +60,7 @@ export interface VersionFacts {
 const scalars = new Set(['string', 'bool', 'int32', 'int64', 'uint8', 'float64', 'bytes']);
 const parsedGroups = new Map<string, ReadonlyMap<string, VersionFacts>>();
 
-/** Facts of a version such as `core.v1` or `meta.v1`; undefined when there is no such version. */
+/** Facts of a version such as `core.v1` or `meta.v1`; undefined for unknown versions. */
 export function versionFacts(groupVersion: string): VersionFacts | undefined {
   const [group = '', version = ''] = groupVersion.split('.');
   let versions = parsedGroups.get(group);
@@ -74,7 +74,7 @@ export function versionFacts(groupVersion: string): VersionFacts | undefined {
   return versions.get(version);
 }
 
-/** The versions that the tables have of a directory. */
+/** The versions in the tables of a directory. */
 export function versionsOfFacts(directory: string): readonly string[] {
   const texts = [factsByGroup, factsByHand].map((table) =>
     Object.hasOwn(table, directory) ? (table[directory] ?? '') : '',
@@ -89,7 +89,7 @@ export function structFacts(typeName: string): StructFacts | undefined {
   return versionFacts(groupVersion)?.struct(name);
 }
 
-/** Whether the tables hold a struct of this full name; cheaper than its facts. */
+/** Whether the tables contain a struct of this full name; cheaper than reading its facts. */
 export function hasStructFacts(typeName: string): boolean {
   const { groupVersion, name } = splitTypeName(typeName);
   return versionFacts(groupVersion)?.hasStruct(name) === true;
@@ -101,7 +101,7 @@ export function splitTypeName(typeName: string): { groupVersion: string; name: s
   return { groupVersion: typeName.slice(0, dot), name: typeName.slice(dot + 1) };
 }
 
-/** Cuts a table into versions; its format is described in scripts/facts/generate.mjs. */
+/** Splits a table into versions; scripts/facts/generate.mjs describes the format. */
 function parseGroup(group: string, texts: readonly string[]): ReadonlyMap<string, VersionFacts> {
   const parts = new Map<string, { own: string; named: string[]; blocks: string[] }>();
   for (const text of texts.flatMap((one) => one.split('\n@').slice(1))) {
@@ -115,7 +115,7 @@ function parseGroup(group: string, texts: readonly string[]): ReadonlyMap<string
   return new Map([...parts].map(([version, part]) => [version, versionOf(part)]));
 }
 
-/** Structs stay text until asked for: a start needs few of them. */
+/** Structs are parsed on demand, because a start needs few of them. */
 function versionOf(part: {
   own: string;
   named: readonly string[];
@@ -158,7 +158,7 @@ function parseStruct(text: string, qualify: (type: string) => string): StructFac
   return structOf(head.slice(0, end), head.slice(end + 1), fields);
 }
 
-/** Marks as name -> values; a bare mark has the value `true`. */
+/** Marks as name -> values; a mark without a value has the value `true`. */
 function parseMarks(text: string): ReadonlyMap<string, readonly string[]> {
   const marks = new Map<string, string[]>();
   for (const word of text.split(' ')) {
@@ -188,9 +188,9 @@ function structOf(name: string, words: string, fields: readonly FieldFacts[]): S
   };
 }
 
-/** Written for code that runs once and is never compiled: few calls, each of them V8's own. */
+/** Optimized for code that runs once and is never compiled: few calls, all to V8 built-ins. */
 function fieldOf(line: string, qualify: (type: string) => string): FieldFacts {
-  // An embedded struct has `^` where the others have their name and a space.
+  // An embedded struct has `^` in place of a name and a space.
   const nameAt = line.startsWith('^') ? 0 : line.indexOf(' ');
   const numberAt = line.indexOf(' ', nameAt + 1);
   const typeAt = line.indexOf(' ', numberAt + 1);
@@ -230,7 +230,7 @@ function fieldMarks(text: string): FieldMarks {
   return read;
 }
 
-/** Full types from those of one version's tables, where names of that version stand bare. */
+/** Returns a function that qualifies types of one version's tables, where local names are bare. */
 function qualifier(own: string): (type: string) => string {
   const qualifiedNames = new Map<string, string>();
   return (type) => {

@@ -34,15 +34,18 @@ export {
   parseSemanticVersion,
   type SemanticVersion,
 } from './coordination/lease-candidate.ts';
-export { allocateService, type NumberMeter, type ServiceRanges } from './core/service/allocator.ts';
+export { allocateService, type NumberMeter } from './core/service/allocator.ts';
 export { type Family, familyOf } from './core/service/cluster-ips.ts';
 export { doubtMs, numbersIn, ServiceLedger } from './core/service/ledger.ts';
-export { type AddressPool, createWholePool, type Pool } from './core/service/pools.ts';
 export {
+  type AddressPool,
+  createWholePool,
   defaultServiceRanges,
+  type Pool,
   readServiceRanges,
+  type ServiceRanges,
   type ServiceRangeTexts,
-} from './core/service/ranges.ts';
+} from './core/service/pools.ts';
 export type { AddressOwner, AddressRecords, NumberClaims } from './core/service/shared-numbers.ts';
 export {
   addressesOf,

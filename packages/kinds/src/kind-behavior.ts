@@ -1,9 +1,9 @@
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 
 /**
- * What the server does differently for kinds that are built in and for kinds that a definition
- * declares (CRD-1). Each member names one difference, so that code that serves any kind reads the
- * member it is about and never asks where a kind comes from.
+ * The differences between built-in kinds and kinds that a definition declares (CRD-1). Each member
+ * names one difference, so code that serves any kind reads the member it needs and never asks
+ * where a kind comes from.
  *
  * Both implementations list the members in this order: objects of one shape keep property access
  * fast on the path of every request.
@@ -58,27 +58,27 @@ export interface KindBehavior {
   readonly goTypeName: (names: KindNames, of: 'object' | 'list') => string;
 }
 
-/** Names of a kind that messages are made of. */
+/** Names of a kind for messages. */
 export interface KindNames {
   readonly group: string;
   readonly kind: string;
   readonly listKind: string;
 }
 
-/** Makes objects of one version into those of another where only somebody outside knows how. */
+/** Converts objects between versions by means outside the server. */
 export interface ObjectConverter {
   /**
-   * The objects in another version, in their order; what has it already is given as it is. The given
-   * ones do not change. Rejects with a StatusError when one of them cannot be had.
+   * Returns the objects in another version, in order; objects that have it already are returned as
+   * they are. Does not change its inputs. Rejects with a StatusError when one cannot be converted.
    */
   convert(objects: readonly ApiObject[], apiVersion: string): Promise<readonly ApiObject[]>;
-  /** Monotonic time in milliseconds, by which the age of an answer is told. */
+  /** Monotonic time in milliseconds, for the age of a cached result. */
   nowMs(): number;
 }
 
 /** How field managers own fields across versions (SSA-10). */
 export interface OwnershipBehavior {
-  /** What a conversion keeps: the fields that the other version has, or all under its name. */
+  /** What a conversion keeps: the fields that the other version has, or all by name. */
   readonly conversionKeeps: 'fields of the version' | 'all fields';
   /** The versions in which writers cannot own the fields that an endpoint resets. */
   readonly resetsIn: 'every version' | 'request version';
@@ -110,7 +110,7 @@ export interface ScaleBehavior {
   readonly selector: 'selector or labels' | 'text';
   /** Whether a Scale without replicas is an error: of the object read, and of the Scale written. */
   readonly requiresReplicas: boolean;
-  /** What judges a changed Scale: the rules of a Scale, or those of the scaled object alone. */
+  /** Which rules validate a changed Scale: those of a Scale, or only those of the scaled object. */
   readonly judgedAs: 'scale' | 'object';
   /** Whether a patch may name the uid of the object that it expects. */
   readonly patchChecksUid: boolean;

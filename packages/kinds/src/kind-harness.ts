@@ -11,16 +11,16 @@ import { builtinKinds } from './builtin-kinds.ts';
 import type { ResourceDef, StrategyContext, VersionDef } from './resource-def.ts';
 import { foundErrors } from './rules/checks.ts';
 
-/** For tests of kinds: what a kind's own rules say of objects, without a server. */
+/** Applies a kind's own rules to objects without a server, for tests. */
 
 const defs = builtinKinds(dialectOf('svc'));
 
-/** Values to set in an object by their paths, as `spec.ports.0.port`; undefined takes one away. */
+/** Values to set in an object by path (`spec.ports.0.port`); undefined removes one. */
 export type Mutation = Readonly<Record<string, JsonValue | undefined>>;
 
 export interface JudgeOptions {
   readonly subresource?: string;
-  /** Index of the kind's version the body is in; the preferred one when absent. */
+  /** The version of the body; the preferred one when absent. */
   readonly version?: string;
   readonly user?: Partial<StrategyContext['user']>;
 }
@@ -32,7 +32,7 @@ function contextOf({ subresource = '', user = {} }: JudgeOptions): StrategyConte
   return { user: whole, nowMs, dryRun: false, subresource };
 }
 
-/** The kind of a name; of two with the same name, the one of the group. */
+/** The kind of a name; `group` distinguishes kinds of the same name. */
 export function kindOf(kind: string, group?: string): ResourceDef {
   const found = defs.find(
     (def) => def.kind === kind && (group === undefined || def.group === group),
@@ -47,7 +47,7 @@ const versionOf = (def: ResourceDef, name: string | undefined): VersionDef => {
   return found;
 };
 
-/** A body as the registry hands it to the kind: decoded, defaulted, in the stored version. */
+/** A body as the registry passes it to the kind: decoded, defaulted, in the stored version. */
 export function decoded(def: ResourceDef, body: JsonObject, options: JudgeOptions = {}): ApiObject {
   const version = versionOf(def, options.version);
   const metadata = { name: 'x', ...(def.scope === 'Namespaced' ? { namespace: 'default' } : {}) };
@@ -77,7 +77,7 @@ export function mutated(body: JsonObject, mutation: Mutation): JsonObject {
 const lines = (errors: readonly { field: string; message: string }[]): string[] =>
   errors.map(({ field, message }) => `${field}: ${message}`);
 
-/** What is wrong with a new object, as `field: message`. */
+/** The errors of a new object, as `field: message`. */
 export function createComplaints(
   def: ResourceDef,
   body: JsonObject,
@@ -89,7 +89,7 @@ export function createComplaints(
   return lines(foundErrors(def.strategy.validateCreate?.(context, object)));
 }
 
-/** What is wrong with a change of `body` by the mutation. */
+/** The errors of a change of `body` by the mutation. */
 export function updateComplaints(
   def: ResourceDef,
   change: { readonly from: JsonObject; readonly to: JsonObject },
@@ -102,7 +102,7 @@ export function updateComplaints(
   return lines(foundErrors(def.strategy.validateUpdate?.(context, object, old)));
 }
 
-/** A row of a table: what is changed in a good object, and what is then said. */
+/** A row of a table: a change of a valid object, and the resulting errors. */
 export type Row = readonly [mutation: Mutation, complaints: readonly string[]];
 
 /** The title of a row in a report. */

@@ -6,7 +6,7 @@ import { schemaOf } from './schema-of.ts';
 
 const directories = new WeakMap<Dialect, ReadonlyMap<string, string>>();
 
-/** Kinds of the `meta` group that any apiVersion may name: options, answers, lists of metadata. */
+/** Kinds of the `meta` group that any apiVersion may name: options, statuses, lists of metadata. */
 const metaKinds = new Set([
   'Status',
   'DeleteOptions',
@@ -17,21 +17,21 @@ const metaKinds = new Set([
   'ListOptions',
 ]);
 
-/** Kinds of the `meta` group whose `v1beta1` is their `v1` under another name. */
+/** Kinds of the `meta` group whose `v1beta1` equals their `v1`. */
 const firstMetaKinds = new Set(['PartialObjectMetadata']);
 
-/** Kinds of the `meta` group in `v1` alone: what discovery answers with. */
+/** Kinds of the `meta` group in `v1` only: the responses of discovery. */
 const discoveryKinds = new Set(['APIVersions', 'APIGroup', 'APIGroupList', 'APIResourceList']);
 
 /**
- * The schema of a built-in kind as an encoder meets it, by the apiVersion and kind in its envelope;
- * undefined for custom kinds and for those without a table, which have no protobuf form.
+ * The schema of a built-in kind by the apiVersion and kind in its envelope; undefined for custom
+ * kinds and for those without a table, which have no protobuf form.
  */
 export function schemaOfKind(
   dialect: Dialect,
   type: { readonly apiVersion: string; readonly kind: string },
 ): Schema | undefined {
-  // The core group's lists, and that of its versions, say no version of their own.
+  // Lists of groups and of core versions have no apiVersion of their own.
   const isPlain = type.apiVersion === 'v1' || type.apiVersion === '';
   const isDiscovery = isPlain && discoveryKinds.has(type.kind);
   if (isDiscovery || metaKinds.has(type.kind)) return schemaOf(`meta.v1.${type.kind}`);
@@ -44,7 +44,7 @@ export function schemaOfKind(
   return hasStructFacts(typeName) ? schemaOf(typeName) : undefined;
 }
 
-/** Definitions of custom kinds have a table of their own. */
+/** Definitions of custom kinds have their own table. */
 function definitionSchema(version: string, kind: string): Schema | undefined {
   if (kind !== 'CustomResourceDefinition') return undefined;
   return version === 'v1' || version === 'v1beta1' ? crdSchema(version) : undefined;

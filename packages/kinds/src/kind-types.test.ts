@@ -7,7 +7,7 @@ import * as schemas from './schema-of.ts';
 
 const folder = new URL('gen/types/', import.meta.url);
 
-test('the types of kinds are those that their schemas make: `npm run kind-types`', async () => {
+test('the types of kinds are up to date with their schemas: `npm run kind-types`', async () => {
   const script = new URL('../../../scripts/facts/types.mjs', import.meta.url).href;
   const { typeFiles } = (await import(script)) as {
     typeFiles(kinds: object): ReadonlyMap<string, string>;

@@ -140,7 +140,7 @@ describe('defaults', () => {
     expect(secret['type']).toBe('Opaque');
   });
 
-  test('a Namespace is born active, named by label, held by a finalizer', () => {
+  test('a new Namespace is active, labeled with its name, and has a finalizer', () => {
     const object = prepared('Namespace', {});
     const { strategy } = defOf('Namespace');
     strategy.prepareForCreate?.(context, object);
@@ -154,7 +154,7 @@ describe('defaults', () => {
     expect(object['status']).toMatchObject({ phase: 'Terminating' });
   });
 
-  test('a status update changes nothing else, and no generation', () => {
+  test('a status update changes nothing else, including generation', () => {
     const spec = { replicas: 1, selector: {}, template: {} };
     const old = prepared('Deployment', { spec });
     const { strategy } = defOf('Deployment');

@@ -77,7 +77,7 @@ const objects: Readonly<Record<string, JsonObject>> = {
   },
 };
 
-/** What a generator returns, and in how many steps. */
+/** The result of a generator and its number of steps. */
 function stepped<Result>(work: Generator<void, Result>): { result: Result; steps: number } {
   for (let steps = 1; ; steps += 1) {
     const step = work.next();
@@ -94,7 +94,7 @@ const outcomeOf = (work: () => JsonValue): unknown => {
 };
 
 test.each(Object.entries(objects))(
-  'TRUST-2: a large %s is decoded in steps as at once',
+  'TRUST-2: decoding a large %s in steps gives the same object',
   (kind, object) => {
     const schema = schemaOf(kind);
     const unknown = new FoundPaths();
@@ -111,7 +111,7 @@ test.each(Object.entries(objects))(
 );
 
 test.each(Object.entries(objects))(
-  'TRUST-2: what is wrong with a large %s is the same in steps',
+  'TRUST-2: validating a large %s in steps gives the same errors',
   (kind, object) => {
     const schema = schemaOf(kind);
     for (const source of ['text', 'map', 'patched'] as const) {
@@ -126,7 +126,7 @@ test.each(Object.entries(objects))(
 );
 
 test.each(Object.entries(objects))(
-  'TRUST-2: a large %s is encoded in steps as at once',
+  'TRUST-2: encoding a large %s in steps gives the same bytes',
   (kind, object) => {
     const schema = schemaOf(kind);
     const decoded = { ...decodeTyped(schema)(object), apiVersion: 'v1', kind };
@@ -145,7 +145,7 @@ test.each(Object.entries(objects))(
   },
 );
 
-test('TRUST-2: values of messages that are read in steps by turns are counted apart', () => {
+test('TRUST-2: interleaved decoders count the values of their messages separately', () => {
   const schema = schemaOf('ConfigMap');
   const bytes = encodeMessage(schema, objects['ConfigMap'] as JsonObject);
   const valuesMax = 30_000;
@@ -163,7 +163,7 @@ test('TRUST-2: values of messages that are read in steps by turns are counted ap
 const user = { name: 'tester', uid: '', groups: [], extra: {} };
 const context = { user, nowMs: 0, dryRun: false, subresource: '' };
 
-/** What the rules of a kind find wrong with an object, and in how many steps. */
+/** The errors of an object under its kind, and the number of steps. */
 function findingsOf(
   object: ApiObject,
   of: { readonly old?: ApiObject; readonly defs?: Defs } = {},
@@ -181,7 +181,7 @@ type Defs = typeof kinds;
 const podOf = (spec: JsonObject) =>
   made({ ...plainPod(), spec: { containers: [{ name: 'a', image: 'i' }], ...spec } });
 
-test('TRUST-2: a forbidden change of a large Pod is found in steps', () => {
+test('TRUST-2: a forbidden change of a large Pod is rejected in steps', () => {
   const pod = (value: string) => {
     const env = repeated(4_000, (at) => ({ name: `v${at}`, value }));
     return podOf({ containers: [{ name: 'a', image: 'i', env }] });

@@ -1,4 +1,4 @@
-/** Parts that are loaded when something first needs them, which keeps them out of a start. */
+/** Modules that load on first use, so that a start does not evaluate them. */
 
 export const loadKindSchema = () => import('./kind-schema.ts');
 export const loadOlderReleases = () => import('./older/release.ts');

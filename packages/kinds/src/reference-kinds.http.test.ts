@@ -42,7 +42,7 @@ describe('RoleBinding', () => {
     ]);
   });
 
-  test('RBAC-1: what is wrong with subjects and names is said field by field', async () => {
+  test('RBAC-1: errors in subjects and names are reported field by field', async () => {
     const answer = await server.post(
       bindings,
       binding('wrong', {
@@ -68,7 +68,7 @@ describe('RoleBinding', () => {
     ]);
   });
 
-  test('RBAC-3: nonResourceURLs and aggregationRule only in a ClusterRole', async () => {
+  test('RBAC-3: only a ClusterRole may have nonResourceURLs and aggregationRule', async () => {
     const rules = [{ nonResourceURLs: ['/healthz'], verbs: ['get'] }];
     const metadata = { name: 'paths' };
     const apiVersion = 'rbac.authorization.svc.io/v1';
@@ -115,7 +115,7 @@ describe('CSIDriver', () => {
     });
   });
 
-  test('CSI-1: names, token requests and modes are judged', async () => {
+  test('CSI-1: names, token requests, and modes are validated', async () => {
     const long = await server.post(path, driver('a'.repeat(64)));
     expect(long.status).toBe(422);
     const wrong = await server.post(
@@ -151,7 +151,7 @@ describe('CSIDriver', () => {
     expect(made.body.metadata.generation).toBeUndefined();
   });
 
-  test('CSI-2: delete answers with the object', async () => {
+  test('CSI-2: delete returns the object', async () => {
     await server.post(path, driver('gone.example.com'));
     const answer = await server.remove(`${path}/gone.example.com`);
     expect(answer.status).toBe(200);
@@ -199,7 +199,7 @@ describe('Event', () => {
     expect(causes(late.body)).toEqual(['eventTime: Required value']);
   });
 
-  test('EVENT-1: both views are one object, with microseconds kept', async () => {
+  test('EVENT-1: both groups serve one object, with microseconds', async () => {
     expect((await server.post(path, event('both'))).status).toBe(201);
     const old = await server.get('/api/v1/namespaces/default/events/both');
     expect(old.body).toMatchObject({

@@ -9,7 +9,7 @@ import {
   versionFacts,
 } from './facts.ts';
 
-/** Types that are written by hand upstream, so that their Go fields say nothing about their JSON. */
+/** Types with a JSON encoding that does not follow from their Go fields. */
 const specialTypes: Readonly<Record<string, Schema>> = {
   'meta.v1.Time': { type: 'string', format: 'date-time', nullable: true },
   'meta.v1.MicroTime': { type: 'string', format: 'micro-time', nullable: true },
@@ -36,10 +36,10 @@ const built = new Map<string, Schema>();
 const typeSchemas = new Map<string, Schema>();
 
 /**
- * The schema of a built-in type by its full name: `core.v1.ConfigMap`, `meta.v1.ObjectMeta`. Built on
- * first use; the types it refers to stand behind `resolve` until somebody walks there. Named lists
- * with a `typeName` (`authentication.v1.ExtraValue`, `meta.v1.Verbs`) are messages with the list in
- * field 1 when written as protobuf. Throws for a name the tables do not hold.
+ * The schema of a built-in type by its full name: `core.v1.ConfigMap`, `meta.v1.ObjectMeta`. Built
+ * on first use; types that it refers to are resolved on demand. In protobuf, named lists with a
+ * `typeName` (`authentication.v1.ExtraValue`, `meta.v1.Verbs`) are messages with the list in field
+ * 1. Throws for unknown names.
  */
 export function schemaOf(typeName: string): Schema {
   const cachedSchema = built.get(typeName);
@@ -67,15 +67,15 @@ function build(typeName: string): Schema {
   return structSchema(typeName);
 }
 
-/** Lists that upstream takes for given when they are empty, so that no default takes their place. */
+/** Lists that kube-apiserver leaves alone when they are empty but present. */
 const nilable: Readonly<Record<string, readonly string[]>> = {
   'autoscaling.v2.HPAScalingRules': ['policies'],
   'autoscaling.v2beta2.HPAScalingRules': ['policies'],
 };
 
 /**
- * Members for which the specification distinguishes absent from zero, though upstream's Go types do
- * not: they are required, or only an absent one gets a default.
+ * Members for which the specification distinguishes absent from zero, although Go's types do not:
+ * they are required, or only an absent one is defaulted.
  */
 const distinctWhenAbsent: Readonly<Record<string, readonly string[]>> = {
   'flowcontrol.v1beta3.LimitedPriorityLevelConfiguration': ['nominalConcurrencyShares'],
@@ -121,7 +121,7 @@ interface Collected {
   readonly inlineIn: readonly number[];
 }
 
-/** Adds fields in declaration order; those of an embedded struct stand where it stands. */
+/** Adds fields in declaration order; those of an embedded struct take its position. */
 function collect(fields: readonly FieldFacts[], into: Collected): void {
   for (const field of fields) {
     if (field.type === 'meta.v1.TypeMeta') continue;
@@ -141,7 +141,7 @@ function collect(fields: readonly FieldFacts[], into: Collected): void {
 function propertyOf(field: FieldFacts, inlineIn: readonly number[]): Property {
   const { number, type } = field;
   const schema = fieldSchema(field);
-  // Go's omitempty never leaves a struct out.
+  // Go's omitempty does not omit structs.
   const omitEmpty = field.marks.omitEmpty && !isPlainStruct(type);
   const isPointer = type.startsWith('*');
   if (number !== undefined && inlineIn.length === 0 && !isPointer) {
@@ -161,12 +161,12 @@ function isPlainStruct(type: string): boolean {
   return Object.hasOwn(specialTypes, type) || hasStructFacts(type);
 }
 
-/** Whether a type is a pointer, a list or a map of another. */
+/** Whether a type is a pointer, a list, or a map of another. */
 function isComposed(type: string): boolean {
   return type.startsWith('*') || type.startsWith('[') || type.startsWith('{');
 }
 
-/** The schema of a field: its type's, with what the field's own markers say on top. */
+/** The schema of a field: that of its type, overridden by the field's own marks. */
 function fieldSchema(field: FieldFacts): Schema {
   const type = field.type.startsWith('*') ? field.type.slice(1) : field.type;
   const plain = () => namedSchema(type, field.marks.goName);
@@ -207,12 +207,12 @@ function overridesOf(field: FieldFacts): Partial<Schema> {
   };
 }
 
-/** What a field says holds over what its type does: an atomic reference can be granular in a field. */
+/** The mark of a field overrides that of its type: a field can make an atomic type granular. */
 function mapTopology(mapType: string | undefined): Partial<Schema> {
   return mapType === 'atomic' || mapType === 'granular' ? { mapType } : {};
 }
 
-/** Bytes are a list to Go, and are marked like one. */
+/** Bytes are a list in Go, and carry the marks of one. */
 function markedAtomic({ listType }: FieldMarks): Partial<Schema> {
   return listType === 'atomic' ? { listType } : {};
 }
@@ -223,7 +223,7 @@ function listTypeName(type: string): boolean {
   return versionFacts(groupVersion)?.aliases.get(name)?.startsWith('[]') ?? false;
 }
 
-/** Without a listType, a patch strategy of merge says the same (MF-6). */
+/** Without a listType, a patch strategy of `merge` implies one (MF-6). */
 function listTopology(marks: FieldMarks): Partial<Schema> {
   if (marks.listType === 'map') return { listType: 'map', listMapKeys: marks.listMapKeys };
   if (marks.listType === 'set') return { listType: 'set' };
@@ -233,10 +233,10 @@ function listTopology(marks: FieldMarks): Partial<Schema> {
   return { listType: 'map', listMapKeys: [marks.patchMergeKey] };
 }
 
-/** By type expression and Go's name. */
+/** By type expression and Go name. */
 const namedSchemas = new Map<string, Schema>();
 
-/** A type expression's schema under the name that Go has for it, and what is in it under its own. */
+/** The schema of a type expression under its Go name, and its items under theirs. */
 function namedSchema(type: string, goName: string | undefined): Schema {
   if (goName === undefined) return typeSchema(type);
   const key = `${type} ${goName}`;
@@ -254,7 +254,7 @@ function innerOf(type: string, goName: string): Partial<Schema> {
   return type.startsWith('[]') ? { items: inner } : { additionalProperties: inner };
 }
 
-/** A type expression's schema, one for all fields of that type; structs stand behind stand-ins. */
+/** The schema of a type expression, shared by all fields of the type; structs resolve on demand. */
 function typeSchema(type: string): Schema {
   let schema = typeSchemas.get(type);
   if (schema === undefined) {

@@ -1,11 +1,11 @@
 import type { ObjectMeta } from '@wheelhouse/machinery';
 
 /**
- * An object of a built-in type (`Stored<Deployment>`) as its decoder leaves it and as strategies
- * change it: the schema's decoder has checked the type of every member that is there. Every member
- * may be absent, since an object that is being made lacks some; an object or a list that is always
- * written may be null. A text may be any, because validation has yet to judge it. Kinds have
- * apiVersion, kind, and metadata.
+ * An object of a built-in type (`Stored<Deployment>`) as its decoder returns it and as strategies
+ * change it. The decoder has checked the type of every member that is present. Every member may be
+ * absent, because an object under construction lacks some; an object or list that is always
+ * encoded may be null. Texts are unrestricted until validation. Kinds have apiVersion, kind, and
+ * metadata.
  */
 export type Stored<T> = T extends readonly (infer Item)[]
   ? Stored<Item>[]
@@ -27,5 +27,5 @@ type StoredMember<M> = undefined extends M
     ? Stored<M> | null | undefined
     : Stored<M> | undefined;
 
-/** What `ApiObject` has of every kind. */
+/** The members of every kind. */
 type Envelope = { apiVersion: string; kind: string; metadata: ObjectMeta };

@@ -2,8 +2,8 @@ import { type ApiObject, apiVersionOf } from '@wheelhouse/machinery';
 import type { ResourceDef, VersionDef } from './resource-def.ts';
 
 /**
- * Converts a request-version object in place to the stored version; returns it. A custom kind's
- * object then gets the form that version's schema has, as upstream.
+ * Converts an object of a request's version to the stored version, in place, and returns it. As in
+ * kube-apiserver, an object of a custom kind is then shaped by the stored version's schema.
  */
 export function toStorage(def: ResourceDef, version: VersionDef, object: ApiObject): ApiObject {
   if (object.apiVersion !== def.storage.apiVersion) refuseUnconverted(def);
@@ -17,8 +17,8 @@ export function toStorage(def: ResourceDef, version: VersionDef, object: ApiObje
 }
 
 /**
- * Passing an object off as another version would lose what it holds. The webhook of the kind has
- * converted every object that gets here.
+ * Renaming an object to another version would lose members. The kind's webhook has converted every
+ * object that reaches these functions.
  */
 function refuseUnconverted(def: ResourceDef): void {
   if (def.behavior.converter === undefined) return;
@@ -26,8 +26,9 @@ function refuseUnconverted(def: ResourceDef): void {
 }
 
 /**
- * Converts a stored-version object in place to a served version; returns it. A custom kind's object
- * keeps what that version's schema has, without the defaults: those are for what clients send.
+ * Converts an object of the stored version to a served version, in place, and returns it. An
+ * object of a custom kind keeps the members of that version's schema, without defaults, which only
+ * apply to what clients send.
  */
 export function fromStorage(def: ResourceDef, version: VersionDef, object: ApiObject): ApiObject {
   if (!servesStoredForm(def, version)) refuseUnconverted(def);
@@ -38,13 +39,13 @@ export function fromStorage(def: ResourceDef, version: VersionDef, object: ApiOb
   return converted;
 }
 
-/** The kind's version of a full apiVersion. */
+/** The kind's version with this full apiVersion. */
 export function versionNamed(def: ResourceDef, apiVersion: string): VersionDef | undefined {
   const { group } = def;
   return def.versions.find(({ version }) => apiVersionOf({ group, version }) === apiVersion);
 }
 
-/** Whether the stored form of an object is what this version serves. */
+/** Whether this version serves the stored form of objects unchanged. */
 export function servesStoredForm(def: ResourceDef, version: VersionDef): boolean {
   return (
     def.storage.kind === def.kind &&

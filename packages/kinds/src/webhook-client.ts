@@ -8,7 +8,7 @@ import {
 
 const urlForm = '; desired format: https://host[/path]';
 
-/** What is wrong with the URL of a webhook, which is a place and of https. */
+/** Validates the URL of a webhook, which must be https. */
 export function webhookUrlErrors(text: string, field: string): FieldError[] {
   const url = parseGoUrl(text);
   if (typeof url === 'string') {
@@ -25,7 +25,7 @@ export function webhookUrlErrors(text: string, field: string): FieldError[] {
   return errors;
 }
 
-/** The Service that a webhook is behind. */
+/** The Service in front of a webhook. */
 export interface WebhookService {
   readonly name: string;
   readonly namespace: string;
@@ -33,7 +33,7 @@ export interface WebhookService {
   readonly port: number;
 }
 
-/** What is wrong with the reference to a webhook's Service. */
+/** Validates the reference to a webhook's Service. */
 export function webhookServiceErrors(service: WebhookService, at: string): FieldError[] {
   const { port } = service;
   const isPort = port >= 1 && port <= 65_535;

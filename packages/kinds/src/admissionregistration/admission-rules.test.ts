@@ -173,7 +173,7 @@ describe('webhook configurations', () => {
     expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
   });
 
-  test('faults from before the rule may stay', () => {
+  test('errors that are older than their rule may stay', () => {
     const from = mutated(good, hook({ sideEffects: 'Some', admissionReviewVersions: ['v9'] }));
     const to = mutated(from, hook({ timeoutSeconds: 5 }));
     expect(updateComplaints(def, { from, to })).toEqual([]);
@@ -382,7 +382,7 @@ describe('expressions', () => {
     expect(createComplaints(policy, mutated(good, mutation))).toEqual(wanted);
   });
 
-  test('conditions that stand already are not judged again', () => {
+  test('unchanged conditions are not validated again', () => {
     const webhook = {
       name: 'a.example.com',
       admissionReviewVersions: ['v1'],

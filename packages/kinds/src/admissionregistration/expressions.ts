@@ -12,25 +12,25 @@ import {
 import type { MatchCondition } from '../gen/types/admissionregistration/v1alpha1.ts';
 import type { Stored } from '../stored.ts';
 
-/** A policy's variables, and up to which of them an expression may use. */
+/** A policy's variables and how many of them an expression may use. */
 export interface OwnVariables {
   readonly list: readonly { readonly name: string; readonly expression: string }[];
   readonly before?: number;
 }
 
-/** What an expression may name, and what types it may have; none: any. */
+/** What an expression may name, and the types of its result (none: any type). */
 export interface ExpressionUse {
   readonly variables: readonly string[];
   readonly wanted: readonly string[];
-  /** The policy's own variables; it may use those before a place, or all. */
+  /** The policy's own variables: those before a position, or all. */
   readonly own?: OwnVariables;
-  /** It makes a change: objects and operations of patches may be written. */
+  /** The expression makes a change, so it may construct objects and patch operations. */
   readonly patches?: boolean;
-  /** The most it may cost by the estimate; anything when absent. */
+  /** Upper bound of the estimated cost; absent: no bound. */
   readonly costMax?: number;
 }
 
-/** Says why an expression cannot be used so; undefined when it can. */
+/** Returns why an expression cannot be used in this way; undefined when it can. */
 export type ExpressionChecker = (
   source: string,
   use: ExpressionUse,
@@ -38,7 +38,7 @@ export type ExpressionChecker = (
 
 const conditionsMax = 64;
 
-/** Conditions under which a webhook or policy is asked at all: named, each name once. */
+/** Validates the conditions under which a webhook or policy is called: named, each name once. */
 export function validateMatchConditions(
   conditions: readonly Stored<MatchCondition | MatchCondition>[],
   path: string,
@@ -69,10 +69,10 @@ export function validateMatchConditions(
   return errors;
 }
 
-/** What every expression about a request may name. */
+/** Names that every expression about a request may use. */
 const always = ['object', 'oldObject', 'request', 'namespaceObject'];
 
-/** Names an expression has: of parameters, of variables of the policy, and of the authorizer. */
+/** The names of an expression: parameters, variables of the policy, and the authorizer. */
 export function namesFor(use: {
   readonly params?: boolean;
   readonly variables?: boolean;
@@ -86,13 +86,13 @@ export function namesFor(use: {
   ];
 }
 
-/** The complaint about an expression that cannot be used so. */
+/** The error for an expression that cannot be used in this way. */
 export function checkedExpression(
   source: string,
   at: ExpressionUse & {
     readonly field: string;
     readonly check: ExpressionChecker | undefined;
-    /** How the complaint shows it, where it is not checked as it was written. */
+    /** The expression as the error shows it, when that differs from what was checked. */
     readonly shown?: string;
   },
 ): FieldError[] {
@@ -106,8 +106,8 @@ export function checkedExpression(
   ];
 }
 
-/** What the kinds of this group work with that only a server has. */
+/** What the kinds of this group need from a server. */
 export interface AdmissionKindOptions {
-  /** Absent: expressions are not compiled, as for a tool that only reads objects. */
+  /** Absent: expressions are not compiled, as in a tool that only reads objects. */
   readonly checkExpression?: ExpressionChecker;
 }

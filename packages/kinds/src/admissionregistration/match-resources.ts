@@ -22,12 +22,12 @@ import { goList, goStrings } from '../rules/checks.ts';
 import { fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-/** Which operations on which resources a webhook or policy is about. */
+/** The operations and resources that a webhook or policy matches. */
 
 const operations = ['*', 'CONNECT', 'CREATE', 'DELETE', 'UPDATE'];
 const scopes = ['*', 'Cluster', 'Namespaced'];
 
-/** One rule with its operations. */
+/** Validates one rule with its operations. */
 export function validateOperationRule(
   rule: Stored<RuleWithOperations | NamedRuleWithOperations>,
   path: string,
@@ -99,7 +99,7 @@ function validateStars(resources: readonly string[], field: string): FieldError[
   if (resources.length > 1 && resources.includes('*/*')) {
     errors.push(refuse("if '*/*' is present, must not specify other resources"));
   }
-  // The last one without a sub-resource decides, as upstream.
+  // The last resource without a subresource decides, as in kube-apiserver.
   const plain = resources.filter((text) => text !== '' && !text.includes('/'));
   if (plain.includes('*') && plain.at(-1) !== '*') {
     const detail = "if '*' is present, must not specify other resources without subresources";
@@ -108,7 +108,7 @@ function validateStars(resources: readonly string[], field: string): FieldError[
   return errors;
 }
 
-/** What policies and their bindings say of the objects they are about. */
+/** `MatchResources`: the objects that policies and their bindings match. */
 
 const ruleLists = ['resourceRules', 'excludeResourceRules'];
 
@@ -121,7 +121,7 @@ export function fillMatchResources(match: Stored<MatchResources> | undefined): v
   }
 }
 
-/** Judges the `MatchResources` at a path. */
+/** Validates the `MatchResources` at a path. */
 export function validateMatchResources(match: Stored<MatchResources>, path: string): FieldError[] {
   const policy = match.matchPolicy;
   const policies = ['Equivalent', 'Exact'];

@@ -33,22 +33,77 @@ import {
   validatePolicyBasis,
 } from './policy-rules.ts';
 
-/** What a patch of each type must come to. */
-const patchTypes: Readonly<Record<string, { readonly member: string; readonly wanted: string }>> = {
-  ApplyConfiguration: { member: 'applyConfiguration', wanted: 'Object' },
-  JSONPatch: { member: 'jsonPatch', wanted: 'list(JSONPatch)' },
-};
-
-/** What is deleted cannot be changed on the way. */
-const operations = ['*', 'CONNECT', 'CREATE', 'UPDATE'];
-const reinvocations = ['IfNeeded', 'Never'];
-
-function validateOperations(match: JsonObject | undefined, path: string): FieldError[] {
-  return objectsAt(match ?? {}, 'resourceRules')
-    .flatMap((rule) => listAt(rule, 'operations').map(String))
-    .filter((operation) => !operations.includes(operation))
-    .map((operation) => notSupported(`${path}.resourceRules.operations`, operation, operations));
+/** MutatingAdmissionPolicy and its binding: expressions that change writes (ADM-3). */
+export function mutatingPolicyKinds(
+  dialect: Dialect,
+  options: AdmissionKindOptions = {},
+): readonly ResourceDef[] {
+  return [mutatingAdmissionPolicy(dialect, options), mutatingAdmissionPolicyBinding(dialect)];
 }
+
+function mutatingAdmissionPolicy(dialect: Dialect, options: AdmissionKindOptions): ResourceDef {
+  const { checkExpression: check } = options;
+  return defineKind<MutatingAdmissionPolicy>({
+    dialect,
+    facts: 'admissionregistration',
+    kind: 'MutatingAdmissionPolicy',
+    resource: 'mutatingadmissionpolicies',
+    scope: 'Cluster',
+    categories: ['api-extensions'],
+    generation: true,
+    versions: [
+      {
+        version: 'v1alpha1',
+        defaults(object) {
+          fillAbsent(ensure(object, 'spec'), { failurePolicy: 'Fail' });
+          fillMatchResources(matchOf(object, 'matchConstraints'));
+        },
+        columns: [
+          nameColumn,
+          column('Mutations', (object) => (object.spec?.mutations ?? []).length, {
+            type: 'integer',
+            description: 'Number of mutations.',
+          }),
+          paramKindColumn,
+          ageColumn,
+        ],
+      },
+    ],
+    strategy: {
+      extraMetadataChecks: { '': ['whole'] },
+      validateName: dnsSubdomain,
+      allowUnconditionalUpdate: false,
+      validateCreate: (_, object) => validatePolicy(object, { check }),
+      validateUpdate: (_, object, old) => validatePolicy(object, { check, old }),
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('admissionregistration')}/v1alpha1`,
+      kind: 'MutatingAdmissionPolicy',
+      metadata: { name: 'example' },
+      spec: {
+        reinvocationPolicy: 'Never',
+        matchConstraints: {
+          resourceRules: [
+            {
+              apiGroups: ['apps'],
+              apiVersions: ['v1'],
+              operations: ['CREATE'],
+              resources: ['deployments'],
+            },
+          ],
+        },
+        mutations: [
+          {
+            patchType: 'ApplyConfiguration',
+            applyConfiguration: { expression: 'Object{spec: Object.spec{replicas: 1}}' },
+          },
+        ],
+      },
+    }),
+  });
+}
+
+const reinvocations = ['IfNeeded', 'Never'];
 
 function validatePolicy(
   object: Stored<MutatingAdmissionPolicy>,
@@ -76,6 +131,22 @@ function validatePolicy(
       : [notSupported(field, policy, reinvocations)]),
   ];
 }
+
+/** A deletion carries no object that a policy could change. */
+const operations = ['*', 'CONNECT', 'CREATE', 'UPDATE'];
+
+function validateOperations(match: JsonObject | undefined, path: string): FieldError[] {
+  return objectsAt(match ?? {}, 'resourceRules')
+    .flatMap((rule) => listAt(rule, 'operations').map(String))
+    .filter((operation) => !operations.includes(operation))
+    .map((operation) => notSupported(`${path}.resourceRules.operations`, operation, operations));
+}
+
+/** The result type of each type of patch. */
+const patchTypes: Readonly<Record<string, { readonly member: string; readonly wanted: string }>> = {
+  ApplyConfiguration: { member: 'applyConfiguration', wanted: 'Object' },
+  JSONPatch: { member: 'jsonPatch', wanted: 'list(JSONPatch)' },
+};
 
 function validateMutation(
   mutation: Stored<Mutation>,
@@ -115,68 +186,6 @@ function validatePatch(
   return checkedExpression(expression, use);
 }
 
-function mutatingAdmissionPolicy(dialect: Dialect, options: AdmissionKindOptions): ResourceDef {
-  const { checkExpression: check } = options;
-  return defineKind<MutatingAdmissionPolicy>({
-    dialect,
-    facts: 'admissionregistration',
-    kind: 'MutatingAdmissionPolicy',
-    resource: 'mutatingadmissionpolicies',
-    scope: 'Cluster',
-    categories: ['api-extensions'],
-    generation: true,
-    versions: [
-      {
-        version: 'v1alpha1',
-        defaults(object) {
-          fillAbsent(ensure(object, 'spec'), { failurePolicy: 'Fail' });
-          fillMatchResources(matchOf(object, 'matchConstraints'));
-        },
-        columns: [
-          nameColumn,
-          column('Mutations', (object) => (object.spec?.mutations ?? []).length, {
-            type: 'integer',
-            description: 'Number of mutations.',
-          }),
-          paramKindColumn,
-          ageColumn,
-        ],
-      },
-    ],
-    strategy: {
-      metadataTold: { '': ['whole'] },
-      validateName: dnsSubdomain,
-      allowUnconditionalUpdate: false,
-      validateCreate: (_, object) => validatePolicy(object, { check }),
-      validateUpdate: (_, object, old) => validatePolicy(object, { check, old }),
-    },
-    example: () => ({
-      apiVersion: `${dialect.group('admissionregistration')}/v1alpha1`,
-      kind: 'MutatingAdmissionPolicy',
-      metadata: { name: 'example' },
-      spec: {
-        reinvocationPolicy: 'Never',
-        matchConstraints: {
-          resourceRules: [
-            {
-              apiGroups: ['apps'],
-              apiVersions: ['v1'],
-              operations: ['CREATE'],
-              resources: ['deployments'],
-            },
-          ],
-        },
-        mutations: [
-          {
-            patchType: 'ApplyConfiguration',
-            applyConfiguration: { expression: 'Object{spec: Object.spec{replicas: 1}}' },
-          },
-        ],
-      },
-    }),
-  });
-}
-
 function mutatingAdmissionPolicyBinding(dialect: Dialect): ResourceDef {
   return bindingKind(dialect, {
     kind: 'MutatingAdmissionPolicyBinding',
@@ -189,12 +198,4 @@ function mutatingAdmissionPolicyBinding(dialect: Dialect): ResourceDef {
     ],
     spec: {},
   });
-}
-
-/** MutatingAdmissionPolicy and its binding: expressions that change what is written (ADM-3). */
-export function mutatingPolicyKinds(
-  dialect: Dialect,
-  options: AdmissionKindOptions = {},
-): readonly ResourceDef[] {
-  return [mutatingAdmissionPolicy(dialect, options), mutatingAdmissionPolicyBinding(dialect)];
 }

@@ -28,7 +28,7 @@ import { ensure, fillAbsent, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { fillMatchResources, matchOf, validateMatchResources } from './match-resources.ts';
 
-/** ValidatingAdmissionPolicyBinding: where a policy holds, with which parameters. */
+/** ValidatingAdmissionPolicyBinding: where a policy applies, and with which parameters. */
 export function validatingAdmissionPolicyBinding(dialect: Dialect): ResourceDef {
   return bindingKind(dialect, {
     kind: 'ValidatingAdmissionPolicyBinding',
@@ -39,19 +39,19 @@ export function validatingAdmissionPolicyBinding(dialect: Dialect): ResourceDef 
   });
 }
 
-/** What one sort of binding has of its own. */
+/** What differs between the kinds of policy bindings. */
 export interface BindingOptions {
   readonly kind: string;
   readonly resource: string;
   readonly version: string;
-  /** What this version fills in beyond the rules of what is matched. */
+  /** Defaults of this version beyond those of `MatchResources`. */
   readonly defaults?: (object: JsonObject) => void;
   readonly validate: (object: JsonObject) => FieldError[];
-  /** What its example's spec has beside the policy's name. */
+  /** Members of the example's spec beside the policy's name. */
   readonly spec: JsonObject;
 }
 
-/** The kind of what binds policies of one sort to what they judge or change. */
+/** A kind that binds policies of one kind to the objects that they validate or change. */
 export function bindingKind(dialect: Dialect, options: BindingOptions): ResourceDef {
   const { kind, resource, version, validate, spec } = options;
   return defineKind({
@@ -80,7 +80,7 @@ export function bindingKind(dialect: Dialect, options: BindingOptions): Resource
       },
     ],
     strategy: {
-      metadataTold: { '': ['whole'] },
+      extraMetadataChecks: { '': ['whole'] },
       validateName: dnsSubdomain,
       allowUnconditionalUpdate: false,
       validateCreate: (_, object) => validate(object),
@@ -99,7 +99,7 @@ function validate(object: JsonObject): FieldError[] {
   return [...validateBindingBasis(object), ...validateActions(ensure(object, 'spec'))];
 }
 
-/** What is wrong with a binding of either sort, but for what it has done. */
+/** Validates what both kinds of binding share: everything but their actions. */
 export function validateBindingBasis(object: JsonObject): FieldError[] {
   const spec = ensure(object, 'spec');
   const policy = textAt(spec, 'policyName');
@@ -164,7 +164,7 @@ function validateActions(spec: Stored<ValidatingAdmissionPolicyBindingSpec>): Fi
   return errors;
 }
 
-/** Which parameters a binding names, in its cell. */
+/** The cell that shows which parameters a binding names. */
 function paramCell(object: Stored<ValidatingAdmissionPolicyBinding>): string {
   const ref = object.spec?.paramRef;
   if (ref === undefined) return '<unset>';
@@ -174,7 +174,7 @@ function paramCell(object: Stored<ValidatingAdmissionPolicyBinding>): string {
   return selector === undefined ? '<unset>' : selectorFields(selector);
 }
 
-/** A selector with the names of its fields, which is how upstream prints one here. */
+/** The selector with its field names (`%+v`), which is how kube-apiserver prints it here. */
 function selectorFields(selector: Stored<LabelSelector>): string {
   const labels = selector.matchLabels;
   const pairs = sortedKeys(labels).map((key) => `${key}: ${textAt(labels, key)},`);
@@ -189,7 +189,7 @@ function selectorFields(selector: Stored<LabelSelector>): string {
   );
 }
 
-/** The first version of bindings denies what it finds no parameters for, unless told. */
+/** `v1alpha1` denies requests when no parameters are found, unless the binding says otherwise. */
 export function fillMissingAction(object: JsonObject): void {
   fillAbsent(objectAt(object, 'spec', 'paramRef'), { parameterNotFoundAction: 'Deny' });
 }

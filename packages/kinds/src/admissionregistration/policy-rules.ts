@@ -44,7 +44,7 @@ const reasons = ['Forbidden', 'Invalid', 'RequestEntityTooLarge'];
 const annotationsMax = 20;
 const valueExpressionBytesMax = 5 * 1024;
 
-/** Of what kind a policy's parameters are. */
+/** The kind of a policy's parameters. */
 export const paramKindColumn = column(
   'ParamKind',
   (object) => {
@@ -56,20 +56,20 @@ export const paramKindColumn = column(
 
 interface PolicyOptions {
   readonly check?: ExpressionChecker | undefined;
-  /** Absent for a create. */
+  /** Absent on create. */
   readonly old?: Stored<ValidatingAdmissionPolicy | MutatingAdmissionPolicy>;
 }
 
-/** What the expressions of one policy are judged by. */
+/** The context in which the expressions of one policy are validated. */
 export interface PolicyScope {
   readonly check: ExpressionChecker | undefined;
   readonly params: boolean;
-  /** It has variables: without any, even their name is unknown. */
+  /** Whether the policy has variables; without any, the name `variables` is unknown. */
   readonly variables: boolean;
   readonly own: OwnVariables;
 }
 
-/** All that is wrong with a ValidatingAdmissionPolicy but for its metadata. */
+/** Validates a ValidatingAdmissionPolicy except its metadata. */
 export function validatePolicy(
   object: Stored<ValidatingAdmissionPolicy>,
   options: PolicyOptions = {},
@@ -82,7 +82,7 @@ export function validatePolicy(
   ];
 }
 
-/** What the expressions of a policy are judged by. */
+/** The context in which the expressions of a policy are validated. */
 export function policyScope(
   spec: Stored<ValidatingAdmissionPolicySpec | MutatingAdmissionPolicySpec>,
   check: ExpressionChecker | undefined,
@@ -95,7 +95,7 @@ export function policyScope(
   return { check, params, variables: list.length > 0, own: { list } };
 }
 
-/** What is wrong with a policy of either sort, but for what it does with requests. */
+/** Validates what both kinds of policy share: everything but their effect on requests. */
 export function validatePolicyBasis(
   object: Stored<ValidatingAdmissionPolicy | MutatingAdmissionPolicy>,
   { scope, old }: PolicyOptions & { readonly scope: PolicyScope },
@@ -300,7 +300,7 @@ function validateAnnotations(
   return errors;
 }
 
-/** The list as Go prints it. */
+/** The list as Go prints it with `%#v`. */
 function goAnnotations(annotations: readonly Stored<AuditAnnotation>[]): string {
   const type = 'admissionregistration.AuditAnnotation';
   const shown = goItems(annotations, (one) => {

@@ -16,43 +16,7 @@ import type { AdmissionKindOptions } from './expressions.ts';
 import { fillMatchResources, matchOf } from './match-resources.ts';
 import { paramKindColumn, validatePolicy } from './policy-rules.ts';
 
-/** What is wrong with what a policy's status tells of the types of its expressions. */
-function validateTypeChecking(object: Stored<ValidatingAdmissionPolicy>): FieldError[] {
-  const path = 'status.typeChecking.expressionWarnings';
-  const warnings = object.status?.typeChecking?.expressionWarnings ?? [];
-  return warnings.flatMap((one, index) => [
-    ...((one.warning ?? '') === '' ? [required(`${path}[${index}].warning`)] : []),
-    ...validateFieldRef((one.fieldRef ?? '').trim(), `${path}[${index}].fieldRef`),
-  ]);
-}
-
-function validateFieldRef(ref: string, field: string): FieldError[] {
-  if (ref === '') return [required(field)];
-  const why = pathProblem(ref);
-  return why === undefined ? [] : [invalid(field, ref, `invalid JSONPath: ${why}`)];
-}
-
-/** What may stand in brackets: indices, slices, names in quotes, all of them, or a condition. */
-const inBrackets = /^(?:-?\d*(?::-?\d*){0,2}(?:,-?\d+)*|'[^']*'|"[^"]*"|\*|\?\(.*\))$/s;
-
-/** Why a path is none, in upstream's words; undefined for one that is. */
-function pathProblem(path: string): string | undefined {
-  for (let at = path.indexOf('['); at >= 0; at = path.indexOf('[', at)) {
-    const end = path.indexOf(']', at);
-    if (end < 0) return 'unterminated array';
-    const content = path.slice(at + 1, end).trim();
-    if (content === '' || !inBrackets.test(content)) return `invalid array index ${content}`;
-    at = end;
-  }
-  return undefined;
-}
-
-function fillDefaults(object: Stored<ValidatingAdmissionPolicy>): void {
-  fillAbsent(ensure(object, 'spec'), { failurePolicy: 'Fail' });
-  fillMatchResources(matchOf(object, 'matchConstraints'));
-}
-
-/** ValidatingAdmissionPolicy: expressions that may refuse what is written. */
+/** ValidatingAdmissionPolicy: expressions that may reject writes. */
 export function validatingAdmissionPolicy(
   dialect: Dialect,
   options: AdmissionKindOptions = {},
@@ -78,7 +42,7 @@ export function validatingAdmissionPolicy(
       },
     ],
     strategy: {
-      metadataTold: { '': ['whole'] },
+      extraMetadataChecks: { '': ['whole'] },
       validateName: dnsSubdomain,
       hasStatus: true,
       resetFields: { '': ['status'], status: ['metadata', 'spec'] },
@@ -111,4 +75,40 @@ export function validatingAdmissionPolicy(
       },
     }),
   });
+}
+
+function fillDefaults(object: Stored<ValidatingAdmissionPolicy>): void {
+  fillAbsent(ensure(object, 'spec'), { failurePolicy: 'Fail' });
+  fillMatchResources(matchOf(object, 'matchConstraints'));
+}
+
+/** Validates the warnings about expression types in a policy's status. */
+function validateTypeChecking(object: Stored<ValidatingAdmissionPolicy>): FieldError[] {
+  const path = 'status.typeChecking.expressionWarnings';
+  const warnings = object.status?.typeChecking?.expressionWarnings ?? [];
+  return warnings.flatMap((one, index) => [
+    ...((one.warning ?? '') === '' ? [required(`${path}[${index}].warning`)] : []),
+    ...validateFieldRef((one.fieldRef ?? '').trim(), `${path}[${index}].fieldRef`),
+  ]);
+}
+
+function validateFieldRef(ref: string, field: string): FieldError[] {
+  if (ref === '') return [required(field)];
+  const why = pathProblem(ref);
+  return why === undefined ? [] : [invalid(field, ref, `invalid JSONPath: ${why}`)];
+}
+
+/** What brackets may contain: an index, a slice, a quoted name, `*`, or a filter. */
+const inBrackets = /^(?:-?\d*(?::-?\d*){0,2}(?:,-?\d+)*|'[^']*'|"[^"]*"|\*|\?\(.*\))$/s;
+
+/** Why a path is invalid, in kube-apiserver's words; undefined for a valid path. */
+function pathProblem(path: string): string | undefined {
+  for (let at = path.indexOf('['); at >= 0; at = path.indexOf('[', at)) {
+    const end = path.indexOf(']', at);
+    if (end < 0) return 'unterminated array';
+    const content = path.slice(at + 1, end).trim();
+    if (content === '' || !inBrackets.test(content)) return `invalid array index ${content}`;
+    at = end;
+  }
+  return undefined;
 }

@@ -33,7 +33,7 @@ import {
 
 import { validateOperationRule } from './match-resources.ts';
 
-/** MutatingWebhookConfiguration: webhooks that may change what is written. */
+/** MutatingWebhookConfiguration: webhooks that may change writes. */
 export function mutatingWebhookConfiguration(
   dialect: Dialect,
   options: AdmissionKindOptions = {},
@@ -46,7 +46,7 @@ export function mutatingWebhookConfiguration(
   });
 }
 
-/** Either kind: they differ in names, and in what a mutating webhook says of being called again. */
+/** Either kind: they differ in their names and in the `reinvocationPolicy` of mutating webhooks. */
 function webhookConfiguration(
   dialect: Dialect,
   options: { kind: string; resource: string; mutating: boolean } & AdmissionKindOptions,
@@ -72,7 +72,7 @@ function webhookConfiguration(
     ],
     generation: true,
     strategy: {
-      metadataTold: { '': ['whole'] },
+      extraMetadataChecks: { '': ['whole'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validateWebhooks(object, { mutating, check }),
       validateUpdate: (_, object, old) => validateWebhooks(object, { mutating, check, old }),
@@ -82,7 +82,7 @@ function webhookConfiguration(
   });
 }
 
-/** What the two kinds of webhook configuration share. */
+/** Rules that both kinds of webhook configuration share. */
 
 function fillDefaults(
   object: Stored<ValidatingWebhookConfiguration>,
@@ -98,7 +98,7 @@ function fillDefaults(
   }
 }
 
-/** All that is wrong with the webhooks of a configuration; `old` is absent for a create. */
+/** Validates the webhooks of a configuration; `old` is absent on create. */
 function validateWebhooks(
   object: Stored<ValidatingWebhookConfiguration>,
   options: {
@@ -124,12 +124,12 @@ function validateWebhooks(
   });
 }
 
-/** Faults of an older object that its update may keep. */
+/** Errors of the old object that an update may keep. */
 interface Tolerated {
   readonly sideEffects: boolean;
   readonly reviewVersions: boolean;
   readonly repeatedNames: boolean;
-  /** They are as they were. */
+  /** The conditions are unchanged. */
   readonly conditions: boolean;
 }
 
@@ -235,7 +235,7 @@ function validateClient(client: Stored<WebhookClientConfig>, path: string): Fiel
     return [required(path, 'exactly one of url or service is required')];
   }
   if (service === undefined) return webhookUrlErrors(String(url), `${path}.url`);
-  // Upstream hands name and namespace over in the wrong order, so the fields are swapped.
+  // kube-apiserver passes name and namespace in the wrong order, so the fields are swapped.
   const reference = {
     name: service.namespace ?? '',
     namespace: service.name ?? '',
@@ -283,7 +283,7 @@ const example = (dialect: Dialect, kind: string): JsonObject => ({
   ],
 });
 
-/** ValidatingWebhookConfiguration: webhooks that may refuse what is written. */
+/** ValidatingWebhookConfiguration: webhooks that may reject writes. */
 export function validatingWebhookConfiguration(
   dialect: Dialect,
   options: AdmissionKindOptions = {},

@@ -9,10 +9,10 @@ import type { Crd, CrdCondition } from '../custom/definition.ts';
 
 type Approval = 'missing' | 'bypassed' | 'approved' | 'invalid';
 
-/** Where the policy of protected groups is written down. */
+/** The document that describes the policy for protected groups. */
 const policy = 'https://github.com/kubernetes/enhancements/pull/1111';
 
-/** Whether a group belongs to the vendor, so that definitions in it need approval. */
+/** Whether a group belongs to the vendor, so that its definitions need approval. */
 export function isProtectedGroup(group: string, dialect: Dialect): boolean {
   return [dialect.groupSuffix, dialect.labelDomain].some(
     (domain) => group === domain || group.endsWith(`.${domain}`),
@@ -28,12 +28,12 @@ function approvalOf(crd: Crd, annotation: string): Approval {
   const text = crd.metadata.annotations?.[annotation] ?? '';
   if (text === '') return 'missing';
   if (text.startsWith('unapproved')) return 'bypassed';
-  // As a request's target, which has no fragment.
+  // Parsed like a request target, which has no fragment.
   const url = parseGoUrl(text.replaceAll('#', '%23'));
   return typeof url !== 'string' && url.scheme !== '' && url.host !== '' ? 'approved' : 'invalid';
 }
 
-/** Messages about an annotation that is absent, and about one without a valid value. */
+/** Error details: for an absent annotation, and for an invalid value. */
 function wanted(dialect: Dialect): { readonly absent: string; readonly valid: string } {
   const name = JSON.stringify(approvalAnnotation(dialect));
   const must = `protected groups must have approval annotation ${name}`;
@@ -41,7 +41,10 @@ function wanted(dialect: Dialect): { readonly absent: string; readonly valid: st
   return { absent: `${must}, see ${policy}`, valid };
 }
 
-/** Judges the approval of a definition in a protected group; a state that stays is not judged. */
+/**
+ * Validates the approval of a definition in a protected group; an unchanged state is not
+ * validated.
+ */
 export function approvalErrors(crd: Crd, old: Crd | undefined, dialect: Dialect): FieldError[] {
   if (!isProtectedGroup(crd.spec.group, dialect)) return [];
   const annotation = approvalAnnotation(dialect);
@@ -54,13 +57,13 @@ export function approvalErrors(crd: Crd, old: Crd | undefined, dialect: Dialect)
   return [invalid(field, crd.metadata.annotations?.[annotation], valid)];
 }
 
-/** The type of the condition that tells how a definition stands to the policy. */
+/** The type of the condition that reports the approval of a definition. */
 function conditionType(dialect: Dialect): string {
   const { productName: name } = dialect;
   return `${name.charAt(0).toUpperCase()}${name.slice(1)}APIApprovalPolicyConformant`;
 }
 
-/** What the status of a definition says of its approval; undefined where none is needed. */
+/** The condition that reports the approval; undefined for groups that need none. */
 export function approvalCondition(crd: Crd, dialect: Dialect): CrdCondition | undefined {
   if (!isProtectedGroup(crd.spec.group, dialect)) return undefined;
   const annotation = approvalAnnotation(dialect);

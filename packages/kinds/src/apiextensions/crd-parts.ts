@@ -28,7 +28,7 @@ import { fieldPathTarget, type SchemaProps } from './schema-props.ts';
 
 type Selectable = NonNullable<CrdVersion['selectableFields']>;
 
-/** What a definition says once for all versions, or once per version. */
+/** Members that a definition states once for all versions or once per version. */
 interface Shared {
   readonly schema?: CrdVersion['schema'];
   readonly subresources?: CrdSubresources;
@@ -37,8 +37,9 @@ interface Shared {
 }
 
 /**
- * The definition in the form upstream validates: what all versions have alike stands once, ahead of
- * them. Errors name that place (`spec.validation.openAPIV3Schema…`), and clients see it.
+ * A definition in the internal form that kube-apiserver validates: values that all versions share
+ * are moved to the top level. Clients see the paths of this form in errors
+ * (`spec.validation.openAPIV3Schema…`).
  */
 export interface InternalSpec {
   readonly spec: CrdSpec;
@@ -165,7 +166,7 @@ export function selectableErrors(
   return errors;
 }
 
-/** The form of names; which must be there is for the caller to say. */
+/** Validates the form of names; the caller says which are required. */
 export function nameErrors(names: Partial<CrdNames>, path: string): FieldError[] {
   const errors: FieldError[] = [];
   const check = (field: string, value: string, mixedCase: boolean) => {
@@ -246,7 +247,7 @@ function clientErrors(
   } else if (url !== undefined) {
     appendAll(errors, webhookUrlErrors(url, childPath(path, 'url')));
   } else if (service !== undefined) {
-    // Upstream hands name and namespace over in the wrong order, so the fields are swapped.
+    // kube-apiserver passes name and namespace in the wrong order, so the fields are swapped.
     const { name: namespace, namespace: name, path: urlPath = '', port = 443 } = service;
     const reference = { name, namespace, path: urlPath, port };
     appendAll(errors, webhookServiceErrors(reference, childPath(path, 'service')));
@@ -280,7 +281,7 @@ function reviewErrors(
   return errors;
 }
 
-/** Whether old conversion settings name a review version the server knows, or none at all. */
+/** Whether the old conversion settings name a known review version, or none at all. */
 export function hasKnownReview(conversion: CrdConversion | undefined): boolean {
   const versions = conversion?.webhook?.conversionReviewVersions ?? [];
   return versions.length === 0 || versions.some((one) => knownReviews.includes(one));

@@ -1,10 +1,10 @@
 import type { Property, Schema } from '@wheelhouse/schema';
 import { schemaOf } from '../schema-of.ts';
 
-/** The versions of the types. */
+/** Versions of CustomResourceDefinition. */
 export type CrdVersionName = 'v1' | 'v1beta1';
 
-/** Types that were others in v1beta1. */
+/** Types that differ in v1beta1. */
 const earlierTable = `
 CustomResourceDefinitionSpec
 group 1 string
@@ -34,9 +34,9 @@ JSONPath 6 string
 `;
 
 /**
- * The types of apiextensions v1, whose package is not among the generated facts. Lines as
- * `name number type`; `?` is omitempty, `*` a pointer, `[]` a list, `{}` a map, and behind `:` the name
- * Go has for it; at the end a list's keys when it is of map type.
+ * The types of apiextensions v1, whose package is not among the generated facts. Each line is
+ * `name number type`: `?` marks omitempty, `*` a pointer, `[]` a list, `{}` a map, `:` the Go
+ * name. The keys of a list of map type follow at the end.
  */
 const table = `
 CustomResourceDefinition
@@ -190,7 +190,7 @@ const prefixOf = (version: CrdVersionName) => `apiextensions.${version}.`;
 const text: Schema = { type: 'string', typed: true };
 const opaque = { typed: true, preserveUnknownFields: true, mapType: 'atomic' } as const;
 
-/** Types that are no structs. */
+/** Types that are not structs. */
 function leavesOf(version: CrdVersionName): Readonly<Record<string, Schema>> {
   const typePrefix = prefixOf(version);
   const props = (): Schema => structOf('JSONSchemaProps', version);
@@ -231,12 +231,12 @@ function leavesOf(version: CrdVersionName): Readonly<Record<string, Schema>> {
   };
 }
 
-/** Why a rule's failure says a value is wrong. */
+/** Values of `reason` in a validation rule. */
 const reasons = {
   enum: ['FieldValueDuplicate', 'FieldValueForbidden', 'FieldValueInvalid', 'FieldValueRequired'],
 };
 
-/** Types as built so far, by their full names, and what they are built from, by version. */
+/** Built types by full name, and the tables they are built from, by version. */
 const built = new Map<string, Schema>();
 const sources = new Map<CrdVersionName, Source>();
 
@@ -281,7 +281,7 @@ function structOf(name: string, version: CrdVersionName): Schema {
   return schema;
 }
 
-/** Always written by Go, yet no reader has to give them. */
+/** Members that Go always writes although no client has to send them. */
 const notRequired: Readonly<Record<string, readonly string[]>> = {
   CustomResourceDefinition: ['metadata', 'status'],
   CustomResourceDefinitionCondition: ['lastTransitionTime'],
@@ -295,7 +295,7 @@ function requiredIn(name: string, properties: ReadonlyMap<string, Property>): re
     .map(([field]) => field);
 }
 
-/** A list of items with a key; a strategic patch merges those of rules alone. */
+/** A list of items with a key; strategic merge patches merge only the lists of rules. */
 function keyedList(schema: Schema, key: string): Schema {
   const merged = key === 'rule' ? { patchStrategies: ['merge' as const], patchMergeKey: key } : {};
   return { ...schema, listType: 'map', listMapKeys: [key], ...merged };
@@ -334,7 +334,7 @@ function typeOf(type: string, version: CrdVersionName): Schema {
   return sourceOf(version).leaves[type] ?? { resolve: () => structOf(type, version) };
 }
 
-/** The typed schema of CustomResourceDefinition. */
+/** The schema of CustomResourceDefinition in a version. */
 export function crdSchema(version: CrdVersionName = 'v1'): Schema {
   const key = `${version} `;
   const cachedSchema = built.get(key);

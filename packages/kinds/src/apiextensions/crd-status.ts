@@ -12,14 +12,14 @@ import type { CrdRules } from './crd-validation.ts';
 import { notStructural, validateStructural } from './structural.ts';
 
 /**
- * What the server says of a definition: which names it may have, and whether it is served. A pure
- * function of the definitions there are, so that a controller has only to write what it gives.
+ * The status of a definition: which names are accepted, and whether it is served. These are pure
+ * functions of the definitions, so the controller only writes their result.
  */
 
-/** A definition of the same group, with the names it was given. */
+/** A definition of the same group, with its accepted names. */
 export type OtherCrd = Pick<Crd, 'metadata' | 'spec' | 'status'>;
 
-/** What a definition's status is made with. */
+/** Inputs of `reconcileCrd`. */
 export interface ReconcileOptions {
   readonly dialect: Dialect;
   readonly checkBundle?: CrdRules['checkBundle'] | undefined;
@@ -27,11 +27,11 @@ export interface ReconcileOptions {
 }
 
 /**
- * The status a definition should have, or undefined when it has it. `others` are all definitions
- * (itself may be among them). Names taken first stay; a name freed by a change or a deletion is
- * given out at the next call. A definition whose names are all accepted, and whose conversion
- * webhook can be trusted, is established at once: the entry must be in the catalogue before the
- * status is written.
+ * Returns the status that a definition should have, or undefined when it has it already. `others`
+ * lists all definitions and may include this one. Names that were accepted first stay; a name that
+ * a change or a deletion frees is available at the next call. A definition is established as soon
+ * as all its names are accepted and the CA bundle of its conversion webhook is valid; the caller
+ * adds it to the catalogue before writing the status.
  */
 export function reconcileCrd(
   crd: Crd,
@@ -52,7 +52,7 @@ interface Outcome {
   readonly conditions: CrdCondition[];
 }
 
-/** The names a definition gets, and its conditions: of the names, of being served, of approval. */
+/** The accepted names and the conditions: of names, of serving, and of approval. */
 function crdConditions(crd: Crd, others: readonly OtherCrd[], options: ReconcileOptions): Outcome {
   const now = `${new Date(options.nowMs).toISOString().slice(0, 19)}Z`;
   const { names, conflict } = acceptNames(crd, takenNames(crd, others));
@@ -110,17 +110,17 @@ function findViolations(spec: Crd['spec']): CrdCondition | undefined {
   return { type, status: 'True', reason: 'Violations', message };
 }
 
-/** No more of them are told of in one condition. */
+/** Upper bound of the violations listed in one condition. */
 const violationsMax = 100;
 const keepsUnknown = invalid('spec.preserveUnknownFields', true, 'must be false');
 
-/** Whether the definition names authorities for its conversion webhook that cannot be read. */
+/** Whether the definition has an unreadable CA bundle for its conversion webhook. */
 function hasBadBundle({ spec }: Crd, { checkBundle }: ReconcileOptions): boolean {
   const bundle = spec.conversion?.webhook?.clientConfig?.['caBundle'];
   return typeof bundle === 'string' && (checkBundle?.(bundle) ?? []).length > 0;
 }
 
-/** Once established, always established: its objects are there. */
+/** A definition stays established: its objects exist. */
 function establishedFor(
   before: readonly CrdCondition[],
   hindrance: 'names' | 'bundle' | undefined,
@@ -151,7 +151,7 @@ function establishedFor(
   };
 }
 
-/** Sets a condition; its time moves only with its status. */
+/** Sets a condition; its transition time changes only with its status. */
 export function setCondition(
   list: readonly CrdCondition[],
   condition: CrdCondition,
@@ -194,7 +194,7 @@ interface Conflict {
 
 const inUse = (name: string) => `${JSON.stringify(name)} is already in use`;
 
-/** Each name is given or kept by itself; the last conflict is the one told, as upstream does. */
+/** Accepts each name on its own; the last conflict is reported, as in kube-apiserver. */
 function acceptNames(crd: Crd, taken: Taken): { names: CrdNames; conflict: Conflict | undefined } {
   const wanted = crd.spec.names;
   const had: Partial<CrdNames> = crd.status?.acceptedNames ?? {};

@@ -40,13 +40,13 @@ import { everySchema, itemsOf, type SchemaProps } from './schema-props.ts';
 import { mapKeyErrors, validateSchemaRules } from './schema-rules.ts';
 import { notStructural, validateStructural } from './structural.ts';
 
-/** Judges the CEL rules of a structural schema at CRD admission; a later engine implements it. */
+/** Validates the CEL rules of a structural schema when a definition is written. */
 export type RuleChecker = (at: {
   readonly schema: Schema;
   readonly path: string;
-  /** Whether a schema, by its path, or one in it breaks other rules: its CEL is not compiled. */
+  /** Whether the schema at a path or one inside it breaks other rules: its CEL is not compiled. */
   readonly blocked: (path: string) => boolean;
-  /** It is the schema before the update, whose rules were accepted already. */
+  /** This is the schema before the update, whose rules are accepted. */
   readonly unchanged: boolean;
 }) => readonly FieldError[];
 
@@ -55,13 +55,13 @@ export interface CrdRules {
   readonly embedded: EmbeddedRules;
   readonly checkRules?: RuleChecker;
   readonly judgeDefault?: DefaultJudge;
-  /** `v1beta1` asks for less: a schema may be missing, and need not be structural if none prunes. */
+  /** `v1beta1` is more lenient: a schema is optional, and structural only if a version prunes. */
   readonly strictness?: 'v1beta1';
-  /** What is wrong with a CA bundle (base64 of PEM); absent: nothing is. */
+  /** Returns what is wrong with a CA bundle (base64 of PEM); absent: bundles are not checked. */
   readonly checkBundle?: (bundle: string) => readonly string[];
 }
 
-/** Rules that came later are not put to what was accepted before them. */
+/** What depends on the old definition: rules that were added later do not apply to it. */
 interface Options {
   readonly rules: CrdRules;
   readonly old: Crd | undefined;
@@ -70,13 +70,13 @@ interface Options {
   readonly requireMapKeys: boolean;
 }
 
-/** What is the same for all versions of a definition, found out once: there may be many. */
+/** Properties of the whole definition, computed once because it may have many versions. */
 interface Common extends Options {
   readonly structure: 'any' | 'structural';
-  /** Some version has subresources of its own, so that those of all versions count for none. */
+  /** Some version has its own subresources, so the shared ones do not apply to any version. */
   readonly perVersion: boolean;
   readonly oldSchemas: ReadonlyMap<string, SchemaProps | undefined>;
-  /** What the versions before the change select by, in canonical form. */
+  /** Selectable fields of the old versions, in canonical form. */
   readonly oldSelectable: ReadonlySet<string>;
 }
 
@@ -98,7 +98,7 @@ function commonOf(internal: InternalSpec, options: Options): Common {
 const selectionOf = (fields: CrdVersion['selectableFields']): string =>
   canonical((fields ?? []).map((field) => ({ ...field })));
 
-/** The errors of a new definition but those of its metadata (CRD-1). Each step checks one schema. */
+/** Validates a new definition except its ObjectMeta (CRD-1). Each step checks one schema. */
 export function validateCrd(crd: Crd, rules: CrdRules): Generator<void, FieldError[]> {
   return allErrors(crd, {
     rules,
@@ -109,7 +109,7 @@ export function validateCrd(crd: Crd, rules: CrdRules): Generator<void, FieldErr
   });
 }
 
-/** All that is wrong with a changed definition. */
+/** Validates a changed definition. */
 export function* validateCrdUpdate(
   crd: Crd,
   old: Crd,
@@ -130,7 +130,7 @@ export function* validateCrdUpdate(
   return [...errors, ...immutableErrors(crd, old)];
 }
 
-/** What a write to `status` may not do. */
+/** Validates a write to `status`. */
 export function validateCrdStatus(crd: Crd): FieldError[] {
   return nameErrors(crd.status?.acceptedNames ?? {}, 'status.acceptedNames');
 }
@@ -168,7 +168,7 @@ function* allErrors(crd: Crd, options: Options): Generator<void, FieldError[]> {
   ];
 }
 
-/** What an earlier version let pass may stay. */
+/** Whether errors that an earlier version accepted may stay. */
 const isLenient = ({ rules, old }: Options): boolean =>
   rules.strictness === 'v1beta1' ||
   old?.spec.preserveUnknownFields === true ||
@@ -195,7 +195,9 @@ function* specErrors(internal: InternalSpec, options: Options): Generator<void, 
   ];
 }
 
-/** A bad bundle is let through until the definition is served, and while it was bad before. */
+/**
+ * An invalid bundle is accepted until the definition is served, or if the old one was invalid too.
+ */
 function bundleCheck({ rules, old }: Options): CrdRules['checkBundle'] {
   if (old === undefined || !crdConditionIsTrue(old, 'Established')) return undefined;
   const before = old.spec.conversion?.webhook?.clientConfig?.['caBundle'];
@@ -250,7 +252,7 @@ function conversionNeedsPruning({ spec }: InternalSpec): FieldError[] {
   return [invalid('spec.conversion.strategy', strategy, detail)];
 }
 
-/** Versions without schemas that are judged in one step. */
+/** Versions without schemas that one step validates. */
 const versionsPerStep = 100;
 
 function* versionErrors(internal: InternalSpec, common: Common): Generator<void, FieldError[]> {
@@ -309,7 +311,7 @@ function* oneVersionErrors(
   ];
 }
 
-/** Columns that are judged in one step. */
+/** Columns that one step validates. */
 const columnsPerStep = 200;
 
 function* columnErrorSteps(
@@ -432,7 +434,7 @@ function* schemaErrors(
   return errors;
 }
 
-/** Whether one of some texts begins with a text: there may be many of either. */
+/** Returns a function that tests whether one of `texts` is a prefix; both lists may be long. */
 function beginningOf(texts: readonly string[]): (text: string) => boolean {
   const sorted = [...texts].sort();
   return (text) => {
@@ -447,13 +449,13 @@ function beginningOf(texts: readonly string[]): (text: string) => boolean {
   };
 }
 
-/** A schema that prunes nothing could have any form before `v1`, unless it uses extensions. */
+/** Before `v1`, a schema that does not prune need not be structural unless it uses extensions. */
 function structureOf(internal: InternalSpec, options: Options): 'any' | 'structural' {
   const prunes = !isLenient(options) || internal.spec.preserveUnknownFields !== true;
   return prunes || allSchemas(internal).some(hasExtensions) ? 'structural' : 'any';
 }
 
-/** Whether a schema uses what only structural schemas may use. */
+/** Whether a schema uses extensions that only structural schemas allow. */
 function hasExtensions(schema: SchemaProps): boolean {
   return [...everySchema(schema)].some(
     (one) =>
@@ -479,9 +481,7 @@ function* ruleErrors(
   return checkRules({ schema, path: at.path, blocked: at.blocked, unchanged });
 }
 
-/**
- * Go's names of what may stand at the root beside a status subresource, as the message lists them.
- */
+/** Members that the root may have beside a status subresource, as the message lists them. */
 const rootFields =
   'Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength ' +
   'MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ' +
@@ -489,10 +489,7 @@ const rootFields =
 const ifStatus = 'if the status subresource is enabled';
 const atRoot = new Set(rootFields.split(' '));
 
-/**
- * The schema of status is taken out of the root's properties, so the root may not judge as a
- * whole.
- */
+/** The status schema is taken from the root's properties, so the root cannot use other keywords. */
 function rootErrors(props: SchemaProps, path: string): FieldError[] {
   for (const name of Object.keys(props)) {
     if (name === 'type') {
@@ -535,10 +532,7 @@ function storedVersionErrors(crd: Crd): FieldError[] {
   return errors;
 }
 
-/**
- * The group and the plural are part of the name; scope and kind of what is stored once it is
- * served.
- */
+/** The name contains the group and the plural; scope and kind are fixed once it is established. */
 function immutableErrors(crd: Crd, old: Crd): FieldError[] {
   const [now, before] = [crd.spec, old.spec];
   const pairs: [string, string, string][] = [];

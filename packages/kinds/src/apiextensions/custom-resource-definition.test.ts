@@ -55,7 +55,7 @@ const schemaErrors = (properties: JsonObject) =>
   errorsOf(crdWith({ versions: [withSchema({ type: 'object', properties })] }));
 
 describe('a CustomResourceDefinition', () => {
-  test('gets its defaults and the storage version in its status', () => {
+  test('gets defaults, and the storage version in its status', () => {
     const crd = created(crdWith());
     expect(crd.spec.names).toMatchObject({ singular: 'thing', listKind: 'ThingList' });
     expect(crd.spec.conversion).toEqual({ strategy: 'None' });
@@ -119,11 +119,11 @@ describe('a CustomResourceDefinition', () => {
       'spec.selectableFields[0].jsonPath: Invalid value: ".spec.x": is an invalid path: does not refer to a valid field',
     ],
   ];
-  test.each(refused)('refusal %#', (input, message) => {
+  test.each(refused)('rejected %#', (input, message) => {
     expect(errorsOf(input)).toContain(message);
   });
 
-  test('names exactly one storage version, each version once', () => {
+  test('names exactly one storage version, and each version once', () => {
     const errors = errorsOf(crdWith({ versions: [version(), version()] }));
     expect(errors).toContainEqual(
       expect.stringMatching(/^spec\.versions: .*must contain unique version names$/),
@@ -135,7 +135,7 @@ describe('a CustomResourceDefinition', () => {
     );
   });
 
-  test('needs approval in groups of the vendor', () => {
+  test('needs approval in protected groups', () => {
     const group = 'x.svc.io';
     const name = `things.${group}`;
     const approved = (text: string) => ({ name, annotations: { 'api-approved.svc.io': text } });
@@ -212,11 +212,11 @@ describe('its schema', () => {
       `${root}.properties[a].x-kubernetes-validations[0].rule: Required value: rule is not specified`,
     ],
   ];
-  test.each(refused)('refusal %#', (properties, message) => {
+  test.each(refused)('rejected %#', (properties, message) => {
     expect(schemaErrors(properties)).toContainEqual(expect.stringContaining(message));
   });
 
-  test('a junctor at the root says nothing of members without a structure', () => {
+  test('allOf and the like at the root say nothing about members without a structure', () => {
     const schema = { type: 'object', not: { properties: { b: { minLength: 1 } } } };
     expect(errorsOf(crdWith({ versions: [withSchema(schema)] }))).toEqual([
       `${root}.properties[b]: Required value: because it is defined in ${root}.not.properties[b]`,
@@ -230,11 +230,11 @@ describe('its schema', () => {
     { metadata: { type: 'object', properties: { name: { ...string, maxLength: 3 } } } },
     { a: { ...string, 'x-kubernetes-validations': [{ rule: 'self != ""', message: 'no' }] } },
   ];
-  test.each(accepted)('acceptance %#', (properties) => {
+  test.each(accepted)('accepted %#', (properties) => {
     expect(schemaErrors(properties)).toEqual([]);
   });
 
-  test('errors stand at the version when versions differ', () => {
+  test('errors name the version when versions differ', () => {
     const other = withSchema({ type: 'object', properties: { a: {} } });
     const versions = [version(), { ...other, name: 'v2', storage: false }];
     expect(errorsOf(crdWith({ versions }))).toEqual([
@@ -242,7 +242,7 @@ describe('its schema', () => {
     ]);
   });
 
-  test('nesting without end is refused, not followed', () => {
+  test('a schema that is nested too deeply is rejected, not traversed', () => {
     let schema: JsonObject = { type: 'object' };
     for (let level = 0; level < 10_000; level += 1) schema = { type: 'object', not: schema };
     expect(() => decode(crdWith({ versions: [withSchema(schema)] }))).toThrow('exceeded max depth');
@@ -255,7 +255,7 @@ describe('its status', () => {
     return status === undefined ? crd : { ...crd, status };
   };
 
-  test('accepts free names and is established; a second look changes nothing', () => {
+  test('accepts free names and becomes established; a second run changes nothing', () => {
     const crd = establish(created(crdWith()));
     expect(crd.status?.conditions).toMatchObject([
       {
@@ -275,7 +275,7 @@ describe('its status', () => {
     expect(reconcileCrd(crd, [crd], { dialect: dialectOf('svc'), nowMs: 5_000 })).toBeUndefined();
   });
 
-  test('tells which name another definition of the group has', () => {
+  test('names the conflict with another definition of the group', () => {
     const first = establish(created(crdWith()));
     const names = { plural: 'others', kind: 'Thing', shortNames: ['things'] };
     const second = created(crdWith({ names }, { name: 'others.example.com' }));
@@ -291,7 +291,7 @@ describe('its status', () => {
     ]);
   });
 
-  test('what is served does not change its scope, kind, group or plural', () => {
+  test('an established definition does not change its scope, kind, group, or plural', () => {
     const old = establish(created(crdWith()));
     const next = decode(crdWith({ scope: 'Cluster', names: { plural: 'things', kind: 'Other' } }));
     def.strategy.prepareForUpdate?.(context, next, old);
@@ -299,7 +299,7 @@ describe('its status', () => {
     expect(errors.map((error) => error.field)).toEqual(['spec.scope', 'spec.names.kind']);
   });
 
-  test('a version that was stored must stay until it is taken from the status', () => {
+  test('a stored version must stay until the status no longer lists it', () => {
     const old = establish(created(crdWith()));
     const next = decode(crdWith({ versions: [version({ name: 'v2' })] }));
     def.strategy.prepareForUpdate?.(context, next, old);
@@ -309,7 +309,7 @@ describe('its status', () => {
     expect(errors).toMatchObject([{ field: 'status.storedVersions[0]' }]);
   });
 
-  test('a deletion leaves the objects time to go first', () => {
+  test('a deletion lets the objects go first', () => {
     const crd = establish(created(crdWith()));
     def.strategy.beforeDelete?.(context, crd);
     expect(crd.metadata.finalizers).toEqual(['customresourcecleanup.apiextensions.svc.io']);
@@ -318,7 +318,7 @@ describe('its status', () => {
   });
 });
 
-/** In how many steps rules run. */
+/** The number of steps in which rules run. */
 function stepsOf(findings: Findings | undefined): number {
   const work = errorSteps(findings);
   let steps = 0;
@@ -326,7 +326,7 @@ function stepsOf(findings: Findings | undefined): number {
   return steps;
 }
 
-test('TRUST-2: a definition of many versions is judged in steps', () => {
+test('TRUST-2: a definition with many versions is validated in steps', () => {
   const versions = Array.from({ length: 5_000 }, (_, at) =>
     version({
       name: `v${at}`,
@@ -340,7 +340,7 @@ test('TRUST-2: a definition of many versions is judged in steps', () => {
   expect(stepsOf(def.strategy.validateUpdate?.(at, object, old))).toBeGreaterThan(50);
 });
 
-test('TRUST-2: a definition of many printer columns is judged in steps', () => {
+test('TRUST-2: a definition with many printer columns is validated in steps', () => {
   const column = (at: number) => ({ name: `c${at}`, type: 'odd', jsonPath: '.spec' });
   const columns = Array.from({ length: 4_000 }, (_, at) => column(at));
   const object = created(crdWith({ versions: [version({ additionalPrinterColumns: columns })] }));

@@ -41,13 +41,13 @@ import {
   validateCrdUpdate,
 } from './crd-validation.ts';
 
-/** Rules other rooms and engines bring: CEL, certificates, ObjectMeta of embedded objects. */
+/** Rules from other packages: CEL, certificates, and ObjectMeta of embedded objects. */
 export interface CrdOptions extends Pick<CrdRules, 'checkRules' | 'judgeDefault' | 'checkBundle'> {
   readonly validateMeta?: EmbeddedRules['validateMeta'];
   readonly features?: Features | undefined;
 }
 
-/** How metadata inside custom objects is decoded and judged. */
+/** How metadata inside custom objects is decoded and validated. */
 export function embeddedRules(validateMeta?: EmbeddedRules['validateMeta']): EmbeddedRules {
   return {
     objectMeta: schemaOf('meta.v1.ObjectMeta'),
@@ -56,18 +56,18 @@ export function embeddedRules(validateMeta?: EmbeddedRules['validateMeta']): Emb
   };
 }
 
-/** Embedded objects may be of any kind: their names are only kept to what a path can hold. */
+/** Embedded objects may be of any kind, so their names only have to be path segments. */
 function embeddedMetaErrors(metadata: JsonObject, path: string): readonly FieldError[] {
   const meta = metadata as ObjectMeta;
   const namespaced = (meta.namespace ?? '') !== '';
   return [
-    // Of a whole object it is known to be there.
+    // The namespace of a whole object is always present.
     ...(namespaced ? breaks(`${path}.namespace`, meta.namespace ?? '', dnsLabel) : []),
     ...validateObjectMeta(meta, { namespaced, validateName: pathSegment, path }),
   ];
 }
 
-/** What `fromCrd` needs, from the built-in kinds' rules. */
+/** Dependencies of `fromCrd` that come from the rules of built-in kinds. */
 export function customKindDeps(
   dialect: Dialect,
   options: CrdOptions & Pick<CustomKindDeps, 'compileRules' | 'converterFor'> = {},
@@ -164,15 +164,15 @@ function crdStrategy(rules: CrdRules): Strategy {
   };
 }
 
-/** Its controller removes the objects first, then this finalizer, and with it the definition. */
+/** Held by the definition's controller until it has removed all objects. */
 export const cleanupFinalizer = 'customresourcecleanup';
 
-/** The finalizer's full name: it is the vendor's, in the definition's own group. */
+/** The full name of the finalizer, in the definition's own group. */
 export function cleanupFinalizerName(dialect: Dialect): string {
   return `${cleanupFinalizer}.${dialect.group('apiextensions')}`;
 }
 
-/** The first deletion leaves it all to the controller, which removes the objects. */
+/** The first deletion only sets the condition; the controller then removes the objects. */
 function markForCleanup(crd: Crd, now: string): void {
   crd.metadata.deletionTimestamp = now;
   const finalizer = `${cleanupFinalizer}.${groupOf(crd).group}`;
@@ -208,7 +208,7 @@ function addStoredVersion(crd: Crd): void {
 function prepareUpdate(context: StrategyContext, crd: Crd, old: Crd): void {
   if (context.subresource === 'status') {
     crd.spec = old.spec;
-    // Upstream means to keep all metadata here, but keeps the new one.
+    // kube-apiserver intends to restore all metadata here but keeps the new one.
     return;
   }
   crd.status = structuredClone(old.status ?? newStatus());
@@ -218,7 +218,7 @@ function prepareUpdate(context: StrategyContext, crd: Crd, old: Crd): void {
   addStoredVersion(crd);
 }
 
-/** What the author may leave out; `storedVersions` begins with the storage version. */
+/** Fills what the author may omit; `storedVersions` starts with the storage version. */
 export function defaultCrd(crd: Crd): void {
   const { names } = crd.spec;
   if ((names.singular ?? '') === '') names.singular = names.kind.toLowerCase();
@@ -259,7 +259,7 @@ function exampleCrd(group: string): ApiObject {
   };
 }
 
-/** What the store's keys of definitions begin with. */
+/** The prefix of the store's keys of definitions. */
 export function definitionsPrefix(group: string): string {
   return `/registry/${group}/customresourcedefinitions/`;
 }

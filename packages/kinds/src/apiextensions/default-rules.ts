@@ -22,8 +22,8 @@ import {
 } from '@wheelhouse/schema';
 
 /**
- * Judges a default by the CEL rules of its schema; a later engine implements it. Gives what is left of
- * the budget, which is negative when it was passed.
+ * Validates a default against the CEL rules of its schema. Returns the remaining budget, which is
+ * negative when it was exceeded.
  */
 export type DefaultJudge = (
   schema: Schema,
@@ -36,15 +36,15 @@ export interface DefaultRuleOptions {
   readonly judgeDefault: DefaultJudge | undefined;
 }
 
-/** What the rules of all defaults of a schema may cost together. */
+/** Upper bound of the total cost of the rules of all defaults of a schema. */
 const budgetMax = 10_000_000;
 
-/** One walk over a schema. */
+/** One traversal of a schema. */
 interface Walk extends DefaultRuleOptions {
   budget: number;
 }
 
-/** Puts a value where it stands in the embedded resource around it. */
+/** Places a value in the embedded resource around it. */
 type Surround = (value: JsonValue) => JsonValue;
 
 interface Place {
@@ -56,7 +56,7 @@ interface Place {
 
 const metaFields = new Set(['metadata', 'kind', 'apiVersion']);
 
-/** Judges every default of a structural schema: it must be what its own schema accepts, pruned. */
+/** Validates every default of a structural schema: its own schema must accept it, pruned. */
 export function validateDefaults(
   schema: Schema,
   path: string,
@@ -129,7 +129,7 @@ function ownErrors(schema: Schema, place: Place, options: Walk): FieldError[] {
   return [...errors, ...valueErrors(schema, { ...place, field }, options)];
 }
 
-/** What the schema itself says against its default, or else its rules. */
+/** The errors of a default under its own schema, or else under its rules. */
 function valueErrors(
   schema: Schema,
   place: Place & { readonly field: string },

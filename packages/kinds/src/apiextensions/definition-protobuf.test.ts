@@ -41,7 +41,7 @@ test('definitions of custom kinds have a protobuf form', () => {
   expect(typed(decodeMessage(crdSchema(), bytes))).toEqual(rest);
 });
 
-test('a schema or a boolean is a message of both', () => {
+test('a member that is a schema or a boolean has a message with both', () => {
   const only = (additionalProperties: boolean | object) => {
     const props = { openAPIV3Schema: { additionalProperties } };
     const version = { name: 'v', served: false, storage: false, schema: props };

@@ -1,7 +1,7 @@
 import { goEscapes, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import type { CelRule } from '@wheelhouse/schema';
 
-/** A JSONSchemaProps as the typed decoder leaves it: members that are there have their type. */
+/** JSONSchemaProps as the typed decoder returns it: members that are present have their type. */
 export interface SchemaProps extends JsonObject {
   id?: string;
   $schema?: string;
@@ -32,7 +32,7 @@ export interface SchemaProps extends JsonObject {
   'x-kubernetes-validations'?: (CelRule & JsonObject)[];
 }
 
-/** The schema a path leads to, and the names on the way; or why it leads nowhere. */
+/** The schema at the end of a path and the names on the way, or why there is none. */
 type FieldPathTarget =
   | { readonly names: readonly string[]; readonly schema: SchemaProps }
   | { readonly error: string };
@@ -40,8 +40,8 @@ type FieldPathTarget =
 const endedEarly = 'unexpected end of JSON path';
 
 /**
- * Follows a path as rules and selectable fields write it: `.spec.replicas`, and with `brackets`
- * also `.spec['a.b']`. Lists cannot be entered: a path names one field.
+ * Follows a path in the notation of rules and selectable fields: `.spec.replicas`, and with
+ * `brackets` also `.spec['a.b']`. A path names one field, so it cannot enter lists.
  */
 export function fieldPathTarget(
   path: string,
@@ -63,7 +63,7 @@ export function fieldPathTarget(
   return names.length === 0 ? { error: endedEarly } : { names, schema };
 }
 
-/** Delimiters, texts in single quotes and what is between them. */
+/** Splits a path into delimiters, quoted texts, and the texts between them. */
 function tokensOf(path: string): string[] {
   return path.match(/[.[\]]|'(?:[^'\\]|\\[\s\S])*'|[^.[\]]+/g) ?? [];
 }
@@ -93,7 +93,7 @@ function stepAt(
 
 const escapes: Readonly<Record<string, string>> = { ...goEscapes, "'": "'" };
 
-/** Quoted names have Go's escapes. */
+/** Quoted names use Go's escape sequences. */
 function unescaped(text: string): string | { readonly error: string } {
   const wrong = [...text.matchAll(/\\(.)/g)].find(([, one = '']) => escapes[one] === undefined);
   if (wrong !== undefined) {
@@ -102,7 +102,7 @@ function unescaped(text: string): string | { readonly error: string } {
   return text.replace(/\\(.)/g, (_, one: string) => escapes[one] ?? one);
 }
 
-/** Declared members hide those of any name. */
+/** Declared properties hide additional properties. */
 function childOf(schema: SchemaProps, name: string): SchemaProps | undefined {
   const declared = entriesOf(schema.properties);
   return declared.length === 0 ? additionalOf(schema) : new Map(declared).get(name);
@@ -115,17 +115,19 @@ export function entriesOf(
   return Object.entries(map ?? {});
 }
 
-/** The schema of additional properties, if there is one. */
+/** The schema of additional properties; undefined without one. */
 export function additionalOf(props: SchemaProps): SchemaProps | undefined {
   return typeof props.additionalProperties === 'object' ? props.additionalProperties : undefined;
 }
 
-/** The one schema of the items, if it is one. */
+/** The schema of all items; undefined unless there is exactly one. */
 export function itemsOf(props: SchemaProps): SchemaProps | undefined {
   return Array.isArray(props.items) ? undefined : props.items;
 }
 
-/** Every schema inside a schema, itself first, junctors and all. */
+/**
+ * Yields a schema and every schema inside it, including those in `allOf`, `anyOf`, and the like.
+ */
 export function* everySchema(props: SchemaProps): Generator<SchemaProps> {
   yield props;
   const lists = [props.allOf, props.anyOf, props.oneOf].flatMap((list) => list ?? []);

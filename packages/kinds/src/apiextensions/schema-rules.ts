@@ -15,7 +15,7 @@ import {
   type SchemaProps,
 } from './schema-props.ts';
 
-/** Which of the later-added rules an old definition must keep to. */
+/** Rules that were added later and that an old definition may break. */
 export interface SchemaRuleOptions {
   readonly requireValidTypes: boolean;
   readonly requireAtomicSets: boolean;
@@ -24,23 +24,23 @@ export interface SchemaRuleOptions {
 
 interface Place {
   readonly path: string;
-  /** Why there may be no default here; undefined where there may. */
+  /** Why defaults are forbidden here; undefined where they are allowed. */
   readonly noDefault?: string;
   readonly insideMeta: boolean;
   readonly isRoot: boolean;
 }
 
-/** The types OpenAPI knows, in the order messages list them. */
+/** The OpenAPI types in the order in which messages list them. */
 const types = ['array', 'boolean', 'integer', 'number', 'object', 'string'];
 const metaFields = new Set(['metadata', 'kind', 'apiVersion']);
 
-/** An error, and the path of the schema that breaks the rule; the field may lie in another one. */
+/** An error and the path of the schema that breaks the rule; the field may be in another schema. */
 export interface SchemaFault {
   readonly error: FieldError;
   readonly at: string;
 }
 
-/** Judges an `openAPIV3Schema` and every schema in it, apart from its being structural. */
+/** Validates an `openAPIV3Schema` and every schema in it, except the structural rules. */
 export function validateSchemaRules(
   props: SchemaProps,
   path: string,
@@ -164,7 +164,7 @@ function childFaults(props: SchemaProps, place: Place, options: SchemaRuleOption
     });
   }
   for (const [name, child] of Object.entries(props.dependencies ?? {})) {
-    // Unlike other members, one that is null is kept by the decoder: it stands for no schema.
+    // The decoder keeps a null here, unlike in other members: it means no schema.
     if (child === null || Array.isArray(child)) continue;
     visit(child, { ...below, path: keyPath(at('dependencies'), name) });
   }
@@ -278,7 +278,7 @@ function keyErrors(keys: readonly string[], items: SchemaProps, path: string): F
   return errors;
 }
 
-/** Items of sets and maps are never null, and keys of maps are always there. */
+/** Items of sets and maps are never null, and keys of maps are always present. */
 export function mapKeyErrors(props: SchemaProps, path: string): FieldError[] {
   const items = itemsOf(props);
   const listType = props['x-kubernetes-list-type'];
@@ -316,7 +316,7 @@ const reasons = [
 ];
 const hasNewlines = (text: string) => /[\n\r]/.test(text);
 
-/** The form of a CEL rule; whether it compiles is the rule compiler's to say. */
+/** Validates the form of a CEL rule; the rule compiler checks the expression. */
 function celRuleErrors(props: SchemaProps, index: number, path: string): FieldError[] {
   const rule = props['x-kubernetes-validations']?.[index];
   if (rule === undefined) return [];

@@ -10,12 +10,12 @@ import {
 import { childPath, indexPath, keyPath, Pattern } from '@wheelhouse/schema';
 import { additionalOf, entriesOf, itemsOf, type SchemaProps } from './schema-props.ts';
 
-/** Where a schema stands: the root, the items of a list, or a member. */
+/** The position of a schema: the root, the items of a list, or a member. */
 type Level = 'root' | 'item' | 'field';
 
 /**
- * Why a schema has no structural form at all (members that only plain OpenAPI has), or undefined.
- * Told only when the checks of the schema itself found nothing.
+ * Why a schema has no structural form (it uses members that only plain OpenAPI has), or undefined.
+ * Reported only when the checks of the schema itself found nothing.
  */
 export function notStructural(props: SchemaProps): string | undefined {
   const unsupported: readonly (readonly [string, boolean])[] = [
@@ -50,7 +50,7 @@ function childrenOf(props: SchemaProps): SchemaProps[] {
   return [...present, ...lists, ...Object.values(props.properties ?? {})];
 }
 
-/** The rules of structural schemas, for a schema that has a structural form (CRD-1). */
+/** Validates the rules of structural schemas for a schema that has a structural form (CRD-1). */
 export function validateStructural(props: SchemaProps, path: string): FieldError[] {
   const errors = [...invariants(props, 'root', path), ...completeness(props, path)];
   const key = (error: FieldError) => `${error.field}: ${error.message}`;
@@ -123,7 +123,7 @@ function typeErrors(props: SchemaProps, level: Level, path: string): FieldError[
   return errors;
 }
 
-/** apiVersion, kind and metadata are the server's: a schema may say little about them. */
+/** The server owns apiVersion, kind, and metadata, so a schema may restrict little of them. */
 function metaErrors(props: SchemaProps, level: Level, path: string): FieldError[] {
   const errors: FieldError[] = [];
   const embedded = props['x-kubernetes-embedded-resource'] === true;
@@ -167,13 +167,13 @@ function restrictsNamesOnly(metadata: SchemaProps): boolean {
 
 const integerOrString: SchemaProps[] = [{ type: 'integer' }, { type: 'string' }];
 
-/** What documents only is not looked at. */
+/** Keywords that only document are ignored. */
 function saysIntegerOrString(list: readonly SchemaProps[] | undefined): boolean {
   const plain = list?.map(({ externalDocs, example, ...rest }) => rest);
   return jsonEqual(plain, integerOrString);
 }
 
-/** The two ways to write int-or-string out, in which types may stand inside junctors. */
+/** The two spellings of int-or-string, which allow types inside `anyOf` and `allOf`. */
 function exceptions(props: SchemaProps): { skipAnyOf: boolean; skipFirstAllOf: boolean } {
   return {
     skipAnyOf: saysIntegerOrString(props.anyOf),
@@ -257,7 +257,7 @@ function nestedErrors(props: SchemaProps, place: ValuePlace): FieldError[] {
   return errors;
 }
 
-/** What a junctor says of a member or of items must have its structure outside of the junctor. */
+/** Every property and item that `allOf` and the like mention must also be declared outside. */
 function completeness(props: SchemaProps, path: string): FieldError[] {
   return junctorCompleteness(props, props, { structure: path, value: path });
 }

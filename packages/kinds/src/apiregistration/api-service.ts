@@ -17,11 +17,142 @@ import type { ResourceDef, StrategyContext } from '../resource-def.ts';
 import { fill } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-/** The condition that says whether a group version can be asked. */
+/** APIService: which server serves a group version. */
+export function apiService(dialect: Dialect): ResourceDef {
+  return defineKind<APIService>({
+    dialect,
+    facts: 'apiregistration',
+    kind: 'APIService',
+    resource: 'apiservices',
+    scope: 'Cluster',
+    categories: ['api-extensions'],
+    versions: [
+      {
+        version: 'v1',
+        defaults: (object) => fill(object.spec?.service, { port: 443 }),
+        columns: [
+          nameColumn,
+          column('Service', serviceCell, { description: 'Who answers; Local for this server.' }),
+          column('Available', availableCell, { description: 'Whether it can be asked.' }),
+          ageColumn,
+        ],
+      },
+    ],
+    storage: { prefix: `/registry/${dialect.group('apiregistration')}/apiservices/` },
+    strategy: {
+      extraMetadataChecks: { '': ['change', 'whole'] },
+      validateName: pathSegment,
+      hasStatus: true,
+      allowUnconditionalUpdate: false,
+      prepareForCreate,
+      prepareForUpdate,
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (context, object) =>
+        context.subresource === 'status' ? validateStatus(object) : validate(object),
+      resetFields: { '': ['status'], status: ['spec', 'metadata'] },
+    },
+    subresources: [statusSubresource],
+    example: () => ({
+      apiVersion: `${dialect.group('apiregistration')}/v1`,
+      kind: 'APIService',
+      metadata: { name: 'v1.metrics.example.com' },
+      spec: {
+        group: 'metrics.example.com',
+        version: 'v1',
+        groupPriorityMinimum: 100,
+        versionPriority: 10,
+        service: { namespace: 'default', name: 'metrics' },
+      },
+    }),
+  });
+}
+
+function serviceCell(object: Stored<APIService>): string {
+  const service = object.spec?.service;
+  if (service === undefined) return 'Local';
+  return `${service.namespace ?? ''}/${service.name ?? ''}`;
+}
+
+/** The condition that reports whether the group version's server is available. */
 export const availableCondition = 'Available';
+
+function availableCell(object: Stored<APIService>): string {
+  const condition = (object.status?.conditions ?? []).find(
+    (one) => (one.type ?? '') === availableCondition,
+  );
+  if (condition === undefined) return 'Unknown';
+  const [status, reason] = [condition.status ?? '', condition.reason ?? ''];
+  return status === 'True' || reason === '' ? status : `${status} (${reason})`;
+}
+
+/** The condition of a group version that this server serves itself. */
+export const localVerdict = {
+  status: 'True',
+  reason: 'Local',
+  message: 'Local APIServices are always available',
+} as const;
+
+/** A local group version is available at once; a controller checks the others. */
+function prepareForCreate(context: StrategyContext, object: Stored<APIService>): void {
+  if (object.spec?.service !== undefined) return;
+  const lastTransitionTime = formatTime(context.nowMs);
+  const condition = { type: availableCondition, lastTransitionTime, ...localVerdict };
+  object.status = { conditions: [condition] };
+}
+
+/** A write to status changes no metadata except managed fields. */
+function prepareForUpdate(
+  context: StrategyContext,
+  object: Stored<APIService>,
+  old: Stored<APIService>,
+): void {
+  if (context.subresource !== 'status') return;
+  for (const name of ['labels', 'annotations', 'finalizers', 'ownerReferences'] as const) {
+    if (old.metadata[name] === undefined) delete object.metadata[name];
+    else Object.assign(object.metadata, { [name]: structuredClone(old.metadata[name]) });
+  }
+}
+
+const validate = (object: Stored<APIService>) => [...validateName(object), ...validateSpec(object)];
+
+/** The name states the group version. */
+function validateName(object: Stored<APIService>): FieldError[] {
+  const name = object.metadata.name ?? '';
+  const wanted = `${object.spec?.version ?? ''}.${object.spec?.group ?? ''}`;
+  if (name === '' || name === wanted || pathSegment(name).length > 0) return [];
+  const detail = `must be \`spec.version+"."+spec.group\`: ${JSON.stringify(wanted)}`;
+  return [invalid('metadata.name', name, detail)];
+}
 
 const groupPriorityMax = 20_000;
 const versionPriorityMax = 1000;
+
+function validateSpec(object: Stored<APIService>): FieldError[] {
+  const spec = object.spec ?? {};
+  const [group, version] = [spec.group ?? '', spec.version ?? ''];
+  const errors: FieldError[] = [];
+  if (group === '' && version !== 'v1') {
+    const detail = 'only v1 may have an empty group and it better be legacy kube';
+    errors.push(required('spec.group', detail));
+  }
+  const wrongGroup = group === '' ? [] : dnsSubdomain(group);
+  appendAll(
+    errors,
+    wrongGroup.map((text) => invalid('spec.group', group, text)),
+  );
+  appendAll(
+    errors,
+    dns1035Label(version).map((text) => invalid('spec.version', version, text)),
+  );
+  const within = (name: string, max: number) => {
+    const value = numberAt(spec, name);
+    if (value > 0 && value <= max) return;
+    errors.push(invalid(`spec.${name}`, value, `must be positive and less than ${max}`));
+  };
+  within('groupPriorityMinimum', groupPriorityMax);
+  within('versionPriority', versionPriorityMax);
+  return [...errors, ...validateService(spec)];
+}
 
 function validateService(spec: Stored<APIServiceSpec>): FieldError[] {
   const service = spec.service;
@@ -54,44 +185,6 @@ function validateService(spec: Stored<APIServiceSpec>): FieldError[] {
   return errors;
 }
 
-function validateSpec(object: Stored<APIService>): FieldError[] {
-  const spec = object.spec ?? {};
-  const [group, version] = [spec.group ?? '', spec.version ?? ''];
-  const errors: FieldError[] = [];
-  if (group === '' && version !== 'v1') {
-    const detail = 'only v1 may have an empty group and it better be legacy kube';
-    errors.push(required('spec.group', detail));
-  }
-  const wrongGroup = group === '' ? [] : dnsSubdomain(group);
-  appendAll(
-    errors,
-    wrongGroup.map((text) => invalid('spec.group', group, text)),
-  );
-  appendAll(
-    errors,
-    dns1035Label(version).map((text) => invalid('spec.version', version, text)),
-  );
-  const within = (name: string, max: number) => {
-    const value = numberAt(spec, name);
-    if (value > 0 && value <= max) return;
-    errors.push(invalid(`spec.${name}`, value, `must be positive and less than ${max}`));
-  };
-  within('groupPriorityMinimum', groupPriorityMax);
-  within('versionPriority', versionPriorityMax);
-  return [...errors, ...validateService(spec)];
-}
-
-/** The name says which group version it is about. */
-function validateName(object: Stored<APIService>): FieldError[] {
-  const name = object.metadata.name ?? '';
-  const wanted = `${object.spec?.version ?? ''}.${object.spec?.group ?? ''}`;
-  if (name === '' || name === wanted || pathSegment(name).length > 0) return [];
-  const detail = `must be \`spec.version+"."+spec.group\`: ${JSON.stringify(wanted)}`;
-  return [invalid('metadata.name', name, detail)];
-}
-
-const validate = (object: Stored<APIService>) => [...validateName(object), ...validateSpec(object)];
-
 const conditionStatuses = ['True', 'False', 'Unknown'];
 
 function validateStatus(object: Stored<APIService>): FieldError[] {
@@ -99,98 +192,5 @@ function validateStatus(object: Stored<APIService>): FieldError[] {
     const status = condition.status ?? '';
     if (conditionStatuses.includes(status)) return [];
     return [notSupported(`status.conditions[${index}].status`, status, conditionStatuses)];
-  });
-}
-
-/** What is said of a group version that this server answers itself. */
-export const localVerdict = {
-  status: 'True',
-  reason: 'Local',
-  message: 'Local APIServices are always available',
-} as const;
-
-/** A local group version is there at once; of another, somebody must look. */
-function prepareForCreate(context: StrategyContext, object: Stored<APIService>): void {
-  if (object.spec?.service !== undefined) return;
-  const lastTransitionTime = formatTime(context.nowMs);
-  const condition = { type: availableCondition, lastTransitionTime, ...localVerdict };
-  object.status = { conditions: [condition] };
-}
-
-/** Of metadata, a write to status moves only who owns what. */
-function prepareForUpdate(
-  context: StrategyContext,
-  object: Stored<APIService>,
-  old: Stored<APIService>,
-): void {
-  if (context.subresource !== 'status') return;
-  for (const name of ['labels', 'annotations', 'finalizers', 'ownerReferences'] as const) {
-    if (old.metadata[name] === undefined) delete object.metadata[name];
-    else Object.assign(object.metadata, { [name]: structuredClone(old.metadata[name]) });
-  }
-}
-
-function serviceCell(object: Stored<APIService>): string {
-  const service = object.spec?.service;
-  if (service === undefined) return 'Local';
-  return `${service.namespace ?? ''}/${service.name ?? ''}`;
-}
-
-function availableCell(object: Stored<APIService>): string {
-  const condition = (object.status?.conditions ?? []).find(
-    (one) => (one.type ?? '') === availableCondition,
-  );
-  if (condition === undefined) return 'Unknown';
-  const [status, reason] = [condition.status ?? '', condition.reason ?? ''];
-  return status === 'True' || reason === '' ? status : `${status} (${reason})`;
-}
-
-/** APIService: which server answers for a group version. */
-export function apiService(dialect: Dialect): ResourceDef {
-  return defineKind<APIService>({
-    dialect,
-    facts: 'apiregistration',
-    kind: 'APIService',
-    resource: 'apiservices',
-    scope: 'Cluster',
-    categories: ['api-extensions'],
-    versions: [
-      {
-        version: 'v1',
-        defaults: (object) => fill(object.spec?.service, { port: 443 }),
-        columns: [
-          nameColumn,
-          column('Service', serviceCell, { description: 'Who answers; Local for this server.' }),
-          column('Available', availableCell, { description: 'Whether it can be asked.' }),
-          ageColumn,
-        ],
-      },
-    ],
-    storage: { prefix: `/registry/${dialect.group('apiregistration')}/apiservices/` },
-    strategy: {
-      metadataTold: { '': ['change', 'whole'] },
-      validateName: pathSegment,
-      hasStatus: true,
-      allowUnconditionalUpdate: false,
-      prepareForCreate,
-      prepareForUpdate,
-      validateCreate: (_, object) => validate(object),
-      validateUpdate: (context, object) =>
-        context.subresource === 'status' ? validateStatus(object) : validate(object),
-      resetFields: { '': ['status'], status: ['spec', 'metadata'] },
-    },
-    subresources: [statusSubresource],
-    example: () => ({
-      apiVersion: `${dialect.group('apiregistration')}/v1`,
-      kind: 'APIService',
-      metadata: { name: 'v1.metrics.example.com' },
-      spec: {
-        group: 'metrics.example.com',
-        version: 'v1',
-        groupPriorityMinimum: 100,
-        versionPriority: 10,
-        service: { namespace: 'default', name: 'metrics' },
-      },
-    }),
   });
 }

@@ -19,7 +19,53 @@ import type {
 import type { ResourceDef } from '../resource-def.ts';
 import type { Stored } from '../stored.ts';
 
-/** `group.resource`, `core` for the group without a name. */
+/** StorageVersion: the version in which each server stores the objects of a resource. */
+export function storageVersion(dialect: Dialect): ResourceDef {
+  const common = (object: Stored<StorageVersion>) =>
+    (object.status?.commonEncodingVersion ?? '') || '<unset>';
+  const columns = [
+    nameColumn,
+    column('CommonEncodingVersion', common, { description: 'What all servers store.' }),
+    column('StorageVersions', serverVersions, { description: 'What each server stores.' }),
+    ageColumn,
+  ];
+  return defineKind<StorageVersion>({
+    dialect,
+    facts: 'apiserverinternal',
+    kind: 'StorageVersion',
+    resource: 'storageversions',
+    scope: 'Cluster',
+    versions: [{ version: 'v1alpha1', columns }],
+    strategy: {
+      validateName,
+      hasStatus: true,
+      resetFields: { '': ['status'], status: ['metadata', 'spec'] },
+      validateUpdate: (context, object) =>
+        context.subresource === 'status' ? validateStatus(object) : [],
+      allowUnconditionalUpdate: false,
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('internal.apiserver')}/v1alpha1`,
+      kind: 'StorageVersion',
+      metadata: { name: 'core.pods' },
+      spec: {},
+    }),
+  });
+}
+
+const shownServersMax = 3;
+
+/** The storage versions of the first few servers. */
+function serverVersions(object: Stored<StorageVersion>): string {
+  const all = (object.status?.storageVersions ?? []).map(
+    (one) => `${one?.apiServerID ?? ''}=${one?.encodingVersion ?? ''}`,
+  );
+  const shown = all.slice(0, shownServersMax).join(',');
+  const more = all.length - shownServersMax;
+  return more > 0 ? `${shown} + ${more} more...` : shown;
+}
+
+/** `group.resource`; the core group is written `core`. */
 function validateName(name: string): readonly string[] {
   const dot = name.lastIndexOf('.');
   if (dot < 0) return ['name must be in the form of <group>.<resource>'];
@@ -27,63 +73,6 @@ function validateName(name: string): readonly string[] {
     ...dnsSubdomain(name.slice(0, dot)).map((message) => `the group segment ${message}`),
     ...dns1035Label(name.slice(dot + 1)).map((message) => `the resource segment ${message}`),
   ];
-}
-
-function apiVersionProblem(apiVersion: string): string | undefined {
-  const parts = apiVersion.split('/');
-  const [group = '', version = ''] = parts.length === 1 ? [undefined, parts[0]] : parts;
-  if (parts.length > 2) return 'must be a version with an optional group and / before it';
-  const problems = [
-    ...(parts.length === 2 ? dnsSubdomain(group).map((one) => `group part: ${one}`) : []),
-    ...dns1035Label(version).map((one) => `version part: ${one}`),
-  ];
-  return problems.length === 0 ? undefined : problems.join(',');
-}
-
-function validateServer(server: Stored<ServerStorageVersion>, path: string): FieldError[] {
-  const encoding = server.encodingVersion ?? '';
-  const [decodable, served] = (['decodableVersions', 'servedVersions'] as const).map((member) =>
-    (server[member] ?? []).map(String),
-  );
-  const wrong = (field: string, apiVersion: string) => {
-    const problem = apiVersionProblem(apiVersion);
-    return problem === undefined ? [] : [invalid(field, apiVersion, problem)];
-  };
-  const decodableSet = new Set(decodable);
-  const lacksEncoding = `decodableVersions must include encodingVersion ${encoding}`;
-  const lacksServed = (version: string) =>
-    `individual served version : ${version} must be included in decodableVersions : [${decodable?.join(' ')}]`;
-  return [
-    ...breaks(`${path}.apiServerID`, server.apiServerID ?? '', dnsSubdomain),
-    ...wrong(`${path}.encodingVersion`, encoding),
-    ...(decodable ?? []).flatMap((one, index) => wrong(`${path}.decodableVersions[${index}]`, one)),
-    ...(decodableSet.has(encoding)
-      ? []
-      : [invalid(`${path}.decodableVersions`, decodable, lacksEncoding)]),
-    ...(served ?? []).flatMap((one, index) => {
-      const field = `${path}.servedVersions[${index}]`;
-      const errors = wrong(field, one);
-      return decodableSet.has(one) ? errors : [...errors, invalid(field, one, lacksServed(one))];
-    }),
-  ];
-}
-
-function validateCommon(
-  object: Stored<StorageVersion>,
-  encodings: readonly string[],
-): FieldError[] {
-  const path = 'status.commonEncodingVersion';
-  const common = object.status?.commonEncodingVersion;
-  const [first] = encodings;
-  const agreed = new Set(encodings).size === 1 ? first : undefined;
-  if (common === agreed) return [];
-  if (agreed === undefined) {
-    const detail =
-      'should be nil if servers do not agree on the same encoding version, or if there is no server reporting the supported versions yet';
-    return [invalid(path, common, detail)];
-  }
-  const which = common === undefined ? 'the common' : 'the actual common';
-  return [invalid(path, common ?? null, `${which} encoding version is ${agreed}`)];
 }
 
 function validateStatus(object: Stored<StorageVersion>): FieldError[] {
@@ -122,48 +111,59 @@ function validateStatus(object: Stored<StorageVersion>): FieldError[] {
   ];
 }
 
-const shownServersMax = 3;
-
-/** Which server stores what, the first few of them. */
-function serverVersions(object: Stored<StorageVersion>): string {
-  const all = (object.status?.storageVersions ?? []).map(
-    (one) => `${one?.apiServerID ?? ''}=${one?.encodingVersion ?? ''}`,
+function validateServer(server: Stored<ServerStorageVersion>, path: string): FieldError[] {
+  const encoding = server.encodingVersion ?? '';
+  const [decodable, served] = (['decodableVersions', 'servedVersions'] as const).map((member) =>
+    (server[member] ?? []).map(String),
   );
-  const shown = all.slice(0, shownServersMax).join(',');
-  const more = all.length - shownServersMax;
-  return more > 0 ? `${shown} + ${more} more...` : shown;
+  const wrong = (field: string, apiVersion: string) => {
+    const problem = apiVersionProblem(apiVersion);
+    return problem === undefined ? [] : [invalid(field, apiVersion, problem)];
+  };
+  const decodableSet = new Set(decodable);
+  const lacksEncoding = `decodableVersions must include encodingVersion ${encoding}`;
+  const lacksServed = (version: string) =>
+    `individual served version : ${version} must be included in decodableVersions : [${decodable?.join(' ')}]`;
+  return [
+    ...breaks(`${path}.apiServerID`, server.apiServerID ?? '', dnsSubdomain),
+    ...wrong(`${path}.encodingVersion`, encoding),
+    ...(decodable ?? []).flatMap((one, index) => wrong(`${path}.decodableVersions[${index}]`, one)),
+    ...(decodableSet.has(encoding)
+      ? []
+      : [invalid(`${path}.decodableVersions`, decodable, lacksEncoding)]),
+    ...(served ?? []).flatMap((one, index) => {
+      const field = `${path}.servedVersions[${index}]`;
+      const errors = wrong(field, one);
+      return decodableSet.has(one) ? errors : [...errors, invalid(field, one, lacksServed(one))];
+    }),
+  ];
 }
 
-/** StorageVersion: in which version each server stores the objects of a resource. */
-export function storageVersion(dialect: Dialect): ResourceDef {
-  const common = (object: Stored<StorageVersion>) =>
-    (object.status?.commonEncodingVersion ?? '') || '<unset>';
-  const columns = [
-    nameColumn,
-    column('CommonEncodingVersion', common, { description: 'What all servers store.' }),
-    column('StorageVersions', serverVersions, { description: 'What each server stores.' }),
-    ageColumn,
+function apiVersionProblem(apiVersion: string): string | undefined {
+  const parts = apiVersion.split('/');
+  const [group = '', version = ''] = parts.length === 1 ? [undefined, parts[0]] : parts;
+  if (parts.length > 2) return 'must be a version with an optional group and / before it';
+  const problems = [
+    ...(parts.length === 2 ? dnsSubdomain(group).map((one) => `group part: ${one}`) : []),
+    ...dns1035Label(version).map((one) => `version part: ${one}`),
   ];
-  return defineKind<StorageVersion>({
-    dialect,
-    facts: 'apiserverinternal',
-    kind: 'StorageVersion',
-    resource: 'storageversions',
-    scope: 'Cluster',
-    versions: [{ version: 'v1alpha1', columns }],
-    strategy: {
-      validateName,
-      hasStatus: true,
-      resetFields: { '': ['status'], status: ['metadata', 'spec'] },
-      validateUpdate: (context, object) =>
-        context.subresource === 'status' ? validateStatus(object) : [],
-      allowUnconditionalUpdate: false,
-    },
-    example: () => ({
-      apiVersion: `${dialect.group('internal.apiserver')}/v1alpha1`,
-      kind: 'StorageVersion',
-      metadata: { name: 'core.pods' },
-      spec: {},
-    }),
-  });
+  return problems.length === 0 ? undefined : problems.join(',');
+}
+
+function validateCommon(
+  object: Stored<StorageVersion>,
+  encodings: readonly string[],
+): FieldError[] {
+  const path = 'status.commonEncodingVersion';
+  const common = object.status?.commonEncodingVersion;
+  const [first] = encodings;
+  const agreed = new Set(encodings).size === 1 ? first : undefined;
+  if (common === agreed) return [];
+  if (agreed === undefined) {
+    const detail =
+      'should be nil if servers do not agree on the same encoding version, or if there is no server reporting the supported versions yet';
+    return [invalid(path, common, detail)];
+  }
+  const which = common === undefined ? 'the common' : 'the actual common';
+  return [invalid(path, common ?? null, `${which} encoding version is ${agreed}`)];
 }

@@ -17,34 +17,7 @@ import { same } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 import { countColumn } from './workload.ts';
 
-const validate = (object: Stored<ControllerRevision>): FieldError[] =>
-  noneNegative(object, '', 'revision');
-
-/** The state itself is looked at only when it is new. */
-function validateData(data: JsonValue | undefined): FieldError[] {
-  if (data === undefined || data === null) return [required('data', 'data is mandatory')];
-  return isObject(data) ? [] : [required('data', 'data must be a valid JSON object')];
-}
-
-/** Upstream keeps the state as bytes, and shows them. */
-function dataKept(data: JsonValue | undefined, old: JsonValue | undefined): FieldError[] {
-  if (same(data, old)) return [];
-  const bytes = [...Buffer.from(data === undefined ? 'null' : showValue(data))];
-  const shown = bytes.map((byte) => `0x${byte.toString(16)}`).join(', ');
-  const value = `runtime.RawExtension{Raw:[]uint8{${shown}}, Object:runtime.Object(nil)}`;
-  return [invalidGo('data', () => value, 'field is immutable')];
-}
-
-function controller(object: Stored<ControllerRevision>): string {
-  const owner = (object.metadata.ownerReferences ?? []).find((one) => one.controller === true);
-  if (owner === undefined) return '<none>';
-  const [group = ''] = String(owner.apiVersion).split('/');
-  const kind = String(owner.kind).toLowerCase();
-  const qualified = String(owner.apiVersion).includes('/') ? `${kind}.${group}` : kind;
-  return `${qualified}/${String(owner.name)}`;
-}
-
-/** ControllerRevision: a kept state of a controller's template. */
+/** ControllerRevision: a snapshot of a controller's template. */
 export function controllerRevision(dialect: Dialect): ResourceDef {
   return defineKind<ControllerRevision>({
     dialect,
@@ -64,7 +37,7 @@ export function controllerRevision(dialect: Dialect): ResourceDef {
       },
     ],
     strategy: {
-      metadataTold: { '': ['change', 'whole'] },
+      extraMetadataChecks: { '': ['change', 'whole'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => [...validate(object), ...validateData(object.data)],
       validateUpdate: (_, object, old) => [...validate(object), ...dataKept(object.data, old.data)],
@@ -77,4 +50,31 @@ export function controllerRevision(dialect: Dialect): ResourceDef {
       revision: 1,
     }),
   });
+}
+
+function controller(object: Stored<ControllerRevision>): string {
+  const owner = (object.metadata.ownerReferences ?? []).find((one) => one.controller === true);
+  if (owner === undefined) return '<none>';
+  const [group = ''] = String(owner.apiVersion).split('/');
+  const kind = String(owner.kind).toLowerCase();
+  const qualified = String(owner.apiVersion).includes('/') ? `${kind}.${group}` : kind;
+  return `${qualified}/${String(owner.name)}`;
+}
+
+const validate = (object: Stored<ControllerRevision>): FieldError[] =>
+  noneNegative(object, '', 'revision');
+
+/** The data is validated only when it is new. */
+function validateData(data: JsonValue | undefined): FieldError[] {
+  if (data === undefined || data === null) return [required('data', 'data is mandatory')];
+  return isObject(data) ? [] : [required('data', 'data must be a valid JSON object')];
+}
+
+/** kube-apiserver keeps the data as bytes and prints it as such. */
+function dataKept(data: JsonValue | undefined, old: JsonValue | undefined): FieldError[] {
+  if (same(data, old)) return [];
+  const bytes = [...Buffer.from(data === undefined ? 'null' : showValue(data))];
+  const shown = bytes.map((byte) => `0x${byte.toString(16)}`).join(', ');
+  const value = `runtime.RawExtension{Raw:[]uint8{${shown}}, Object:runtime.Object(nil)}`;
+  return [invalidGo('data', () => value, 'field is immutable')];
 }

@@ -39,103 +39,6 @@ import {
   wideColumns,
 } from './workload.ts';
 
-function fillDefaults(object: Stored<Deployment>): void {
-  const spec = ensure(object, 'spec');
-  fill(spec, { replicas: 1, revisionHistoryLimit: 10, progressDeadlineSeconds: 600 });
-  const strategy = ensure(spec, 'strategy');
-  fill(strategy, { type: 'RollingUpdate' });
-  if (strategy.type === 'RollingUpdate') {
-    fillAbsent(ensure(strategy, 'rollingUpdate'), { maxUnavailable: '25%', maxSurge: '25%' });
-  }
-  fillPodSpec(spec.template?.spec);
-}
-
-function validateRolling(rolling: Stored<RollingUpdateDeployment>): FieldError[] {
-  const path = 'spec.strategy.rollingUpdate';
-  const { maxUnavailable, maxSurge } = rolling;
-  const field = `${path}.maxUnavailable`;
-  const errors = [
-    ...validateIntOrPercent(maxUnavailable, field),
-    ...validateIntOrPercent(maxSurge, `${path}.maxSurge`),
-  ];
-  if (isZero(maxUnavailable) && isZero(maxSurge)) {
-    const shown = goIntOrString(maxUnavailable);
-    errors.push(invalidGo(field, () => shown, 'may not be 0 when `maxSurge` is 0'));
-  }
-  return [...errors, ...notOverHundred(maxUnavailable, field)];
-}
-
-function validateStrategy(spec: Stored<DeploymentSpec>): FieldError[] {
-  const strategy = ensure(spec, 'strategy');
-  const rolling = strategy.rollingUpdate;
-  const type = strategy.type ?? '';
-  if (type === 'RollingUpdate') return rolling === undefined ? [] : validateRolling(rolling);
-  if (type === 'Recreate') {
-    const detail = "may not be specified when strategy `type` is 'Recreate'";
-    return rolling === undefined ? [] : [forbiddenField('spec.strategy.rollingUpdate', detail)];
-  }
-  const shown = goStrategy('apps.DeploymentStrategy', type, '*apps.RollingUpdateDeployment');
-  return [notSupportedGo('spec.strategy', shown, ['Recreate', 'RollingUpdate'])];
-}
-
-/** A way back that is still asked for by annotation, as the first versions had a field for it. */
-function validateRollback(object: Stored<Deployment>): FieldError[] {
-  const text = object.metadata.annotations?.['deprecated.deployment.rollback.to'] ?? '';
-  return /^[+-]?\d+$/.test(text)
-    ? noneNegative({ version: Number(text) }, 'spec.rollback', 'version')
-    : [];
-}
-
-function* validate(object: Stored<Deployment>, rules: PodRules): Generator<void, FieldError[]> {
-  const spec = ensure(object, 'spec');
-  const errors = [
-    ...noneNegative(spec, 'spec', 'replicas'),
-    ...validateSelector(object, 'deployment'),
-    ...(yield* validateTemplate(object, 'ReplicaSet', rules)),
-    ...validateStrategy(spec),
-    ...noneNegative(spec, 'spec', 'minReadySeconds'),
-    ...noneNegative(spec, 'spec', 'revisionHistoryLimit'),
-    ...validateRollback(object),
-    ...noneNegative(spec, 'spec', 'progressDeadlineSeconds'),
-  ];
-  const deadline = spec.progressDeadlineSeconds;
-  if (typeof deadline === 'number' && deadline <= (spec.minReadySeconds ?? 0)) {
-    const detail = 'must be greater than minReadySeconds';
-    errors.push(invalid('spec.progressDeadlineSeconds', deadline, detail));
-  }
-  return errors;
-}
-
-const parts = ['updatedReplicas', 'readyReplicas', 'availableReplicas'];
-const counts = [
-  'observedGeneration',
-  'replicas',
-  ...parts,
-  'unavailableReplicas',
-  'collisionCount',
-];
-
-const validateStatus = (object: Stored<Deployment>, old: Stored<Deployment>): FieldError[] => [
-  ...validateCounts(object, counts, parts),
-  ...notDecremented(object, old, 'collisionCount'),
-];
-
-/** Its annotations go to the ReplicaSets it makes, so a change of them is one of what is wanted. */
-function prepareUpdate(
-  context: StrategyContext,
-  object: Stored<Deployment>,
-  old: Stored<Deployment>,
-): void {
-  if (context.subresource === 'status') {
-    const { labels } = old.metadata;
-    if (labels === undefined) delete object.metadata.labels;
-    else object.metadata.labels = { ...labels };
-    return;
-  }
-  if (sameOrEmpty(object.metadata.annotations, old.metadata.annotations)) return;
-  object.metadata.generation = (old.metadata.generation ?? 0) + 1;
-}
-
 /** Deployment: keeps replicas of a pod running and replaces them gradually. */
 export function deployment(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   return defineKind<Deployment>({
@@ -198,3 +101,100 @@ export function deployment(dialect: Dialect, features: Features = defaultFeature
     }),
   });
 }
+
+function fillDefaults(object: Stored<Deployment>): void {
+  const spec = ensure(object, 'spec');
+  fill(spec, { replicas: 1, revisionHistoryLimit: 10, progressDeadlineSeconds: 600 });
+  const strategy = ensure(spec, 'strategy');
+  fill(strategy, { type: 'RollingUpdate' });
+  if (strategy.type === 'RollingUpdate') {
+    fillAbsent(ensure(strategy, 'rollingUpdate'), { maxUnavailable: '25%', maxSurge: '25%' });
+  }
+  fillPodSpec(spec.template?.spec);
+}
+
+/** ReplicaSets receive the annotations, so changed annotations count as a new generation. */
+function prepareUpdate(
+  context: StrategyContext,
+  object: Stored<Deployment>,
+  old: Stored<Deployment>,
+): void {
+  if (context.subresource === 'status') {
+    const { labels } = old.metadata;
+    if (labels === undefined) delete object.metadata.labels;
+    else object.metadata.labels = { ...labels };
+    return;
+  }
+  if (sameOrEmpty(object.metadata.annotations, old.metadata.annotations)) return;
+  object.metadata.generation = (old.metadata.generation ?? 0) + 1;
+}
+
+function* validate(object: Stored<Deployment>, rules: PodRules): Generator<void, FieldError[]> {
+  const spec = ensure(object, 'spec');
+  const errors = [
+    ...noneNegative(spec, 'spec', 'replicas'),
+    ...validateSelector(object, 'deployment'),
+    ...(yield* validateTemplate(object, 'ReplicaSet', rules)),
+    ...validateStrategy(spec),
+    ...noneNegative(spec, 'spec', 'minReadySeconds'),
+    ...noneNegative(spec, 'spec', 'revisionHistoryLimit'),
+    ...validateRollback(object),
+    ...noneNegative(spec, 'spec', 'progressDeadlineSeconds'),
+  ];
+  const deadline = spec.progressDeadlineSeconds;
+  if (typeof deadline === 'number' && deadline <= (spec.minReadySeconds ?? 0)) {
+    const detail = 'must be greater than minReadySeconds';
+    errors.push(invalid('spec.progressDeadlineSeconds', deadline, detail));
+  }
+  return errors;
+}
+
+function validateStrategy(spec: Stored<DeploymentSpec>): FieldError[] {
+  const strategy = ensure(spec, 'strategy');
+  const rolling = strategy.rollingUpdate;
+  const type = strategy.type ?? '';
+  if (type === 'RollingUpdate') return rolling === undefined ? [] : validateRolling(rolling);
+  if (type === 'Recreate') {
+    const detail = "may not be specified when strategy `type` is 'Recreate'";
+    return rolling === undefined ? [] : [forbiddenField('spec.strategy.rollingUpdate', detail)];
+  }
+  const shown = goStrategy('apps.DeploymentStrategy', type, '*apps.RollingUpdateDeployment');
+  return [notSupportedGo('spec.strategy', shown, ['Recreate', 'RollingUpdate'])];
+}
+
+function validateRolling(rolling: Stored<RollingUpdateDeployment>): FieldError[] {
+  const path = 'spec.strategy.rollingUpdate';
+  const { maxUnavailable, maxSurge } = rolling;
+  const field = `${path}.maxUnavailable`;
+  const errors = [
+    ...validateIntOrPercent(maxUnavailable, field),
+    ...validateIntOrPercent(maxSurge, `${path}.maxSurge`),
+  ];
+  if (isZero(maxUnavailable) && isZero(maxSurge)) {
+    const shown = goIntOrString(maxUnavailable);
+    errors.push(invalidGo(field, () => shown, 'may not be 0 when `maxSurge` is 0'));
+  }
+  return [...errors, ...notOverHundred(maxUnavailable, field)];
+}
+
+/** Validates a rollback that an annotation requests; the first versions had a field for it. */
+function validateRollback(object: Stored<Deployment>): FieldError[] {
+  const text = object.metadata.annotations?.['deprecated.deployment.rollback.to'] ?? '';
+  return /^[+-]?\d+$/.test(text)
+    ? noneNegative({ version: Number(text) }, 'spec.rollback', 'version')
+    : [];
+}
+
+const parts = ['updatedReplicas', 'readyReplicas', 'availableReplicas'];
+const counts = [
+  'observedGeneration',
+  'replicas',
+  ...parts,
+  'unavailableReplicas',
+  'collisionCount',
+];
+
+const validateStatus = (object: Stored<Deployment>, old: Stored<Deployment>): FieldError[] => [
+  ...validateCounts(object, counts, parts),
+  ...notDecremented(object, old, 'collisionCount'),
+];

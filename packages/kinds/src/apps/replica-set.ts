@@ -12,23 +12,6 @@ import { ensure, fill } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { exampleTemplate, replicaColumns, replicaStrategy, wideColumns } from './workload.ts';
 
-function fillDefaults(object: Stored<ReplicaSet>): void {
-  const spec = ensure(object, 'spec');
-  fill(spec, { replicas: 1 });
-  fillPodSpec(spec.template?.spec);
-}
-
-function* validate(object: Stored<ReplicaSet>, rules: PodRules): Generator<void, FieldError[]> {
-  const spec = ensure(object, 'spec');
-  return [
-    ...noneNegative(spec, 'spec', 'replicas'),
-    ...noneNegative(spec, 'spec', 'minReadySeconds'),
-    // Upstream's words, as a Deployment's.
-    ...validateSelector(object, 'deployment'),
-    ...(yield* validateTemplate(object, 'ReplicaSet', rules)),
-  ];
-}
-
 /** ReplicaSet: keeps replicas of one pod template running. */
 export function replicaSet(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   return defineKind<ReplicaSet>({
@@ -61,4 +44,21 @@ export function replicaSet(dialect: Dialect, features: Features = defaultFeature
       },
     }),
   });
+}
+
+function fillDefaults(object: Stored<ReplicaSet>): void {
+  const spec = ensure(object, 'spec');
+  fill(spec, { replicas: 1 });
+  fillPodSpec(spec.template?.spec);
+}
+
+function* validate(object: Stored<ReplicaSet>, rules: PodRules): Generator<void, FieldError[]> {
+  const spec = ensure(object, 'spec');
+  return [
+    ...noneNegative(spec, 'spec', 'replicas'),
+    ...noneNegative(spec, 'spec', 'minReadySeconds'),
+    // kube-apiserver uses the message of a Deployment.
+    ...validateSelector(object, 'deployment'),
+    ...(yield* validateTemplate(object, 'ReplicaSet', rules)),
+  ];
 }

@@ -46,7 +46,7 @@ const restarts =
 const zero = 'intstr.IntOrString{Type:0, IntVal:0, StrVal:""}';
 
 describe('creates', () => {
-  /** A Deployment's template is judged in the name of the ReplicaSets it makes. */
+  /** Errors of a Deployment's template name the ReplicaSets that it makes. */
   const judgedAs = (kind: string) => (kind === 'Deployment' ? 'ReplicaSet' : kind);
 
   type Row = readonly [kind: string, changes: Changes, ...errors: string[]];
@@ -115,14 +115,14 @@ describe('creates', () => {
       expect.stringContaining('spec.template.labels: Invalid value: "a b"') as unknown as string,
       'spec.template.spec.containers: Required value',
     ],
-    // A template may still have what only a pod may not.
+    // A template may have what only a pod may not have.
     ['Deployment', { 'spec.template.spec.containers[0].image': ' i' }],
     [
       'Deployment',
       { 'spec.template.spec.ephemeralContainers': [{ name: 'e', image: 'i' }] },
       'spec.template.spec.ephemeralContainers: Forbidden: ephemeral containers not allowed in pod template',
     ],
-    // Upstream does not look at the pods' spec of a StatefulSet.
+    // kube-apiserver does not validate the pod spec of a StatefulSet.
     ['StatefulSet', { 'spec.template.spec.containers': [] }],
     [
       'StatefulSet',
@@ -181,13 +181,16 @@ describe('creates', () => {
 describe('updates', () => {
   const kept =
     'spec.selector: Invalid value: v1.LabelSelector{MatchLabels:map[string]string{"app":"a"}, MatchExpressions:[]v1.LabelSelectorRequirement{v1.LabelSelectorRequirement{Key:"app", Operator:"Exists", Values:[]string(nil)}}}: field is immutable';
-  test.each(['Deployment', 'ReplicaSet', 'DaemonSet'])('a %s keeps its selector', (kind) => {
-    const path = 'spec.selector.matchExpressions';
-    const next = changed(of(kind), { [path]: [{ key: 'app', operator: 'Exists' }] });
-    expect(updateErrors(made(of(kind)), next)).toEqual([kept]);
-  });
+  test.each(['Deployment', 'ReplicaSet', 'DaemonSet'])(
+    'the selector of a %s is immutable',
+    (kind) => {
+      const path = 'spec.selector.matchExpressions';
+      const next = changed(of(kind), { [path]: [{ key: 'app', operator: 'Exists' }] });
+      expect(updateErrors(made(of(kind)), next)).toEqual([kept]);
+    },
+  );
 
-  test('a StatefulSet changes in what upstream lists', () => {
+  test('only the listed members of a StatefulSet may change', () => {
     const old = made(of('StatefulSet'));
     const change = (changes: Changes) => updateErrors(old, changed(of('StatefulSet'), changes));
     expect(change({ 'spec.replicas': 3, 'spec.minReadySeconds': 1 })).toEqual([]);
@@ -198,7 +201,7 @@ describe('updates', () => {
   });
 
   test.each(['ReplicaSet', 'DaemonSet', 'ReplicationController'])(
-    'what is wrong with a changed %s is told twice, as upstream judges it twice',
+    'errors of a changed %s are reported twice, as kube-apiserver does',
     (kind) => {
       const next = changed(of(kind), { 'spec.minReadySeconds': -1 });
       const error = 'spec.minReadySeconds: Invalid value: -1: must be greater than or equal to 0';
@@ -206,7 +209,7 @@ describe('updates', () => {
     },
   );
 
-  test("a Deployment's annotations count as a change of what is wanted", () => {
+  test('changed annotations of a Deployment increment its generation', () => {
     const old = made(of('Deployment'));
     const next = changed(of('Deployment'), { 'metadata.annotations': { a: 'b' } });
     expect(updated(old, next).metadata.generation).toBe(2);
@@ -254,7 +257,7 @@ describe('statuses', () => {
   );
 
   test.each(['Deployment', 'StatefulSet', 'DaemonSet'])(
-    'the collisions of a %s only grow',
+    'the collision count of a %s only grows',
     (kind) => {
       const old = made(of(kind));
       old['status'] = { replicas: 0, collisionCount: 2 };
@@ -266,7 +269,7 @@ describe('statuses', () => {
   );
 });
 
-test('a rolling update that is asked for by name has settings only where they are given', () => {
+test('a rolling update has settings only where they are set', () => {
   const strategyOf = (changes: Changes) => made(changed(of('StatefulSet'), changes))['spec'];
   expect(strategyOf({})).toMatchObject({ updateStrategy: { rollingUpdate: { partition: 0 } } });
   const spec = strategyOf({ 'spec.updateStrategy': { type: 'RollingUpdate' } });

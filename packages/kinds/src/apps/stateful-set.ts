@@ -36,157 +36,7 @@ import { ensure, fill, fillAbsent } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { exampleTemplate, readyColumn, validateCounts, wideColumns } from './workload.ts';
 
-function fillDefaults(object: Stored<StatefulSet>, features: Features): void {
-  const spec = ensure(object, 'spec');
-  fill(spec, { podManagementPolicy: 'OrderedReady', replicas: 1, revisionHistoryLimit: 10 });
-  const strategy = ensure(spec, 'updateStrategy');
-  if ((strategy.type ?? '') === '') {
-    strategy.type = 'RollingUpdate';
-    ensure(strategy, 'rollingUpdate');
-  }
-  if (strategy.type === 'RollingUpdate') {
-    fill(strategy.rollingUpdate, { partition: 0 });
-    if (features.enabled('MaxUnavailableStatefulSet')) {
-      fillAbsent(strategy.rollingUpdate, { maxUnavailable: 1 });
-    }
-  }
-  fill(ensure(spec, 'persistentVolumeClaimRetentionPolicy'), {
-    whenDeleted: 'Retain',
-    whenScaled: 'Retain',
-  });
-  fillPodSpec(spec.template?.spec);
-  for (const claim of spec.volumeClaimTemplates ?? []) {
-    const wanted = ensure(claim, 'spec');
-    fillAbsent(wanted, { volumeMode: 'Filesystem' });
-    fillResources(wanted.resources);
-    fill(ensure(claim, 'status'), { phase: 'Pending' });
-    claim.apiVersion = 'v1';
-    claim.kind = 'PersistentVolumeClaim';
-  }
-}
-
-const policies = ['OrderedReady', 'Parallel'];
-
-function validatePolicy(spec: Stored<StatefulSetSpec>): FieldError[] {
-  const policy = spec.podManagementPolicy ?? '';
-  if (policy === '') return [required('spec.podManagementPolicy')];
-  if (policies.includes(policy)) return [];
-  return [invalid('spec.podManagementPolicy', policy, "must be 'OrderedReady' or 'Parallel'")];
-}
-
-const settingsType = '*apps.RollingUpdateStatefulSetStrategy';
-
-function validateStrategy(spec: Stored<StatefulSetSpec>): FieldError[] {
-  const path = 'spec.updateStrategy';
-  const strategy = ensure(spec, 'updateStrategy');
-  const rolling = strategy.rollingUpdate;
-  const type = strategy.type ?? '';
-  if (type === '') return [required(path)];
-  if (type === 'RollingUpdate') {
-    return rolling === undefined ? [] : noneNegative(rolling, `${path}.rollingUpdate`, 'partition');
-  }
-  if (type === 'OnDelete') {
-    if (rolling === undefined) return [];
-    const partition = rolling.partition ?? 0;
-    const shown = `${settingsType.slice(1)}{Partition:${partition}, MaxUnavailable:(*intstr.IntOrString)(nil)}`;
-    const detail = "only allowed for updateStrategy 'RollingUpdate'";
-    return [invalidGo(`${path}.rollingUpdate`, () => shown, detail)];
-  }
-  const shown = goStrategy('apps.StatefulSetUpdateStrategy', type, settingsType);
-  return [invalidGo(path, () => shown, "must be 'RollingUpdate' or 'OnDelete'")];
-}
-
-function validateRetention(spec: Stored<StatefulSetSpec>): FieldError[] {
-  const path = 'spec.persistentVolumeClaimRetentionPolicy';
-  const policy = spec.persistentVolumeClaimRetentionPolicy;
-  const allowed = ['Retain', 'Delete'];
-  if (policy === undefined) return [];
-  return (['whenDeleted', 'whenScaled'] as const).flatMap((name) => {
-    const value = policy[name] ?? '';
-    return allowed.includes(value) ? [] : [notSupported(`${path}.${name}`, value, allowed)];
-  });
-}
-
-/**
- * Of the template only its labels, its annotations and what would end its pods: upstream does not
- * look at the pods' spec, whose mounts name claims that do not stand among its volumes.
- */
-function validateOwnTemplate(object: Stored<StatefulSet>, rules: PodRules): FieldError[] {
-  const path = 'spec.template';
-  const template = ensure(ensure(object, 'spec'), 'template');
-  const selector = object.spec?.selector ?? undefined;
-  const endless = validateEndless(template, path, 'StatefulSet');
-  if (!isReadable(selector)) {
-    return [invalidGo('spec.selector', () => goSelector(selector), ''), ...endless];
-  }
-  return [
-    ...(selectsAll(selector) ? [] : validateSelected(object, path)),
-    ...validateTemplateMetadata(template, path, rules),
-    ...endless,
-  ];
-}
-
-function validate(object: Stored<StatefulSet>, rules: PodRules): FieldError[] {
-  const spec = ensure(object, 'spec');
-  const ordinals = spec.ordinals;
-  return [
-    ...validatePolicy(spec),
-    ...validateStrategy(spec),
-    ...validateRetention(spec),
-    ...noneNegative(spec, 'spec', 'replicas'),
-    ...noneNegative(spec, 'spec', 'minReadySeconds'),
-    ...(ordinals === undefined ? [] : noneNegative(ordinals, 'spec.ordinals', 'start')),
-    ...validateSelector(object, 'statefulset'),
-    ...validateOwnTemplate(object, rules),
-  ];
-}
-
-const mutable = [
-  'replicas',
-  'ordinals',
-  'template',
-  'updateStrategy',
-  'persistentVolumeClaimRetentionPolicy',
-  'minReadySeconds',
-];
-
-function fixedFieldsKept(object: Stored<StatefulSet>, old: Stored<StatefulSet>): FieldError[] {
-  const strip = (spec: Stored<StatefulSetSpec>) =>
-    Object.fromEntries(Object.entries(spec).filter(([name]) => !mutable.includes(name)));
-  if (sameOrEmpty(strip(ensure(object, 'spec')), strip(ensure(old, 'spec')))) return [];
-  const detail =
-    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', " +
-    "'updateStrategy', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
-  return [forbiddenField('spec', detail)];
-}
-
-const parts = ['readyReplicas', 'currentReplicas', 'updatedReplicas', 'availableReplicas'];
-const counts = ['replicas', ...parts, 'observedGeneration', 'collisionCount'];
-
-function validateStatus(object: Stored<StatefulSet>, old: Stored<StatefulSet>): FieldError[] {
-  const limits = { availableOf: 'status.readyReplicas' };
-  return [
-    ...validateCounts(object, counts, parts, limits),
-    ...notDecremented(object, old, 'collisionCount'),
-  ];
-}
-
-function warnings(
-  object: Stored<StatefulSet>,
-  old: Stored<StatefulSet> | undefined,
-  dialect: Dialect,
-): readonly string[] {
-  const found = templateWarnings(object, old, { path: ['spec', 'template'], dialect });
-  // Upstream's path of a claim is another one when a set is changed.
-  const member = old === undefined ? '' : '.Spec';
-  (object.spec?.volumeClaimTemplates ?? []).forEach((claim, index) => {
-    const path = `spec.volumeClaimTemplates[${index}]${member}`;
-    appendAll(found, claimWarnings(claim.spec, path));
-  });
-  return found;
-}
-
-/** StatefulSet: replicas with names and storage of their own. */
+/** StatefulSet: replicas with stable names and storage of their own. */
 export function statefulSet(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   return defineKind<StatefulSet>({
     dialect,
@@ -233,4 +83,155 @@ export function statefulSet(dialect: Dialect, features: Features = defaultFeatur
       },
     }),
   });
+}
+
+function fillDefaults(object: Stored<StatefulSet>, features: Features): void {
+  const spec = ensure(object, 'spec');
+  fill(spec, { podManagementPolicy: 'OrderedReady', replicas: 1, revisionHistoryLimit: 10 });
+  const strategy = ensure(spec, 'updateStrategy');
+  if ((strategy.type ?? '') === '') {
+    strategy.type = 'RollingUpdate';
+    ensure(strategy, 'rollingUpdate');
+  }
+  if (strategy.type === 'RollingUpdate') {
+    fill(strategy.rollingUpdate, { partition: 0 });
+    if (features.enabled('MaxUnavailableStatefulSet')) {
+      fillAbsent(strategy.rollingUpdate, { maxUnavailable: 1 });
+    }
+  }
+  fill(ensure(spec, 'persistentVolumeClaimRetentionPolicy'), {
+    whenDeleted: 'Retain',
+    whenScaled: 'Retain',
+  });
+  fillPodSpec(spec.template?.spec);
+  for (const claim of spec.volumeClaimTemplates ?? []) {
+    const wanted = ensure(claim, 'spec');
+    fillAbsent(wanted, { volumeMode: 'Filesystem' });
+    fillResources(wanted.resources);
+    fill(ensure(claim, 'status'), { phase: 'Pending' });
+    claim.apiVersion = 'v1';
+    claim.kind = 'PersistentVolumeClaim';
+  }
+}
+
+function validate(object: Stored<StatefulSet>, rules: PodRules): FieldError[] {
+  const spec = ensure(object, 'spec');
+  const ordinals = spec.ordinals;
+  return [
+    ...validatePolicy(spec),
+    ...validateStrategy(spec),
+    ...validateRetention(spec),
+    ...noneNegative(spec, 'spec', 'replicas'),
+    ...noneNegative(spec, 'spec', 'minReadySeconds'),
+    ...(ordinals === undefined ? [] : noneNegative(ordinals, 'spec.ordinals', 'start')),
+    ...validateSelector(object, 'statefulset'),
+    ...validateOwnTemplate(object, rules),
+  ];
+}
+
+const policies = ['OrderedReady', 'Parallel'];
+
+function validatePolicy(spec: Stored<StatefulSetSpec>): FieldError[] {
+  const policy = spec.podManagementPolicy ?? '';
+  if (policy === '') return [required('spec.podManagementPolicy')];
+  if (policies.includes(policy)) return [];
+  return [invalid('spec.podManagementPolicy', policy, "must be 'OrderedReady' or 'Parallel'")];
+}
+
+const settingsType = '*apps.RollingUpdateStatefulSetStrategy';
+
+function validateStrategy(spec: Stored<StatefulSetSpec>): FieldError[] {
+  const path = 'spec.updateStrategy';
+  const strategy = ensure(spec, 'updateStrategy');
+  const rolling = strategy.rollingUpdate;
+  const type = strategy.type ?? '';
+  if (type === '') return [required(path)];
+  if (type === 'RollingUpdate') {
+    return rolling === undefined ? [] : noneNegative(rolling, `${path}.rollingUpdate`, 'partition');
+  }
+  if (type === 'OnDelete') {
+    if (rolling === undefined) return [];
+    const partition = rolling.partition ?? 0;
+    const shown = `${settingsType.slice(1)}{Partition:${partition}, MaxUnavailable:(*intstr.IntOrString)(nil)}`;
+    const detail = "only allowed for updateStrategy 'RollingUpdate'";
+    return [invalidGo(`${path}.rollingUpdate`, () => shown, detail)];
+  }
+  const shown = goStrategy('apps.StatefulSetUpdateStrategy', type, settingsType);
+  return [invalidGo(path, () => shown, "must be 'RollingUpdate' or 'OnDelete'")];
+}
+
+function validateRetention(spec: Stored<StatefulSetSpec>): FieldError[] {
+  const path = 'spec.persistentVolumeClaimRetentionPolicy';
+  const policy = spec.persistentVolumeClaimRetentionPolicy;
+  const allowed = ['Retain', 'Delete'];
+  if (policy === undefined) return [];
+  return (['whenDeleted', 'whenScaled'] as const).flatMap((name) => {
+    const value = policy[name] ?? '';
+    return allowed.includes(value) ? [] : [notSupported(`${path}.${name}`, value, allowed)];
+  });
+}
+
+/**
+ * Validates the labels and annotations of the template, and that its pods run forever.
+ * kube-apiserver does not validate the pod spec, whose mounts name claims that are not among its
+ * volumes.
+ */
+function validateOwnTemplate(object: Stored<StatefulSet>, rules: PodRules): FieldError[] {
+  const path = 'spec.template';
+  const template = ensure(ensure(object, 'spec'), 'template');
+  const selector = object.spec?.selector ?? undefined;
+  const endless = validateEndless(template, path, 'StatefulSet');
+  if (!isReadable(selector)) {
+    return [invalidGo('spec.selector', () => goSelector(selector), ''), ...endless];
+  }
+  return [
+    ...(selectsAll(selector) ? [] : validateSelected(object, path)),
+    ...validateTemplateMetadata(template, path, rules),
+    ...endless,
+  ];
+}
+
+const parts = ['readyReplicas', 'currentReplicas', 'updatedReplicas', 'availableReplicas'];
+const counts = ['replicas', ...parts, 'observedGeneration', 'collisionCount'];
+
+function validateStatus(object: Stored<StatefulSet>, old: Stored<StatefulSet>): FieldError[] {
+  const limits = { availableOf: 'status.readyReplicas' };
+  return [
+    ...validateCounts(object, counts, parts, limits),
+    ...notDecremented(object, old, 'collisionCount'),
+  ];
+}
+
+const mutable = [
+  'replicas',
+  'ordinals',
+  'template',
+  'updateStrategy',
+  'persistentVolumeClaimRetentionPolicy',
+  'minReadySeconds',
+];
+
+function fixedFieldsKept(object: Stored<StatefulSet>, old: Stored<StatefulSet>): FieldError[] {
+  const strip = (spec: Stored<StatefulSetSpec>) =>
+    Object.fromEntries(Object.entries(spec).filter(([name]) => !mutable.includes(name)));
+  if (sameOrEmpty(strip(ensure(object, 'spec')), strip(ensure(old, 'spec')))) return [];
+  const detail =
+    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', " +
+    "'updateStrategy', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
+  return [forbiddenField('spec', detail)];
+}
+
+function warnings(
+  object: Stored<StatefulSet>,
+  old: Stored<StatefulSet> | undefined,
+  dialect: Dialect,
+): readonly string[] {
+  const found = templateWarnings(object, old, { path: ['spec', 'template'], dialect });
+  // kube-apiserver uses another path for claims when a set is changed.
+  const member = old === undefined ? '' : '.Spec';
+  (object.spec?.volumeClaimTemplates ?? []).forEach((claim, index) => {
+    const path = `spec.volumeClaimTemplates[${index}]${member}`;
+    appendAll(found, claimWarnings(claim.spec, path));
+  });
+  return found;
 }

@@ -22,9 +22,9 @@ import { sortedKeys } from '../rules/checks.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-/** What a ReplicaSet and the older ReplicationController share. */
+/** Rules that controllers of pods share. */
 
-/** Columns of a kind that keeps replicas, but for the wide ones. */
+/** The columns of a kind with replicas, without the wide ones. */
 export const replicaColumns: readonly ColumnDef[] = [
   nameColumn,
   countColumn('Desired', ['spec', 'replicas'], 'Replicas wanted.'),
@@ -33,7 +33,7 @@ export const replicaColumns: readonly ColumnDef[] = [
   ageColumn,
 ];
 
-/** A whole number out of the object. */
+/** A column of the whole number at `path`. */
 export function countColumn(name: string, path: readonly string[], description: string): ColumnDef {
   return column(name, (object) => numberAt(object, ...path), { type: 'integer', description });
 }
@@ -42,8 +42,8 @@ const parts = ['fullyLabeledReplicas', 'readyReplicas', 'availableReplicas'];
 const counts = ['replicas', ...parts, 'observedGeneration'];
 
 /**
- * The rules of a kind that keeps replicas of a pod template. `validate` judges the whole; `changed`
- * what may not change besides.
+ * The strategy of a kind that keeps replicas of a pod template. `validate` checks the whole
+ * object, `changed` what an update may not change.
  */
 export function replicaStrategy(
   { dialect, features }: { readonly dialect: Dialect; readonly features: Features },
@@ -54,7 +54,7 @@ export function replicaStrategy(
 ) {
   return {
     validateName: dnsSubdomain,
-    metadataTold: { '': ['whole', 'change'] },
+    extraMetadataChecks: { '': ['whole', 'change'] },
     hasStatus: true,
     validateCreate: (_, object) =>
       own.validate(object, templateRules({ dialect, features }, undefined)),
@@ -64,7 +64,7 @@ export function replicaStrategy(
         object,
         templateRules({ dialect, features }, templateOf(old)),
       );
-      // As upstream: what is wrong with the whole is told once as such, once as a change.
+      // kube-apiserver validates the whole object both on its own and as part of the change.
       return [...errors, ...errors, ...(own.changed?.(object, old) ?? [])];
     },
     warnings: (object, old) => [
@@ -74,7 +74,7 @@ export function replicaStrategy(
   } satisfies Partial<Strategy>;
 }
 
-/** Numbers in a status: none negative, and none of `parts` over all the replicas there are. */
+/** The counts of a status: none negative, and none of `parts` above the total of replicas. */
 export function validateCounts(
   object: JsonObject,
   counts: readonly string[],
@@ -94,9 +94,7 @@ export function validateCounts(
   ];
 }
 
-/** What the controllers of pods share. */
-
-/** A whole number or percentage, not negative. */
+/** Validates a whole number or percentage that must not be negative. */
 export function validateIntOrPercent(value: JsonValue | undefined, field: string): FieldError[] {
   if (value === undefined || value === null) return [];
   if (typeof value === 'number') {
@@ -108,7 +106,7 @@ export function validateIntOrPercent(value: JsonValue | undefined, field: string
   return [invalidGo(field, () => goIntOrString(value), detail)];
 }
 
-/** A percentage over 100 makes no sense where a part of the pods is meant. */
+/** Rejects a percentage above 100 where a share of the pods is meant. */
 export function notOverHundred(value: JsonValue | undefined, field: string): FieldError[] {
   if (typeof value !== 'string' || !/^[0-9]+%$/.test(value)) return [];
   return Number(value.slice(0, -1)) > 100
@@ -116,13 +114,13 @@ export function notOverHundred(value: JsonValue | undefined, field: string): Fie
     : [];
 }
 
-/** True for `0` and `0%`, and for a text that is neither number nor percentage, which counts as 0. */
+/** Whether the value is `0` or `0%`, or a text that is neither number nor percentage. */
 export function isZero(value: JsonValue | undefined): boolean {
   if (typeof value !== 'string') return (value ?? 0) === 0;
   return !/^(?:[0-9]+%|[+-]?[0-9]+)$/.test(value) || Number.parseInt(value, 10) === 0;
 }
 
-/** A label selector in one line, as a printer shows it. */
+/** A label selector in one line, as tables show it. */
 export function selectorText(selector: Stored<LabelSelector> | undefined): string {
   if (selector === undefined) return '<none>';
   const { matchExpressions = [] } = selector;
@@ -140,7 +138,7 @@ export function selectorText(selector: Stored<LabelSelector> | undefined): strin
   return byKey.map(({ text }) => text).join(',') || '<none>';
 }
 
-/** Names and images of the template's containers, and the selector; all wide. */
+/** Wide columns: names and images of the template's containers, and the selector. */
 export function wideColumns(
   path: readonly string[] = ['spec', 'template', 'spec'],
 ): readonly ColumnDef[] {
@@ -173,7 +171,7 @@ export const readyColumn: ColumnDef = column(
   { description: 'Ready replicas, of those wanted.' },
 );
 
-/** A small template for the examples. */
+/** A small template for examples. */
 export const exampleTemplate = (): JsonObject => ({
   metadata: { labels: { app: 'example' } },
   spec: { containers: [{ name: 'main', image: 'example.com/main:1.0' }] },

@@ -37,12 +37,12 @@ const windowSecondsMax = 3600;
 const notPositive = 'must be greater than zero';
 
 interface AutoscalerRules {
-  /** The least that `minReplicas` may be. */
+  /** Lower bound of `minReplicas`. */
   readonly least: number;
   readonly dialect: Dialect;
 }
 
-/** All that is wrong with a HorizontalPodAutoscaler but for its metadata. */
+/** Validates a HorizontalPodAutoscaler except its metadata. */
 export function validateAutoscaler(
   object: Stored<HorizontalPodAutoscaler>,
   rules: AutoscalerRules,
@@ -56,7 +56,7 @@ export function validateAutoscaler(
   ];
 }
 
-/** `status`, as the controller writes it. */
+/** Validates `status` as the controller writes it. */
 export function validateAutoscalerStatus(object: Stored<HorizontalPodAutoscaler>): FieldError[] {
   const status = object.status ?? {};
   return ['currentReplicas', 'desiredReplicas'].flatMap((name) =>
@@ -79,7 +79,7 @@ function validateReplicas(spec: Stored<HorizontalPodAutoscalerSpec>, least: numb
   return errors;
 }
 
-/** Kind and name of an object in the same namespace. */
+/** Validates the kind and name of an object in the same namespace. */
 function validateReference(
   reference: Stored<CrossVersionObjectReference>,
   path: string,
@@ -108,7 +108,9 @@ function validateMetrics(
 
 type SourceRule = (source: JsonObject, path: string, dialect: Dialect) => FieldError[];
 
-/** Sources in the order in which upstream looks for them, by the member that holds each. */
+/**
+ * Metric sources by the member that holds each, in the order in which kube-apiserver checks them.
+ */
 const sources: Readonly<Record<string, { readonly type: string; readonly rule: SourceRule }>> = {
   object: {
     type: 'Object',
@@ -201,7 +203,7 @@ function validateContainerResource(
     ...(name === ''
       ? [required(`${path}.name`, 'must specify a resource name')]
       : validateResourceName(name, `${path}.name`, dialect).map((error) =>
-          // What is no name at all is shown as a text here, not as the name of a resource.
+          // A text that is no resource name at all is printed as a string here.
           /must be a standard resource|extended resource name standard/.test(error.message)
             ? error
             : {
@@ -216,7 +218,7 @@ function validateContainerResource(
   ];
 }
 
-/** The target of a resource's use: an amount, or a share of what was asked for. */
+/** Validates the target of a resource metric: an amount, or a percentage of the request. */
 function validateUse(source: JsonObject, path: string): FieldError[] {
   const errors = validateTarget(source, path);
   const hasShare = hasTarget(source, 'averageUtilization');

@@ -170,7 +170,7 @@ describe('creates', () => {
   });
 });
 
-test('one that sleeps already may go on', () => {
+test('an autoscaler that is scaled to zero already may stay so', () => {
   const external = metric({
     type: 'External',
     external: { metric: { name: 'm' }, target: target() },
@@ -242,14 +242,14 @@ describe('v1', () => {
         'status.conditions': [{ type: 'AbleToScale', status: 'True' }],
       },
     ],
-  ])('%s comes back as it was', (_, mutation) => {
+  ])('%s survives conversion in both directions', (_, mutation) => {
     const { stored, back } = roundTrip(mutated(good, mutation));
-    // The current form always shows its metrics.
+    // The current form always has this member.
     const status = { currentMetrics: null, ...(stored['status'] as JsonObject) };
     expect(back).toEqual({ ...stored, status });
   });
 
-  test('says what has no place in annotations of upstream’s form', () => {
+  test('uses the form of kube-apiserver for annotations', () => {
     const { flat } = roundTrip(
       mutated(good, {
         ...metric({ type: 'Pods', pods: { metric: { name: 'm' }, target: target() } }),
@@ -266,7 +266,7 @@ describe('v1', () => {
     expect(flat['spec']).not.toHaveProperty('metrics');
   });
 
-  test('an annotation that cannot be read is passed over, and goes', () => {
+  test('an unreadable annotation is ignored and removed', () => {
     const annotations = { 'autoscaling.alpha.svc.io/metrics': '{', other: 'x' };
     const stored = decoded(def, { ...good, metadata: { annotations } }, { version: 'v1' });
     expect(stored.metadata.annotations).toEqual({ other: 'x' });

@@ -17,16 +17,17 @@ import type {
 import { ensure, objectAt, objectsAt } from '../rules/fill.ts';
 import { schemaOf } from '../schema-of.ts';
 import type { Stored } from '../stored.ts';
-import { metricFromOlder, metricToOlder, statusFromOlder, statusToOlder } from './older-metrics.ts';
 
 /**
- * What the older versions of a HorizontalPodAutoscaler have no members for, they carry in
- * annotations, so that nothing is lost on the way there and back.
+ * Conversion of HorizontalPodAutoscalers to and from their older versions. `autoscaling/v2beta1`
+ * and the annotations of `v1` write metrics flat, where the current form has objects for the
+ * metric, the target, and the value. What an older version has no members for is carried in
+ * annotations, so that nothing is lost in either direction.
  */
 
 const names = ['metrics', 'current-metrics', 'conditions', 'behavior'] as const;
 
-/** Leaves out what an older version carries in annotations. */
+/** Removes the annotations that older versions carry data in. */
 export function dropAnnotations(object: ApiObject, dialect: Dialect): void {
   const { annotations } = object.metadata;
   if (annotations === undefined) return;
@@ -40,7 +41,7 @@ type Name = (typeof names)[number];
 
 const keyOf = (dialect: Dialect, name: Name): string => dialect.label(name, 'autoscaling.alpha');
 
-/** The current form in `v1`, which knows a single target. */
+/** Converts the current form to `v1`, which has a single target. */
 export function toFirstVersion(object: ApiObject, dialect: Dialect): ApiObject {
   dropAnnotations(object, dialect);
   const spec = ensure(object, 'spec');
@@ -79,12 +80,114 @@ function cpuShare(metric: Stored<MetricSpec>, value: 'target' | 'current'): Json
   return at(metric, 'resource', value, 'averageUtilization');
 }
 
+/** Converts a metric of spec to the older form. */
+function metricToOlder(metric: JsonObject): JsonObject {
+  return withParts(metric, {
+    object: (part) => ({
+      target: objectAt(part, 'describedObject') ?? {},
+      metricName: nameOf(part),
+      targetValue: valueOr(memberOf(part['target'], 'value')),
+      ...definedMembers({
+        selector: selectorOf(part),
+        averageValue: memberOf(part['target'], 'averageValue'),
+      }),
+    }),
+    pods: (part) => ({
+      metricName: nameOf(part),
+      targetAverageValue: valueOr(memberOf(part['target'], 'averageValue')),
+      ...definedMembers({ selector: selectorOf(part) }),
+    }),
+    resource: resourceTo,
+    containerResource: resourceTo,
+    external: (part) => ({
+      metricName: nameOf(part),
+      ...definedMembers({
+        metricSelector: selectorOf(part),
+        targetValue: memberOf(part['target'], 'value'),
+        targetAverageValue: memberOf(part['target'], 'averageValue'),
+      }),
+    }),
+  });
+}
+
+type MetricPart = (part: JsonObject) => JsonObject;
+
+/** Copies a metric with some of its parts converted. */
+function withParts(metric: JsonObject, parts: Readonly<Record<string, MetricPart>>): JsonObject {
+  const result: JsonObject = { ...metric };
+  for (const [name, change] of Object.entries(parts)) {
+    const part = objectAt(metric, name);
+    if (part !== undefined) result[name] = change(part);
+  }
+  return result;
+}
+
+const nameOf = (part: JsonObject): JsonValue => memberOf(part['metric'], 'name') ?? '';
+
+const memberOf = (value: JsonValue | undefined, name: string): JsonValue | undefined =>
+  isObject(value) ? value[name] : undefined;
+
+const valueOr = (value: JsonValue | undefined): JsonValue => value ?? '0';
+
+/** The members that are neither undefined nor null. */
+function definedMembers(members: Readonly<Record<string, JsonValue | undefined>>): JsonObject {
+  return Object.fromEntries(
+    Object.entries(members).filter(([, value]) => value !== undefined && value !== null),
+  );
+}
+
+const selectorOf = (part: JsonObject) => memberOf(part['metric'], 'selector');
+
+const resourceTo: MetricPart = ({ target, ...rest }) => ({
+  ...rest,
+  ...definedMembers({
+    targetAverageUtilization: memberOf(target, 'averageUtilization'),
+    targetAverageValue: memberOf(target, 'averageValue'),
+  }),
+});
+
 function annotate(object: ApiObject, key: string, value: JsonValue): void {
   object.metadata.annotations = { ...object.metadata.annotations, [key]: JSON.stringify(value) };
 }
 
 const shaped = (type: string, items: readonly JsonObject[]): JsonObject[] =>
   items.map((item) => decodeTyped(schemaOf(`autoscaling.v1.${type}`))(item));
+
+/** Converts a metric of status to the older form. */
+function statusToOlder(metric: JsonObject): JsonObject {
+  return withParts(metric, {
+    object: (part) => ({
+      target: objectAt(part, 'describedObject') ?? {},
+      metricName: nameOf(part),
+      currentValue: valueOr(memberOf(part['current'], 'value')),
+      ...definedMembers({
+        selector: selectorOf(part),
+        averageValue: memberOf(part['current'], 'averageValue'),
+      }),
+    }),
+    pods: (part) => ({
+      metricName: nameOf(part),
+      currentAverageValue: valueOr(memberOf(part['current'], 'averageValue')),
+      ...definedMembers({ selector: selectorOf(part) }),
+    }),
+    resource: currentTo,
+    containerResource: currentTo,
+    external: (part) => ({
+      metricName: nameOf(part),
+      currentValue: valueOr(memberOf(part['current'], 'value')),
+      ...definedMembers({
+        metricSelector: selectorOf(part),
+        currentAverageValue: memberOf(part['current'], 'averageValue'),
+      }),
+    }),
+  });
+}
+
+const currentTo: MetricPart = ({ current, ...rest }) => ({
+  ...rest,
+  currentAverageValue: valueOr(memberOf(current, 'averageValue')),
+  ...definedMembers({ currentAverageUtilization: memberOf(current, 'averageUtilization') }),
+});
 
 function behaviorToAnnotation(object: Stored<HorizontalPodAutoscaler>, dialect: Dialect): void {
   const spec = object.spec;
@@ -94,7 +197,7 @@ function behaviorToAnnotation(object: Stored<HorizontalPodAutoscaler>, dialect: 
   annotate(object, keyOf(dialect, 'behavior'), behaviorText(behavior));
 }
 
-/** Upstream writes a type of its own here, which has Go's names and leaves out no member. */
+/** kube-apiserver writes a special type here, with Go's field names and all members. */
 function behaviorText(behavior: Stored<HorizontalPodAutoscalerBehavior>): JsonValue {
   return capitalized(behavior, ['scaleUp', 'scaleDown'], rulesText);
 }
@@ -121,7 +224,7 @@ function rulesText(rules: JsonValue): JsonValue {
   );
 }
 
-/** `v1` in the current form, but for what is defaulted. */
+/** Converts `v1` to the current form, without the defaults. */
 export function fromFirstVersion(object: ApiObject, dialect: Dialect): ApiObject {
   const spec = ensure(object, 'spec');
   const share = at(spec, 'targetCPUUtilizationPercentage');
@@ -139,7 +242,7 @@ export function fromFirstVersion(object: ApiObject, dialect: Dialect): ApiObject
   return object;
 }
 
-/** The items of a list in the annotation, in a type's form; undefined when it is no such list. */
+/** Reads a list of a type from an annotation; undefined when the annotation holds no such list. */
 function listIn(object: ApiObject, key: string, type: string): JsonObject[] | undefined {
   const list = parsed(object, key);
   if (!Array.isArray(list)) return undefined;
@@ -151,7 +254,7 @@ function listIn(object: ApiObject, key: string, type: string): JsonObject[] | un
   }
 }
 
-/** The longest annotation read: all of an object's may have 256 KiB. */
+/** Upper bound in characters: the annotations of an object may have 256 KiB in total. */
 const textLengthMax = 256 * 1024;
 
 function parsed(object: ApiObject, key: string): JsonValue | undefined {
@@ -163,6 +266,49 @@ function parsed(object: ApiObject, key: string): JsonValue | undefined {
     return undefined;
   }
 }
+
+/** Converts a metric of spec to the current form. */
+function metricFromOlder(metric: JsonObject): JsonObject {
+  return withParts(metric, {
+    object: (part) => {
+      const type = part['averageValue'] === undefined ? 'Value' : 'AverageValue';
+      const target = { type, value: valueOr(part['targetValue']) };
+      return {
+        describedObject: objectAt(part, 'target') ?? {},
+        target: { ...target, ...definedMembers({ averageValue: part['averageValue'] }) },
+        metric: metricOf(part, 'selector'),
+      };
+    },
+    pods: (part) => ({
+      metric: metricOf(part, 'selector'),
+      target: { type: 'AverageValue', averageValue: valueOr(part['targetAverageValue']) },
+    }),
+    resource: resourceFrom,
+    containerResource: resourceFrom,
+    external: (part) => {
+      const type = part['targetValue'] === undefined ? 'AverageValue' : 'Value';
+      const { targetValue: value, targetAverageValue: averageValue } = part;
+      return {
+        metric: metricOf(part, 'metricSelector'),
+        target: { type, ...definedMembers({ value, averageValue }) },
+      };
+    },
+  });
+}
+
+const metricOf = (part: JsonObject, selector: string): JsonObject =>
+  definedMembers({ name: part['metricName'] ?? '', selector: part[selector] });
+
+const resourceFrom: MetricPart = (part) => {
+  const { targetAverageUtilization, targetAverageValue, ...rest } = part;
+  const hasShare = targetAverageUtilization !== undefined && targetAverageUtilization !== null;
+  const target = definedMembers({
+    type: hasShare ? 'Utilization' : 'AverageValue',
+    averageValue: targetAverageValue,
+    averageUtilization: targetAverageUtilization,
+  });
+  return { ...rest, target };
+};
 
 function statusFromFirst(object: ApiObject, dialect: Dialect): void {
   const status = ensure(object, 'status');
@@ -178,9 +324,44 @@ function statusFromFirst(object: ApiObject, dialect: Dialect): void {
   const type = 'HorizontalPodAutoscalerCondition';
   const conditions = listIn(object, keyOf(dialect, 'conditions'), type);
   if (conditions !== undefined) status['conditions'] = conditions;
-  // The one member that the current form always shows.
+  // The current form always has this member.
   status['currentMetrics'] ??= null;
 }
+
+/** Converts a metric of status to the current form. */
+function statusFromOlder(metric: JsonObject): JsonObject {
+  return withParts(metric, {
+    object: (part) => ({
+      describedObject: objectAt(part, 'target') ?? {},
+      metric: metricOf(part, 'selector'),
+      current: {
+        value: valueOr(part['currentValue']),
+        ...definedMembers({ averageValue: part['averageValue'] }),
+      },
+    }),
+    pods: (part) => ({
+      metric: metricOf(part, 'selector'),
+      current: { averageValue: valueOr(part['currentAverageValue']) },
+    }),
+    resource: currentFrom,
+    containerResource: currentFrom,
+    external: (part) => ({
+      metric: metricOf(part, 'metricSelector'),
+      current: {
+        value: valueOr(part['currentValue']),
+        ...definedMembers({ averageValue: part['currentAverageValue'] }),
+      },
+    }),
+  });
+}
+
+const currentFrom: MetricPart = ({ currentAverageUtilization, currentAverageValue, ...rest }) => ({
+  ...rest,
+  current: {
+    averageValue: valueOr(currentAverageValue),
+    ...definedMembers({ averageUtilization: currentAverageUtilization }),
+  },
+});
 
 function behaviorFromAnnotation(object: ApiObject, dialect: Dialect): void {
   const value = parsed(object, keyOf(dialect, 'behavior'));
@@ -202,7 +383,7 @@ function behaviorFrom(value: JsonValue): JsonValue {
   );
 }
 
-/** The current form in `v2beta1`, which has all metrics but no behaviour. */
+/** Converts the current form to `v2beta1`, which has all metrics but no behavior. */
 export function toFlatMetrics(object: ApiObject, dialect: Dialect): ApiObject {
   dropAnnotations(object, dialect);
   behaviorToAnnotation(object, dialect);
@@ -211,7 +392,7 @@ export function toFlatMetrics(object: ApiObject, dialect: Dialect): ApiObject {
 
 type Part = (metric: JsonObject) => JsonObject;
 
-/** The metrics of spec and status, each in another form. */
+/** Converts the metrics of spec and status. */
 function changeMetrics(object: ApiObject, change: { spec: Part; status: Part }): ApiObject {
   const spec = objectAt(object, 'spec');
   const metrics = objectsAt(spec, 'metrics');
@@ -224,7 +405,7 @@ function changeMetrics(object: ApiObject, change: { spec: Part; status: Part }):
   return object;
 }
 
-/** `v2beta1` in the current form. */
+/** Converts `v2beta1` to the current form. */
 export function fromFlatMetrics(object: ApiObject, dialect: Dialect): ApiObject {
   behaviorFromAnnotation(object, dialect);
   dropAnnotations(object, dialect);

@@ -26,10 +26,7 @@ const columns: readonly ColumnDef[] = [
   ageColumn,
 ];
 
-/**
- * The Scale, which is never stored and has no path of its own: other kinds show one as their
- * sub-resource.
- */
+/** Scale: never stored and without a path of its own; other kinds expose it as a subresource. */
 export function scale(dialect: Dialect): ResourceDef {
   return defineKind<Scale>({
     dialect,
@@ -43,7 +40,7 @@ export function scale(dialect: Dialect): ResourceDef {
   });
 }
 
-/** Judges a Scale that a client sent. */
+/** Validates a Scale that a client sent. */
 export function validateScale(object: Stored<Scale>, dialect: Dialect): FieldError[] {
   const replicas = object.spec?.replicas;
   const errors = validateObjectMeta(object.metadata, {

@@ -25,8 +25,106 @@ import type { Stored } from '../stored.ts';
 import { validateJobSpec } from './job-validation.ts';
 import { isTimeZone, scheduleProblem, zoneProblem } from './schedule.ts';
 
-/** Room for the suffix of the jobs' names. */
-const nameLengthMax = 52;
+const template = ['spec', 'jobTemplate', 'spec'];
+
+const [containers, images] = wideColumns([...template, 'template', 'spec']);
+
+const columns: readonly ColumnDef[] = [
+  nameColumn,
+  column('Schedule', (object) => textAt(object, 'spec', 'schedule'), {
+    description: 'When, in cron form.',
+  }),
+  column('Timezone', (object) => textAt(object, 'spec', 'timeZone') || '<none>', {
+    description: 'Time zone of the schedule.',
+  }),
+  column('Suspend', (object) => (at(object, 'spec', 'suspend') === true ? 'True' : 'False'), {
+    type: 'boolean',
+    description: 'Whether it makes no more jobs.',
+  }),
+  column('Active', (object) => listAt(object, 'status', 'active').length, {
+    type: 'integer',
+    description: 'Jobs that run now.',
+  }),
+  column(
+    'Last Schedule',
+    (object, nowMs) => {
+      const last = textAt(object, 'status', 'lastScheduleTime');
+      return last === '' ? '<none>' : age(last, nowMs);
+    },
+    { description: 'Time since the last job was made.' },
+  ),
+  ageColumn,
+  ...(containers === undefined || images === undefined ? [] : [containers, images]),
+  column('Selector', (object) => selectorText(objectAt(object, ...template, 'selector')), {
+    priority: 1,
+    description: 'Selector of the pods.',
+  }),
+];
+
+const templatePath = ['spec', 'jobTemplate', 'spec', 'template'];
+
+/** CronJob: makes Jobs on a schedule. */
+export function cronJob(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
+  return defineKind<CronJob>({
+    dialect,
+    features,
+    facts: 'batch',
+    kind: 'CronJob',
+    resource: 'cronjobs',
+    scope: 'Namespaced',
+    shortNames: ['cj'],
+    categories: ['all'],
+    versions: [
+      {
+        version: 'v1',
+        defaults: leavingOldInitContainers(
+          dialect,
+          ['spec', 'jobTemplate', 'spec', 'template'],
+          fillDefaults,
+        ),
+        columns,
+      },
+    ],
+    generation: true,
+    strategy: {
+      extraMetadataChecks: { status: [] },
+      validateName: dnsSubdomain,
+      hasStatus: true,
+      *validateCreate(_, object) {
+        const rules = templateRules({ dialect, features }, undefined);
+        return [...(yield* validate(object, undefined, rules)), ...validateName(object)];
+      },
+      validateUpdate: (context, object, old) =>
+        context.subresource === 'status'
+          ? []
+          : validate(
+              object,
+              old,
+              templateRules({ dialect, features }, objectAt(old, ...templatePath)),
+            ),
+      warnings: (object, old) => warnings(object, old, dialect),
+    },
+    subresources: [statusSubresource],
+    example: () => ({
+      apiVersion: 'batch/v1',
+      kind: 'CronJob',
+      metadata: { name: 'example', namespace: 'default' },
+      spec: {
+        schedule: '*/5 * * * *',
+        jobTemplate: {
+          spec: {
+            template: {
+              spec: {
+                restartPolicy: 'OnFailure',
+                containers: [{ name: 'main', image: 'example.com/main:1.0' }],
+              },
+            },
+          },
+        },
+      },
+    }),
+  });
+}
 
 function fillDefaults(object: Stored<CronJob>): void {
   const spec = ensure(object, 'spec');
@@ -39,7 +137,37 @@ function fillDefaults(object: Stored<CronJob>): void {
   fillPodSpec(spec.jobTemplate?.spec?.template?.spec);
 }
 
-/** A schedule may name a time zone only if it did when there was no field for that yet. */
+/** Leaves room for the suffix in the names of Jobs. */
+const nameLengthMax = 52;
+
+/** The length of a name is checked on create only: older objects must stay changeable. */
+function validateName(object: Stored<CronJob>): FieldError[] {
+  const name = object.metadata.name ?? '';
+  if (name.length <= nameLengthMax) return [];
+  return [invalid('metadata.name', name, `must be no more than ${nameLengthMax} characters`)];
+}
+
+function* validate(
+  object: Stored<CronJob>,
+  old: Stored<CronJob> | undefined,
+  rules: PodRules,
+): Generator<void, FieldError[]> {
+  const spec = ensure(object, 'spec');
+  const before = old?.spec;
+  const zone = spec.timeZone;
+  const isNewZone = zone !== undefined && zone !== before?.timeZone;
+  return [
+    ...validateSchedule(spec, before),
+    ...noneNegative(spec, 'spec', 'startingDeadlineSeconds'),
+    ...(isNewZone ? validateTimeZone(zone) : []),
+    ...oneOf(spec, 'spec.concurrencyPolicy', ['Allow', 'Forbid', 'Replace']),
+    ...(yield* validateJobTemplate(ensure(ensure(spec, 'jobTemplate'), 'spec'), rules)),
+    ...noneNegative(spec, 'spec', 'successfulJobsHistoryLimit'),
+    ...noneNegative(spec, 'spec', 'failedJobsHistoryLimit'),
+  ];
+}
+
+/** A schedule may include a time zone only if the old schedule did. */
 function validateSchedule(
   spec: Stored<CronJobSpec>,
   old: Stored<CronJobSpec> | undefined,
@@ -78,26 +206,6 @@ function validateTimeZone(zone: string): FieldError[] {
   return [...errors, ...refuse(zoneProblem(zone))];
 }
 
-function* validate(
-  object: Stored<CronJob>,
-  old: Stored<CronJob> | undefined,
-  rules: PodRules,
-): Generator<void, FieldError[]> {
-  const spec = ensure(object, 'spec');
-  const before = old?.spec;
-  const zone = spec.timeZone;
-  const isNewZone = zone !== undefined && zone !== before?.timeZone;
-  return [
-    ...validateSchedule(spec, before),
-    ...noneNegative(spec, 'spec', 'startingDeadlineSeconds'),
-    ...(isNewZone ? validateTimeZone(zone) : []),
-    ...oneOf(spec, 'spec.concurrencyPolicy', ['Allow', 'Forbid', 'Replace']),
-    ...(yield* validateJobTemplate(ensure(ensure(spec, 'jobTemplate'), 'spec'), rules)),
-    ...noneNegative(spec, 'spec', 'successfulJobsHistoryLimit'),
-    ...noneNegative(spec, 'spec', 'failedJobsHistoryLimit'),
-  ];
-}
-
 function* validateJobTemplate(
   spec: Stored<JobSpec>,
   rules: PodRules,
@@ -115,20 +223,6 @@ function* validateJobTemplate(
   return errors;
 }
 
-/** Only when it is made is a CronJob's name told to be too long: older ones must stay changeable. */
-function validateName(object: Stored<CronJob>): FieldError[] {
-  const name = object.metadata.name ?? '';
-  if (name.length <= nameLengthMax) return [];
-  return [invalid('metadata.name', name, `must be no more than ${nameLengthMax} characters`)];
-}
-
-const templatePath = ['spec', 'jobTemplate', 'spec', 'template'];
-
-/** Upstream's words, with the path it tells. */
-const zoneInside = ({ labelDomain }: Dialect) =>
-  'cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see ' +
-  `https://${labelDomain}/docs/concepts/workloads/controllers/cron-jobs/ for more details`;
-
 function warnings(
   object: Stored<CronJob>,
   old: Stored<CronJob> | undefined,
@@ -143,101 +237,7 @@ function warnings(
   ];
 }
 
-const template = ['spec', 'jobTemplate', 'spec'];
-
-const [containers, images] = wideColumns([...template, 'template', 'spec']);
-
-const columns: readonly ColumnDef[] = [
-  nameColumn,
-  column('Schedule', (object) => textAt(object, 'spec', 'schedule'), {
-    description: 'When, in cron form.',
-  }),
-  column('Timezone', (object) => textAt(object, 'spec', 'timeZone') || '<none>', {
-    description: 'Time zone of the schedule.',
-  }),
-  column('Suspend', (object) => (at(object, 'spec', 'suspend') === true ? 'True' : 'False'), {
-    type: 'boolean',
-    description: 'Whether it makes no more jobs.',
-  }),
-  column('Active', (object) => listAt(object, 'status', 'active').length, {
-    type: 'integer',
-    description: 'Jobs that run now.',
-  }),
-  column(
-    'Last Schedule',
-    (object, nowMs) => {
-      const last = textAt(object, 'status', 'lastScheduleTime');
-      return last === '' ? '<none>' : age(last, nowMs);
-    },
-    { description: 'Time since the last job was made.' },
-  ),
-  ageColumn,
-  ...(containers === undefined || images === undefined ? [] : [containers, images]),
-  column('Selector', (object) => selectorText(objectAt(object, ...template, 'selector')), {
-    priority: 1,
-    description: 'Selector of the pods.',
-  }),
-];
-
-/** CronJob: makes Jobs on a schedule. */
-export function cronJob(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
-  return defineKind<CronJob>({
-    dialect,
-    features,
-    facts: 'batch',
-    kind: 'CronJob',
-    resource: 'cronjobs',
-    scope: 'Namespaced',
-    shortNames: ['cj'],
-    categories: ['all'],
-    versions: [
-      {
-        version: 'v1',
-        defaults: leavingOldInitContainers(
-          dialect,
-          ['spec', 'jobTemplate', 'spec', 'template'],
-          fillDefaults,
-        ),
-        columns,
-      },
-    ],
-    generation: true,
-    strategy: {
-      metadataTold: { status: [] },
-      validateName: dnsSubdomain,
-      hasStatus: true,
-      *validateCreate(_, object) {
-        const rules = templateRules({ dialect, features }, undefined);
-        return [...(yield* validate(object, undefined, rules)), ...validateName(object)];
-      },
-      validateUpdate: (context, object, old) =>
-        context.subresource === 'status'
-          ? []
-          : validate(
-              object,
-              old,
-              templateRules({ dialect, features }, objectAt(old, ...templatePath)),
-            ),
-      warnings: (object, old) => warnings(object, old, dialect),
-    },
-    subresources: [statusSubresource],
-    example: () => ({
-      apiVersion: 'batch/v1',
-      kind: 'CronJob',
-      metadata: { name: 'example', namespace: 'default' },
-      spec: {
-        schedule: '*/5 * * * *',
-        jobTemplate: {
-          spec: {
-            template: {
-              spec: {
-                restartPolicy: 'OnFailure',
-                containers: [{ name: 'main', image: 'example.com/main:1.0' }],
-              },
-            },
-          },
-        },
-      },
-    }),
-  });
-}
+/** The message of kube-apiserver, with the path that it reports. */
+const zoneInside = ({ labelDomain }: Dialect) =>
+  'cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see ' +
+  `https://${labelDomain}/docs/concepts/workloads/controllers/cron-jobs/ for more details`;

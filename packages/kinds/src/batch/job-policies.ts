@@ -25,9 +25,9 @@ import type {
 import { intAt, invalidUnshown, noneNegative } from '../pod/fields.ts';
 import type { Stored } from '../stored.ts';
 
-/** Lists of the indexes of a Job's pods, as `1,3-5,7`. */
+/** Lists of the indexes of a Job's pods, such as `1,3-5,7`. */
 
-/** How many indexes a list has; what is wrong with it where it cannot be read. */
+/** The number of indexes in a list, or the error when it cannot be read. */
 export function countIndexes(
   list: string,
   completions: number,
@@ -53,7 +53,7 @@ interface Interval {
   readonly to: number;
 }
 
-/** Reads `3` or `3-5`; what is wrong with it, in upstream's words, where it cannot be read. */
+/** Reads `3` or `3-5`, or returns the error in kube-apiserver's words. */
 function intervalOf(text: string, completions: number): Interval | string {
   const limits = text.split('-');
   if (limits.length > 2) {
@@ -74,7 +74,7 @@ function intervalOf(text: string, completions: number): Interval | string {
 
 const isWhole = (text: string) => /^[+-]?\d{1,15}$/.test(text);
 
-/** The first index that is in both lists; what of them cannot be read is passed over. */
+/** The first index that is in both lists; unreadable parts are skipped. */
 export function firstShared(
   completed: string,
   failed: string,
@@ -97,11 +97,11 @@ export function firstShared(
   return undefined;
 }
 
-/** When a Job is given up early, and when it has done enough. */
+/** When a Job fails early and when it succeeds early. */
 
 const rulesMax = 20;
 
-/** Rules for pods that fail. */
+/** Validates the rules for failed pods. */
 export function validateFailurePolicy(spec: Stored<JobSpec>, path: string): FieldError[] {
   const policy = spec.podFailurePolicy;
   if (policy === undefined) return [];
@@ -223,7 +223,7 @@ function validatePatterns(
   return errors;
 }
 
-/** Rules by which a Job has done enough before all its pods have. */
+/** Validates the rules by which a Job succeeds before all its pods have. */
 export function validateSuccessPolicy(spec: Stored<JobSpec>, path: string): FieldError[] {
   const policy = spec.successPolicy;
   if (policy === undefined) return [];
@@ -238,7 +238,7 @@ export function validateSuccessPolicy(spec: Stored<JobSpec>, path: string): Fiel
     errors.push(required(field, detail));
   }
   if (rules.length > rulesMax) errors.push(tooMany(field, rules.length, rulesMax));
-  // Without completions there is nothing to measure by, and that is told elsewhere.
+  // Without completions the rules have no bound; that error is reported elsewhere.
   const completions = spec.completions ?? 0;
   return [
     ...errors,

@@ -25,8 +25,8 @@ import type { Stored } from '../stored.ts';
 import { countIndexes, firstShared } from './job-policies.ts';
 
 /**
- * A Job's status before and after. Upstream judges most of it only where it changed, so that what
- * was wrong already does not stand in the way of other changes.
+ * A Job's status before and after a write. kube-apiserver validates most of it only where it
+ * changed, so that existing errors do not block other changes.
  */
 interface Change {
   readonly spec: JsonObject;
@@ -34,17 +34,9 @@ interface Change {
   readonly old: JsonObject;
 }
 
-const conditionsPath = 'status.conditions';
-
-const has = (status: Stored<JobStatus>, type: string, value = 'True'): boolean =>
-  (status.conditions ?? []).some(
-    (one) => (one.type ?? '') === type && (one.status ?? '') === value,
-  );
-const isFinished = (status: JsonObject) => has(status, 'Complete') || has(status, 'Failed');
-
 /**
- * What whoever runs a Job's pods may say of it. Most of it is judged only where JobManagedBy lets other
- * controllers than the cluster's run Jobs.
+ * Validates a status that a Job's controller writes. Most rules apply only while JobManagedBy
+ * allows other controllers than the cluster's own.
  */
 export function validateJobStatus(
   object: Stored<Job>,
@@ -78,11 +70,10 @@ export function validateJobStatus(
   ];
 }
 
-/** As Go prints it with `%#v`. */
-function goUncounted(uncounted: Stored<UncountedTerminatedPods> | undefined): string {
-  const list = (name: string) => goStructs('types.UID', textsAt(uncounted, name), goQuoted);
-  return `batch.UncountedTerminatedPods{Succeeded:${list('succeeded')}, Failed:${list('failed')}}`;
-}
+const has = (status: Stored<JobStatus>, type: string, value = 'True'): boolean =>
+  (status.conditions ?? []).some(
+    (one) => (one.type ?? '') === type && (one.status ?? '') === value,
+  );
 
 function validateCounts(status: Stored<JobStatus>): FieldError[] {
   const counts = ['active', 'succeeded', 'failed', 'ready', 'terminating'];
@@ -102,14 +93,54 @@ function validateCounts(status: Stored<JobStatus>): FieldError[] {
   ];
 }
 
-const differs = (change: Change, type: string) =>
-  has(change.status, type) !== has(change.old, type);
-const moved = ({ status, old }: Change, name: string) => !sameOrEmpty(status[name], old[name]);
+const conditionsPath = 'status.conditions';
+
+/** Only Jobs with a success policy may have the condition SuccessCriteriaMet. */
+function validateScope({ spec, status }: Change): FieldError[] {
+  if (!has(status, 'SuccessCriteriaMet')) return [];
+  const refuse = (detail: string) => invalidUnshown(conditionsPath, detail);
+  const isIndexed = textAt(spec, 'completionMode') === 'Indexed';
+  return [
+    ...(isIndexed ? [] : [refuse('cannot set SuccessCriteriaMet to NonIndexed Job')]),
+    ...(isSet(spec, 'successPolicy')
+      ? []
+      : [refuse('cannot set SuccessCriteriaMet=True for Job without SuccessPolicy')]),
+  ];
+}
+
+function validateSuccess({ spec, status }: Change): FieldError[] {
+  const isMet = has(status, 'SuccessCriteriaMet');
+  const errors: FieldError[] = [];
+  for (const other of ['Failed', 'FailureTarget']) {
+    if (isMet && has(status, other)) errors.push(together('SuccessCriteriaMet', other));
+  }
+  if (isSet(spec, 'successPolicy') && !isMet && has(status, 'Complete')) {
+    const detail =
+      'cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True';
+    errors.push(invalidUnshown(conditionsPath, detail));
+  }
+  return errors;
+}
 
 const together = (one: string, other: string) =>
   invalidUnshown(conditionsPath, `cannot set ${one}=True and ${other}=true conditions`);
 
-/** Complete and failed, and when. */
+function validateCriteria({ status, old }: Change): FieldError[] {
+  const errors: FieldError[] = [];
+  const [wasMet, isMet] = [old, status].map((one) => has(one, 'SuccessCriteriaMet'));
+  if (wasMet === true && isMet !== true) {
+    const detail = 'cannot disable the SuccessCriteriaMet=True condition';
+    errors.push(invalidUnshown(conditionsPath, detail));
+  }
+  if (has(old, 'Complete') && wasMet !== true && isMet === true) {
+    const detail =
+      'cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions';
+    errors.push(invalidUnshown(conditionsPath, detail));
+  }
+  return errors;
+}
+
+/** Validates completion, failure, and their times. */
 function validateEnd(change: Change): FieldError[] {
   const { status } = change;
   const isComplete = has(status, 'Complete');
@@ -155,16 +186,20 @@ function validateEnd(change: Change): FieldError[] {
   return errors;
 }
 
+const differs = (change: Change, type: string) =>
+  has(change.status, type) !== has(change.old, type);
+const moved = ({ status, old }: Change, name: string) => !sameOrEmpty(status[name], old[name]);
+
 /** `2030-01-02 03:04:05 +0000 UTC`, as Go prints a time. */
 const goTime = (text: string) =>
   `${new Date(Date.parse(text)).toISOString().slice(0, 19).replace('T', ' ')} +0000 UTC`;
 
-/** What has ended has begun, and has nothing left that runs. */
+/** A finished Job has a start time and no active pods. */
 function validateFinished(change: Change): FieldError[] {
   const { spec, status, old } = change;
   if (!isFinished(status)) return [];
   const finishedMoved = !isFinished(old);
-  // A Job of no pods is complete although it is suspended and never begins.
+  // A Job without pods is complete even if it is suspended and never starts.
   const mayNotBegin = at(spec, 'suspend') === true && intAt(spec, 'completions') === 0;
   const errors: FieldError[] = [];
   const active = numberAt(status, 'active');
@@ -183,6 +218,14 @@ function validateFinished(change: Change): FieldError[] {
     errors.push(invalidGo(`status.${name}`, () => goUncounted(uncounted), detail));
   }
   return errors;
+}
+
+const isFinished = (status: JsonObject) => has(status, 'Complete') || has(status, 'Failed');
+
+/** As Go prints it with `%#v`. */
+function goUncounted(uncounted: Stored<UncountedTerminatedPods> | undefined): string {
+  const list = (name: string) => goStructs('types.UID', textsAt(uncounted, name), goQuoted);
+  return `batch.UncountedTerminatedPods{Succeeded:${list('succeeded')}, Failed:${list('failed')}}`;
 }
 
 function validateIndexes(change: Change): FieldError[] {
@@ -239,34 +282,7 @@ function validateLeftovers(change: Change): FieldError[] {
   return errors;
 }
 
-/** Where only Jobs with a policy of success may meet its criteria. */
-function validateScope({ spec, status }: Change): FieldError[] {
-  if (!has(status, 'SuccessCriteriaMet')) return [];
-  const refuse = (detail: string) => invalidUnshown(conditionsPath, detail);
-  const isIndexed = textAt(spec, 'completionMode') === 'Indexed';
-  return [
-    ...(isIndexed ? [] : [refuse('cannot set SuccessCriteriaMet to NonIndexed Job')]),
-    ...(isSet(spec, 'successPolicy')
-      ? []
-      : [refuse('cannot set SuccessCriteriaMet=True for Job without SuccessPolicy')]),
-  ];
-}
-
-function validateSuccess({ spec, status }: Change): FieldError[] {
-  const isMet = has(status, 'SuccessCriteriaMet');
-  const errors: FieldError[] = [];
-  for (const other of ['Failed', 'FailureTarget']) {
-    if (isMet && has(status, other)) errors.push(together('SuccessCriteriaMet', other));
-  }
-  if (isSet(spec, 'successPolicy') && !isMet && has(status, 'Complete')) {
-    const detail =
-      'cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True';
-    errors.push(invalidUnshown(conditionsPath, detail));
-  }
-  return errors;
-}
-
-/** An end is final, and counts do not go back. */
+/** A finished state is final, and counts never decrease. */
 function validateProgress(change: Change): FieldError[] {
   const { spec, status, old } = change;
   const errors: FieldError[] = [];
@@ -297,21 +313,6 @@ function validateProgress(change: Change): FieldError[] {
   if (startMoved && at(spec, 'suspend') !== true && !resumes) {
     const detail = 'startTime cannot be removed for unsuspended job';
     errors.push(required('status.startTime', detail));
-  }
-  return errors;
-}
-
-function validateCriteria({ status, old }: Change): FieldError[] {
-  const errors: FieldError[] = [];
-  const [wasMet, isMet] = [old, status].map((one) => has(one, 'SuccessCriteriaMet'));
-  if (wasMet === true && isMet !== true) {
-    const detail = 'cannot disable the SuccessCriteriaMet=True condition';
-    errors.push(invalidUnshown(conditionsPath, detail));
-  }
-  if (has(old, 'Complete') && wasMet !== true && isMet === true) {
-    const detail =
-      'cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions';
-    errors.push(invalidUnshown(conditionsPath, detail));
   }
   return errors;
 }

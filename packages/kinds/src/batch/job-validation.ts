@@ -31,7 +31,7 @@ import { ensure } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { validateFailurePolicy, validateSuccessPolicy } from './job-policies.ts';
 
-/** The labels by which a Job finds its pods, the older ones first. */
+/** The labels by which a Job finds its pods, the older names first. */
 export function ownLabels(object: Stored<Job>, dialect: Dialect): Readonly<Record<string, string>> {
   const { uid = '', name = '' } = object.metadata;
   return {
@@ -42,7 +42,7 @@ export function ownLabels(object: Stored<Job>, dialect: Dialect): Readonly<Recor
   };
 }
 
-/** Judges a Job by itself. */
+/** Validates a Job on its own. */
 export function* validateJob(object: Stored<Job>, rules: PodRules): Generator<void, FieldError[]> {
   const spec = ensure(object, 'spec');
   return [
@@ -52,7 +52,7 @@ export function* validateJob(object: Stored<Job>, rules: PodRules): Generator<vo
   ];
 }
 
-/** With a generated selector the labels must be the generated ones too. */
+/** With a generated selector, the labels must be the generated ones too. */
 function validateGenerated(object: Stored<Job>, dialect: Dialect): FieldError[] {
   const selector = object.spec?.selector;
   if (object.spec?.manualSelector === true || selector === undefined) return [];
@@ -86,7 +86,7 @@ function* validateOwnSpec(object: Stored<Job>, rules: PodRules): Generator<void,
   ];
 }
 
-/** Pods of an indexed Job are called after their index, which must leave a hostname. */
+/** The index is part of a pod's hostname, which has a maximum length. */
 function validateHostnames(name: string, spec: Stored<JobSpec>): FieldError[] {
   const completions = spec.completions ?? 0;
   if ((spec.completionMode ?? '') !== 'Indexed' || completions <= 0) return [];
@@ -106,7 +106,7 @@ const counts = [
   'maxFailedIndexes',
 ];
 
-/** The spec of a Job, or of the Jobs that a CronJob makes. */
+/** Validates the spec of a Job or of the Jobs that a CronJob makes. */
 export function* validateJobSpec(
   spec: Stored<JobSpec>,
   path: string,
@@ -135,7 +135,7 @@ export function* validateJobSpec(
 const managerLengthMax = 63;
 const pathFormat = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+";
 
-/** Who makes the Job's pods: `domain/path`. */
+/** The name of the controller that makes the Job's pods: `domain/path`. */
 function validateManager(spec: Stored<JobSpec>, field: string): FieldError[] {
   const manager = spec.managedBy;
   if (manager === undefined) return [];
@@ -159,7 +159,7 @@ function validateManager(spec: Stored<JobSpec>, field: string): FieldError[] {
   return manager.length > managerLengthMax ? [...errors, tooLong(field, managerLengthMax)] : errors;
 }
 
-/** How much of a status the indexes of a Job may fill. */
+/** Bounds the size of the index lists in a status. */
 const parallelismMax = 100_000;
 const failedIndexesMax = 100_000;
 const manyCompletions = 100_000;
@@ -224,7 +224,7 @@ function validateReplacement(spec: Stored<JobSpec>, path: string): FieldError[] 
   return oneOfIfSet(spec, path, 'podReplacementPolicy', allowed);
 }
 
-/** Pods that restart always never end, and a Job wants an end. */
+/** Pods with `restartPolicy: Always` never end, so a Job would never finish. */
 function validateRestart(spec: Stored<JobSpec>, field: string): FieldError[] {
   const policy = spec.template?.spec?.restartPolicy ?? '';
   const allowed = ['OnFailure', 'Never'];
@@ -245,7 +245,7 @@ const fixed = [
   'successPolicy',
 ] as const;
 
-/** Judges a change of a Job: once as a whole, as upstream does, then as a change. */
+/** Validates a change of a Job: first the whole object, as in kube-apiserver, then the change. */
 export function* validateJobUpdate(
   object: Stored<Job>,
   old: Stored<Job>,
@@ -271,7 +271,7 @@ function kept(
   return [invalid(`spec.${name}`, spec[name] ?? 'null', 'field is immutable')];
 }
 
-/** An indexed Job may be made larger or smaller, all its pods running at once. */
+/** An indexed Job may be resized while all its pods run at once. */
 function validateCompletions(spec: Stored<JobSpec>, old: Stored<JobSpec>): FieldError[] {
   if ((spec.completionMode ?? '') !== 'Indexed') return kept('completions', spec, old);
   const completions = spec.completions;
@@ -281,7 +281,7 @@ function validateCompletions(spec: Stored<JobSpec>, old: Stored<JobSpec>): Field
   return [invalid('spec.completions', completions, detail)];
 }
 
-/** Until a suspended Job starts, where its pods are to run may still be changed. */
+/** The scheduling directives of a suspended Job may change until it starts. */
 function validateTemplateChange(spec: Stored<JobSpec>, old: Stored<Job>): FieldError[] {
   const before = ensure(old, 'spec');
   const template = ensure(spec, 'template');
@@ -322,7 +322,7 @@ const indexedAdvice =
   'In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than ' +
   '10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail';
 
-/** What is accepted of a Job but hardly meant. */
+/** Warnings about a Job that is accepted but probably not intended. */
 export function jobWarnings(
   object: Stored<Job>,
   old: Stored<Job> | undefined,

@@ -21,94 +21,7 @@ import type { Stored } from '../stored.ts';
 import { validateJobStatus } from './job-status.ts';
 import { jobWarnings, ownLabels, validateJob, validateJobUpdate } from './job-validation.ts';
 
-function fillDefaults(object: Stored<Job>): void {
-  const spec = ensure(object, 'spec');
-  if (spec.completions === undefined && spec.parallelism === undefined) {
-    spec.completions = 1;
-  }
-  const hasPolicy = spec.podFailurePolicy !== undefined;
-  fillAbsent(spec, {
-    parallelism: 1,
-    backoffLimit: spec.backoffLimitPerIndex === undefined ? 6 : 2147483647,
-    completionMode: 'NonIndexed',
-    suspend: false,
-    manualSelector: false,
-    podReplacementPolicy: hasPolicy ? 'Failed' : 'TerminatingOrFailed',
-  });
-  for (const rule of spec.podFailurePolicy?.rules ?? []) {
-    for (const pattern of rule.onPodConditions ?? []) fill(pattern, { status: 'True' });
-  }
-  labelLikePods(object);
-  fillPodSpec(spec.template?.spec);
-}
-
-/** A Job without labels has those of its pods: the very same ones, until it is prepared. */
-function labelLikePods(object: Stored<Job>): void {
-  const labels = templateLabels(object);
-  const metadata = ensure(object, 'metadata');
-  if (metadata.labels === undefined && labels !== undefined) metadata.labels = labels;
-}
-
-const templateLabels = (object: Stored<Job>) => object.spec?.template?.metadata?.labels;
-
-/** From here on the labels of a Job and those of its pods change by themselves. */
-function partLabels({ metadata }: ApiObject, labels: JsonObject | undefined): void {
-  if (metadata.labels === labels && labels !== undefined) metadata.labels = { ...metadata.labels };
-}
-
-/** Unless the writer chose, a Job selects its pods by its own uid. */
-function generateSelector(object: Stored<Job>, dialect: Dialect): void {
-  const spec = ensure(object, 'spec');
-  if (spec.manualSelector === true) return;
-  object.metadata.uid ??= randomUuid();
-  const expected = ownLabels(object, dialect);
-  const labels = ensure(ensure(ensure(spec, 'template'), 'metadata'), 'labels');
-  // Labels that stand there already are judged, not replaced.
-  for (const [key, value] of Object.entries(expected)) labels[key] ??= value;
-  const own = dialect.label('controller-uid', 'batch');
-  ensure(ensure(spec, 'selector'), 'matchLabels')[own] ??= object.metadata.uid;
-  // Upstream does so when it next reads the Job; nobody sees one without.
-  labelLikePods(object);
-}
-
-/** What a new Job gets of labels that were its pods' goes to both, as upstream has them. */
-function prepareLabels(object: Stored<Job>, dialect: Dialect): void {
-  generateSelector(object, dialect);
-  partLabels(object, templateLabels(object));
-}
-
-function completions(object: Stored<Job>): string {
-  const done = object.status?.succeeded ?? 0;
-  const wanted = object.spec?.completions;
-  if (wanted !== undefined) return `${done}/${object.spec?.completions ?? 0}`;
-  const parallel = object.spec?.parallelism ?? 0;
-  return parallel > 1 ? `${done}/1 of ${parallel}` : `${done}/1`;
-}
-
-function duration(object: Stored<Job>, nowMs: number): string {
-  const start = object.status?.startTime ?? '';
-  const end = object.status?.completionTime ?? '';
-  if (start === '') return '';
-  return end === '' ? age(start, nowMs) : humanDuration(Date.parse(end) - Date.parse(start));
-}
-
-function state(object: Stored<Job>): string {
-  const has = (type: string) =>
-    (object.status?.conditions ?? []).some(
-      (one) => (one.type ?? '') === type && (one.status ?? '') === 'True',
-    );
-  if (has('Complete')) return 'Complete';
-  if (has('Failed')) return 'Failed';
-  if (object.metadata.deletionTimestamp !== undefined) return 'Terminating';
-  if (has('Suspended')) return 'Suspended';
-  return has('FailureTarget') ? 'FailureTarget' : 'Running';
-}
-
-const fieldsOf = (object: Stored<Job>) => ({
-  'status.successful': String(object.status?.succeeded ?? 0),
-});
-
-/** Job: pods that run until enough of them have succeeded. */
+/** Job: runs pods until enough of them have succeeded. */
 export function job(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   return defineKind<Job>({
     dialect,
@@ -139,12 +52,12 @@ export function job(dialect: Dialect, features: Features = defaultFeatures): Res
     storage: { fieldsOf },
     generation: true,
     strategy: {
-      metadataTold: { '': ['whole', 'change'] },
+      extraMetadataChecks: { '': ['whole', 'change'] },
       validateName: dnsSubdomain,
       hasStatus: true,
       defaultPropagation: 'Orphan',
       unknownFieldMessage: (label) => `field label ${JSON.stringify(label)} not supported for Job`,
-      unsaidPropagationWarning:
+      missingPolicyWarning:
         'child pods are preserved by default when jobs are deleted; set propagationPolicy=' +
         'Background to remove them or set propagationPolicy=Orphan to suppress this warning',
       prepareForCreate: (_, object) => {
@@ -176,4 +89,91 @@ export function job(dialect: Dialect, features: Features = defaultFeatures): Res
       },
     }),
   });
+}
+
+function fillDefaults(object: Stored<Job>): void {
+  const spec = ensure(object, 'spec');
+  if (spec.completions === undefined && spec.parallelism === undefined) {
+    spec.completions = 1;
+  }
+  const hasPolicy = spec.podFailurePolicy !== undefined;
+  fillAbsent(spec, {
+    parallelism: 1,
+    backoffLimit: spec.backoffLimitPerIndex === undefined ? 6 : 2147483647,
+    completionMode: 'NonIndexed',
+    suspend: false,
+    manualSelector: false,
+    podReplacementPolicy: hasPolicy ? 'Failed' : 'TerminatingOrFailed',
+  });
+  for (const rule of spec.podFailurePolicy?.rules ?? []) {
+    for (const pattern of rule.onPodConditions ?? []) fill(pattern, { status: 'True' });
+  }
+  labelLikePods(object);
+  fillPodSpec(spec.template?.spec);
+}
+
+/** A Job without labels shares those of its template, as one object, until it is prepared. */
+function labelLikePods(object: Stored<Job>): void {
+  const labels = templateLabels(object);
+  const metadata = ensure(object, 'metadata');
+  if (metadata.labels === undefined && labels !== undefined) metadata.labels = labels;
+}
+
+const templateLabels = (object: Stored<Job>) => object.spec?.template?.metadata?.labels;
+
+function state(object: Stored<Job>): string {
+  const has = (type: string) =>
+    (object.status?.conditions ?? []).some(
+      (one) => (one.type ?? '') === type && (one.status ?? '') === 'True',
+    );
+  if (has('Complete')) return 'Complete';
+  if (has('Failed')) return 'Failed';
+  if (object.metadata.deletionTimestamp !== undefined) return 'Terminating';
+  if (has('Suspended')) return 'Suspended';
+  return has('FailureTarget') ? 'FailureTarget' : 'Running';
+}
+
+function completions(object: Stored<Job>): string {
+  const done = object.status?.succeeded ?? 0;
+  const wanted = object.spec?.completions;
+  if (wanted !== undefined) return `${done}/${object.spec?.completions ?? 0}`;
+  const parallel = object.spec?.parallelism ?? 0;
+  return parallel > 1 ? `${done}/1 of ${parallel}` : `${done}/1`;
+}
+
+function duration(object: Stored<Job>, nowMs: number): string {
+  const start = object.status?.startTime ?? '';
+  const end = object.status?.completionTime ?? '';
+  if (start === '') return '';
+  return end === '' ? age(start, nowMs) : humanDuration(Date.parse(end) - Date.parse(start));
+}
+
+const fieldsOf = (object: Stored<Job>) => ({
+  'status.successful': String(object.status?.succeeded ?? 0),
+});
+
+/** Labels that were the template's are extended in both places, as in kube-apiserver. */
+function prepareLabels(object: Stored<Job>, dialect: Dialect): void {
+  generateSelector(object, dialect);
+  partLabels(object, templateLabels(object));
+}
+
+/** A Job selects its pods by its own uid unless the writer sets `manualSelector`. */
+function generateSelector(object: Stored<Job>, dialect: Dialect): void {
+  const spec = ensure(object, 'spec');
+  if (spec.manualSelector === true) return;
+  object.metadata.uid ??= randomUuid();
+  const expected = ownLabels(object, dialect);
+  const labels = ensure(ensure(ensure(spec, 'template'), 'metadata'), 'labels');
+  // Existing labels are validated, not replaced.
+  for (const [key, value] of Object.entries(expected)) labels[key] ??= value;
+  const own = dialect.label('controller-uid', 'batch');
+  ensure(ensure(spec, 'selector'), 'matchLabels')[own] ??= object.metadata.uid;
+  // kube-apiserver does so when it next reads the Job, so no client sees one without.
+  labelLikePods(object);
+}
+
+/** From here on, the labels of the Job and of its pods change independently. */
+function partLabels({ metadata }: ApiObject, labels: JsonObject | undefined): void {
+  if (metadata.labels === labels && labels !== undefined) metadata.labels = { ...metadata.labels };
 }

@@ -157,10 +157,10 @@ describe('changes of a Job', () => {
     if (status !== undefined) old['status'] = status;
     return updateErrors(old, changed(old, after));
   };
-  test('suspend, parallelism and the like may change', () => {
+  test('suspend and parallelism may change', () => {
     expect(change({}, { 'spec.suspend': true, 'spec.parallelism': 3 })).toEqual([]);
   });
-  test('completions change with parallelism, of indexed ones alone', () => {
+  test('completions change together with parallelism, for indexed Jobs only', () => {
     expect(change({}, { 'spec.completions': 3 })).toEqual([
       'spec.completions: Invalid value: 3: field is immutable',
     ]);
@@ -169,7 +169,7 @@ describe('changes of a Job', () => {
       'spec.completions: Invalid value: 3: can only be modified in tandem with spec.parallelism',
     ]);
   });
-  test('the template changes where the Job waits, in where its pods go', () => {
+  test('scheduling directives of the template change while the Job is suspended', () => {
     const moved = { 'spec.template.spec.nodeSelector': { a: 'b' } };
     const refused = [
       expect.stringMatching(/^spec\.template: Invalid value: .*field is immutable$/),
@@ -182,7 +182,7 @@ describe('changes of a Job', () => {
     const image = { 'spec.template.spec.containers[0].image': 'other' };
     expect(change({ 'spec.suspend': true }, image)).toEqual(refused);
   });
-  test('mode, policies and manager stay', () => {
+  test('mode, policies, and manager are immutable', () => {
     expect(change(success, { 'spec.successPolicy': undefined })).toEqual([
       'spec.successPolicy: Invalid value: "null": field is immutable',
     ]);
@@ -391,7 +391,7 @@ describe('a CronJob', () => {
     },
   );
 
-  test('what an older one has stays allowed', () => {
+  test('an update may keep errors of older objects', () => {
     const old = made(cronJob());
     (old['spec'] as JsonObject)['schedule'] = 'TZ=UTC * * * * *';
     expect(updateErrors(old, changed(old, { 'spec.suspend': true }))).toEqual([]);

@@ -1,7 +1,7 @@
 import { problemText } from '@wheelhouse/machinery';
 import { goDurationError, parseGoDuration } from '@wheelhouse/schema';
 
-/** Names of time zones as the IANA's tables of 2025 have them; letters count as they stand. */
+/** Names of time zones in the IANA tables of 2025; case matters. */
 
 let zoneNames: ReadonlySet<string> | undefined;
 
@@ -92,7 +92,7 @@ const names: Readonly<Record<string, string>> = {
     'Mountain Pacific Samoa',
 };
 
-/** Whether there is a time zone of that name, `Europe/Paris`. */
+/** Whether a time zone of this name exists (`Europe/Paris`). */
 export function isTimeZone(name: string): boolean {
   zoneNames ??= new Set(
     Object.entries(names).flatMap(([area, places]) =>
@@ -105,7 +105,7 @@ export function isTimeZone(name: string): boolean {
 const months = 'jan feb mar apr may jun jul aug sep oct nov dec'.split(' ');
 const weekdays = 'sun mon tue wed thu fri sat'.split(' ');
 
-/** Reads a cron schedule far enough to say what is wrong with it. */
+/** Parses a cron schedule only as far as needed to report its errors. */
 
 interface FieldBounds {
   readonly low: number;
@@ -121,7 +121,7 @@ const fields: readonly FieldBounds[] = [
   { low: 0, high: 6, names: weekdays },
 ];
 
-/** What is wrong with `schedule` in the words of upstream's parser; undefined when it is right. */
+/** Returns the error in `schedule` in the words of kube-apiserver's parser; undefined if valid. */
 export function scheduleProblem(schedule: string): string | undefined {
   const [zonePart, zone = ''] = /^(?:CRON_)?TZ=([^ ]*) /.exec(schedule) ?? [];
   if (zonePart !== undefined && zone !== '' && zone !== 'Local' && !isTimeZone(zone)) {
@@ -141,7 +141,7 @@ export function scheduleProblem(schedule: string): string | undefined {
   return undefined;
 }
 
-/** What is wrong with the name of a time zone that there is none of. */
+/** The error for an unknown time zone. */
 export function zoneProblem(zone: string): string {
   const isOutside = zone.startsWith('/') || zone.startsWith('\\') || zone.includes('..');
   return isOutside ? 'time: invalid location name' : `unknown time zone ${zone}`;
@@ -202,7 +202,7 @@ function numberOf(text: string, bounds: FieldBounds): number | string {
   return named >= 0 ? named + bounds.low : integerOf(text);
 }
 
-/** The number, or what is wrong with it. */
+/** The number, or the error. */
 function integerOf(text: string): number | string {
   const refused = (problem: 'syntax' | 'range') => {
     const why = problemText({ code: 'number', parser: 'Atoi', text, problem });

@@ -13,14 +13,14 @@ import {
 
 interface SignatureForm {
   readonly keyType: 'rsa' | 'ec' | 'ed25519';
-  /** Undefined: the algorithm has its own. */
+  /** Undefined for algorithms that include their own hash. */
   readonly hash: string | undefined;
   readonly padding?: 'pss';
 }
 
 /**
- * Signature algorithms by their object identifiers. SHA-1 is good enough for a request, which proves
- * no more than that its sender holds the key.
+ * Signature algorithms by their object identifiers. SHA-1 suffices for a request, whose signature
+ * only proves that the sender holds the key.
  */
 const forms: ReadonlyMap<string, SignatureForm> = new Map<string, SignatureForm>([
   ['1.2.840.113549.1.1.5', { keyType: 'rsa', hash: 'sha1' }],
@@ -46,7 +46,7 @@ const pssHashes: ReadonlyMap<string, { readonly hash: string; readonly bytes: nu
 const malformed = 'asn1: structure error: malformed certificate request';
 const unimplemented = 'x509: cannot verify signature: algorithm unimplemented';
 
-/** What is wrong with a PEM text that should be a signed certificate request; undefined if nothing. */
+/** Returns why a PEM text is not a signed certificate request; undefined if it is one. */
 export function certificateRequestProblem(pem: Buffer): string | undefined {
   const text = pem.toString('latin1');
   const block = onlyPemBlock(text);
@@ -76,7 +76,7 @@ function signatureProblem(request: RequestParts): string | undefined {
   if (form === undefined) return unimplemented;
   const key = createPublicKey({ key: request.publicKeyDer, format: 'der', type: 'spki' });
   if (key.asymmetricKeyType !== form.keyType) return malformed;
-  // Of curves, only those that have a name are implemented by others.
+  // Go implements named curves only.
   if (form.keyType === 'ec' && key.asymmetricKeyDetails?.namedCurve === undefined) {
     return unimplemented;
   }
@@ -93,7 +93,7 @@ function formOf(algorithm: DerElement): SignatureForm | undefined {
   return oid === pssOid ? pssFormOf(parameters) : forms.get(oid);
 }
 
-/** The parameters name one hash for both of its uses, and a salt of its length. */
+/** The parameters must name the same hash for both uses, and a salt of its length. */
 function pssFormOf(parameters: DerElement | undefined): SignatureForm | undefined {
   const what = 'parameters';
   const tagged = childrenOf(parameters, { shape: /^a0 a1 a2$/, what });
@@ -110,19 +110,19 @@ function pssFormOf(parameters: DerElement | undefined): SignatureForm | undefine
   return { keyType: 'rsa', hash: pssHash.hash, padding: 'pss' };
 }
 
-/** In the words of Go's libraries, which differ by the kind of key. */
+/** The message of Go's libraries, which depends on the type of key. */
 function wrongSignature({ asymmetricKeyType }: KeyObject): string {
   if (asymmetricKeyType === 'rsa') return 'crypto/rsa: verification error';
   return `x509: ${asymmetricKeyType === 'ec' ? 'ECDSA' : 'Ed25519'} verification failure`;
 }
 
-/** What a request wants a certificate to say. */
+/** The names that a request asks the certificate to carry. */
 export interface RequestedNames extends Subject {
-  /** Names of hosts, addresses and the like, which only a server's certificate has. */
+  /** Whether it asks for hosts, addresses, and the like, which only server certificates have. */
   readonly hasAlternatives: boolean;
 }
 
-/** The subject of a PEM request; undefined when it is none that has exactly one reading. */
+/** The names in a PEM request; undefined unless it can be read in exactly one way. */
 export function requestedNames(pem: Buffer): RequestedNames | undefined {
   const block = onlyPemBlock(pem.toString('latin1'));
   if (block?.type !== requestType) return undefined;

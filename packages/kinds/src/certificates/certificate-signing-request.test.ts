@@ -24,7 +24,7 @@ test.each([
   expect(complaints({ signerName })).toEqual(wanted);
 });
 
-test('usages are known, and none is said twice', () => {
+test('usages are known and unique', () => {
   const told = complaints({ usages: ['odd', 'odd'] });
   expect(told).toHaveLength(3);
   expect(told[2]).toBe('spec.usages[1]: Duplicate value: "odd"');
@@ -48,7 +48,7 @@ test.each([
   expect(updateComplaints(def, change, { subresource: 'status' })).toEqual([`${shown} ${problem}`]);
 });
 
-test('decisions are true, told once, and never both', () => {
+test('decisions are true, made once, and never both', () => {
   const decided = (conditions: object[]) => ({
     from: example,
     to: { ...example, status: { conditions: conditions as never } },

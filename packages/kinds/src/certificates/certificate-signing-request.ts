@@ -32,7 +32,7 @@ import type { Stored } from '../stored.ts';
 import { certificateRequestProblem } from './certificate-request.ts';
 import { signerNameProblems } from './signer-name.ts';
 
-/** A certificate issued for a request that asked for a certain duration. */
+/** A certificate issued for a request with `expirationSeconds`. */
 export interface IssuedCertificate {
   readonly signerName: string;
   readonly requestedSeconds: number;
@@ -41,7 +41,7 @@ export interface IssuedCertificate {
 }
 
 export interface CertificateOptions {
-  /** Called when such a certificate is stored. */
+  /** Called when such a certificate has been stored. */
   readonly onIssued: (issued: IssuedCertificate) => void;
 }
 
@@ -54,7 +54,7 @@ hp8VqeZtzXZB9Kd5W0oTgA==
 -----END CERTIFICATE REQUEST-----
 `;
 
-/** CertificateSigningRequest: the wish for a certificate, and what a signer made of it. */
+/** CertificateSigningRequest: a request for a certificate, and the signer's answer. */
 export function certificateSigningRequest(
   dialect: Dialect,
   options?: CertificateOptions,
@@ -86,12 +86,12 @@ export function certificateSigningRequest(
       fieldsOf: (object) => ({ 'spec.signerName': object.spec?.signerName ?? '' }),
     },
     strategy: {
-      metadataTold: {
+      extraMetadataChecks: {
         '': ['whole', 'change'],
         approval: ['whole', 'change'],
         status: ['whole', 'change'],
       },
-      // Any name will do that can stand in a path.
+      // Any name that can be a path segment is allowed.
       validateName: pathSegment,
       ...(options === undefined ? {} : { allocate: tellIssued(options) }),
       prepareForCreate: stampRequester,
@@ -211,7 +211,7 @@ function conditionCell(object: Stored<CertificateSigningRequest>): string {
 const conditionOf = (object: Stored<CertificateSigningRequest>, type: string) =>
   conditionsOf(object, type)[0];
 
-/** The conditions of a type; there is one at most, but in objects of old. */
+/** The conditions of a type: at most one, except in old objects. */
 const conditionsOf = (
   object: Stored<CertificateSigningRequest>,
   type: string,
@@ -221,7 +221,7 @@ const conditionsOf = (
 const allConditions = (object: Stored<CertificateSigningRequest>) =>
   object.status?.conditions ?? [];
 
-/** Takes nothing; it hears of what comes of a write. */
+/** An `allocate` that allocates nothing and reports issued certificates when the write succeeds. */
 function tellIssued({ onIssued }: CertificateOptions): NonNullable<Strategy['allocate']> {
   return async ({ subresource }, object, old) => {
     const issued = subresource === 'status' ? issuedBy(object, old) : undefined;
@@ -233,7 +233,7 @@ function tellIssued({ onIssued }: CertificateOptions): NonNullable<Strategy['all
   };
 }
 
-/** What a change issues; undefined where it issues nothing of a requested duration. */
+/** The certificate that a change issues for a requested duration; undefined if none. */
 function issuedBy(
   object: Stored<CertificateSigningRequest>,
   old: Stored<CertificateSigningRequest> | undefined,
@@ -247,7 +247,7 @@ function issuedBy(
   return { signerName, requestedSeconds, certificate: pem };
 }
 
-/** Who asks is what authentication found, whatever the request says. */
+/** The requester is the authenticated user, whatever the request says. */
 function stampRequester(context: StrategyContext, object: Stored<CertificateSigningRequest>): void {
   const { name, uid, groups, extra } = context.user;
   const spec = ensure(object, 'spec');
@@ -262,7 +262,7 @@ function stampRequester(context: StrategyContext, object: Stored<CertificateSign
   object.status = {};
 }
 
-/** A request says the same for ever; each sub-resource moves its own part of the status. */
+/** The spec never changes; each subresource changes its own part of the status. */
 function keepOthers(
   context: StrategyContext,
   object: Stored<CertificateSigningRequest>,
@@ -297,7 +297,7 @@ function stampConditions(
   }
 }
 
-/** What is wrong with the status by itself; faults that the old one had already are let be. */
+/** Validates the status on its own; errors that the old status had already may stay. */
 function validateStatus(
   object: Stored<CertificateSigningRequest>,
   old: Stored<CertificateSigningRequest>,
@@ -364,7 +364,7 @@ function validateCertificate(
 const certificateOf = (object: Stored<CertificateSigningRequest>) =>
   Buffer.from(object.status?.certificate ?? '', 'base64').toString('latin1');
 
-/** What keeps a PEM text from being a chain of certificates, in the words of upstream and of Go. */
+/** Returns why a PEM text is not a certificate chain, in the words of kube-apiserver and Go. */
 function certificateProblem(text: string): string | undefined {
   if (text === '') return undefined;
   const blocks = pemBlocks(text);
@@ -390,7 +390,9 @@ function isCertificate(pem: string): boolean {
   }
 }
 
-/** Decisions are made through `approval` alone, certificates given through `status`, and both once. */
+/**
+ * Decisions are made only through `approval`, certificates only through `status`, and both once.
+ */
 function validateDecisions(
   object: Stored<CertificateSigningRequest>,
   old: Stored<CertificateSigningRequest>,

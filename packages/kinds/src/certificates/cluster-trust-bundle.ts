@@ -15,10 +15,68 @@ import { immutable } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 import { signerNameProblems } from './signer-name.ts';
 
-const bundleBytesMax = 1024 * 1024;
-const basicConstraints = '2.5.29.19';
+/** A self-signed authority for examples; its key was discarded. */
+export const exampleAuthority = `-----BEGIN CERTIFICATE-----
+MIIBfDCCASGgAwIBAgIUUvxT7pWZni9rQtoO3qVCrFj5Ti4wCgYIKoZIzj0EAwIw
+EjEQMA4GA1UEAwwHZXhhbXBsZTAgFw0yNjExMjMxNTQ0MzBaGA8yMTI2MTAzMDE1
+NDQzMFowEjEQMA4GA1UEAwwHZXhhbXBsZTBZMBMGByqGSM49AgEGCCqGSM49AwEH
+A0IABOE6WSEiJanbuQ3rGZ/SqCPKAXNg0juCYo1OGJi9yuMwZyc9Bj/V8I2bLp0C
+mNso6UgISD1v9MJSlft4myjCKtejUzBRMB0GA1UdDgQWBBRKDKtdyrGXxnZHndyq
+iacUwcxbhTAfBgNVHSMEGDAWgBRKDKtdyrGXxnZHndyqiacUwcxbhTAPBgNVHRMB
+Af8EBTADAQH/MAoGCCqGSM49BAMCA0kAMEYCIQDvmmp6Tn7hn9UlG22tMPJqbz9e
+7CDJH4QU4SY+QQkR2AIhAMBuy1tHUQCku1RU+3IRSYT7Ng6OtUkEOYoi8DQvJNnv
+-----END CERTIFICATE-----
+`;
 
-/** The name of a bundle: the signer's with `:` for `/`, and a subdomain behind another `:`. */
+/** ClusterTrustBundle: certificate authorities to trust, of one signer or of none. */
+export function clusterTrustBundle(dialect: Dialect): ResourceDef {
+  const signerColumn = column('SignerName', signerOf, { description: 'Whose signer it is for.' });
+  const kind = 'ClusterTrustBundle';
+  const def = defineKind({
+    dialect,
+    facts: 'certificates',
+    kind,
+    resource: 'clustertrustbundles',
+    scope: 'Cluster',
+    versions: [{ version: 'v1alpha1', columns: [nameColumn, signerColumn] }],
+    storage: { fieldsOf: (object) => ({ 'spec.signerName': signerOf(object) }) },
+    strategy: {
+      validateName: pathSegment,
+      validateCreate: (_, object) => [
+        ...validateNames(object),
+        ...validateBundle(bundleOf(object)),
+      ],
+      validateUpdate: (_, object, old) => [
+        ...validateNames(object),
+        // An unchanged bundle may break rules that have become stricter.
+        ...(bundleOf(object) === bundleOf(old) ? [] : validateBundle(bundleOf(object))),
+        ...immutable('spec.signerName', signerOf(object), signerOf(old)),
+      ],
+      allowUnconditionalUpdate: false,
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('certificates')}/v1alpha1`,
+      kind,
+      metadata: { name: 'example' },
+      spec: { trustBundle: exampleAuthority },
+    }),
+  });
+  return { ...def, gate: kind };
+}
+
+const signerOf = (object: Stored<ClusterTrustBundle>) => object.spec?.signerName ?? '';
+
+function validateNames(object: Stored<ClusterTrustBundle>): FieldError[] {
+  const [name, signer] = [object.metadata.name ?? '', signerOf(object)];
+  return [
+    ...trustBundleNameProblems(name, signer).map((detail) =>
+      invalid('metadata.name', name, detail),
+    ),
+    ...(signer === '' ? [] : signerNameProblems(signer, 'spec.signerName')),
+  ];
+}
+
+/** The name of a bundle: the signer's name with `:` for `/`, another `:`, and a subdomain. */
 export function trustBundleNameProblems(name: string, signer: string): readonly string[] {
   if (signer === '') {
     return name.includes(':')
@@ -31,22 +89,7 @@ export function trustBundleNameProblems(name: string, signer: string): readonly 
     : [`ClusterTrustBundle for signerName ${signer} must be named with prefix ${prefix}`];
 }
 
-/** What is wrong with one block; undefined for the certificate of an authority. */
-function blockProblem(block: ReturnType<typeof pemBlocks>[number]): string | undefined {
-  if (block.type !== 'CERTIFICATE') return `has bad block type: ${block.type}`;
-  if (/\n[^\n]*:/.test(block.text)) return 'has PEM block headers';
-  const der = pemBytes(block);
-  let constraints: Buffer | undefined;
-  try {
-    if (der === undefined) return 'does not parse as X.509';
-    constraints = readCertificate(der).extensions.get(basicConstraints)?.value;
-  } catch {
-    return 'does not parse as X.509';
-  }
-  // A sequence that begins with the boolean TRUE.
-  const isAuthority = constraints?.subarray(2, 5).equals(Buffer.from([0x01, 0x01, 0xff])) === true;
-  return isAuthority ? undefined : 'does not have the CA bit set';
-}
+const bundleBytesMax = 1024 * 1024;
 
 function validateBundle(bundle: string): FieldError[] {
   const path = 'spec.trustBundle';
@@ -71,64 +114,23 @@ function validateBundle(bundle: string): FieldError[] {
     .map((same) => fault(`duplicate trust anchor (indices [${same.join(' ')}])`));
 }
 
-const signerOf = (object: Stored<ClusterTrustBundle>) => object.spec?.signerName ?? '';
+const basicConstraints = '2.5.29.19';
+
+/** Returns why a PEM block is not the certificate of an authority; undefined if it is one. */
+function blockProblem(block: ReturnType<typeof pemBlocks>[number]): string | undefined {
+  if (block.type !== 'CERTIFICATE') return `has bad block type: ${block.type}`;
+  if (/\n[^\n]*:/.test(block.text)) return 'has PEM block headers';
+  const der = pemBytes(block);
+  let constraints: Buffer | undefined;
+  try {
+    if (der === undefined) return 'does not parse as X.509';
+    constraints = readCertificate(der).extensions.get(basicConstraints)?.value;
+  } catch {
+    return 'does not parse as X.509';
+  }
+  // A sequence that starts with the boolean TRUE.
+  const isAuthority = constraints?.subarray(2, 5).equals(Buffer.from([0x01, 0x01, 0xff])) === true;
+  return isAuthority ? undefined : 'does not have the CA bit set';
+}
+
 const bundleOf = (object: Stored<ClusterTrustBundle>) => object.spec?.trustBundle ?? '';
-
-function validateNames(object: Stored<ClusterTrustBundle>): FieldError[] {
-  const [name, signer] = [object.metadata.name ?? '', signerOf(object)];
-  return [
-    ...trustBundleNameProblems(name, signer).map((detail) =>
-      invalid('metadata.name', name, detail),
-    ),
-    ...(signer === '' ? [] : signerNameProblems(signer, 'spec.signerName')),
-  ];
-}
-
-/** ClusterTrustBundle: authorities to trust, of a signer or of nobody. */
-export function clusterTrustBundle(dialect: Dialect): ResourceDef {
-  const signerColumn = column('SignerName', signerOf, { description: 'Whose signer it is for.' });
-  const kind = 'ClusterTrustBundle';
-  const def = defineKind({
-    dialect,
-    facts: 'certificates',
-    kind,
-    resource: 'clustertrustbundles',
-    scope: 'Cluster',
-    versions: [{ version: 'v1alpha1', columns: [nameColumn, signerColumn] }],
-    storage: { fieldsOf: (object) => ({ 'spec.signerName': signerOf(object) }) },
-    strategy: {
-      validateName: pathSegment,
-      validateCreate: (_, object) => [
-        ...validateNames(object),
-        ...validateBundle(bundleOf(object)),
-      ],
-      validateUpdate: (_, object, old) => [
-        ...validateNames(object),
-        // What is stored may be kept although its rules have become stricter.
-        ...(bundleOf(object) === bundleOf(old) ? [] : validateBundle(bundleOf(object))),
-        ...immutable('spec.signerName', signerOf(object), signerOf(old)),
-      ],
-      allowUnconditionalUpdate: false,
-    },
-    example: () => ({
-      apiVersion: `${dialect.group('certificates')}/v1alpha1`,
-      kind,
-      metadata: { name: 'example' },
-      spec: { trustBundle: exampleAuthority },
-    }),
-  });
-  return { ...def, gate: kind };
-}
-
-/** A self-signed authority without a use, whose key nobody has. */
-export const exampleAuthority = `-----BEGIN CERTIFICATE-----
-MIIBfDCCASGgAwIBAgIUUvxT7pWZni9rQtoO3qVCrFj5Ti4wCgYIKoZIzj0EAwIw
-EjEQMA4GA1UEAwwHZXhhbXBsZTAgFw0yNjExMjMxNTQ0MzBaGA8yMTI2MTAzMDE1
-NDQzMFowEjEQMA4GA1UEAwwHZXhhbXBsZTBZMBMGByqGSM49AgEGCCqGSM49AwEH
-A0IABOE6WSEiJanbuQ3rGZ/SqCPKAXNg0juCYo1OGJi9yuMwZyc9Bj/V8I2bLp0C
-mNso6UgISD1v9MJSlft4myjCKtejUzBRMB0GA1UdDgQWBBRKDKtdyrGXxnZHndyq
-iacUwcxbhTAfBgNVHSMEGDAWgBRKDKtdyrGXxnZHndyqiacUwcxbhTAPBgNVHRMB
-Af8EBTADAQH/MAoGCCqGSM49BAMCA0kAMEYCIQDvmmp6Tn7hn9UlG22tMPJqbz9e
-7CDJH4QU4SY+QQkR2AIhAMBuy1tHUQCku1RU+3IRSYT7Ng6OtUkEOYoi8DQvJNnv
------END CERTIFICATE-----
-`;

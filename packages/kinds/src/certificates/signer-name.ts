@@ -11,7 +11,7 @@ const domainLengthMax = 253;
 const pathLengthMax = domainLengthMax + 63 + 1;
 const signerLengthMax = domainLengthMax + pathLengthMax + 1;
 
-/** Judges the name of a signer at `field`: `example.com/signer-name`. */
+/** Validates the name of a signer at `field`: `example.com/signer-name`. */
 export function signerNameProblems(name: string, field: string): FieldError[] {
   if (name === '') return [required(field)];
   const [domain = '', path = '', ...more] = name.split('/');
@@ -30,7 +30,7 @@ export function signerNameProblems(name: string, field: string): FieldError[] {
   ];
 }
 
-/** What is wrong with the first part of a dotted name that breaks the rule. */
+/** The error of the first part of a dotted name that breaks the rule. */
 function firstWrongLabel(name: string, field: string, rule: typeof dnsLabel): FieldError[] {
   for (const part of name.split('.')) {
     const messages = rule(part);

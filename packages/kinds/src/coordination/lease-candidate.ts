@@ -13,97 +13,7 @@ import { immutable } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 import { oldestEmulationVersion, validateLeaseStrategy } from './lease.ts';
 
-/** A version of a program, as semver.org defines it; what follows `+` says nothing of its order. */
-export interface SemanticVersion {
-  readonly core: readonly [major: number, minor: number, patch: number];
-  /** The identifiers after `-`; none in a release. */
-  readonly preRelease: readonly string[];
-}
-
-const number = '(0|[1-9]\\d{0,9})';
-const words = '[0-9A-Za-z.-]{1,256}';
-const pattern = new RegExp(`^${number}\\.${number}\\.${number}(?:-(${words}))?(?:\\+${words})?$`);
-
-/** Reads `1.32.0`, with a pre-release and build or without; undefined for what is no version. */
-export function parseSemanticVersion(text: string): SemanticVersion | undefined {
-  const match = pattern.exec(text);
-  if (match === null) return undefined;
-  const [, major, minor, patch, preRelease] = match;
-  return {
-    core: [Number(major), Number(minor), Number(patch)],
-    preRelease: preRelease?.split('.') ?? [],
-  };
-}
-
-/**
- * Compares two versions by precedence.
- * @returns a negative number when `one` comes first, a positive one when `other` does, or 0
- */
-export function compareSemanticVersions(one: SemanticVersion, other: SemanticVersion): number {
-  for (const index of [0, 1, 2] as const) {
-    const difference = one.core[index] - other.core[index];
-    if (difference !== 0) return difference;
-  }
-  const [first, second] = [one.preRelease, other.preRelease];
-  // A pre-release comes before its release.
-  if (first.length === 0 || second.length === 0) return second.length - first.length;
-  const shared = Math.min(first.length, second.length);
-  for (let index = 0; index < shared; index++) {
-    const difference = compareIdentifiers(first[index] ?? '', second[index] ?? '');
-    if (difference !== 0) return difference;
-  }
-  return first.length - second.length;
-}
-
-/** Numbers come before words and compare by value; words compare by their bytes. */
-function compareIdentifiers(one: string, other: string): number {
-  const [isNumber, otherIsNumber] = [/^\d+$/.test(one), /^\d+$/.test(other)];
-  if (isNumber !== otherIsNumber) return isNumber ? -1 : 1;
-  if (isNumber && one.length !== other.length) return one.length - other.length;
-  if (one === other) return 0;
-  return one < other ? -1 : 1;
-}
-
-const notSemantic = 'must be a valid semantic version';
-
-function validate(object: Stored<LeaseCandidate>): FieldError[] {
-  const member = (name: string) => textAt(object, 'spec', name);
-  const [binary, emulated] = [member('binaryVersion'), member('emulationVersion')];
-  const binaryVersion = parseSemanticVersion(binary);
-  const emulationVersion = parseSemanticVersion(emulated);
-  const errors = member('leaseName') === '' ? [required('spec.leaseName')] : [];
-  if (emulated !== '' && emulationVersion === undefined) {
-    errors.push(invalid('spec.emulationVersion', emulated, notSemantic));
-  }
-  if (binary === '') errors.push(required('spec.binaryVersion'));
-  else if (binaryVersion === undefined) {
-    errors.push(invalid('spec.binaryVersion', binary, notSemantic));
-  }
-  const none: SemanticVersion = { core: [0, 0, 0], preRelease: [] };
-  if (binary !== '' && emulated !== '') {
-    if (compareSemanticVersions(binaryVersion ?? none, emulationVersion ?? none) < 0) {
-      const detail = 'must be greater than or equal to `emulationVersion`';
-      errors.push(invalid('spec.binaryVersion', binary, detail));
-    }
-  }
-  return [...errors, ...validateStrategy(member('strategy'), emulationVersion)];
-}
-
-function validateStrategy(strategy: string, emulated: SemanticVersion | undefined): FieldError[] {
-  if (strategy === '') return [required('spec.strategy')];
-  const isNone =
-    emulated === undefined ||
-    (emulated.core.every((part) => part === 0) && emulated.preRelease.length === 0);
-  const detail = `must be specified when \`strategy\` is '${oldestEmulationVersion}'`;
-  return [
-    ...(strategy === oldestEmulationVersion && isNone
-      ? [required('spec.emulationVersion', detail)]
-      : []),
-    ...validateLeaseStrategy(strategy, 'spec.strategy'),
-  ];
-}
-
-/** LeaseCandidate: a program that would hold a Lease, and the release that it acts as. */
+/** LeaseCandidate: a program that can hold a Lease, and the release that it emulates. */
 export function leaseCandidate(dialect: Dialect): ResourceDef {
   const text = (name: string, member: string, description: string) =>
     column(name, (object) => textAt(object, 'spec', member), { description });
@@ -147,4 +57,94 @@ export function leaseCandidate(dialect: Dialect): ResourceDef {
       },
     }),
   });
+}
+
+const notSemantic = 'must be a valid semantic version';
+
+/** A version as semver.org defines it; build metadata after `+` does not affect the order. */
+export interface SemanticVersion {
+  readonly core: readonly [major: number, minor: number, patch: number];
+  /** The identifiers after `-`; empty for a release. */
+  readonly preRelease: readonly string[];
+}
+
+function validate(object: Stored<LeaseCandidate>): FieldError[] {
+  const member = (name: string) => textAt(object, 'spec', name);
+  const [binary, emulated] = [member('binaryVersion'), member('emulationVersion')];
+  const binaryVersion = parseSemanticVersion(binary);
+  const emulationVersion = parseSemanticVersion(emulated);
+  const errors = member('leaseName') === '' ? [required('spec.leaseName')] : [];
+  if (emulated !== '' && emulationVersion === undefined) {
+    errors.push(invalid('spec.emulationVersion', emulated, notSemantic));
+  }
+  if (binary === '') errors.push(required('spec.binaryVersion'));
+  else if (binaryVersion === undefined) {
+    errors.push(invalid('spec.binaryVersion', binary, notSemantic));
+  }
+  const none: SemanticVersion = { core: [0, 0, 0], preRelease: [] };
+  if (binary !== '' && emulated !== '') {
+    if (compareSemanticVersions(binaryVersion ?? none, emulationVersion ?? none) < 0) {
+      const detail = 'must be greater than or equal to `emulationVersion`';
+      errors.push(invalid('spec.binaryVersion', binary, detail));
+    }
+  }
+  return [...errors, ...validateStrategy(member('strategy'), emulationVersion)];
+}
+
+const number = '(0|[1-9]\\d{0,9})';
+const words = '[0-9A-Za-z.-]{1,256}';
+const pattern = new RegExp(`^${number}\\.${number}\\.${number}(?:-(${words}))?(?:\\+${words})?$`);
+
+/** Parses `1.32.0` with an optional pre-release and build; undefined for other texts. */
+export function parseSemanticVersion(text: string): SemanticVersion | undefined {
+  const match = pattern.exec(text);
+  if (match === null) return undefined;
+  const [, major, minor, patch, preRelease] = match;
+  return {
+    core: [Number(major), Number(minor), Number(patch)],
+    preRelease: preRelease?.split('.') ?? [],
+  };
+}
+
+/**
+ * Compares two versions by precedence.
+ * @returns a negative number if `one` comes first, a positive one if `other` does, or 0
+ */
+export function compareSemanticVersions(one: SemanticVersion, other: SemanticVersion): number {
+  for (const index of [0, 1, 2] as const) {
+    const difference = one.core[index] - other.core[index];
+    if (difference !== 0) return difference;
+  }
+  const [first, second] = [one.preRelease, other.preRelease];
+  // A pre-release comes before its release.
+  if (first.length === 0 || second.length === 0) return second.length - first.length;
+  const shared = Math.min(first.length, second.length);
+  for (let index = 0; index < shared; index++) {
+    const difference = compareIdentifiers(first[index] ?? '', second[index] ?? '');
+    if (difference !== 0) return difference;
+  }
+  return first.length - second.length;
+}
+
+/** Numbers come before words and compare by value; words compare byte by byte. */
+function compareIdentifiers(one: string, other: string): number {
+  const [isNumber, otherIsNumber] = [/^\d+$/.test(one), /^\d+$/.test(other)];
+  if (isNumber !== otherIsNumber) return isNumber ? -1 : 1;
+  if (isNumber && one.length !== other.length) return one.length - other.length;
+  if (one === other) return 0;
+  return one < other ? -1 : 1;
+}
+
+function validateStrategy(strategy: string, emulated: SemanticVersion | undefined): FieldError[] {
+  if (strategy === '') return [required('spec.strategy')];
+  const isNone =
+    emulated === undefined ||
+    (emulated.core.every((part) => part === 0) && emulated.preRelease.length === 0);
+  const detail = `must be specified when \`strategy\` is '${oldestEmulationVersion}'`;
+  return [
+    ...(strategy === oldestEmulationVersion && isNone
+      ? [required('spec.emulationVersion', detail)]
+      : []),
+    ...validateLeaseStrategy(strategy, 'spec.strategy'),
+  ];
 }

@@ -16,7 +16,7 @@ import type { Lease } from '../gen/types/coordination/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import type { Stored } from '../stored.ts';
 
-/** Lease: who holds a role, renewed while it lives. */
+/** Lease: the holder of a role, who renews it periodically. */
 export function lease(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   const holderColumn = column('Holder', (object) => textAt(object, 'spec', 'holderIdentity'), {
     description: 'Identity of the holder.',
@@ -71,12 +71,14 @@ function validate(object: Stored<Lease>): FieldError[] {
   return errors;
 }
 
-/** How the holder of a Lease is chosen among its candidates, by the release each acts as. */
+/** The strategy that prefers the candidate with the oldest emulated release. */
 export const oldestEmulationVersion = 'OldestEmulationVersion';
 
-/** Judges a strategy of a Lease or a LeaseCandidate at `path`: a known one, or a qualified name. */
+/**
+ * Validates the strategy of a Lease or LeaseCandidate at `path`: a known one or a qualified name.
+ */
 export function validateLeaseStrategy(strategy: string, path: string): FieldError[] {
-  // Upstream names the member within itself.
+  // kube-apiserver appends the member's name twice.
   const field = `${path}.strategy`;
   if (strategy.includes('/')) return breaks(field, strategy, qualifiedName);
   if (strategy === oldestEmulationVersion) return [];

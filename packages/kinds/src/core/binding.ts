@@ -2,7 +2,7 @@ import type { Dialect } from '@wheelhouse/machinery';
 import { virtualKind } from '../define.ts';
 import type { ResourceDef } from '../resource-def.ts';
 
-/** Binding: gives a Pod its node; the older door beside the Pod's own `binding`. */
+/** Binding: assigns a Pod to a node; the older alternative to the Pod's `binding` subresource. */
 export function binding(dialect: Dialect): ResourceDef {
   const def = virtualKind({ dialect, facts: 'core', kind: 'Binding', scope: 'Namespaced' });
   return {

@@ -5,21 +5,9 @@ import type { ComponentCondition, ComponentStatus } from '../gen/types/core/v1.t
 import type { ResourceDef } from '../resource-def.ts';
 import type { Stored } from '../stored.ts';
 
-const healthy = (object: Stored<ComponentStatus>): Stored<ComponentCondition> | undefined =>
-  (object.conditions ?? []).find((one) => (one.type ?? '') === 'Healthy');
-
-function statusCell(object: Stored<ComponentStatus>): string {
-  const status = healthy(object)?.status ?? '';
-  if (status === 'True') return 'Healthy';
-  return status === 'False' ? 'Unhealthy' : 'Unknown';
-}
-
-const text = (name: string, member: 'message' | 'error', description: string) =>
-  column<Stored<ComponentStatus>>(name, (object) => healthy(object)?.[member] ?? '', {
-    description,
-  });
-
-/** ComponentStatus: how the parts of the control plane are; made when asked for, never stored. */
+/**
+ * ComponentStatus: the health of the control plane's parts, computed per request and not stored.
+ */
 export function componentStatus(dialect: Dialect): ResourceDef {
   const def = defineKind<ComponentStatus>({
     dialect,
@@ -51,3 +39,17 @@ export function componentStatus(dialect: Dialect): ResourceDef {
   });
   return { ...def, isComputed: true };
 }
+
+function statusCell(object: Stored<ComponentStatus>): string {
+  const status = healthy(object)?.status ?? '';
+  if (status === 'True') return 'Healthy';
+  return status === 'False' ? 'Unhealthy' : 'Unknown';
+}
+
+const healthy = (object: Stored<ComponentStatus>): Stored<ComponentCondition> | undefined =>
+  (object.conditions ?? []).find((one) => (one.type ?? '') === 'Healthy');
+
+const text = (name: string, member: 'message' | 'error', description: string) =>
+  column<Stored<ComponentStatus>>(name, (object) => healthy(object)?.[member] ?? '', {
+    description,
+  });

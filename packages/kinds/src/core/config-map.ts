@@ -16,39 +16,41 @@ import type { ColumnDef, ResourceDef } from '../resource-def.ts';
 import { keyed, sameOrEmpty, sortedKeys } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
-/** What the values of a ConfigMap or Secret may add up to, in bytes. */
+/** The number of `data` entries, for ConfigMap and Secret. */
+export const dataColumn: ColumnDef = column(
+  'Data',
+  (object) => sizeAt(object, 'data', 'binaryData'),
+  { description: 'Number of entries.' },
+);
+
+/** ConfigMap: named texts and bytes, at most 1 MiB in total. */
+export function configMap(dialect: Dialect): ResourceDef {
+  return defineKind<ConfigMap>({
+    dialect,
+    facts: 'core',
+    kind: 'ConfigMap',
+    resource: 'configmaps',
+    scope: 'Namespaced',
+    shortNames: ['cm'],
+    versions: [{ version: 'v1', columns: [nameColumn, dataColumn, ageColumn] }],
+    strategy: {
+      extraMetadataChecks: { '': ['change', 'whole'] },
+      validateName: dnsSubdomain,
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (_, object, old) => [...validateFrozen(object, old), ...validate(object)],
+    },
+    example: () => ({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'example', namespace: 'default' },
+      data: { greeting: 'hello' },
+      binaryData: { raw: 'AAEC' },
+    }),
+  });
+}
+
+/** Upper bound of the total size of a ConfigMap's or Secret's values, in bytes. */
 export const dataBytesMax = 1024 * 1024;
-
-/** Length of a base64 text's content, in bytes. */
-export function decodedLength(base64: string): number {
-  return Buffer.byteLength(base64, 'base64');
-}
-
-/** `immutable: true` holds the data and itself for good; shared with Secret. */
-export function validateFrozen(
-  object: Stored<ConfigMap> | Stored<Secret>,
-  old: Stored<ConfigMap> | Stored<Secret>,
-): FieldError[] {
-  if (old.immutable !== true) return [];
-  const detail = 'field is immutable when `immutable` is set';
-  const errors = object.immutable === true ? [] : [forbiddenField('immutable', detail)];
-  if (!sameOrEmpty(object.data, old.data)) errors.push(forbiddenField('data', detail));
-  const binary = (one: Stored<ConfigMap | Secret>) =>
-    'binaryData' in one ? one.binaryData : undefined;
-  if (!sameOrEmpty(binary(object), binary(old))) errors.push(forbiddenField('binaryData', detail));
-  return errors;
-}
-
-/** No key can be wrong, or be in both maps, and the texts are small enough whatever they hold. */
-function isSurelyFine({ data, binaryData }: Stored<ConfigMap>): boolean {
-  if (binaryData !== undefined) return false;
-  let length = 0;
-  for (const key in data) {
-    if (configMapKey(key).length > 0) return false;
-    length += data[key]?.length ?? 0;
-  }
-  return length * 3 <= dataBytesMax;
-}
 
 function validate(object: Stored<ConfigMap>): FieldError[] {
   const errors: FieldError[] = [];
@@ -67,40 +69,40 @@ function validate(object: Stored<ConfigMap>): FieldError[] {
     appendAll(errors, breaks(keyed('binaryData', key), key, configMapKey));
     total += decodedLength(binaryData[key] ?? '');
   }
-  // Upstream's name for the object as a whole.
+  // kube-apiserver's path for the object as a whole.
   if (total > dataBytesMax) errors.push(tooLong('[]', dataBytesMax));
   return errors;
 }
 
-/** Count of `data` entries, as ConfigMap and Secret print it. */
-export const dataColumn: ColumnDef = column(
-  'Data',
-  (object) => sizeAt(object, 'data', 'binaryData'),
-  { description: 'Number of entries.' },
-);
+/**
+ * Whether no key can be wrong or in both maps, and the texts are small enough whatever they hold.
+ */
+function isSurelyFine({ data, binaryData }: Stored<ConfigMap>): boolean {
+  if (binaryData !== undefined) return false;
+  let length = 0;
+  for (const key in data) {
+    if (configMapKey(key).length > 0) return false;
+    length += data[key]?.length ?? 0;
+  }
+  return length * 3 <= dataBytesMax;
+}
 
-/** ConfigMap: named texts and bytes, at most 1 MiB together. */
-export function configMap(dialect: Dialect): ResourceDef {
-  return defineKind<ConfigMap>({
-    dialect,
-    facts: 'core',
-    kind: 'ConfigMap',
-    resource: 'configmaps',
-    scope: 'Namespaced',
-    shortNames: ['cm'],
-    versions: [{ version: 'v1', columns: [nameColumn, dataColumn, ageColumn] }],
-    strategy: {
-      metadataTold: { '': ['change', 'whole'] },
-      validateName: dnsSubdomain,
-      validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object, old) => [...validateFrozen(object, old), ...validate(object)],
-    },
-    example: () => ({
-      apiVersion: 'v1',
-      kind: 'ConfigMap',
-      metadata: { name: 'example', namespace: 'default' },
-      data: { greeting: 'hello' },
-      binaryData: { raw: 'AAEC' },
-    }),
-  });
+/** Length in bytes of a base64 text's content. */
+export function decodedLength(base64: string): number {
+  return Buffer.byteLength(base64, 'base64');
+}
+
+/** `immutable: true` fixes the data and itself; shared with Secret. */
+export function validateFrozen(
+  object: Stored<ConfigMap> | Stored<Secret>,
+  old: Stored<ConfigMap> | Stored<Secret>,
+): FieldError[] {
+  if (old.immutable !== true) return [];
+  const detail = 'field is immutable when `immutable` is set';
+  const errors = object.immutable === true ? [] : [forbiddenField('immutable', detail)];
+  if (!sameOrEmpty(object.data, old.data)) errors.push(forbiddenField('data', detail));
+  const binary = (one: Stored<ConfigMap | Secret>) =>
+    'binaryData' in one ? one.binaryData : undefined;
+  if (!sameOrEmpty(binary(object), binary(old))) errors.push(forbiddenField('binaryData', detail));
+  return errors;
 }

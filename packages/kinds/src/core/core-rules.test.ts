@@ -103,14 +103,14 @@ describe('ResourceQuota', () => {
     expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
   });
 
-  test('its scopes stay', () => {
+  test('its scopes are immutable', () => {
     const to = mutated(good, { 'spec.scopes': ['NotBestEffort'] });
     expect(updateComplaints(def, { from: good, to })).toEqual([
       'spec.scopes: Invalid value: []core.ResourceQuotaScope{"NotBestEffort"}: field is immutable',
     ]);
   });
 
-  test('its status counts what it may', () => {
+  test('its status counts what the quota may count', () => {
     const to = mutated(good, { 'status.used': { pods: '-1', odd: '1' } });
     expect(updateComplaints(def, { from: good, to }, { subresource: 'status' })).toEqual([
       'status.used[odd]: Invalid value: odd: must be a standard resource type or fully qualified',
@@ -334,7 +334,7 @@ describe('Node', () => {
     ],
   ];
   test.each(annotated.map((row) => [rowTitle(row), ...row] as const))(
-    'annotations of old: %s',
+    'older annotations: %s',
     (_, mutation, wanted) => {
       const to = mutated(good, mutation);
       expect(createComplaints(def, to)).toEqual(wanted);
@@ -342,7 +342,7 @@ describe('Node', () => {
     },
   );
 
-  test('addresses of its status are different', () => {
+  test('addresses in its status are unique', () => {
     const address = { type: 'Hostname', address: 'h' };
     const to = mutated(good, { 'status.addresses': [address, address] });
     expect(updateComplaints(def, { from: good, to }, { subresource: 'status' })).toEqual([
@@ -350,7 +350,7 @@ describe('Node', () => {
     ]);
   });
 
-  test('the older member for one block of addresses is the first of the newer', () => {
+  test('podCIDR is the first of podCIDRs', () => {
     expect(decoded(def, { spec: { podCIDR: '10.0.0.0/24' } })['spec']).toMatchObject({
       podCIDRs: ['10.0.0.0/24'],
     });
@@ -459,7 +459,7 @@ describe('PersistentVolume', () => {
     expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
   });
 
-  test('its source and mode stay', () => {
+  test('its source and mode are immutable', () => {
     const to = mutated(good, { 'spec.hostPath.path': '/other', 'spec.volumeMode': 'Block' });
     expect(updateComplaints(def, { from: good, to })).toEqual([
       expect.stringContaining(
@@ -469,7 +469,7 @@ describe('PersistentVolume', () => {
     ]);
   });
 
-  test('its nodes stay, but that their labels may get the names they have now', () => {
+  test('its node affinity is immutable, except that labels may get their current names', () => {
     const affinity = (...keys: string[]): JsonObject => ({
       required: {
         nodeSelectorTerms: keys.map((key) => ({
@@ -494,7 +494,7 @@ describe('PersistentVolume', () => {
     expect(updateComplaints(def, { from: good, to: of('x') })).toEqual([]);
   });
 
-  test('secrets for growing it may be named later', () => {
+  test('secrets for expanding it may be added later', () => {
     const csi = { driver: 'd', volumeHandle: 'h' };
     const from = mutated(good, source({ csi }));
     const secret = { name: 's', namespace: 'n' };
@@ -504,7 +504,7 @@ describe('PersistentVolume', () => {
     expect(updateComplaints(def, { from, to: other })).toHaveLength(1);
   });
 
-  test('a class of attributes is dropped, its gate being off', () => {
+  test('its attributes class is dropped while the gate is off', () => {
     const with_ = mutated(good, { 'spec.volumeAttributesClassName': 'c' });
     const object = decoded(def, with_);
     const context = {
@@ -595,7 +595,7 @@ describe('PersistentVolumeClaim', () => {
     expect(updateComplaints(def, { from: bound, to: mutated(bound, mutation) })).toEqual(wanted);
   });
 
-  test('it is bound once, and grows only then', () => {
+  test('it is bound once, and grows only when it is bound', () => {
     const to = mutated(good, { 'spec.volumeName': 'v' });
     expect(updateComplaints(def, { from: good, to })).toEqual([]);
     const bigger = mutated(good, { 'spec.resources.requests.storage': '3Gi' });
@@ -631,7 +631,7 @@ describe('PersistentVolumeClaim', () => {
     expect(updateComplaints(def, { from: bound, to }, { subresource: 'status' })).toEqual(wanted);
   });
 
-  test('status sizes are not negative', () => {
+  test('status quantities are not negative', () => {
     const to = mutated(bound, { 'status.capacity': { storage: '-1' } });
     expect(updateComplaints(def, { from: bound, to }, { subresource: 'status' })).toEqual([
       'status.capacity[storage]: Invalid value: -1: must be a valid resource quantity',
@@ -641,7 +641,7 @@ describe('PersistentVolumeClaim', () => {
 
 describe('Namespace', () => {
   const def = kindOf('Namespace');
-  test('finalizers are named by place where they are changed', () => {
+  test('finalizers are reported by their position when they change', () => {
     const to = { spec: { finalizers: ['odd'] } };
     const detail =
       'Invalid value: "odd": name is neither a standard finalizer name nor is it fully qualified';

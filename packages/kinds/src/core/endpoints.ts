@@ -21,11 +21,65 @@ import { fill, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { nonSpecialIp, validIp } from './addresses.ts';
 
+/** Endpoints: the addresses behind a Service, in the old format. */
+export function endpoints(dialect: Dialect): ResourceDef {
+  const endpointsColumn = column('Endpoints', addresses, { description: 'Addresses and ports.' });
+  return {
+    ...defineKind<Endpoints>({
+      dialect,
+      facts: 'core',
+      kind: 'Endpoints',
+      resource: 'endpoints',
+      scope: 'Namespaced',
+      shortNames: ['ep'],
+      versions: [
+        {
+          version: 'v1',
+          defaults: fillDefaults,
+          columns: [nameColumn, endpointsColumn, ageColumn],
+        },
+      ],
+      storage: { prefix: '/registry/services/endpoints/' },
+      strategy: {
+        extraMetadataChecks: { '': ['change', 'whole'] },
+        validateName: dnsSubdomain,
+        validateCreate: (_, object) => validate(object),
+        validateUpdate: (_, object) => validate(object),
+        allowCreateOnUpdate: true,
+      },
+      example: () => ({
+        apiVersion: 'v1',
+        kind: 'Endpoints',
+        metadata: { name: 'example', namespace: 'default' },
+        subsets: [{ addresses: [{ ip: '10.0.0.1' }], ports: [{ port: 8080 }] }],
+      }),
+    }),
+    singular: 'endpoints',
+  };
+}
+
+/** At most three addresses, and the number of further ones. */
+function addresses(object: Stored<Endpoints>): string {
+  const subsets = object.subsets ?? [];
+  const all = subsets.flatMap((subset) => {
+    const ips = (subset.addresses ?? []).map((one) => one.ip ?? '');
+    const ports = (subset.ports ?? []).map((one) => one.port ?? 0);
+    if (ports.length === 0) return ips;
+    return ports.flatMap((port) => ips.map((ip) => `${ip.includes(':') ? `[${ip}]` : ip}:${port}`));
+  });
+  if (subsets.length === 0) return '<none>';
+  const shown = all.slice(0, 3).join(',');
+  return all.length > 3 ? `${shown} + ${all.length - 3} more...` : shown;
+}
+
 function fillDefaults(object: Stored<Endpoints>): void {
   for (const subset of object.subsets ?? []) {
     for (const port of subset.ports ?? []) fill(port, { protocol: 'TCP' });
   }
 }
+
+const validate = (object: Stored<Endpoints>) =>
+  (object.subsets ?? []).flatMap((subset, index) => validateSubset(subset, `subsets[${index}]`));
 
 function validateSubset(subset: Stored<EndpointSubset>, path: string): FieldError[] {
   const lists = ['addresses', 'notReadyAddresses'];
@@ -75,58 +129,4 @@ function validatePort(
       ? breaks(`${path}.appProtocol`, application, qualifiedName)
       : []),
   ];
-}
-
-const validate = (object: Stored<Endpoints>) =>
-  (object.subsets ?? []).flatMap((subset, index) => validateSubset(subset, `subsets[${index}]`));
-
-/** At most three addresses, then how many more there are. */
-function addresses(object: Stored<Endpoints>): string {
-  const subsets = object.subsets ?? [];
-  const all = subsets.flatMap((subset) => {
-    const ips = (subset.addresses ?? []).map((one) => one.ip ?? '');
-    const ports = (subset.ports ?? []).map((one) => one.port ?? 0);
-    if (ports.length === 0) return ips;
-    return ports.flatMap((port) => ips.map((ip) => `${ip.includes(':') ? `[${ip}]` : ip}:${port}`));
-  });
-  if (subsets.length === 0) return '<none>';
-  const shown = all.slice(0, 3).join(',');
-  return all.length > 3 ? `${shown} + ${all.length - 3} more...` : shown;
-}
-
-/** Endpoints: the addresses behind a Service, in the old form. */
-export function endpoints(dialect: Dialect): ResourceDef {
-  const endpointsColumn = column('Endpoints', addresses, { description: 'Addresses and ports.' });
-  return {
-    ...defineKind<Endpoints>({
-      dialect,
-      facts: 'core',
-      kind: 'Endpoints',
-      resource: 'endpoints',
-      scope: 'Namespaced',
-      shortNames: ['ep'],
-      versions: [
-        {
-          version: 'v1',
-          defaults: fillDefaults,
-          columns: [nameColumn, endpointsColumn, ageColumn],
-        },
-      ],
-      storage: { prefix: '/registry/services/endpoints/' },
-      strategy: {
-        metadataTold: { '': ['change', 'whole'] },
-        validateName: dnsSubdomain,
-        validateCreate: (_, object) => validate(object),
-        validateUpdate: (_, object) => validate(object),
-        allowCreateOnUpdate: true,
-      },
-      example: () => ({
-        apiVersion: 'v1',
-        kind: 'Endpoints',
-        metadata: { name: 'example', namespace: 'default' },
-        subsets: [{ addresses: [{ ip: '10.0.0.1' }], ports: [{ port: 8080 }] }],
-      }),
-    }),
-    singular: 'endpoints',
-  };
 }

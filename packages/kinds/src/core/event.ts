@@ -17,128 +17,20 @@ import type { ColumnDef, ResourceDef, StorageDef } from '../resource-def.ts';
 import type { Stored } from '../stored.ts';
 
 /**
- * Events live once, in the form of core `v1`; the `events` group shows the same objects in another
- * (EVENT-1). This file has what both share and the core view.
+ * Events are stored once, in the form of core `v1`; the `events` group serves the same objects in
+ * another form (EVENT-1). This file contains what both share, and the core kind.
  */
 
-const referenceFields = [
-  'kind',
-  'namespace',
-  'name',
-  'uid',
-  'apiVersion',
-  'resourceVersion',
-  'fieldPath',
-];
-
-/** Where both kinds of Event are kept, and what selects them. */
-export const eventStorage: StorageDef = {
-  prefix: '/registry/events/',
-  apiVersion: 'v1',
-  kind: 'Event',
-  fieldsOf: (event) => ({
-    ...Object.fromEntries(
-      referenceFields.map((name) => [
-        `involvedObject.${name}`,
-        textAt(event, 'involvedObject', name),
-      ]),
-    ),
-    reason: textAt(event, 'reason'),
-    reportingComponent: textAt(event, 'reportingComponent'),
-    source: textAt(event, 'source', 'component') || textAt(event, 'reportingComponent'),
-    type: textAt(event, 'type'),
-  }),
-};
-
-/** Selector labels of the `events` group, by the stored ones. */
-export const eventsGroupLabels: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(
-    referenceFields.map((name) => [`regarding.${name}`, `involvedObject.${name}`]),
-  ),
-  reason: 'reason',
-  reportingController: 'reportingComponent',
-  type: 'type',
-};
-
-/** Longest `action`, `reason` and `reportingInstance`, in bytes. */
-const wordLengthMax = 128;
-const noteLengthMax = 1024;
+const hasSeries = (event: Stored<Event>) => !isUnset(event.series);
 
 /** Zero times are encoded as null. */
 export const isUnset = (value: JsonValue | undefined): boolean =>
   value === undefined || value === null || value === '';
 
-/**
- * What every Event must keep to. One without `eventTime` is of the old sort, of which little is
- * asked. `controllerField` is the name of the reporting controller in the request's version.
- */
-export function validateEvent(
-  event: Stored<Event>,
-  options: { dialect: Dialect; controllerField: string },
-): FieldError[] {
-  const namespace = event.metadata.namespace ?? '';
-  const regarding = event.involvedObject?.namespace ?? '';
-  const errors: FieldError[] = [];
-  const isNew = !isUnset(event.eventTime);
-  const clusterWide = isNew
-    ? ['default', options.dialect.systemNamespace('system')]
-    : ['', 'default'];
-  const agrees =
-    regarding === '' ? clusterWide.includes(namespace) : isNew || regarding === namespace;
-  if (!agrees) {
-    const detail = 'does not match event.namespace';
-    errors.push(invalid('involvedObject.namespace', regarding, detail));
-  }
-  if (isNew) appendAll(errors, validateNewFields(event, options.controllerField));
-  return [...errors, ...breaks('namespace', namespace, dnsSubdomain)];
-}
-
-function validateNewFields(event: Stored<Event>, controllerField: string): FieldError[] {
-  const controller = event.reportingComponent ?? '';
-  const errors: FieldError[] = [];
-  if (controller === '') errors.push(required(controllerField));
-  appendAll(errors, breaks(controllerField, controller, qualifiedName));
-  for (const name of ['reportingInstance', 'action', 'reason'] as const) {
-    const value = event[name] ?? '';
-    if (value === '') errors.push(required(name));
-    appendAll(errors, tooManyCharacters(name, value, wordLengthMax));
-  }
-  return [...errors, ...tooManyCharacters('message', event.message ?? '', noteLengthMax)];
-}
-
-function tooManyCharacters(field: string, value: string, max: number): FieldError[] {
-  if (Buffer.byteLength(value) <= max) return [];
-  return [invalid(field, '', `can have at most ${max} characters`)];
-}
-
 const firstSeen = (event: Stored<Event>, nowMs: number) =>
   age((event.firstTimestamp ?? '') || (event.eventTime ?? ''), nowMs);
 
-function lastSeen(event: Stored<Event>, nowMs: number): string {
-  if (hasSeries(event)) return age(event.series?.lastObservedTime ?? '', nowMs);
-  const last = event.lastTimestamp ?? '';
-  return last === '' ? firstSeen(event, nowMs) : age(last, nowMs);
-}
-
-const hasSeries = (event: Stored<Event>) => !isUnset(event.series);
-
-function target(event: Stored<Event>): string {
-  const kind = (event.involvedObject?.kind ?? '').toLowerCase();
-  const name = event.involvedObject?.name ?? '';
-  return name === '' ? kind : `${kind}/${name}`;
-}
-
-function source(event: Stored<Event>): string {
-  const component = (event.source?.component ?? '') || (event.reportingComponent ?? '');
-  const host = (event.source?.host ?? '') || (event.reportingInstance ?? '');
-  return host === '' ? component : `${component}, ${host}`;
-}
-
-function count(event: Stored<Event>): number {
-  return hasSeries(event) ? (event.series?.count ?? 0) : (event.count ?? 0) || 1;
-}
-
-/** Columns over the stored form. */
+/** Columns computed from the stored form. */
 export const eventColumns: readonly ColumnDef[] = [
   column('Last Seen', lastSeen, { description: 'Time since it was last observed.' }),
   column('Type', (event) => textAt(event, 'type'), { description: 'Normal or Warning.' }),
@@ -164,7 +56,36 @@ export const eventColumns: readonly ColumnDef[] = [
   }),
 ];
 
-/** The old view of Events, with its lenient rules. */
+const referenceFields = [
+  'kind',
+  'namespace',
+  'name',
+  'uid',
+  'apiVersion',
+  'resourceVersion',
+  'fieldPath',
+];
+
+/** The storage and the selectable fields of both kinds of Event. */
+export const eventStorage: StorageDef = {
+  prefix: '/registry/events/',
+  apiVersion: 'v1',
+  kind: 'Event',
+  fieldsOf: (event) => ({
+    ...Object.fromEntries(
+      referenceFields.map((name) => [
+        `involvedObject.${name}`,
+        textAt(event, 'involvedObject', name),
+      ]),
+    ),
+    reason: textAt(event, 'reason'),
+    reportingComponent: textAt(event, 'reportingComponent'),
+    source: textAt(event, 'source', 'component') || textAt(event, 'reportingComponent'),
+    type: textAt(event, 'type'),
+  }),
+};
+
+/** The core kind of Event, with its lenient rules. */
 export function coreEvent(dialect: Dialect): ResourceDef {
   const validate = (object: Stored<Event>) =>
     validateEvent(object, { dialect, controllerField: 'reportingComponent' });
@@ -179,8 +100,8 @@ export function coreEvent(dialect: Dialect): ResourceDef {
     storage: eventStorage,
     strategy: {
       validateName: pathSegment,
-      judgesBeforeMetadata: true,
-      metadataTold: { '': [] },
+      reportsMetadataLast: true,
+      extraMetadataChecks: { '': [] },
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object) => validate(object),
       allowCreateOnUpdate: true,
@@ -201,3 +122,82 @@ export function coreEvent(dialect: Dialect): ResourceDef {
     }),
   });
 }
+
+/**
+ * Validates what every Event must satisfy. An Event without `eventTime` has the old format and few
+ * rules. `controllerField` is the name of the reporting controller in the request's version.
+ */
+export function validateEvent(
+  event: Stored<Event>,
+  options: { dialect: Dialect; controllerField: string },
+): FieldError[] {
+  const namespace = event.metadata.namespace ?? '';
+  const regarding = event.involvedObject?.namespace ?? '';
+  const errors: FieldError[] = [];
+  const isNew = !isUnset(event.eventTime);
+  const clusterWide = isNew
+    ? ['default', options.dialect.systemNamespace('system')]
+    : ['', 'default'];
+  const agrees =
+    regarding === '' ? clusterWide.includes(namespace) : isNew || regarding === namespace;
+  if (!agrees) {
+    const detail = 'does not match event.namespace';
+    errors.push(invalid('involvedObject.namespace', regarding, detail));
+  }
+  if (isNew) appendAll(errors, validateNewFields(event, options.controllerField));
+  return [...errors, ...breaks('namespace', namespace, dnsSubdomain)];
+}
+
+/** Maximum length of `action`, `reason`, and `reportingInstance`, in bytes. */
+const wordLengthMax = 128;
+const noteLengthMax = 1024;
+
+function validateNewFields(event: Stored<Event>, controllerField: string): FieldError[] {
+  const controller = event.reportingComponent ?? '';
+  const errors: FieldError[] = [];
+  if (controller === '') errors.push(required(controllerField));
+  appendAll(errors, breaks(controllerField, controller, qualifiedName));
+  for (const name of ['reportingInstance', 'action', 'reason'] as const) {
+    const value = event[name] ?? '';
+    if (value === '') errors.push(required(name));
+    appendAll(errors, tooManyCharacters(name, value, wordLengthMax));
+  }
+  return [...errors, ...tooManyCharacters('message', event.message ?? '', noteLengthMax)];
+}
+
+function tooManyCharacters(field: string, value: string, max: number): FieldError[] {
+  if (Buffer.byteLength(value) <= max) return [];
+  return [invalid(field, '', `can have at most ${max} characters`)];
+}
+
+function lastSeen(event: Stored<Event>, nowMs: number): string {
+  if (hasSeries(event)) return age(event.series?.lastObservedTime ?? '', nowMs);
+  const last = event.lastTimestamp ?? '';
+  return last === '' ? firstSeen(event, nowMs) : age(last, nowMs);
+}
+
+function target(event: Stored<Event>): string {
+  const kind = (event.involvedObject?.kind ?? '').toLowerCase();
+  const name = event.involvedObject?.name ?? '';
+  return name === '' ? kind : `${kind}/${name}`;
+}
+
+function source(event: Stored<Event>): string {
+  const component = (event.source?.component ?? '') || (event.reportingComponent ?? '');
+  const host = (event.source?.host ?? '') || (event.reportingInstance ?? '');
+  return host === '' ? component : `${component}, ${host}`;
+}
+
+function count(event: Stored<Event>): number {
+  return hasSeries(event) ? (event.series?.count ?? 0) : (event.count ?? 0) || 1;
+}
+
+/** Field labels of the `events` group, by stored label. */
+export const eventsGroupLabels: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    referenceFields.map((name) => [`regarding.${name}`, `involvedObject.${name}`]),
+  ),
+  reason: 'reason',
+  reportingController: 'reportingComponent',
+  type: 'type',
+};

@@ -28,7 +28,7 @@ import { eachError, keyed } from '../rules/checks.ts';
 import { ensure, fill, fillAmounts, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-/** LimitRange: bounds and defaults for what pods of a namespace may ask for. */
+/** LimitRange: bounds and defaults for the resources of pods in a namespace. */
 export function limitRange(dialect: Dialect): ResourceDef {
   return defineKind<LimitRange>({
     dialect,
@@ -39,7 +39,7 @@ export function limitRange(dialect: Dialect): ResourceDef {
     shortNames: ['limits'],
     versions: [{ version: 'v1', defaults: fillDefaults, columns: [nameColumn, createdAtColumn] }],
     strategy: {
-      metadataTold: { '': ['whole'] },
+      extraMetadataChecks: { '': ['whole'] },
       validateName: dnsSubdomain,
       prepareForCreate: (_, object) => {
         const { metadata } = object;
@@ -58,7 +58,9 @@ export function limitRange(dialect: Dialect): ResourceDef {
   });
 }
 
-/** A container's default limit is its maximum, its default request the limit or the minimum. */
+/**
+ * The default limit of a container is its maximum, its default request the limit or the minimum.
+ */
 const lists = ['max', 'min', 'default', 'defaultRequest', 'maxLimitRequestRatio'];
 
 function fillDefaults(object: Stored<LimitRange>): void {
@@ -74,10 +76,10 @@ function fillDefaults(object: Stored<LimitRange>): void {
   }
 }
 
-/** Limits whose rules run in one step. */
+/** Limits that one step validates. */
 const perStep = 100;
 
-/** The errors of a LimitRange but those of its metadata. */
+/** Validates a LimitRange except its metadata. */
 function* validateLimitRange(
   object: Stored<LimitRange>,
   dialect: Dialect,
@@ -106,7 +108,7 @@ function validateType(type: string, field: string): FieldError[] {
 
 type Amounts = ReadonlyMap<string, Quantity>;
 
-/** The five lists of a limit, by their names. */
+/** The five lists of a limit by name. */
 interface Limits {
   readonly max: Amounts;
   readonly min: Amounts;
@@ -166,7 +168,7 @@ function validateStorage(limit: Stored<LimitRangeItem>, path: string): FieldErro
   return [required(`${path}.limits`, detail)];
 }
 
-/** The lists must not contradict each other about any resource. */
+/** The lists must be consistent for each resource. */
 function* agreementErrorSteps(
   limits: Limits,
   path: string,
@@ -251,7 +253,7 @@ function notGreater(
 
 const billion = 1_000_000_000n;
 
-/** Amounts from which upstream compares in wholes instead of thousandths. */
+/** From this amount on, kube-apiserver compares whole units instead of thousandths. */
 const milliLimit = (2n ** 63n - 1n) / 1000n;
 
 function validateRatio(
@@ -275,7 +277,7 @@ function validateRatio(
 
 const wholes = (nano: bigint): bigint => roundedUp(nano, billion);
 
-/** Away from zero, as quantities are read in coarser units. */
+/** Rounds away from zero, as quantities do when they are read in coarser units. */
 function roundedUp(nano: bigint, unit: bigint): bigint {
   const whole = nano / unit;
   if (nano % unit === 0n) return whole;

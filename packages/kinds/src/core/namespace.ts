@@ -13,72 +13,9 @@ import type { ResourceDef, StrategyContext } from '../resource-def.ts';
 import { ensure, fill } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-/** Lets selectors name a namespace by its name; never absent, whatever the writer does. */
-function setNameLabel(object: Stored<Namespace>, dialect: Dialect): void {
-  const { metadata } = object;
-  if (metadata.name === undefined || metadata.name === '') return;
-  metadata.labels = { ...metadata.labels, [dialect.label('metadata.name')]: metadata.name };
-}
-
-function prepareForCreate(object: Stored<Namespace>, dialect: Dialect): void {
-  object.status = { phase: 'Active' };
-  const finalizers = object.spec?.finalizers ?? [];
-  const own = dialect.productName;
-  object.spec = {
-    ...object.spec,
-    finalizers: finalizers.includes(own) ? finalizers : [...finalizers, own],
-  };
-  setNameLabel(object, dialect);
-}
-
-/** Only `finalize` changes spec. */
-function prepareForUpdate(
-  context: StrategyContext,
-  object: Stored<Namespace>,
-  old: Stored<Namespace>,
-): void {
-  if (context.subresource === 'finalize') return;
-  if (old.spec === undefined) delete object.spec;
-  else object.spec = old.spec;
-}
-
-const garbageCollectorFinalizers = new Set(['orphan', 'foregroundDeletion']);
-
-function validateFinalizers(
-  object: Stored<Namespace>,
-  dialect: Dialect,
-  fieldOf: (index: number) => string,
-): FieldError[] {
-  const detail = 'name is neither a standard finalizer name nor is it fully qualified';
-  return (object.spec?.finalizers ?? []).flatMap((name, index) => {
-    const field = fieldOf(index);
-    const broken = breaks(field, name, qualifiedName);
-    const standard = name === dialect.productName || garbageCollectorFinalizers.has(name);
-    if (name.includes('/') || standard) return broken;
-    return [...broken, invalid(field, name, detail)];
-  });
-}
-
-const finalizerAt = (index: number) => `spec.finalizers[${index}]`;
-
-function validateStatus(object: Stored<Namespace>): FieldError[] {
-  const deleting = object.metadata.deletionTimestamp !== undefined;
-  const phase = object.status?.phase ?? '';
-  // Upstream capitalises it.
-  const field = 'status.Phase';
-  if (deleting && phase !== 'Terminating') {
-    const detail = "may only be 'Terminating' if `deletionTimestamp` is not empty";
-    return [invalid(field, phase, detail)];
-  }
-  if (!deleting && phase !== 'Active') {
-    return [invalid(field, phase, "may only be 'Active' if `deletionTimestamp` is empty")];
-  }
-  return [];
-}
-
 /**
- * Namespace. Deleting one marks it Terminating; it goes when `spec.finalizers` is empty, which the
- * namespace controller sees to once nothing is left in it (DEL-4).
+ * Namespace. A deletion marks it Terminating; the namespace controller removes its contents and
+ * then `spec.finalizers`, which lets it go (DEL-4).
  */
 export function namespace(dialect: Dialect): ResourceDef {
   return defineKind<Namespace>({
@@ -108,7 +45,7 @@ export function namespace(dialect: Dialect): ResourceDef {
     storage: { fieldsOf: (object) => ({ 'status.phase': object.status?.phase ?? '' }) },
     subresources: [{ name: 'finalize', verbs: ['update'] }, statusSubresource],
     strategy: {
-      metadataTold: { '': ['whole', 'change'] },
+      extraMetadataChecks: { '': ['whole', 'change'] },
       validateName: dnsLabel,
       prepareForCreate: (_, object) => prepareForCreate(object, dialect),
       prepareForUpdate,
@@ -130,3 +67,66 @@ export function namespace(dialect: Dialect): ResourceDef {
     example: () => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'example' } }),
   });
 }
+
+/** The label with the namespace's name is always set, so that selectors can match it. */
+function setNameLabel(object: Stored<Namespace>, dialect: Dialect): void {
+  const { metadata } = object;
+  if (metadata.name === undefined || metadata.name === '') return;
+  metadata.labels = { ...metadata.labels, [dialect.label('metadata.name')]: metadata.name };
+}
+
+function prepareForCreate(object: Stored<Namespace>, dialect: Dialect): void {
+  object.status = { phase: 'Active' };
+  const finalizers = object.spec?.finalizers ?? [];
+  const own = dialect.productName;
+  object.spec = {
+    ...object.spec,
+    finalizers: finalizers.includes(own) ? finalizers : [...finalizers, own],
+  };
+  setNameLabel(object, dialect);
+}
+
+/** Only `finalize` changes the spec. */
+function prepareForUpdate(
+  context: StrategyContext,
+  object: Stored<Namespace>,
+  old: Stored<Namespace>,
+): void {
+  if (context.subresource === 'finalize') return;
+  if (old.spec === undefined) delete object.spec;
+  else object.spec = old.spec;
+}
+
+const garbageCollectorFinalizers = new Set(['orphan', 'foregroundDeletion']);
+
+function validateFinalizers(
+  object: Stored<Namespace>,
+  dialect: Dialect,
+  fieldOf: (index: number) => string,
+): FieldError[] {
+  const detail = 'name is neither a standard finalizer name nor is it fully qualified';
+  return (object.spec?.finalizers ?? []).flatMap((name, index) => {
+    const field = fieldOf(index);
+    const broken = breaks(field, name, qualifiedName);
+    const standard = name === dialect.productName || garbageCollectorFinalizers.has(name);
+    if (name.includes('/') || standard) return broken;
+    return [...broken, invalid(field, name, detail)];
+  });
+}
+
+function validateStatus(object: Stored<Namespace>): FieldError[] {
+  const deleting = object.metadata.deletionTimestamp !== undefined;
+  const phase = object.status?.phase ?? '';
+  // kube-apiserver capitalizes the field's name.
+  const field = 'status.Phase';
+  if (deleting && phase !== 'Terminating') {
+    const detail = "may only be 'Terminating' if `deletionTimestamp` is not empty";
+    return [invalid(field, phase, detail)];
+  }
+  if (!deleting && phase !== 'Active') {
+    return [invalid(field, phase, "may only be 'Active' if `deletionTimestamp` is empty")];
+  }
+  return [];
+}
+
+const finalizerAt = (index: number) => `spec.finalizers[${index}]`;

@@ -49,7 +49,7 @@ export function node(dialect: Dialect, features: Features = defaultFeatures): Re
     },
     keepsStatusOnCreate: true,
     strategy: {
-      metadataTold: { '': ['whole', 'change'] },
+      extraMetadataChecks: { '': ['whole', 'change'] },
       validateName: dnsSubdomain,
       hasStatus: true,
       prepareForCreate: (_, object) => dropNodeConfig(object),
@@ -83,7 +83,7 @@ export function node(dialect: Dialect, features: Features = defaultFeatures): Re
   });
 }
 
-/** What can be allocated is all there is, unless said otherwise. */
+/** `allocatable` defaults to `capacity`. */
 function fillDefaults(object: Stored<Node>): void {
   syncPodCidrs(object);
   const status = object.status;
@@ -95,7 +95,7 @@ function fillDefaults(object: Stored<Node>): void {
   }
 }
 
-/** `podCIDR` is the first of `podCIDRs`; who writes the older one alone means both. */
+/** `podCIDR` is the first of `podCIDRs`; setting only the older field sets both. */
 function syncPodCidrs(object: Stored<Node>): void {
   const spec = object.spec;
   if (spec === undefined) return;
@@ -160,7 +160,7 @@ function roles(object: Stored<Node>, dialect: Dialect): string {
   return found.length === 0 ? '<none>' : [...new Set(found)].sort().join(',');
 }
 
-/** Settings by reference are gone since long: a node that still has them keeps them. */
+/** Settings by reference were removed long ago; nodes that still have them keep them. */
 function dropNodeConfig(object: Stored<Node>, old?: Stored<Node>): void {
   if (old?.spec?.configSource === undefined) {
     delete object.spec?.configSource;
@@ -169,7 +169,7 @@ function dropNodeConfig(object: Stored<Node>, old?: Stored<Node>): void {
   if (old === undefined) delete object.status?.features;
 }
 
-/** All that is wrong with a new Node but for its metadata. */
+/** Validates a new Node except its metadata. */
 function* validateNode(object: Stored<Node>, dialect: Dialect): Generator<void, FieldError[]> {
   return [
     ...validateOldAnnotations(object, dialect),
@@ -179,7 +179,7 @@ function* validateNode(object: Stored<Node>, dialect: Dialect): Generator<void, 
   ];
 }
 
-/** What held taints, and pods to be avoided, before there were fields for it. */
+/** Validates the annotations that held taints and pods to avoid before there were fields. */
 function validateOldAnnotations(object: Stored<Node>, dialect: Dialect): FieldError[] {
   const path = 'metadata.annotations';
   const { taints, avoidPods } = oldAnnotations(dialect);
@@ -232,7 +232,7 @@ function repeatedTaint(
   return { type: 'FieldValueDuplicate', field, message: `Duplicate value: ${shown}: ${detail}` };
 }
 
-/** A time of a body as Go shows one, `time.Date(2030, time.January, 1, 0, 0, 0, 0, time.Local)`. */
+/** A time as Go prints it: `time.Date(2030, time.January, 1, 0, 0, 0, 0, time.Local)`. */
 function goTime(text: string): string {
   if (text === '') return '<nil>';
   const at = new Date(text);
@@ -252,7 +252,7 @@ function validateAvoidance(entries: readonly JsonObject[], path: string): FieldE
   });
 }
 
-/** Upstream names the metadata, though taints stand in the spec. */
+/** kube-apiserver reports the path in metadata, although taints are in the spec. */
 const validateNodeTaints = (object: Stored<Node>): FieldError[] =>
   validateTaints(object.spec?.taints ?? [], 'metadata.taints');
 
@@ -291,7 +291,7 @@ function validatePodCidrs(cidrs: readonly string[]): FieldError[] {
   return errors;
 }
 
-/** A changed Node, whichever end-point it came through. */
+/** Validates a changed Node, through any endpoint. */
 function* validateNodeUpdate(
   object: Stored<Node>,
   old: Stored<Node>,

@@ -13,10 +13,7 @@ import type { ResourceDef } from '../resource-def.ts';
 import { ensure, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-const validate = (object: Stored<PodTemplate>, rules: PodRules) =>
-  validatePodTemplate(ensure(object, 'template'), 'template', rules);
-
-/** PodTemplate: a pod to be made by somebody. */
+/** PodTemplate: a template that other programs make pods from. */
 export function podTemplate(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   const list = (member: string) => (object: Parameters<typeof objectsAt>[0]) =>
     objectsAt(object, 'template', 'spec', 'containers')
@@ -63,3 +60,6 @@ export function podTemplate(dialect: Dialect, features: Features = defaultFeatur
     }),
   });
 }
+
+const validate = (object: Stored<PodTemplate>, rules: PodRules) =>
+  validatePodTemplate(ensure(object, 'template'), 'template', rules);

@@ -41,12 +41,14 @@ import type { ColumnDef, ResourceDef, SubresourceDef } from '../resource-def.ts'
 import { ensure, fill } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-/** What a table shows of a pod: how far its containers are says more than its phase. */
+/**
+ * The table of pods. Its `Status` column describes the containers' progress rather than the phase.
+ */
 
 const isSidecar = (container: Stored<Container> | undefined) =>
   (container?.restartPolicy ?? '') === 'Always';
 
-/** How often containers were started again, and when the last of them had ended; RFC 3339. */
+/** How often containers restarted, and when the last of them had ended (RFC 3339). */
 interface Restarts {
   readonly count: number;
   readonly lastEnd: string;
@@ -61,7 +63,7 @@ const hasCondition = (object: Stored<Pod>, type: string) =>
 
 const isTrue = (condition: Stored<PodCondition>) => (condition.status ?? '') === 'True';
 
-/** The phases in which a pod has come to its end, and what its row says of it then. */
+/** The final phases of a pod and the reasons that rows state for them. */
 const endings: ReadonlyMap<string, string> = new Map([
   ['Failed', 'The pod failed.'],
   ['Succeeded', 'The pod has completed successfully.'],
@@ -91,7 +93,7 @@ const podColumns: readonly ColumnDef[] = [
   }),
 ];
 
-/** Pod: containers that run together. Deletion leaves it time to end. */
+/** Pod: containers that run together; a deletion grants them a grace period. */
 export function pod(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   const ports = { dialect, features };
   return defineKind<Pod>({
@@ -112,10 +114,10 @@ export function pod(dialect: Dialect, features: Features = defaultFeatures): Res
       },
     ],
     storage: { fieldsOf },
-    // Of which preparation keeps the class alone.
+    // Preparation keeps only the class.
     keepsStatusOnCreate: true,
     strategy: {
-      metadataTold: { '': ['change', 'whole'] },
+      extraMetadataChecks: { '': ['change', 'whole'] },
       validateName: dnsSubdomain,
       hasStatus: true,
       prepareForCreate: (context, object) => preparePod(context, object, dialect),
@@ -159,7 +161,7 @@ function fillDefaults(object: Stored<Pod>, features: Features): void {
   }
   if (features.enabled('InPlacePodVerticalScaling')) fillResizePolicies(spec);
   fillPodSpec(spec);
-  // Of pods, not of templates.
+  // For pods only, not for templates.
   const grace = 'terminationGracePeriodSeconds';
   if (numberAt(spec, grace) < 0) spec[grace] = 1;
   fill(spec, { enableServiceLinks: true });
@@ -202,7 +204,7 @@ function progress(object: Stored<Pod>): Progress {
   return { ready, reason, restarts };
 }
 
-/** As far as the init containers are; `reason` is empty when none is in the way. */
+/** The state of the init containers; `reason` is empty when none of them blocks the pod. */
 function initProgress(object: Stored<Pod>): Progress & { readonly ofSidecars: Restarts } {
   const specs = object.spec?.initContainers ?? [];
   const sidecars = new Set(specs.filter(isSidecar).map((one) => one.name ?? ''));
@@ -230,7 +232,7 @@ function withRestarts(
   };
 }
 
-/** Where an init container stands: past its work, running beside the others, or in the way. */
+/** The state of an init container: finished, running as a sidecar, or blocking the pod. */
 function initReason(
   status: Stored<ContainerStatus>,
   options: { sidecar: boolean; place: string },
@@ -245,14 +247,14 @@ function initReason(
     : `Init:${waiting}`;
 }
 
-/** Why a container ended, in the words of who ran it or by its code. */
+/** Why a container ended: the runtime's reason, the signal, or the exit code. */
 function endReason(ended: Stored<ContainerStateTerminated>): string {
   const signal = ended.signal ?? 0;
   const code = signal === 0 ? `ExitCode:${ended.exitCode ?? 0}` : `Signal:${signal}`;
   return (ended.reason ?? '') || code;
 }
 
-/** What the pod says of itself, before its containers are looked at. */
+/** The pod's own reason, ignoring its containers. */
 function ownReason(object: Stored<Pod>): string {
   const gated = 'SchedulingGated';
   const isGated = (object.status?.conditions ?? []).some(
@@ -290,7 +292,7 @@ function gatesCell(object: Stored<Pod>): string {
   return `${met.length}/${gates.length}`;
 }
 
-/** A condition of a row by which clients leave out pods that have ended. */
+/** A condition that lets clients hide pods that have ended. */
 function podRowConditions(object: Stored<Pod>): readonly JsonObject[] {
   const phase = object.status?.phase ?? '';
   const message = endings.get(phase);
@@ -308,13 +310,13 @@ function fieldsOf(object: Stored<Pod>): Record<string, string> {
     'spec.hostNetwork': String(object.spec?.hostNetwork === true),
     'status.phase': object.status?.phase ?? '',
     'status.podIP': object.status?.podIP ?? '',
-    // A label that upstream takes, and has no value for.
+    // kube-apiserver accepts this label, but it has no value.
     'status.podIPs': '',
     'status.nominatedNodeName': object.status?.nominatedNodeName ?? '',
   };
 }
 
-/** Judges a Pod that is to be made. */
+/** Validates a new Pod. */
 function* validateNewPod(object: Stored<Pod>, ports: PodPorts): Generator<void, FieldError[]> {
   const { dialect } = ports;
   const spec = ensure(object, 'spec');
@@ -336,7 +338,7 @@ function* validateNewPod(object: Stored<Pod>, ports: PodPorts): Generator<void, 
   ];
 }
 
-/** Judges a change of a Pod by the endpoint it came through. */
+/** Validates a change of a Pod according to the endpoint of the write. */
 function* validatePodChange(change: {
   subresource: string;
   object: ApiObject;
@@ -358,7 +360,10 @@ function* validatePodChange(change: {
   }
 }
 
-/** What is accepted of a new Pod but hardly meant. Changes are not looked at: programs make them. */
+/**
+ * Warnings about a new Pod that is accepted but probably not intended. Updates get no warnings,
+ * because programs make them.
+ */
 function newPodWarnings(object: Stored<Pod>, dialect: Dialect): string[] {
   const messages = dnsLabel(object.metadata.name ?? '');
   const named =
@@ -389,7 +394,7 @@ const subresources: readonly SubresourceDef[] = [
 
 const resize: SubresourceDef = { name: 'resize', verbs: ['get', 'patch', 'update'] };
 
-/** Those that a Pod has, in order of names. */
+/** The subresources of a Pod, ordered by name. */
 function subresourcesOf(features: Features): readonly SubresourceDef[] {
   if (!features.enabled('InPlacePodVerticalScaling')) return subresources;
   const last = subresources.length - 1;

@@ -23,70 +23,7 @@ import { sameOrEmpty, sortedKeys } from '../rules/checks.ts';
 import { ensure, fill, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-/** What a `status.replicas` selector selects on. */
-const replicaFields = (object: Stored<ReplicationController>): Record<string, string> => ({
-  'status.replicas': String(object.status?.replicas ?? 0),
-});
-
-/** Labels and selector are those of the template unless said otherwise. */
-function fillDefaults(object: Stored<ReplicationController>): void {
-  const spec = ensure(object, 'spec');
-  fill(spec, { replicas: 1 });
-  const labels = spec.template?.metadata?.labels;
-  if (labels !== undefined) {
-    fill(spec, { selector: { ...labels } });
-    fill(ensure(object, 'metadata'), { labels: { ...labels } });
-  }
-  fillPodSpec(spec.template?.spec);
-}
-
-function* validate(object: JsonObject, rules: PodRules): Generator<void, FieldError[]> {
-  const spec = ensure(object, 'spec');
-  const path = 'spec.template';
-  const selector = objectAt(spec, 'selector') ?? {};
-  const template = objectAt(spec, 'template');
-  const isEmpty = Object.keys(selector).length === 0;
-  const errors = [
-    ...noneNegative(spec, 'spec', 'minReadySeconds'),
-    ...(isEmpty ? [required('spec.selector')] : []),
-    ...noneNegative(spec, 'spec', 'replicas'),
-  ];
-  if (template === undefined) return [...errors, required(path)];
-  const labels = objectAt(template, 'metadata', 'labels');
-  if (!Object.keys(selector).every((key) => labels?.[key] === selector[key])) {
-    const detail = '`selector` does not match template `labels`';
-    errors.push(invalidGo(`${path}.metadata.labels`, () => goStringMap(labels), detail));
-  }
-  return [
-    ...errors,
-    ...(yield* validatePodTemplate(template, path, rules)),
-    ...validateEndless(template, path, 'ReplicationController'),
-  ];
-}
-
-/**
- * Annotations tell of what could not be expressed when the object was converted: of that, a selector
- * may not change, and nothing else is known.
- */
-function keptForOthers(object: ApiObject, old: ApiObject, dialect: Dialect): FieldError[] {
-  const prefix = dialect.label('', 'non-convertible').slice(0, -1);
-  const annotations = old.metadata.annotations ?? {};
-  const selector = (one: Stored<ReplicationController>) => one.spec?.selector;
-  return sortedKeys(annotations).flatMap((key) => {
-    const [, broken = '', ...more] = key.split('/');
-    if (!key.startsWith(prefix) || !key.includes('/') || more.length > 0) return [];
-    if (!broken.includes('selector')) {
-      const shown = `Not found: ${JSON.stringify(annotations[key])}`;
-      const message = `${shown}: unknown non-convertible field`;
-      return [{ type: 'FieldValueNotFound', field: broken, message } as const];
-    }
-    if (sameOrEmpty(selector(object), selector(old))) return [];
-    const shown = goStringMap(selector(object));
-    return [invalidGo('spec.selector', () => shown, 'cannot update non-convertible selector')];
-  });
-}
-
-/** ReplicationController: the older ReplicaSet. */
+/** ReplicationController: the predecessor of ReplicaSet. */
 export function replicationController(
   dialect: Dialect,
   features: Features = defaultFeatures,
@@ -133,5 +70,68 @@ export function replicationController(
       metadata: { name: 'example', namespace: 'default' },
       spec: { selector: { app: 'example' }, template: exampleTemplate() },
     }),
+  });
+}
+
+/** Labels and selector default to those of the template. */
+function fillDefaults(object: Stored<ReplicationController>): void {
+  const spec = ensure(object, 'spec');
+  fill(spec, { replicas: 1 });
+  const labels = spec.template?.metadata?.labels;
+  if (labels !== undefined) {
+    fill(spec, { selector: { ...labels } });
+    fill(ensure(object, 'metadata'), { labels: { ...labels } });
+  }
+  fillPodSpec(spec.template?.spec);
+}
+
+/** The fields that selectors may use. */
+const replicaFields = (object: Stored<ReplicationController>): Record<string, string> => ({
+  'status.replicas': String(object.status?.replicas ?? 0),
+});
+
+function* validate(object: JsonObject, rules: PodRules): Generator<void, FieldError[]> {
+  const spec = ensure(object, 'spec');
+  const path = 'spec.template';
+  const selector = objectAt(spec, 'selector') ?? {};
+  const template = objectAt(spec, 'template');
+  const isEmpty = Object.keys(selector).length === 0;
+  const errors = [
+    ...noneNegative(spec, 'spec', 'minReadySeconds'),
+    ...(isEmpty ? [required('spec.selector')] : []),
+    ...noneNegative(spec, 'spec', 'replicas'),
+  ];
+  if (template === undefined) return [...errors, required(path)];
+  const labels = objectAt(template, 'metadata', 'labels');
+  if (!Object.keys(selector).every((key) => labels?.[key] === selector[key])) {
+    const detail = '`selector` does not match template `labels`';
+    errors.push(invalidGo(`${path}.metadata.labels`, () => goStringMap(labels), detail));
+  }
+  return [
+    ...errors,
+    ...(yield* validatePodTemplate(template, path, rules)),
+    ...validateEndless(template, path, 'ReplicationController'),
+  ];
+}
+
+/**
+ * Annotations record what could not be converted: such a selector may not change, and other fields
+ * are unknown.
+ */
+function keptForOthers(object: ApiObject, old: ApiObject, dialect: Dialect): FieldError[] {
+  const prefix = dialect.label('', 'non-convertible').slice(0, -1);
+  const annotations = old.metadata.annotations ?? {};
+  const selector = (one: Stored<ReplicationController>) => one.spec?.selector;
+  return sortedKeys(annotations).flatMap((key) => {
+    const [, broken = '', ...more] = key.split('/');
+    if (!key.startsWith(prefix) || !key.includes('/') || more.length > 0) return [];
+    if (!broken.includes('selector')) {
+      const shown = `Not found: ${JSON.stringify(annotations[key])}`;
+      const message = `${shown}: unknown non-convertible field`;
+      return [{ type: 'FieldValueNotFound', field: broken, message } as const];
+    }
+    if (sameOrEmpty(selector(object), selector(old))) return [];
+    const shown = goStringMap(selector(object));
+    return [invalidGo('spec.selector', () => shown, 'cannot update non-convertible selector')];
   });
 }

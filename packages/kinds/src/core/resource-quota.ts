@@ -28,7 +28,7 @@ import { goList, goStrings, keyed, sortedKeys } from '../rules/checks.ts';
 import { fillAmounts } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-/** ResourceQuota: how much a namespace may use. */
+/** ResourceQuota: upper bounds of the resources that a namespace uses. */
 export function resourceQuota(dialect: Dialect): ResourceDef {
   return defineKind<ResourceQuota>({
     dialect,
@@ -79,7 +79,7 @@ function fillDefaults(object: Stored<ResourceQuota>): void {
   fillAmounts(object.status?.used);
 }
 
-/** `used/hard` of each resource of a sort. */
+/** `used/hard` of the resources that are limits, or of the others. */
 function usage(object: Stored<ResourceQuota>, options: { limits: boolean }): string {
   const hard = object.status?.hard;
   return sortedKeys(hard)
@@ -88,7 +88,7 @@ function usage(object: Stored<ResourceQuota>, options: { limits: boolean }): str
     .join(', ');
 }
 
-/** All that is wrong with a ResourceQuota but for its metadata. */
+/** Validates a ResourceQuota except its metadata. */
 function validateQuota(object: Stored<ResourceQuota>, dialect: Dialect): FieldError[] {
   return [...validateSpec(object, dialect), ...validateQuotaStatus(object, dialect)];
 }
@@ -116,7 +116,7 @@ function validateAmounts(
   });
 }
 
-/** Scopes that a quota may be narrowed to. */
+/** Scopes that can narrow a quota to some pods. */
 const podScopes = [
   'Terminating',
   'NotTerminating',
@@ -145,8 +145,8 @@ const goScopes = (spec: Stored<ResourceQuotaSpec> | undefined): string => {
 };
 
 /**
- * How many standard resources of the quota each scope cannot count, each a complaint, as long as
- * the complaints are not too many together.
+ * Returns a function that counts the resources that a scope excludes; each is an error. It stops
+ * counting when the total number of errors reaches its bound.
  */
 function misfitCounter(spec: Stored<ResourceQuotaSpec>): (scope: string) => number {
   const standard = sortedKeys(spec.hard).filter(isStandardForQuota);
@@ -165,7 +165,7 @@ const computeResources = new Set(
   ['cpu', 'memory'].flatMap((name) => [name, `limits.${name}`, `requests.${name}`]),
 );
 
-/** Whether pods within the scope can be counted by the resource. */
+/** Whether the resource can be counted for pods within the scope. */
 function fitsScope(scope: string, resource: string): boolean {
   if (!scopes.has(scope) || resource === 'pods') return true;
   return scope !== 'BestEffort' && computeResources.has(resource);
@@ -253,14 +253,14 @@ function validateValues(
   }
 }
 
-/** `status`, as the controller writes it. */
+/** Validates `status` as the controller writes it. */
 function validateQuotaStatus(object: Stored<ResourceQuota>, dialect: Dialect): FieldError[] {
   return (['hard', 'used'] as const).flatMap((name) =>
     validateAmounts(object.status?.[name], `status.${name}`, dialect),
   );
 }
 
-/** An update may not widen or narrow what a quota is about. */
+/** The scopes of a quota may not change. */
 function validateQuotaUpdate(
   object: Stored<ResourceQuota>,
   old: Stored<ResourceQuota>,

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { createWarnings } from '../rules/judging.suite.ts';
 import { keyPairProblem } from './secret.ts';
 
-// Of an Ed25519 key; valid or not in time, nobody asks.
+// Of an Ed25519 key; its validity period does not matter.
 const certificate = `-----BEGIN CERTIFICATE-----
 MIIBNDCB56ADAgECAhRPYJWziqBywFAZu+nircr1qmbdDTAFBgMrZXAwEDEOMAwG
 A1UEAwwFcHJvYmUwHhcNMjYxMTIxMjMyMDExWhcNMzYxMTE4MjMyMDExWjAQMQ4w
@@ -51,7 +51,7 @@ test.each([
   expect(keyPairProblem(one, other)).toBe(problem);
 });
 
-test('only secrets of the type for it are looked at', () => {
+test('only secrets of that type are checked', () => {
   const secret = (type: string) => ({
     apiVersion: 'v1',
     kind: 'Secret',

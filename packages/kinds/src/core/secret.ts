@@ -24,7 +24,7 @@ import { immutable, keyed, sortedKeys } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 import { dataBytesMax, dataColumn, decodedLength, validateFrozen } from './config-map.ts';
 
-/** Secret: named bytes with a type that says which names there must be. */
+/** Secret: named bytes, and a type that determines the required names. */
 export function secret(dialect: Dialect): ResourceDef {
   const typeColumn = column('Type', (object) => textAt(object, 'type'), {
     description: 'What the secret is for.',
@@ -44,7 +44,7 @@ export function secret(dialect: Dialect): ResourceDef {
     ],
     storage: { fieldsOf: (object) => ({ type: object.type ?? '' }) },
     strategy: {
-      metadataTold: { '': ['change', 'whole'] },
+      extraMetadataChecks: { '': ['change', 'whole'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validate(object, dialect),
       validateUpdate: (_, object, old) => [
@@ -64,7 +64,7 @@ export function secret(dialect: Dialect): ResourceDef {
   });
 }
 
-/** Folds `stringData` into `data`, over keys of the same name, and sets the type. */
+/** Merges `stringData` into `data`, replacing keys of the same name, and sets the type. */
 function fillDefaults(object: Stored<Secret>): void {
   const { stringData } = object;
   if (stringData !== undefined && stringData !== null) {
@@ -115,10 +115,10 @@ function validateType(object: Stored<Secret>, dialect: Dialect): FieldError[] {
   }
 }
 
-/** The content itself never shows up in a message. */
+/** Messages never contain the content itself. */
 function validateJsonKey(object: Stored<Secret>, key: string): FieldError[] {
   if (!has(object, key)) return [required(keyed('data', key))];
-  // Go's decoder reads bytes, and complains of one of them.
+  // Go's decoder works on bytes and reports a single one.
   const bytes = Buffer.from(object.data?.[key] ?? '', 'base64').toString('latin1');
   const problem = jsonObjectProblem(bytes);
   if (problem === undefined) return [];
@@ -127,7 +127,10 @@ function validateJsonKey(object: Stored<Secret>, key: string): FieldError[] {
 
 const has = (object: Stored<Secret>, key: string) => Object.hasOwn(object.data ?? {}, key);
 
-/** What keeps a text from being a JSON object, in the words of Go's decoder: one character at most. */
+/**
+ * Returns why a text is not a JSON object, in the words of Go's decoder, quoting one character at
+ * most.
+ */
 function jsonObjectProblem(text: string): string | undefined {
   try {
     const { value } = parseExactJson(text, { depthMax: 10_000 });
@@ -153,8 +156,8 @@ function pairWarnings({ type, data = {} }: Stored<Secret>, dialect: Dialect): st
 }
 
 /**
- * What keeps a certificate and a private key, both in PEM, from being a pair, in the words of Go's
- * library; undefined when they are one.
+ * Returns why a certificate and a private key (PEM) are not a pair, in the words of Go's library;
+ * undefined if they are.
  */
 export function keyPairProblem(certificatePem: string, keyPem: string): string | undefined {
   const certificates = pemBlocks(certificatePem);

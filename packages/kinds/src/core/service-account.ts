@@ -5,16 +5,7 @@ import type { ServiceAccount } from '../gen/types/core/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import type { Stored } from '../stored.ts';
 
-/** References to secrets are by name alone, in the account's own namespace. */
-function keepNamesOnly(object: Stored<ServiceAccount>): void {
-  if (object.secrets === undefined) return;
-  object.secrets = object.secrets.map(({ name }) => (name === undefined ? {} : { name }));
-}
-
-const isAnnotated = (object: Stored<ServiceAccount> | undefined, key: string) =>
-  Object.hasOwn(object?.metadata.annotations ?? {}, key);
-
-/** ServiceAccount: an identity for processes; `token` issues credentials for it. */
+/** ServiceAccount: an identity for processes; its `token` subresource issues credentials. */
 export function serviceAccount(dialect: Dialect): ResourceDef {
   const enforcing = dialect.label('enforce-mountable-secrets');
   const secretsColumn = column('Secrets', (object) => listAt(object, 'secrets').length, {
@@ -36,7 +27,7 @@ export function serviceAccount(dialect: Dialect): ResourceDef {
       },
     ],
     strategy: {
-      metadataTold: { '': ['change', 'whole'] },
+      extraMetadataChecks: { '': ['change', 'whole'] },
       validateName: dnsSubdomain,
       prepareForCreate: (_, object) => keepNamesOnly(object),
       prepareForUpdate: (_, object) => keepNamesOnly(object),
@@ -56,3 +47,12 @@ export function serviceAccount(dialect: Dialect): ResourceDef {
     }),
   });
 }
+
+/** References to secrets consist of a name in the account's own namespace. */
+function keepNamesOnly(object: Stored<ServiceAccount>): void {
+  if (object.secrets === undefined) return;
+  object.secrets = object.secrets.map(({ name }) => (name === undefined ? {} : { name }));
+}
+
+const isAnnotated = (object: Stored<ServiceAccount> | undefined, key: string) =>
+  Object.hasOwn(object?.metadata.annotations ?? {}, key);

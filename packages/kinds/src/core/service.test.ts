@@ -327,7 +327,7 @@ describe('defaults', () => {
     expect(decoded(def, { spec })['spec']).toMatchObject(wanted);
   });
 
-  test('an external name has no traffic policies', () => {
+  test('an ExternalName has no traffic policies', () => {
     const { spec } = decoded(def, { spec: { type: 'ExternalName' } }) as unknown as {
       spec: object;
     };

@@ -18,17 +18,16 @@ import {
   type ServiceSpec,
 } from './service/spec.ts';
 import { dropTypeDependent } from './service/transitions.ts';
-import { validateService, validateServiceUpdate } from './service/validation.ts';
-import { serviceWarnings } from './service/warnings.ts';
+import { serviceWarnings, validateService, validateServiceUpdate } from './service/validation.ts';
 
-/** What the Services of a server are given addresses and ports with. */
+/** How Services get addresses and ports. */
 export interface ServiceOptions {
-  /** Absent: none are given, as for a tool that only reads objects. */
+  /** Absent: nothing is allocated, as in a tool that only reads objects. */
   readonly allocate?: Strategy['allocate'];
   readonly features?: Features | undefined;
-  /** Frees what the Service had. */
+  /** Releases the addresses and ports of a removed Service. */
   readonly afterRemoval?: Strategy['afterRemoval'];
-  /** The family of addresses for Services that ask for none; absent: IPv4. */
+  /** The address family of Services that request none; absent: IPv4. */
   readonly primaryFamily?: Family;
 }
 
@@ -44,7 +43,7 @@ const columns: readonly ColumnDef[] = [
   column('Selector', selector, { priority: 1, description: 'Selector of the pods.' }),
 ];
 
-/** Service: a name and address for a changing set of pods. */
+/** Service: a stable name and address for a changing set of pods. */
 export function service(dialect: Dialect, options: ServiceOptions = {}): ResourceDef {
   const { allocate, afterRemoval, primaryFamily = 'IPv4', features = defaultFeatures } = options;
   return defineKind<Service>({
@@ -66,7 +65,7 @@ export function service(dialect: Dialect, options: ServiceOptions = {}): Resourc
       complete: (object) => completeService(object, primaryFamily),
     },
     strategy: {
-      metadataTold: { '': ['change', 'whole'] },
+      extraMetadataChecks: { '': ['change', 'whole'] },
       validateName: dns1035Label,
       hasStatus: true,
       ...(allocate === undefined ? {} : { allocate }),
@@ -161,11 +160,11 @@ function selector(object: Stored<Service>): string {
 }
 
 /**
- * Completes a Service that was stored before its members existed: `clusterIPs` (release 1.20),
- * `ipFamilies` and `ipFamilyPolicy` (1.20). Drops the internal traffic policy that releases up to
- * 1.25 stored for an ExternalName.
+ * Completes a Service that was stored before some members existed: `clusterIPs`, `ipFamilies`, and
+ * `ipFamilyPolicy` (release 1.20). Drops the internal traffic policy that releases up to 1.25
+ * stored for an ExternalName.
  *
- * @param primary the family of addresses for Services that ask for none
+ * @param primary the address family of Services that request none
  */
 function completeService(object: Stored<Service>, primary: Family): void {
   const { spec } = asService(object);
@@ -184,14 +183,16 @@ function fillFamilies(spec: ServiceSpec, primary: Family): void {
     if (clusterIPs.length === 0) delete spec.ipFamilies;
     return;
   }
-  // Nobody knows the families of endpoints that are written by hand: both, as upstream.
+  // The families of manually managed endpoints are unknown, so kube-apiserver assumes both.
   const isByHand = Object.keys(selector).length === 0;
   const other = primary === 'IPv4' ? 'IPv6' : 'IPv4';
   spec.ipFamilies = isByHand ? [primary, other] : [primary];
   spec.ipFamilyPolicy = isByHand ? 'RequireDualStack' : 'SingleStack';
 }
 
-/** Upstream keeps it from whoever reads such a Service; what it does not know it must yet refuse. */
+/**
+ * kube-apiserver hides the policy when such a Service is read, but still rejects unknown values.
+ */
 function dropInsidePolicy(object: Stored<Service>): void {
   const { spec } = asService(object);
   const isNamed = spec.type === 'ExternalName';

@@ -11,7 +11,7 @@ import {
 import type { ColumnDef } from '../resource-def.ts';
 import type { CrdColumn } from './definition.ts';
 
-/** Time from a timestamp to now as tables print it (`5m3s`). */
+/** Formats the time from a timestamp to now as tables print it (`5m3s`). */
 export type PrintAge = (timestamp: string, nowMs: number) => string;
 
 const ageColumn: CrdColumn = {
@@ -34,8 +34,8 @@ const nameColumn: ColumnDef = {
 };
 
 /**
- * A version's columns (CODEC-5): the name, then those it declares, or the age if it declares none.
- * They end where a path cannot be read, as upstream's do.
+ * The columns of a version (CODEC-5): the name, then the declared columns, or the age if there are
+ * none. As in kube-apiserver, an invalid path ends the list.
  */
 export function columnsOf(
   declared: readonly CrdColumn[] | undefined,
@@ -48,9 +48,9 @@ export function columnsOf(
 }
 
 /**
- * Reads the first value at a JSONPath as printer columns and selectable fields have them
- * (`.spec.a`, `.items[-1:]`, `.conditions[?(@.type=="Ready")].status`, `..name`). Undefined for a path
- * that is none; the reader gives undefined where the path leads nowhere.
+ * Returns a reader of the first value at a JSONPath, as printer columns and selectable fields use
+ * them (`.spec.a`, `.items[-1:]`, `.conditions[?(@.type=="Ready")].status`, `..name`). Undefined
+ * for an invalid path; the reader returns undefined when there is no value.
  */
 export function pathReader(
   path: string,
@@ -112,12 +112,12 @@ function cellOf(
   }
 }
 
-/** Whether a column shows, or may show, who wrote which field. */
+/** Whether a column shows, or may show, managed fields. */
 export function showsManagedFields(declared: readonly CrdColumn[] | undefined): boolean {
   return (declared ?? []).some(({ jsonPath }) => mayRead(jsonPath, ['metadata', 'managedFields']));
 }
 
-/** Whether a path's reader may look at the member that names lead to, or at what holds it. */
+/** Whether a path may read the member at `names`, or an object that contains it. */
 export function mayRead(path: string, names: readonly string[]): boolean {
   const parsed = parsedPath(path);
   return parsed !== undefined && mayLead(parsed.steps, names);

@@ -1,14 +1,14 @@
 import { type ApiObject, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import type { SchemaProps } from '../apiextensions/schema-props.ts';
 
-/** A CustomResourceDefinition (v1) as its decoder leaves it. */
+/** A CustomResourceDefinition (v1) as its decoder returns it. */
 export interface Crd extends ApiObject {
   spec: CrdSpec;
   status?: CrdStatus;
 }
 
 /**
- * A decoded definition; its kind's decoder has given it a spec.
+ * Casts a decoded definition, whose decoder ensures that it has a spec.
  * @throws TypeError for an object of another kind
  */
 export function crdOf(object: ApiObject): Crd {
@@ -53,7 +53,7 @@ export interface CrdSubresources extends JsonObject {
   scale?: CrdScale;
 }
 
-/** Where replicas stand in the object, as simple paths (`.spec.replicas`). */
+/** Where objects keep their replicas, as simple paths (`.spec.replicas`). */
 export interface CrdScale extends JsonObject {
   specReplicasPath: string;
   statusReplicasPath: string;
@@ -88,14 +88,14 @@ export interface CrdCondition extends JsonObject {
   message?: string;
 }
 
-/** Whether a condition of the definition holds. */
+/** Whether a condition of the definition is true. */
 export function crdConditionIsTrue(crd: Crd, type: string): boolean {
   return (crd.status?.conditions ?? []).some((one) => one.type === type && one.status === 'True');
 }
 
 /**
- * Where objects of the definition are stored. It follows from the definition's own name, which no
- * other definition has, and not from the names that its status accepts.
+ * Where objects of the definition are stored. The prefix depends on the definition's own name,
+ * which is unique, and not on the names that its status accepts.
  */
 export function customPrefix({ spec }: Crd): string {
   return `/registry/${spec.group}/${spec.names.plural}/`;

@@ -87,7 +87,7 @@ const thing = (parts: JsonObject, metadata: JsonObject = {}): ApiObject => ({
 });
 
 describe('the entry of a custom kind', () => {
-  test('has the names, versions by preference, and a place in the store', () => {
+  test('has the names, versions by preference, and a storage prefix', () => {
     expect(def).toMatchObject({
       group: 'example.com',
       resource: 'things',
@@ -105,13 +105,13 @@ describe('the entry of a custom kind', () => {
     expect(def.subresources.map((one) => one.name)).toEqual(['status', 'scale']);
   });
 
-  test('prunes by the schema of the version that was asked for', () => {
+  test('prunes by the schema of the requested version', () => {
     const body: JsonObject = { spec: { color: 'red' } };
     expect(def.versions[1]?.decode(body).paths).toEqual(['spec.color']);
     expect(def.versions[0]?.decode({ spec: { color: 'red' } }).paths).toEqual([]);
   });
 
-  test('prints its columns, and the age when it has none', () => {
+  test('prints its columns, or the age if it has none', () => {
     const object = thing({ spec: { color: 'red' } }, { creationTimestamp: '2024-01-01T00:00:00Z' });
     const cells = (index: number) =>
       (def.versions[index]?.columns ?? []).map((column) => [column.name, column.cell(object, 0)]);
@@ -144,7 +144,7 @@ describe('the strategy of a custom kind', () => {
     expect(object).toEqual(thing({}, { generation: 1 }));
   });
 
-  test('an update keeps the status, and counts a generation when more than metadata changed', () => {
+  test('an update keeps the status, and increments generation when more than metadata changed', () => {
     const old = thing({ spec: { color: 'red' }, status: { replicas: 1 } }, { generation: 1 });
     const same = thing(
       { spec: { color: 'red' }, status: {} },
@@ -184,7 +184,7 @@ describe('the strategy of a custom kind', () => {
     expect(errors?.map((error) => error.field)).toEqual(fields);
   });
 
-  test('a write to status is judged by the schema of status', () => {
+  test('a write to status is validated by the schema of status', () => {
     const object = thing({ status: { replicas: 'x' } });
     const errors = foundErrors(
       strategy.validateUpdate?.(at({ subresource: 'status' }), object, thing({})),
@@ -192,7 +192,7 @@ describe('the strategy of a custom kind', () => {
     expect(errors?.map((error) => error.field)).toEqual(['status.replicas', '.status.replicas']);
   });
 
-  test('finalizers without a domain get a warning', () => {
+  test('finalizers without a domain cause a warning', () => {
     const object = thing({}, { finalizers: ['a', 'b.c', 'd.e/f', 'orphan'] });
     expect(strategy.warnings?.(object, undefined)).toHaveLength(2);
     expect(strategy.warnings?.(object, object)).toEqual([]);
@@ -262,13 +262,13 @@ describe('paths of columns', () => {
   });
 
   test.each(['x', '.a[', '.a[b]', '.a[?(@.b]', '.a[?(@.b=1)]', '.a[1:b]', `${'.a..'.repeat(9)}[`])(
-    'no path: %s',
+    'invalid path: %s',
     (path) => {
       expect(pathReader(path)).toBeUndefined();
     },
   );
 
-  test('what would lead to any number of values leads nowhere', () => {
+  test('a path that could have any number of values has none', () => {
     const twice = "['deep','deep']";
     const nested = { deep: { deep: { deep: { deep: { deep: { deep: {} } } } } } };
     const value: JsonValue = JSON.parse(JSON.stringify(nested));

@@ -27,8 +27,8 @@ import {
 import { customStrategy, type RuleCompiler, type VersionRules } from './strategy.ts';
 
 /**
- * Orders API versions, the preferred first: GA before beta before alpha, higher numbers first within
- * each, and names of another shape last in alphabetical order (`v2`, `v1`, `v1beta2`, `foo1`).
+ * Orders API versions by preference: GA before beta before alpha, higher numbers first within
+ * each, then other names alphabetically (`v2`, `v1`, `v1beta2`, `foo1`).
  */
 export function compareVersions(one: string, other: string): number {
   const [a, b] = [parseVersion(one), parseVersion(other)];
@@ -49,28 +49,28 @@ function parseVersion(
   return { major: Number(match[1]), stage, minor: Number(match[3] ?? 0) };
 }
 
-/** What other rooms put into a custom kind's entry. */
+/** Dependencies from other packages. */
 export interface CustomKindDeps {
   readonly embedded: EmbeddedRules;
-  /** A DNS subdomain: how names of custom objects are judged. */
+  /** Validates names of custom objects, which are DNS subdomains. */
   readonly validateName: (name: string) => readonly string[];
   readonly qualifiedName: (name: string) => readonly string[];
-  /** Finalizers without a domain that need no warning. */
+  /** Finalizers without a domain that cause no warning. */
   readonly standardFinalizers: readonly string[];
   readonly printAge: PrintAge;
-  /** Absent: rules are kept but not run. */
+  /** Absent: CEL rules are stored but not run. */
   readonly compileRules?: RuleCompiler;
-  /** Whether what a change leaves as it was may break the schema; it may when absent. */
+  /** `off`: a change may not keep values that break the schema; absent: it may. */
   readonly ratcheting?: 'off';
-  /** Of a definition whose versions a webhook converts; absent: nobody does. */
+  /** Converts objects when a definition names a webhook; absent: nothing does. */
   readonly converterFor?: (crd: Crd) => ObjectConverter;
 }
 
-/** A version of a custom kind, with the decoder its objects need in place of `decodeTyped`. */
+/** A version of a custom kind, with a decoder instead of `decodeTyped`. */
 export interface CustomVersionDef extends VersionDef {
   /**
-   * Defaults, prunes and coerces a body in place; gives the paths of unknown members. Throws
-   * `DecodeError` or `EmbeddedError` for metadata of the wrong type.
+   * Defaults, prunes, and coerces a body in place; returns the paths of unknown members. Throws
+   * `DecodeError`, or `EmbeddedError` for metadata of the wrong type.
    */
   readonly decode: CustomDecoder;
   readonly scale?: CrdScale;
@@ -87,8 +87,9 @@ const noConverter: ObjectConverter = {
 };
 
 /**
- * The catalogue entry of a CustomResourceDefinition whose names were accepted: the same form as a
- * built-in kind's (CRD-1). Versions stand in order of preference; unserved ones stay, for storage.
+ * The catalogue entry of a CustomResourceDefinition with accepted names, in the same form as a
+ * built-in kind's (CRD-1). Versions are in order of preference and include unserved ones, because
+ * objects may be stored in them.
  */
 export function fromCrd(crd: Crd, deps: CustomKindDeps): CustomResourceDef {
   const names = namesOf(crd);
@@ -100,7 +101,7 @@ export function fromCrd(crd: Crd, deps: CustomKindDeps): CustomResourceDef {
     versions.map((version) => [version.version, rulesOf(version, deps, names)]),
   );
   const stored = crd.spec.versions.find((version) => version.storage)?.name ?? '';
-  // Where versions differ by their names alone, each may be selected by its own fields.
+  // If versions differ only in their names, clients may select by the fields of each.
   const shown = isConverted(crd) ? [stored] : crd.spec.versions.map(({ name }) => name);
   const storage = storageOf(crd, { names, version: stored, shown });
   const storedRules = rules.get(stored);
@@ -138,7 +139,7 @@ export function fromCrd(crd: Crd, deps: CustomKindDeps): CustomResourceDef {
   };
 }
 
-/** The accepted names, or those asked for while nothing was decided. */
+/** The accepted names, or the requested ones while none are accepted. */
 function namesOf(crd: Crd): CrdNames {
   const accepted = crd.status?.acceptedNames;
   return accepted !== undefined && accepted.plural !== '' ? accepted : crd.spec.names;
@@ -177,7 +178,8 @@ function versionOf(
 }
 
 /**
- * A definition without a schema keeps everything (none is accepted any more, but old ones stay).
+ * The schema of a version. One without a schema keeps all members: such definitions are no longer
+ * accepted, but old ones stay.
  */
 function versionSchema(crd: Crd, version: CrdVersion): Schema {
   const props = version.schema?.openAPIV3Schema;
@@ -186,7 +188,7 @@ function versionSchema(crd: Crd, version: CrdVersion): Schema {
   return crd.spec.preserveUnknownFields === true ? unpruned(schema) : schema;
 }
 
-/** The schema of a definition from before pruning: what it does not name is kept everywhere. */
+/** The schema of a definition older than pruning: it keeps unspecified members at every level. */
 function unpruned(schema: Schema): Schema {
   const { items, additionalProperties, properties } = schema;
   return {
@@ -245,7 +247,7 @@ function hasRules(schema: Schema): boolean {
   );
 }
 
-/** Whether versions of a kind become one another by more than their names. */
+/** Whether conversion between the kind's versions changes more than apiVersion. */
 function isConverted(crd: Crd): boolean {
   return crd.spec.conversion?.strategy === 'Webhook';
 }
@@ -257,13 +259,13 @@ const paths: KindBehavior['paths'] = {
   unknownSubresource: 'object',
 };
 
-/** How objects of a version are kept: the stored ones, or a view of them in another version. */
+/** How objects of a version are stored: directly, or as a view in another version. */
 function storageOf(
   crd: Crd,
   parts: {
     names: CrdNames;
     version: string;
-    /** Versions whose selectable fields are looked at. */
+    /** Versions whose selectable fields are indexed. */
     shown: readonly string[];
   },
 ): StorageDef {
@@ -296,7 +298,7 @@ function labelOf(jsonPath: string): string {
   return jsonPath.replace(/^\./, '');
 }
 
-/** How objects of a version are looked at: as the stored ones, where it is that version. */
+/** How objects are read in a version; undefined if the stored form serves. */
 function formOf(
   crd: Crd,
   parts: { names: CrdNames; stored: string; storage: StorageDef },
@@ -354,7 +356,7 @@ const documents: KindBehavior['documents'] = {
   subresourceKind: 'of the object',
 };
 
-/** The behavior of the kind that a definition declares; the converter, where it names a webhook. */
+/** The behavior of a custom kind; `converter` is set when the definition names a webhook. */
 function customBehavior(
   definitionName: string,
   converter: ObjectConverter | undefined,

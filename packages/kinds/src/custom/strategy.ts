@@ -24,9 +24,9 @@ import type { Strategy, StrategyContext } from '../resource-def.ts';
 import type { CrdScale } from './definition.ts';
 
 /**
- * Runs the CEL rules of a schema; a later engine makes them. Errors come last, as upstream's do.
- * `warn` is told what a change is not refused for, since it was so before; `unforgiving`: it is
- * refused for that as well.
+ * Runs the CEL rules of a schema. As in kube-apiserver, their errors come last. `warn` receives
+ * errors that do not reject a change because they existed before; with `unforgiving` they reject
+ * it.
  */
 export type RuleValidator = (
   object: ApiObject,
@@ -35,11 +35,11 @@ export type RuleValidator = (
 ) => readonly FieldError[];
 
 /**
- * Compiles the rules (`x-kubernetes-validations`) of a schema that was accepted; undefined: none.
+ * Compiles the rules (`x-kubernetes-validations`) of an accepted schema; undefined if it has none.
  */
 export type RuleCompiler = (schema: Schema) => RuleValidator | undefined;
 
-/** What the rules of one version work with. */
+/** Inputs of the rules of one version. */
 export interface VersionRules {
   readonly apiVersion: string;
   readonly kind: string;
@@ -48,20 +48,20 @@ export interface VersionRules {
   readonly scale: CrdScale | undefined;
   readonly embedded: EmbeddedRules;
   readonly rules: RuleValidator | undefined;
-  /** Whether the schema has rules at all, run or not. */
+  /** Whether the schema has CEL rules, whether or not they run. */
   readonly hasRules: boolean;
-  /** Whether what a change leaves as it was may break the schema; it may when absent. */
+  /** `off`: a change may not keep values that break the schema; absent: it may. */
   readonly ratcheting?: 'off';
 }
 
-/** The rules judge in the version of the request; the registry says which that is. */
+/** The context of a write. Rules apply in the version of the request, which the registry sets. */
 export interface VersionedContext extends StrategyContext {
   readonly version?: string;
 }
 
 type RulesOf = (context: VersionedContext) => VersionRules;
 
-/** The strategy of a custom kind. `rulesOf` finds the rules of the request's version. */
+/** The strategy of a custom kind. `rulesOf` returns the rules of the request's version. */
 export function customStrategy(
   rulesOf: RulesOf,
   parts: {
@@ -98,7 +98,7 @@ export function customStrategy(
   };
 }
 
-/** What is stored is read with its defaults: so a status with a default is there at once. */
+/** Removes the status and applies its defaults, as if the object were read from the store. */
 function dropStatus(rules: VersionRules, object: ApiObject): void {
   delete object['status'];
   const { status } = defaultsOf(statusAlone(rules.schema));
@@ -113,7 +113,7 @@ function defaultsOf(schema: Schema): JsonObject {
 
 const statusSchemas = new WeakMap<Schema, Schema>();
 
-/** The rest of an object has its defaults, and what of them does not belong was taken out again. */
+/** A schema of the status alone: the other members have their defaults already. */
 function statusAlone(schema: Schema): Schema {
   const cachedSchema = statusSchemas.get(schema);
   if (cachedSchema !== undefined) return cachedSchema;
@@ -134,7 +134,7 @@ function prepareMain(rules: VersionRules, object: ApiObject, old: ApiObject): vo
   object.metadata.generation = (old.metadata.generation ?? 0) + 1;
 }
 
-/** apiVersion is left out: it says which version was asked for, not what changed. */
+/** Without apiVersion, which is that of the request and not a change. */
 function withoutMeta(object: ApiObject): JsonObject {
   const { metadata, apiVersion, ...rest } = object;
   return rest;
@@ -175,7 +175,7 @@ function validateNew(rules: VersionRules, object: ApiObject): readonly FieldErro
   return withRules(rules, errors, { object, old: undefined });
 }
 
-/** A change, and who is told what it is not refused for. */
+/** A change, and a receiver of warnings about errors that do not reject it. */
 interface Change {
   readonly object: ApiObject;
   readonly old: ApiObject;
@@ -197,7 +197,7 @@ function validateChange(rules: VersionRules, change: Change): readonly FieldErro
   return withRules(rules, errors, change);
 }
 
-/** Of the schema's own rules only those of `status` count; what was so before is not told. */
+/** Applies only the schema rules of `status`; errors that existed before are not reported. */
 function validateStatusChange(rules: VersionRules, change: Change): readonly FieldError[] {
   const { object, old } = change;
   const wrongType = validateTypeMeta(rules, object);
@@ -228,7 +228,10 @@ const unchecked =
   'some validation rules were not checked because the object was invalid; ' +
   'correct the existing errors to complete validation';
 
-/** Rules see only objects of the right shape; others are told that they were not asked. */
+/**
+ * CEL rules run only on objects of the right shape; otherwise an error says that they were
+ * skipped.
+ */
 function withRules(
   rules: VersionRules,
   errors: readonly FieldError[],
@@ -278,7 +281,7 @@ function replicaErrors(path: string, object: ApiObject): FieldError[] {
   return [];
 }
 
-/** What is said where something on the way to a value is no object, though it is there. */
+/** The error for a value on the path that is present but not an object. */
 function misfitParent(object: JsonObject, path: string): string | undefined {
   const names = path.replace(/^\./, '').split('.');
   let value: JsonValue | undefined = object;
@@ -293,7 +296,7 @@ function misfitParent(object: JsonObject, path: string): string | undefined {
   return undefined;
 }
 
-/** The value at a simple path (`.spec.replicas`); undefined where it leads nowhere. */
+/** The value at a simple path (`.spec.replicas`); undefined if there is none. */
 export function valueAt(object: JsonObject, path: string): JsonValue | undefined {
   let value: JsonValue | undefined = object;
   for (const name of path.replace(/^\./, '').split('.')) {

@@ -10,7 +10,7 @@ const resolve = (texts: Readonly<Record<string, string>>): string =>
   resolvedDescriptions(Object.entries(texts).map(([group, text]) => ({ group, text })));
 
 describe('resolvedDescriptions', () => {
-  test('gives a line for each type, with references replaced', () => {
+  test('has a line for each type, with references replaced', () => {
     const a = 'A: An a.\nA.*: =b.B\nA.x: =C.y\n\nC: A c.\nC.y: A y.\n';
     const b = 'B: A b.\nB.x: Hidden.\nB.z: =D.z\nB.y: =a.C.y\nD.z: A z.\n';
     expect(resolve({ a, b }).split('\n')).toEqual([
@@ -30,7 +30,7 @@ describe('resolvedDescriptions', () => {
     ['A.x: =A.y\nA.y: =A.z\nA.z: A z.', /=a.A.y leads to no text/],
     ['A.*: =B', /there is no type a.B/],
     ['A.*: =B\nB.*: =A', /too many types/],
-  ])('refuses %j', (text, message) => {
+  ])('rejects %j', (text, message) => {
     expect(() => resolve({ a: text })).toThrow(message);
   });
 });
@@ -45,13 +45,13 @@ describe('the descriptions', () => {
       .map((line) => ({ group: name.slice(0, -'.txt'.length), line })),
   );
 
-  test('PLANE-8: no two lines have one text: one of them refers to the other', () => {
+  test('PLANE-8: no two lines have the same text: one refers to the other', () => {
     const texts = lines.map(({ line }) => line.slice(line.indexOf(': ') + 2));
     const own = texts.filter((text) => !text.startsWith('='));
     expect(own.filter((text, at) => own.indexOf(text) !== at)).toEqual([]);
   });
 
-  test('PLANE-8: every line is about a type and a field that there are', () => {
+  test('PLANE-8: every line describes an existing type and field', () => {
     const unknown = lines.filter(({ group, line }) => {
       const [, type = '', field] = /^(\w+)(?:\.(\S+))?: /.exec(line) ?? [];
       const structs = versionsOfFacts(group)
@@ -65,7 +65,7 @@ describe('the descriptions', () => {
     expect(unknown).toEqual([]);
   });
 
-  test('PLANE-8: members of kinds are described for kinds alone', () => {
+  test('PLANE-8: members of kinds are described only for kinds', () => {
     const { ofType } = describedIn(dialectOf('svc'));
     expect(ofType('core.v1.Pod').field('kind')).toContain('schema');
     expect(ofType('core.v1.PodList').text).toBe(
@@ -79,7 +79,7 @@ describe('the descriptions', () => {
   });
 });
 
-/** Types that the tables of facts do not have: some are of no struct, some of another table. */
+/** Types that the tables of facts lack: some are not structs, some are in another table. */
 const withoutFacts = new RegExp(
   '^(apiextensions|intstr|runtime|version|resource)\\.' +
     '|^meta\\.(Kind|List|Patch|FieldsV1|Time|MicroTime)$',

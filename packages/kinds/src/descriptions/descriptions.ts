@@ -7,7 +7,7 @@ export type KindMember = 'apiVersion' | 'kind' | 'metadata';
 
 /** The descriptions of one type and its fields. */
 export interface TypeDescriptions {
-  /** Undefined where there is none. */
+  /** Undefined if there is none. */
   readonly text: string | undefined;
   /** Undefined for a field without one. */
   field(name: string): string | undefined;
@@ -15,18 +15,18 @@ export interface TypeDescriptions {
 
 /** Descriptions of built-in types and their fields, as OpenAPI documents publish them (PLANE-8). */
 export interface Descriptions {
-  /** Those of a type by its full name (`core.v1.Pod`); all versions of a type have the same. */
+  /** Descriptions of a type by full name (`core.v1.Pod`); all versions of a type share them. */
   ofType(typeName: string): TypeDescriptions;
   /** The text of a member that all kinds have. */
   ofKind(member: KindMember): string | undefined;
-  /** The text of the list of a kind, or of a member of that list. */
+  /** The text of a kind's list, or of a member of that list. */
   ofList(kind: string, member?: 'items' | 'metadata'): string | undefined;
 }
 
-/** Without the words of a dialect; undefined before the first use. */
+/** In no particular dialect; undefined before first use. */
 let texts: string | undefined;
 
-/** The descriptions in a dialect's words. Unpacks them at the first use, which takes milliseconds. */
+/** The descriptions in a dialect's words. First use decompresses them, which takes milliseconds. */
 export function describedIn(dialect: Dialect): Descriptions {
   texts ??= descriptionTexts();
   const lines = new Map<string, string>();
@@ -38,7 +38,7 @@ export function describedIn(dialect: Dialect): Descriptions {
   const ofKind = (member: KindMember) => everyKind.get(member);
   const ofList = (kind: string, member: 'items' | 'metadata' | '' = '') =>
     everyList.get(member)?.replaceAll('{item}', kind);
-  /** A member that the type has as a kind, or as a list of a kind. */
+  /** The text of a member that the type has because it is a kind or a list of a kind. */
   const shared = (typeName: string, field: string): string | undefined => {
     if (structFacts(typeName)?.isKind === false) return undefined;
     const item = itemOf(typeName);
@@ -59,7 +59,7 @@ export function describedIn(dialect: Dialect): Descriptions {
   return { ofType, ofKind, ofList };
 }
 
-/** The texts of a line that `resolvedDescriptions` gives, by field; the type's own is under `''`. */
+/** The texts of a line from `resolvedDescriptions` by field; `''` is the type's own. */
 function textsOf(line: string | undefined): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   const [, own = '', ...fields] = line?.split('\t') ?? [];
@@ -75,13 +75,13 @@ function lineName(typeName: string): string {
   return `${dot < 0 ? groupVersion : groupVersion.slice(0, dot)}.${name}`;
 }
 
-/** The item's kind by the name of a list's: `core.v1.PodList` -> `Pod`. */
+/** The kind of a list's items: `core.v1.PodList` -> `Pod`. */
 function itemOf(typeName: string): string | undefined {
   const { name } = splitTypeName(typeName);
   return name.length > 'List'.length && name.endsWith('List') ? name.slice(0, -4) : undefined;
 }
 
-/** Texts name in braces what differs between dialects. */
+/** Replaces the words in braces that differ between dialects. */
 function inDialect(dialect: Dialect, text: string): string {
   const words: Readonly<Record<string, string>> = {
     domain: dialect.labelDomain,

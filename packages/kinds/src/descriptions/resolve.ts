@@ -1,4 +1,4 @@
-/** A file of descriptions: the group whose types it describes, and its text. */
+/** A file of descriptions: its text and the group whose types it describes. */
 export interface DescriptionFile {
   readonly group: string;
   readonly text: string;
@@ -6,22 +6,22 @@ export interface DescriptionFile {
 
 interface TypeLines {
   own: string | undefined;
-  /** The type from which the fields come that have no line here. */
+  /** The type that describes the fields without a line here. */
   others: string | undefined;
   readonly fields: Map<string, string>;
 }
 
-/** How many types may take their fields from one another in a row. */
+/** Maximum length of a chain of types that take their fields from one another. */
 const depthMax = 4;
 
 /**
- * Puts description files together in the form that is read at run time, which is quick to read: a
- * line for each type, of texts between tabs. `core.Pod`, its own text, then each field and its text.
+ * Joins description files into the form that the server reads, which parses quickly: a line for
+ * each type, with tabs between the texts. `core.Pod`, its own text, then each field and its text.
  *
  * The lines of a file are `Type: text` and `Type.field: text`. A text `=Type` or `=Type.field`
- * stands for that of another line, and `Type.*: =Other` takes the fields that have no line from
- * another type; a type of another group has the group in front (`=meta.Condition`). Throws for lines
- * in another form, second lines for one thing, and references that lead nowhere.
+ * refers to the text of another line, and `Type.*: =Other` takes the fields without a line from
+ * another type; a type of another group is qualified (`=meta.Condition`). Throws for malformed
+ * lines, duplicate lines, and dangling references.
  */
 export function resolvedDescriptions(files: readonly DescriptionFile[]): string {
   const types = new Map<string, TypeLines>();
@@ -56,7 +56,7 @@ function typeLine(
   return [name, resolvedText(types, own), ...fields.flat()].join('\t');
 }
 
-/** The fields of a type with those it takes from others; a reference has its group in front. */
+/** The fields of a type, including those it takes from others; references are qualified. */
 function fieldsOf(types: ReadonlyMap<string, TypeLines>, start: string): [string, string][] {
   const found = new Map<string, string>();
   let name = start;
@@ -72,7 +72,7 @@ function fieldsOf(types: ReadonlyMap<string, TypeLines>, start: string): [string
   throw new Error(`${start}: takes its fields from too many types in a row`);
 }
 
-/** `=Type` and `=Type.field` with the group of the type they are written for. */
+/** Qualifies `=Type` and `=Type.field` with the group of the type they describe. */
 function withGroup(name: string, text: string): string {
   const isOwn = /^=[A-Z]/.test(text);
   return isOwn ? `=${name.slice(0, name.indexOf('.'))}.${text.slice(1)}` : text;

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { resolvedDescriptions } from './resolve.ts';
 
 /**
- * What `resolvedDescriptions` makes of the files of this folder. The build finds this module by its
- * name and puts one in its place that holds the texts, compressed.
+ * The output of `resolvedDescriptions` for the files of this folder. The build recognizes this
+ * module by its name and replaces it with one that contains the compressed texts.
  */
 export function descriptionTexts(): string {
   const folder = new URL('.', import.meta.url);

@@ -53,7 +53,7 @@ const columns: readonly ColumnDef[] = [
   ageColumn,
 ];
 
-/** EndpointSlice: some of the addresses behind a Service. */
+/** EndpointSlice: a subset of the addresses behind a Service. */
 export function endpointSlice(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   const nodeLabel = dialect.label('hostname');
   return defineKind<EndpointSlice>({
@@ -72,7 +72,7 @@ export function endpointSlice(dialect: Dialect, features: Features = defaultFeat
     ],
     generation: true,
     strategy: {
-      metadataTold: { '': ['whole'] },
+      extraMetadataChecks: { '': ['whole'] },
       validateName: dnsSubdomain,
       prepareForCreate: (context, object) => dropTopology(context, object, undefined, nodeLabel),
       prepareForUpdate: (context, object, old) => {
@@ -107,7 +107,7 @@ function fillDefaults(object: Stored<EndpointSlice>): void {
   }
 }
 
-/** At most three, then how many more there are. */
+/** At most three, and the number of further ones. */
 function shorten(all: readonly string[], none: string): string {
   if (all.length === 0) return none;
   const shown = all.slice(0, 3).join(',');
@@ -115,8 +115,8 @@ function shorten(all: readonly string[], none: string): string {
 }
 
 /**
- * Old labels of an endpoint are shown but not taken: those who send the endpoints as they read them
- * do not lose the node's name by that.
+ * Ignores the old labels of an endpoint, which reads still return; a client that writes back what
+ * it read does not lose the node's name.
  */
 function dropTopology(
   context: StrategyContext,
@@ -139,7 +139,7 @@ function dropTopology(
   }
 }
 
-/** Counts a change of labels too, and of what is then not taken. */
+/** Counts changes of labels too, and of members that are then ignored. */
 function countGeneration(object: Stored<EndpointSlice>, old: Stored<EndpointSlice>): void {
   const { labels, generation = 0 } = old.metadata;
   const isSame =
@@ -150,7 +150,7 @@ function countGeneration(object: Stored<EndpointSlice>, old: Stored<EndpointSlic
   if (!isSame) object.metadata.generation = generation + 1;
 }
 
-/** All that is wrong with an EndpointSlice but for its metadata. */
+/** Validates an EndpointSlice except its metadata. */
 function validateEndpointSlice(object: Stored<EndpointSlice>): FieldError[] {
   return [
     ...oneOf(object, 'addressType', ['FQDN', 'IPv4', 'IPv6']),

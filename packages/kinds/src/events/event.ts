@@ -29,133 +29,7 @@ import type { ResourceDef } from '../resource-def.ts';
 import { sameOrEmpty, sameThere } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
-/** Names in the `events` group and in the stored core form, in the latter's order. */
-const renamed: readonly (readonly [string, string])[] = [
-  ['regarding', 'involvedObject'],
-  ['reason', 'reason'],
-  ['note', 'message'],
-  ['deprecatedSource', 'source'],
-  ['deprecatedFirstTimestamp', 'firstTimestamp'],
-  ['deprecatedLastTimestamp', 'lastTimestamp'],
-  ['deprecatedCount', 'count'],
-  ['type', 'type'],
-  ['eventTime', 'eventTime'],
-  ['series', 'series'],
-  ['action', 'action'],
-  ['related', 'related'],
-  ['reportingController', 'reportingComponent'],
-  ['reportingInstance', 'reportingInstance'],
-];
-
-function rename(object: ApiObject, pairs: readonly (readonly [string, string])[]): ApiObject {
-  const renamedObject: ApiObject = {
-    apiVersion: object.apiVersion,
-    kind: object.kind,
-    metadata: object.metadata,
-  };
-  for (const [from, to] of pairs) {
-    const value = at(object, from);
-    if (value !== undefined) renamedObject[to] = value;
-  }
-  return renamedObject;
-}
-
-const toStorage = (object: ApiObject) => rename(object, renamed);
-const renamedBack = renamed.map(([own, stored]) => [stored, own] as const);
-
-/** What the stored form says with nothing in it is left out of this one. */
-function fromStorage(object: ApiObject): ApiObject {
-  const event = rename(object, renamedBack);
-  for (const name of ['reportingController', 'reportingInstance']) {
-    if (event[name] === '') delete event[name];
-  }
-  return event;
-}
-
-function validateSeries(event: Stored<Event>): FieldError[] {
-  if (isUnset(event.series)) return [];
-  const errors: FieldError[] = [];
-  if ((event.series?.count ?? 0) < 2) {
-    errors.push(invalid('series.count', '', 'should be at least 2'));
-  }
-  if (isUnset(event.series?.lastObservedTime)) {
-    errors.push(required('series.lastObservedTime'));
-  }
-  return errors;
-}
-
-/** New Events must say when and of what type they are, and leave the old fields alone (EVENT-1). */
-function validateCreate(event: Stored<Event>): FieldError[] {
-  const errors = validateSeries(event);
-  if (isUnset(event.eventTime)) errors.push(required('eventTime'));
-  const type = event.type ?? '';
-  if (type !== 'Normal' && type !== 'Warning') {
-    errors.push(invalid('type', '', `has invalid value: ${type}`));
-  }
-  const refuse = (field: string) => errors.push(invalid(field, '', 'needs to be unset'));
-  if (!isUnset(event.firstTimestamp)) refuse('firstTimestamp');
-  if (!isUnset(event.lastTimestamp)) refuse('lastTimestamp');
-  if ((event.count ?? 0) !== 0) refuse('count');
-  const sourceText = (event.source?.component ?? '') + (event.source?.host ?? '');
-  if (sourceText !== '') refuse('source');
-  return errors;
-}
-
-const reference = (value: JsonValue | undefined) => {
-  const part = (name: string) => goQuoted(textAt(value, name));
-  return (
-    `core.ObjectReference{Kind:${part('kind')}, Namespace:${part('namespace')}, ` +
-    `Name:${part('name')}, UID:${part('uid')}, APIVersion:${part('apiVersion')}, ` +
-    `ResourceVersion:${part('resourceVersion')}, FieldPath:${part('fieldPath')}}`
-  );
-};
-const source = (value: JsonValue | undefined) => {
-  const part = (name: string) => goQuoted(textAt(value, name));
-  return `core.EventSource{Component:${part('component')}, Host:${part('host')}}`;
-};
-const word = (value: JsonValue | undefined) => goQuoted(typeof value === 'string' ? value : '');
-const count = (value: JsonValue | undefined) => String(value ?? 0);
-
-/** `2030-01-01 00:00:00.5 +0000 UTC`, as Go shows a time. */
-function time(value: JsonValue | undefined): string {
-  if (typeof value !== 'string') return '0001-01-01 00:00:00 +0000 UTC';
-  const [day = '', clock = ''] = value.replace('Z', '').split('T');
-  return `${day} ${clock.includes('.') ? clock.replace(/\.?0+$/, '') : clock} +0000 UTC`;
-}
-
-/** What an update may not change, and how upstream shows it; the reason is asked for twice. */
-const fixedFields: readonly (readonly [
-  keyof Stored<Event>,
-  (value: JsonValue | undefined) => string,
-])[] = [
-  ['involvedObject', reference],
-  ['reason', word],
-  ['message', word],
-  ['source', source],
-  ['firstTimestamp', time],
-  ['lastTimestamp', time],
-  ['count', count],
-  ['reason', word],
-  ['type', word],
-  ['eventTime', time],
-  ['action', word],
-  ['related', (value) => (isUnset(value) ? '"null"' : reference(value))],
-  ['reportingComponent', word],
-  ['reportingInstance', word],
-];
-
-function validateUpdate(event: Stored<Event>, old: Stored<Event>): FieldError[] {
-  const series = sameOrEmpty(event.series, old.series) ? [] : validateSeries(event);
-  const fixed = fixedFields.flatMap(([field, shown]) => {
-    const isSame = field === 'related' ? sameThere : sameOrEmpty;
-    if (isSame(event[field], old[field])) return [];
-    const name = field === 'reportingComponent' ? 'reportingController' : field;
-    return [invalidGo(name, () => shown(event[field]), 'field is immutable')];
-  });
-  return [...series, ...fixed];
-}
-
-/** The current view of Events, with its strict rules. Messages name fields as the stored form does. */
+/** The `events` group's kind of Event, with its strict rules. Messages name stored fields. */
 export function event(dialect: Dialect): ResourceDef {
   const validate = (object: Stored<Event>) =>
     validateEvent(object, { dialect, controllerField: 'reportingController' });
@@ -187,8 +61,8 @@ export function event(dialect: Dialect): ResourceDef {
     storage: eventStorage,
     strategy: {
       validateName: pathSegment,
-      judgesBeforeMetadata: true,
-      toldGroup: '',
+      reportsMetadataLast: true,
+      errorGroup: '',
       validateCreate: (_, object) => [
         ...validate(object),
         ...validateObjectMeta(object.metadata, metaRules),
@@ -213,4 +87,134 @@ export function event(dialect: Dialect): ResourceDef {
       type: 'Normal',
     }),
   });
+}
+
+/** Names in the `events` group and in the stored core form, in the order of the latter. */
+const renamed: readonly (readonly [string, string])[] = [
+  ['regarding', 'involvedObject'],
+  ['reason', 'reason'],
+  ['note', 'message'],
+  ['deprecatedSource', 'source'],
+  ['deprecatedFirstTimestamp', 'firstTimestamp'],
+  ['deprecatedLastTimestamp', 'lastTimestamp'],
+  ['deprecatedCount', 'count'],
+  ['type', 'type'],
+  ['eventTime', 'eventTime'],
+  ['series', 'series'],
+  ['action', 'action'],
+  ['related', 'related'],
+  ['reportingController', 'reportingComponent'],
+  ['reportingInstance', 'reportingInstance'],
+];
+
+const toStorage = (object: ApiObject) => rename(object, renamed);
+
+function rename(object: ApiObject, pairs: readonly (readonly [string, string])[]): ApiObject {
+  const renamedObject: ApiObject = {
+    apiVersion: object.apiVersion,
+    kind: object.kind,
+    metadata: object.metadata,
+  };
+  for (const [from, to] of pairs) {
+    const value = at(object, from);
+    if (value !== undefined) renamedObject[to] = value;
+  }
+  return renamedObject;
+}
+
+const renamedBack = renamed.map(([own, stored]) => [stored, own] as const);
+
+/** Omits members that the stored form has without content. */
+function fromStorage(object: ApiObject): ApiObject {
+  const event = rename(object, renamedBack);
+  for (const name of ['reportingController', 'reportingInstance']) {
+    if (event[name] === '') delete event[name];
+  }
+  return event;
+}
+
+/** A new Event must have a time and a type, and must not set the old fields (EVENT-1). */
+function validateCreate(event: Stored<Event>): FieldError[] {
+  const errors = validateSeries(event);
+  if (isUnset(event.eventTime)) errors.push(required('eventTime'));
+  const type = event.type ?? '';
+  if (type !== 'Normal' && type !== 'Warning') {
+    errors.push(invalid('type', '', `has invalid value: ${type}`));
+  }
+  const refuse = (field: string) => errors.push(invalid(field, '', 'needs to be unset'));
+  if (!isUnset(event.firstTimestamp)) refuse('firstTimestamp');
+  if (!isUnset(event.lastTimestamp)) refuse('lastTimestamp');
+  if ((event.count ?? 0) !== 0) refuse('count');
+  const sourceText = (event.source?.component ?? '') + (event.source?.host ?? '');
+  if (sourceText !== '') refuse('source');
+  return errors;
+}
+
+function validateSeries(event: Stored<Event>): FieldError[] {
+  if (isUnset(event.series)) return [];
+  const errors: FieldError[] = [];
+  if ((event.series?.count ?? 0) < 2) {
+    errors.push(invalid('series.count', '', 'should be at least 2'));
+  }
+  if (isUnset(event.series?.lastObservedTime)) {
+    errors.push(required('series.lastObservedTime'));
+  }
+  return errors;
+}
+
+const reference = (value: JsonValue | undefined) => {
+  const part = (name: string) => goQuoted(textAt(value, name));
+  return (
+    `core.ObjectReference{Kind:${part('kind')}, Namespace:${part('namespace')}, ` +
+    `Name:${part('name')}, UID:${part('uid')}, APIVersion:${part('apiVersion')}, ` +
+    `ResourceVersion:${part('resourceVersion')}, FieldPath:${part('fieldPath')}}`
+  );
+};
+
+const word = (value: JsonValue | undefined) => goQuoted(typeof value === 'string' ? value : '');
+
+const source = (value: JsonValue | undefined) => {
+  const part = (name: string) => goQuoted(textAt(value, name));
+  return `core.EventSource{Component:${part('component')}, Host:${part('host')}}`;
+};
+
+const count = (value: JsonValue | undefined) => String(value ?? 0);
+
+/** What an update may not change, and how kube-apiserver prints it; it reports the reason twice. */
+const fixedFields: readonly (readonly [
+  keyof Stored<Event>,
+  (value: JsonValue | undefined) => string,
+])[] = [
+  ['involvedObject', reference],
+  ['reason', word],
+  ['message', word],
+  ['source', source],
+  ['firstTimestamp', time],
+  ['lastTimestamp', time],
+  ['count', count],
+  ['reason', word],
+  ['type', word],
+  ['eventTime', time],
+  ['action', word],
+  ['related', (value) => (isUnset(value) ? '"null"' : reference(value))],
+  ['reportingComponent', word],
+  ['reportingInstance', word],
+];
+
+function validateUpdate(event: Stored<Event>, old: Stored<Event>): FieldError[] {
+  const series = sameOrEmpty(event.series, old.series) ? [] : validateSeries(event);
+  const fixed = fixedFields.flatMap(([field, shown]) => {
+    const isSame = field === 'related' ? sameThere : sameOrEmpty;
+    if (isSame(event[field], old[field])) return [];
+    const name = field === 'reportingComponent' ? 'reportingController' : field;
+    return [invalidGo(name, () => shown(event[field]), 'field is immutable')];
+  });
+  return [...series, ...fixed];
+}
+
+/** `2030-01-01 00:00:00.5 +0000 UTC`, as Go prints a time. */
+function time(value: JsonValue | undefined): string {
+  if (typeof value !== 'string') return '0001-01-01 00:00:00 +0000 UTC';
+  const [day = '', clock = ''] = value.replace('Z', '').split('T');
+  return `${day} ${clock.includes('.') ? clock.replace(/\.?0+$/, '') : clock} +0000 UTC`;
 }

@@ -1,15 +1,15 @@
 import { currentMinor } from '../rules/life.ts';
 
-/** How far a feature has come; a GA gate that is locked says nothing any more. */
+/** The maturity of a feature; a locked GA gate has no effect any more. */
 export type GateStage = 'ALPHA' | 'BETA' | 'GA' | 'DEPRECATED';
 
-/** What a gate is from one release on, until its next entry. */
+/** The state of a gate from one release until the next entry. */
 export interface GateEntry {
-  /** The minor number of the first release it holds in; 0 for what has always been so. */
+  /** Minor number of the first release; 0 for features that always existed. */
   readonly since: number;
   readonly stage: GateStage;
   readonly default: boolean;
-  /** Cannot be set to anything but its default. */
+  /** Only its default can be set. */
   readonly locked?: true;
 }
 
@@ -22,17 +22,17 @@ const alphaOn = entryMaker({ stage: 'ALPHA', default: true });
 const beta = entryMaker({ stage: 'BETA', default: true });
 const betaOff = entryMaker({ stage: 'BETA', default: false });
 const stable = entryMaker({ stage: 'GA', default: true, locked: true });
-/** What was always there, or is stable and may yet be switched off. */
+/** Existed always or is stable, and can still be disabled. */
 const stableOpen = entryMaker({ stage: 'GA', default: true });
 const deprecated = entryMaker({ stage: 'DEPRECATED', default: false });
 const deprecatedOn = entryMaker({ stage: 'DEPRECATED', default: true });
 const deprecatedLocked = entryMaker({ stage: 'DEPRECATED', default: false, locked: true });
 
 /**
- * The gates that an API server of release 1.32 knows, each with what it was release by release
- * (VER-5). `[alpha(8), beta(9), stable(29)]` is off and may be set from 1.8 on, is on from 1.9 on,
- * and is fixed from 1.29 on; before 1.8 there was no such gate. The ones that other components
- * act by are here too, since one list of gates is often given to all of them.
+ * The gates of an API server of release 1.32 and their states by release (VER-5). `[alpha(8),
+ * beta(9), stable(29)]` is off and settable from 1.8, on from 1.9, and locked from 1.29; before
+ * 1.8 the gate did not exist. Gates of other components are included, because all components often
+ * receive the same list.
  */
 export const gateTable = {
   APIListChunking: [alpha(8), beta(9), stable(29)],
@@ -218,12 +218,12 @@ export const gateTable = {
 
 export type GateName = keyof typeof gateTable;
 
-/** Which features are on. */
+/** The enabled features. */
 export interface Features {
   enabled(name: GateName): boolean;
 }
 
-/** The features of the current release when no gate is set. */
+/** The features of the current release with all gates at their defaults. */
 export const defaultFeatures: Features = {
   enabled(name) {
     const history: readonly GateEntry[] = gateTable[name];

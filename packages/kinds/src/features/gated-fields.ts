@@ -3,34 +3,34 @@ import type { ResourceDef } from '../resource-def.ts';
 import type { Features, GateName } from './features.ts';
 
 /**
- * Members of a kind that belong to a feature. While one of its gates is off, a write loses them,
- * unless the old object uses the feature already: who turns a feature off loses no data.
+ * Members of a kind that belong to a feature. While one of its gates is off, a write loses them
+ * unless the old object uses the feature already, so disabling a feature loses no data.
  */
 export interface GatedFields {
   readonly gates: readonly GateName[];
   /**
-   * What is dropped: `spec.rules[].failIndex` for that member of each item. Alternatives of a step
-   * are separated by bars: `spec.containers|initContainers[].resizePolicy`.
+   * Paths of dropped members: `spec.rules[].failIndex` drops that member of each item. Bars
+   * separate the alternatives of a step: `spec.containers|initContainers[].resizePolicy`.
    */
   readonly drop: readonly string[];
-  /** What of the old object shows that the feature is in use; absent: the same members. */
+  /** Paths that show whether the old object uses the feature; absent: the paths of `drop`. */
   readonly usedBy?: readonly string[];
-  /** Dropped on create alone. */
+  /** Drops them only on create. */
   readonly on?: 'create';
-  /** What else is to be done to an object that loses the members. */
+  /** Further changes of an object that loses the members. */
   readonly settle?: (object: JsonObject, old: JsonObject | undefined) => void;
 }
 
 type Path = readonly { readonly names: readonly string[]; readonly isList: boolean }[];
 
-/** A change of an incoming object, made before the rules of its kind. */
+/** Changes an incoming object before the rules of its kind run. */
 export type DropFields = (
   object: JsonObject,
   old: JsonObject | undefined,
   subresource: string,
 ) => void;
 
-/** Drops what belongs to features that are off; undefined when none of them is. */
+/** Returns a function that drops the members of disabled features; undefined if all are enabled. */
 export function droppingFields(
   tables: readonly GatedFields[],
   features: Features,
@@ -47,7 +47,7 @@ export function droppingFields(
   if (off.length === 0) return undefined;
   return (object, old, subresource) => {
     for (const { drop, usedBy, on, settle, isOfStatus } of off) {
-      // The rest of an object is not what a write of its status changes.
+      // A write to status changes no other members.
       if (subresource === 'status' && !isOfStatus) continue;
       if (old !== undefined && (on === 'create' || usedBy.some((path) => isUsed(old, path)))) {
         continue;
@@ -58,7 +58,7 @@ export function droppingFields(
   };
 }
 
-/** The kind with its fields of disabled features dropped ahead of its own preparation. */
+/** Wraps a kind so that it drops the fields of disabled features before its own preparation. */
 export function withDroppedFields(def: ResourceDef, drop: DropFields | undefined): ResourceDef {
   if (drop === undefined) return def;
   const { strategy } = def;
@@ -85,7 +85,7 @@ function parsePath(text: string): Path {
   });
 }
 
-/** Whether a member is there and not empty. */
+/** Whether a member is present and not empty. */
 function isUsed(value: JsonValue | undefined, path: Path, at = 0): boolean {
   const step = path[at];
   if (step === undefined) return isFilled(value);

@@ -6,7 +6,7 @@ import type { GatedFields } from './gated-fields.ts';
 
 const ofTemplate = podFields('spec.template.spec');
 
-/** The members of a Job's spec at `path` that belong to features. */
+/** Members of a Job's spec at `path` that belong to features. */
 const jobFields = (path: string): readonly GatedFields[] => [
   ...podFields(`${path}.template.spec`),
   { gates: ['JobManagedBy'], drop: [`${path}.managedBy`], on: 'create' },
@@ -82,13 +82,13 @@ const tables = {
   ],
 } satisfies Readonly<Record<string, readonly GatedFields[]>>;
 
-/** A source in another namespace goes whole. */
+/** Drops a data source in another namespace entirely. */
 function dropForeignSource(object: JsonObject): void {
   if (textAt(object, 'spec', 'dataSourceRef', 'namespace') === '') return;
   delete objectAt(object, 'spec')?.['dataSourceRef'];
 }
 
-/** The members of a built-in kind that belong to features. */
+/** Members of a built-in kind that belong to features. */
 export function gatedFieldsOf(kind: string): readonly GatedFields[] {
   return Object.hasOwn(tables, kind) ? tables[kind as keyof typeof tables] : [];
 }

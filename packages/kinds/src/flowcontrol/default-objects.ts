@@ -11,15 +11,15 @@ import type { FlowSchema, PriorityLevelConfiguration } from '../gen/types/flowco
 import type { Stored } from '../stored.ts';
 
 /**
- * The levels and schemas every server has, by upstream's names and numbers (OPS-3). Mandatory ones
- * are kept as they are here; suggested ones for as long as their annotation says so.
+ * The levels and schemas that every server has, with kube-apiserver's names and numbers (OPS-3).
+ * Mandatory ones are always reset to these specs, suggested ones while their annotation says so.
  */
 export interface DefaultFlowObjects {
   readonly levels: readonly ApiObject[];
   readonly schemas: readonly ApiObject[];
 }
 
-/** Names of the objects that the server cannot be without, of both kinds. */
+/** Names of the mandatory objects of both kinds. */
 export const mandatoryFlowNames: ReadonlySet<string> = new Set(['exempt', 'catch-all']);
 
 /** The annotation that says whether the server keeps an object's spec up to date. */
@@ -29,12 +29,12 @@ export function autoUpdateAnnotation(dialect: Dialect): string {
 
 const all = ['*'];
 
-/** What a level has beside its name. */
+/** The properties of a level beside its name. */
 interface LevelRow {
   readonly name: string;
   readonly shares: number;
   readonly lendablePercent: number;
-  /** Absent: requests without a seat are refused. */
+  /** Absent: requests without a seat are rejected. */
   readonly queues?: number;
   readonly handSize?: number;
 }
@@ -154,7 +154,7 @@ function schemaRows(dialect: Dialect): readonly SchemaRow[] {
 
 const mandatorySpecs = new Map<Dialect['name'], ReadonlyMap<string, JsonObject>>();
 
-/** Specs of the mandatory objects by `<kind>/<name>`, which nobody may change. */
+/** The specs of the mandatory objects by `<kind>/<name>`. */
 function specsOf(dialect: Dialect): ReadonlyMap<string, JsonObject> {
   let specs = mandatorySpecs.get(dialect.name);
   if (specs === undefined) {
@@ -171,8 +171,8 @@ function specsOf(dialect: Dialect): ReadonlyMap<string, JsonObject> {
 }
 
 /**
- * What is wrong with a mandatory object's spec: that it is not the one it must be. Of the level
- * `exempt`, what it has of its own may be chosen.
+ * Rejects a mandatory object whose spec differs from the required one. The level `exempt` may
+ * choose its own settings.
  */
 export function validateMandatory(
   object: Stored<FlowSchema | PriorityLevelConfiguration>,
@@ -189,7 +189,7 @@ export function validateMandatory(
   return [invalid('spec', spec, `spec of '${name}'${part} must equal the fixed value`)];
 }
 
-/** Makes them anew at each call: what is given may be changed. */
+/** Returns new objects at each call, so callers may change them. */
 export function defaultFlowObjects(dialect: Dialect): DefaultFlowObjects {
   const apiVersion = `${dialect.group('flowcontrol.apiserver')}/v1`;
   const annotation = autoUpdateAnnotation(dialect);

@@ -62,7 +62,7 @@ export function flowSchema(dialect: Dialect): ResourceDef {
     ],
     generation: true,
     strategy: {
-      metadataTold: { '': ['whole'], status: [] },
+      extraMetadataChecks: { '': ['whole'], status: [] },
       validateName: dnsSubdomain,
       hasStatus: true,
       resetFields: { '': ['status'], status: ['metadata', 'spec'] },
@@ -87,7 +87,7 @@ function fillDefaults(object: Stored<FlowSchema>): void {
   if ((spec.matchingPrecedence ?? 0) === 0) spec.matchingPrecedence = 1000;
 }
 
-/** As they are tried. */
+/** The order in which schemas are matched. */
 function inOrderOfMatching(one: Stored<FlowSchema>, other: Stored<FlowSchema>): number {
   const [first, second] = [one, other].map((each) => numberAt(each, 'spec', 'matchingPrecedence'));
   if (first !== second) return first! - second!;
@@ -99,7 +99,7 @@ function missing(object: Stored<FlowSchema>): string {
   return (dangling?.status ?? '') || '?';
 }
 
-/** All that is wrong with a FlowSchema but for its metadata. */
+/** Validates a FlowSchema except its metadata. */
 function validateFlowSchema(object: Stored<FlowSchema>, dialect: Dialect): FieldError[] {
   const spec = object.spec ?? {};
   return [
@@ -162,7 +162,7 @@ function validateRule(rule: Stored<PolicyRulesWithSubjects>, path: string): Fiel
   ];
 }
 
-/** The member that each kind of subject is described in. */
+/** The member that describes each kind of subject. */
 const subjectMembers: Readonly<Record<string, string>> = {
   ServiceAccount: 'serviceAccount',
   User: 'user',
@@ -288,7 +288,7 @@ function validateUrl(url: string, field: string): FieldError[] {
   return refuse('wildcard can only do suffix matching');
 }
 
-/** Conditions of this group's kinds: each type once, and named. */
+/** Validates the conditions of this group's kinds: each type once, and named. */
 export function validateFlowConditions(
   object: Stored<FlowSchema | PriorityLevelConfiguration>,
 ): FieldError[] {

@@ -94,7 +94,7 @@ describe('FlowSchema', () => {
     expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
   });
 
-  test('conditions of its status are of different types', () => {
+  test('conditions of its status have different types', () => {
     const to = mutated(good, { 'status.conditions': [{ type: 'A' }, { type: 'A' }, {}] });
     expect(updateComplaints(def, { from: good, to }, { subresource: 'status' })).toEqual([
       'status.conditions[1].type: Duplicate value: "A"',
@@ -189,7 +189,7 @@ describe('mandatory objects', () => {
       { 'spec.limited': {}, 'spec.type': 'Limited', 'spec.exempt': undefined },
       fixed('exempt', ofExempt),
     ],
-  ])('OPS-3: the %s %s is what it is', (kind, name, mutation, wanted) => {
+  ])('OPS-3: the %s %s is fixed', (kind, name, mutation, wanted) => {
     const def = kindOf(kind);
     const object = named(kind === 'FlowSchema' ? schemas : levels, name);
     expect(createComplaints(def, object)).toEqual([]);
@@ -197,7 +197,7 @@ describe('mandatory objects', () => {
     expect(complaints.some((one) => one.startsWith('spec: ') && one.endsWith(wanted))).toBe(true);
   });
 
-  test('OPS-3: shares of its own may be chosen for the level exempt', () => {
+  test('OPS-3: the level exempt may choose its own shares', () => {
     const shares = { 'spec.exempt': { nominalConcurrencyShares: 7, lendablePercent: 10 } };
     const object = mutated(named(levels, 'exempt'), shares);
     expect(createComplaints(kindOf('PriorityLevelConfiguration'), object)).toEqual([]);

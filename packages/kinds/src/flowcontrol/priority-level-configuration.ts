@@ -23,7 +23,7 @@ import type { Stored } from '../stored.ts';
 import { validateMandatory } from './default-objects.ts';
 import { validateFlowConditions } from './flow-schema.ts';
 
-/** PriorityLevelConfiguration: how much of the server a level of requests may use (OPS-3). */
+/** PriorityLevelConfiguration: the share of the server that a level of requests may use (OPS-3). */
 export function priorityLevelConfiguration(dialect: Dialect): ResourceDef {
   const queuing = (name: string, member: string, description: string) =>
     limitColumn(name, ['limitResponse', 'queuing', member], description);
@@ -56,7 +56,7 @@ export function priorityLevelConfiguration(dialect: Dialect): ResourceDef {
     ],
     generation: true,
     strategy: {
-      metadataTold: { '': ['whole'], status: [] },
+      extraMetadataChecks: { '': ['whole'], status: [] },
       validateName: dnsSubdomain,
       hasStatus: true,
       resetFields: { '': ['status'], status: ['metadata', 'spec'] },
@@ -91,7 +91,7 @@ function fillDefaults(object: Stored<PriorityLevelConfiguration>): void {
   queuing.queueLengthLimit ||= 50;
 }
 
-/** All that is wrong with a PriorityLevelConfiguration but for its metadata. */
+/** Validates a PriorityLevelConfiguration except its metadata. */
 function validatePriorityLevel(
   object: Stored<PriorityLevelConfiguration>,
   dialect: Dialect,
@@ -189,7 +189,7 @@ function validateResponse(response: Stored<LimitResponse>, path: string): FieldE
 
 const queuesMax = 10_000_000;
 
-/** Bits of the hash by which requests are dealt to queues. */
+/** Bits of the hash that assigns requests to queues. */
 const hashBits = 60;
 
 function validateQueuing(queuing: Stored<QueuingConfiguration>, path: string): FieldError[] {

@@ -20,6 +20,54 @@ import { fillAbsent } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { validateTypedReference } from './ingress.ts';
 
+/** IngressClass: which controller serves which Ingresses. */
+export function ingressClass(dialect: Dialect): ResourceDef {
+  return defineKind<IngressClass>({
+    dialect,
+    facts: 'networking',
+    kind: 'IngressClass',
+    resource: 'ingressclasses',
+    scope: 'Cluster',
+    versions: [
+      {
+        version: 'v1',
+        defaults: (object) => fillAbsent(object.spec?.parameters, { scope: 'Cluster' }),
+        columns: [
+          nameColumn,
+          column('Controller', (object) => object.spec?.controller ?? '', {
+            description: 'Who serves it.',
+          }),
+          column('Parameters', parameters, { description: 'Its further settings.' }),
+          ageColumn,
+        ],
+      },
+    ],
+    generation: true,
+    strategy: {
+      extraMetadataChecks: { '': ['change', 'whole'] },
+      validateName: dnsSubdomain,
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (_, object, old) => [
+        ...immutable('spec.controller', object.spec?.controller ?? '', old.spec?.controller ?? ''),
+        ...validate(object),
+      ],
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('networking')}/v1`,
+      kind: 'IngressClass',
+      metadata: { name: 'example' },
+      spec: { controller: 'example.com/ingress' },
+    }),
+  });
+}
+
+function parameters(object: Stored<IngressClass>): string {
+  const kind = object.spec?.parameters?.kind ?? '';
+  if (kind === '') return '<none>';
+  const group = object.spec?.parameters?.apiGroup ?? '';
+  return `${group === '' ? kind : `${kind}.${group}`}/${object.spec?.parameters?.name ?? ''}`;
+}
+
 const controllerBytesMax = 250;
 
 function validate(object: Stored<IngressClass>): FieldError[] {
@@ -52,52 +100,4 @@ function validateParameters(
     errors.push(required(field, "`parameters.scope` is set to 'Namespace'"));
   } else appendAll(errors, breaks(field, String(namespace), dnsLabel));
   return errors;
-}
-
-function parameters(object: Stored<IngressClass>): string {
-  const kind = object.spec?.parameters?.kind ?? '';
-  if (kind === '') return '<none>';
-  const group = object.spec?.parameters?.apiGroup ?? '';
-  return `${group === '' ? kind : `${kind}.${group}`}/${object.spec?.parameters?.name ?? ''}`;
-}
-
-/** IngressClass: which controller serves which Ingresses. */
-export function ingressClass(dialect: Dialect): ResourceDef {
-  return defineKind<IngressClass>({
-    dialect,
-    facts: 'networking',
-    kind: 'IngressClass',
-    resource: 'ingressclasses',
-    scope: 'Cluster',
-    versions: [
-      {
-        version: 'v1',
-        defaults: (object) => fillAbsent(object.spec?.parameters, { scope: 'Cluster' }),
-        columns: [
-          nameColumn,
-          column('Controller', (object) => object.spec?.controller ?? '', {
-            description: 'Who serves it.',
-          }),
-          column('Parameters', parameters, { description: 'Its further settings.' }),
-          ageColumn,
-        ],
-      },
-    ],
-    generation: true,
-    strategy: {
-      metadataTold: { '': ['change', 'whole'] },
-      validateName: dnsSubdomain,
-      validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object, old) => [
-        ...immutable('spec.controller', object.spec?.controller ?? '', old.spec?.controller ?? ''),
-        ...validate(object),
-      ],
-    },
-    example: () => ({
-      apiVersion: `${dialect.group('networking')}/v1`,
-      kind: 'IngressClass',
-      metadata: { name: 'example' },
-      spec: { controller: 'example.com/ingress' },
-    }),
-  });
 }

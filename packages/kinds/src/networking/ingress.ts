@@ -33,7 +33,7 @@ import type { ResourceDef } from '../resource-def.ts';
 import { goList } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
-/** Ingress: how HTTP comes in from outside. */
+/** Ingress: routes HTTP traffic from outside to Services. */
 export function ingress(dialect: Dialect): ResourceDef {
   return defineKind<Ingress>({
     dialect,
@@ -62,7 +62,7 @@ export function ingress(dialect: Dialect): ResourceDef {
     storage: { prefix: '/registry/ingress/' },
     generation: true,
     strategy: {
-      metadataTold: { '': ['change', 'whole'] },
+      extraMetadataChecks: { '': ['change', 'whole'] },
       validateName: dnsSubdomain,
       hasStatus: true,
       validateCreate: (_, object) => validateNewIngress(object, dialect),
@@ -113,7 +113,7 @@ function addresses(object: Stored<Ingress>): string {
   return [...new Set(all)].sort().join(',');
 }
 
-/** Faults of an older object that its update may keep. */
+/** Errors of the old object that an update may keep. */
 interface Tolerated {
   readonly secretNames: boolean;
   readonly wildcardRules: boolean;
@@ -121,7 +121,7 @@ interface Tolerated {
 
 const nothing: Tolerated = { secretNames: false, wildcardRules: false };
 
-/** A new Ingress; class and annotation of the same meaning must agree. */
+/** Validates a new Ingress, which may set the class either in the spec or in the annotation. */
 function validateNewIngress(object: Stored<Ingress>, dialect: Dialect): FieldError[] {
   const errors = validateSpec(object, nothing);
   const annotation = dialect.label('ingress.class');
@@ -173,7 +173,7 @@ function validateBackend(backend: Stored<IngressBackend>, path: string): FieldEr
   ];
 }
 
-/** A reference to an object of any kind in the same namespace. */
+/** Validates a reference to an object of any kind in the same namespace. */
 export function validateTypedReference(
   reference: Stored<TypedLocalObjectReference | IngressClassParametersReference>,
   path: string,
@@ -231,7 +231,7 @@ function validatePath(rule: Stored<HTTPIngressPath>, path: string): FieldError[]
   return [...validatePathText(rule, path), ...validateBackend(backend, `${path}.backend`)];
 }
 
-/** What a path may not contain, and how it may not end, where the server compares it. */
+/** Parts that a path may not contain, or end in, when the server compares it. */
 const refusedParts = ['//', '/./', '/../', '%2f', '%2F'];
 const refusedEnds = ['/..', '/.'];
 
@@ -273,7 +273,7 @@ function validateSecretName(tls: Stored<IngressTLS>, path: string): FieldError[]
   return name === '' ? [] : breaks(`${path}.secretName`, name, dnsSubdomain);
 }
 
-/** `status.loadBalancer` of an Ingress. */
+/** Validates `status.loadBalancer` of an Ingress. */
 function validateIngressStatus(object: Stored<Ingress>): FieldError[] {
   return (object.status?.loadBalancer?.ingress ?? []).flatMap((one, index) => {
     const path = `status.loadBalancer.ingress[${index}]`;
@@ -282,7 +282,7 @@ function validateIngressStatus(object: Stored<Ingress>): FieldError[] {
   });
 }
 
-/** A changed Ingress, which may keep faults it had before they were looked for. */
+/** Validates a changed Ingress, which may keep errors that are older than their checks. */
 function validateIngressChange(object: Stored<Ingress>, old: Stored<Ingress>): FieldError[] {
   const secretNames = (old.spec?.tls ?? []).some((tls) => validateSecretName(tls, '').length > 0);
   const wildcardRules = (old.spec?.rules ?? []).some(
@@ -291,7 +291,7 @@ function validateIngressChange(object: Stored<Ingress>, old: Stored<Ingress>): F
   return validateSpec(object, { secretNames, wildcardRules });
 }
 
-/** What a new Ingress is warned of: a class that the annotation alone names. */
+/** Warns a new Ingress that sets its class only in the annotation. */
 function ingressWarnings(
   object: Stored<Ingress>,
   old: Stored<Ingress> | undefined,

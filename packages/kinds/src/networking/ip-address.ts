@@ -19,18 +19,42 @@ import type { ResourceDef } from '../resource-def.ts';
 import { sameOrEmpty } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
-/** Labels of the IPAddresses that the allocator of Services makes. */
-export function addressLabels(dialect: Dialect): {
-  readonly family: string;
-  readonly managedBy: string;
-  /** What `managedBy` says of the allocator's. */
-  readonly allocator: string;
-} {
-  return {
-    family: dialect.label('ip-family', 'ipaddress'),
-    managedBy: dialect.label('managed-by', 'ipaddress'),
-    allocator: `ipallocator.${dialect.groupSuffix}`,
-  };
+/** IPAddress: an address in use and its holder. */
+export function ipAddress(dialect: Dialect): ResourceDef {
+  const columns = [nameColumn, column('ParentRef', parentOf, { description: 'Who holds it.' })];
+  return defineKind<IPAddress>({
+    dialect,
+    facts: 'networking',
+    kind: 'IPAddress',
+    resource: 'ipaddresses',
+    scope: 'Cluster',
+    shortNames: ['ip'],
+    versions: [
+      { version: 'v1beta1', columns },
+      { version: 'v1alpha1', columns },
+    ],
+    strategy: {
+      extraMetadataChecks: { '': ['whole', 'change'] },
+      validateName,
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (_, object, old) => [...validate(object), ...validateKept(object, old)],
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('networking')}/v1beta1`,
+      kind: 'IPAddress',
+      metadata: { name: '10.0.0.7' },
+      spec: { parentRef: { resource: 'services', namespace: 'default', name: 'example' } },
+    }),
+  });
+}
+
+/** The holder of an address: `services/default/example`. */
+function parentOf(object: Stored<IPAddress>): string {
+  const parent = object.spec?.parentRef;
+  if (parent === undefined) return '<none>';
+  const [group, namespace] = [parent?.group ?? '', parent?.namespace ?? ''];
+  const resource = `${parent?.resource ?? ''}${group === '' ? '' : `.${group}`}`.toLowerCase();
+  return [resource, ...(namespace === '' ? [] : [namespace]), parent?.name ?? ''].join('/');
 }
 
 const validateName: NameRule = (name) => {
@@ -72,40 +96,16 @@ function validateKept(object: Stored<IPAddress>, old: Stored<IPAddress>): FieldE
   return [invalidGo('spec.parentRef', shown, 'field is immutable')];
 }
 
-/** Who holds an address: `services/default/example`. */
-function parentOf(object: Stored<IPAddress>): string {
-  const parent = object.spec?.parentRef;
-  if (parent === undefined) return '<none>';
-  const [group, namespace] = [parent?.group ?? '', parent?.namespace ?? ''];
-  const resource = `${parent?.resource ?? ''}${group === '' ? '' : `.${group}`}`.toLowerCase();
-  return [resource, ...(namespace === '' ? [] : [namespace]), parent?.name ?? ''].join('/');
-}
-
-/** IPAddress: an address in use, and by whom. */
-export function ipAddress(dialect: Dialect): ResourceDef {
-  const columns = [nameColumn, column('ParentRef', parentOf, { description: 'Who holds it.' })];
-  return defineKind<IPAddress>({
-    dialect,
-    facts: 'networking',
-    kind: 'IPAddress',
-    resource: 'ipaddresses',
-    scope: 'Cluster',
-    shortNames: ['ip'],
-    versions: [
-      { version: 'v1beta1', columns },
-      { version: 'v1alpha1', columns },
-    ],
-    strategy: {
-      metadataTold: { '': ['whole', 'change'] },
-      validateName,
-      validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object, old) => [...validate(object), ...validateKept(object, old)],
-    },
-    example: () => ({
-      apiVersion: `${dialect.group('networking')}/v1beta1`,
-      kind: 'IPAddress',
-      metadata: { name: '10.0.0.7' },
-      spec: { parentRef: { resource: 'services', namespace: 'default', name: 'example' } },
-    }),
-  });
+/** Labels of the IPAddresses that the allocator of Services makes. */
+export function addressLabels(dialect: Dialect): {
+  readonly family: string;
+  readonly managedBy: string;
+  /** The value of `managedBy` for the allocator. */
+  readonly allocator: string;
+} {
+  return {
+    family: dialect.label('ip-family', 'ipaddress'),
+    managedBy: dialect.label('managed-by', 'ipaddress'),
+    allocator: `ipallocator.${dialect.groupSuffix}`,
+  };
 }

@@ -27,11 +27,11 @@ import type {
 } from '../gen/types/networking/v1.ts';
 import { portNumber } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { goList, toldTwice } from '../rules/checks.ts';
+import { goList, reportedTwice } from '../rules/checks.ts';
 import { ensure, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-/** NetworkPolicy: who may talk to whom. */
+/** NetworkPolicy: which traffic pods accept and send. */
 export function networkPolicy(dialect: Dialect): ResourceDef {
   const podSelector = column(
     'Pod-Selector',
@@ -50,10 +50,10 @@ export function networkPolicy(dialect: Dialect): ResourceDef {
     ],
     generation: true,
     strategy: {
-      metadataTold: { '': ['whole', 'change'] },
+      extraMetadataChecks: { '': ['whole', 'change'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validateNetworkPolicy(object),
-      validateUpdate: (_, object) => toldTwice(validateNetworkPolicy(object)),
+      validateUpdate: (_, object) => reportedTwice(validateNetworkPolicy(object)),
     },
     example: () => ({
       apiVersion: `${dialect.group('networking')}/v1`,
@@ -64,7 +64,7 @@ export function networkPolicy(dialect: Dialect): ResourceDef {
   });
 }
 
-/** Without a word on it a policy is about what comes in, and about what goes out if it has rules. */
+/** Policy types default to ingress, and to egress as well if there are egress rules. */
 function fillDefaults(object: Stored<NetworkPolicy>): void {
   const spec = ensure(object, 'spec');
   for (const direction of ['ingress', 'egress'] as const) {
@@ -76,7 +76,7 @@ function fillDefaults(object: Stored<NetworkPolicy>): void {
   spec.policyTypes = (spec.egress ?? []).length > 0 ? ['Ingress', 'Egress'] : ['Ingress'];
 }
 
-/** All that is wrong with a NetworkPolicy but for its metadata. */
+/** Validates a NetworkPolicy except its metadata. */
 function validateNetworkPolicy(object: Stored<NetworkPolicy>): FieldError[] {
   const spec = object.spec ?? {};
   return [
@@ -134,7 +134,7 @@ function validateRange(port: Stored<NetworkPolicyPort>, path: string): FieldErro
   const start = first;
   return [
     ...portNumber(`${path}.port`, start),
-    // Upstream shows the port.
+    // kube-apiserver prints the port.
     ...(last !== undefined && end < start
       ? [invalid(`${path}.endPort`, start, 'must be greater than or equal to `port`')]
       : []),

@@ -212,7 +212,7 @@ describe('Ingress', () => {
     expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
   });
 
-  test('a class that the annotation alone names is warned of, once', () => {
+  test('a class that only the annotation names causes one warning', () => {
     const { warnings } = def.strategy;
     const annotation = { 'metadata.annotations': { 'svc.io/ingress.class': 'a' } };
     const alone = decoded(def, mutated(good, annotation));
@@ -225,14 +225,14 @@ describe('Ingress', () => {
     expect(warnings?.(decoded(def, good), undefined)).toEqual([]);
   });
 
-  test('a fault that was there before the rule may stay', () => {
+  test('errors that are older than their rule may stay', () => {
     const from = mutated(good, { 'spec.tls': [{ secretName: 'B' }] });
     const to = mutated(from, { 'spec.rules.0.host': 'b.example.com' });
     expect(updateComplaints(def, { from, to })).toEqual([]);
     expect(updateComplaints(def, { from: good, to })).toHaveLength(1);
   });
 
-  test('its status names addresses', () => {
+  test('its status has addresses', () => {
     const to = mutated(good, {
       'status.loadBalancer.ingress': [{ ip: 'x' }, { hostname: '1.2.3.4' }],
     });
@@ -286,7 +286,7 @@ describe('IngressClass', () => {
     expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
   });
 
-  test('its controller stays', () => {
+  test('its controller is immutable', () => {
     const to = mutated(good, { 'spec.controller': 'example.com/d' });
     expect(updateComplaints(def, { from: good, to })).toEqual([
       'spec.controller: Invalid value: "example.com/d": field is immutable',

@@ -20,18 +20,57 @@ import { goStrings, same } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 const field = 'spec.cidrs';
-const cidrsMax = 2;
+
+/** ServiceCIDR: a range of addresses for Services. */
+export function serviceCidr(dialect: Dialect): ResourceDef {
+  const columns = [
+    nameColumn,
+    column<Stored<ServiceCIDR>>('CIDRs', (object) => cidrsOf(object).join(','), {
+      description: 'The ranges.',
+    }),
+    ageColumn,
+  ];
+  return defineKind<ServiceCIDR>({
+    dialect,
+    facts: 'networking',
+    kind: 'ServiceCIDR',
+    resource: 'servicecidrs',
+    scope: 'Cluster',
+    versions: [
+      { version: 'v1beta1', columns },
+      { version: 'v1alpha1', columns },
+    ],
+    keepsStatusOnCreate: true,
+    strategy: {
+      extraMetadataChecks: { '': ['whole', 'change'] },
+      validateName: dnsSubdomain,
+      hasStatus: true,
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: ({ subresource }, object, old) =>
+        subresource === 'status'
+          ? []
+          : [
+              ...validate(object),
+              ...(same([...cidrsOf(object)], [...cidrsOf(old)])
+                ? []
+                : [invalidGo(field, () => goStrings(cidrsOf(object)), 'field is immutable')]),
+            ],
+      resetFields: { '': ['status'], status: ['spec'] },
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('networking')}/v1beta1`,
+      kind: 'ServiceCIDR',
+      metadata: { name: 'example' },
+      spec: { cidrs: ['10.9.0.0/24'] },
+    }),
+  });
+}
 
 /** The blocks of a ServiceCIDR, as text. */
 export const cidrsOf = (object: Stored<ServiceCIDR>): readonly string[] =>
   (object.spec?.cidrs ?? []).map(String);
 
-/** Whether addresses of a ServiceCIDR may be given: nobody says that they may not. */
-export function isReady(object: Stored<ServiceCIDR>): boolean {
-  if (object.metadata.deletionTimestamp !== undefined) return false;
-  const ready = (object.status?.conditions ?? []).find(({ type }) => type === 'Ready');
-  return ready === undefined || (ready.status ?? '') === 'True';
-}
+const cidrsMax = 2;
 
 function validate(object: Stored<ServiceCIDR>): FieldError[] {
   const cidrs = cidrsOf(object);
@@ -70,7 +109,7 @@ function validateCidr(cidr: string, path: string): FieldError[] {
   ];
 }
 
-/** Why Go's strict reader takes no prefix of this; undefined when it does. */
+/** Returns why Go's strict parser rejects a prefix; undefined if it accepts it. */
 function prefixProblem(text: string): string | undefined {
   const slash = text.lastIndexOf('/');
   if (slash < 0) return "no '/'";
@@ -83,47 +122,9 @@ function prefixProblem(text: string): string | undefined {
   return Number(bits) > width ? 'prefix length out of range' : undefined;
 }
 
-/** ServiceCIDR: a range of addresses for Services. */
-export function serviceCidr(dialect: Dialect): ResourceDef {
-  const columns = [
-    nameColumn,
-    column<Stored<ServiceCIDR>>('CIDRs', (object) => cidrsOf(object).join(','), {
-      description: 'The ranges.',
-    }),
-    ageColumn,
-  ];
-  return defineKind<ServiceCIDR>({
-    dialect,
-    facts: 'networking',
-    kind: 'ServiceCIDR',
-    resource: 'servicecidrs',
-    scope: 'Cluster',
-    versions: [
-      { version: 'v1beta1', columns },
-      { version: 'v1alpha1', columns },
-    ],
-    keepsStatusOnCreate: true,
-    strategy: {
-      metadataTold: { '': ['whole', 'change'] },
-      validateName: dnsSubdomain,
-      hasStatus: true,
-      validateCreate: (_, object) => validate(object),
-      validateUpdate: ({ subresource }, object, old) =>
-        subresource === 'status'
-          ? []
-          : [
-              ...validate(object),
-              ...(same([...cidrsOf(object)], [...cidrsOf(old)])
-                ? []
-                : [invalidGo(field, () => goStrings(cidrsOf(object)), 'field is immutable')]),
-            ],
-      resetFields: { '': ['status'], status: ['spec'] },
-    },
-    example: () => ({
-      apiVersion: `${dialect.group('networking')}/v1beta1`,
-      kind: 'ServiceCIDR',
-      metadata: { name: 'example' },
-      spec: { cidrs: ['10.9.0.0/24'] },
-    }),
-  });
+/** Whether addresses of a ServiceCIDR may be allocated: no condition says otherwise. */
+export function isReady(object: Stored<ServiceCIDR>): boolean {
+  if (object.metadata.deletionTimestamp !== undefined) return false;
+  const ready = (object.status?.conditions ?? []).find(({ type }) => type === 'Ready');
+  return ready === undefined || (ready.status ?? '') === 'True';
 }

@@ -19,6 +19,47 @@ import type { ResourceDef } from '../resource-def.ts';
 import { immutable, sortedKeys } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
+/** RuntimeClass: a configuration of the container runtime. */
+export function runtimeClass(dialect: Dialect): ResourceDef {
+  return defineKind<RuntimeClass>({
+    dialect,
+    facts: 'node',
+    kind: 'RuntimeClass',
+    resource: 'runtimeclasses',
+    scope: 'Cluster',
+    versions: [
+      {
+        version: 'v1',
+        columns: [
+          nameColumn,
+          column('Handler', (object) => object.handler ?? '', {
+            description: 'Configuration of the container runtime.',
+          }),
+          ageColumn,
+        ],
+      },
+    ],
+    strategy: {
+      extraMetadataChecks: { '': ['whole', 'change'] },
+      validateName: dnsSubdomain,
+      validateCreate: (_, object) => validate(object, dialect),
+      validateUpdate: (_, object, old) => [
+        ...validate(object, dialect),
+        ...immutable('handler', object.handler ?? '', old.handler ?? ''),
+      ],
+      warnings: (object) => nodeLabelWarnings(object, dialect),
+      allowCreateOnUpdate: true,
+      allowUnconditionalUpdate: false,
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('node')}/v1`,
+      kind: 'RuntimeClass',
+      metadata: { name: 'example' },
+      handler: 'example',
+    }),
+  });
+}
+
 function validate(object: Stored<RuntimeClass>, dialect: Dialect): FieldError[] {
   const scheduling = object.scheduling;
   const overhead = object.overhead?.podFixed;
@@ -31,7 +72,7 @@ function validate(object: Stored<RuntimeClass>, dialect: Dialect): FieldError[] 
   ];
 }
 
-/** Upstream says the last name of the path twice for what is wrong within one. */
+/** kube-apiserver repeats the last name of the path for errors within a toleration. */
 function validateUniqueTolerations(tolerations: readonly Stored<Toleration>[]): FieldError[] {
   const path = 'scheduling.tolerations';
   const seen = new Set<string>();
@@ -54,46 +95,5 @@ function nodeLabelWarnings(object: Stored<RuntimeClass>, dialect: Dialect): stri
   return sortedKeys(object.scheduling?.nodeSelector).flatMap((label) => {
     const message = nodeLabelMessage(label, dialect);
     return message === undefined ? [] : [`scheduling.nodeSelector: ${message}`];
-  });
-}
-
-/** RuntimeClass: a way to run containers. */
-export function runtimeClass(dialect: Dialect): ResourceDef {
-  return defineKind<RuntimeClass>({
-    dialect,
-    facts: 'node',
-    kind: 'RuntimeClass',
-    resource: 'runtimeclasses',
-    scope: 'Cluster',
-    versions: [
-      {
-        version: 'v1',
-        columns: [
-          nameColumn,
-          column('Handler', (object) => object.handler ?? '', {
-            description: 'Configuration of the container runtime.',
-          }),
-          ageColumn,
-        ],
-      },
-    ],
-    strategy: {
-      metadataTold: { '': ['whole', 'change'] },
-      validateName: dnsSubdomain,
-      validateCreate: (_, object) => validate(object, dialect),
-      validateUpdate: (_, object, old) => [
-        ...validate(object, dialect),
-        ...immutable('handler', object.handler ?? '', old.handler ?? ''),
-      ],
-      warnings: (object) => nodeLabelWarnings(object, dialect),
-      allowCreateOnUpdate: true,
-      allowUnconditionalUpdate: false,
-    },
-    example: () => ({
-      apiVersion: `${dialect.group('node')}/v1`,
-      kind: 'RuntimeClass',
-      metadata: { name: 'example' },
-      handler: 'example',
-    }),
   });
 }

@@ -9,11 +9,11 @@ import { ensure, objectAt, objectsAt } from '../rules/fill.ts';
 import type { Life } from '../rules/life.ts';
 import type { OlderKind, OlderVersion } from './contract.ts';
 
-/** Alpha versions of kinds that are stable now; nobody had them without asking. */
+/** Alpha versions of kinds that are stable now; they were never enabled by default. */
 
 const rbacGroup = 'rbac.authorization';
 
-/** In this version a subject had the version of its group, and `*` was anybody known. */
+/** Subjects had an apiVersion in this version, and `*` meant any authenticated user. */
 function subjects(dialect: Dialect): Pick<OlderVersion, 'toStorage' | 'fromStorage'> {
   const group = dialect.group(rbacGroup);
   const isOwn = (kind: string) => kind === 'User' || kind === 'Group';
@@ -50,7 +50,7 @@ function subjects(dialect: Dialect): Pick<OlderVersion, 'toStorage' | 'fromStora
   };
 }
 
-/** RuntimeClass had a spec of its own. */
+/** RuntimeClass had a spec in this version. */
 const inSpec: Pick<OlderVersion, 'toStorage' | 'fromStorage' | 'defaulting'> = {
   defaulting: 'alone',
   toStorage(object) {
@@ -71,7 +71,7 @@ const inSpec: Pick<OlderVersion, 'toStorage' | 'fromStorage' | 'defaulting'> = {
   },
 };
 
-/** Those of access, scheduling, runtimes and storage. */
+/** Older versions of the kinds of RBAC, scheduling, runtimes, and storage. */
 export function olderAlpha(dialect: Dialect): readonly OlderKind[] {
   const version = 'v1alpha1';
   const until = (kind: string, group: string, life: Life): Life => ({

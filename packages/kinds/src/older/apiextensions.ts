@@ -7,11 +7,11 @@ import { ensure, fill, objectAt, objectsAt } from '../rules/fill.ts';
 import type { OlderKind } from './contract.ts';
 
 /**
- * CustomResourceDefinition of `v1beta1`: a single version's members stood at the top, a schema was
- * not needed, and what it did not name was kept.
+ * CustomResourceDefinition of `v1beta1`: the members of a single version were at the top level, a
+ * schema was optional, and unspecified members were kept.
  */
 
-/** Members at the top that are now each version's, by their names there. */
+/** Top-level members that each version has now, by their names there. */
 const moved = [
   ['validation', 'schema'],
   ['subresources', 'subresources'],
@@ -39,7 +39,7 @@ function fillDefaults(object: ApiObject): void {
   defaultCrd(crdOf(object));
 }
 
-/** Gives the columns another name for their path. */
+/** Renames the member that holds a column's path. */
 function renamePaths(owner: JsonObject, change: { from: string; to: string }): void {
   for (const column of objectsAt(owner, 'additionalPrinterColumns')) {
     const path = column[change.from];
@@ -97,7 +97,7 @@ function fromStorage(object: ApiObject): ApiObject {
   return object;
 }
 
-/** The kind's one older version. */
+/** The older version of CustomResourceDefinition. */
 export function olderApiExtensions(): readonly OlderKind[] {
   const facts = 'apiextensions';
   return [

@@ -6,14 +6,14 @@ import { ensure, fill, objectAt } from '../rules/fill.ts';
 import type { OlderKind, OlderVersion } from './contract.ts';
 
 /**
- * The workloads before `apps/v1`: they took their selector from the template's labels, let it
- * change, and had other defaults.
+ * The workloads before `apps/v1`: their selector defaulted to the template's labels and could
+ * change, and they had other defaults.
  */
 
-/** What upstream writes where the oldest Deployments meant no limit. */
+/** The value that kube-apiserver writes where the oldest Deployments had no limit. */
 const unlimited = 2_147_483_647;
 
-/** Where `apps/v1` keeps a member that it no longer has, so that it is not lost on the way. */
+/** The annotation that carries a member which `apps/v1` no longer has. */
 const rollbackAnnotation = 'deprecated.deployment.rollback.to';
 
 function selectorFromTemplate(object: JsonObject): void {
@@ -46,7 +46,7 @@ function replacedByHand(object: JsonObject): void {
   fill(ensure(ensure(object, 'spec'), 'updateStrategy'), { type: 'OnDelete' });
 }
 
-/** A member that the stored form has no place for, as the text of an annotation. */
+/** Stores a member in an annotation that the stored form does not have. */
 function toAnnotation(object: ApiObject, name: string, value: unknown): void {
   const { annotations, ...metadata } = object.metadata;
   const { [name]: _, ...others } = annotations ?? {};
@@ -55,7 +55,7 @@ function toAnnotation(object: ApiObject, name: string, value: unknown): void {
   if (Object.keys(kept).length > 0) object.metadata.annotations = kept;
 }
 
-/** Takes the number out of an annotation; undefined when it has none. */
+/** Removes a number from an annotation and returns it; undefined if there is none. */
 function fromAnnotation(object: ApiObject, name: string): number | undefined {
   const text = textAt(jsonObject(object), 'metadata', 'annotations', name);
   if (!/^-?\d{1,15}$/.test(text)) return undefined;
@@ -94,7 +94,7 @@ const templateGeneration: Pick<OlderVersion, 'toStorage' | 'fromStorage'> = {
   },
 };
 
-/** Rules under which the selector may change (the doors by which old clients came). */
+/** Rules that let the selector change, for the endpoints of old clients. */
 const freeSelector = (strategy: Strategy): Partial<Strategy> => ({
   validateUpdate(context, object, old) {
     const spec = { ...objectAt(old, 'spec') };
@@ -105,7 +105,7 @@ const freeSelector = (strategy: Strategy): Partial<Strategy> => ({
   },
 });
 
-/** What is asked through `rollback` is written as it is: the object's own rules have no say. */
+/** A rollback stores its request unchanged: the object's own rules do not apply. */
 const rollsBack = (strategy: Strategy): Partial<Strategy> => {
   const rules = { ...strategy, ...freeSelector(strategy) };
   return {
@@ -127,7 +127,7 @@ const version = (facts: string, name: string, more: Partial<OlderVersion> = {}):
   ...more,
 });
 
-/** Deployment, DaemonSet, ReplicaSet and StatefulSet. */
+/** Older versions of Deployment, DaemonSet, ReplicaSet, and StatefulSet. */
 export function olderApps(): readonly OlderKind[] {
   const labelled = { defaults: selectorFromTemplate };
   return [
@@ -169,7 +169,7 @@ export function olderApps(): readonly OlderKind[] {
       kind: 'ReplicaSet',
       older: [
         version('apps', 'v1beta2'),
-        // Of the type that came with the next version: this one's package has none.
+        // The type came with the next version; this version's package has none.
         version('apps', 'v1beta1', {
           ...labelled,
           type: 'apps.v1beta2.ReplicaSet',

@@ -6,20 +6,20 @@ import { errorSteps } from '../rules/checks.ts';
 import { ensure, fill, objectsAt } from '../rules/fill.ts';
 import type { OlderKind } from './contract.ts';
 
-/** CertificateSigningRequest before `v1`, which asks for less and guesses the signer. */
+/** CertificateSigningRequest before `v1`, which requires less and guesses the signer. */
 
 const nodeGroup = 'system:nodes';
 const nodePrefix = 'system:node:';
 const common = ['digital signature', 'key encipherment'];
 
-/** Whether the usages are these, the encipherment of keys left aside. */
+/** Whether these are the usages, ignoring key encipherment. */
 function hasUsages(object: JsonObject, kind: string): boolean {
   const usages = new Set(listAt(object, 'spec', 'usages'));
   usages.delete('key encipherment');
   return usages.size === 2 && usages.has('digital signature') && usages.has(kind);
 }
 
-/** What kubelets ask for is told by the request itself. */
+/** The signer for a kubelet's request, which the names in the request identify. */
 function signerOf(object: JsonObject, dialect: Dialect): string {
   const unknown = dialect.label('legacy-unknown');
   const pem = Buffer.from(textAt(object, 'spec', 'request'), 'base64');
@@ -35,7 +35,7 @@ function signerOf(object: JsonObject, dialect: Dialect): string {
   return serves ? dialect.label('kubelet-serving') : unknown;
 }
 
-/** Drops what only the current version complains of. */
+/** Removes errors that only the current version reports. */
 function lenient(errors: readonly FieldError[], legacySigner: string): readonly FieldError[] {
   return errors.filter(({ type, field, message }) => {
     if (/^spec\.usages(\[|$)/.test(field)) return false;
@@ -44,7 +44,7 @@ function lenient(errors: readonly FieldError[], legacySigner: string): readonly 
   });
 }
 
-/** The kind's rules without those. */
+/** The older version of CertificateSigningRequest, with lenient rules. */
 export function olderCertificates(dialect: Dialect): readonly OlderKind[] {
   const legacySigner = dialect.label('legacy-unknown');
   const rules = (strategy: Strategy): Partial<Strategy> => ({

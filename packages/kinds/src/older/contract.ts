@@ -3,8 +3,8 @@ import type { Strategy, VersionDef } from '../resource-def.ts';
 import type { Life } from '../rules/life.ts';
 
 /**
- * A version of a kind that some earlier release served. What is not said is as in the version that
- * is stored: older versions mostly differ in their name alone.
+ * A version of a kind that an earlier release served. Absent members are as in the stored version:
+ * most older versions differ only in their name.
  */
 export interface OlderVersion
   extends Pick<
@@ -12,32 +12,32 @@ export interface OlderVersion
     'toStorage' | 'fromStorage' | 'columns' | 'isOnByDefault' | 'defaultPropagation'
   > {
   /**
-   * Directory of the group's facts: `extensions`, `apps`. Another group than the kind's own is one
-   * more view of the same objects.
+   * Directory of the group's facts: `extensions`, `apps`. In another group than the kind's own,
+   * the version is a further view of the same objects.
    */
   readonly facts: string;
   readonly version: string;
-  /** Name of the type, when it is not the kind in this version. */
+  /** Name of the type, if it differs from the kind. */
   readonly type?: string;
-  /** What is known of its life beyond what the type says. */
+  /** The version's life, if the type's facts do not state it. */
   readonly life?: Life;
   readonly schema?: () => VersionDef['schema'];
-  /** Fills what this version defaults in another way, before the stored version's own defaults. */
+  /** Defaults that differ from the stored version's; they run before those. */
   readonly defaults?: VersionDef['defaults'];
-  /** `alone`: those of the stored version do not fit this one's form. */
+  /** `alone`: the stored version's defaults do not apply, because the form differs. */
   readonly defaulting?: 'alone';
-  /** Sub-resources that this version alone has, with what is posted to them. */
+  /** Subresources that only this version has, and the kinds that clients POST to them. */
   readonly operations?: readonly { readonly name: string; readonly kind: string }[];
-  /** Rules that differ for requests of this version; gets those of the kind. */
+  /** Returns the rules that differ in this version, given those of the kind. */
   readonly rules?: (strategy: Strategy) => Partial<Strategy>;
 }
 
-/** The older versions of one kind, named by its facts' directory and its kind. */
+/** The older versions of a kind, which is named by its facts' directory and its kind. */
 export interface OlderKind {
   readonly facts: string;
   readonly kind: string;
   readonly older: readonly OlderVersion[];
 }
 
-/** A group's part of the table. */
+/** One group's part of the table. */
 export type OlderKinds = (dialect: Dialect) => readonly OlderKind[];

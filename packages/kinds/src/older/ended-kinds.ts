@@ -15,7 +15,7 @@ import type { ResourceDef } from '../resource-def.ts';
 import { ensure, fill, objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-/** Kinds that no current version is left of. */
+/** Kinds of which no current version is left. */
 export function endedKinds(dialect: Dialect): readonly ResourceDef[] {
   return [podSecurityPolicy(dialect)];
 }
@@ -137,7 +137,7 @@ const specText = (name: string, path: readonly string[], description: string) =>
 const listText = (name: string, member: string, description: string) =>
   column(name, (object) => listAt(object, 'spec', member).join(',') || '<none>', { description });
 
-/** PodSecurityPolicy: what pods might ask for, until admission by levels took its place. */
+/** PodSecurityPolicy: restrictions of pods, superseded by Pod Security admission. */
 function podSecurityPolicy(dialect: Dialect): ResourceDef {
   return defineKind<PodSecurityPolicy>({
     dialect,

@@ -3,10 +3,10 @@ import { at } from '../cells.ts';
 import { fill, objectAt } from '../rules/fill.ts';
 import type { OlderKind, OlderVersion } from './contract.ts';
 
-/** Shares of a level that says none. */
+/** Concurrency shares of a level that states none. */
 const standardShares = 30;
 
-/** What a limited level defaults besides its shares, which have their own rules in each version. */
+/** Defaults of a limited level except its shares, which differ between versions. */
 function fillLevel(object: JsonObject): void {
   fill(objectAt(object, 'spec', 'exempt'), { nominalConcurrencyShares: 0, lendablePercent: 0 });
   fill(objectAt(object, 'spec', 'limited'), { lendablePercent: 0 });
@@ -18,7 +18,7 @@ function fillLevel(object: JsonObject): void {
   }
 }
 
-/** In the versions with assured shares, no shares and zero shares are the same. */
+/** In versions with assured shares, zero is the same as absent. */
 function fillShares(object: JsonObject, member: string): void {
   const limited = objectAt(object, 'spec', 'limited');
   if (limited === undefined) return;
@@ -36,7 +36,7 @@ function rename(object: ApiObject, { from, to }: { from: string; to: string }): 
 const assured = 'assuredConcurrencyShares';
 const nominal = 'nominalConcurrencyShares';
 
-/** The levels that called their shares assured. */
+/** Versions in which shares are called assured. */
 const assuredLevel: Omit<OlderVersion, 'facts' | 'version'> = {
   isOnByDefault: true,
   defaulting: 'alone',
@@ -49,8 +49,8 @@ const assuredLevel: Omit<OlderVersion, 'facts' | 'version'> = {
 };
 
 /**
- * A level of `v1beta3`: only absent shares get the default. As in the reference, an annotation tells
- * older clients that zero shares are meant.
+ * PriorityLevelConfiguration `v1beta3`: only absent shares are defaulted. As in kube-apiserver, an
+ * annotation tells older clients that zero shares are intended.
  */
 function nominalLevel(dialect: Dialect): OlderVersion {
   const keepsZero = `flowcontrol.${dialect.groupLabel('v1beta3-preserve-zero-concurrency-shares')}`;
@@ -77,7 +77,7 @@ function nominalLevel(dialect: Dialect): OlderVersion {
   };
 }
 
-/** FlowSchema and PriorityLevelConfiguration. */
+/** Older versions of FlowSchema and PriorityLevelConfiguration. */
 export function olderFlowControl(dialect: Dialect): readonly OlderKind[] {
   const facts = 'flowcontrol';
   const schema = (version: string): OlderVersion => ({ facts, version, isOnByDefault: true });

@@ -3,7 +3,10 @@ import { textAt } from '../cells.ts';
 import { fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
 import type { OlderKind, OlderVersion } from './contract.ts';
 
-/** Ingress before `networking/v1`: backends named a Service flat, and paths needed no type. */
+/**
+ * Ingress before `networking/v1`: backends had flat members for the Service, and paths had no
+ * type.
+ */
 
 function serviceOf(backend: JsonObject): void {
   const { serviceName, servicePort } = backend;
@@ -29,7 +32,7 @@ function flattenService(backend: JsonObject): void {
 const pathsOf = (object: JsonObject): readonly JsonObject[] =>
   objectsAt(object, 'spec', 'rules').flatMap((rule) => objectsAt(rule, 'http', 'paths'));
 
-/** Gives every backend another form, the default one under another name. */
+/** Converts every backend, and renames the member of the default one. */
 function renameBackends(
   object: ApiObject,
   change: { from: string; to: string; backend: (backend: JsonObject) => void },
@@ -58,7 +61,7 @@ const ingress: Omit<OlderVersion, 'facts' | 'version'> = {
     renameBackends(object, { from: 'defaultBackend', to: 'backend', backend: flattenService }),
 };
 
-/** Ingress and NetworkPolicy. */
+/** Older versions of Ingress and NetworkPolicy. */
 export function olderNetworking(): readonly OlderKind[] {
   return [
     {

@@ -36,8 +36,8 @@ import { endedKinds } from './ended-kinds.ts';
 import { olderKinds } from './table.ts';
 
 /**
- * Kinds without a stable version: served when `--runtime-config` switches them on (and their gate,
- * where they have one).
+ * Kinds without a stable version: served when `--runtime-config` enables them (and their gate, if
+ * they have one).
  */
 export function previewKinds(
   dialect: Dialect,
@@ -63,18 +63,18 @@ export function previewKinds(
 interface Release {
   readonly dialect: Dialect;
   readonly minor: number;
-  /** What judges the expressions of policies; absent for tools that only read them. */
+  /** Compiles the expressions of policies; absent in tools that only read them. */
   readonly admission?: AdmissionKindOptions;
-  /** Which features are on; those of the current release by default when absent. */
+  /** The enabled features; those of the current release by default when absent. */
   readonly features?: Features;
-  /** At once when absent. */
+  /** `at once` when absent. */
   readonly removal?: Removal;
 }
 
 /**
- * The built-in kinds as a release had them (VER-2): with the versions since removed, and without
- * what came later. Objects are stored in the same form whatever the release, so that a server can go
- * from one to the other and back.
+ * The built-in kinds as a release served them (VER-2): with versions that were removed since, and
+ * without later ones. All releases store objects in the same form, so a server can be upgraded and
+ * downgraded.
  */
 export function kindsOfRelease(
   defs: readonly ResourceDef[],
@@ -87,7 +87,9 @@ export function kindsOfRelease(
   }));
 }
 
-/** The kinds with every version that any release had, as the current one serves them: for tools. */
+/**
+ * The kinds with the versions of all releases, as the current release would serve them; for tools.
+ */
 export function kindsOfAllReleases(
   defs: readonly ResourceDef[],
   dialect: Dialect,
@@ -134,7 +136,7 @@ function grownDefs(def: ResourceDef, kind: OlderKind, release: Release): Resourc
   });
 }
 
-/** Sub-resources of single older versions: all are POSTed to. */
+/** Subresources that only some older versions have; clients POST to them. */
 function operationsOf(older: readonly OlderVersion[], group: string): SubresourceDef[] {
   return older.flatMap(({ version, operations = [] }) =>
     operations.map(({ name, kind }) => ({
@@ -149,7 +151,7 @@ function operationsOf(older: readonly OlderVersion[], group: string): Subresourc
 const byName = (one: SubresourceDef, other: SubresourceDef): number =>
   one.name < other.name ? -1 : 1;
 
-/** Versions made here, whose life is that of the table. */
+/** Versions from the table, which state their life. */
 const ofTable = new WeakSet<VersionDef>();
 
 function versionDef(
@@ -160,7 +162,7 @@ function versionDef(
   const typeName = older.type ?? `${older.facts}.${older.version}.${def.kind}`;
   const { isOnByDefault, defaultPropagation } = older;
   const schema = older.schema ?? (() => schemaOf(typeName));
-  // Where another group's form is stored, the kind's own version knows the way.
+  // If another group's form is stored, the kind's own version has the conversion.
   const like = stored ?? def.versions[0];
   const { toStorage = like?.toStorage, fromStorage = like?.fromStorage } = older;
   const isLike = older.columns === undefined;
@@ -191,19 +193,21 @@ function versionDef(
   return made;
 }
 
-/** The version whose form is stored; Events of their own group have none. */
+/** The version whose form is stored; undefined for Events of the `events` group. */
 function storedVersion({ group, storage, versions }: ResourceDef): VersionDef | undefined {
   return versions.find(({ version }) => apiVersionOf({ group, version }) === storage.apiVersion);
 }
 
-/** The object in the form a schema has: members of other versions dropped, those it needs added. */
+/**
+ * The object in the form of a schema: without members of other versions, and with required ones.
+ */
 function shaped(schema: VersionDef['schema'] | undefined, object: ApiObject): ApiObject {
   if (schema === undefined) return object;
   const { apiVersion, kind } = object;
   return asApiObject({ apiVersion, kind, ...decodeTyped(schema)(object) });
 }
 
-/** The stored version's columns, over the stored form. */
+/** The stored version's columns, computed from the stored form. */
 function columnsOf(
   columns: readonly ColumnDef[] | undefined,
   older: OlderVersion,
@@ -224,7 +228,7 @@ function columnsOf(
   }));
 }
 
-/** The kind's rules, with those of an older version where the request is of that version. */
+/** The kind's rules, extended by those of an older version for requests in that version. */
 function strategyOf(strategy: Strategy, older: readonly OlderVersion[]): Strategy {
   const rules = new Map<string, Strategy>();
   for (const { version, rules: own } of older) {
@@ -253,7 +257,7 @@ function fieldLabelsOf(
   return Object.keys(labels).length === 0 ? {} : { fieldLabels: labels };
 }
 
-/** Releases of stable versions where the types say otherwise than what their group served. */
+/** Releases that first served a stable version, if the types state another. */
 const stableSince: Readonly<Record<string, Life>> = {
   'authorization.v1.LocalSubjectAccessReview': { introduced: 6 },
   'authorization.v1.SelfSubjectAccessReview': { introduced: 6 },
@@ -262,20 +266,20 @@ const stableSince: Readonly<Record<string, Life>> = {
   'storage.v1.CSIDriver': { introduced: 19 },
 };
 
-/** Alpha versions whose group served the beta ones in their stead. */
+/** Alpha versions that were replaced when their group served a beta version. */
 const droppedIn: Readonly<Record<string, number>> = {
   'networking.v1alpha1.IPAddress': 31,
   'networking.v1alpha1.ServiceCIDR': 31,
 };
 
-/** What is known of when a group served a version, by the type's name. */
+/** The known life of a version by its type's name. */
 function servedLife(typeName: string): Life | undefined {
   const life = stableSince[typeName] ?? lifeOf(typeName);
   const dropped = droppedIn[typeName];
   return life === undefined || dropped === undefined ? life : { ...life, dropped };
 }
 
-/** A version of the current kinds as a release had it; older ones have their life already. */
+/** A version of a current kind as a release served it; older versions state their life already. */
 function atRelease(def: ResourceDef, version: VersionDef, release: Release): VersionDef {
   const { dialect } = release;
   if (ofTable.has(version)) return version;

@@ -15,8 +15,8 @@ import { olderFlowControl } from './flowcontrol.ts';
 import { olderNetworking } from './networking.ts';
 
 /**
- * PodDisruptionBudget: an empty selector used to select no pod and now selects all. Each is written
- * in the other's version as a requirement on a label that no pod has.
+ * PodDisruptionBudget: an empty selector used to match no pod and now matches all. Conversion
+ * expresses either meaning as a requirement on a label that no pod has.
  */
 function olderPolicy(dialect: Dialect): readonly OlderKind[] {
   const key = dialect.label('deprecated-v1beta1-empty-selector-match', 'pdb');
@@ -67,8 +67,8 @@ function isEmpty(selector: JsonObject): boolean {
 }
 
 /**
- * EndpointSlice: where an endpoint is was told by labels of its node in `topology`; now zone and
- * node have members of their own, and the other labels are only shown.
+ * EndpointSlice: labels in `topology` used to state an endpoint's location; zone and node now have
+ * members of their own, and the other labels are only returned.
  */
 function olderDiscovery(dialect: Dialect): readonly OlderKind[] {
   const zoneLabel = dialect.label('zone', 'topology');
@@ -81,7 +81,7 @@ function olderDiscovery(dialect: Dialect): readonly OlderKind[] {
     const node = others[nodeLabel];
     if (node !== undefined) {
       endpoint['nodeName'] ??= node;
-      // Another node's name is odd, but what was written.
+      // A node name that differs is kept as the client wrote it.
       if (endpoint['nodeName'] === node) delete others[nodeLabel];
     }
     if (Object.keys(others).length > 0) endpoint['deprecatedTopology'] = others;
@@ -121,7 +121,7 @@ function olderDiscovery(dialect: Dialect): readonly OlderKind[] {
   ];
 }
 
-/** Webhooks of `v1beta1`: lenient where the current version insists. */
+/** Webhooks of `v1beta1`, which is more lenient than the current version. */
 
 function fillDefaults(object: JsonObject): void {
   for (const webhook of objectsAt(object, 'webhooks')) {
@@ -137,7 +137,7 @@ function fillDefaults(object: JsonObject): void {
   }
 }
 
-/** Side effects that could be had, and names given twice, are let through. */
+/** Accepts webhooks with side effects, and duplicate names. */
 function* lenient(
   object: ApiObject,
   validate: (object: ApiObject) => Findings | undefined,
@@ -170,7 +170,7 @@ function olderAdmission(): readonly OlderKind[] {
   }));
 }
 
-/** Versions of the policies that the current release still has, for who switches them on. */
+/** Versions of the policies that the current release serves on request. */
 function olderAdmissionPolicies(): readonly OlderKind[] {
   const facts = 'admissionregistration';
   const versions = [
@@ -193,7 +193,7 @@ function rename(object: ApiObject, { from, to }: { from: string; to: string }): 
   return object;
 }
 
-/** Reviews of `v1beta1` named the groups `group`. */
+/** Reviews of `v1beta1`, which called the groups `group`. */
 function olderAuthorization(): readonly OlderKind[] {
   const facts = 'authorization';
   const plain: OlderVersion = { facts, version: 'v1beta1' };
@@ -210,7 +210,7 @@ function olderAuthorization(): readonly OlderKind[] {
   ];
 }
 
-/** HorizontalPodAutoscaler of the beta versions. */
+/** The beta versions of HorizontalPodAutoscaler. */
 function olderAutoscaling(dialect: Dialect): readonly OlderKind[] {
   const facts = 'autoscaling';
   return [
@@ -236,7 +236,7 @@ function olderAutoscaling(dialect: Dialect): readonly OlderKind[] {
   ];
 }
 
-/** Events of `v1beta1`: the current form, with the rules of the core group's. */
+/** Events of `v1beta1`: the current form with the rules of the core kind. */
 function olderEvents(dialect: Dialect): readonly OlderKind[] {
   const judge = (object: ApiObject) =>
     validateEvent(object, { dialect, controllerField: 'reportingController' });
@@ -259,7 +259,7 @@ function olderEvents(dialect: Dialect): readonly OlderKind[] {
   ];
 }
 
-/** Versions that differ from the stored one in nothing but their name: facts, version, kinds. */
+/** Versions that differ from the stored one only in their name: facts, version, kinds. */
 const table: readonly (readonly [string, string, readonly string[]])[] = [
   ['apps', 'v1beta2', ['ControllerRevision']],
   ['apps', 'v1beta1', ['ControllerRevision']],
@@ -277,14 +277,14 @@ const table: readonly (readonly [string, string, readonly string[]])[] = [
   ],
 ];
 
-/** CronJob kept its Jobs when it was deleted through its first version. */
+/** Deleting a CronJob through its first version orphaned its Jobs. */
 const cronJob: OlderKind = {
   facts: 'batch',
   kind: 'CronJob',
   older: [{ facts: 'batch', version: 'v1beta1', defaultPropagation: 'Orphan' }],
 };
 
-/** The kinds of that table. */
+/** The kinds of that table, and CronJob. */
 function unchangedKinds(): readonly OlderKind[] {
   const kinds = new Map<string, OlderKind>();
   for (const [facts, version, names] of table) {
@@ -313,7 +313,7 @@ const groups: readonly OlderKinds[] = [
   olderPolicy,
 ];
 
-/** Every version that a release has removed, by kind (VER-2). */
+/** Every version that some release removed, by kind (VER-2). */
 export function olderKinds(dialect: Dialect): readonly OlderKind[] {
   return groups.flatMap((group) => group(dialect));
 }

@@ -12,7 +12,7 @@ import { validateSpreadSelector } from './validation/placement.ts';
 import { validateResources } from './validation/resources.ts';
 import { validateSysctls } from './validation/security.ts';
 
-/** What a holder of a pod's metadata and spec already breaks, and an update of it may go on to. */
+/** The rules that a pod or template breaks already, which its update may go on breaking. */
 export function allowancesOf(
   old: Stored<PodTemplateSpec | Pod> | undefined,
   ports: PodPorts,

@@ -14,9 +14,9 @@ import type { Stored } from '../stored.ts';
 const counted = ['cpu', 'memory'];
 
 /**
- * A pod's quality class: `Guaranteed` when every container limits both cpu and memory and requests
- * as much, `BestEffort` when none says anything of either, else `Burstable`. Amounts that a pod states
- * as a whole count in place of its containers'.
+ * A pod's quality of service class: `Guaranteed` when every container limits both cpu and memory
+ * and requests as much, `BestEffort` when none requests or limits either, else `Burstable`.
+ * Resources of the pod as a whole replace those of its containers.
  */
 export function qualityOfService(spec: Stored<PodSpec>): string {
   const containers =
@@ -44,10 +44,10 @@ export function qualityOfService(spec: Stored<PodSpec>): string {
   return guaranteed ? 'Guaranteed' : 'Burstable';
 }
 
-/** Amounts by the name of what they are of: `cpu`, `requests.storage`. */
+/** Quantities by the name of the resource: `cpu`, `requests.storage`. */
 export type Amounts = ReadonlyMap<string, Quantity>;
 
-/** Reads a resource list; what is no quantity is for validation to refuse. */
+/** Reads a resource list and skips invalid quantities, which validation rejects. */
 export function amountsOf(value: JsonValue | undefined): Amounts {
   const amounts = new Map<string, Quantity>();
   if (!isObject(value)) return amounts;
@@ -58,7 +58,7 @@ export function amountsOf(value: JsonValue | undefined): Amounts {
   return amounts;
 }
 
-/** The two lists of amounts together. */
+/** The sum of two lists. */
 export function sumAmounts(one: Amounts, other: Amounts): Amounts {
   const sum = new Map(one);
   addTo(sum, other);
@@ -72,7 +72,7 @@ function addTo(sum: Map<string, Quantity>, amounts: Amounts): void {
   }
 }
 
-/** Of each name the larger amount. */
+/** The larger quantity of each resource. */
 export function largerAmounts(one: Amounts, other: Amounts): Amounts {
   const larger = new Map(one);
   for (const [name, amount] of other) raiseTo(larger, name, amount);
@@ -84,12 +84,12 @@ function raiseTo(amounts: Map<string, Quantity>, name: string, amount: Quantity)
   if (present === undefined || amount.nano > present.nano) amounts.set(name, amount);
 }
 
-/** The resources whose amounts a pod may state as a whole. */
+/** The resources that a pod may request as a whole. */
 export const podLevelResources: readonly string[] = ['cpu', 'memory'];
 
 /**
- * What a pod asks for: the amounts that it states as a whole, and for the others what its containers
- * ask for together.
+ * The resources of a pod: those it requests as a whole, and for other resources the sum over its
+ * containers.
  */
 export function podAmounts(
   spec: Stored<PodSpec> | undefined,
@@ -105,8 +105,8 @@ export function podAmounts(
 }
 
 /**
- * What the containers of a pod ask for: those that run together, or what preparing them takes where
- * that is more. Containers that prepare and then stay count with both.
+ * The resources of a pod's containers: the sum over those that run together, or the maximum during
+ * initialization if that is more. Sidecars (init containers that keep running) count in both.
  */
 export function containerAmounts(
   spec: Stored<PodSpec> | undefined,
@@ -130,11 +130,11 @@ export function containerAmounts(
       raiseTo(preparing, name, beside === undefined ? amount : sumQuantities([amount, beside]));
     }
   }
-  // What stays only grows, so that its sum covers the moments between.
+  // Sidecars only accumulate, so their total covers the moments between init containers.
   return largerAmounts(running, largerAmounts(preparing, staying));
 }
 
-/** Whether a pod states amounts as a whole. */
+/** Whether a pod requests resources as a whole. */
 export const statesPodAmounts = (spec: Stored<PodSpec> | undefined): boolean =>
   (['requests', 'limits'] as const).some(
     (member) => Object.keys(spec?.resources?.[member] ?? {}).length > 0,

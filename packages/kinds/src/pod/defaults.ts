@@ -16,7 +16,7 @@ import { ensure, fill, fillAbsent, fillAmounts, objectAt } from '../rules/fill.t
 import type { Stored } from '../stored.ts';
 import { containerAmounts, podLevelResources } from './amounts.ts';
 
-/** Fills a pod's spec, wherever it stands, as upstream's defaulting does. */
+/** Fills the defaults of a pod's spec, in pods and templates. */
 export function fillPodSpec(spec: Stored<PodSpec> | undefined): void {
   if (spec === undefined) return;
   fill(spec, {
@@ -34,7 +34,7 @@ export function fillPodSpec(spec: Stored<PodSpec> | undefined): void {
   for (const volume of spec.volumes ?? []) fillVolume(volume);
 }
 
-/** The account's name stands in two members; the newer one decides. */
+/** Both members hold the account's name; the newer one takes precedence. */
 function fillAccount(spec: Stored<PodSpec>): void {
   const name = (spec.serviceAccountName ?? '') || (spec.serviceAccount ?? '');
   if (name === '') return;
@@ -63,7 +63,7 @@ function fillContainer(container: Stored<Container | EphemeralContainer>): void 
   }
 }
 
-/** `latest` and no tag at all mean the image may change under its name; a digest pins it. */
+/** `latest` and an absent tag mean that the image may change under its name; a digest pins it. */
 function pullPolicy(image: string): JsonValue {
   return imageTag(image) === 'latest' ? 'Always' : 'IfNotPresent';
 }
@@ -87,8 +87,8 @@ const reference = new RegExp(
 const pathLengthMax = 255;
 
 /**
- * The tag of an image's name, `latest` where it has neither tag nor digest; undefined for what is
- * no name of an image, as it is for one that a digest pins.
+ * The tag of an image's name, `latest` if it has neither tag nor digest; undefined for invalid
+ * names and for digests.
  */
 function imageTag(image: string): string | undefined {
   if (image.length > imageLengthMax || identifier.test(image)) return undefined;
@@ -97,7 +97,7 @@ function imageTag(image: string): string | undefined {
   return tag ?? (pin === undefined ? 'latest' : undefined);
 }
 
-/** With the registry that a short name leaves out: what stands before the path, if a domain. */
+/** Adds the registry that a short name omits: the first part of the path, if it is a domain. */
 function inFull(image: string): string {
   const slash = image.indexOf('/');
   const first = image.slice(0, Math.max(slash, 0));
@@ -118,7 +118,7 @@ function isDigest(pin: string | undefined): boolean {
   return digestLengths.get(algorithm) === encoded.length && encoded === encoded.toLowerCase();
 }
 
-/** What a container, or a claim, asks for and may have. */
+/** Fills the requests and limits of a container or claim. */
 export function fillResources(
   resources: Stored<ResourceRequirements | VolumeResourceRequirements> | undefined,
 ): void {
@@ -167,7 +167,7 @@ function fillDownwardItems(items: readonly Stored<DownwardAPIVolumeFile>[]): voi
   for (const item of items) fill(item.fieldRef, { apiVersion: 'v1' });
 }
 
-/** Volume drivers with defaults; of a pod's volume and of a persistent one. */
+/** Fills the defaults of volume drivers, for pods' volumes and persistent volumes. */
 export function fillDrivers(source: Stored<Volume | PersistentVolumeSpec>): void {
   fillAbsent(source.hostPath, { type: '' });
   fill(source.iscsi, { iscsiInterface: 'default' });
@@ -181,7 +181,9 @@ export function fillDrivers(source: Stored<Volume | PersistentVolumeSpec>): void
   });
 }
 
-/** On the host's network a container's port is the host's; of pods, not of templates. */
+/**
+ * On the host's network, ports of containers are ports of the host. For pods only, not templates.
+ */
 export function fillHostPorts(spec: Stored<PodSpec>): void {
   if (spec.hostNetwork !== true) return;
   for (const member of ['initContainers', 'containers'] as const) {
@@ -191,7 +193,7 @@ export function fillHostPorts(spec: Stored<PodSpec>): void {
   }
 }
 
-/** A pod's addresses are a list; the one it had before there was a list is its first. */
+/** Keeps `podIP` consistent with `podIPs`, whose first address it is. */
 export function fillAddresses(status: Stored<PodStatus> | undefined): void {
   if (status === undefined) return;
   const [first] = status.podIPs ?? [];
@@ -200,7 +202,7 @@ export function fillAddresses(status: Stored<PodStatus> | undefined): void {
   else if (first !== undefined) status.podIP = first.ip ?? '';
 }
 
-/** Requests that are not given are what the limits are; for pods, not for templates. */
+/** Requests default to limits. For pods only, not templates. */
 export function requestsFromLimits(spec: Stored<PodSpec>): void {
   for (const member of ['initContainers', 'containers'] as const) {
     for (const container of spec[member] ?? []) {
@@ -212,8 +214,8 @@ export function requestsFromLimits(spec: Stored<PodSpec>): void {
 }
 
 /**
- * A pod that limits itself as a whole asks for what its containers ask for, or else for what its
- * limits are; for pods, after their containers are filled.
+ * The requests of a pod as a whole default to the sum over its containers, or else to its limits.
+ * For pods only, after their containers have been filled.
  */
 export function fillPodRequests(spec: Stored<PodSpec>): void {
   const limits = spec.resources?.limits;
@@ -230,7 +232,7 @@ export function fillPodRequests(spec: Stored<PodSpec>): void {
   fill(ensure(ensure(spec, 'resources'), 'requests'), requests);
 }
 
-/** What a container asks for may change while it runs, unless it says otherwise. */
+/** Resources of a container may change without a restart unless its policy says otherwise. */
 export function fillResizePolicies(spec: Stored<PodSpec>): void {
   for (const container of spec.containers ?? []) {
     const requests = container.resources?.requests ?? {};
@@ -245,9 +247,9 @@ export function fillResizePolicies(spec: Stored<PodSpec>): void {
 }
 
 /**
- * A kind's defaults, after the annotations are left out in which pods had their init containers
- * before there was a member for them: upstream drops them wherever it meets them. `path` leads to
- * the template in an object that has one, and is empty for a pod itself.
+ * Wraps a kind's defaults so that they first remove the annotations that held init containers
+ * before they had a field; kube-apiserver drops those everywhere. `path` leads to the template,
+ * and is empty for a pod.
  */
 export function leavingOldInitContainers<O extends JsonObject>(
   dialect: Dialect,

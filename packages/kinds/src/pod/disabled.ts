@@ -10,7 +10,7 @@ import { eachContainer } from './references.ts';
 const must = 'requiredDuringSchedulingIgnoredDuringExecution';
 const rather = 'preferredDuringSchedulingIgnoredDuringExecution';
 
-/** The members of a pod's spec at `path` that belong to features. */
+/** Members of a pod's spec at `path` that belong to features. */
 export function podFields(path: string): readonly GatedFields[] {
   const containers = `${path}.initContainers|containers|ephemeralContainers[]`;
   const spread = `${path}.topologySpreadConstraints[]`;
@@ -67,7 +67,7 @@ export function podFields(path: string): readonly GatedFields[] {
   ];
 }
 
-/** Handlers that have lost what they did. */
+/** Removes handlers that lost their only action. */
 function dropEmptyHandlers(spec: JsonObject | undefined): void {
   for (const { container } of eachContainer(spec, '')) {
     const lifecycle = objectAt(container, 'lifecycle');
@@ -80,7 +80,7 @@ function dropEmptyHandlers(spec: JsonObject | undefined): void {
   }
 }
 
-/** Volumes of images go whole, and with them all that mounts them. */
+/** Removes image volumes and their mounts. */
 function dropImages(spec: Stored<PodSpec> | undefined): void {
   if (spec === undefined) return;
   const isImage = (volume: Stored<Volume>) => volume.image != null;
@@ -104,7 +104,7 @@ function setList(holder: JsonObject, name: string, list: JsonObject[]): void {
   else holder[name] = list;
 }
 
-/** Not dropped, as older objects have it written: what is there is the default. */
+/** Resets the member to its default rather than dropping it: older objects have it written out. */
 function settleMounts(spec: JsonObject | undefined, old: JsonObject | undefined): void {
   const isUnmasked = eachContainer(old, '').some(({ container }) => {
     const mount = textAt(container, 'securityContext', 'procMount');
@@ -117,6 +117,6 @@ function settleMounts(spec: JsonObject | undefined, old: JsonObject | undefined)
   }
 }
 
-/** The template of a controller's pods. */
+/** The pod template of a controller. */
 export const templateOf = (object: JsonObject | undefined): JsonObject | undefined =>
   objectAt(object, 'spec', 'template');

@@ -28,7 +28,7 @@ import type { Stored } from '../stored.ts';
 
 const lengthMax = 63;
 
-/** The name of a CSI driver: a subdomain in any case, short. */
+/** Validates the name of a CSI driver: a short DNS subdomain in any letter case. */
 export function driverName(name: string, field: string): FieldError[] {
   return [
     ...(name === '' ? [required(field)] : []),
@@ -37,21 +37,21 @@ export function driverName(name: string, field: string): FieldError[] {
   ];
 }
 
-/** Rules for single fields, as pods and what makes pods have them. */
+/** Validation of single fields, for pods and the kinds that make pods. */
 
 export const negative = 'must be greater than or equal to 0';
 export const notPositive = 'must be greater than zero';
 
-/** When a node fetches an image. */
+/** When a node pulls an image. */
 export const pullPolicies = ['Always', 'IfNotPresent', 'Never'];
 
-/** Whether a member is there: neither absent nor null. */
+/** Whether a member is present: neither absent nor null. */
 export function isSet(object: JsonObject | undefined, name: string): boolean {
   const value = at(object, name);
   return value !== undefined && value !== null;
 }
 
-/** The whole number of a member; undefined when there is none. */
+/** The whole number in a member; undefined if there is none. */
 export function intAt(
   object: JsonObject | undefined,
   ...path: readonly string[]
@@ -69,7 +69,7 @@ export function textsAt(
   return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
 }
 
-/** The text of a member; undefined where it is absent, which for some is not the same as empty. */
+/** The text of a member; undefined if absent, which for some members differs from empty. */
 export function optionalText(object: JsonObject | undefined, name: string): string | undefined {
   const value = at(object, name);
   return typeof value === 'string' ? value : undefined;
@@ -77,7 +77,7 @@ export function optionalText(object: JsonObject | undefined, name: string): stri
 
 const under = (path: string, name: string) => (path === '' ? name : `${path}.${name}`);
 
-/** The member at the end of `field` must hold one of `allowed`; empty counts as missing. */
+/** The member at the end of `field` must be one of `allowed`; empty counts as missing. */
 export function oneOf(
   object: Stored<CronJobSpec | EndpointSlice | EndpointPort>,
   field: string,
@@ -87,7 +87,7 @@ export function oneOf(
   return choice(object, field.slice(0, Math.max(dot, 0)), field.slice(dot + 1), allowed);
 }
 
-/** As `oneOf`, for the member `name` of what stands at `path`. */
+/** Like `oneOf`, for the member `name` of the object at `path`. */
 export function choice(
   object: JsonObject,
   path: string,
@@ -100,7 +100,7 @@ export function choice(
   return value === '' ? [required(field)] : [notSupported(field, value, allowed)];
 }
 
-/** As `choice`, but the member may be absent; a present empty one is not supported. */
+/** Like `choice`, but the member may be absent; an empty one is not supported. */
 export function oneOfIfSet(
   object: JsonObject | undefined,
   path: string,
@@ -112,7 +112,7 @@ export function oneOfIfSet(
   return [notSupported(under(path, name), value, allowed)];
 }
 
-/** The number at the end of `field` must not be negative, when there is one. */
+/** The number at the end of `field` must not be negative, if present. */
 export function notNegative(
   object: Stored<HorizontalPodAutoscalerStatus | PodDisruptionBudgetStatus | VolumeNodeResources>,
   field: string,
@@ -121,7 +121,7 @@ export function notNegative(
   return noneNegative(object, field.slice(0, Math.max(dot, 0)), field.slice(dot + 1));
 }
 
-/** None of the numbers `names` of what stands at `path` may be negative, where there is one. */
+/** The numbers `names` of the object at `path` must not be negative, if present. */
 export function noneNegative(
   object: JsonObject,
   path: string,
@@ -136,7 +136,7 @@ export function noneNegative(
   return errors;
 }
 
-/** The number `name` of what stands at `path` must lie within bounds, when there is one. */
+/** The number `name` of the object at `path` must lie within bounds, if present. */
 export function within(
   object: JsonObject | undefined,
   path: string,
@@ -148,13 +148,13 @@ export function within(
   return inRange(value, low, high).map((message) => invalid(under(path, name), value, message));
 }
 
-/** Texts that must be there, named by the paths under `path`. */
+/** Requires texts, named by paths below `path`. */
 export function needed(object: JsonObject, path: string, ...names: string[]): FieldError[] {
   const missing = names.filter((name) => textAt(object, ...name.split('.')) === '');
   return missing.map((name) => required(`${path}.${name}`));
 }
 
-/** Members that may not be set, whatever they hold. */
+/** Rejects members that are present, whatever their value. */
 export function refuseSet(
   object: JsonObject | undefined,
   names: readonly string[],
@@ -170,13 +170,13 @@ export function portNumber(field: string, number: number): FieldError[] {
   return inRange(number, 1, 65535).map((message) => invalid(field, number, message));
 }
 
-/** A port by number, or by the name that a container gives it. */
+/** A port as a number, or as the name that a container gives it. */
 export function portNumberOrName(field: string, port: JsonValue | undefined): FieldError[] {
   if (typeof port === 'string') return breaks(field, port, portName);
   return portNumber(field, Number(port ?? 0));
 }
 
-/** What is referred to must stand elsewhere in the object. */
+/** The error for a reference that the object itself does not resolve. */
 export function notFoundValue(field: string, value: string): FieldError {
   return {
     type: 'FieldValueNotFound',
@@ -185,12 +185,12 @@ export function notFoundValue(field: string, value: string): FieldError {
   };
 }
 
-/** An `Invalid value` of which upstream shows the words alone, not the value. */
+/** An `Invalid value` error without the value, as kube-apiserver prints some. */
 export function invalidUnshown(field: string, detail: string): FieldError {
   return { type: 'FieldValueInvalid', field, message: `Invalid value: ${detail}` };
 }
 
-/** As `notSupported`, of a value that upstream shows as Go prints it. */
+/** Like `notSupported`, for a value in Go's notation. */
 export function notSupportedGo(
   field: string,
   goText: string,
@@ -208,7 +208,7 @@ export function validateIp(field: string, value: string): FieldError[] {
   return [invalid(field, value, detail)];
 }
 
-/** Labels anywhere but in an object's own metadata, which the registry judges. */
+/** Validates labels outside an object's own metadata, which the registry validates. */
 export function validateLabels(labels: JsonObject | undefined, path: string): FieldError[] {
   return sortedKeys(labels).flatMap((key) => [
     ...breaks(path, key, qualifiedName),
@@ -216,10 +216,10 @@ export function validateLabels(labels: JsonObject | undefined, path: string): Fi
   ]);
 }
 
-/** Room for all annotations of one object. */
+/** Upper bound of an object's annotations in total. */
 const annotationBytesMax = 256 * 1024;
 
-/** Annotations anywhere but in an object's own metadata. */
+/** Validates annotations outside an object's own metadata. */
 export function validateAnnotations(
   annotations: JsonObject | undefined,
   path: string,
@@ -239,7 +239,7 @@ export function validateAnnotations(
 
 const highestId = 2 ** 31 - 1;
 
-/** User and group numbers that are given. */
+/** Validates user and group IDs, if present. */
 export function validateIds(
   object: Stored<PodSecurityContext | SecurityContext>,
   path: string,
@@ -248,7 +248,7 @@ export function validateIds(
   return names.flatMap((name) => within(object, path, name, [0, highestId]));
 }
 
-/** Numbers of groups in a list. */
+/** Validates a list of group IDs. */
 export function validateGroupIds(object: Stored<PodSecurityContext>, path: string): FieldError[] {
   const list = object.supplementalGroups;
   if (!Array.isArray(list)) return [];
@@ -259,22 +259,25 @@ export function validateGroupIds(object: Stored<PodSecurityContext>, path: strin
   );
 }
 
-/** `true` at a path. */
+/** Whether the value at a path is `true`. */
 export const isTrue = (object: JsonValue | undefined, ...path: readonly string[]): boolean =>
   at(object, ...path) === true;
 
-/** A path within something: relative, and never up. */
+/** A path inside a directory: relative, and without `..`. */
 export function descendingPath(field: string, path: string): FieldError[] {
   const errors = path.startsWith('/') ? [invalid(field, path, 'must be a relative path')] : [];
   return [...errors, ...noBacksteps(field, path)];
 }
 
-/** A path without `..` among its parts. */
+/** Rejects paths with a part `..`. */
 export function noBacksteps(field: string, path: string): FieldError[] {
   return path.split('/').includes('..') ? [invalid(field, path, "must not contain '..'")] : [];
 }
 
-/** As `descendingPath`, and names that start with `..` are kept for the one who writes the files. */
+/**
+ * Like `descendingPath`; also rejects names that start with `..`, which the volume writer
+ * reserves.
+ */
 export function plainPath(field: string, path: string): FieldError[] {
   const errors = descendingPath(field, path);
   if (path.startsWith('..') && !path.startsWith('../')) {
@@ -283,6 +286,6 @@ export function plainPath(field: string, path: string): FieldError[] {
   return errors;
 }
 
-/** Annotations of the metadata of a pod or template. */
+/** The annotations of a pod or template. */
 export const annotationsOf = (holder: JsonObject | undefined): JsonObject =>
   objectAt(holder, 'metadata', 'annotations') ?? {};

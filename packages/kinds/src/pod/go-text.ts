@@ -18,9 +18,11 @@ import { objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { textsAt } from './fields.ts';
 
-/** A difference told to people, in the manner of Go's `cmp.Diff`: what went with `-`, what came with `+`. */
+/**
+ * Human-readable diffs in the format of Go's `cmp.Diff`: `-` marks removed lines, `+` added ones.
+ */
 
-/** Lines that lead from `old` to `next`, each member in which they differ with those around it left out. */
+/** The lines that lead from `old` to `next`: members that differ, with the equal ones elided. */
 export function goDifference(type: string, old: JsonObject, next: JsonObject): string {
   return inOnePiece(goDifferenceSteps(type, old, next));
 }
@@ -37,7 +39,7 @@ export function* goDifferenceSteps(
 }
 
 interface Place {
-  /** What stands before the opening brace, brace included. */
+  /** The text before the opening brace, and the brace. */
   readonly head: string;
   readonly old: JsonObject;
   readonly next: JsonObject;
@@ -54,7 +56,7 @@ function* lines({ head, old, next, depth }: Place, stride: Stride): Generator<vo
 const line = (mark: ' ' | '-' | '+', depth: number, text: string) =>
   `${mark} ${'\t'.repeat(depth)}${text}`;
 
-/** Lines of one list or object that are made: no answer shows more of them. */
+/** Upper bound of the lines of one list or object; no response shows more. */
 const linesMax = 1000;
 
 function* memberLines(
@@ -85,7 +87,7 @@ function* memberLines(
   return found;
 }
 
-/** Whether two parts are the same, in steps. */
+/** Whether two values are equal, in steps. */
 function* same(
   old: JsonValue | undefined,
   next: JsonValue | undefined,
@@ -127,7 +129,10 @@ const shown = (value: JsonValue) =>
 
 const capital = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
 
-/** Values as Go prints them with `%#v`, which is how upstream shows what is more than a scalar. */
+/**
+ * Values as Go prints them with `%#v`, which is how kube-apiserver prints composite values in
+ * errors.
+ */
 
 /** A map of strings. */
 export function goStringMap(map: JsonObject | undefined): string {
@@ -136,7 +141,7 @@ export function goStringMap(map: JsonObject | undefined): string {
   return `map[string]string{${goItems(sortedKeys(map), member)}}`;
 }
 
-/** A list of structs, `(nil)` when it is empty. */
+/** A list of structs; `(nil)` when empty. */
 export function goStructs<Item>(
   type: string,
   items: readonly Item[],
@@ -162,7 +167,7 @@ const requirement = (type: string) => (one: JsonObject) =>
 const goTexts = (object: JsonObject, name: string) =>
   textsAt(object, name).length === 0 ? '[]string(nil)' : goStrings(textsAt(object, name));
 
-/** A term that selects nodes. */
+/** A term of a node selector. */
 export function goNodeSelectorTerm(term: Stored<NodeSelectorTerm>): string {
   const type = 'core.NodeSelectorRequirement';
   const part = (name: string) => goStructs(type, objectsAt(term, name), requirement(type));
@@ -178,7 +183,7 @@ export function goIntOrString(value: JsonValue | undefined): string {
   return `intstr.IntOrString{Type:${isText ? 1 : 0}, IntVal:${number}, StrVal:${text}}`;
 }
 
-/** A quantity, whose text is split into a whole number and a power of ten as Go keeps it. */
+/** A quantity as Go stores it: a whole number and a power of ten. */
 export function goQuantity(text: string): string {
   const [, sign = '', whole = '', fraction = '', suffix = ''] =
     /^([+-]?)(\d*)(?:\.(\d*))?(.*)$/.exec(text) ?? [];
@@ -194,6 +199,6 @@ export function goQuantity(text: string): string {
   );
 }
 
-/** A strategy of updates without settings of its own. */
+/** An update strategy without settings. */
 export const goStrategy = (type: string, name: string, settings: string): string =>
   `${type}{Type:${goQuoted(name)}, RollingUpdate:(${settings})(nil)}`;

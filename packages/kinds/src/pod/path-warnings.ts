@@ -4,15 +4,15 @@ import type { PodSpec, Volume, VolumeProjection } from '../gen/types/core/v1.ts'
 import { isList, objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-/** A file of a volume, and what it comes from; empty where the volume has one source only. */
+/** A file in a volume, and its source; empty if the volume has only one source. */
 interface PlacedFile {
   readonly path: string;
   readonly source: string;
 }
 
 /**
- * Warnings for volumes made of files two of which would stand at the same path, or one of which would
- * have to be a directory for the other.
+ * Warnings about volumes that place two files at the same path, or a file where another needs a
+ * directory.
  */
 export function pathWarnings(spec: Stored<PodSpec>): string[] {
   return (spec.volumes ?? []).flatMap((volume) => [
@@ -28,7 +28,7 @@ const quoted = (text: string) => JSON.stringify(text);
 const warning = (volume: Stored<Volume>, kind: string, body: string) =>
   `volume ${quoted(volume.name ?? '')} (${kind}): overlapping paths: ${body}`;
 
-/** Where a volume's sources have their names, and what upstream calls them. */
+/** The member that names each source of a volume, and what kube-apiserver calls it. */
 const named = {
   configMap: { shown: 'ConfigMap', ofVolume: 'name' },
   secret: { shown: 'Secret', ofVolume: 'secretName' },
@@ -50,7 +50,7 @@ const filesOf = (holder: JsonObject, source: string): PlacedFile[] =>
 
 function projectedWarnings(volume: Stored<Volume>): string[] {
   const earlierFiles: PlacedFile[] = [];
-  // Upstream reuses the files of the previous source for a source that lists none.
+  // kube-apiserver reuses the files of the previous source for a source that lists none.
   let files: readonly PlacedFile[] = [];
   const warnings: string[] = [];
   for (const source of volume.projected?.sources ?? []) {
@@ -93,7 +93,7 @@ function overlaps(files: readonly PlacedFile[], earlierFiles: PlacedFile[]): str
   return found;
 }
 
-/** Most files that one file is compared with. */
+/** Upper bound of the files that one file is compared with. */
 const comparedMax = 2 * listedMax;
 
 function withoutEnd(path: string): string {

@@ -11,7 +11,7 @@ import {
 const pod = (changes: Changes) => made(changed(plainPod(), changes));
 const annotation = 'container.apparmor.security.beta.kubernetes.io/a';
 
-test('profiles of fields are told to nodes that know annotations alone', () => {
+test('profiles are copied to annotations for nodes that read only those', () => {
   const local = { type: 'Localhost', localhostProfile: 'x' };
   const profile = (name: string, value: Changes[string]) =>
     pod({ [`spec.${name}securityContext.appArmorProfile`]: value }).metadata.annotations;
@@ -21,7 +21,7 @@ test('profiles of fields are told to nodes that know annotations alone', () => {
   expect(profile('', { type: 'Localhost' })).toBeUndefined();
 });
 
-test('volumes of images go, and what mounts them', () => {
+test('image volumes are dropped together with their mounts', () => {
   const changes = {
     'spec.volumes': [{ name: 'v', image: { reference: 'r' } }, { name: 'w' }],
     'spec.containers[0].volumeMounts': [
@@ -36,7 +36,7 @@ test('volumes of images go, and what mounts them', () => {
   });
 });
 
-test('a gated pod says since when it is not scheduled, a class that is named stays', () => {
+test('a gated pod records since when it is not scheduled, and a given class stays', () => {
   const gated = pod({ 'spec.schedulingGates': [{ name: 'g' }], 'status.qosClass': 'Burstable' });
   expect(gated['status']).toMatchObject({
     qosClass: 'Burstable',
@@ -44,7 +44,7 @@ test('a gated pod says since when it is not scheduled, a class that is named sta
   });
 });
 
-test('who adds a container for debugging owns nothing by it', () => {
+test('adding an ephemeral container changes no managed fields', () => {
   const old = made(plainPod());
   old.metadata.managedFields = [];
   const next = changed(old, {

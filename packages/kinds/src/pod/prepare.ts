@@ -21,10 +21,10 @@ import { appArmorPrefix } from './validation/annotations.ts';
 import { validateAppArmorProfile } from './validation/security.ts';
 import { useAppArmor } from './warnings.ts';
 
-/** A Pod begins pending, in the class that its containers' demands make it. */
+/** A new Pod is pending, and its class follows from the resources of its containers. */
 export function preparePod(context: StrategyContext, object: Stored<Pod>, dialect: Dialect): void {
   const spec = ensure(object, 'spec');
-  // The server computes the class only where the writer has named none.
+  // The class is computed only if the client did not set one.
   const quality = (object.status?.qosClass ?? '') || qualityOfService(spec);
   const status: JsonObject = { phase: 'Pending', qosClass: quality };
   object.status = status;
@@ -47,9 +47,9 @@ export function preparePod(context: StrategyContext, object: Stored<Pod>, dialec
 }
 
 /**
- * Fills AppArmor profiles that only annotations tell of into the fields that took their place, and
- * the other way round, for nodes that know only the annotations. Gives the annotations that should
- * have been fields.
+ * Copies AppArmor profiles from annotations to the fields that replaced them, and from fields to
+ * annotations for nodes that read only those. Returns the annotations that should have been
+ * fields.
  */
 function agreeOnProfiles(object: Stored<Pod>, dialect: Dialect): string[] {
   const spec = ensure(object, 'spec');
@@ -80,7 +80,7 @@ function annotate(
   setMember(metadata.annotations, key, text);
 }
 
-/** The annotation that says what a field does; empty for what is no profile. */
+/** The annotation that is equivalent to a field; empty for an invalid profile. */
 function annotationOf(profile: Stored<SeccompProfile>): string {
   const type = profile.type ?? '';
   if (type === 'Unconfined') return 'unconfined';
@@ -89,7 +89,7 @@ function annotationOf(profile: Stored<SeccompProfile>): string {
   return type === 'Localhost' && file !== undefined ? `localhost/${file}` : '';
 }
 
-/** The field that says what an annotation does; undefined for one that says nothing valid. */
+/** The field that is equivalent to an annotation; undefined for an invalid one. */
 function profileOf(annotation: string): JsonObject | undefined {
   if (annotation === 'unconfined') return { type: 'Unconfined' };
   if (annotation === 'runtime/default') return { type: 'RuntimeDefault' };
@@ -100,8 +100,8 @@ function profileOf(annotation: string): JsonObject | undefined {
 }
 
 /**
- * Each endpoint of a Pod changes its own part. What nodes tell by features that are off stays: only
- * specs are rid of those.
+ * Each endpoint of a Pod changes only its own part. A status keeps members of disabled features,
+ * which are dropped only from specs.
  */
 export function preparePodUpdate(
   context: StrategyContext,
@@ -130,7 +130,7 @@ export function preparePodUpdate(
   }
 }
 
-/** Of a resize only what containers ask for counts; a change of that is proposed to the node. */
+/** A resize may only change resources; such a change is proposed to the node. */
 function prepareResize(object: Stored<Pod>, old: Stored<Pod>): void {
   const wanted = new Map((object.spec?.containers ?? []).map((one) => [one.name ?? '', one]));
   const [spec, status] = [cloneJson(old.spec ?? {}), old.status ?? {}];
@@ -149,7 +149,7 @@ function prepareResize(object: Stored<Pod>, old: Stored<Pod>): void {
   object.status = { ...cloneJson(status), ...(isResized ? { resize: 'Proposed' } : {}) };
 }
 
-/** A pod that has its node is scheduled. */
+/** A pod with a node is scheduled. */
 function markScheduled(status: Stored<PodStatus>, nowMs: number): void {
   const conditions = status.conditions ?? [];
   const before = conditions.find((one) => (one.type ?? '') === 'PodScheduled');
@@ -159,7 +159,7 @@ function markScheduled(status: Stored<PodStatus>, nowMs: number): void {
   status.conditions = [...conditions.map(isAt), ...(before === undefined ? [scheduled] : [])];
 }
 
-/** A node that does not know of the class does not take it away; owners and end are not its affair. */
+/** A node that omits the class does not remove it; it also cannot change owners or deletion. */
 function prepareStatus(object: Stored<Pod>, old: Stored<Pod>): void {
   const status = ensure(object, 'status');
   if ((status.qosClass ?? '') === '') {
@@ -177,7 +177,7 @@ function keepOwners(object: Stored<Pod>, old: Stored<Pod>): void {
   else object.metadata.ownerReferences = structuredClone(ownerReferences);
 }
 
-/** Such an endpoint changes no metadata, not even who is told to own what it writes. */
+/** These endpoints change no metadata, not even managed fields. */
 function keepMetadata(object: Stored<Pod>, old: Stored<Pod>): void {
   const { resourceVersion } = object.metadata;
   object.metadata = { ...structuredClone(old.metadata) };

@@ -45,7 +45,7 @@ const kinds: readonly (readonly [kind: string, path: string, wrap: Wrap])[] = [
   ],
 ];
 
-test('the template of a StatefulSet is not looked into', () => {
+test('the template of a StatefulSet is not checked', () => {
   const [def] = withoutPrivileged([kindOf('StatefulSet')]);
   if (def === undefined) throw new Error('no kind');
   const privileged = template(podSpec(container('a', { privileged: true })));
@@ -53,7 +53,7 @@ test('the template of a StatefulSet is not looked into', () => {
   expect(createComplaints(def, object)).toEqual([]);
 });
 
-test.each(kinds)('privileged containers of %s are refused', (kind, path, wrap) => {
+test.each(kinds)('privileged containers of %s are rejected', (kind, path, wrap) => {
   const [def] = withoutPrivileged([kindOf(kind)]);
   if (def === undefined) throw new Error('no kind');
   const plain = wrap(podSpec(container('a')));
@@ -66,7 +66,7 @@ test.each(kinds)('privileged containers of %s are refused', (kind, path, wrap) =
   expect(updateComplaints(def, { from: privileged, to: privileged }, status)).toEqual([]);
 });
 
-test('processes of the host are refused too', () => {
+test('HostProcess containers are rejected too', () => {
   const [def] = withoutPrivileged([kindOf('Pod')]);
   const windowsOptions = { hostProcess: true };
   const spec = { ...podSpec(container('a', { windowsOptions })), hostNetwork: true };
@@ -75,7 +75,7 @@ test('processes of the host are refused too', () => {
   ]);
 });
 
-test('other kinds are left as they are', () => {
+test('other kinds are unchanged', () => {
   const defs = [kindOf('ConfigMap'), kindOf('Service')];
   expect(withoutPrivileged(defs)).toEqual(defs);
 });

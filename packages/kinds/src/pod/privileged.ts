@@ -10,7 +10,7 @@ import { objectAt } from '../rules/fill.ts';
 import { isTrue } from './fields.ts';
 import { eachContainer } from './references.ts';
 
-/** Where kinds have the spec of a pod; that of a StatefulSet is not looked into. */
+/** Paths of the pod spec by kind; that of a StatefulSet is not checked, as in kube-apiserver. */
 const specPaths: ReadonlyMap<string, readonly string[]> = new Map([
   ['Pod', ['spec']],
   ['PodTemplate', ['template', 'spec']],
@@ -22,7 +22,7 @@ const specPaths: ReadonlyMap<string, readonly string[]> = new Map([
   ['CronJob.batch', ['spec', 'jobTemplate', 'spec', 'template', 'spec']],
 ]);
 
-/** The same built-in kinds, of which those of pods refuse containers that may do everything on their node. */
+/** Returns the kinds, with those that contain pods changed to reject privileged containers. */
 export function withoutPrivileged(defs: readonly ResourceDef[]): readonly ResourceDef[] {
   return defs.map((def) => {
     const path = specPaths.get(def.group === '' ? def.kind : `${def.kind}.${def.group}`);

@@ -10,10 +10,10 @@ export interface PlacedContainer {
   readonly path: string;
 }
 
-/** Where containers of a spec stand, in the order in which upstream walks them. */
+/** The lists of containers in a spec, in the order in which kube-apiserver visits them. */
 const members = ['initContainers', 'containers', 'ephemeralContainers'];
 
-/** Every container of a spec with its path, those that prepare first. */
+/** Every container of a spec with its path, init containers first. */
 export function eachContainer(spec: Stored<PodSpec> | undefined, path: string): PlacedContainer[] {
   return members.flatMap((member) =>
     objectsAt(spec, member).map((container, index) => ({
@@ -23,14 +23,14 @@ export function eachContainer(spec: Stored<PodSpec> | undefined, path: string): 
   );
 }
 
-/** The containers of a pod's spec: those that prepare, those that run, those added later. */
+/** The containers of a spec: init containers, regular ones, ephemeral ones. */
 export function containersOf(spec: Stored<PodSpec> | undefined): readonly JsonObject[] {
   return (['initContainers', 'containers', 'ephemeralContainers'] as const).flatMap(
     (member) => spec?.[member] ?? [],
   );
 }
 
-/** Where volumes of a pod name a Secret of the pod's own namespace. */
+/** Where volumes of a pod name a Secret in the pod's namespace. */
 const secretSources: readonly (readonly string[])[] = [
   ['azureFile', 'secretName'],
   ['cephfs', 'secretRef', 'name'],
@@ -84,7 +84,7 @@ export function configMapNames(spec: Stored<PodSpec> | undefined): readonly stri
   return distinct(names);
 }
 
-/** Names of the claims on volumes, those made for the pod alone included, each once. */
+/** Names of the volume claims, including those made for ephemeral volumes, each once. */
 export function claimNames(pod: Stored<Pod>): readonly string[] {
   const podName = pod.metadata.name ?? '';
   const names = (pod.spec?.volumes ?? []).map((volume) => {
@@ -95,7 +95,7 @@ export function claimNames(pod: Stored<Pod>): readonly string[] {
   return distinct(names);
 }
 
-/** Names of the claims on devices; one made from a template is known once the status names it. */
+/** Names of the device claims, each once; the status names those that are made from a template. */
 export function resourceClaimNames(pod: Stored<Pod>): readonly string[] {
   const statuses = pod.status?.resourceClaimStatuses ?? [];
   const made = firstByName(statuses, (one) => textAt(one, 'name'));

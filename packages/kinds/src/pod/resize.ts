@@ -18,7 +18,7 @@ import { mirrorAnnotation } from './validation/annotations.ts';
 
 const resizable = ['cpu', 'memory'];
 
-/** Judges a change through `resize`, which has changed what containers ask for and no more. */
+/** Validates a change through `resize`, which can only have changed the resources of containers. */
 export function* validateResize(
   object: Stored<Pod>,
   old: Stored<Pod>,
@@ -27,7 +27,7 @@ export function* validateResize(
   const [spec, before] = [ensure(object, 'spec'), ensure(old, 'spec')];
   const errors = yield* validatePod(object, changeRules(object, old, ports));
   const refusal = unresizable(object, old, ports);
-  // A path without a name, as upstream writes one.
+  // kube-apiserver reports a path without a name.
   if (refusal !== undefined) return [forbiddenField('[]', refusal)];
   const quality = (old.status?.qosClass ?? '') || qualityOfService(before);
   if (qualityOfService(spec) !== quality) {
@@ -40,7 +40,7 @@ export function* validateResize(
   return [...errors, ...validateKept(spec, before), ...validateMutable(spec, before)];
 }
 
-/** Why a pod cannot be resized whatever is asked; undefined for one that can. */
+/** Why a pod can never be resized; undefined if it can. */
 function unresizable(
   object: Stored<Pod>,
   old: Stored<Pod>,
@@ -55,7 +55,7 @@ function unresizable(
   return (old.spec?.os?.name ?? '') === 'windows' ? 'windows pods cannot be resized' : undefined;
 }
 
-/** Nodes that can resize say of containers that run what they have. */
+/** Nodes that support resizing report the resources of running containers. */
 function isSupported(pod: Stored<Pod>): boolean {
   const running = (pod.status?.containerStatuses ?? []).find(
     (one) => one.state?.running !== undefined,
@@ -65,7 +65,7 @@ function isSupported(pod: Stored<Pod>): boolean {
 
 const kinds = ['requests', 'limits'];
 
-/** What a container asks for may change, but not go. */
+/** Resources of a container may change, but not be removed. */
 function validateKept(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[] {
   const now = spec.containers ?? [];
   return (old.containers ?? []).flatMap((before, index) =>
@@ -79,7 +79,7 @@ function validateKept(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[]
   );
 }
 
-/** With cpu, memory, and policies put back as they were, nothing may differ. */
+/** After restoring cpu, memory, and resize policies, nothing may differ. */
 function validateMutable(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[] {
   const rest = cloneJson(spec);
   const before = old.containers ?? [];

@@ -1,23 +1,23 @@
 import type { ApiObject, Dialect } from '@wheelhouse/machinery';
 import type { Features } from '../features/features.ts';
 
-/** What the rules of pods depend on whatever the pod. */
+/** Context of the rules that is the same for all pods. */
 export interface PodPorts {
   readonly dialect: Dialect;
   readonly features: Features;
 }
 
-/** What the rules of a pod's spec depend on beside the spec. */
+/** Context of the rules of one pod's spec. */
 export interface PodRules extends PodPorts {
   /**
-   * The Pod whose spec it is. Absent for a template, which is judged more loosely: who makes pods of
-   * it may still fill in what is missing.
+   * The Pod that has the spec. Absent for a template, which is validated more leniently: whoever
+   * makes pods from it may still fill in what is missing.
    */
   readonly pod?: ApiObject;
   readonly allow: Allowances;
 }
 
-/** What an update may keep because the object had it before the rule existed. */
+/** Rules that an update may break because the old object breaks them too. */
 export interface Allowances {
   readonly indivisibleHugePages: boolean;
   readonly affinityLabelValues: boolean;
@@ -25,16 +25,16 @@ export interface Allowances {
   readonly tokenPaths: boolean;
   readonly hostSysctls: boolean;
   readonly deletionCost: boolean;
-  /** Search domains with underscores, and the root. */
+  /** Search domains with underscores, and the root domain. */
   readonly relaxedSearches: boolean;
-  /** Names of variables of nearly any printable characters. */
+  /** Names of variables with almost any printable character. */
   readonly relaxedVariables: boolean;
   readonly zeroSleep: boolean;
-  /** SELinux labels that are mounted rather than set file by file. */
+  /** SELinux labels that are applied by mounting rather than file by file. */
   readonly mountedLabels: boolean;
 }
 
-/** As a new object is judged. */
+/** The allowances of a new object. */
 export const newlyAllowed = (features: Features): Allowances => ({
   indivisibleHugePages: false,
   affinityLabelValues: false,
@@ -48,7 +48,7 @@ export const newlyAllowed = (features: Features): Allowances => ({
   mountedLabels: features.enabled('SELinuxMount'),
 });
 
-/** The rules of a new pod's spec that is in no Pod. */
+/** The rules of a new spec that is in a template. */
 export const newPodRules = (ports: PodPorts): PodRules => ({
   ...ports,
   allow: newlyAllowed(ports.features),

@@ -85,7 +85,7 @@ test.each(rows.map(([before, after, ...errors]) => [before, after, errors] as co
   },
 );
 
-test('a status keeps its class and its addresses together', () => {
+test('a status keeps its class, and podIP consistent with podIPs', () => {
   const old = made(plainPod());
   const next = changed(old, {
     'status.qosClass': undefined,
@@ -99,6 +99,6 @@ test('a status keeps its class and its addresses together', () => {
     podIP: '10.0.0.1',
     podIPs: [{ ip: '10.0.0.1' }],
   });
-  // Only specs are rid of what belongs to features that are off.
+  // Members of disabled features are dropped only from specs.
   expect(pod).toHaveProperty('status.containerStatuses[0].allocatedResources', { cpu: '1' });
 });

@@ -25,7 +25,7 @@ import { newlyAllowed, type PodPorts } from './rules.ts';
 import { validateAnnotationUpdate } from './update.ts';
 import { isDeletionCost } from './validation/annotations.ts';
 
-/** What a node may say of a pod that it runs. */
+/** Validates the status that a node reports for a pod. */
 export function validatePodStatus(
   object: Stored<Pod>,
   old: Stored<Pod>,
@@ -35,7 +35,7 @@ export function validatePodStatus(
   const spec = old.spec ?? {};
   const policy = spec.restartPolicy ?? '';
   const restarting = restartable(spec);
-  // The rest of what may be kept is about the spec, which stays as it is.
+  // The other allowances concern the spec, which does not change.
   const allowed = newlyAllowed(ports.features);
   const keepsCost = !isDeletionCost(annotationsOf(old), ports.dialect);
   const allow = { ...allowed, deletionCost: allowed.deletionCost || keepsCost };
@@ -46,7 +46,7 @@ export function validatePodStatus(
     ...validateQuality(status, before),
     ...validateTransitions({ status, before, list: 'containerStatuses', policy }),
     ...validateTransitions({ status, before, list: 'initContainerStatuses', policy, restarting }),
-    // A node never restarts these, whatever the pod says of others.
+    // A node never restarts ephemeral containers, whatever the pod's policy.
     ...validateTransitions({
       status,
       before,
@@ -69,7 +69,7 @@ const restartable = (spec: Stored<PodSpec>): ReadonlySet<string> =>
 
 const ownConditions = new Set(['PodScheduled', 'Ready', 'Initialized']);
 
-/** Upstream says `metadata` where `status` is meant. */
+/** kube-apiserver reports `metadata` where `status` is meant. */
 function validateConditions(status: Stored<PodStatus>): FieldError[] {
   return (status.conditions ?? []).flatMap((condition, index) => {
     const type = condition.type ?? '';
@@ -90,7 +90,7 @@ function validateQuality(status: Stored<PodStatus>, old: Stored<PodStatus>): Fie
   return [invalid('status.qosClass', quality, 'field is immutable')];
 }
 
-/** What has ended for good stays ended. */
+/** A container that has ended for good stays ended. */
 function validateTransitions(change: {
   status: JsonObject;
   before: JsonObject;
@@ -140,11 +140,11 @@ function validateClaimStatuses(status: Stored<PodStatus>, spec: Stored<PodSpec>)
 
 interface AddressList {
   readonly list: string;
-  /** Its items' type as Go prints them. */
+  /** The Go type of the items. */
   readonly type: string;
 }
 
-/** One address of each family at most. */
+/** At most one address per family. */
 function validateAddresses(status: Stored<PodStatus>, { list, type }: AddressList): FieldError[] {
   const addresses = addressesOf(status, list);
   const field = `status.${list}`;
@@ -157,7 +157,7 @@ function validateAddresses(status: Stored<PodStatus>, { list, type }: AddressLis
   );
   const show = () => goStructs(`core.${type}`, addresses, shown);
   const tooMany = validateFamilies(addresses, { field, show });
-  // Upstream looks for these in one order for pods and in the other for hosts.
+  // kube-apiserver checks these in different orders for pods and hosts.
   return list === 'hostIPs'
     ? [...errors, ...doubles, ...tooMany]
     : [...errors, ...tooMany, ...doubles];
@@ -199,7 +199,7 @@ function validateHostAddresses(status: Stored<PodStatus>): FieldError[] {
   ];
 }
 
-/** What the status of a pod says of its claims, its containers' users and what they were given. */
+/** Validates what the status reports of claims, users of containers, and allocated devices. */
 function validateGiven(status: Stored<PodStatus>, spec: Stored<PodSpec>): FieldError[] {
   const windows = (spec.os?.name ?? '') === 'windows';
   const linux = (spec.os?.name ?? '') === 'linux' || spec.os === undefined;
@@ -249,7 +249,7 @@ function validateAllocated(
   return objectsAt(status, list).flatMap((one, index) =>
     objectsAt(one, 'allocatedResourcesStatus').flatMap((allocated, number) => {
       const field = `status.${list}[${index}].allocatedResourcesStatus[${number}]`;
-      // A status may come before the container that it is about.
+      // A status may be reported before its container exists.
       const container = named.get(textAt(one, 'name'));
       return [
         ...(container === undefined
@@ -261,7 +261,10 @@ function validateAllocated(
   );
 }
 
-/** The claims of containers, as statuses name them; those of one container are listed once. */
+/**
+ * Returns a function that gives the claims of a container as statuses name them; the result for
+ * each container is cached.
+ */
 function claimsByContainer(): (container: JsonObject) => ReadonlySet<string> {
   const listed = new Map<JsonObject, ReadonlySet<string>>();
   return (container) => {

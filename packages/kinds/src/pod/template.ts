@@ -25,7 +25,7 @@ import { validatePodSpec } from './validation/validate.ts';
 
 export { validateLabels } from './fields.ts';
 
-/** The rules of a template; of one that replaces `old`, what that broke already is let pass. */
+/** The rules of a template; if it replaces `old`, rules that `old` breaks are relaxed. */
 export function templateRules(
   { dialect, features }: PodPorts,
   old: Stored<PodTemplateSpec> | undefined,
@@ -35,7 +35,7 @@ export function templateRules(
   return { ...ports, allow };
 }
 
-/** `spec.selector` of a workload kind: there, right, and not empty. */
+/** Validates `spec.selector` of a workload kind: present, valid, and not empty. */
 export function validateSelector(
   object: Stored<Deployment | StatefulSet>,
   kindWord: string,
@@ -50,7 +50,7 @@ export function validateSelector(
   return errors;
 }
 
-/** A selector that may not change once set. */
+/** A selector must not change. */
 export function selectorKept(
   object: Stored<DaemonSet | Deployment | Job>,
   old: Stored<DaemonSet | Deployment | Job>,
@@ -60,18 +60,15 @@ export function selectorKept(
   return [invalidGo('spec.selector', () => goSelector(selector), 'field is immutable')];
 }
 
-/** Whether a selector can be read at all; what is wrong with it is told elsewhere. */
+/** Whether a selector is valid; its errors are reported elsewhere. */
 export const isReadable = (selector: Stored<LabelSelector> | undefined): boolean =>
   validateLabelSelector(selector, '').length === 0;
 
-/** Whether a selector is there and selects everything. */
+/** Whether a selector is present and matches everything. */
 export const selectsAll = (selector: Stored<LabelSelector> | undefined): boolean =>
   selector !== undefined && isEmptySelector(selector);
 
-/**
- * The template's labels must be such that its controller finds the pods again; without a selector
- * it finds none.
- */
+/** The template's labels must match the selector; without a selector they never do. */
 export function validateSelected(
   object: Stored<Deployment | DaemonSet | StatefulSet | Job>,
   path: string,
@@ -84,7 +81,7 @@ export function validateSelected(
   return [invalidGo(`${path}.metadata.labels`, () => goStringMap(labels), detail)];
 }
 
-/** Labels and annotations of a template: all that upstream judges of a StatefulSet's. */
+/** Validates the labels and annotations of a template. */
 export function validateTemplateMetadata(
   template: Stored<PodTemplateSpec>,
   path: string,
@@ -100,7 +97,7 @@ export function validateTemplateMetadata(
   ];
 }
 
-/** A pod's template at `path`, wherever it stands. */
+/** Validates a pod template at `path`. */
 export function* validatePodTemplate(
   template: Stored<PodTemplateSpec>,
   path: string,
@@ -123,7 +120,7 @@ export function* validatePodTemplate(
   return errors;
 }
 
-/** What those ask of their pods who replace any that ends: to restart always, and to have no end. */
+/** Rules of controllers that replace every ended pod: pods always restart and have no deadline. */
 export function validateEndless(
   template: Stored<PodTemplateSpec>,
   path: string,
@@ -144,8 +141,8 @@ export function validateEndless(
 }
 
 /**
- * The pod template of a controller at `spec.template`: its labels must match the selector, its pods
- * run for ever.
+ * Validates the pod template of a controller at `spec.template`: its labels must match the
+ * selector, and its pods must run forever.
  */
 export function* validateTemplate(
   object: Stored<Deployment>,
@@ -165,7 +162,7 @@ export function* validateTemplate(
   ];
 }
 
-/** Complains of a whole number that may only grow. */
+/** Rejects a decrease of a number in the status. */
 export function notDecremented(
   object: Stored<DaemonSet | Deployment | StatefulSet>,
   old: Stored<DaemonSet | Deployment | StatefulSet>,

@@ -10,7 +10,7 @@ import {
 
 type Row = readonly [before: Changes, after: Changes, ...errors: unknown[]];
 
-/** A pod as `before` makes it, then changed by `after`. */
+/** Applies `before` to a valid pod, then `after` as an update. */
 const judge = (rows: readonly Row[], subresource = '') =>
   test.each(rows.map(([before, after, ...errors]) => [before, after, errors] as const))(
     '%j to %j',
@@ -63,7 +63,7 @@ describe('the spec', () => {
     ],
   ]);
 
-  test('the complaint shows what differs', () => {
+  test('the error shows the difference', () => {
     const old = made(plainPod());
     const [error] = updateErrors(old, changed(plainPod(), { 'spec.hostname': 'h' }));
     expect(error).toBe(
@@ -149,7 +149,7 @@ describe('annotations', () => {
   ]);
 });
 
-describe('added containers', () => {
+describe('ephemeral containers', () => {
   const debug = { name: 'd', image: 'i' };
   const list = 'spec.ephemeralContainers';
   const refuse = 'cannot be set for an Ephemeral Container';
@@ -179,7 +179,7 @@ describe('added containers', () => {
     'ephemeralcontainers',
   );
 
-  test('may not change or go once they are there', () => {
+  test('must not change or be removed', () => {
     const old = updated(
       made(plainPod()),
       changed(plainPod(), { [list]: [debug] }),
@@ -202,7 +202,7 @@ describe('added containers', () => {
     ]);
   });
 
-  test('nothing else comes through their endpoint', () => {
+  test('their endpoint changes nothing else', () => {
     const next = changed(plainPod(), {
       [list]: [debug],
       'spec.containers[0].image': 'other',
@@ -216,7 +216,7 @@ describe('added containers', () => {
   });
 });
 
-test('what a pod has broken before a rule existed it may go on to break', () => {
+test('a pod may go on breaking rules that are newer than itself', () => {
   const old = made(plainPod());
   (old['spec'] as { topologySpreadConstraints?: unknown }).topologySpreadConstraints = [
     {

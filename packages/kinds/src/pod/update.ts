@@ -38,12 +38,12 @@ import { validateImageSpacing } from './validation/containers.ts';
 import { validateTolerations } from './validation/placement.ts';
 import { validatePodSpec } from './validation/validate.ts';
 
-/** While gates keep a pod from being put anywhere, the nodes it may go to may be narrowed. */
+/** While scheduling gates hold a pod back, its node selection may be narrowed. */
 
 const must = 'requiredDuringSchedulingIgnoredDuringExecution';
 const termsPath = `spec.affinity.nodeAffinity.${must}.nodeSelectorTerms`;
 
-/** Complains of a change that does more than narrow. */
+/** Rejects changes that do more than narrow the selection. */
 function validateNodeSelection(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[] {
   const before = old.nodeSelector ?? {};
   const now = spec.nodeSelector;
@@ -74,7 +74,7 @@ function validateTerms(terms: readonly JsonObject[], old: readonly JsonObject[])
 
 const parts = ['matchExpressions', 'matchFields'];
 
-/** A term without requirements selects nothing, so any that is added would widen it. */
+/** A term without requirements matches nothing, so adding one would widen it. */
 function isNarrowedTerm(term: Stored<NodeSelectorTerm>, old: Stored<NodeSelectorTerm>): boolean {
   const isEmpty = parts.every((name) => listAt(old, name).length === 0);
   if (isEmpty) return parts.every((name) => listAt(term, name).length === 0);
@@ -84,7 +84,7 @@ function isNarrowedTerm(term: Stored<NodeSelectorTerm>, old: Stored<NodeSelector
   });
 }
 
-/** Puts back the old node affinity, so that what else changed of the affinity shows. */
+/** Restores the old node affinity, so that other changes of the affinity are detected. */
 function keepNodeAffinity(spec: Stored<PodSpec>, old: Stored<PodSpec>): void {
   const before = old.affinity?.nodeAffinity;
   const affinity = spec.affinity;
@@ -101,7 +101,7 @@ function keepNodeAffinity(spec: Stored<PodSpec>, old: Stored<PodSpec>): void {
 
 const annotationsPath = 'metadata.annotations';
 
-/** What is judged of a Pod at its creation and at each change of it but of its status. */
+/** Rules of a Pod on creation and on each change except of its status. */
 export function* validatePod(object: Stored<Pod>, rules: PodRules): Generator<void, FieldError[]> {
   const spec = ensure(object, 'spec');
   const where = { path: annotationsPath, rules };
@@ -117,7 +117,7 @@ export function* validatePod(object: Stored<Pod>, rules: PodRules): Generator<vo
   ];
 }
 
-/** A token needs an account that it is for. */
+/** A service account token requires an account. */
 function refuseTokens(spec: Stored<PodSpec>): FieldError[] {
   if ((spec.serviceAccountName ?? '') !== '') return [];
   return (spec.volumes ?? []).flatMap((volume, index) =>
@@ -135,7 +135,10 @@ export const changeRules = (object: Stored<Pod>, old: Stored<Pod>, ports: PodPor
   allow: allowancesOf(old, ports),
 });
 
-/** What of a Pod may change: images, the deadline, tolerations that are added, gates that go. */
+/**
+ * Rules of a Pod's update: only images, the deadline, added tolerations, and removed gates may
+ * change.
+ */
 export function* validatePodUpdate(
   object: Stored<Pod>,
   old: Stored<Pod>,
@@ -166,7 +169,7 @@ export function* validatePodUpdate(
   return [...errors, ...(yield* restErrorSteps(spec, before))];
 }
 
-/** Changes of annotations, then the rules of those there are, as both endpoints judge them. */
+/** Validates changes of annotations, then all annotations; shared by both endpoints. */
 export function validateAnnotationUpdate(
   object: Stored<Pod>,
   old: Stored<Pod>,
@@ -191,7 +194,7 @@ function validateImages(spec: Stored<PodSpec>, member: string): FieldError[] {
 
 const secondsMax = 2 ** 31 - 1;
 
-/** A deadline may be set and come nearer, but not go. */
+/** A deadline may be set and lowered, but not removed. */
 function validateDeadline(
   spec: Stored<PodSpec>,
   old: Stored<PodSpec>,
@@ -224,7 +227,7 @@ function validateAddedTolerations(spec: Stored<PodSpec>, old: Stored<PodSpec>): 
   return validateTolerations(tolerations, 'spec.tolerations');
 }
 
-/** Equal for tolerations that differ in their time at most; what is absent and empty are one. */
+/** Equal for tolerations that differ at most in `tolerationSeconds`; absent equals empty. */
 function untimedIdentity(toleration: Stored<Toleration>): string {
   const names = ['key', 'operator', 'value', 'effect'];
   return JSON.stringify(names.map((name) => textAt(toleration, name)));
@@ -246,7 +249,7 @@ const mutableFields =
   '(only additions to existing tolerations),`spec.terminationGracePeriodSeconds` ' +
   '(allow it to be set to 1 if it was previously negative)';
 
-/** With what may change put back as it was, nothing else may differ. */
+/** After restoring what may change, nothing may differ. */
 function* restErrorSteps(
   spec: Stored<PodSpec>,
   old: Stored<PodSpec>,
@@ -282,7 +285,7 @@ function* withMutableOf(
   return rest;
 }
 
-/** Equal as Go's semantic equality has it: what is absent and what is empty are one at any depth. */
+/** Go's semantic equality: absent and empty are equal at any depth. */
 export function sameOrEmptyDeep(one: JsonObject, other: JsonObject): boolean {
   for (const name of Object.keys(one)) {
     if (!sameOrEmptyIn(one[name], member(other, name))) return false;
@@ -290,7 +293,7 @@ export function sameOrEmptyDeep(one: JsonObject, other: JsonObject): boolean {
   return hasNoOthers(one, other);
 }
 
-/** Whether the members that only the other one has are empty. */
+/** Whether all members that only `other` has are empty. */
 function hasNoOthers(one: JsonObject, other: JsonObject): boolean {
   for (const name of Object.keys(other)) {
     if (!Object.hasOwn(one, name) && !sameOrEmptyIn(undefined, other[name])) return false;
@@ -343,7 +346,7 @@ function sameOrEmptyIn(left: JsonValue | undefined, right: JsonValue | undefined
   });
 }
 
-/** Containers may be added to a pod that runs; those added before stay as they are. */
+/** Containers may be added to a running pod, but those added earlier must not change. */
 export function* validateAddedContainers(
   object: Stored<Pod>,
   old: Stored<Pod>,
@@ -351,7 +354,7 @@ export function* validateAddedContainers(
 ): Generator<void, FieldError[]> {
   const mirror = mirrorAnnotation(ports.dialect);
   if (at(old, 'metadata', 'annotations', mirror) !== undefined) {
-    // A path without a name, as upstream writes one.
+    // kube-apiserver reports a path without a name.
     return [forbiddenField('[]', 'static pods do not support ephemeral containers')];
   }
   const rules = changeRules(object, old, ports);

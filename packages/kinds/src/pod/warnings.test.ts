@@ -83,7 +83,7 @@ const rows: readonly Row[] = [
     `${first}.ports[1]: duplicate port definition with ${first}.ports[0]`,
     `${first}.ports[2]: hostIP set without hostPort: {Name: HostPort:0 ContainerPort:81 Protocol:TCP HostIP:1.1.1.1}`,
   ],
-  // Of a Pod it has become 1 by then.
+  // Of a Pod, this value has become 1 by then.
   [{ 'spec.terminationGracePeriodSeconds': -1 }],
   [
     { [`spec.affinity.podAffinity.${must}`]: [{ topologyKey: 'z' }] },
@@ -98,7 +98,7 @@ test.each(rows.map(([changes, ...warnings]) => [changes, warnings] as const))(
   },
 );
 
-test('a template is warned of by its own path', () => {
+test('warnings about a template have its path', () => {
   const { spec } = changed(plainPod(), { 'spec.terminationGracePeriodSeconds': -1 });
   const deployment = {
     apiVersion: 'apps/v1',
@@ -121,7 +121,7 @@ test('a template is warned of by its own path', () => {
   ]);
 });
 
-test('an annotated AppArmor profile becomes the field', () => {
+test('an AppArmor annotation is copied to the field', () => {
   const annotation = 'metadata.annotations["container.apparmor.security.beta.kubernetes.io/a"]';
   expect(made(changed(plainPod(), { [annotation]: 'localhost/x' }))).toMatchObject({
     spec: {

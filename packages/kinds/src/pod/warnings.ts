@@ -26,8 +26,8 @@ import { eachContainer, type PlacedContainer } from './references.ts';
 import { appArmorPrefix, seccompAnnotations } from './validation/annotations.ts';
 
 /**
- * What is accepted but hardly meant, of the pod or template `holder` (its metadata and spec) at
- * `path`, which is empty for a Pod.
+ * Warnings about members that are accepted but probably not intended, in a pod or template. `path`
+ * leads to it, and is empty for a Pod.
  */
 export function podWarnings(
   holder: Stored<Pod> | Stored<PodTemplateSpec>,
@@ -61,7 +61,7 @@ export function podWarnings(
 
 const knownLabels = new Map<string, ReadonlyMap<string, string>>();
 
-/** Deprecated node labels, with the text of upstream's warning for each. */
+/** Deprecated node labels and kube-apiserver's warning about each. */
 function deprecatedLabels(dialect: Dialect): ReadonlyMap<string, string> {
   const labels = knownLabels.get(dialect.name) ?? readDeprecatedLabels(dialect);
   knownLabels.set(dialect.name, labels);
@@ -93,11 +93,11 @@ function readDeprecatedLabels(dialect: Dialect): ReadonlyMap<string, string> {
 const must = 'requiredDuringSchedulingIgnoredDuringExecution';
 const should = 'preferredDuringSchedulingIgnoredDuringExecution';
 
-/** What is said of a label of nodes that another has taken the place of. */
+/** The warning about a node label that another label has replaced. */
 export const nodeLabelMessage = (label: string, dialect: Dialect): string | undefined =>
   deprecatedLabels(dialect).get(label);
 
-/** Warnings for the expressions of a term that selects nodes. */
+/** Warnings about the expressions in a term of a node selector. */
 export function nodeTermWarnings(
   term: Stored<NodeSelectorTerm> | undefined,
   field: string,
@@ -163,7 +163,7 @@ function annotationWarnings(annotations: JsonObject, path: string, dialect: Dial
     .map(([key, message]) => `${keyed(path, key)}: ${message}`);
 }
 
-/** Volumes whose drivers have gone, in upstream's order, with how it writes their member. */
+/** Volumes whose drivers were removed, in kube-apiserver's order and with its spelling. */
 const deprecatedVolumes: readonly (readonly [member: string, shown: string, message: string])[] = [
   ['photonPersistentDisk', 'photonPersistentDisk', 'deprecated in v1.11, non-functional in v1.16+'],
   ['gitRepo', 'gitRepo', 'deprecated in v1.11'],
@@ -188,7 +188,7 @@ function volumeWarnings(spec: Stored<PodSpec>, path: string): string[] {
   ]);
 }
 
-/** Warnings for the spec of a claim. */
+/** Warnings about the spec of a claim. */
 export function claimWarnings(
   spec: Stored<PersistentVolumeClaimSpec> | undefined,
   path: string,
@@ -218,11 +218,11 @@ function doubleNames(spec: Stored<PodSpec>, path: string): string[] {
   return [...doubles('hostAliases', 'ip'), ...doubles('imagePullSecrets', 'name'), ...empty];
 }
 
-/** Bytes come whole. */
+/** Bytes must be whole. */
 function fractionOf(value: JsonValue | undefined, path: string): string[] {
   if (value === undefined || value === null) return [];
   const quantity = parseQuantity(String(value));
-  // Upstream looks at thousandths, which it rounds up to.
+  // kube-apiserver rounds up to thousandths before this check.
   if ('error' in quantity) return [];
   const milli = quantity.nano / 1_000_000n + (quantity.nano % 1_000_000n > 0n ? 1n : 0n);
   if (milli % 1000n === 0n) return [];
@@ -264,13 +264,14 @@ function profileWarnings(
     Object.hasOwn(annotations, key) ? [`${keyed(annotationsPath, key)}: ${message}`] : [];
   const seccompKey = seccompAnnotations(dialect).containerPrefix + name;
   const seccomp = has(container, 'seccompProfile') ? [] : warn(seccompKey, useSeccomp);
-  // A Pod's own is told of when its annotation is turned into the field.
-  const isTold = path === '' || has(spec, 'appArmorProfile') || has(container, 'appArmorProfile');
-  if (isTold) return seccomp;
+  // Preparation of a Pod reports this when it copies the annotation to the field.
+  const isReported =
+    path === '' || has(spec, 'appArmorProfile') || has(container, 'appArmorProfile');
+  if (isReported) return seccomp;
   return [...seccomp, ...warn(appArmorPrefix(dialect) + name, useAppArmor)];
 }
 
-/** What is said of an annotation that the field has taken the place of. */
+/** The warning about an annotation that a field has replaced. */
 export const useAppArmor = 'deprecated since v1.30; use the "appArmorProfile" field instead';
 
 function containerWarnings({ container, path }: PlacedContainer): string[] {
@@ -285,7 +286,7 @@ function containerWarnings({ container, path }: PlacedContainer): string[] {
   return [...amounts, ...hiddenVariables(objectsAt(container, 'env'), `${path}.env`)];
 }
 
-/** A second definition of a variable may build on the first; else it only hides it. */
+/** A second definition of a variable may refer to the first; otherwise it only hides it. */
 function hiddenVariables(variables: readonly JsonObject[], path: string): string[] {
   const seen = new Set<string>();
   return variables.flatMap((variable, index) => {
@@ -309,7 +310,7 @@ interface PlacedPort {
   readonly hostPort: number;
 }
 
-/** Most ports of one number that one port is compared with. */
+/** Upper bound of the ports with one number that a port is compared with. */
 const comparedMax = listedMax;
 
 function portWarnings(containers: readonly PlacedContainer[]): string[] {
@@ -378,7 +379,7 @@ function affinityWarnings(spec: Stored<PodSpec>, path: string): string[] {
   });
 }
 
-/** The warning for the name of a new controller that cannot be the host name of its pods. */
+/** Warns of the name of a new controller that is not a valid hostname for its pods. */
 export function nameWarnings(object: ApiObject, old: ApiObject | undefined): string[] {
   const messages = old === undefined ? dnsLabel(object.metadata.name ?? '') : [];
   if (messages.length === 0) return [];
@@ -388,7 +389,7 @@ export function nameWarnings(object: ApiObject, old: ApiObject | undefined): str
   ];
 }
 
-/** Warnings for the template of a controller, on creation and when its spec changes. */
+/** Warnings about a controller's template, on creation and when its spec changes. */
 export function templateWarnings(
   object: JsonObject,
   old: JsonObject | undefined,

@@ -17,6 +17,55 @@ import { validateConditions } from '../rules/checks.ts';
 import { ensure } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
+/** PodDisruptionBudget: how many pods may be evicted at the same time. */
+export function podDisruptionBudget(dialect: Dialect): ResourceDef {
+  return defineKind<PodDisruptionBudget>({
+    dialect,
+    facts: 'policy',
+    kind: 'PodDisruptionBudget',
+    resource: 'poddisruptionbudgets',
+    scope: 'Namespaced',
+    shortNames: ['pdb'],
+    versions: [
+      {
+        version: 'v1',
+        columns: [
+          nameColumn,
+          limitColumn('Min Available', 'minAvailable', 'Pods that must stay.'),
+          limitColumn('Max Unavailable', 'maxUnavailable', 'Pods that may be gone.'),
+          countColumn(
+            'Allowed Disruptions',
+            ['status', 'disruptionsAllowed'],
+            'Evictions allowed now.',
+          ),
+          ageColumn,
+        ],
+      },
+    ],
+    generation: true,
+    strategy: {
+      extraMetadataChecks: { '': [], status: [] },
+      reportsMetadataLast: true,
+      validateName: pathSegment,
+      hasStatus: true,
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (context, object) =>
+        context.subresource === 'status' ? validateStatus(object) : validate(object),
+      allowUnconditionalUpdate: false,
+    },
+    subresources: [statusSubresource],
+    example: () => ({
+      apiVersion: 'policy/v1',
+      kind: 'PodDisruptionBudget',
+      metadata: { name: 'example', namespace: 'default' },
+      spec: { minAvailable: 1, selector: { matchLabels: { app: 'example' } } },
+    }),
+  });
+}
+
+const limitColumn = (name: string, member: string, description: string) =>
+  column(name, (object) => String(at(object, 'spec', member) ?? 'N/A'), { description });
+
 function validate(object: Stored<PodDisruptionBudget>): FieldError[] {
   const spec = ensure(object, 'spec');
   const { minAvailable, maxUnavailable, unhealthyPodEvictionPolicy: policy } = spec;
@@ -46,53 +95,4 @@ function validateStatus(object: Stored<PodDisruptionBudget>): FieldError[] {
     ...validateConditions(status.conditions ?? [], 'status.conditions'),
     ...counts.flatMap((name) => notNegative(status, `status.${name}`)),
   ];
-}
-
-const limitColumn = (name: string, member: string, description: string) =>
-  column(name, (object) => String(at(object, 'spec', member) ?? 'N/A'), { description });
-
-/** PodDisruptionBudget: how many pods may be evicted at a time. */
-export function podDisruptionBudget(dialect: Dialect): ResourceDef {
-  return defineKind<PodDisruptionBudget>({
-    dialect,
-    facts: 'policy',
-    kind: 'PodDisruptionBudget',
-    resource: 'poddisruptionbudgets',
-    scope: 'Namespaced',
-    shortNames: ['pdb'],
-    versions: [
-      {
-        version: 'v1',
-        columns: [
-          nameColumn,
-          limitColumn('Min Available', 'minAvailable', 'Pods that must stay.'),
-          limitColumn('Max Unavailable', 'maxUnavailable', 'Pods that may be gone.'),
-          countColumn(
-            'Allowed Disruptions',
-            ['status', 'disruptionsAllowed'],
-            'Evictions allowed now.',
-          ),
-          ageColumn,
-        ],
-      },
-    ],
-    generation: true,
-    strategy: {
-      metadataTold: { '': [], status: [] },
-      judgesBeforeMetadata: true,
-      validateName: pathSegment,
-      hasStatus: true,
-      validateCreate: (_, object) => validate(object),
-      validateUpdate: (context, object) =>
-        context.subresource === 'status' ? validateStatus(object) : validate(object),
-      allowUnconditionalUpdate: false,
-    },
-    subresources: [statusSubresource],
-    example: () => ({
-      apiVersion: 'policy/v1',
-      kind: 'PodDisruptionBudget',
-      metadata: { name: 'example', namespace: 'default' },
-      spec: { minAvailable: 1, selector: { matchLabels: { app: 'example' } } },
-    }),
-  });
 }

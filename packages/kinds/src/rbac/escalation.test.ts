@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { boundedEscalation, escalationMessage, piecesOf, ruleEscalation } from './escalation.ts';
 import { type PolicyRule, policyRule } from './policy-rule.ts';
 
-/** Numbers from 0 up to 1 that a seed determines. */
+/** Pseudo-random numbers from 0 to below 1, determined by a seed. */
 function randomOf(seed: number): () => number {
   let state = seed;
   return () => {
@@ -12,7 +12,7 @@ function randomOf(seed: number): () => number {
   };
 }
 
-/** Whether one rule covers one piece, written down as the documents say it. */
+/** Whether one rule covers one piece, written directly after the specification. */
 function covers(held: PolicyRule, piece: PolicyRule): boolean {
   const has = (list: readonly string[], value: string) =>
     list.includes('*') || list.includes(value);
@@ -50,7 +50,7 @@ function randomRule(random: () => number): PolicyRule {
 }
 
 describe('the comparison of rules', () => {
-  test('AUTHZ-5: agrees with judging each piece by itself', () => {
+  test('AUTHZ-5: agrees with checking each piece on its own', () => {
     const seed = Math.floor(Math.random() * 2 ** 32);
     const random = randomOf(seed);
     for (let round = 0; round < 2000; round += 1) {
@@ -94,7 +94,7 @@ describe('the comparison of rules', () => {
     expect(stepsOf([wide(1200)], [wide(1200)]).covered).toBe(true);
   });
 
-  test('TRUST-2: gives up on rules that are held in too many different ways', () => {
+  test('TRUST-2: gives up when the held rules differ in too many ways', () => {
     const held = names('r', 2500).map((resource, index) =>
       policyRule({ verbs: [`v${index}`], apiGroups: [`g${index}`], resources: [resource] }),
     );

@@ -8,7 +8,7 @@ import {
 } from '@wheelhouse/machinery';
 import { type PolicyRule, policyRule, trimStars } from './policy-rule.ts';
 
-/** Most steps of one comparison, for requests (TRUST-2). */
+/** Maximum steps of one comparison for a request (TRUST-2). */
 export const escalationStepsMax = 4_000_000;
 
 /** Whether the rules that a user holds cover the rules to be granted, and which they do not. */
@@ -21,9 +21,9 @@ export interface Coverage {
 }
 
 /**
- * Compares rules as upstream does (AUTHZ-5): each wanted rule is broken into pieces of one verb and
- * one resource (or path), and one held rule must cover a piece alone. All missing pieces are
- * gathered: for rules that are trusted.
+ * Compares rules like kube-apiserver (AUTHZ-5): each wanted rule is split into pieces of one verb
+ * and one resource (or path), and a single held rule must cover each piece. Collects all missing
+ * pieces, so only for rules of trusted origin.
  */
 export function ruleEscalation(
   ownRules: readonly PolicyRule[],
@@ -36,14 +36,14 @@ export function ruleEscalation(
 /** Rules by their index in a list of rules. */
 type RuleSet = ReadonlySet<number>;
 
-/** The rules with one value, and those that have all values. */
+/** Maps values to the rules that have them, or that have all values. */
 class ValueIndex {
   readonly #exact = new Map<string, Set<number>>();
   readonly #all = new Set<number>();
   readonly #wildcard: string | undefined;
   readonly #budget: WorkBudget;
 
-  /** @param options.wildcard the value that stands for all, if one does */
+  /** @param options.wildcard the value that stands for all values, if there is one */
   constructor(budget: WorkBudget, options: { readonly wildcard?: string } = {}) {
     this.#budget = budget;
     this.#wildcard = options.wildcard;
@@ -64,7 +64,7 @@ class ValueIndex {
     else present.add(rule);
   }
 
-  /** The rules that have one of the values, or all. */
+  /** The rules that have one of the values, or all values. */
   of(...values: readonly string[]): RuleSet {
     const found = values.flatMap((value) => this.#exact.get(value) ?? []);
     if (found.length === 0) return this.#all;
@@ -76,7 +76,7 @@ class ValueIndex {
 
 const none: RuleSet = new Set();
 
-/** Rules indexed by their values: which of them cover a verb, a group, a resource, a name, a path. */
+/** Rules indexed by value: which of them cover a verb, a group, a resource, a name, or a path. */
 class HeldRules {
   readonly #budget: WorkBudget;
   readonly #verbs: ValueIndex;
@@ -86,7 +86,7 @@ class HeldRules {
   readonly #urls: ValueIndex;
   readonly #urlPrefixes = new Map<string, Set<number>>();
 
-  /** @param budget is drawn on by what is asked of the index; building it takes linear time */
+  /** @param budget charged by queries of the index; building it takes linear time */
   constructor(rules: readonly PolicyRule[], budget: WorkBudget) {
     this.#budget = budget;
     this.#verbs = new ValueIndex(budget, { wildcard: '*' });
@@ -94,7 +94,7 @@ class HeldRules {
     this.#resources = new ValueIndex(budget, { wildcard: '*' });
     this.#names = new ValueIndex(budget);
     this.#urls = new ValueIndex(budget, { wildcard: '*' });
-    // A role that several bindings lead to gives the same rules again.
+    // A role with several bindings contributes the same rules several times.
     for (const [index, rule] of [...new Set(rules)].entries()) this.#add(rule, index);
   }
 
@@ -122,14 +122,14 @@ class HeldRules {
     return this.#groups.of(group);
   }
 
-  /** Also the rules with every resource's subresource of this name. */
+  /** Includes the rules with this subresource of every resource. */
   ofResource(resource: string): RuleSet {
     const [, subresource] = resource.split('/', 2);
     if (subresource === undefined) return this.#resources.of(resource);
     return this.#resources.of(resource, `*/${subresource}`);
   }
 
-  /** Also the rules without names, which hold for all. */
+  /** Includes the rules without names, which apply to all. */
   ofName(name: string): RuleSet {
     return this.#names.of(name);
   }
@@ -166,10 +166,10 @@ interface Gathered {
 }
 
 /**
- * Values that the same held rules cover are judged together, so that the cost follows the lengths of
- * the rules, and not the product of a rule's lists. Worked example: with `get pods` and `get nodes`
- * held, a rule of `get list watch` for `pods secrets configmaps` has the classes `get` and
- * `list watch`, `pods` and `secrets configmaps`, and is judged in four steps instead of nine.
+ * Compares values that the same held rules cover as one class, so the cost depends on the lengths
+ * of the rules and not on the product of their lists. Example: with `get pods` and `get nodes`
+ * held, a rule of `get list watch` for `pods secrets configmaps` has the classes `get` and `list
+ * watch`, `pods` and `secrets configmaps`, and takes four comparisons instead of nine.
  */
 function* comparison(of: {
   readonly ownRules: readonly PolicyRule[];
@@ -189,13 +189,13 @@ function* comparison(of: {
   return { covered: count === 0, missing: pieces, omitted: count - pieces.length };
 }
 
-/** Values of one list that the same held rules cover; without resource names, one undefined. */
+/** Values of one list that the same held rules cover; undefined stands for no resource names. */
 interface ValueClass<Value extends string | undefined = string> {
   readonly values: readonly Value[];
   readonly rules: RuleSet;
 }
 
-/** Pieces that no held rule covers: every combination of the values of four classes. */
+/** Pieces that no held rule covers: all combinations of the values of four classes. */
 interface Gap {
   readonly group: ValueClass;
   readonly resource: ValueClass;
@@ -229,7 +229,7 @@ function* missingResources(
   gather(gathered, rule, gaps);
 }
 
-/** Puts together the values that the same held rules cover, in the order of the first of each. */
+/** Groups the values that the same held rules cover, in the order of their first values. */
 function classesOf(values: readonly string[], rulesOf: (value: string) => RuleSet): ValueClass[] {
   const classes = new Map<string, { readonly values: string[]; readonly rules: RuleSet }>();
   for (const value of values) {
@@ -248,7 +248,7 @@ function nameClasses(rule: PolicyRule, heldRules: HeldRules): ValueClass<string 
   return classesOf(rule.resourceNames, (value) => heldRules.ofName(value));
 }
 
-/** Adds the pieces of one rule in the rule's own order. */
+/** Adds the missing pieces of one rule, in the order of its values. */
 function gather(gathered: Gathered, rule: PolicyRule, gaps: readonly Gap[]): void {
   const lists = [rule.apiGroups, rule.resources, rule.verbs, rule.resourceNames];
   const places = lists.map(placesOf);
@@ -274,7 +274,7 @@ function placesOf(values: readonly string[]): ReadonlyMap<string, number> {
   return places;
 }
 
-/** Group, resource, verb, and name, if any. */
+/** Group, resource, verb, and name (if any). */
 type Combination = readonly [string, string, string, string | undefined];
 
 function* combinations({ group, resource, verb, name }: Gap): Generator<Combination> {
@@ -314,12 +314,12 @@ function* missingUrls(
   }
 }
 
-/** Most pieces that a comparison for a request gathers. */
+/** Upper bound of the missing pieces that a comparison for a request collects. */
 const piecesMax = 1000;
 
 /**
- * The same for rules of a request, as work that can pause: gathers a bounded number of pieces and
- * throws WorkExceeded where the held rules differ in too many ways.
+ * Like `ruleEscalation` for rules of a request, in steps: collects a bounded number of pieces, and
+ * throws WorkExceeded if the held rules differ in too many ways.
  */
 export function boundedEscalation(
   ownRules: readonly PolicyRule[],
@@ -328,7 +328,7 @@ export function boundedEscalation(
   return comparison({ ownRules, wanted, limits: { steps: escalationStepsMax, pieces: piecesMax } });
 }
 
-/** The rule in pieces of one verb and one resource, with one name at most, or one path. */
+/** Splits a rule into pieces of one verb and one resource, with at most one name, or one path. */
 export function piecesOf(rule: PolicyRule): PolicyRule[] {
   const pieces: PolicyRule[] = [];
   for (const group of rule.apiGroups) {
@@ -350,8 +350,8 @@ export function piecesOf(rule: PolicyRule): PolicyRule[] {
 }
 
 /**
- * The `why` of the 403 for a user who would grant more than they hold, in upstream's words. Lists a
- * bounded number of rules and says how many pieces it leaves out (TRUST-3).
+ * The reason of the 403 for a user who would grant more than they hold, in kube-apiserver's words.
+ * Lists a bounded number of rules and counts the others (TRUST-3).
  */
 export function escalationMessage(options: {
   readonly user: UserInfo;
@@ -379,7 +379,7 @@ export function escalationMessage(options: {
     : `${text}; resolution errors: [${[...errors.items, ...others].join(', ')}]`;
 }
 
-/** Joins pieces of one group and resource that differ in the verb only. */
+/** Joins pieces of one group and resource that differ only in the verb. */
 function compactRules(rules: readonly PolicyRule[]): PolicyRule[] {
   const simple = new Map<string, PolicyRule & { readonly verbs: string[] }>();
   const others: PolicyRule[] = [];

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, type JsonValue, member } from '@wheelhouse/machinery';
 
-/** A rule of a Role or ClusterRole, its absent lists empty. */
+/** A rule of a Role or ClusterRole; absent lists are empty. */
 export interface PolicyRule {
   readonly verbs: readonly string[];
   readonly apiGroups: readonly string[];
@@ -9,7 +9,7 @@ export interface PolicyRule {
   readonly nonResourceURLs: readonly string[];
 }
 
-/** A PolicyRule of the given lists, the others empty. */
+/** A PolicyRule of the given lists; the others are empty. */
 export function policyRule(lists: Partial<PolicyRule>): PolicyRule {
   return {
     verbs: lists.verbs ?? [],
@@ -20,7 +20,7 @@ export function policyRule(lists: Partial<PolicyRule>): PolicyRule {
   };
 }
 
-/** The rules of a role object; anything that is not a rule is skipped. */
+/** The rules of a role object; items that are not rules are skipped. */
 export function rulesOf(role: JsonObject): readonly PolicyRule[] {
   const rules = member(role, 'rules');
   return Array.isArray(rules) ? rules.filter(isObject).map(ruleOf) : [];
@@ -40,7 +40,7 @@ function strings(value: JsonValue | undefined): string[] {
   return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
 }
 
-/** Cuts every `*` off the end. */
+/** Removes all `*` at the end. */
 export function trimStars(url: string): string {
   let end = url.length;
   while (end > 0 && url[end - 1] === '*') end -= 1;

@@ -14,10 +14,8 @@ import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { ClusterRoleBinding, RoleBinding, Subject } from '../gen/types/rbac/v1.ts';
 import type { ColumnDef, ResourceDef, Strategy } from '../resource-def.ts';
-import { toldTwice } from '../rules/checks.ts';
+import { reportedTwice } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
-
-/** What RoleBinding and ClusterRoleBinding share (RBAC-1). */
 
 const bindingColumns: readonly ColumnDef[] = [
   nameColumn,
@@ -66,7 +64,7 @@ export function roleBinding(dialect: Dialect): ResourceDef {
 /** Both kinds of binding have the same members. */
 type BindingLike = Stored<RoleBinding>;
 
-/** The group of a reference is this one unless said; a service account has none. */
+/** The group of a reference defaults to this one; service accounts have none. */
 function fillBinding(object: BindingLike, dialect: Dialect): void {
   const group = groupOf(dialect);
   const { roleRef, subjects } = object;
@@ -105,10 +103,10 @@ interface BindingOptions {
 function bindingStrategy(options: BindingOptions): Strategy<BindingLike> {
   return {
     validateName: pathSegment,
-    metadataTold: { '': ['whole', 'whole', 'change'] },
+    extraMetadataChecks: { '': ['whole', 'whole', 'change'] },
     validateCreate: (_, object) => validateBinding(object, options),
     validateUpdate: (_, object, old) => [
-      ...toldTwice(validateBinding(object, options)),
+      ...reportedTwice(validateBinding(object, options)),
       ...validateRoleRefKept(object, old),
     ],
     allowCreateOnUpdate: true,
@@ -164,7 +162,7 @@ function validateRoleRefKept(object: BindingLike, old: BindingLike): FieldError[
   return [invalidGo('roleRef', () => shown, 'cannot change roleRef')];
 }
 
-/** ClusterRoleBinding: grants a ClusterRole everywhere. */
+/** ClusterRoleBinding: grants a ClusterRole in all namespaces. */
 export function clusterRoleBinding(dialect: Dialect): ResourceDef {
   const group = dialect.group('rbac.authorization');
   return defineKind<ClusterRoleBinding>({

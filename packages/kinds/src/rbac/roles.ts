@@ -11,10 +11,10 @@ import { createdAtColumn, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { ClusterRole, PolicyRule, Role } from '../gen/types/rbac/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { goStrings, items, toldTwice } from '../rules/checks.ts';
+import { goStrings, items, reportedTwice } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
-/** Role: rules for resources of its own namespace. */
+/** Role: permissions on resources of its namespace. */
 export function role(dialect: Dialect): ResourceDef {
   const validate = (object: Stored<Role>) => validateRules(object, { namespaced: true });
   return defineKind<Role>({
@@ -25,10 +25,10 @@ export function role(dialect: Dialect): ResourceDef {
     scope: 'Namespaced',
     versions: [{ version: 'v1', columns: [nameColumn, createdAtColumn] }],
     strategy: {
-      metadataTold: { '': ['whole', 'whole', 'change'] },
+      extraMetadataChecks: { '': ['whole', 'whole', 'change'] },
       validateName: pathSegment,
       validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object) => toldTwice(validate(object)),
+      validateUpdate: (_, object) => reportedTwice(validate(object)),
       allowCreateOnUpdate: true,
     },
     example: () => ({
@@ -40,7 +40,7 @@ export function role(dialect: Dialect): ResourceDef {
   });
 }
 
-/** The rules of a role; those of a namespaced one cannot name paths (RBAC-3). */
+/** Validates the rules of a role; those of a Role cannot name paths (RBAC-3). */
 function validateRules(
   object: Stored<Role | ClusterRole>,
   options: { namespaced: boolean },
@@ -84,7 +84,7 @@ function validateRule(
   return errors;
 }
 
-/** ClusterRole: rules for all namespaces, cluster-wide resources and paths. */
+/** ClusterRole: permissions in all namespaces, on cluster-wide resources, and on paths. */
 export function clusterRole(dialect: Dialect): ResourceDef {
   const validate = (object: Stored<ClusterRole>) => [
     ...validateRules(object, { namespaced: false }),
@@ -98,10 +98,10 @@ export function clusterRole(dialect: Dialect): ResourceDef {
     scope: 'Cluster',
     versions: [{ version: 'v1', columns: [nameColumn, createdAtColumn] }],
     strategy: {
-      metadataTold: { '': ['whole', 'whole', 'change'] },
+      extraMetadataChecks: { '': ['whole', 'whole', 'change'] },
       validateName: pathSegment,
       validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object) => toldTwice(validate(object)),
+      validateUpdate: (_, object) => reportedTwice(validate(object)),
       allowCreateOnUpdate: true,
     },
     example: () => ({
@@ -127,7 +127,7 @@ function validateAggregation(object: Stored<ClusterRole>): FieldError[] {
   return selectors.flatMap((selector, index) => {
     const field = `${path}[${index}]`;
     const errors = validateLabelSelector(selector, field);
-    // What is wrong keeps upstream from making a selector, and of that it tells in the selector's place.
+    // kube-apiserver cannot build the selector, and reports that as a further error.
     return errors.length === 0 ? [] : [...errors, invalid(field, null, 'invalid label selector.')];
   });
 }

@@ -16,23 +16,7 @@ import { sameOrEmpty } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 import { validateConfigurations, validateSelectors } from './device-rules.ts';
 
-function validate(
-  object: Stored<DeviceClass>,
-  old: JsonObject | undefined,
-  check: ExpressionChecker | undefined,
-): FieldError[] {
-  const partsOf = (member: string) => {
-    const [now, before] = [object, old].map((one) => at(one, 'spec', member));
-    return old !== undefined && sameOrEmpty(now, before) ? 'stored' : 'new';
-  };
-  const judging = (member: string) => ({ parts: partsOf(member), check }) as const;
-  return [
-    ...validateSelectors(object.spec?.selectors ?? [], 'spec.selectors', judging('selectors')),
-    ...validateConfigurations(object.spec?.config ?? [], 'spec.config', judging('config')),
-  ];
-}
-
-/** DeviceClass: which devices claims may ask for by one name. */
+/** DeviceClass: a name under which claims request devices. */
 export function deviceClass(dialect: Dialect, options: AdmissionKindOptions): ResourceDef {
   const check = options.checkExpression;
   const columns = [nameColumn, ageColumn];
@@ -57,4 +41,20 @@ export function deviceClass(dialect: Dialect, options: AdmissionKindOptions): Re
       spec: {},
     }),
   });
+}
+
+function validate(
+  object: Stored<DeviceClass>,
+  old: JsonObject | undefined,
+  check: ExpressionChecker | undefined,
+): FieldError[] {
+  const partsOf = (member: string) => {
+    const [now, before] = [object, old].map((one) => at(one, 'spec', member));
+    return old !== undefined && sameOrEmpty(now, before) ? 'stored' : 'new';
+  };
+  const judging = (member: string) => ({ parts: partsOf(member), check }) as const;
+  return [
+    ...validateSelectors(object.spec?.selectors ?? [], 'spec.selectors', judging('selectors')),
+    ...validateConfigurations(object.spec?.config ?? [], 'spec.config', judging('config')),
+  ];
 }

@@ -32,39 +32,39 @@ import type {
 import { driverName } from '../pod/fields.ts';
 import type { Stored } from '../stored.ts';
 
-/** Rules that the kinds of devices share, as of `resource/v1beta1`. */
+/** Rules that the kinds of `resource/v1beta1` share. */
 
 const selectorsMax = 32;
 const configurationsMax = 32;
 const constraintsMax = 32;
 const expressionBytesMax = 10 * 1024;
-/** About a tenth of a second for each device that a scheduler looks at. */
+/** About a tenth of a second for each device that a scheduler evaluates. */
 const expressionCostMax = 1_000_000;
 const parametersBytesMax = 10 * 1024;
 const identifierLengthMax = 32;
 const poolNameLengthMax = 253;
 
-/** How many requests a claim may have, and how many results an allocation. */
+/** Upper bound of the requests of a claim, and of the results of an allocation. */
 export const requestsMax = 32;
 
-/** How rules look at an object: whether parts of it are stored already, and what compiles CEL. */
+/** Context of the rules: whether the parts are stored already, and the CEL compiler. */
 export interface DeviceJudging {
-  /** What is stored may be kept although its rules have become stricter. */
+  /** Stored parts may break rules that have become stricter. */
   readonly parts: 'new' | 'stored';
   readonly check: ExpressionChecker | undefined;
 }
 
-/** Judges each item of a list, and their number. */
+/** Validates each item of a list, and their number. */
 export function validateItems<Item>(
   list: readonly Item[],
   path: string,
   rules: {
     readonly max: number;
     readonly item: (item: Item, path: string) => readonly FieldError[];
-    /** What no two items may have in common, and the member that it is. */
+    /** The key of an item, which must be unique, and the member that holds it. */
     readonly key?: (item: Item) => string;
     readonly member?: string;
-    /** How a key is shown that two items have. */
+    /** How errors print a duplicate key. */
     readonly shownKey?: (item: Item) => JsonValue;
   },
 ): FieldError[] {
@@ -80,7 +80,7 @@ export function validateItems<Item>(
   return [...errors, ...repeated];
 }
 
-/** Judges the name of a pool: subdomains between slashes. */
+/** Validates the name of a pool: DNS subdomains separated by slashes. */
 export function poolName(name: string, path: string): FieldError[] {
   if (name === '') return [required(path)];
   return [
@@ -102,7 +102,10 @@ function validateIdentifier(name: string, path: string): FieldError[] {
   ];
 }
 
-/** Judges the name of an attribute or capacity: an identifier, behind a domain and a slash or not. */
+/**
+ * Validates the name of an attribute or capacity: an identifier, optionally after a domain and
+ * `/`.
+ */
 export function qualifiedDeviceName(name: string, path: string): FieldError[] {
   if (name === '') return [required(path, 'name required')];
   const parts = name.split('/');
@@ -123,7 +126,7 @@ function validateMatchAttribute(name: string, path: string): FieldError[] {
   return lacksDomain ? [...errors, invalid(path, name, 'must include a domain')] : errors;
 }
 
-/** Judges selectors of devices: CEL expressions about `device`. */
+/** Validates device selectors: CEL expressions about `device`. */
 export function validateSelectors(
   selectors: readonly Stored<DeviceSelector>[],
   path: string,
@@ -147,7 +150,7 @@ function validateExpression(source: string, path: string, judging: DeviceJudging
   return [type === 'internal' ? internal(path, detail) : invalid(path, source, detail)];
 }
 
-/** Judges raw JSON, which must be an object. */
+/** Validates raw JSON, which must be an object. */
 export function validateParameters(
   parameters: JsonValue | undefined,
   path: string,
@@ -160,7 +163,7 @@ export function validateParameters(
   return [invalid(path, '<value omitted>', 'parameters must be a valid JSON object')];
 }
 
-/** Judges a configuration of devices: parameters that a driver alone understands. */
+/** Validates a device configuration: opaque parameters for a driver. */
 export function validateConfiguration(
   configuration: Stored<DeviceClaimConfiguration>,
   path: string,
@@ -174,7 +177,7 @@ export function validateConfiguration(
   ];
 }
 
-/** Judges a list of configurations; those of claims and allocations name requests. */
+/** Validates a list of configurations; those of claims and allocations name requests. */
 export function validateConfigurations(
   configurations: readonly Stored<
     DeviceClaimConfiguration | DeviceClassConfiguration | DeviceAllocationConfiguration
@@ -197,7 +200,7 @@ export function validateConfigurations(
   return validateItems(configurations, path, { max, item });
 }
 
-/** Judges names of requests, each of which a claim has. */
+/** Validates names of requests, which the claim must have. */
 export function requestReference(
   name: string,
   path: string,
@@ -220,11 +223,11 @@ function validateReferences(
   });
 }
 
-/** The names of the requests of a claim's `devices`. */
+/** The names of the requests in a claim's `devices`. */
 export const requestNames = (devices: Stored<DeviceClaim> | undefined): ReadonlySet<string> =>
   new Set((devices?.requests ?? []).map((request) => request.name ?? ''));
 
-/** Judges what a claim asks for, at `spec.devices`. */
+/** Validates the requested devices at `spec.devices`. */
 export function validateClaimedDevices(
   devices: Stored<DeviceClaim> | undefined,
   path: string,

@@ -47,7 +47,7 @@ import {
   validateParameters,
 } from './device-rules.ts';
 
-/** ResourceClaim: devices that a pod asks for, and those that it was given. */
+/** ResourceClaim: devices that a pod requests, and those allocated to it. */
 export function resourceClaim(
   dialect: Dialect,
   options: AdmissionKindOptions & { readonly features?: Features },
@@ -86,7 +86,7 @@ export function resourceClaim(
   });
 }
 
-/** How far a claim has come: `allocated,reserved`. */
+/** The state of a claim: `allocated,reserved`. */
 function claimState(object: Stored<ResourceClaim>): string {
   const isDeleted = object.metadata.deletionTimestamp !== undefined;
   if (object.status?.allocation === undefined) return isDeleted ? 'deleted' : 'pending';
@@ -95,7 +95,7 @@ function claimState(object: Stored<ResourceClaim>): string {
   return [...deleted, 'allocated', ...reserved].join(',');
 }
 
-/** Drops the status of devices that are no longer allocated. */
+/** Removes the status of devices that are no longer allocated. */
 function dropDeallocated(
   context: StrategyContext,
   object: Stored<ResourceClaim>,
@@ -115,7 +115,7 @@ function dropDeallocated(
 const allocatedDevices = (object: Stored<ResourceClaim>): ReadonlySet<string> =>
   new Set((object.status?.allocation?.devices?.results ?? []).map(deviceId));
 
-/** A device that is allocated: its driver, pool, and name. */
+/** An allocated device: its driver, pool, and name. */
 const deviceId = (device: Stored<AllocatedDeviceStatus | DeviceRequestAllocationResult>): string =>
   (['driver', 'pool', 'device'] as const).map((member) => device[member] ?? '').join('/');
 
@@ -242,14 +242,14 @@ function validateAllocation(object: Stored<ResourceClaim>): FieldError[] {
     ...validateConfigurations(
       allocation?.devices?.config ?? [],
       `${path}.devices.config`,
-      // Those of the class and of the claim.
+      // Configurations of the class and of the claim.
       { parts: 'new', check: undefined, requests, max: 2 * requestsMax, more: source },
     ),
     ...(selector === undefined ? [] : validateNodeSelector(selector, `${path}.nodeSelector`)),
   ];
 }
 
-/** ResourceClaimTemplate: what the claims of pods are made from. */
+/** ResourceClaimTemplate: the template of claims that are made for pods. */
 export function resourceClaimTemplate(
   dialect: Dialect,
   options: AdmissionKindOptions & { readonly features?: Features },

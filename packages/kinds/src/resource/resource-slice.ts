@@ -30,142 +30,6 @@ import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { poolName, qualifiedDeviceName, validateItems } from './device-rules.ts';
 
-const devicesMax = 128;
-const membersMax = 32;
-const valueLengthMax = 64;
-const nameLengthMax = 63 + 1 + 32;
-
-const number = '(0|[1-9]\\d*)';
-const preRelease = '(0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*)';
-const build = '[0-9a-zA-Z-]+';
-const version = new RegExp(
-  `^${number}\\.${number}\\.${number}(-${preRelease}(\\.${preRelease})*)?(\\+${build}(\\.${build})*)?$`,
-);
-
-function validateAttribute(attribute: Stored<DeviceAttribute>, path: string): FieldError[] {
-  const values = (['bool', 'int', 'string', 'version'] as const).filter(
-    (member) => attribute[member] !== undefined,
-  );
-  const long = (member: string) =>
-    textAt(attribute, member).length > valueLengthMax
-      ? [tooLong(`${path}.${member}`, valueLengthMax)]
-      : [];
-  const text = attribute.version ?? '';
-  // The pattern takes long on texts that are too long anyway.
-  const isVersion = !values.includes('version') || (text.length <= 1024 && version.test(text));
-  const detail = 'must be a string compatible with semver.org spec 2.0.0';
-  const one = 'exactly one value must be specified';
-  return [
-    ...long('string'),
-    ...(isVersion ? [] : [invalid(`${path}.version`, text, detail)]),
-    ...long('version'),
-    ...(values.length === 0 ? [required(path, one)] : []),
-    ...(values.length > 1 ? [invalid(path, attribute, one)] : []),
-  ];
-}
-
-/** A name too long for a message, without its middle. */
-function shortened(name: string): string {
-  if (name.length <= nameLengthMax) return name;
-  const rest = nameLengthMax - 3;
-  const tail = Math.floor(rest / 2);
-  return `${name.slice(0, Math.ceil(rest / 2))}...${name.slice(name.length - tail)}`;
-}
-
-function validateBasic(basic: Stored<BasicDevice>, path: string): FieldError[] {
-  const attributes = Object.entries(basic.attributes ?? {});
-  const capacity = Object.keys(basic.capacity ?? {});
-  const count = attributes.length + capacity.length;
-  const detail = `the total number of attributes and capacities must not exceed ${membersMax}`;
-  return [
-    ...attributes.flatMap(([name, value]) => {
-      const field = `${path}.attributes[${shortened(name)}]`;
-      return [
-        ...qualifiedDeviceName(name, field),
-        ...validateAttribute(isObject(value) ? value : {}, field),
-      ];
-    }),
-    ...capacity.flatMap((name) =>
-      qualifiedDeviceName(name, `${path}.capacity[${shortened(name)}]`),
-    ),
-    ...(count > membersMax ? [invalid(path, count, detail)] : []),
-  ];
-}
-
-function validateDevice(device: Stored<Device>, path: string): FieldError[] {
-  const basic = device.basic;
-  return [
-    ...breaks(`${path}.name`, device.name ?? '', dnsLabel),
-    ...(basic === undefined ? [required(`${path}.basic`)] : validateBasic(basic, `${path}.basic`)),
-  ];
-}
-
-function validatePlace(spec: Stored<ResourceSliceSpec>): FieldError[] {
-  const [nodeName, selector] = [spec.nodeName ?? '', spec.nodeSelector];
-  const terms = selector?.nodeSelectorTerms ?? [];
-  const isEverywhere = spec.allNodes === true;
-  const places = [nodeName !== '', selector !== undefined, isEverywhere].filter(Boolean).length;
-  const path = 'spec.nodeSelector';
-  const detail = 'exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required';
-  const shown = () => `[]core.NodeSelectorTerm{${terms.map(goNodeSelectorTerm).join(', ')}}`;
-  return [
-    ...(nodeName === '' ? [] : breaks('spec.nodeName', nodeName, dnsSubdomain)),
-    ...(selector === undefined ? [] : validateNodeSelector(selector, path)),
-    ...(selector !== undefined && terms.length !== 1
-      ? [invalidGo(`${path}.nodeSelectorTerms`, shown, 'must have exactly one node selector term')]
-      : []),
-    ...(places === 0 ? [required('spec', detail)] : []),
-    ...(places > 1 ? [invalid('spec', null, detail)] : []),
-  ];
-}
-
-function validate(object: Stored<ResourceSlice>, old?: Stored<ResourceSlice>): FieldError[] {
-  const spec = object.spec ?? {};
-  const text = (of: Stored<ResourceSlice> | undefined, ...path: string[]) =>
-    textAt(of, 'spec', ...path);
-  const kept = (...path: string[]) =>
-    old === undefined
-      ? []
-      : immutable(`spec.${path.join('.')}`, text(object, ...path), text(old, ...path));
-  const slices = Number(spec.pool?.resourceSliceCount ?? 0);
-  const generation = Number(spec.pool?.generation ?? 0);
-  const negative = 'must be greater than or equal to zero';
-  return [
-    ...driverName(text(object, 'driver'), 'spec.driver'),
-    ...poolName(text(object, 'pool', 'name'), 'spec.pool.name'),
-    ...(slices > 0
-      ? []
-      : [invalid('spec.pool.resourceSliceCount', slices, 'must be greater than zero')]),
-    ...(generation < 0 ? [invalid('spec.pool.generation', generation, negative)] : []),
-    ...kept('pool', 'name'),
-    ...kept('driver'),
-    ...kept('nodeName'),
-    ...validatePlace(spec),
-    ...validateItems(spec.devices ?? [], 'spec.devices', {
-      max: devicesMax,
-      item: validateDevice,
-      key: (device) => textAt(device, 'name'),
-      member: 'name',
-    }),
-  ];
-}
-
-/** Amounts of a device stood bare in the first version. */
-function eachCapacity(
-  object: Stored<ResourceSlice>,
-  change: (value: JsonValue) => JsonValue,
-): void {
-  for (const { basic } of object.spec?.devices ?? []) {
-    // In the first version an amount stands where the current one has an object.
-    const holder: JsonObject = basic ?? {};
-    const capacity = objectAt(holder, 'capacity');
-    if (capacity === undefined) continue;
-    holder['capacity'] = Object.fromEntries(
-      Object.entries(capacity).map(([name, value]) => [name, change(value ?? '0')]),
-    );
-  }
-}
-
 const firstVersion: VersionOptions = {
   version: 'v1alpha3',
   toStorage(object) {
@@ -178,7 +42,7 @@ const firstVersion: VersionOptions = {
   },
 };
 
-/** ResourceSlice: devices that a driver offers on a node, or on several. */
+/** ResourceSlice: devices that a driver offers on one or more nodes. */
 export function resourceSlice(dialect: Dialect): ResourceDef {
   const text = (name: string, path: readonly string[], description: string) =>
     column(name, (object) => textAt(object, ...path), { description });
@@ -224,4 +88,143 @@ export function resourceSlice(dialect: Dialect): ResourceDef {
       },
     }),
   });
+}
+
+/** Applies `change` to each capacity of the devices. */
+function eachCapacity(
+  object: Stored<ResourceSlice>,
+  change: (value: JsonValue) => JsonValue,
+): void {
+  for (const { basic } of object.spec?.devices ?? []) {
+    // The first version has a quantity where the current one has an object.
+    const holder: JsonObject = basic ?? {};
+    const capacity = objectAt(holder, 'capacity');
+    if (capacity === undefined) continue;
+    holder['capacity'] = Object.fromEntries(
+      Object.entries(capacity).map(([name, value]) => [name, change(value ?? '0')]),
+    );
+  }
+}
+
+const devicesMax = 128;
+
+function validate(object: Stored<ResourceSlice>, old?: Stored<ResourceSlice>): FieldError[] {
+  const spec = object.spec ?? {};
+  const text = (of: Stored<ResourceSlice> | undefined, ...path: string[]) =>
+    textAt(of, 'spec', ...path);
+  const kept = (...path: string[]) =>
+    old === undefined
+      ? []
+      : immutable(`spec.${path.join('.')}`, text(object, ...path), text(old, ...path));
+  const slices = Number(spec.pool?.resourceSliceCount ?? 0);
+  const generation = Number(spec.pool?.generation ?? 0);
+  const negative = 'must be greater than or equal to zero';
+  return [
+    ...driverName(text(object, 'driver'), 'spec.driver'),
+    ...poolName(text(object, 'pool', 'name'), 'spec.pool.name'),
+    ...(slices > 0
+      ? []
+      : [invalid('spec.pool.resourceSliceCount', slices, 'must be greater than zero')]),
+    ...(generation < 0 ? [invalid('spec.pool.generation', generation, negative)] : []),
+    ...kept('pool', 'name'),
+    ...kept('driver'),
+    ...kept('nodeName'),
+    ...validatePlace(spec),
+    ...validateItems(spec.devices ?? [], 'spec.devices', {
+      max: devicesMax,
+      item: validateDevice,
+      key: (device) => textAt(device, 'name'),
+      member: 'name',
+    }),
+  ];
+}
+
+function validatePlace(spec: Stored<ResourceSliceSpec>): FieldError[] {
+  const [nodeName, selector] = [spec.nodeName ?? '', spec.nodeSelector];
+  const terms = selector?.nodeSelectorTerms ?? [];
+  const isEverywhere = spec.allNodes === true;
+  const places = [nodeName !== '', selector !== undefined, isEverywhere].filter(Boolean).length;
+  const path = 'spec.nodeSelector';
+  const detail = 'exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required';
+  const shown = () => `[]core.NodeSelectorTerm{${terms.map(goNodeSelectorTerm).join(', ')}}`;
+  return [
+    ...(nodeName === '' ? [] : breaks('spec.nodeName', nodeName, dnsSubdomain)),
+    ...(selector === undefined ? [] : validateNodeSelector(selector, path)),
+    ...(selector !== undefined && terms.length !== 1
+      ? [invalidGo(`${path}.nodeSelectorTerms`, shown, 'must have exactly one node selector term')]
+      : []),
+    ...(places === 0 ? [required('spec', detail)] : []),
+    ...(places > 1 ? [invalid('spec', null, detail)] : []),
+  ];
+}
+
+function validateDevice(device: Stored<Device>, path: string): FieldError[] {
+  const basic = device.basic;
+  return [
+    ...breaks(`${path}.name`, device.name ?? '', dnsLabel),
+    ...(basic === undefined ? [required(`${path}.basic`)] : validateBasic(basic, `${path}.basic`)),
+  ];
+}
+
+const membersMax = 32;
+
+function validateBasic(basic: Stored<BasicDevice>, path: string): FieldError[] {
+  const attributes = Object.entries(basic.attributes ?? {});
+  const capacity = Object.keys(basic.capacity ?? {});
+  const count = attributes.length + capacity.length;
+  const detail = `the total number of attributes and capacities must not exceed ${membersMax}`;
+  return [
+    ...attributes.flatMap(([name, value]) => {
+      const field = `${path}.attributes[${shortened(name)}]`;
+      return [
+        ...qualifiedDeviceName(name, field),
+        ...validateAttribute(isObject(value) ? value : {}, field),
+      ];
+    }),
+    ...capacity.flatMap((name) =>
+      qualifiedDeviceName(name, `${path}.capacity[${shortened(name)}]`),
+    ),
+    ...(count > membersMax ? [invalid(path, count, detail)] : []),
+  ];
+}
+
+const nameLengthMax = 63 + 1 + 32;
+
+/** A long name for a message, with its middle elided. */
+function shortened(name: string): string {
+  if (name.length <= nameLengthMax) return name;
+  const rest = nameLengthMax - 3;
+  const tail = Math.floor(rest / 2);
+  return `${name.slice(0, Math.ceil(rest / 2))}...${name.slice(name.length - tail)}`;
+}
+
+const valueLengthMax = 64;
+
+const number = '(0|[1-9]\\d*)';
+const preRelease = '(0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*)';
+const build = '[0-9a-zA-Z-]+';
+const version = new RegExp(
+  `^${number}\\.${number}\\.${number}(-${preRelease}(\\.${preRelease})*)?(\\+${build}(\\.${build})*)?$`,
+);
+
+function validateAttribute(attribute: Stored<DeviceAttribute>, path: string): FieldError[] {
+  const values = (['bool', 'int', 'string', 'version'] as const).filter(
+    (member) => attribute[member] !== undefined,
+  );
+  const long = (member: string) =>
+    textAt(attribute, member).length > valueLengthMax
+      ? [tooLong(`${path}.${member}`, valueLengthMax)]
+      : [];
+  const text = attribute.version ?? '';
+  // The pattern is slow on long texts, which are invalid anyway.
+  const isVersion = !values.includes('version') || (text.length <= 1024 && version.test(text));
+  const detail = 'must be a string compatible with semver.org spec 2.0.0';
+  const one = 'exactly one value must be specified';
+  return [
+    ...long('string'),
+    ...(isVersion ? [] : [invalid(`${path}.version`, text, detail)]),
+    ...long('version'),
+    ...(values.length === 0 ? [required(path, one)] : []),
+    ...(values.length > 1 ? [invalid(path, attribute, one)] : []),
+  ];
 }

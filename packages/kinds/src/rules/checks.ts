@@ -20,7 +20,7 @@ import type { Condition } from '../gen/types/meta/v1.ts';
 import type { Findings } from '../resource-def.ts';
 import type { Stored } from '../stored.ts';
 
-/** Conditions of the common form, each type once (`meta.v1.Condition`). */
+/** Validates conditions of the common form (`meta.v1.Condition`), each type once. */
 export function validateConditions(conditions: readonly JsonObject[], path: string): FieldError[] {
   const types = new Set<string>();
   return conditions.flatMap((condition, index) => {
@@ -76,7 +76,7 @@ function validateReason(reason: string, field: string): FieldError[] {
 
 /** Checks that many kinds share. */
 
-/** Equal as JSON values; an absent member and an undefined one are the same. */
+/** Equal as JSON values; absent equals undefined. */
 export function same(one: JsonValue | undefined, other: JsonValue | undefined): boolean {
   if (one === other) return true;
   if (Array.isArray(one) && Array.isArray(other)) {
@@ -90,7 +90,7 @@ export function same(one: JsonValue | undefined, other: JsonValue | undefined): 
 const own = (object: { [member: string]: JsonValue | undefined }, name: string) =>
   Object.hasOwn(object, name) ? object[name] : undefined;
 
-/** Equal, with absent, null, empty lists, maps and strings taken as the same nothing. */
+/** Equal, where absent, null, and empty lists, maps, and strings are all the same. */
 export function sameOrEmpty(one: JsonValue | undefined, other: JsonValue | undefined): boolean {
   return (isEmpty(one) && isEmpty(other)) || same(one, other);
 }
@@ -102,12 +102,12 @@ function isEmpty(value: JsonValue | undefined): boolean {
     : isObject(value) && Object.keys(value).length === 0;
 }
 
-/** Equal in the same sense, but that a map or struct which is there is not one that is absent. */
+/** Equal in the same sense, except that a present map or struct differs from an absent one. */
 export function sameThere(one: JsonValue | undefined, other: JsonValue | undefined): boolean {
   return same(one ?? null, other ?? null);
 }
 
-/** Complains when a field that may not change has changed. */
+/** Rejects a change of an immutable field. */
 export function immutable(
   field: string,
   value: JsonValue | undefined,
@@ -117,24 +117,27 @@ export function immutable(
 }
 
 /**
- * Errors of a changed object as upstream tells them of many kinds: what is wrong with the whole once as
- * such, once as a change. Messages hide it, since they tell nothing twice; the causes do not.
+ * kube-apiserver validates a changed object of many kinds twice, on its own and as part of the
+ * change. Messages hide it, because they omit duplicates, but the causes of a 422 do not.
  */
-export const toldTwice = (errors: readonly FieldError[]): FieldError[] => [...errors, ...errors];
+export const reportedTwice = (errors: readonly FieldError[]): FieldError[] => [
+  ...errors,
+  ...errors,
+];
 
-/** A list's items; none when it is absent or null, as Go writes an empty one. */
+/** A list's items; empty if it is absent or null, as Go encodes an empty one. */
 export function items<T>(list: readonly T[] | null | undefined): readonly T[] {
   return list ?? [];
 }
 
-/** Member names in a fixed order, so that errors do not depend on the writer's. */
+/** Member names in sorted order, so that the order of errors does not depend on the client. */
 export function sortedKeys(
   map: Readonly<Record<string, unknown>> | null | undefined,
 ): readonly string[] {
   return Object.keys(map ?? {}).sort();
 }
 
-/** `path[key]`, as upstream writes a map's member. */
+/** `path[key]`, the path of a map's member. */
 export const keyed = (path: string, key: string) => `${path}[${key}]`;
 
 /** A list of strings as Go prints it with `%#v`. */
@@ -161,7 +164,7 @@ export function* errorSteps(
   return 'next' in findings ? yield* findings : findings;
 }
 
-/** Items whose rules run in one step. */
+/** Items that one step validates. */
 const itemsPerStep = 100;
 
 /** The errors of each item of a list, in steps (TRUST-2). */

@@ -1,15 +1,15 @@
 import { inThousandths, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import { at, listAt } from '../cells.ts';
 
-/** Defaulting in place. */
+/** Defaults, in place. */
 
-/** Sets each member that is absent or null: of those whose empty string is a value, if a bad one. */
+/** Sets members that are absent or null. For members where an empty string is an invalid value. */
 export function fillAbsent(object: JsonObject | undefined, defaults: JsonObject): void {
   if (object === undefined) return;
   for (const [name, value] of Object.entries(defaults)) object[name] ??= value;
 }
 
-/** Sets each member that is absent, null or an empty string. */
+/** Sets members that are absent, null, or an empty string. */
 export function fill(object: JsonObject | undefined, defaults: JsonObject): void {
   if (object === undefined) return;
   for (const [name, value] of Object.entries(defaults)) {
@@ -18,7 +18,7 @@ export function fill(object: JsonObject | undefined, defaults: JsonObject): void
   }
 }
 
-/** Rounds what a list of amounts tells more finely than in thousandths. */
+/** Rounds the quantities of a list up to thousandths. */
 export function fillAmounts(amounts: JsonObject | undefined): void {
   for (const [name, amount] of Object.entries(amounts ?? {})) {
     const rounded = typeof amount === 'string' ? inThousandths(amount) : amount;
@@ -26,7 +26,7 @@ export function fillAmounts(amounts: JsonObject | undefined): void {
   }
 }
 
-/** The object at a path; undefined when there is none. */
+/** The object at a path; undefined if there is none. */
 export function objectAt(
   object: JsonValue | undefined,
   ...path: readonly string[]
@@ -35,7 +35,7 @@ export function objectAt(
   return isObject(value) ? value : undefined;
 }
 
-/** The objects of the list at a path. */
+/** The objects in the list at a path. */
 export function objectsAt(
   object: JsonValue | undefined,
   ...path: readonly string[]
@@ -43,13 +43,13 @@ export function objectsAt(
   return listAt(object, ...path).filter(isObject);
 }
 
-/** Whether the member of a name is a list, be it an empty one. */
+/** Whether a member is a list, even an empty one. */
 export const isList = (object: JsonObject, name: string): boolean => Array.isArray(object[name]);
 
-/** What a member holds if it is an object: any object where its type is not stated. */
+/** The object in a member; any object if its type is not stated. */
 type ObjectMember<M> = string extends M ? JsonObject : NonNullable<M>;
 
-/** The object member of a name, made when it is absent. */
+/** The object in a member; added if absent. */
 export function ensure<O extends object, Name extends keyof O>(
   object: O,
   name: Name,
@@ -60,6 +60,6 @@ export function ensure<O extends object, Name extends keyof O>(
   return member as ObjectMember<O[Name]>;
 }
 
-/** The whole number of a 64-bit member, which can be beyond what a `number` holds exactly. */
+/** The whole number of a 64-bit member, which may exceed what a `number` represents exactly. */
 export const wholeNumber = (value: number | bigint | null | undefined): number | undefined =>
   value === null || value === undefined ? undefined : Number(value);

@@ -5,7 +5,7 @@ import { builtinKinds } from '../builtin-kinds.ts';
 import type { StrategyContext } from '../resource-def.ts';
 import { foundErrors } from './checks.ts';
 
-/** How tests of kinds' rules make objects, change them, and read what is said of them. */
+/** Creates and changes objects and returns their errors and warnings, for tests of kinds' rules. */
 
 const defs = builtinKinds(dialectOf('kubernetes'));
 
@@ -22,7 +22,7 @@ const defOf = (kind: string) => {
   return def;
 };
 
-/** Members to set by path (`spec.containers[0].image`); `undefined` takes one away. */
+/** Members to set by path (`spec.containers[0].image`); `undefined` removes one. */
 export type Changes = Readonly<Record<string, JsonValue | undefined>>;
 
 /** A copy of an object with some members changed. */
@@ -47,7 +47,7 @@ function setAt(object: JsonObject, path: string, value: JsonValue | undefined): 
   else holder[last] = structuredClone(value);
 }
 
-/** The object as a create would have it, decoded, defaulted and prepared. */
+/** The object as a create stores it: decoded, defaulted, and prepared. */
 export function made(object: JsonObject): ApiObject {
   const def = defOf(String(object['kind']));
   const decoded = defaulted(object);
@@ -57,7 +57,7 @@ export function made(object: JsonObject): ApiObject {
   return decoded;
 }
 
-/** The object as a request's body is read. */
+/** The object as it is decoded from a request's body. */
 export function defaulted(object: JsonObject): ApiObject {
   const version = defOf(String(object['kind'])).versions[0];
   const decoded = decodeTyped(version!.schema)(structuredClone(object)) as ApiObject;
@@ -68,13 +68,13 @@ export function defaulted(object: JsonObject): ApiObject {
 const messagesOf = (errors: readonly { field: string; message: string }[]) =>
   errors.map((error) => `${error.field}: ${error.message}`);
 
-/** What is wrong with creating an object. */
+/** The errors of creating an object. */
 export function createErrors(object: JsonObject): string[] {
   const { strategy } = defOf(String(object['kind']));
   return messagesOf(foundErrors(strategy.validateCreate?.(context, made(object))));
 }
 
-/** What is wrong with changing an object that was made. */
+/** The errors of changing an object that was made. */
 export function updateErrors(old: ApiObject, next: JsonObject, subresource = ''): string[] {
   const { strategy } = defOf(String(old['kind']));
   const at = { ...context, subresource };
@@ -92,7 +92,7 @@ export function updated(old: ApiObject, next: JsonObject, subresource = ''): Api
   return object;
 }
 
-/** The warnings that come with an accepted create, those of its preparation first. */
+/** The warnings of an accepted create, those of its preparation first. */
 export function createWarnings(object: JsonObject): string[] {
   const { strategy } = defOf(String(object['kind']));
   const warnings: string[] = [];
@@ -101,11 +101,11 @@ export function createWarnings(object: JsonObject): string[] {
   return [...warnings, ...(strategy.warnings?.(decoded, undefined) ?? [])];
 }
 
-/** The warnings that come with a change. */
+/** The warnings of a change. */
 export const updateWarnings = (old: ApiObject, next: JsonObject): readonly string[] =>
   defOf(String(old['kind'])).strategy.warnings?.(updated(old, next), old) ?? [];
 
-/** A sound pod with one container. */
+/** A valid pod with one container. */
 export const plainPod = (): JsonObject => ({
   apiVersion: 'v1',
   kind: 'Pod',
@@ -113,7 +113,7 @@ export const plainPod = (): JsonObject => ({
   spec: { containers: [{ name: 'a', image: 'i:1' }] },
 });
 
-/** Changes of a sound pod, and what is wrong with it then. */
+/** Changes of a valid pod, and the resulting errors. */
 export type PodRow = readonly [changes: Changes, ...errors: string[]];
 
 /** A test for each row. */

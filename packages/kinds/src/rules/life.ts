@@ -2,16 +2,16 @@ import { apiVersionOf, type Dialect } from '@wheelhouse/machinery';
 import { structFacts } from '../facts.ts';
 import type { VersionDef } from '../resource-def.ts';
 
-/** The release whose behaviour this is when no other is asked for: its minor number, of major 1. */
+/** The release that is emulated by default: its minor number, of major 1. */
 export const currentMinor = 32;
 
-/** When a version of a kind comes and goes, in minor numbers of the releases. */
+/** When a version of a kind is served, in minor numbers of releases. */
 export interface Life {
   readonly introduced: number;
-  /** Absent for versions that stay, as are those below. */
+  /** Absent for versions that stay, like the members below. */
   readonly deprecated?: number;
   readonly removed?: number;
-  /** From which release on it is not served, where that is before it is said to go. */
+  /** The release that stops serving it, if that is earlier than `removed`. */
   readonly dropped?: number;
   readonly replacement?: {
     readonly group: string;
@@ -22,15 +22,15 @@ export interface Life {
 
 const minorOf = (release: string): number => Number(release.split('.')[1]);
 
-/** A minor number as users know the release: `1.22`. */
+/** A minor number as users write the release: `1.22`. */
 export const releaseName = (minor: number): string => `1.${minor}`;
 
 const isStable = (typeName: string): boolean => /\.v\d+\.\w+$/.test(typeName);
 
 /**
- * The life of a version by its type's name (`batch.v1beta1.CronJob`); undefined where nothing is
- * known, which is as if it were always there. A version that is not stable is deprecated three
- * releases after it came and goes three later, unless its type says otherwise.
+ * The life of a version by its type's name (`batch.v1beta1.CronJob`); undefined if unknown, which
+ * means that it always existed. A version that is not stable is deprecated three releases after
+ * its introduction and removed three later, unless its type states otherwise.
  */
 export function lifeOf(typeName: string): Life | undefined {
   const facts = structFacts(typeName);
@@ -43,10 +43,10 @@ export function lifeOf(typeName: string): Life | undefined {
   return { introduced, deprecated, removed, ...(replacement === undefined ? {} : { replacement }) };
 }
 
-/** Whether versions are served in the release that removes them. */
+/** Whether a release still serves the versions that it removes. */
 export type Removal = 'at once' | 'one release later';
 
-/** Whether a version is there in a release. */
+/** Whether a release has a version. */
 export function livesIn(
   life: Life | undefined,
   { minor, removal }: { readonly minor: number; readonly removal?: Removal },
@@ -57,7 +57,7 @@ export function livesIn(
   return introduced <= minor && minor < end;
 }
 
-/** Upstream's wording of the warning for a deprecated version (VER-3); undefined for a current one. */
+/** kube-apiserver's warning about a deprecated version (VER-3); undefined for a current one. */
 export function deprecationWarning(options: {
   readonly dialect: Dialect;
   readonly apiVersion: string;
@@ -75,7 +75,7 @@ export function deprecationWarning(options: {
   return `${text}; use ${apiVersionOf({ group: dialect.group(group), version })} ${kind}`;
 }
 
-/** What a life says of a version in a release. */
+/** The members of a version that its life determines. */
 export function lifeMembers(
   life: Life | undefined,
   at: Omit<Parameters<typeof deprecationWarning>[0], 'life'> & { readonly removal?: Removal },

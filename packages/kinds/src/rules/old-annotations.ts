@@ -8,7 +8,7 @@ import {
 } from '@wheelhouse/machinery';
 import { DecodeError, decodeTyped, type Property, type Schema } from '@wheelhouse/schema';
 
-/** Annotations that held JSON before there were fields for it, which upstream judges still. */
+/** Annotations with JSON that fields have replaced; kube-apiserver still validates them. */
 
 const text: Property = { schema: { type: 'string' } };
 const truth: Property = { schema: { type: 'boolean' }, pointer: true };
@@ -18,7 +18,7 @@ function struct(typeName: string, members: Readonly<Record<string, Property>>): 
   return { type: 'object', typeName, properties: new Map(Object.entries(members)) };
 }
 
-/** Types without names of their own for JSON: those of the code, in any case of letters. */
+/** Types without JSON names, so that JSON uses the Go field names in any letter case. */
 const untagged = {
   tolerations: struct('core.Toleration', {
     Key: text,
@@ -48,17 +48,17 @@ const avoidPods = struct('v1.AvoidPods', {
   },
 });
 
-/** The annotations' names. */
+/** The names of the annotations. */
 export const oldAnnotations = ({ label }: Dialect) => ({
   tolerations: label('tolerations', 'scheduler.alpha'),
   taints: label('taints', 'scheduler.alpha'),
   avoidPods: label('preferAvoidPods', 'scheduler.alpha'),
 });
 
-/** What an annotation holds, or why it cannot be read, in Go's words. */
+/** The content of an annotation, or the decoding error in Go's words. */
 export type Annotated = { readonly items: readonly JsonObject[] } | { readonly problem: string };
 
-/** The tolerations or taints of an annotation, their members by the names that their fields have. */
+/** The tolerations or taints in an annotation, with the names of the current fields. */
 export function annotatedList(type: keyof typeof untagged, annotation: string): Annotated {
   const items = untagged[type];
   return read(() => {
@@ -68,7 +68,7 @@ export function annotatedList(type: keyof typeof untagged, annotation: string): 
   });
 }
 
-/** The entries of the annotation that names pods a node would rather not have. */
+/** The entries of the annotation that names pods to avoid on a node. */
 export function annotatedAvoidance(annotation: string): Annotated {
   return read(() => {
     const decoded = decodeTyped(avoidPods)(decodeJson(Buffer.from(annotation)).value);
@@ -88,7 +88,7 @@ function read(items: () => readonly JsonObject[]): Annotated {
   }
 }
 
-/** Go finds a field whatever the case of the letters is. */
+/** Go matches field names in any letter case. */
 function goNames(list: JsonValue, type: Schema): JsonValue {
   if (!Array.isArray(list)) return list;
   const names = new Map(

@@ -55,18 +55,18 @@ test.each([
     of('discovery.k8s.io/v1', 'EndpointSlice', { addressType: 'FQDN' }),
     'spec.addressType: FQDN endpoints are deprecated',
   ],
-])('%j is warned of', (object, warning) => {
+])('%j causes a warning', (object, warning) => {
   expect(createWarnings(object)).toEqual([warning]);
 });
 
-test('only new slices of names are warned of', () => {
+test('only new EndpointSlices with FQDN addresses cause a warning', () => {
   const slice = made(of('discovery.k8s.io/v1', 'EndpointSlice', { addressType: 'FQDN' }));
   expect(updateWarnings(slice, changed(slice, { 'metadata.labels': { a: 'b' } }))).toEqual([]);
 });
 
 const service = (spec: object) => of('v1', 'Service', { spec: { ports: [{ port: 80 }], ...spec } });
 
-test('what a Service says in vain, or in a way that will not last', () => {
+test('ignored members of a Service and ambiguous addresses cause warnings', () => {
   const lasts = 'was accepted, but will be invalid in a future Kubernetes release';
   const balanced = { type: 'LoadBalancer', loadBalancerIP: '010.0.0.1' };
   const ranges = ['010.0.0.0/8', ' 10.0.0.0/8', '2001:DB8::/32'];
@@ -81,7 +81,7 @@ test('what a Service says in vain, or in a way that will not last', () => {
   ]);
 });
 
-test('a Service of a name has no policy for the inside, and no balancer exposes the node agent', () => {
+test('no ExternalName has an internal traffic policy, and no balancer exposes the kubelet', () => {
   const named = { type: 'ExternalName', externalName: 'a.b' };
   const policy = (internalTrafficPolicy: string) =>
     made(service({ ...named, internalTrafficPolicy }))['spec'];
@@ -92,7 +92,7 @@ test('a Service of a name has no policy for the inside, and no balancer exposes 
   );
 });
 
-test('a credential for images is a JSON object', () => {
+test('an image pull credential is a JSON object', () => {
   const secret = (text: string) =>
     of('v1', 'Secret', { type: 'kubernetes.io/dockercfg', data: { '.dockercfg': btoa(text) } });
   const field = 'data[.dockercfg]: Invalid value: "<secret contents redacted>"';
@@ -103,7 +103,7 @@ test('a credential for images is a JSON object', () => {
   ]);
 });
 
-test('the state a ControllerRevision keeps is an object', () => {
+test('the data of a ControllerRevision is an object', () => {
   const revision = (data: Changes[string]) =>
     createErrors(of('apps/v1', 'ControllerRevision', { revision: 1, data }));
   expect(revision({})).toEqual([]);
@@ -115,7 +115,7 @@ test('a LimitRange without a name gets one', () => {
   expect(made(range).metadata.name).toMatch(/^[0-9a-f-]{36}$/);
 });
 
-test('labels that a Job has from its pods are those its pods get', () => {
+test('labels that a Job copies from its template are extended in both', () => {
   const template = { metadata: { labels: { app: 'a' } }, ...plainPod() };
   const job = of('batch/v1', 'Job', {
     spec: { template: { ...template, metadata: { labels: { app: 'a' } } } },
@@ -130,13 +130,13 @@ test('labels that a Job has from its pods are those its pods get', () => {
   expect(next.metadata.labels).not.toBe((next['spec'] as JsonObject)['template']);
 });
 
-test('a class of priority does not count its changes', () => {
+test('changes of a PriorityClass do not increment its generation', () => {
   const old = made(of('scheduling.k8s.io/v1', 'PriorityClass', { value: 1 }));
   expect(old.metadata.generation).toBe(1);
   expect(updated(old, changed(old, { description: 'd' })).metadata.generation).toBe(1);
 });
 
-test('what an older ReplicationController could not say stays', () => {
+test('what an older ReplicationController could not express is immutable', () => {
   const controller = (annotation: string): JsonObject =>
     changed(
       of('v1', 'ReplicationController', {
@@ -160,7 +160,7 @@ test('what an older ReplicationController could not say stays', () => {
   ]);
 });
 
-test('a zone that slices hint at is the value of a label', () => {
+test('a zone in the hints of an EndpointSlice is a label value', () => {
   const slice = of('discovery.k8s.io/v1', 'EndpointSlice', {
     addressType: 'IPv4',
     endpoints: [{ addresses: ['10.0.0.1'], hints: { forZones: [{ name: 'a@b' }] } }],
@@ -168,7 +168,7 @@ test('a zone that slices hint at is the value of a label', () => {
   expect(createErrors(slice)[0]).toContain('a valid label must be an empty string or consist of');
 });
 
-test('a pod is told of claims, users and devices that it has', () => {
+test('the status of a pod names existing claims, users, and devices', () => {
   const old = made(plainPod());
   const given = [
     { name: 'r', resources: [{ resourceID: 'i' }, { resourceID: 'i', health: 'Healthy' }] },
@@ -213,13 +213,13 @@ test.each([
   expect(made(object)).toMatchObject(wanted);
 });
 
-test('what is wrong with the name of an event comes last', () => {
+test('the error in the name of an Event comes last', () => {
   expect(
     createErrors(of('v1', 'Event', { metadata: { name: 'A', namespace: 'default' } })),
   ).toEqual([]);
 });
 
-test('terms that select nothing are taken as the same', () => {
+test('empty topology terms count as equal', () => {
   const terms = of('storage.k8s.io/v1', 'StorageClass', {
     provisioner: 'p',
     allowedTopologies: [{}],
@@ -229,7 +229,7 @@ test('terms that select nothing are taken as the same', () => {
   ]);
 });
 
-test('a Deployment is not taken back to before its first revision', () => {
+test('a Deployment is not rolled back to before its first revision', () => {
   const template = { metadata: { labels: { a: 'b' } }, spec: plainPod()['spec'] };
   const deployment = changed(
     of('apps/v1', 'Deployment', { spec: { selector: { matchLabels: { a: 'b' } }, template } }),
@@ -240,7 +240,7 @@ test('a Deployment is not taken back to before its first revision', () => {
   ]);
 });
 
-test('a change is judged as a whole, and as a change', () => {
+test('a change is validated on its own and as a change', () => {
   const capacity = made(of('storage.k8s.io/v1', 'CSIStorageCapacity', { storageClassName: 'c' }));
   const selector = { matchLabels: { a: 'b' } };
   const next = changed(capacity, {

@@ -14,54 +14,6 @@ import { immutable } from '../rules/checks.ts';
 import { fillAbsent } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-const userPriorityMax = 1_000_000_000;
-const systemClasses = new Map([
-  ['system-node-critical', 2_000_001_000],
-  ['system-cluster-critical', 2_000_000_000],
-]);
-
-/** Why an object may not have the name of one of the system's own classes. */
-function systemFault(object: Stored<PriorityClass>, name: string): string | undefined {
-  const value = systemClasses.get(name);
-  if (value === undefined) return `${name} is not a known system priority class`;
-  if ((object.value ?? 0) !== value) {
-    return `value of ${name} PriorityClass must be ${value}`;
-  }
-  if (object.globalDefault !== true) return undefined;
-  return `globalDefault of ${name} PriorityClass must be false`;
-}
-
-function validate(object: Stored<PriorityClass>): FieldError[] {
-  const errors: FieldError[] = [];
-  const name = object.metadata.name ?? '';
-  const value = object.value ?? 0;
-  const reserved = name.startsWith('system-') ? systemFault(object, name) : undefined;
-  if (reserved !== undefined) {
-    const detail = `priority class names with 'system-' prefix are reserved for system use only. error: ${reserved}`;
-    errors.push(forbiddenField('metadata.name', detail));
-  }
-  if (!name.startsWith('system-') && value > userPriorityMax) {
-    const detail = `maximum allowed value of a user defined priority is ${userPriorityMax}`;
-    errors.push(forbiddenField('value', detail));
-  }
-  const policy = object.preemptionPolicy ?? '';
-  const policies = ['PreemptLowerPriority', 'Never'];
-  if (policy === '') errors.push(required('preemptionPolicy'));
-  else if (!policies.includes(policy)) {
-    errors.push(notSupported('preemptionPolicy', policy, policies));
-  }
-  return errors;
-}
-
-function kept(object: Stored<PriorityClass>, old: Stored<PriorityClass>): FieldError[] {
-  const errors =
-    (object.value ?? 0) === (old.value ?? 0)
-      ? []
-      : [forbiddenField('value', 'may not be changed in an update.')];
-  const policy = 'preemptionPolicy';
-  return [...errors, ...immutable(policy, object[policy], old[policy])];
-}
-
 /** PriorityClass: a name for a priority of pods. */
 export function priorityClass(dialect: Dialect): ResourceDef {
   return defineKind<PriorityClass>({
@@ -94,7 +46,7 @@ export function priorityClass(dialect: Dialect): ResourceDef {
     ],
     strategy: {
       validateName: dnsSubdomain,
-      // It stays that: upstream does not count the changes of a class.
+      // It stays 1: kube-apiserver does not count changes of a class.
       prepareForCreate: (_, object) => {
         object.metadata.generation = 1;
       },
@@ -108,4 +60,53 @@ export function priorityClass(dialect: Dialect): ResourceDef {
       value: 1000,
     }),
   });
+}
+
+const userPriorityMax = 1_000_000_000;
+
+function validate(object: Stored<PriorityClass>): FieldError[] {
+  const errors: FieldError[] = [];
+  const name = object.metadata.name ?? '';
+  const value = object.value ?? 0;
+  const reserved = name.startsWith('system-') ? systemFault(object, name) : undefined;
+  if (reserved !== undefined) {
+    const detail = `priority class names with 'system-' prefix are reserved for system use only. error: ${reserved}`;
+    errors.push(forbiddenField('metadata.name', detail));
+  }
+  if (!name.startsWith('system-') && value > userPriorityMax) {
+    const detail = `maximum allowed value of a user defined priority is ${userPriorityMax}`;
+    errors.push(forbiddenField('value', detail));
+  }
+  const policy = object.preemptionPolicy ?? '';
+  const policies = ['PreemptLowerPriority', 'Never'];
+  if (policy === '') errors.push(required('preemptionPolicy'));
+  else if (!policies.includes(policy)) {
+    errors.push(notSupported('preemptionPolicy', policy, policies));
+  }
+  return errors;
+}
+
+const systemClasses = new Map([
+  ['system-node-critical', 2_000_001_000],
+  ['system-cluster-critical', 2_000_000_000],
+]);
+
+/** Why an object may not have a name that is reserved for the system's classes. */
+function systemFault(object: Stored<PriorityClass>, name: string): string | undefined {
+  const value = systemClasses.get(name);
+  if (value === undefined) return `${name} is not a known system priority class`;
+  if ((object.value ?? 0) !== value) {
+    return `value of ${name} PriorityClass must be ${value}`;
+  }
+  if (object.globalDefault !== true) return undefined;
+  return `globalDefault of ${name} PriorityClass must be false`;
+}
+
+function kept(object: Stored<PriorityClass>, old: Stored<PriorityClass>): FieldError[] {
+  const errors =
+    (object.value ?? 0) === (old.value ?? 0)
+      ? []
+      : [forbiddenField('value', 'may not be changed in an update.')];
+  const policy = 'preemptionPolicy';
+  return [...errors, ...immutable(policy, object[policy], old[policy])];
 }

@@ -19,95 +19,6 @@ import type { ColumnDef, ResourceDef } from '../resource-def.ts';
 import { goList, immutable, sameOrEmpty } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
-type CsiDriver = Stored<CSIDriver>;
-
-const nameLengthMax = 63;
-const expirationMinSeconds = 600;
-const expirationMaxSeconds = 2 ** 32;
-const groupPolicies = ['File', 'None', 'ReadWriteOnceWithFSType'];
-const lifecycleModes = ['Persistent', 'Ephemeral'];
-
-function fillDefaults(object: CsiDriver): void {
-  const { spec } = object;
-  if (spec === undefined || spec === null) return;
-  spec.attachRequired ??= true;
-  spec.podInfoOnMount ??= false;
-  spec.storageCapacity ??= false;
-  spec.fsGroupPolicy ??= 'ReadWriteOnceWithFSType';
-  spec.requiresRepublish ??= false;
-  spec.seLinuxMount ??= false;
-  if ((spec.volumeLifecycleModes ?? []).length === 0) spec.volumeLifecycleModes = ['Persistent'];
-}
-
-/** The driver reports its name itself, in any case; it must make a label of its own. */
-function validateDriverName(name: string): FieldError[] {
-  const field = 'metadata.name';
-  if (name === '') return [];
-  return [
-    ...(name.length > nameLengthMax ? [tooLong(field, nameLengthMax)] : []),
-    ...dnsSubdomain(name.toLowerCase()).map((message) => invalid(field, name, message)),
-  ];
-}
-
-function validateTokenRequests(requests: readonly Stored<TokenRequest>[]): FieldError[] {
-  const seen = new Set<string>();
-  return requests.flatMap(({ audience, expirationSeconds }, index) => {
-    const path = `spec.tokenRequests[${index}]`;
-    if (audience === undefined) return [required(`${path}.audience`)];
-    if (seen.has(audience)) return [duplicate(`${path}.audience`, audience)];
-    seen.add(audience);
-    if (expirationSeconds === undefined || expirationSeconds === null) return [];
-    const refuse = (detail: string) => [
-      invalid(`${path}.expirationSeconds`, expirationSeconds, detail),
-    ];
-    if (expirationSeconds < expirationMinSeconds) {
-      return refuse('may not specify a duration less than 10 minutes');
-    }
-    return expirationSeconds > expirationMaxSeconds
-      ? refuse('may not specify a duration larger than 2^32 seconds')
-      : [];
-  });
-}
-
-function validateSpec({ spec }: CsiDriver): FieldError[] {
-  if (spec === undefined || spec === null) return [required('spec')];
-  const errors: FieldError[] = [];
-  const { fsGroupPolicy = '', volumeLifecycleModes = [], tokenRequests = [] } = spec;
-  if (!groupPolicies.includes(fsGroupPolicy)) {
-    errors.push(notSupported('spec.fsGroupPolicy', fsGroupPolicy, groupPolicies));
-  }
-  appendAll(errors, validateTokenRequests(tokenRequests));
-  for (const mode of volumeLifecycleModes) {
-    if (!lifecycleModes.includes(mode)) {
-      errors.push(notSupported('spec.volumeLifecycleModes', mode, lifecycleModes));
-    }
-  }
-  return errors;
-}
-
-function validateUpdate(object: CsiDriver, old: CsiDriver): FieldError[] {
-  const [spec, before] = [object.spec, old.spec];
-  if (!spec || !before) return validateSpec(object);
-  return [
-    ...validateSpec(object),
-    // Upstream's name for it in this one message.
-    ...immutable('spec.attachedRequired', spec.attachRequired, before.attachRequired),
-    ...keptModes(spec.volumeLifecycleModes ?? [], before.volumeLifecycleModes ?? []),
-  ];
-}
-
-function keptModes(modes: readonly string[], old: readonly string[]): FieldError[] {
-  if (modes.length === old.length && modes.every((mode, index) => mode === old[index])) return [];
-  const shown = goList('storage.VolumeLifecycleMode', modes);
-  return [invalidGo('spec.volumeLifecycleModes', () => shown, 'field is immutable')];
-}
-
-/** Generation counts changes of the fields that may change, from 0 on (absent). */
-function countGeneration(object: CsiDriver, old: CsiDriver): void {
-  if (sameOrEmpty(object.spec, old.spec)) return;
-  object.metadata.generation = (old.metadata.generation ?? 0) + 1;
-}
-
 const flagColumn = (name: string, member: string, description: string): ColumnDef =>
   column(name, (object) => at(object, 'spec', member) === true, { type: 'boolean', description });
 
@@ -138,7 +49,7 @@ const columns: readonly ColumnDef[] = [
   ageColumn,
 ];
 
-/** CSIDriver: what a storage driver needs and can do (CSI-1, CSI-2). */
+/** CSIDriver: requirements and abilities of a storage driver (CSI-1, CSI-2). */
 export function csiDriver(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   return defineKind<CSIDriver>({
     dialect,
@@ -166,4 +77,95 @@ export function csiDriver(dialect: Dialect, features: Features = defaultFeatures
       spec: { attachRequired: true, tokenRequests: [{ audience: 'vault' }] },
     }),
   });
+}
+
+type CsiDriver = Stored<CSIDriver>;
+
+function fillDefaults(object: CsiDriver): void {
+  const { spec } = object;
+  if (spec === undefined || spec === null) return;
+  spec.attachRequired ??= true;
+  spec.podInfoOnMount ??= false;
+  spec.storageCapacity ??= false;
+  spec.fsGroupPolicy ??= 'ReadWriteOnceWithFSType';
+  spec.requiresRepublish ??= false;
+  spec.seLinuxMount ??= false;
+  if ((spec.volumeLifecycleModes ?? []).length === 0) spec.volumeLifecycleModes = ['Persistent'];
+}
+
+const nameLengthMax = 63;
+
+/** Drivers report their name themselves, which must be a subdomain in any letter case. */
+function validateDriverName(name: string): FieldError[] {
+  const field = 'metadata.name';
+  if (name === '') return [];
+  return [
+    ...(name.length > nameLengthMax ? [tooLong(field, nameLengthMax)] : []),
+    ...dnsSubdomain(name.toLowerCase()).map((message) => invalid(field, name, message)),
+  ];
+}
+
+const groupPolicies = ['File', 'None', 'ReadWriteOnceWithFSType'];
+const lifecycleModes = ['Persistent', 'Ephemeral'];
+
+function validateSpec({ spec }: CsiDriver): FieldError[] {
+  if (spec === undefined || spec === null) return [required('spec')];
+  const errors: FieldError[] = [];
+  const { fsGroupPolicy = '', volumeLifecycleModes = [], tokenRequests = [] } = spec;
+  if (!groupPolicies.includes(fsGroupPolicy)) {
+    errors.push(notSupported('spec.fsGroupPolicy', fsGroupPolicy, groupPolicies));
+  }
+  appendAll(errors, validateTokenRequests(tokenRequests));
+  for (const mode of volumeLifecycleModes) {
+    if (!lifecycleModes.includes(mode)) {
+      errors.push(notSupported('spec.volumeLifecycleModes', mode, lifecycleModes));
+    }
+  }
+  return errors;
+}
+
+const expirationMinSeconds = 600;
+const expirationMaxSeconds = 2 ** 32;
+
+function validateTokenRequests(requests: readonly Stored<TokenRequest>[]): FieldError[] {
+  const seen = new Set<string>();
+  return requests.flatMap(({ audience, expirationSeconds }, index) => {
+    const path = `spec.tokenRequests[${index}]`;
+    if (audience === undefined) return [required(`${path}.audience`)];
+    if (seen.has(audience)) return [duplicate(`${path}.audience`, audience)];
+    seen.add(audience);
+    if (expirationSeconds === undefined || expirationSeconds === null) return [];
+    const refuse = (detail: string) => [
+      invalid(`${path}.expirationSeconds`, expirationSeconds, detail),
+    ];
+    if (expirationSeconds < expirationMinSeconds) {
+      return refuse('may not specify a duration less than 10 minutes');
+    }
+    return expirationSeconds > expirationMaxSeconds
+      ? refuse('may not specify a duration larger than 2^32 seconds')
+      : [];
+  });
+}
+
+/** Counts changes of the mutable fields, starting from 0 (absent). */
+function countGeneration(object: CsiDriver, old: CsiDriver): void {
+  if (sameOrEmpty(object.spec, old.spec)) return;
+  object.metadata.generation = (old.metadata.generation ?? 0) + 1;
+}
+
+function validateUpdate(object: CsiDriver, old: CsiDriver): FieldError[] {
+  const [spec, before] = [object.spec, old.spec];
+  if (!spec || !before) return validateSpec(object);
+  return [
+    ...validateSpec(object),
+    // kube-apiserver misspells the name in this message.
+    ...immutable('spec.attachedRequired', spec.attachRequired, before.attachRequired),
+    ...keptModes(spec.volumeLifecycleModes ?? [], before.volumeLifecycleModes ?? []),
+  ];
+}
+
+function keptModes(modes: readonly string[], old: readonly string[]): FieldError[] {
+  if (modes.length === old.length && modes.every((mode, index) => mode === old[index])) return [];
+  const shown = goList('storage.VolumeLifecycleMode', modes);
+  return [invalidGo('spec.volumeLifecycleModes', () => shown, 'field is immutable')];
 }

@@ -15,60 +15,8 @@ import type { CSINode, CSINodeDriver } from '../gen/types/storage/v1.ts';
 import { driverName, notNegative } from '../pod/fields.ts';
 
 import type { ResourceDef } from '../resource-def.ts';
-import { sameOrEmpty, toldTwice } from '../rules/checks.ts';
+import { reportedTwice, sameOrEmpty } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
-
-const nodeIdLengthMax = 256;
-
-function validate(object: Stored<CSINode>): FieldError[] {
-  const seen = new Set<string>();
-  return (object.spec?.drivers ?? []).flatMap((driver, index) => {
-    const path = `spec.drivers[${index}]`;
-    const name = driver.name ?? '';
-    const errors = [
-      ...driverName(name, `${path}.name`),
-      ...validateNodeId(driver.nodeID ?? '', `${path}.nodeID`),
-      ...notNegative(driver.allocatable ?? {}, `${path}.allocatable.count`),
-    ];
-    if (seen.has(name)) errors.push(duplicate(`${path}.name`, name));
-    seen.add(name);
-    return [...errors, ...validateTopologyKeys(driver, path)];
-  });
-}
-
-function validateNodeId(id: string, field: string): FieldError[] {
-  if (id === '') return [required(field)];
-  if (id.length <= nodeIdLengthMax) return [];
-  return [invalid(field, id, `must be ${nodeIdLengthMax} characters or less`)];
-}
-
-function validateTopologyKeys(driver: Stored<CSINodeDriver>, path: string): FieldError[] {
-  const keys = (driver.topologyKeys ?? []).map(String);
-  const seen = new Set<string>();
-  return keys.flatMap((key) => {
-    const errors = key === '' ? [required(path)] : [];
-    if (seen.has(key)) errors.push(duplicate(path, key));
-    seen.add(key);
-    return [...errors, ...breaks(path, key, qualifiedName)];
-  });
-}
-
-/** A driver's entry is written once. */
-function kept(object: Stored<CSINode>, old: Stored<CSINode>): FieldError[] {
-  const now = new Map<string, JsonObject[]>();
-  for (const driver of object.spec?.drivers ?? []) {
-    const name = driver.name ?? '';
-    const equallyNamed = now.get(name);
-    if (equallyNamed === undefined) now.set(name, [driver]);
-    else equallyNamed.push(driver);
-  }
-  return (old.spec?.drivers ?? []).flatMap((before) => {
-    const changed = now.get(before.name ?? '') ?? [];
-    return changed
-      .filter((one) => !sameOrEmpty(one, before))
-      .map((one) => invalid('CSINodeDriver', one, 'field is immutable'));
-  });
-}
 
 /** CSINode: the storage drivers on a node. */
 export function csiNode(dialect: Dialect): ResourceDef {
@@ -92,10 +40,13 @@ export function csiNode(dialect: Dialect): ResourceDef {
       },
     ],
     strategy: {
-      metadataTold: { '': ['whole', 'whole'] },
+      extraMetadataChecks: { '': ['whole', 'whole'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object, old) => [...toldTwice(validate(object)), ...kept(object, old)],
+      validateUpdate: (_, object, old) => [
+        ...reportedTwice(validate(object)),
+        ...kept(object, old),
+      ],
       allowUnconditionalUpdate: false,
       deleteAnswers: 'object',
     },
@@ -105,5 +56,57 @@ export function csiNode(dialect: Dialect): ResourceDef {
       metadata: { name: 'node-1' },
       spec: { drivers: [{ name: 'driver.example.com', nodeID: 'n1', topologyKeys: null }] },
     }),
+  });
+}
+
+function validate(object: Stored<CSINode>): FieldError[] {
+  const seen = new Set<string>();
+  return (object.spec?.drivers ?? []).flatMap((driver, index) => {
+    const path = `spec.drivers[${index}]`;
+    const name = driver.name ?? '';
+    const errors = [
+      ...driverName(name, `${path}.name`),
+      ...validateNodeId(driver.nodeID ?? '', `${path}.nodeID`),
+      ...notNegative(driver.allocatable ?? {}, `${path}.allocatable.count`),
+    ];
+    if (seen.has(name)) errors.push(duplicate(`${path}.name`, name));
+    seen.add(name);
+    return [...errors, ...validateTopologyKeys(driver, path)];
+  });
+}
+
+const nodeIdLengthMax = 256;
+
+function validateNodeId(id: string, field: string): FieldError[] {
+  if (id === '') return [required(field)];
+  if (id.length <= nodeIdLengthMax) return [];
+  return [invalid(field, id, `must be ${nodeIdLengthMax} characters or less`)];
+}
+
+function validateTopologyKeys(driver: Stored<CSINodeDriver>, path: string): FieldError[] {
+  const keys = (driver.topologyKeys ?? []).map(String);
+  const seen = new Set<string>();
+  return keys.flatMap((key) => {
+    const errors = key === '' ? [required(path)] : [];
+    if (seen.has(key)) errors.push(duplicate(path, key));
+    seen.add(key);
+    return [...errors, ...breaks(path, key, qualifiedName)];
+  });
+}
+
+/** A driver's entry must not change. */
+function kept(object: Stored<CSINode>, old: Stored<CSINode>): FieldError[] {
+  const now = new Map<string, JsonObject[]>();
+  for (const driver of object.spec?.drivers ?? []) {
+    const name = driver.name ?? '';
+    const equallyNamed = now.get(name);
+    if (equallyNamed === undefined) now.set(name, [driver]);
+    else equallyNamed.push(driver);
+  }
+  return (old.spec?.drivers ?? []).flatMap((before) => {
+    const changed = now.get(before.name ?? '') ?? [];
+    return changed
+      .filter((one) => !sameOrEmpty(one, before))
+      .map((one) => invalid('CSINodeDriver', one, 'field is immutable'));
   });
 }

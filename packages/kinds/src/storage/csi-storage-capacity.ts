@@ -18,6 +18,36 @@ import { immutable, sameThere, sortedKeys } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
+/**
+ * CSIStorageCapacity: the storage of a class that a driver can still provide in a topology
+ * segment.
+ */
+export function csiStorageCapacity(dialect: Dialect): ResourceDef {
+  return defineKind<CSIStorageCapacity>({
+    dialect,
+    facts: 'storage',
+    kind: 'CSIStorageCapacity',
+    resource: 'csistoragecapacities',
+    scope: 'Namespaced',
+    versions: [{ version: 'v1' }],
+    strategy: {
+      extraMetadataChecks: { '': ['whole', 'change'] },
+      validateName: dnsSubdomain,
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (_, object, old) => [...validate(object), ...kept(object, old)],
+      warnings: (object) => topologyWarnings(object, dialect),
+      allowUnconditionalUpdate: false,
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('storage')}/v1`,
+      kind: 'CSIStorageCapacity',
+      metadata: { name: 'example', namespace: 'default' },
+      storageClassName: 'example',
+      capacity: '10Gi',
+    }),
+  });
+}
+
 function validate(object: Stored<CSIStorageCapacity>): FieldError[] {
   const className = object.storageClassName ?? '';
   const topology = object.nodeTopology;
@@ -35,18 +65,6 @@ function notNegativeQuantity(object: Stored<CSIStorageCapacity>, field: string):
   return [invalid(field, quantity.text, 'must be greater than or equal to 0')];
 }
 
-function topologyWarnings(object: Stored<CSIStorageCapacity>, dialect: Dialect): string[] {
-  const path = 'nodeTopology';
-  const labels = sortedKeys(objectAt(object, path, 'matchLabels'));
-  return [
-    ...nodeTermWarnings(objectAt(object, path), path, dialect),
-    ...labels.flatMap((label) => {
-      const message = nodeLabelMessage(label, dialect);
-      return message === undefined ? [] : [`${path}.matchLabels.${label}: ${message}`];
-    }),
-  ];
-}
-
 function kept(object: Stored<CSIStorageCapacity>, old: Stored<CSIStorageCapacity>): FieldError[] {
   const topology = 'nodeTopology';
   const shown = goSelector(objectAt(object, topology));
@@ -59,29 +77,14 @@ function kept(object: Stored<CSIStorageCapacity>, old: Stored<CSIStorageCapacity
   ];
 }
 
-/** CSIStorageCapacity: how much a driver can still make of a class of storage somewhere. */
-export function csiStorageCapacity(dialect: Dialect): ResourceDef {
-  return defineKind<CSIStorageCapacity>({
-    dialect,
-    facts: 'storage',
-    kind: 'CSIStorageCapacity',
-    resource: 'csistoragecapacities',
-    scope: 'Namespaced',
-    versions: [{ version: 'v1' }],
-    strategy: {
-      metadataTold: { '': ['whole', 'change'] },
-      validateName: dnsSubdomain,
-      validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object, old) => [...validate(object), ...kept(object, old)],
-      warnings: (object) => topologyWarnings(object, dialect),
-      allowUnconditionalUpdate: false,
-    },
-    example: () => ({
-      apiVersion: `${dialect.group('storage')}/v1`,
-      kind: 'CSIStorageCapacity',
-      metadata: { name: 'example', namespace: 'default' },
-      storageClassName: 'example',
-      capacity: '10Gi',
+function topologyWarnings(object: Stored<CSIStorageCapacity>, dialect: Dialect): string[] {
+  const path = 'nodeTopology';
+  const labels = sortedKeys(objectAt(object, path, 'matchLabels'));
+  return [
+    ...nodeTermWarnings(objectAt(object, path), path, dialect),
+    ...labels.flatMap((label) => {
+      const message = nodeLabelMessage(label, dialect);
+      return message === undefined ? [] : [`${path}.matchLabels.${label}: ${message}`];
     }),
-  });
+  ];
 }

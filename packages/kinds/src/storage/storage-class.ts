@@ -27,11 +27,61 @@ import { immutable, sameOrEmpty, sameThere, sortedKeys } from '../rules/checks.t
 import { fillAbsent } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
+/** StorageClass: a class of storage that claims can request. */
+export function storageClass(dialect: Dialect): ResourceDef {
+  const marks = ['storageclass', 'storageclass.beta'].map((prefix) =>
+    dialect.label('is-default-class', prefix),
+  );
+  const isDefault = (object: Stored<StorageClass>) =>
+    marks.some((mark) => textAt(object, 'metadata', 'annotations', mark) === 'true');
+  const text = (name: string, member: string, description: string) =>
+    column(name, (object) => textAt(object, member), { description });
+  return defineKind<StorageClass>({
+    dialect,
+    facts: 'storage',
+    kind: 'StorageClass',
+    resource: 'storageclasses',
+    scope: 'Cluster',
+    shortNames: ['sc'],
+    versions: [
+      {
+        version: 'v1',
+        defaults: fillDefaults,
+        columns: [
+          {
+            ...nameColumn,
+            cell: (object) =>
+              `${textAt(object, 'metadata', 'name')}${isDefault(object) ? ' (default)' : ''}`,
+          },
+          text('Provisioner', 'provisioner', 'Who makes the volumes.'),
+          text('ReclaimPolicy', 'reclaimPolicy', 'What becomes of released volumes.'),
+          text('VolumeBindingMode', 'volumeBindingMode', 'When volumes are made.'),
+          column('AllowVolumeExpansion', (object) => object.allowVolumeExpansion === true, {
+            description: 'Whether volumes can grow.',
+          }),
+          ageColumn,
+        ],
+      },
+    ],
+    strategy: {
+      extraMetadataChecks: { '': ['whole', 'change'] },
+      validateName: dnsSubdomain,
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (_, object, old) => [...validate(object), ...kept(object, old)],
+      warnings: (object) => topologyWarnings(object, dialect),
+      deleteAnswers: 'object',
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('storage')}/v1`,
+      kind: 'StorageClass',
+      metadata: { name: 'example' },
+      provisioner: 'driver.example.com',
+    }),
+  });
+}
+
 const fillDefaults = (object: Stored<StorageClass>) =>
   fillAbsent(object, { reclaimPolicy: 'Delete', volumeBindingMode: 'Immediate' });
-
-const parametersMax = 512;
-const parametersBytesMax = 256 * 1024;
 
 function validate(object: Stored<StorageClass>): FieldError[] {
   const provisioner = object.provisioner ?? '';
@@ -43,6 +93,23 @@ function validate(object: Stored<StorageClass>): FieldError[] {
     ...knownIfSaid(object, 'reclaimPolicy', ['Delete', 'Retain']),
     ...validateEnum(object, 'volumeBindingMode', ['Immediate', 'WaitForFirstConsumer']),
     ...validateTopologies(object.allowedTopologies ?? []),
+  ];
+}
+
+const parametersMax = 512;
+const parametersBytesMax = 256 * 1024;
+
+/** Validates the parameters of a class: not too many, and none without a name. */
+export function validateParameters(parameters: JsonObject | undefined): FieldError[] {
+  const names = sortedKeys(parameters);
+  if (names.length > parametersMax) return [tooLong('parameters', parametersMax)];
+  const bytes = names.reduce(
+    (sum, name) => sum + Buffer.byteLength(name) + Buffer.byteLength(textAt(parameters, name)),
+    0,
+  );
+  return [
+    ...(names.includes('') ? [invalid('parameters', '', 'field can not be empty.')] : []),
+    ...(bytes > parametersBytesMax ? [tooLong('parameters', parametersBytesMax)] : []),
   ];
 }
 
@@ -63,23 +130,9 @@ function validateEnum(
   return allowed.includes(value) ? [] : [notSupported(field, value, allowed)];
 }
 
-/** Judges the parameters of a class: not too many, none without a name. */
-export function validateParameters(parameters: JsonObject | undefined): FieldError[] {
-  const names = sortedKeys(parameters);
-  if (names.length > parametersMax) return [tooLong('parameters', parametersMax)];
-  const bytes = names.reduce(
-    (sum, name) => sum + Buffer.byteLength(name) + Buffer.byteLength(textAt(parameters, name)),
-    0,
-  );
-  return [
-    ...(names.includes('') ? [invalid('parameters', '', 'field can not be empty.')] : []),
-    ...(bytes > parametersBytesMax ? [tooLong('parameters', parametersBytesMax)] : []),
-  ];
-}
-
-/** Terms that select topology; no two may be the same. */
+/** Validates terms that select a topology; no two may be equal. */
 export function validateTopologies(terms: readonly Stored<TopologySelectorTerm>[]): FieldError[] {
-  // Upstream begins with as many terms that select nothing, and complains once of each equal term.
+  // kube-apiserver starts with as many empty terms and reports each equal term once.
   const seen = new Map([['[]', terms.length]]);
   let pairs = 0;
   return terms.flatMap((term, index) => {
@@ -141,57 +194,4 @@ function topologyWarnings(object: Stored<StorageClass>, dialect: Dialect): strin
       return message === undefined ? [] : [`${field}: ${message}`];
     }),
   );
-}
-
-/** StorageClass: a kind of storage that can be asked for. */
-export function storageClass(dialect: Dialect): ResourceDef {
-  const marks = ['storageclass', 'storageclass.beta'].map((prefix) =>
-    dialect.label('is-default-class', prefix),
-  );
-  const isDefault = (object: Stored<StorageClass>) =>
-    marks.some((mark) => textAt(object, 'metadata', 'annotations', mark) === 'true');
-  const text = (name: string, member: string, description: string) =>
-    column(name, (object) => textAt(object, member), { description });
-  return defineKind<StorageClass>({
-    dialect,
-    facts: 'storage',
-    kind: 'StorageClass',
-    resource: 'storageclasses',
-    scope: 'Cluster',
-    shortNames: ['sc'],
-    versions: [
-      {
-        version: 'v1',
-        defaults: fillDefaults,
-        columns: [
-          {
-            ...nameColumn,
-            cell: (object) =>
-              `${textAt(object, 'metadata', 'name')}${isDefault(object) ? ' (default)' : ''}`,
-          },
-          text('Provisioner', 'provisioner', 'Who makes the volumes.'),
-          text('ReclaimPolicy', 'reclaimPolicy', 'What becomes of released volumes.'),
-          text('VolumeBindingMode', 'volumeBindingMode', 'When volumes are made.'),
-          column('AllowVolumeExpansion', (object) => object.allowVolumeExpansion === true, {
-            description: 'Whether volumes can grow.',
-          }),
-          ageColumn,
-        ],
-      },
-    ],
-    strategy: {
-      metadataTold: { '': ['whole', 'change'] },
-      validateName: dnsSubdomain,
-      validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object, old) => [...validate(object), ...kept(object, old)],
-      warnings: (object) => topologyWarnings(object, dialect),
-      deleteAnswers: 'object',
-    },
-    example: () => ({
-      apiVersion: `${dialect.group('storage')}/v1`,
-      kind: 'StorageClass',
-      metadata: { name: 'example' },
-      provisioner: 'driver.example.com',
-    }),
-  });
 }

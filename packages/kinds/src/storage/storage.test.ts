@@ -53,7 +53,7 @@ describe('StorageClass', () => {
     expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
   });
 
-  test('what it makes stays', () => {
+  test('its provisioning settings are immutable', () => {
     const to = mutated(good, {
       parameters: { a: 'b' },
       provisioner: 'q',
@@ -149,7 +149,7 @@ describe('CSINode', () => {
     expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
   });
 
-  test('the entry of a driver stays', () => {
+  test('the entry of a driver is immutable', () => {
     const to = mutated(good, { 'spec.drivers.0.nodeID': 'm' });
     const [error] = updateComplaints(def, { from: good, to });
     expect(error).toMatch(/^CSINodeDriver: Invalid value: .*: field is immutable$/);
@@ -159,7 +159,7 @@ describe('CSINode', () => {
 describe('CSIStorageCapacity', () => {
   const def = kindOf('CSIStorageCapacity');
   const good: JsonObject = { storageClassName: 'c', capacity: '1Gi' };
-  test('amounts are not negative, and what was asked stays', () => {
+  test('quantities are not negative, and the class is immutable', () => {
     const bad = mutated(good, { capacity: '-1' });
     expect(createComplaints(def, bad)).toEqual([
       'capacity: Invalid value: "-1": must be greater than or equal to 0',
@@ -177,7 +177,7 @@ describe('PriorityClass', () => {
     createComplaints(def, { metadata: { name }, value, ...more });
   const reserved =
     "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only. error: ";
-  test('the system’s own are as they are', () => {
+  test('the classes of the system have fixed values', () => {
     expect(system('system-node-critical', 2_000_001_000)).toEqual([]);
     expect(system('system-node-critical', 1)).toEqual([
       `${reserved}value of system-node-critical PriorityClass must be 2000001000`,
@@ -190,7 +190,7 @@ describe('PriorityClass', () => {
     ]);
   });
 
-  test('a value stays', () => {
+  test('its value is immutable', () => {
     expect(updateComplaints(def, { from: { value: 1 }, to: { value: 2 } })).toEqual([
       'value: Forbidden: may not be changed in an update.',
     ]);

@@ -14,65 +14,11 @@ import type { VolumeAttachment, VolumeAttachmentStatus } from '../gen/types/stor
 import { fillDrivers } from '../pod/defaults.ts';
 import { driverName } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { immutable, sortedKeys, toldTwice } from '../rules/checks.ts';
+import { immutable, reportedTwice, sortedKeys } from '../rules/checks.ts';
 import { fillAmounts } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-const metadataBytesMax = 256 * 1024;
-const messageBytesMax = 1024;
-const exactlyOne = 'must specify exactly one of inlineVolumeSpec and persistentVolumeName';
-
-function validate(object: Stored<VolumeAttachment>, dialect: Dialect): FieldError[] {
-  const nodeName = object.spec?.nodeName ?? '';
-  return [
-    ...((object.spec?.attacher ?? '') === '' ? [required('spec.attacher')] : []),
-    ...validateSource(object, dialect),
-    ...breaks('spec.nodeName', nodeName, dnsSubdomain),
-    ...validateStatus(object.status),
-  ];
-}
-
-function validateSource(object: Stored<VolumeAttachment>, dialect: Dialect): FieldError[] {
-  const path = 'spec.source';
-  const name = object.spec?.source?.persistentVolumeName;
-  const inline = object.spec?.source?.inlineVolumeSpec;
-  if (name === undefined && inline === undefined) return [required(path, exactlyOne)];
-  if (name !== undefined && inline !== undefined) return [forbiddenField(path, exactlyOne)];
-  if (inline !== undefined)
-    return validateInlineVolume(inline, `${path}.inlineVolumeSpec`, dialect);
-  const detail = 'must specify non empty persistentVolumeName';
-  return name === '' ? [required(`${path}.persistentVolumeName`, detail)] : [];
-}
-
-function validateStatus(status: Stored<VolumeAttachmentStatus> | undefined): FieldError[] {
-  const metadata = status?.attachmentMetadata;
-  const bytes = sortedKeys(metadata).reduce(
-    (sum, name) => sum + Buffer.byteLength(name) + Buffer.byteLength(textAt(metadata, name)),
-    0,
-  );
-  const isLong = (name: string) =>
-    Buffer.byteLength(textAt(status, name, 'message')) > messageBytesMax;
-  return [
-    ...(bytes > metadataBytesMax ? [tooLong('status.attachmentMetadata', metadataBytesMax)] : []),
-    // Upstream names the other limit here.
-    ...['attachError', 'detachError']
-      .filter(isLong)
-      .map((name) => tooLong(`status.${name}.message`, metadataBytesMax)),
-  ];
-}
-
-/** What only a new object is held to. */
-function validateNew(object: Stored<VolumeAttachment>): FieldError[] {
-  const name = object.spec?.source?.persistentVolumeName;
-  return [
-    ...driverName(object.spec?.attacher ?? '', 'spec.attacher'),
-    ...(typeof name === 'string'
-      ? breaks('spec.source.persistentVolumeName', name, dnsSubdomain)
-      : []),
-  ];
-}
-
-/** VolumeAttachment: the wish that a volume be attached to a node. */
+/** VolumeAttachment: a request to attach a volume to a node. */
 export function volumeAttachment(dialect: Dialect): ResourceDef {
   const text = (name: string, path: readonly string[], description: string) =>
     column(name, (object) => textAt(object, ...path), { description });
@@ -105,13 +51,13 @@ export function volumeAttachment(dialect: Dialect): ResourceDef {
       },
     ],
     strategy: {
-      metadataTold: { '': ['whole', 'whole'], status: [] },
+      extraMetadataChecks: { '': ['whole', 'whole'], status: [] },
       validateName: dnsSubdomain,
       hasStatus: true,
       resetFields: { '': ['status'], status: ['metadata', 'spec'] },
       validateCreate: (_, object) => [...validate(object, dialect), ...validateNew(object)],
       validateUpdate: (_, object, old) => [
-        ...toldTwice(validate(object, dialect)),
+        ...reportedTwice(validate(object, dialect)),
         ...immutable('spec', object.spec, old.spec),
       ],
       allowUnconditionalUpdate: false,
@@ -129,4 +75,60 @@ export function volumeAttachment(dialect: Dialect): ResourceDef {
       },
     }),
   });
+}
+
+function validate(object: Stored<VolumeAttachment>, dialect: Dialect): FieldError[] {
+  const nodeName = object.spec?.nodeName ?? '';
+  return [
+    ...((object.spec?.attacher ?? '') === '' ? [required('spec.attacher')] : []),
+    ...validateSource(object, dialect),
+    ...breaks('spec.nodeName', nodeName, dnsSubdomain),
+    ...validateStatus(object.status),
+  ];
+}
+
+const exactlyOne = 'must specify exactly one of inlineVolumeSpec and persistentVolumeName';
+
+function validateSource(object: Stored<VolumeAttachment>, dialect: Dialect): FieldError[] {
+  const path = 'spec.source';
+  const name = object.spec?.source?.persistentVolumeName;
+  const inline = object.spec?.source?.inlineVolumeSpec;
+  if (name === undefined && inline === undefined) return [required(path, exactlyOne)];
+  if (name !== undefined && inline !== undefined) return [forbiddenField(path, exactlyOne)];
+  if (inline !== undefined)
+    return validateInlineVolume(inline, `${path}.inlineVolumeSpec`, dialect);
+  const detail = 'must specify non empty persistentVolumeName';
+  return name === '' ? [required(`${path}.persistentVolumeName`, detail)] : [];
+}
+
+const messageBytesMax = 1024;
+
+const metadataBytesMax = 256 * 1024;
+
+function validateStatus(status: Stored<VolumeAttachmentStatus> | undefined): FieldError[] {
+  const metadata = status?.attachmentMetadata;
+  const bytes = sortedKeys(metadata).reduce(
+    (sum, name) => sum + Buffer.byteLength(name) + Buffer.byteLength(textAt(metadata, name)),
+    0,
+  );
+  const isLong = (name: string) =>
+    Buffer.byteLength(textAt(status, name, 'message')) > messageBytesMax;
+  return [
+    ...(bytes > metadataBytesMax ? [tooLong('status.attachmentMetadata', metadataBytesMax)] : []),
+    // kube-apiserver states the other limit in this message.
+    ...['attachError', 'detachError']
+      .filter(isLong)
+      .map((name) => tooLong(`status.${name}.message`, metadataBytesMax)),
+  ];
+}
+
+/** Rules that apply only to new objects. */
+function validateNew(object: Stored<VolumeAttachment>): FieldError[] {
+  const name = object.spec?.source?.persistentVolumeName;
+  return [
+    ...driverName(object.spec?.attacher ?? '', 'spec.attacher'),
+    ...(typeof name === 'string'
+      ? breaks('spec.source.persistentVolumeName', name, dnsSubdomain)
+      : []),
+  ];
 }

@@ -15,6 +15,34 @@ import type { ResourceDef } from '../resource-def.ts';
 import type { Stored } from '../stored.ts';
 import { validateParameters } from './storage-class.ts';
 
+/** VolumeAttributesClass: mutable attributes of volumes, interpreted by their driver. */
+export function volumeAttributesClass(dialect: Dialect): ResourceDef {
+  const driver = column('DriverName', driverOf, { description: 'Driver of the volumes.' });
+  const columns = [nameColumn, driver, ageColumn];
+  return defineKind({
+    dialect,
+    facts: 'storage',
+    kind: 'VolumeAttributesClass',
+    resource: 'volumeattributesclasses',
+    scope: 'Cluster',
+    shortNames: ['vac'],
+    versions: ['v1beta1', 'v1alpha1'].map((version) => ({ version, columns })),
+    strategy: {
+      validateName: dnsSubdomain,
+      deleteAnswers: 'object',
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (_, object, old) => [...validate(object), ...validateKept(object, old)],
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('storage')}/v1beta1`,
+      kind: 'VolumeAttributesClass',
+      metadata: { name: 'example' },
+      driverName: 'driver.example.com',
+      parameters: { a: 'b' },
+    }),
+  });
+}
+
 const driverOf = (object: Stored<VolumeAttributesClass>) => object.driverName ?? '';
 
 function validate(object: Stored<VolumeAttributesClass>): FieldError[] {
@@ -44,32 +72,4 @@ function validateKept(
       ? []
       : [forbiddenField('parameters', 'updates to parameters are forbidden.')]),
   ];
-}
-
-/** VolumeAttributesClass: attributes of volumes that a driver can change. */
-export function volumeAttributesClass(dialect: Dialect): ResourceDef {
-  const driver = column('DriverName', driverOf, { description: 'Driver of the volumes.' });
-  const columns = [nameColumn, driver, ageColumn];
-  return defineKind({
-    dialect,
-    facts: 'storage',
-    kind: 'VolumeAttributesClass',
-    resource: 'volumeattributesclasses',
-    scope: 'Cluster',
-    shortNames: ['vac'],
-    versions: ['v1beta1', 'v1alpha1'].map((version) => ({ version, columns })),
-    strategy: {
-      validateName: dnsSubdomain,
-      deleteAnswers: 'object',
-      validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object, old) => [...validate(object), ...validateKept(object, old)],
-    },
-    example: () => ({
-      apiVersion: `${dialect.group('storage')}/v1beta1`,
-      kind: 'VolumeAttributesClass',
-      metadata: { name: 'example' },
-      driverName: 'driver.example.com',
-      parameters: { a: 'b' },
-    }),
-  });
 }

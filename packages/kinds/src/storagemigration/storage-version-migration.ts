@@ -13,91 +13,9 @@ import type { ResourceDef } from '../resource-def.ts';
 import { validateConditions } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
-const members = ['group', 'version', 'resource'] as const;
-const memberOf = (object: JsonObject, member: string) => textAt(object, 'spec', 'resource', member);
-
-function validate(object: Stored<StorageVersionMigration>): FieldError[] {
-  return (['resource', 'version'] as const).flatMap((member) =>
-    memberOf(object, member) === ''
-      ? [required(`spec.resource.${member}`, `${member} is required`)]
-      : [],
-  );
-}
-
-/** Upstream names what may not change without the path to it. */
-function validateKept(
-  object: Stored<StorageVersionMigration>,
-  old: Stored<StorageVersionMigration>,
-): FieldError[] {
-  return members.flatMap((member) => {
-    const value = memberOf(object, member);
-    const isKept = value === memberOf(old, member);
-    return isKept ? [] : [invalid(member, value, 'field is immutable')];
-  });
-}
-
-const conditionsOf = (object: Stored<StorageVersionMigration>) => object.status?.conditions ?? [];
-
-function isTrue(object: Stored<StorageVersionMigration>, type: string): boolean {
-  const found = conditionsOf(object).find((one) => (one.type ?? '') === type);
-  return found !== undefined && (found.status ?? '') === 'True';
-}
-
-function validateRevision(
-  object: Stored<StorageVersionMigration>,
-  old: Stored<StorageVersionMigration>,
-): FieldError[] {
-  const path = 'status.resourceVersion';
-  const [text, before] = [object, old].map((one) => textAt(one, 'status', 'resourceVersion'));
-  const value = text ?? '';
-  const isNumber = value === '' || /^[+-]?\d{1,18}$/.test(value);
-  const isNegative = isNumber && Number(value) < 0;
-  const isChanged = before !== '' && before !== value;
-  const unparsed = `failed to parse resource version ${JSON.stringify(value)}`;
-  const negative = 'must be greater than or equal to 0';
-  return [
-    ...(isNumber ? [] : [invalid(path, value, unparsed)]),
-    ...(isNegative ? [invalid(path, Number(value), negative)] : []),
-    ...(isChanged ? [invalid(path, value, 'resourceVersion cannot be updated')] : []),
-  ];
-}
-
-function validateStatus(
-  object: Stored<StorageVersionMigration>,
-  old: Stored<StorageVersionMigration>,
-): FieldError[] {
-  const path = 'status.conditions';
-  const [succeeded, failed, running] = ['Succeeded', 'Failed', 'Running'].map((type) =>
-    isTrue(object, type),
-  );
-  const because = (detail: string) => [invalid(path, [...conditionsOf(object)], detail)];
-  // They have a time of their last update, and none of their last transition.
-  const conditions = conditionsOf(object).map((condition) => ({
-    ...condition,
-    lastTransitionTime: condition.lastUpdateTime ?? '',
-  }));
-  return [
-    ...validateRevision(object, old),
-    ...validateConditions(conditions, path),
-    ...(succeeded && failed
-      ? because('Both success and failed conditions cannot be true at the same time')
-      : []),
-    ...(succeeded && running
-      ? because('Running condition cannot be true when success condition is true')
-      : []),
-    ...(failed && running
-      ? because('Running condition cannot be true when failed condition is true')
-      : []),
-    ...(isTrue(old, 'Succeeded') && !succeeded
-      ? because('Success condition cannot be set to false once it is true')
-      : []),
-    ...(isTrue(old, 'Failed') && !failed
-      ? because('Failed condition cannot be set to false once it is true')
-      : []),
-  ];
-}
-
-/** StorageVersionMigration: the wish that all objects of a resource be written anew. */
+/**
+ * StorageVersionMigration: a request to rewrite all objects of a resource in the storage version.
+ */
 export function storageVersionMigration(dialect: Dialect): ResourceDef {
   const resource = (object: JsonObject) =>
     ['resource', 'version', 'group'].map((member) => memberOf(object, member)).join('.');
@@ -128,4 +46,89 @@ export function storageVersionMigration(dialect: Dialect): ResourceDef {
     }),
   });
   return { ...def, gate: 'StorageVersionMigrator' };
+}
+
+const memberOf = (object: JsonObject, member: string) => textAt(object, 'spec', 'resource', member);
+
+function validate(object: Stored<StorageVersionMigration>): FieldError[] {
+  return (['resource', 'version'] as const).flatMap((member) =>
+    memberOf(object, member) === ''
+      ? [required(`spec.resource.${member}`, `${member} is required`)]
+      : [],
+  );
+}
+
+function validateStatus(
+  object: Stored<StorageVersionMigration>,
+  old: Stored<StorageVersionMigration>,
+): FieldError[] {
+  const path = 'status.conditions';
+  const [succeeded, failed, running] = ['Succeeded', 'Failed', 'Running'].map((type) =>
+    isTrue(object, type),
+  );
+  const because = (detail: string) => [invalid(path, [...conditionsOf(object)], detail)];
+  // These conditions have `lastUpdateTime` instead of `lastTransitionTime`.
+  const conditions = conditionsOf(object).map((condition) => ({
+    ...condition,
+    lastTransitionTime: condition.lastUpdateTime ?? '',
+  }));
+  return [
+    ...validateRevision(object, old),
+    ...validateConditions(conditions, path),
+    ...(succeeded && failed
+      ? because('Both success and failed conditions cannot be true at the same time')
+      : []),
+    ...(succeeded && running
+      ? because('Running condition cannot be true when success condition is true')
+      : []),
+    ...(failed && running
+      ? because('Running condition cannot be true when failed condition is true')
+      : []),
+    ...(isTrue(old, 'Succeeded') && !succeeded
+      ? because('Success condition cannot be set to false once it is true')
+      : []),
+    ...(isTrue(old, 'Failed') && !failed
+      ? because('Failed condition cannot be set to false once it is true')
+      : []),
+  ];
+}
+
+function isTrue(object: Stored<StorageVersionMigration>, type: string): boolean {
+  const found = conditionsOf(object).find((one) => (one.type ?? '') === type);
+  return found !== undefined && (found.status ?? '') === 'True';
+}
+
+const conditionsOf = (object: Stored<StorageVersionMigration>) => object.status?.conditions ?? [];
+
+function validateRevision(
+  object: Stored<StorageVersionMigration>,
+  old: Stored<StorageVersionMigration>,
+): FieldError[] {
+  const path = 'status.resourceVersion';
+  const [text, before] = [object, old].map((one) => textAt(one, 'status', 'resourceVersion'));
+  const value = text ?? '';
+  const isNumber = value === '' || /^[+-]?\d{1,18}$/.test(value);
+  const isNegative = isNumber && Number(value) < 0;
+  const isChanged = before !== '' && before !== value;
+  const unparsed = `failed to parse resource version ${JSON.stringify(value)}`;
+  const negative = 'must be greater than or equal to 0';
+  return [
+    ...(isNumber ? [] : [invalid(path, value, unparsed)]),
+    ...(isNegative ? [invalid(path, Number(value), negative)] : []),
+    ...(isChanged ? [invalid(path, value, 'resourceVersion cannot be updated')] : []),
+  ];
+}
+
+const members = ['group', 'version', 'resource'] as const;
+
+/** kube-apiserver reports immutable members without their path. */
+function validateKept(
+  object: Stored<StorageVersionMigration>,
+  old: Stored<StorageVersionMigration>,
+): FieldError[] {
+  return members.flatMap((member) => {
+    const value = memberOf(object, member);
+    const isKept = value === memberOf(old, member);
+    return isKept ? [] : [invalid(member, value, 'field is immutable')];
+  });
 }

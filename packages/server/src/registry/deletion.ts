@@ -14,7 +14,7 @@ import { groupKindOf, groupResourceOf } from './registry.ts';
 /** Warns of a deletion that leaves to the kind what becomes of dependents. */
 export function warnOfPropagation({ target, context, options }: DeletePlan): void {
   const { propagationPolicy, orphanDependents } = options;
-  const warning = target.def.strategy.unsaidPropagationWarning;
+  const warning = target.def.strategy.missingPolicyWarning;
   const isStated = propagationPolicy !== undefined || orphanDependents !== undefined;
   if (warning !== undefined && !isStated) context.warn(warning);
 }
@@ -47,7 +47,7 @@ function mismatch(
   const { group, kind } = groupKindOf(def);
   const likely = what === 'UID' ? 'deleted and then recreated' : 'modified';
   return conflict(
-    { group: def.strategy.toldGroup ?? group, resource: kind },
+    { group: def.strategy.errorGroup ?? group, resource: kind },
     name,
     `the ${what} in the precondition (${wanted}) does not match the ${what} in record ` +
       `(${actual}). The object might have been ${likely}`,

@@ -223,7 +223,7 @@ function metaRules({ scope, strategy }: ResourceDef, subresource: string): MetaR
     namespaced: scope === 'Namespaced',
     validateName: strategy.validateName,
     path: 'metadata',
-    judgements: strategy.metadataTold?.[subresource] ?? asChange,
+    judgements: strategy.extraMetadataChecks?.[subresource] ?? asChange,
     ...(strategy.standardFinalizers === undefined
       ? {}
       : { standardFinalizers: strategy.standardFinalizers }),
@@ -272,7 +272,7 @@ function judge(
     refuseInvalid(target, object, [...errors, ...own]);
     return;
   }
-  if (strategy.judgesBeforeMetadata === true) refuseInvalid(target, object, own);
+  if (strategy.reportsMetadataLast === true) refuseInvalid(target, object, own);
   const errors = validateObjectMeta(object.metadata, metaRules(def, ''));
   refuseInvalid(target, object, [...errors, ...own]);
 }
@@ -280,6 +280,6 @@ function judge(
 function refuseInvalid({ def }: Target, object: ApiObject, errors: readonly FieldError[]): void {
   if (errors.length === 0) return;
   const { kind, group } = groupKindOf(def);
-  const reported = { kind, group: def.strategy.toldGroup ?? group };
+  const reported = { kind, group: def.strategy.errorGroup ?? group };
   throw invalidObject(reported, object.metadata.name ?? '', errors);
 }

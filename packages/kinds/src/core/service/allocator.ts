@@ -15,7 +15,7 @@ import {
   shownIps,
 } from './cluster-ips.ts';
 import type { ServiceLedger } from './ledger.ts';
-import { type AddressPool, type PortPool, pickFree, portKey } from './pools.ts';
+import { type AddressPool, pickFree, portKey, type ServiceRanges } from './pools.ts';
 import { type AddressRecords, allocateClaimed, type NumberClaims } from './shared-numbers.ts';
 
 import {
@@ -31,23 +31,17 @@ import {
 } from './spec.ts';
 import { keepAllocated, syncClusterIps } from './transitions.ts';
 
-/** Whether a Service names the number it wants. */
+/** Whether a Service requests a specific number. */
 export type NumberScope = 'static' | 'dynamic';
 
-/** Counts numbers as they are taken; dry runs take none. */
+/** Counts allocations; dry runs allocate nothing. */
 export interface NumberMeter {
-  /** `range`: the text of the range that the address is taken from. */
+  /** `range` is the text of the range from which the address is taken. */
   address(range: string, scope: NumberScope, result: 'taken' | 'failed'): void;
   port(scope: NumberScope, result: 'taken' | 'failed'): void;
 }
 
-/** What there is to give; the first pool's family is the usual one. */
-export interface ServiceRanges {
-  readonly addresses: readonly [AddressPool, ...AddressPool[]];
-  readonly nodePorts: PortPool;
-}
-
-/** Why a number cannot be had, in upstream's words. */
+/** Why a number is not available, in kube-apiserver's words. */
 const taken = {
   ip: 'provided IP is already allocated',
   port: 'provided port is already allocated',
@@ -56,20 +50,20 @@ const taken = {
   unready: 'allocator not ready',
 } as const;
 
-/** What a dry run is shown in place of node ports of its own. */
+/** The node port that a dry run reports. */
 const dryPort = 32768;
 
 /**
- * A Service's `allocate`: gives addresses and ports, settles their families, and carries over what
- * was given before. Throws 422 for a number that was asked for and cannot be had, 500 when a range
- * is full.
+ * A Service's `allocate`: allocates addresses and ports, determines their families, and keeps
+ * earlier allocations. Throws 422 for a requested number that is not available, and 500 when a
+ * range is full.
  */
 export function allocateService(options: {
   readonly ranges: ServiceRanges;
   readonly ledger: ServiceLedger;
-  /** Where several servers give numbers of the same ranges. */
+  /** Set when several servers allocate from the same ranges. */
   readonly claims?: () => NumberClaims | undefined;
-  /** Where addresses come from other ranges than those of the command line. */
+  /** Set when the ranges are API objects instead of flags. */
   readonly records?: AddressRecords | undefined;
   readonly meter?: (() => NumberMeter | undefined) | undefined;
 }): NonNullable<Strategy['allocate']> {
@@ -102,9 +96,9 @@ export function allocateService(options: {
   };
 }
 
-/** The numbers taken for one write. All in one turn of the event loop: see `ServiceLedger`. */
+/** The numbers taken for one write, all in one turn of the event loop: see `ServiceLedger`. */
 class AllocationAttempt {
-  /** What was taken, for the ledger. */
+  /** The numbers taken, by the ledger's names. */
   readonly keys: string[] = [];
   readonly #ranges: ServiceRanges;
   readonly #ledger: ServiceLedger;
@@ -147,7 +141,7 @@ class AllocationAttempt {
   #giveAddresses(spec: ServiceSpec, old: ServiceSpec | undefined): void {
     const { clusterIPs = [] } = spec;
     if (isExternalName(spec) || clusterIPs[0] === noAddress) return;
-    // Without an address of its own yet: new, once ExternalName, or older than this server's ranges.
+    // Has no address yet: new, formerly ExternalName, or older than this server's ranges.
     const isFresh = old === undefined || isExternalName(old) || clusterIPs.length === 0;
     if (isFresh) {
       this.#addresses(spec, 0);
@@ -158,7 +152,7 @@ class AllocationAttempt {
     if (isUpgrade) this.#addresses(spec, 1);
   }
 
-  /** Allocates an address per family, from the index on: the requested one, or any free one. */
+  /** Allocates one address per family from an index on: the requested one, or any free one. */
   #addresses(spec: ServiceSpec, from: number): void {
     const { ipFamilies = [], clusterIPs: ips = [] } = spec;
     const clusterIPs = [...ips];
@@ -175,7 +169,7 @@ class AllocationAttempt {
     if (first !== undefined) spec.clusterIP = first;
   }
 
-  /** Where addresses of a family come from; undefined for one that this server does not serve. */
+  /** The address ranges of a family; undefined if this server does not serve it. */
   #pools(family: Family): readonly AddressPool[] | undefined {
     const own = this.#ranges.addresses.filter((one) => one.family === family);
     if (own.length === 0) return undefined;
@@ -222,7 +216,7 @@ class AllocationAttempt {
     return ip;
   }
 
-  /** Ports of a new Service: entries of the same port number share a node port. */
+  /** Allocates the ports of a new Service: entries with the same port number share a node port. */
   #givePorts(spec: ServiceSpec): void {
     const { ports = [] } = spec;
     const chosen = new Map<number, number>();
@@ -281,7 +275,7 @@ class AllocationAttempt {
     this.#highestDryPort = Math.max(this.#highestDryPort, port);
   }
 
-  /** Takes a port by its number; gives why it cannot be had. */
+  /** Takes a port by number; returns why it is not available. */
   #takePort(port: number): string | undefined {
     const key = this.#ranges.nodePorts.keyOfPort(port);
     if (this.#isDry) {
@@ -300,7 +294,7 @@ class AllocationAttempt {
     return undefined;
   }
 
-  /** The port on which nodes tell a load balancer whether they have pods of the Service. */
+  /** The port on which nodes report to a load balancer whether they run pods of the Service. */
   #giveHealthCheckPort(spec: ServiceSpec, old: ServiceSpec | undefined): void {
     if (!needsHealthCheck(spec) || (old !== undefined && needsHealthCheck(old))) return;
     const { healthCheckNodePort: requestedPort = 0 } = spec;
@@ -325,7 +319,7 @@ class AllocationAttempt {
   }
 }
 
-/** The first node port that an entry of each port number asks for. */
+/** The first requested node port by port number. */
 function wantedNodePorts(ports: readonly ServicePort[]): ReadonlyMap<number, number> {
   const wanted = new Map<number, number>();
   for (const { port = 0, nodePort = 0 } of ports) {

@@ -24,12 +24,12 @@ import {
 export const families = ['IPv4', 'IPv6'] as const;
 export type Family = (typeof families)[number];
 
-/** The families of which the server has addresses to give, its own first. */
+/** The address families of the server, its primary one first. */
 export type ServedFamilies = readonly [Family, ...Family[]];
 
 /**
- * Settles `ipFamilyPolicy` and `ipFamilies` in place: what the writer did not say follows from what
- * he did, from what stood there before, and from what the server has. Gives what is wrong.
+ * Determines `ipFamilyPolicy` and `ipFamilies` in place, from the requested values, the old spec,
+ * and the server's families. Returns the errors.
  */
 export function settleFamilies(
   spec: ServiceSpec,
@@ -59,8 +59,8 @@ export function settleFamilies(
 }
 
 /**
- * A Service that prefers two families is not changed because the server gained or lost one: only
- * its writer's word adds an address or takes one away.
+ * Whether a Service that prefers two families keeps the ones it has: only its author adds or
+ * removes an address, not a change of the server's families.
  */
 export function keepsDualStack(spec: ServiceSpec, old: ServiceSpec | undefined): boolean {
   const prefers = 'PreferDualStack';
@@ -76,7 +76,7 @@ const impliedPolicy = (spec: ServiceSpec): string =>
 const isHeadlessWithoutSelector = ({ clusterIP, selector = {} }: ServiceSpec): boolean =>
   clusterIP === noAddress && Object.keys(selector).length === 0;
 
-/** `spec.clusterIP`, `clusterIPs`, `ipFamilies` and `ipFamilyPolicy` must fit each other. */
+/** `spec.clusterIP`, `clusterIPs`, `ipFamilies`, and `ipFamilyPolicy` must be consistent. */
 export function validateClusterIps(spec: ServiceSpec): FieldError[] {
   if (isExternalName(spec)) return [];
   const single = validateIps(spec);
@@ -89,7 +89,7 @@ export function validateClusterIps(spec: ServiceSpec): FieldError[] {
   return single.invalid ? errors : [...errors, ...validatePairs(spec)];
 }
 
-/** Each address by itself; where one is wrong, comparing them would only mislead. */
+/** Validates each address; if one is invalid, comparing them would only mislead. */
 function validateIps(spec: ServiceSpec): { errors: FieldError[]; invalid: boolean } {
   const { clusterIPs = [] } = spec;
   const errors: FieldError[] = [];
@@ -107,7 +107,7 @@ function validateIps(spec: ServiceSpec): { errors: FieldError[]; invalid: boolea
   return { errors, invalid: isWrong };
 }
 
-/** `spec.clusterIPs` as Go prints it within an error. */
+/** `spec.clusterIPs` as Go prints it in errors. */
 export const shownIps = ({ clusterIPs }: ServiceSpec): string => goList('string', clusterIPs);
 
 function validateSync(spec: ServiceSpec): FieldError[] {
@@ -161,13 +161,13 @@ function validatePairs(spec: ServiceSpec): FieldError[] {
   return errors;
 }
 
-/** Two addresses are of two families. */
+/** Whether two addresses have different families. */
 export function isDualStack(ips: readonly string[]): boolean {
   const found = new Set(ips.map(familyOf));
   return found.has('IPv4') && found.has('IPv6');
 }
 
-/** The family of an address; `unknown` of what is none. */
+/** The family of an address; `unknown` for other texts. */
 export function familyOf(ip: string): Family | 'unknown' {
   const address = parseIpAddress(ip);
   if (address === undefined) return 'unknown';
@@ -176,7 +176,7 @@ export function familyOf(ip: string): Family | 'unknown' {
 
 const policyField = 'spec.ipFamilyPolicy';
 
-/** Going down to one family by policy alone is a clear wish; by leaving one out it is not. */
+/** Changing the policy suffices to drop a family; omitting an address does not. */
 function settleReduction(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
   const { clusterIPs = [], ipFamilies = [], ipFamilyPolicy } = spec;
   if (ipFamilyPolicy === 'SingleStack') {
@@ -209,7 +209,7 @@ function tooManyForSingle(spec: ServiceSpec): FieldError[] {
   ];
 }
 
-/** An address says its family. */
+/** The requested addresses determine the families. */
 function inferFromIps(spec: ServiceSpec, served: ServedFamilies): FieldError[] {
   const { clusterIPs = [] } = spec;
   const found = [...(spec.ipFamilies ?? [])];
@@ -251,7 +251,7 @@ function refuseUnserved(spec: ServiceSpec, served: ServedFamilies): FieldError[]
 export const shownFamilies = ({ ipFamilies }: ServiceSpec): string =>
   goList('core.IPFamily', ipFamilies);
 
-/** An update may add or take away the second address, not change one. */
+/** An update may add or remove the second address, but not change one. */
 export function validateClusterIpsUpdate(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
   if (isExternalName(spec) || isExternalName(old)) return [];
   return [...ipsKept(spec, old), ...familiesKept(spec, old)];

@@ -13,7 +13,7 @@ const entry = (name: string, spec: ServiceSpec, revision: number): Entry => ({
   memo: undefined,
 });
 
-/** A cache that holds what it is told, and tells of changes when it is told to. */
+/** A cache whose entries and notifications the test controls. */
 function fakeCache(entries: readonly Entry[]) {
   const listeners: ((change: EntryChange) => void)[] = [];
   const cache = {
@@ -40,7 +40,7 @@ async function ledgerOf(entries: readonly Entry[] = []) {
 
 const key = 'ip:10.0.0.1';
 
-test('what is stored is held, whichever member says it', async () => {
+test('stored numbers are held, in whichever member they are', async () => {
   const { ledger } = await ledgerOf([
     entry('a', { clusterIP: '10.0.0.1', clusterIPs: ['10.0.0.1', 'fd00:0::1'] }, 1),
     entry('b', { clusterIP: '10.0.0.2', ports: [{ nodePort: 30000 }] }, 2),
@@ -59,7 +59,7 @@ test('what is stored is held, whichever member says it', async () => {
   expect(ledger.isHeld('ip:None')).toBe(false);
 });
 
-test('a refused write frees its numbers at once', async () => {
+test('a rejected write releases its numbers immediately', async () => {
   const { ledger } = await ledgerOf();
   ledger.take(key);
   expect(ledger.isHeld(key)).toBe(true);
@@ -67,7 +67,7 @@ test('a refused write frees its numbers at once', async () => {
   expect(ledger.isHeld(key)).toBe(false);
 });
 
-test('a write’s numbers stay until the cache shows them, and then as long as it does', async () => {
+test('numbers of a write are held until the cache has them, and then as long as it does', async () => {
   const { ledger, tell } = await ledgerOf();
   ledger.take(key);
   ledger.settle([key], { type: 'written', revision: 12 });
@@ -80,7 +80,7 @@ test('a write’s numbers stay until the cache shows them, and then as long as i
   expect(ledger.isHeld(key), 'now it is gone').toBe(false);
 });
 
-test('a write that the cache has shown already is settled by that', async () => {
+test('a write that the cache contains already is settled by that', async () => {
   const { ledger, tell } = await ledgerOf();
   ledger.take(key);
   const current = entry('a', { clusterIP: '10.0.0.1' }, 12);
@@ -91,7 +91,7 @@ test('a write that the cache has shown already is settled by that', async () => 
   expect(ledger.isHeld(key)).toBe(false);
 });
 
-test('nobody is given what a write may hold that nobody knows of, for a minute', async () => {
+test('the numbers of a write with an unknown outcome stay reserved for a minute', async () => {
   const { ledger, clock } = await ledgerOf();
   ledger.take(key);
   ledger.settle([key], { type: 'unknown' });
@@ -103,7 +103,7 @@ test('nobody is given what a write may hold that nobody knows of, for a minute',
   expect(ledger.isHeld(key)).toBe(false);
 });
 
-test('a change that comes while the list is on its way is newer than the list', async () => {
+test('a change that arrives while the list is loading is newer than the list', async () => {
   const old = entry('a', { clusterIP: '10.0.0.1' }, 1);
   const { cache, tell } = fakeCache([old]);
   let deliver = () => {};
@@ -122,7 +122,7 @@ test('a change that comes while the list is on its way is newer than the list', 
   expect(ledger.isHeld(key)).toBe(false);
 });
 
-test('a list that fails is asked for again', async () => {
+test('a failed list is requested again', async () => {
   const { cache, tell } = fakeCache([entry('a', { clusterIP: '10.0.0.1' }, 1)]);
   let isDown = true;
   const flaky = {

@@ -18,7 +18,7 @@ const everything = {
   filter: undefined,
 };
 
-/** A Service as it is stored. */
+/** A stored Service. */
 interface StoredService {
   /** Namespace and name. */
   readonly key: string;
@@ -37,48 +37,48 @@ interface ServiceChange {
   readonly revision: number;
 }
 
-/** What the ledger reads of the watch cache of Services. */
+/** The part of the watch cache of Services that the ledger uses. */
 export interface ServiceCache {
-  /** The result, awaited, comes when the cache shows every write acknowledged before the call. */
+  /** Await the result: the cache then contains every write acknowledged before the call. */
   get(key: string, version: undefined): unknown;
   list(request: typeof everything): MaybePromise<ServiceList>;
-  /** Calls back for each change from now on, in order. */
+  /** Calls back for each later change, in order. */
   subscribe(onChange: (change: ServiceChange) => void): { close(): void };
 }
 
-/** How long numbers of a write that may or may not have happened are kept back. */
+/** How long the numbers of a write with an unknown outcome stay reserved, in milliseconds. */
 export const doubtMs = 60_000;
 
 /**
- * Who holds which number. What is stored is the only record: the numbers of all Services in the
- * cache, and those of writes on their way. So nothing leaks in a crash, and after a restart the
- * ledger is what the Services say.
+ * Records who holds which number. Its only sources are the stored Services in the cache and the
+ * writes in progress, so a crash leaks nothing, and after a restart the ledger follows from the
+ * stored Services.
  *
- * A number is taken and noted in one turn of the event loop, once the cache has seen all that was
- * written before; it stays noted until the cache shows the write, or the write has failed. Two
- * writers of this process can therefore never be given the same.
+ * A number is checked and taken within one turn of the event loop, after the cache contains all
+ * earlier writes; it stays taken until the cache contains the write, or until the write has
+ * failed. Two writers of this process therefore never receive the same number.
  */
 export class ServiceLedger {
   readonly #cache: () => ServiceCache;
   readonly #clock: Clock;
-  /** Object's key -> its numbers, as the cache has it. */
+  /** The numbers of each object in the cache, by object key. */
   readonly #stored = new Map<string, readonly string[]>();
-  /** Number -> how many objects and writes hold it. */
+  /** How many objects and writes hold each number. */
   readonly #holders = new Map<string, number>();
-  /** Writes that succeeded, of which the cache has yet to tell. */
+  /** Successful writes that the cache does not contain yet. */
   #landing: { readonly revision: number; readonly keys: readonly string[] }[] = [];
   #doubtful: { readonly untilMs: number; readonly keys: readonly string[] }[] = [];
-  /** The newest change that the books have. */
+  /** Revision of the newest change that the ledger contains. */
   #seen = 0;
   #loading: Promise<void> | undefined;
 
-  /** The cache is asked for at the first allocation. */
+  /** `cache` is called at the first allocation. */
   constructor(options: { cache: () => ServiceCache; clock: Clock }) {
     this.#cache = options.cache;
     this.#clock = options.clock;
   }
 
-  /** Resolves when all writes acknowledged until now are in the books. */
+  /** Resolves when the ledger contains all writes acknowledged before the call. */
   async caughtUp(): Promise<void> {
     this.#loading ??= this.#load().catch((error: unknown) => {
       this.#loading = undefined;
@@ -94,7 +94,7 @@ export class ServiceLedger {
     });
   }
 
-  /** Keys of all numbers that have a holder at present. */
+  /** All numbers that are held now. */
   heldKeys(): Iterable<string> {
     return this.#holders.keys();
   }
@@ -103,12 +103,12 @@ export class ServiceLedger {
     return this.#holders.has(key);
   }
 
-  /** Whether others hold it besides one write that has taken it. */
+  /** Whether there are other holders besides the one write that has taken it. */
   isContested(key: string): boolean {
     return (this.#holders.get(key) ?? 0) > 1;
   }
 
-  /** Notes a number as taken; `settle` says what became of the write. */
+  /** Marks a number as taken; `settle` reports the outcome of the write. */
   take(key: string): void {
     this.#holders.set(key, (this.#holders.get(key) ?? 0) + 1);
   }
@@ -124,7 +124,7 @@ export class ServiceLedger {
 
   async #load(): Promise<void> {
     const cache = this.#cache();
-    // Changes that come while the list is on its way are newer than what it says.
+    // Changes that arrive while the list is loading are newer than the list.
     const changed = new Set<string>();
     const subscription = cache.subscribe(({ previous, current, revision }) => {
       const key = current?.key ?? previous?.key ?? '';
@@ -136,7 +136,7 @@ export class ServiceLedger {
     try {
       all = await cache.list(everything);
     } catch (error) {
-      // Whoever comes next begins anew, with empty books.
+      // The next caller starts again with an empty ledger.
       subscription.close();
       for (const key of [...this.#stored.keys()]) this.#enter(key, undefined);
       throw error;
@@ -176,7 +176,7 @@ function numbersOf(entry: StoredService): readonly string[] {
   return numbersIn(spec);
 }
 
-/** The numbers a Service holds, each once, as the ledger names them. */
+/** The numbers that a Service holds, each once, by the ledger's names. */
 export function numbersIn(spec: ServiceSpec): readonly string[] {
   const listed = spec.clusterIPs ?? [];
   const single = spec.clusterIP ?? '';

@@ -17,7 +17,7 @@ import type { Stored } from '../../stored.ts';
 import { validIp } from '../addresses.ts';
 import type { Service } from './spec.ts';
 
-/** `status.loadBalancer` of a Service: only a load-balanced one has addresses. */
+/** Validates `status.loadBalancer` of a Service: only type LoadBalancer may have addresses. */
 export function validateServiceStatus(service: Service, features: Features): FieldError[] {
   const path = 'status.loadBalancer.ingress';
   const ingress = objectsAt(service, 'status', 'loadBalancer', 'ingress');
@@ -45,7 +45,7 @@ function validateIngress(ingress: JsonObject, path: string, features: Features):
   return [...errors, ...validateBalancerHost(ingress, path)];
 }
 
-/** The hostname of a load balancer, here and in an Ingress. */
+/** Validates the hostname of a load balancer, in a Service or an Ingress. */
 export function validateBalancerHost(
   ingress: Stored<IngressLoadBalancerIngress>,
   path: string,

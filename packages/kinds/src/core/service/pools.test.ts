@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ServiceRanges } from './allocator.ts';
-import { type AddressPool, pickFree } from './pools.ts';
-import { readServiceRanges } from './ranges.ts';
+import { type AddressPool, pickFree, readServiceRanges, type ServiceRanges } from './pools.ts';
 
 function rangesOf(clusterIps: readonly string[], nodePorts = '30000-32767'): ServiceRanges {
   const ranges = readServiceRanges({ clusterIps, nodePorts });
@@ -23,7 +21,7 @@ describe('addresses', () => {
     expect([pool.size, pool.reservedBelow]).toEqual([size, reserved]);
   });
 
-  test('the first is the one after the network’s own', () => {
+  test('the first address is the one after the network’s own', () => {
     expect(poolOf('10.0.0.0/24').addressOf(0)).toBe('10.0.0.1');
     expect(poolOf('fd00::/112').addressOf(1)).toBe('fd00::2');
   });
@@ -37,7 +35,7 @@ describe('addresses', () => {
     ['10.0.1.1', undefined],
     ['fd00::1', undefined],
     ['x', undefined],
-  ])('%s is noted as %s', (ip, key) => {
+  ])('%s has the name %s', (ip, key) => {
     expect(poolOf('10.0.0.0/24').keyOfAddress(ip)).toBe(key);
   });
 });
@@ -90,7 +88,7 @@ describe('ranges', () => {
     [['10.0.0.0/24'], 'x', '--service-node-port-range "x" is not a port range'],
     [['10.0.0.0/24'], '9-8', '--service-node-port-range: the end of 9-8 is before its start'],
     [['10.0.0.0/24'], '0-8', '--service-node-port-range 0-8 must be within 1 and 65535, inclusive'],
-  ])('%j with %s is refused', (clusterIps, nodePorts, error) => {
+  ])('%j with %s is rejected', (clusterIps, nodePorts, error) => {
     expect(readServiceRanges({ clusterIps, nodePorts })).toEqual({ error });
   });
 });

@@ -4,27 +4,43 @@ import {
   formatIpBlock,
   type IpBlock,
   parseIpAddress,
+  parseIpBlock,
   randomBelow,
 } from '@wheelhouse/machinery';
 import type { Family } from './cluster-ips.ts';
 
+/** The ranges as flags state them. */
+export interface ServiceRangeTexts {
+  /** CIDR blocks, at most one per family; the first is the primary one. */
+  readonly clusterIps: readonly string[];
+  /** `30000-32767`, or `30000+2767`. */
+  readonly nodePorts: string;
+  /** `any`: blocks may have any size, because no bitmap of addresses is kept. */
+  readonly sizes?: 'any';
+}
+
+export const defaultServiceRanges: ServiceRangeTexts = {
+  clusterIps: ['10.0.0.0/24'],
+  nodePorts: '30000-32767',
+};
+
 /**
- * The finite ranges that Services are given numbers of. A pool knows its members and in which order
- * they are tried; who holds one is the ledger's to know.
+ * A finite range of numbers for Services. A pool knows its members and the order in which to try
+ * them; the ledger knows who holds them.
  */
 export interface Pool {
-  /** How many members there are. */
+  /** The number of members. */
   readonly size: number;
   /**
-   * Members below this index are left to those who ask for one by name, as long as others are free:
-   * a number written down by hand is then seldom given away before.
+   * Members below this index are allocated only on request while others are free, so that a
+   * manually chosen number is rarely taken.
    */
   readonly reservedBelow: number;
-  /** The member of an index, as the ledger names it. */
+  /** The ledger's name of the member at an index. */
   keyOf(index: number): string;
-  /** The index of the member that the ledger names so; undefined for any other. */
+  /** The index of the member with this name in the ledger; undefined for other names. */
   indexOf(key: string): number | undefined;
-  /** Whether what the ledger names so is a member. */
+  /** Whether a name of the ledger belongs to a member. */
   has(key: string): boolean;
 }
 
@@ -33,10 +49,10 @@ export interface AddressPool extends Pool {
   readonly family: Family;
   /** `10.0.0.0/24`. */
   readonly text: string;
-  /** What a dry run is shown instead of an address of its own. */
+  /** The address that a dry run reports. */
   readonly dryAddress: string;
   addressOf(index: number): string;
-  /** The ledger's name of an address of this pool; undefined for any other. */
+  /** The ledger's name of an address in this pool; undefined for other addresses. */
   keyOfAddress(ip: string): string | undefined;
 }
 
@@ -47,33 +63,74 @@ export interface PortPool extends Pool {
   keyOfPort(port: number): string | undefined;
 }
 
-/** IPv6 blocks of the command line are vast: only their first addresses are given. */
-const v6AddressesMax = 65_536n;
-
-/** How many addresses of one block are given without being asked for; a random index has 48 bits. */
-const givenMax = 2n ** 47n;
-
-/** The ledger's name of an address, however it is spelt. */
-export function addressKey(ip: string): string {
-  const address = parseIpAddress(ip);
-  return `ip:${address === undefined ? ip : formatIpAddress(address)}`;
+/** The ranges to allocate from; the family of the first one is the primary family. */
+export interface ServiceRanges {
+  readonly addresses: readonly [AddressPool, ...AddressPool[]];
+  readonly nodePorts: PortPool;
 }
 
-export const portKey = (port: number): string => `port:${port}`;
+/** Parses the ranges, or returns a one-line error. */
+export function readServiceRanges(texts: ServiceRangeTexts): ServiceRanges | { error: string } {
+  const [first, second, ...more] = texts.clusterIps;
+  if (first === undefined || first === '') {
+    return { error: '--service-cluster-ip-range must contain at least one valid cidr' };
+  }
+  if (more.length > 0) {
+    return { error: '--service-cluster-ip-range must not contain more than two entries' };
+  }
+  const primary = readBlock(first, 0, texts.sizes);
+  if (typeof primary === 'string') return { error: primary };
+  const secondary = second === undefined ? undefined : readBlock(second, 1, texts.sizes);
+  if (typeof secondary === 'string') return { error: secondary };
+  if (primary.family === secondary?.family) {
+    const both = '--service-cluster-ip-range[0] and --service-cluster-ip-range[1]';
+    return { error: `${both} must be of different IP family` };
+  }
+  const nodePorts = readPorts(texts.nodePorts);
+  if (typeof nodePorts === 'string') return { error: nodePorts };
+  return { addresses: secondary === undefined ? [primary] : [primary, secondary], nodePorts };
+}
 
-/** The addresses of a block of the command line. */
+/** Maximum number of variable bits in an address of a range. */
+const hostBitsMax = 20;
+const addressesMin = 8n;
+
+function readBlock(
+  text: string,
+  index: number,
+  sizes: ServiceRangeTexts['sizes'],
+): AddressPool | string {
+  const block = parseIpBlock(text);
+  if (block === undefined) return `--service-cluster-ip-range[${index}] is not a valid cidr`;
+  const width = block.base.family === 4 ? 32 : 128;
+  if (sizes !== 'any' && width - block.prefixBits > hostBitsMax) {
+    return (
+      `specified --service-cluster-ip-range[${index}] is too large; for ${width}-bit addresses, ` +
+      `the mask must be >= ${width - hostBitsMax}`
+    );
+  }
+  if (blockSize(block) < addressesMin) {
+    return `the service cluster IP range must be at least ${addressesMin} IP addresses`;
+  }
+  return createAddressPool(block);
+}
+
+/** IPv6 ranges of the flags are huge, so only their first addresses are allocated. */
+const v6AddressesMax = 65_536n;
+
+/** The addresses of a block from the flags. */
 export function createAddressPool(block: IpBlock): AddressPool {
   const whole = blockSize(block);
   const isLimited = block.base.family === 6 && whole > v6AddressesMax;
   return poolOf(block, isLimited ? v6AddressesMax : whole);
 }
 
-/** All addresses of a ServiceCIDR's block. */
-export function createWholePool(block: IpBlock): AddressPool {
-  return poolOf(block, blockSize(block));
-}
+/** Upper bound of the indexes that are allocated without a request; a random index has 48 bits. */
+const givenMax = 2n ** 47n;
 
-/** The first `whole` addresses of a block but for the network's own and IPv4's broadcast. */
+/**
+ * The first `whole` addresses of a block without the network's own and IPv4's broadcast address.
+ */
 function poolOf(block: IpBlock, whole: bigint): AddressPool {
   const { family, bits } = block.base;
   const usable = family === 4 ? whole - 2n : whole - 1n;
@@ -101,6 +158,35 @@ function poolOf(block: IpBlock, whole: bigint): AddressPool {
   };
 }
 
+/**
+ * A share of the range, between 16 and `max`; 0 if the range is so small that this would be all.
+ */
+function reserved(size: bigint, { step, max }: { step: bigint; max: bigint }): number {
+  if (size <= 16n) return 0;
+  const share = size / step;
+  return Number(share < 16n ? 16n : share > max ? max : share);
+}
+
+/** The ledger's name of an address, in any spelling. */
+export function addressKey(ip: string): string {
+  const address = parseIpAddress(ip);
+  return `ip:${address === undefined ? ip : formatIpAddress(address)}`;
+}
+
+function readPorts(text: string): PortPool | string {
+  const match = /^(\d{1,5})(?:([-+])(\d{1,5}))?$/.exec(text.replaceAll(' ', ''));
+  if (match === null)
+    return `--service-node-port-range ${JSON.stringify(text)} is not a port range`;
+  const low = Number(match[1]);
+  const other = match[3] === undefined ? low : Number(match[3]);
+  const high = match[2] === '+' ? low + other : other;
+  if (high < low) return `--service-node-port-range: the end of ${text} is before its start`;
+  if (low < 1 || high > 65535) {
+    return `--service-node-port-range ${text} must be within 1 and 65535, inclusive`;
+  }
+  return createPortPool({ first: low, size: high - low + 1 });
+}
+
 export function createPortPool(range: { first: number; size: number }): PortPool {
   const { first, size } = range;
   const keyOfPort = (port: number) =>
@@ -121,14 +207,14 @@ export function createPortPool(range: { first: number; size: number }): PortPool
   };
 }
 
-/** A share of the range, between 16 and `max`; none of a range so small that it would be all. */
-function reserved(size: bigint, { step, max }: { step: bigint; max: bigint }): number {
-  if (size <= 16n) return 0;
-  const share = size / step;
-  return Number(share < 16n ? 16n : share > max ? max : share);
+export const portKey = (port: number): string => `port:${port}`;
+
+/** All addresses of a ServiceCIDR's block. */
+export function createWholePool(block: IpBlock): AddressPool {
+  return poolOf(block, blockSize(block));
 }
 
-/** A free member's index, looked for from a random one; undefined when all are held. */
+/** The index of a free member, searching from a random one; undefined when all are held. */
 export function pickFree(pool: Pool, isHeld: (key: string) => boolean): number | undefined {
   const { size, reservedBelow } = pool;
   const bands = [

@@ -7,35 +7,35 @@ import { asService, isExternalName, noAddress } from './spec.ts';
 
 type Allocate = NonNullable<Strategy['allocate']>;
 
-/** The object that an address belongs to. */
+/** The object that holds an address. */
 export interface AddressOwner {
   readonly namespace: string;
   readonly name: string;
 }
 
-/** Where numbers of Services are recorded, apart from the Services themselves. */
+/** Records the numbers of Services in objects of their own. */
 export interface NumberRecorder {
-  /** The numbers of a Service that are recorded here. */
+  /** The numbers of a Service that this recorder records. */
   numbersOf(object: ApiObject): readonly string[];
   /**
-   * Records all numbers, or none. Gives those that somebody else has recorded, as the ledger names
-   * them; when there are none, the numbers are recorded.
+   * Records all numbers or none. Returns the ledger's names of those that other objects hold;
+   * empty if the numbers are now recorded.
    */
   record(numbers: readonly string[], owner: AddressOwner): Promise<readonly string[]>;
   /** Removes records. Never rejects. */
   erase(numbers: readonly string[], owner: AddressOwner): Promise<void>;
-  /** Whether a record says which Service it belongs to. */
+  /** Whether a record names its Service. */
   readonly owners: 'named' | 'none';
 }
 
-/** After so many numbers of somebody else's the request is given up, as it has taken its time. */
+/** Upper bound of the numbers that a request finds taken before it fails. */
 const conflictsMax = 256;
 
 /**
- * Records what `allocate` gives: each number that the Service did not have before. Where somebody
- * else has recorded one of them, the ledger holds it until a choice succeeds, so that `allocate`
- * chooses others, refuses a number that was asked for by name, and finds a range full when it is.
- * Numbers that the Service no longer has are freed once the write is stored.
+ * Wraps `allocate` so that each new number is recorded. A number that another object has recorded
+ * is marked as taken in the ledger until an allocation succeeds, so `allocate` chooses other
+ * numbers, rejects a requested number, and recognizes a full range. Numbers that the Service no
+ * longer has are released once the write is stored.
  */
 export function recordingNumbers(
   allocate: Allocate,
@@ -81,7 +81,10 @@ interface Change {
   readonly owner: AddressOwner;
 }
 
-/** The numbers that have a record of somebody else's; nothing is allocated any more where there are. */
+/**
+ * Records the added numbers; returns those that other objects hold and then cancels the
+ * allocation.
+ */
 async function recordOrRefuse(
   allocation: Allocation,
   { recorder, added, owner }: Change,
@@ -107,11 +110,11 @@ function recordedAllocation(
       const stored = ownerOf(object);
       const isRenamed = recorder.owners === 'named' && stored.name !== owner.name;
       if (outcome.type === 'written' && isRenamed) {
-        // The generated name was taken, and the object has another.
+        // The generated name was taken, so the object has a new one.
         await recorder.erase(added, owner);
         await recorder.record(added, stored);
       }
-      // Records of a write whose outcome nobody knows are left to the repair of addresses.
+      // If the outcome is unknown, the repair controller removes stale records.
       if (outcome.type === 'refused') await recorder.erase(added, owner);
       if (outcome.type === 'written') await recorder.erase(dropped, owner);
     },
@@ -121,7 +124,7 @@ function recordedAllocation(
 const contended = () =>
   serviceUnavailable('others are taking the same addresses or ports: please try again');
 
-/** A Service's `afterRemoval`: frees its numbers. */
+/** Returns a Service's `afterRemoval`, which releases its numbers. */
 export function releasingNumbers(
   recorders: readonly NumberRecorder[],
 ): NonNullable<Strategy['afterRemoval']> {
@@ -131,24 +134,24 @@ export function releasingNumbers(
 }
 
 /**
- * Service addresses as API objects (MultiCIDRServiceAllocator): ServiceCIDRs say which addresses
- * there are, and an IPAddress of its own records each address in use. The IPAddress is what claims
- * an address, so that neither another server nor another program can use it at the same time.
+ * Service addresses as API objects (MultiCIDRServiceAllocator): ServiceCIDRs define the ranges,
+ * and one IPAddress records each address in use. Creating the IPAddress claims the address, so no
+ * other server or program can use it at the same time.
  */
 export interface AddressRecords {
   /** Resolves when the ranges and the recorded addresses are as new as the store. */
   caughtUp(): Promise<void>;
   /** The ready ranges of a family. */
   pools(family: Family): readonly AddressPool[];
-  /** Whether an address has a record, by the ledger's name of the address. */
+  /** Whether an address is recorded, by its name in the ledger. */
   isRecorded(key: string): boolean;
-  /** Records an address; resolves to false when it has a record already. */
+  /** Records an address; resolves to false if it has a record already. */
   record(ip: string, owner: AddressOwner): Promise<boolean>;
-  /** Removes the record of an address, if `owner` is whose it is. Never rejects. */
+  /** Removes the record of an address if `owner` holds it. Never rejects. */
   erase(ip: string, owner: AddressOwner): Promise<void>;
 }
 
-/** Records each address as an object of its own. */
+/** Records each address as an IPAddress. */
 export function addressRecorder(records: AddressRecords): NumberRecorder {
   const erase = async (ips: readonly string[], owner: AddressOwner) => {
     await Promise.all(ips.map((ip) => records.erase(ip, owner)));
@@ -172,7 +175,7 @@ export function addressRecorder(records: AddressRecords): NumberRecorder {
   };
 }
 
-/** The addresses that a Service has, each an IP. */
+/** The IP addresses of a Service. */
 export function addressesOf(object: ApiObject): readonly string[] {
   const { spec } = asService(object);
   if (isExternalName(spec)) return [];
@@ -180,36 +183,37 @@ export function addressesOf(object: ApiObject): readonly string[] {
 }
 
 interface NumberClaim {
-  /** What was claimed is written, or will never be. */
+  /** Called when the claimed numbers are written or never will be. */
   release(): void;
-  /** Nobody knows which of the two: it stays claimed for a time. */
+  /** Called when the outcome is unknown: the claim then expires by itself. */
   doubt(): void;
 }
 
-/** Numbers, and other things by name, of which at most one server has each at a time. */
+/** Claims on numbers and other names; one server at a time holds each. */
 export interface NumberClaims {
-  /** Claims all or none; undefined when another server has one of them. */
+  /** Claims all or none; undefined when another server holds one of them. */
   take(keys: readonly string[]): Promise<NumberClaim | undefined>;
 }
 
 const attemptsMax = 32;
 
 /**
- * Chooses numbers that no other server chooses at the same time. What is stored is what is held; a
- * claim only covers the moment between choosing and storing:
+ * Allocates numbers that no other server allocates at the same time. Stored Services are the
+ * record of who holds what; a claim only covers the time between the choice and the write:
  *
- * 1. numbers are chosen that nobody holds, by what is stored, and claimed;
- * 2. what is stored is looked at again, as of after the claim;
- * 3. if they are still free, they are stored, and the claim ends.
+ * 1. choose numbers that are free according to the stored Services, and claim them;
+ * 2. reload the stored Services as of the claim;
+ * 3. if the numbers are still free, store them and release the claim.
  *
- * Whoever claims the same number had it before step 1, and has stored it before step 2 sees; or
- * gets it after step 3, and sees in its own step 2 what was stored here.
+ * Another server that claims the same number did so either before step 1, in which case step 2
+ * finds the number stored, or after step 3, in which case its own step 2 finds what this server
+ * stored.
  */
 export async function allocateClaimed(options: {
   readonly object: ApiObject;
   readonly ledger: ServiceLedger;
   readonly claims: NumberClaims;
-  /** Puts numbers into the object, taken in the ledger; throws when one cannot be had. */
+  /** Sets numbers in the object and takes them in the ledger; throws when one is not available. */
   readonly choose: () => Promise<readonly string[]>;
 }): Promise<Allocation> {
   const { object, ledger, claims, choose } = options;
@@ -233,7 +237,7 @@ export async function allocateClaimed(options: {
   );
 }
 
-/** The claim of what was chosen; undefined, and the numbers are given back, when it was not had. */
+/** Claims the chosen numbers; if that fails, gives the numbers back and returns undefined. */
 async function claimChosen(
   keys: readonly string[],
   { ledger, claims }: { readonly ledger: ServiceLedger; readonly claims: NumberClaims },

@@ -1,7 +1,7 @@
 import type { ApiObject } from '@wheelhouse/machinery';
 import { same } from '../../rules/checks.ts';
 
-/** A port of a Service, defaulted. */
+/** A port of a Service, with defaults. */
 export type ServicePort = {
   name?: string;
   protocol?: string;
@@ -33,12 +33,12 @@ export type ServiceSpec = {
   trafficDistribution?: string;
 };
 
-/** The part of a Service that its rules look at, in the stored version. */
+/** The members of a Service that its rules use, in the stored version. */
 export interface Service extends ApiObject {
   spec: ServiceSpec;
 }
 
-/** The same object, seen as a Service; its spec is made when it is absent. */
+/** The object as a Service; adds a spec if it has none. */
 export function asService(object: ApiObject): Service {
   const service = object as Service;
   service.spec ??= {};
@@ -47,18 +47,18 @@ export function asService(object: ApiObject): Service {
 
 const typesWithAddress = new Set(['ClusterIP', 'NodePort', 'LoadBalancer']);
 
-/** What stands for "no address, on purpose". */
+/** A deliberate absence of an address. */
 export const noAddress = 'None';
 
 export const isExternalName = (spec: ServiceSpec): boolean => spec.type === 'ExternalName';
 
-/** Whether the type has addresses at all; `None` counts as one. */
+/** Whether the type has cluster IPs; `None` counts as one. */
 export const needsClusterIp = (spec: ServiceSpec): boolean => typesWithAddress.has(spec.type ?? '');
 
 export const isHeadless = ({ clusterIPs = [] }: ServiceSpec): boolean =>
   clusterIPs.length === 1 && clusterIPs[0] === noAddress;
 
-/** Whether each port gets one on the nodes without being asked. */
+/** Whether each port gets a node port without requesting one. */
 export const allocatesNodePorts = (spec: ServiceSpec): boolean =>
   spec.type === 'NodePort' ||
   (spec.type === 'LoadBalancer' && spec.allocateLoadBalancerNodePorts !== false);
@@ -69,7 +69,7 @@ export const mayHaveNodePorts = (spec: ServiceSpec): boolean =>
 export const needsHealthCheck = (spec: ServiceSpec): boolean =>
   spec.type === 'LoadBalancer' && spec.externalTrafficPolicy === 'Local';
 
-/** Reachable from outside by a port on nodes, a load balancer or an external address. */
+/** Whether a node port, a load balancer, or an external address exposes the Service. */
 export const isExternallyAccessible = (spec: ServiceSpec): boolean =>
   mayHaveNodePorts(spec) || (spec.type === 'ClusterIP' && (spec.externalIPs ?? []).length > 0);
 
@@ -79,6 +79,6 @@ export const sameClusterIps = (one: ServiceSpec, other: ServiceSpec): boolean =>
 export const sameFamilies = (one: ServiceSpec, other: ServiceSpec): boolean =>
   same(one.ipFamilies ?? [], other.ipFamilies ?? []);
 
-/** The node ports that a spec names, with repetitions. */
+/** The node ports in a spec, with repetitions. */
 export const nodePortsOf = ({ ports = [] }: ServiceSpec): readonly number[] =>
   ports.flatMap(({ nodePort = 0 }) => (nodePort === 0 ? [] : [nodePort]));

@@ -11,11 +11,11 @@ import {
 } from './spec.ts';
 
 /**
- * What a writer leaves out of a Service, or leaves standing though it has lost its meaning. All
- * functions change the new spec in place.
+ * Handles members that a client omits, or leaves in place although they have lost their meaning.
+ * All functions change the new spec in place.
  */
 
-/** Older clients write `clusterIP` alone: keeps `clusterIPs` in step with it. */
+/** Older clients write only `clusterIP`: keeps `clusterIPs` consistent with it. */
 export function syncClusterIps(spec: ServiceSpec, old: ServiceSpec | undefined): void {
   const single = spec.clusterIP ?? '';
   if (old === undefined) {
@@ -32,7 +32,7 @@ export function syncClusterIps(spec: ServiceSpec, old: ServiceSpec | undefined):
   else spec.clusterIPs = [single];
 }
 
-/** What the server chose stays when an update leaves it out. */
+/** Keeps values that the server chose when an update omits them. */
 export function keepAllocated(spec: ServiceSpec, old: ServiceSpec): void {
   if (!isExternalName(old) && !isExternalName(spec)) keepAddresses(spec, old);
   if (allocatesNodePorts(old) && allocatesNodePorts(spec)) keepNodePorts(spec, old);
@@ -47,7 +47,7 @@ function keepAddresses(spec: ServiceSpec, old: ServiceSpec): void {
   if ((spec.clusterIPs ?? []).length === 0 && before.length > 0) spec.clusterIPs = [...before];
 }
 
-/** A port keeps the node port of its name, unless another port of the Service now has it. */
+/** A port keeps the node port of its name unless another port of the Service now has it. */
 function keepNodePorts(spec: ServiceSpec, old: ServiceSpec): void {
   const now = new Set(nodePortsOf(spec));
   const used = new Set(nodePortsOf(old).filter((port) => now.has(port)));
@@ -63,8 +63,8 @@ function keepNodePorts(spec: ServiceSpec, old: ServiceSpec): void {
 }
 
 /**
- * Fields that the new type has no use for go, if the writer did not change them as well: then
- * validation tells him.
+ * Drops members that do not apply to the new type, unless the client changed them too; validation
+ * then rejects them.
  */
 export function dropTypeDependent(spec: ServiceSpec, old: ServiceSpec): void {
   if (!isExternalName(old) && isExternalName(spec)) dropAddresses(spec, old);

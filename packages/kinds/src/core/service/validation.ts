@@ -7,13 +7,17 @@ import {
   duplicate,
   type FieldError,
   forbiddenField,
+  formatIpAddress,
   inRange,
   invalid,
   type JsonObject,
   notSupported,
+  parseIpAddress,
+  parseIpBlock,
   portName,
   qualifiedName,
   required,
+  strictAddressProblem,
 } from '@wheelhouse/machinery';
 import { portNumber } from '../../pod/fields.ts';
 import { validateLabels } from '../../pod/template.ts';
@@ -32,10 +36,8 @@ import {
 } from './spec.ts';
 
 const types = ['ClusterIP', 'ExternalName', 'LoadBalancer', 'NodePort'];
-const protocols = ['SCTP', 'TCP', 'UDP'];
-const clientIpSecondsMax = 86400;
 
-/** All that is wrong with a Service but for its metadata. */
+/** Validates a Service except its metadata. */
 export function validateService(service: Service, dialect: Dialect): FieldError[] {
   const { spec } = service;
   return [
@@ -53,40 +55,6 @@ export function validateService(service: Service, dialect: Dialect): FieldError[
     ...validateLoadBalancer(spec),
     ...validateTraffic(spec),
   ];
-}
-
-/** What an update may not do, then all that is wrong with the new Service. */
-export function validateServiceUpdate(
-  service: Service,
-  old: Service,
-  dialect: Dialect,
-): FieldError[] {
-  const { spec } = service;
-  const before = old.spec;
-  const errors = validateClusterIpsUpdate(spec, before);
-  if (before.type === 'LoadBalancer' && spec.type === 'LoadBalancer') {
-    if (before.loadBalancerClass !== spec.loadBalancerClass) {
-      const field = 'spec.loadBalancerClass';
-      errors.push(invalid(field, spec.loadBalancerClass, 'may not change once set'));
-    }
-  }
-  appendAll(errors, validateLoadBalancerClass(spec));
-  if (needsHealthCheck(before) && needsHealthCheck(spec)) {
-    if (before.healthCheckNodePort !== spec.healthCheckNodePort) {
-      errors.push(forbiddenField('spec.healthCheckNodePort', 'field is immutable'));
-    }
-  }
-  return [...errors, ...validateService(service, dialect)];
-}
-
-function knownOr(
-  value: string | undefined,
-  field: string,
-  allowed: readonly string[],
-): FieldError[] {
-  const text = value ?? '';
-  if (text === '') return [required(field)];
-  return allowed.includes(text) ? [] : [notSupported(field, value, allowed)];
 }
 
 function validateTopologyAnnotations(service: Service, dialect: Dialect): FieldError[] {
@@ -113,14 +81,14 @@ function validateType(spec: ServiceSpec): FieldError[] {
   return type === 'ExternalName' ? [...errors, ...validateExternalName(spec)] : errors;
 }
 
-/** Upstream's guard against clouds whose firewalls open more than was asked for. */
+const nodeAgentPort = 10250;
+
+/** Guards against clouds whose firewalls open more ports than requested. */
 function exposesNodeAgent({ port }: ServicePort, index: number): FieldError[] {
   if (port !== nodeAgentPort) return [];
   const detail = `may not expose port ${port} externally since it is used by kubelet`;
   return [invalid(`spec.ports[${index}]`, port, detail)];
 }
-
-const nodeAgentPort = 10250;
 
 function validateExternalName(spec: ServiceSpec): FieldError[] {
   const errors: FieldError[] = [];
@@ -135,7 +103,9 @@ function validateExternalName(spec: ServiceSpec): FieldError[] {
   return errors;
 }
 
-/** Collects what is wrong with each port; names are compared with those before. */
+const protocols = ['SCTP', 'TCP', 'UDP'];
+
+/** Returns a function that validates each port; names are compared with earlier ones. */
 function validatePort(spec: ServiceSpec) {
   const names = new Set<string>();
   const mustHaveName = (spec.ports ?? []).length > 1;
@@ -157,11 +127,23 @@ function validatePort(spec: ServiceSpec) {
   };
 }
 
-/** A number within 1 to 65535, or the name of a container's port. */
+function knownOr(
+  value: string | undefined,
+  field: string,
+  allowed: readonly string[],
+): FieldError[] {
+  const text = value ?? '';
+  if (text === '') return [required(field)];
+  return allowed.includes(text) ? [] : [notSupported(field, value, allowed)];
+}
+
+/** Validates a number within 1 to 65535, or the name of a container's port. */
 export function validatePortOrName(field: string, port: number | string): FieldError[] {
   if (typeof port === 'string') return breaks(field, port, portName);
   return inRange(port, 1, 65535).map((message) => invalid(field, port, message));
 }
+
+const clientIpSecondsMax = 86400;
 
 function validateAffinity(spec: ServiceSpec): FieldError[] {
   const { sessionAffinity, sessionAffinityConfig: config } = spec;
@@ -219,7 +201,7 @@ function validateDuplicatePorts({ ports = [] }: ServiceSpec): FieldError[] {
   });
 }
 
-/** Upstream shows the pair as the struct it compares by. */
+/** kube-apiserver prints the key by which it compares ports. */
 function duplicatePort(
   field: string,
   { protocol, port }: { protocol: string; port: number },
@@ -233,7 +215,7 @@ function duplicatePort(
 
 const loadBalancerOnly = "may only be used when `type` is 'LoadBalancer'";
 
-/** The field, or the annotation that came before it; upstream capitalises the field's name. */
+/** Validates the field, or the older annotation; kube-apiserver capitalizes the field's name. */
 function validateSourceRanges({ spec, metadata }: Service, dialect: Dialect): FieldError[] {
   const { loadBalancerSourceRanges: ranges = [], type } = spec;
   const only = (field: string) =>
@@ -310,3 +292,89 @@ function validateDistribution({ trafficDistribution: wanted }: ServiceSpec): Fie
   if (wanted === undefined || wanted === 'PreferClose') return [];
   return [notSupported('spec.trafficDistribution', wanted, ['PreferClose'])];
 }
+
+/** Validates an update: first the transition, then the new Service. */
+export function validateServiceUpdate(
+  service: Service,
+  old: Service,
+  dialect: Dialect,
+): FieldError[] {
+  const { spec } = service;
+  const before = old.spec;
+  const errors = validateClusterIpsUpdate(spec, before);
+  if (before.type === 'LoadBalancer' && spec.type === 'LoadBalancer') {
+    if (before.loadBalancerClass !== spec.loadBalancerClass) {
+      const field = 'spec.loadBalancerClass';
+      errors.push(invalid(field, spec.loadBalancerClass, 'may not change once set'));
+    }
+  }
+  appendAll(errors, validateLoadBalancerClass(spec));
+  if (needsHealthCheck(before) && needsHealthCheck(spec)) {
+    if (before.healthCheckNodePort !== spec.healthCheckNodePort) {
+      errors.push(forbiddenField('spec.healthCheckNodePort', 'field is immutable'));
+    }
+  }
+  return [...errors, ...validateService(service, dialect)];
+}
+
+/** Warnings about a Service that is accepted but may cause problems. */
+export function serviceWarnings({ spec, metadata }: Service, dialect: Dialect): readonly string[] {
+  const older = dialect.label('topology-aware-hints', 'service');
+  const newer = dialect.label('topology-mode', 'service');
+  const ips = (spec.clusterIPs ?? []).filter((ip) => ip !== noAddress);
+  const external = spec.externalIPs ?? [];
+  return [
+    ...(Object.hasOwn(metadata.annotations ?? {}, older)
+      ? [`annotation ${older} is deprecated, please use ${newer} instead`]
+      : []),
+    ...ips.flatMap((ip, index) => addressWarnings(`spec.clusterIPs[${index}]`, ip)),
+    ...external.flatMap((ip, index) => addressWarnings(`spec.externalIPs[${index}]`, ip)),
+    ...((spec.loadBalancerIP ?? '') === ''
+      ? []
+      : addressWarnings('spec.loadBalancerIP', spec.loadBalancerIP ?? '')),
+    ...(spec.loadBalancerSourceRanges ?? []).flatMap((range, index) =>
+      rangeWarnings(`spec.loadBalancerSourceRanges[${index}]`, range),
+    ),
+    ...(spec.type === 'ExternalName' && external.length > 0
+      ? ['spec.externalIPs is ignored when spec.type is "ExternalName"']
+      : []),
+    ...(spec.type !== 'ExternalName' && (spec.externalName ?? '') !== ''
+      ? ['spec.externalName is ignored when spec.type is not "ExternalName"']
+      : []),
+  ];
+}
+
+const lasts = 'was accepted, but will be invalid in a future Kubernetes release';
+const applyLoops = 'which may cause controller apply-loops';
+
+/** Warns of address formats that are accepted today but not interpreted alike everywhere. */
+function addressWarnings(field: string, text: string): readonly string[] {
+  const why = strictAddressProblem(text);
+  if (why !== undefined) return [`${field}: IP address ${lasts}: ${why}`];
+  const address = parseIpAddress(text);
+  if (address === undefined || !text.includes(':')) return [];
+  const canonical = formatIpAddress(address);
+  if (address.family === 4 || canonical === text) return [];
+  const how = `is not in RFC 5952 canonical format (${JSON.stringify(canonical)})`;
+  const text6 = JSON.stringify(text);
+  return [`${field}: IPv6 address ${text6} ${how}, ${applyLoops}`];
+}
+
+/** Warns of CIDR formats that are accepted today but not interpreted alike everywhere. */
+function rangeWarnings(field: string, text: string): readonly string[] {
+  const range = parseIpBlock(text.trim());
+  if (range === undefined) return [];
+  const [address = '', bits = ''] = text.split('/');
+  const why = strictAddressProblem(address) ?? bitsProblem(bits);
+  if (why !== undefined) {
+    const parseError = `netip.ParsePrefix(${JSON.stringify(text)}): ${why}`;
+    return [`${field}: IP prefix ${lasts}: ${parseError}`];
+  }
+  const canonical = `${formatIpAddress(parseIpAddress(address) ?? range.base)}/${bits}`;
+  if (!address.includes(':') || canonical === text) return [];
+  const how = `is not in RFC 5952 canonical format (${JSON.stringify(canonical)})`;
+  return [`${field}: IPv6 prefix ${JSON.stringify(text)} ${how}, ${applyLoops}`];
+}
+
+const bitsProblem = (bits: string) =>
+  /^0\d|\s/.test(bits) ? `bad bits after slash: ${JSON.stringify(bits)}` : undefined;

@@ -30,12 +30,12 @@ import type { ObjectMeta } from '../../gen/types/meta/v1.ts';
 import { isSet, validateAnnotations, validateLabels } from '../../pod/fields.ts';
 import { goDifference } from '../../pod/go-text.ts';
 import { isNative } from '../../pod/validation/resources.ts';
-import { immutable, keyed, sameOrEmpty, sortedKeys, toldTwice } from '../../rules/checks.ts';
+import { immutable, keyed, reportedTwice, sameOrEmpty, sortedKeys } from '../../rules/checks.ts';
 import { ensure } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import { basicQuantity, knownAccessModes, knownVolumeMode, positiveQuantity } from './volumes.ts';
 
-/** An `ephemeral` volume: a claim that is made with the pod and goes with it. */
+/** Validates an `ephemeral` volume: a claim that is created and deleted with the pod. */
 export function validateEphemeral(
   source: Stored<EphemeralVolumeSource>,
   path: string,
@@ -49,7 +49,7 @@ export function validateEphemeral(
   ];
 }
 
-/** The metadata of a template of claims may have labels and annotations alone. */
+/** The metadata of a claim's template may only have labels and annotations. */
 export function validateTemplateMetadata(
   metadata: Stored<ObjectMeta> | undefined,
   path: string,
@@ -65,15 +65,17 @@ export function validateTemplateMetadata(
   ];
 }
 
-/** Upstream makes the name from that of Go's field. */
+/** kube-apiserver derives the name from that of the Go field. */
 const goMember = (name: string) => (name === 'uid' ? 'uID' : name);
 
-/** What an update may keep: groups of a data source are judged only where none was named before. */
+/**
+ * What an update may keep: the API group of a data source is validated only when it was not set.
+ */
 interface ClaimTolerance {
   readonly groups: 'judged' | 'taken';
 }
 
-/** The spec of a claim at `path`, of its own or within a template. */
+/** Validates the spec of a claim, at `path`, in a claim or in a template. */
 export function validateClaimSpec(
   spec: Stored<PersistentVolumeClaimSpec>,
   path: string,
@@ -142,15 +144,15 @@ function sourcesAgree(spec: Stored<PersistentVolumeClaimSpec>, path: string): Fi
   return [invalid(path, `${path}.dataSource`, 'must match dataSourceRef')];
 }
 
-/** What the rules of claims depend on beside the claim. */
+/** What the rules of claims need besides the claim. */
 export interface ClaimPorts {
   readonly dialect: Dialect;
   readonly features: Features;
 }
 
 /**
- * A claim's two data sources say the same, where one is said; what the older one cannot name is
- * dropped from it. A source in another namespace is behind a gate that is off, and dropped whole.
+ * Drops a data source that the older member cannot name, and copies a data source to the other
+ * member where both can express it.
  */
 export function settleDataSources(
   object: Stored<PersistentVolumeClaim>,
@@ -168,14 +170,14 @@ export function settleDataSources(
   completeDataSources(object, features);
 }
 
-/** A claim, or a snapshot of one. */
+/** Whether the source is a claim or a snapshot of one. */
 function isOldSource(source: Stored<TypedLocalObjectReference>, dialect: Dialect): boolean {
   const [kind, group] = [source.kind ?? '', source.apiGroup ?? ''];
   if (kind === claimKind) return group === '';
   return kind === 'VolumeSnapshot' && group === dialect.group('snapshot.storage');
 }
 
-/** Says in both of a claim's data sources what only one says, where both can say it. */
+/** Copies a data source to the other member when both can express it. */
 export function completeDataSources(
   object: Stored<PersistentVolumeClaim>,
   features: Features,
@@ -195,7 +197,7 @@ const frozen =
   'spec is immutable after creation except resources.requests and volumeAttributesClassName ' +
   'for bound claims';
 
-/** What an update may not do, after all that is wrong with the new claim. */
+/** Validates a changed claim: first the new claim, then the transition. */
 export function validateClaimUpdate(
   object: Stored<PersistentVolumeClaim>,
   old: Stored<PersistentVolumeClaim>,
@@ -206,7 +208,7 @@ export function validateClaimUpdate(
     (source) => typeof old.spec?.[source]?.apiGroup === 'string',
   );
   const groups = namedGroup ? 'taken' : 'judged';
-  const errors = toldTwice(validateClaimSpec(object.spec ?? {}, 'spec', { groups }));
+  const errors = reportedTwice(validateClaimSpec(object.spec ?? {}, 'spec', { groups }));
   const [now, before] = [cloneJson(ensure(object, 'spec')), cloneJson(ensure(old, 'spec'))];
   if ((before.volumeName ?? '') === '') before.volumeName = now.volumeName;
   appendAll(errors, settleClass({ object, old, now, before, dialect }));
@@ -225,8 +227,8 @@ export function validateClaimUpdate(
 }
 
 /**
- * A class may be written into the spec where it stood in the annotation, or where none stood: then
- * it does not count as a change. The annotation itself stays.
+ * A class may move from the annotation to the spec, or be set where there was none, without
+ * counting as a change. The annotation itself stays.
  */
 function settleClass(change: {
   object: ApiObject;
@@ -251,7 +253,7 @@ function settleClass(change: {
   return [invalid(`metadata.annotations.${name}`, said ?? '', 'field is immutable')];
 }
 
-/** A claim shrinks at most to what it has; until then, it may ask for less than it did. */
+/** A request may only decrease while it stays above the capacity. */
 function validateSize(
   object: Stored<PersistentVolumeClaim>,
   old: Stored<PersistentVolumeClaim>,
@@ -287,7 +289,7 @@ function keptMembers(
   return refuse('update from non-nil value to an empty string is forbidden');
 }
 
-/** `status` of a claim: sizes are sizes, and states of growing those there are. */
+/** Validates `status` of a claim: quantities, and known states of resizing. */
 export function validateClaimStatus(
   object: Stored<PersistentVolumeClaim>,
   dialect: Dialect,
@@ -314,7 +316,7 @@ const growing = [
 ];
 
 function validateStates(states: JsonObject | undefined, dialect: Dialect): FieldError[] {
-  // Upstream's name for it in its messages, and its way to show the resource instead of the state.
+  // kube-apiserver uses this name in messages and prints the resource instead of the state.
   const field = 'status.allocatedResourceStatus';
   return sortedKeys(states).flatMap((name) => [
     ...validateClaimResource(name, field, dialect),
@@ -322,7 +324,7 @@ function validateStates(states: JsonObject | undefined, dialect: Dialect): Field
   ]);
 }
 
-/** Of the server's own resources a claim is about storage alone. */
+/** Of the native resources, only storage applies to claims. */
 function validateClaimResource(name: string, field: string, dialect: Dialect): FieldError[] {
   const errors = breaks(field, name, qualifiedName);
   if (errors.length > 0 || name === 'storage' || !isNative(name, dialect)) return errors;

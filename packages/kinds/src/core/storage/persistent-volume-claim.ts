@@ -22,6 +22,55 @@ import {
   volumeClaimWarnings,
 } from './volumes.ts';
 
+/** PersistentVolumeClaim: a request for storage. */
+export function persistentVolumeClaim(
+  dialect: Dialect,
+  features: Features = defaultFeatures,
+): ResourceDef {
+  return defineKind<PersistentVolumeClaim>({
+    dialect,
+    features,
+    facts: 'core',
+    kind: 'PersistentVolumeClaim',
+    resource: 'persistentvolumeclaims',
+    scope: 'Namespaced',
+    shortNames: ['pvc'],
+    versions: [
+      {
+        version: 'v1',
+        defaults: fillDefaults,
+        columns: columnsOf(dialect),
+      },
+    ],
+    storage: { complete: (object) => completeDataSources(object, features) },
+    strategy: {
+      extraMetadataChecks: { '': ['whole', 'change', 'whole'] },
+      validateName: dnsSubdomain,
+      hasStatus: true,
+      prepareForCreate: (_, object) => {
+        object.status = { phase: 'Pending' };
+        prepare(object, { dialect, features });
+      },
+      prepareForUpdate: (context, object, old) => {
+        if (context.subresource === '') prepare(object, { dialect, features }, old);
+      },
+      validateCreate: (_, object) => validateClaimSpec(ensure(object, 'spec'), 'spec'),
+      validateUpdate: (context, object, old) =>
+        context.subresource === 'status'
+          ? validateClaimStatus(object, dialect)
+          : validateClaimUpdate(object, old, { dialect, features }),
+      warnings: (object) => volumeClaimWarnings(object, dialect),
+      deleteAnswers: 'object',
+    },
+    example: () => ({
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { name: 'example', namespace: 'default' },
+      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+    }),
+  });
+}
+
 function fillDefaults(object: Stored<PersistentVolumeClaim>): void {
   const [spec, status] = [ensure(object, 'spec'), ensure(object, 'status')];
   fillAbsent(spec, { volumeMode: 'Filesystem' });
@@ -29,24 +78,6 @@ function fillDefaults(object: Stored<PersistentVolumeClaim>): void {
   fillResources(spec.resources);
   fillAmounts(status.capacity);
 }
-
-const isBound = (object: Stored<PersistentVolumeClaim>) => (object.spec?.volumeName ?? '') !== '';
-
-function prepare(
-  object: Stored<PersistentVolumeClaim>,
-  ports: ClaimPorts,
-  old?: Stored<PersistentVolumeClaim>,
-): void {
-  settleDataSources(object, old, ports);
-}
-
-function phase(object: Stored<PersistentVolumeClaim>): string {
-  const deleting = object.metadata.deletionTimestamp !== undefined;
-  return deleting ? 'Terminating' : (object.status?.phase ?? '');
-}
-
-const bound = (object: Stored<PersistentVolumeClaim>, text: string) =>
-  isBound(object) ? text : '';
 
 const columnsOf = (dialect: Dialect): readonly ColumnDef<Stored<PersistentVolumeClaim>>[] => [
   nameColumn,
@@ -77,51 +108,20 @@ const columnsOf = (dialect: Dialect): readonly ColumnDef<Stored<PersistentVolume
   }),
 ];
 
-/** PersistentVolumeClaim: a request for storage. */
-export function persistentVolumeClaim(
-  dialect: Dialect,
-  features: Features = defaultFeatures,
-): ResourceDef {
-  return defineKind<PersistentVolumeClaim>({
-    dialect,
-    features,
-    facts: 'core',
-    kind: 'PersistentVolumeClaim',
-    resource: 'persistentvolumeclaims',
-    scope: 'Namespaced',
-    shortNames: ['pvc'],
-    versions: [
-      {
-        version: 'v1',
-        defaults: fillDefaults,
-        columns: columnsOf(dialect),
-      },
-    ],
-    storage: { complete: (object) => completeDataSources(object, features) },
-    strategy: {
-      metadataTold: { '': ['whole', 'change', 'whole'] },
-      validateName: dnsSubdomain,
-      hasStatus: true,
-      prepareForCreate: (_, object) => {
-        object.status = { phase: 'Pending' };
-        prepare(object, { dialect, features });
-      },
-      prepareForUpdate: (context, object, old) => {
-        if (context.subresource === '') prepare(object, { dialect, features }, old);
-      },
-      validateCreate: (_, object) => validateClaimSpec(ensure(object, 'spec'), 'spec'),
-      validateUpdate: (context, object, old) =>
-        context.subresource === 'status'
-          ? validateClaimStatus(object, dialect)
-          : validateClaimUpdate(object, old, { dialect, features }),
-      warnings: (object) => volumeClaimWarnings(object, dialect),
-      deleteAnswers: 'object',
-    },
-    example: () => ({
-      apiVersion: 'v1',
-      kind: 'PersistentVolumeClaim',
-      metadata: { name: 'example', namespace: 'default' },
-      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
-    }),
-  });
+function phase(object: Stored<PersistentVolumeClaim>): string {
+  const deleting = object.metadata.deletionTimestamp !== undefined;
+  return deleting ? 'Terminating' : (object.status?.phase ?? '');
+}
+
+const bound = (object: Stored<PersistentVolumeClaim>, text: string) =>
+  isBound(object) ? text : '';
+
+const isBound = (object: Stored<PersistentVolumeClaim>) => (object.spec?.volumeName ?? '') !== '';
+
+function prepare(
+  object: Stored<PersistentVolumeClaim>,
+  ports: ClaimPorts,
+  old?: Stored<PersistentVolumeClaim>,
+): void {
+  settleDataSources(object, old, ports);
 }

@@ -28,12 +28,12 @@ import { goDifference, goQuantity } from '../../pod/go-text.ts';
 import { newPodRules } from '../../pod/rules.ts';
 import { validateNodeSelector } from '../../pod/validation/affinity.ts';
 import { persistentIscsi, sourceRule } from '../../pod/validation/volume-sources.ts';
-import { immutable, keyed, sameOrEmpty, sortedKeys, toldTwice } from '../../rules/checks.ts';
+import { immutable, keyed, reportedTwice, sameOrEmpty, sortedKeys } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import { basicQuantity, knownAccessModes, knownVolumeMode, positiveQuantity } from './volumes.ts';
 
-/** All that is wrong with a PersistentVolume but for its metadata. */
+/** Validates a PersistentVolume except its metadata. */
 export function validateVolume(object: Stored<PersistentVolume>, dialect: Dialect): FieldError[] {
   const spec = object.spec ?? {};
   const volume = object.metadata.name ?? '';
@@ -69,7 +69,7 @@ function validateCapacity(spec: Stored<PersistentVolumeSpec>): FieldError[] {
   return errors;
 }
 
-/** A list of resources as Go prints it. */
+/** A resource list as Go prints it. */
 function goResources(list: JsonObject | undefined): string {
   if (list === undefined) return 'core.ResourceList(nil)';
   const entry = (name: string) => `${JSON.stringify(name)}:${goQuantity(String(list[name]))}`;
@@ -97,13 +97,13 @@ interface SourceContext {
   /** The volume's name. */
   readonly volume: string;
   readonly dialect: Dialect;
-  /** Whether the volume stands within a VolumeAttachment, where no affinity counts. */
+  /** Whether the volume is part of a VolumeAttachment, where node affinity does not apply. */
   readonly isInline?: boolean;
 }
 
 type Rule = (source: JsonObject, path: string, context: SourceContext) => FieldError[];
 
-/** A source that pods have in the same form. */
+/** A source that pod volumes have in the same form. */
 const shared =
   (name: string): Rule =>
   (source, path, { volume, dialect }) =>
@@ -153,7 +153,7 @@ const storageos: Rule = (source, path) => {
   ];
 };
 
-/** A secret named with its namespace, both of which must then be there. */
+/** A reference to a secret, with a required name and namespace. */
 const namedSecret = (source: JsonObject, path: string) =>
   isSet(source, 'secretRef') ? needed(source, path, 'secretRef.name', 'secretRef.namespace') : [];
 
@@ -173,7 +173,7 @@ const csi: Rule = (source, path) => [
   }),
 ];
 
-/** The sources of which a PersistentVolume has one, in the order in which upstream looks for them. */
+/** The sources of a PersistentVolume, in the order in which kube-apiserver checks them. */
 const sources: Readonly<Record<string, Rule>> = {
   hostPath: shared('hostPath'),
   gcePersistentDisk: shared('gcePersistentDisk'),
@@ -199,10 +199,10 @@ const sources: Readonly<Record<string, Rule>> = {
   csi,
 };
 
-/** Members of a spec that name where the volume is. */
+/** Members of a spec that hold a source. */
 const volumeSources: readonly string[] = Object.keys(sources);
 
-/** Exactly one source, and that one as its driver wants it. */
+/** Requires exactly one source, and validates it. */
 function validateVolumeSource(
   spec: Stored<PersistentVolumeSpec>,
   path: string,
@@ -212,7 +212,7 @@ function validateVolumeSource(
   if (sourceNames.length === 0) return [required(path, 'must specify a volume type')];
   return sourceNames.flatMap((name, index) => {
     const source = objectAt(spec, name) ?? {};
-    // Upstream counts a flexVolume, but accepts it after another source.
+    // kube-apiserver counts a flexVolume as a source, but accepts it after another one.
     if (index > 0 && name !== 'flexVolume') {
       const shown = name === 'cephfs' ? 'cephFS' : name;
       return [forbiddenField(`${path}.${shown}`, 'may not specify more than 1 volume type')];
@@ -238,7 +238,7 @@ function validateRest(spec: Stored<PersistentVolumeSpec>): FieldError[] {
   return [...errors, ...knownVolumeMode(spec, 'spec.volumeMode')];
 }
 
-/** Sources that a mount's options may be given for in the annotation that once held them. */
+/** Sources that support the annotation with mount options, which is older than the field. */
 const mountedWithOptions = [
   'awsElasticBlockStore',
   'azureDisk',
@@ -264,7 +264,9 @@ function validateMountOptions({ metadata, ...object }: ApiObject, dialect: Diale
   return [forbiddenField(`metadata.annotations.${annotation}`, detail)];
 }
 
-/** A volume within a VolumeAttachment: what belongs to a claim has no place there. */
+/**
+ * Validates a volume within a VolumeAttachment, which must not have members that concern claims.
+ */
 export function validateInlineVolume(
   spec: Stored<PersistentVolumeSpec>,
   path: string,
@@ -301,7 +303,7 @@ export function validateInlineVolume(
   ];
 }
 
-/** What an update may not do, after all that is wrong with the new volume. */
+/** Validates a changed volume: first the new volume, then the transition. */
 export function validateVolumeUpdate(
   object: Stored<PersistentVolume>,
   old: Stored<PersistentVolume>,
@@ -309,7 +311,7 @@ export function validateVolumeUpdate(
 ): FieldError[] {
   const spec = object.spec ?? {};
   const before = old.spec ?? {};
-  const errors = toldTwice(validateVolume(object, dialect));
+  const errors = reportedTwice(validateVolume(object, dialect));
   const [now, then] = [sourceOf(withoutNewSecrets(spec, before)), sourceOf(before)];
   if (!sameOrEmpty(now, then)) {
     const difference = goDifference('core.PersistentVolumeSource', then, now);
@@ -331,7 +333,7 @@ const sourceOf = (spec: JsonObject): JsonObject =>
       .map((name) => [name, spec[name]]),
   );
 
-/** The secrets for growing a volume may be named later. */
+/** The secrets for expanding a volume may be added later. */
 function withoutNewSecrets(
   spec: Stored<PersistentVolumeSpec>,
   before: Stored<PersistentVolumeSpec>,
@@ -345,7 +347,7 @@ function withoutNewSecrets(
   return { ...spec, csi };
 }
 
-/** Equal, but that a node's label may get the name it has now in place of its older one. */
+/** Equal except that an older node label may be replaced by its new name. */
 function isSameAffinity(
   affinity: Stored<VolumeNodeAffinity> | undefined,
   before: Stored<VolumeNodeAffinity>,
@@ -368,7 +370,7 @@ function isSameAffinity(
   return sameOrEmpty(affinity, renamed);
 }
 
-/** The name that took the place of an older label of nodes. */
+/** The name that replaced an older node label. */
 function newerLabel(name: string, { label }: Dialect): string | undefined {
   const names: readonly (readonly [older: string, newer: string])[] = [
     [label('zone', 'failure-domain.beta'), label('zone', 'topology')],
@@ -382,7 +384,7 @@ function newerLabel(name: string, { label }: Dialect): string | undefined {
 
 function affinityKept(spec: Stored<PersistentVolumeSpec>): FieldError[] {
   const detail = 'field is immutable, except for updating from beta label to GA';
-  // Upstream shows where the rest is in its memory.
+  // kube-apiserver prints memory addresses here.
   const shown = spec.nodeAffinity === undefined ? '"null"' : 'core.VolumeNodeAffinity{…}';
   const message = `Invalid value: ${shown}: ${detail}`;
   return [{ type: 'FieldValueInvalid', field: 'nodeAffinity', message }];

@@ -10,6 +10,55 @@ import type { Stored } from '../../stored.ts';
 import { validateVolume, validateVolumeUpdate } from './persistent-volume-rules.ts';
 import { accessModesText, quantityText, storageClassColumn, volumeWarnings } from './volumes.ts';
 
+/** PersistentVolume: a piece of storage. */
+export function persistentVolume(
+  dialect: Dialect,
+  features: Features = defaultFeatures,
+): ResourceDef {
+  return defineKind<PersistentVolume>({
+    dialect,
+    features,
+    facts: 'core',
+    kind: 'PersistentVolume',
+    resource: 'persistentvolumes',
+    scope: 'Cluster',
+    shortNames: ['pv'],
+    versions: [
+      {
+        version: 'v1',
+        defaults: fillDefaults,
+        columns: columnsOf(dialect),
+      },
+    ],
+    strategy: {
+      extraMetadataChecks: { '': ['whole', 'whole'] },
+      validateName: dnsSubdomain,
+      hasStatus: true,
+      prepareForCreate: ({ nowMs }, object) => {
+        object.status = { phase: 'Pending', lastPhaseTransitionTime: formatTime(nowMs) };
+      },
+      prepareForUpdate: (context, object, old) => {
+        if (context.subresource === 'status') settlePhaseTime(object, old, context.nowMs);
+      },
+      validateCreate: (_, object) => validateVolume(object, dialect),
+      validateUpdate: (context, object, old) =>
+        context.subresource === 'status' ? [] : validateVolumeUpdate(object, old, dialect),
+      warnings: (object) => volumeWarnings(object, dialect),
+      deleteAnswers: 'object',
+    },
+    example: () => ({
+      apiVersion: 'v1',
+      kind: 'PersistentVolume',
+      metadata: { name: 'example' },
+      spec: {
+        capacity: { storage: '1Gi' },
+        accessModes: ['ReadWriteOnce'],
+        hostPath: { path: '/data' },
+      },
+    }),
+  });
+}
+
 function fillDefaults(object: Stored<PersistentVolume>): void {
   const spec = ensure(object, 'spec');
   fill(spec, { persistentVolumeReclaimPolicy: 'Retain' });
@@ -18,34 +67,6 @@ function fillDefaults(object: Stored<PersistentVolume>): void {
   fillDrivers(spec);
   fillAmounts(spec.capacity);
 }
-
-/** Sets the time of the last phase transition: the one the client sent, or else now. */
-function settlePhaseTime(
-  object: Stored<PersistentVolume>,
-  old: Stored<PersistentVolume>,
-  nowMs: number,
-): void {
-  const name = 'lastPhaseTransitionTime';
-  const status = ensure(object, 'status');
-  const [transitionTime, before] = [status[name], old.status?.[name]];
-  if ((status.phase ?? '') === (old.status?.phase ?? '')) {
-    if (transitionTime === undefined && before !== undefined) status[name] = before;
-  } else if (transitionTime === undefined || transitionTime === before)
-    status[name] = formatTime(nowMs);
-}
-
-function claim(object: Stored<PersistentVolume>): string {
-  const name = object.spec?.claimRef?.name ?? '';
-  return name === '' ? '' : `${object.spec?.claimRef?.namespace ?? ''}/${name}`;
-}
-
-function phase(object: Stored<PersistentVolume>): string {
-  const deleting = object.metadata.deletionTimestamp !== undefined;
-  return deleting ? 'Terminating' : (object.status?.phase ?? '');
-}
-
-const specColumn = (name: string, member: string, description: string, empty = '') =>
-  column(name, (object) => textAt(object, 'spec', member) || empty, { description });
 
 const columnsOf = (dialect: Dialect): readonly ColumnDef[] => [
   nameColumn,
@@ -79,51 +100,30 @@ const columnsOf = (dialect: Dialect): readonly ColumnDef[] => [
   }),
 ];
 
-/** PersistentVolume: a piece of storage. */
-export function persistentVolume(
-  dialect: Dialect,
-  features: Features = defaultFeatures,
-): ResourceDef {
-  return defineKind<PersistentVolume>({
-    dialect,
-    features,
-    facts: 'core',
-    kind: 'PersistentVolume',
-    resource: 'persistentvolumes',
-    scope: 'Cluster',
-    shortNames: ['pv'],
-    versions: [
-      {
-        version: 'v1',
-        defaults: fillDefaults,
-        columns: columnsOf(dialect),
-      },
-    ],
-    strategy: {
-      metadataTold: { '': ['whole', 'whole'] },
-      validateName: dnsSubdomain,
-      hasStatus: true,
-      prepareForCreate: ({ nowMs }, object) => {
-        object.status = { phase: 'Pending', lastPhaseTransitionTime: formatTime(nowMs) };
-      },
-      prepareForUpdate: (context, object, old) => {
-        if (context.subresource === 'status') settlePhaseTime(object, old, context.nowMs);
-      },
-      validateCreate: (_, object) => validateVolume(object, dialect),
-      validateUpdate: (context, object, old) =>
-        context.subresource === 'status' ? [] : validateVolumeUpdate(object, old, dialect),
-      warnings: (object) => volumeWarnings(object, dialect),
-      deleteAnswers: 'object',
-    },
-    example: () => ({
-      apiVersion: 'v1',
-      kind: 'PersistentVolume',
-      metadata: { name: 'example' },
-      spec: {
-        capacity: { storage: '1Gi' },
-        accessModes: ['ReadWriteOnce'],
-        hostPath: { path: '/data' },
-      },
-    }),
-  });
+const specColumn = (name: string, member: string, description: string, empty = '') =>
+  column(name, (object) => textAt(object, 'spec', member) || empty, { description });
+
+function phase(object: Stored<PersistentVolume>): string {
+  const deleting = object.metadata.deletionTimestamp !== undefined;
+  return deleting ? 'Terminating' : (object.status?.phase ?? '');
+}
+
+function claim(object: Stored<PersistentVolume>): string {
+  const name = object.spec?.claimRef?.name ?? '';
+  return name === '' ? '' : `${object.spec?.claimRef?.namespace ?? ''}/${name}`;
+}
+
+/** Sets the time of the last phase transition: the one from the client, or else now. */
+function settlePhaseTime(
+  object: Stored<PersistentVolume>,
+  old: Stored<PersistentVolume>,
+  nowMs: number,
+): void {
+  const name = 'lastPhaseTransitionTime';
+  const status = ensure(object, 'status');
+  const [transitionTime, before] = [status[name], old.status?.[name]];
+  if ((status.phase ?? '') === (old.status?.phase ?? '')) {
+    if (transitionTime === undefined && before !== undefined) status[name] = before;
+  } else if (transitionTime === undefined || transitionTime === before)
+    status[name] = formatTime(nowMs);
 }

@@ -41,7 +41,7 @@ const onLabel = (key: string) => ({
 });
 const then = '2030-01-01T00:00:00Z';
 
-test('a volume says since when it is in its phase', () => {
+test('a volume records when it entered its phase', () => {
   const old = made(volume());
   expect(old['status']).toEqual({ phase: 'Pending', lastPhaseTransitionTime: then });
   const before = changed(old, { 'status.lastPhaseTransitionTime': '2020-01-01T00:00:00Z' });
@@ -60,14 +60,14 @@ test('a volume says since when it is in its phase', () => {
   );
 });
 
-test('a label of a node may get its newer name, and no other', () => {
+test('a node label may get its current name, and no other', () => {
   const old = made(volume(onLabel('failure-domain.beta.kubernetes.io/zone')));
   const change = (key: string) => updateErrors(old, changed(old, onLabel(key)));
   expect(change('topology.kubernetes.io/zone')).toEqual([]);
   expect(change('topology.kubernetes.io/region')).toHaveLength(1);
 });
 
-test('volumes are warned of what is deprecated', () => {
+test('warnings about deprecated members of volumes', () => {
   const label = 'beta.kubernetes.io/os';
   const changes = {
     ...onLabel(label),
@@ -84,7 +84,7 @@ test('volumes are warned of what is deprecated', () => {
   ]);
 });
 
-test('claims are warned of their annotation and of parts of bytes', () => {
+test('warnings about annotations and fractional bytes of claims', () => {
   const changes = {
     'metadata.annotations': { 'volume.beta.kubernetes.io/storage-class': 'x' },
     'spec.resources.requests.storage': '1500m',
@@ -95,20 +95,20 @@ test('claims are warned of their annotation and of parts of bytes', () => {
   ]);
 });
 
-test('no mode is not the same as an empty one', () => {
+test('an absent mode is not the same as an empty one', () => {
   const refused = 'spec.volumeMode: Unsupported value: "": supported values: "Block", "Filesystem"';
   expect(createErrors(claim({ 'spec.volumeMode': '' }))).toEqual([refused]);
   expect(createErrors(volume({ 'spec.volumeMode': '' }))).toEqual([refused]);
 });
 
-test('a source in another namespace goes whole', () => {
+test('a data source in another namespace is dropped entirely', () => {
   const source = { kind: 'PersistentVolumeClaim', name: 'o', namespace: 'other' };
   const spec = made(claim({ 'spec.dataSourceRef': source }))['spec'];
   expect(spec).not.toHaveProperty('dataSourceRef');
   expect(spec).not.toHaveProperty('dataSource');
 });
 
-test('what a claim is told to have is storage, growing in a known way', () => {
+test('the status of a claim is about storage and has known states of resizing', () => {
   const old = made(claim());
   const next = changed(old, {
     'status.allocatedResources': { cpu: '1', 'example.com/x': '-1' },

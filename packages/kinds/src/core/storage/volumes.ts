@@ -27,7 +27,7 @@ const recycleDeprecated =
   'The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic ' +
   'provisioning.';
 
-/** What is accepted of a PersistentVolume, but deprecated. */
+/** Warnings about deprecated members of a PersistentVolume. */
 export function volumeWarnings(object: Stored<PersistentVolume>, dialect: Dialect): string[] {
   const spec = object.spec ?? {};
   const terms = 'spec.nodeAffinity.required.nodeSelectorTerms';
@@ -53,7 +53,7 @@ function annotationWarning(
   return Object.hasOwn(annotations, name) ? [`${path}: ${message}`] : [];
 }
 
-/** Sources whose drivers have gone, in upstream's order, with how it writes their member. */
+/** Sources whose drivers were removed, in kube-apiserver's order and with its spelling. */
 const deprecatedSources: readonly (readonly [member: string, shown: string, message: string])[] = [
   ['cephfs', 'cephfs', 'deprecated in v1.28, non-functional in v1.31+'],
   ['photonPersistentDisk', 'photonPersistentDisk', 'deprecated in v1.11, non-functional in v1.16+'],
@@ -69,7 +69,7 @@ function sourceWarnings(spec: Stored<PersistentVolumeSpec>): string[] {
     .map(([, shown, message]) => `spec.${shown}: ${message}`);
 }
 
-/** What is accepted of a PersistentVolumeClaim, but deprecated or hardly meant. */
+/** Warnings about deprecated or probably unintended members of a PersistentVolumeClaim. */
 export function volumeClaimWarnings(
   object: Stored<PersistentVolumeClaim>,
   dialect: Dialect,
@@ -80,7 +80,7 @@ export function volumeClaimWarnings(
   ];
 }
 
-/** What claims and volumes share. */
+/** Rules that claims and volumes share. */
 
 const modes: Readonly<Record<string, string>> = {
   ReadWriteOnce: 'RWO',
@@ -89,7 +89,7 @@ const modes: Readonly<Record<string, string>> = {
   ReadWriteOncePod: 'RWOP',
 };
 
-/** `RWO,ROX`, in upstream's fixed order. */
+/** `RWO,ROX`, in kube-apiserver's fixed order. */
 export function accessModesText(list: readonly JsonValue[]): string {
   return Object.keys(modes)
     .filter((mode) => list.includes(mode))
@@ -99,7 +99,7 @@ export function accessModesText(list: readonly JsonValue[]): string {
 
 const modeNames = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod'];
 
-/** Access modes that there are; the one for a single pod stands alone. */
+/** Validates access modes; ReadWriteOncePod excludes the others. */
 export function knownAccessModes(
   spec: Stored<PersistentVolumeClaimSpec | PersistentVolumeSpec>,
   field: string,
@@ -126,30 +126,33 @@ export function knownVolumeMode(
   return [notSupported(field, mode, supportedModes)];
 }
 
-/** An amount of storage that is more than nothing. */
+/** Validates a quantity of storage that must be positive. */
 export function positiveQuantity(value: JsonValue | undefined, field: string): FieldError[] {
   const quantity = parseQuantity(String(value ?? '0'));
   if ('error' in quantity || quantity.nano > 0n) return [];
   return [invalid(field, quantity.text, 'must be greater than zero')];
 }
 
-/** An amount that is not negative, as the older rule says it: in whole numbers. */
+/**
+ * Validates a quantity that must not be negative, with the older message, which prints whole
+ * units.
+ */
 export function basicQuantity(value: JsonValue | undefined, field: string): FieldError[] {
   const quantity = parseQuantity(String(value ?? '0'));
   if ('error' in quantity || quantity.nano >= 0n) return [];
   const billion = 1_000_000_000n;
-  // Rounded away from nothing, as upstream rounds.
+  // Rounds away from zero, as kube-apiserver does.
   const whole = Number((quantity.nano - billion + 1n) / billion);
   return [invalid(field, whole, 'must be a valid resource quantity')];
 }
 
-/** A quantity at a path, as text; none is nothing. */
+/** The quantity at a path as text; `0` if absent. */
 export function quantityText(object: JsonObject, ...path: readonly string[]): string {
   const value = at(object, ...path);
   return value === undefined || value === null ? '0' : String(value);
 }
 
-/** The class of storage of a claim or volume: its old annotation goes before its field. */
+/** The storage class of a claim or volume; the older annotation takes precedence over the field. */
 export function storageClassColumn(dialect: Dialect, description: string): ColumnDef {
   const annotation = dialect.label('storage-class', 'volume.beta');
   const classOf = (object: JsonObject) =>

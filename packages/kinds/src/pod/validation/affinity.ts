@@ -32,7 +32,7 @@ import type { PodRules } from '../rules.ts';
 const must = 'requiredDuringSchedulingIgnoredDuringExecution';
 const should = 'preferredDuringSchedulingIgnoredDuringExecution';
 
-/** Which nodes a pod wants, and which pods it wants to be near to or far from. */
+/** Validates node affinity, pod affinity, and pod anti-affinity. */
 export function validateAffinity(
   spec: Stored<PodSpec>,
   path: string,
@@ -73,7 +73,7 @@ function validateWeight(term: JsonObject, path: string): FieldError[] {
   return [invalid(`${path}.weight`, weight, 'must be in the range 1-100')];
 }
 
-/** A selector of nodes, of a pod or of a volume: at least one term, each right in itself. */
+/** Validates the node selector of a pod or volume: at least one term, and each term valid. */
 export function validateNodeSelector(selector: Stored<NodeSelector>, path: string): FieldError[] {
   const terms = selector.nodeSelectorTerms ?? [];
   const field = `${path}.nodeSelectorTerms`;
@@ -126,7 +126,7 @@ function validateNodeExpression(
   return [...errors, ...breaks(`${path}.key`, expression.key ?? '', qualifiedName)];
 }
 
-/** Of a node's fields only its name can be selected on. */
+/** The name is the only field of a node that can be selected. */
 function validateNodeField(
   requirement: Stored<NodeSelectorRequirement>,
   path: string,
@@ -190,7 +190,7 @@ function validatePodTerm(
   ];
 }
 
-/** Values may stay wrong where they were wrong before the rule existed. */
+/** Invalid values may stay if they are older than the rule. */
 function validateSelector(
   selector: Stored<LabelSelectorType> | undefined,
   path: string,
@@ -232,7 +232,10 @@ function validateKeys(
   return keys.flatMap((key, index) => breaks(`${path}[${index}]`, key, qualifiedName));
 }
 
-/** The server adds each matched key to the selector; a key that was there already is then double. */
+/**
+ * The server adds each match label key to the selector; a key that is there already is a
+ * duplicate.
+ */
 function doubledKeys(
   match: readonly string[],
   selector: Stored<LabelSelectorType> | undefined,
@@ -250,7 +253,7 @@ function doubledKeys(
   });
 }
 
-/** Adds to each term what its label keys mean for a pod with these labels. */
+/** Adds to each term the requirements that its label keys imply for a pod with these labels. */
 export function mergeLabelKeys(spec: Stored<PodSpec>, labels: JsonObject): void {
   for (const name of ['podAffinity', 'podAntiAffinity'] as const) {
     const affinity = spec.affinity?.[name];

@@ -17,26 +17,26 @@ import { eachContainer } from '../references.ts';
 import type { PodRules } from '../rules.ts';
 import { validateTolerations } from './placement.ts';
 
-/** Annotations that mean something for a pod, most of them from before there was a field for it. */
+/** Annotations with a meaning for pods, most of them superseded by fields. */
 
-/** Set by a node on the likeness of a pod that it runs without the server. */
+/** Set by a node on the mirror of a static pod. */
 export const mirrorAnnotation = (dialect: Dialect) => dialect.label('config.mirror');
 
-/** How much worse than others it is to remove the pod first. */
+/** The cost of deleting this pod rather than others. */
 const deletionCostAnnotation = (dialect: Dialect) =>
   dialect.label('pod-deletion-cost', 'controller');
 
-/** Ends with the slash that a container's name follows. */
+/** Ends with a slash, which the container's name follows. */
 export const appArmorPrefix = (dialect: Dialect) =>
   dialect.label('', 'container.apparmor.security.beta');
 
-/** The pod's own seccomp annotation, and what stands ahead of a container's name in the other. */
+/** The pod's own seccomp annotation, and the prefix of those of containers. */
 export const seccompAnnotations = (dialect: Dialect) => ({
   pod: dialect.label('pod', 'seccomp.security.alpha'),
   containerPrefix: dialect.label('', 'container.seccomp.security.alpha'),
 });
 
-/** Rules for the annotations at `path`, which may speak of the spec. */
+/** Validates the annotations at `path`, which may refer to the spec. */
 export function validatePodAnnotations(
   annotations: JsonObject,
   spec: Stored<PodSpec>,
@@ -64,7 +64,7 @@ export function validatePodAnnotations(
   ];
 }
 
-/** Whether the annotated cost of deletion is a number as upstream reads it; true without one. */
+/** Whether the deletion cost is a number as kube-apiserver parses it; true if absent. */
 export function isDeletionCost(annotations: JsonObject, dialect: Dialect): boolean {
   const value = optionalText(annotations, deletionCostAnnotation(dialect));
   if (value === undefined) return true;
@@ -128,7 +128,7 @@ function validateAppArmorAnnotations(
   });
 }
 
-/** Some annotations are as they are for the pod's whole life. */
+/** Some annotations must not change. */
 export function validateAnnotationChanges(
   annotations: JsonObject,
   old: JsonObject,
@@ -150,7 +150,7 @@ export function validateAnnotationChanges(
   ];
 }
 
-/** What an annotation calls a profile, and where it and the field must agree. */
+/** How annotations describe a profile, and the path where annotation and field must agree. */
 interface ProfileWords {
   readonly word: string;
   readonly unconfined: readonly string[];
@@ -188,7 +188,7 @@ function validateAgreement(
   return same ? [] : refuse('localhostProfile', 'profile');
 }
 
-/** A profile that is given both ways must be the same one. */
+/** A profile that both an annotation and a field state must be the same. */
 export function validateProfileAgreement(
   annotations: JsonObject,
   spec: Stored<PodSpec>,

@@ -42,7 +42,7 @@ import { validateResources } from './resources.ts';
 import { sharesUsers, validateContainerSecurity } from './security.ts';
 import { type Volumes, validateDevices, validateMounts } from './volumes.ts';
 
-/** What the containers of a spec are judged by. */
+/** Context of the rules of a spec's containers. */
 interface Surroundings {
   readonly rules: PodRules;
   readonly volumes: Volumes;
@@ -50,7 +50,7 @@ interface Surroundings {
   readonly hostUsers: boolean;
 }
 
-/** All containers of a spec: those that run, those that prepare, those added later. */
+/** Validates all containers of a spec: regular, init, and ephemeral ones. */
 export function* validateContainers(
   spec: Stored<PodSpec>,
   path: string,
@@ -120,7 +120,7 @@ function validateCommon(
   ];
 }
 
-/** Hooks and probes of a container that runs as long as its pod does. */
+/** Validates hooks and probes of a container that runs as long as its pod. */
 function validateLiveChecks(
   container: Stored<Container>,
   path: string,
@@ -167,7 +167,7 @@ const httpGet: Rule = (action, path) => {
 
 const tcpSocket: Rule = (action, path) => portNumberOrName(`${path}.port`, at(action, 'port'));
 
-/** A pause at most as long as the pod has to end; unless how long that is cannot be told. */
+/** A pause must not exceed the grace period, if that can be determined. */
 const sleep =
   (graceSeconds: number | undefined, { allow }: PodRules): Rule =>
   (action, path) => {
@@ -184,7 +184,7 @@ const sleep =
     return [invalid(path, seconds, detail)];
   };
 
-/** Exactly one of the actions there are. */
+/** Requires exactly one action. */
 function validateHandler(
   handler: Stored<LifecycleHandler | Probe>,
   path: string,
@@ -236,7 +236,7 @@ function validateProbe(probe: Stored<Probe>, path: string): FieldError[] {
 const resizable = ['cpu', 'memory'];
 const restartPolicies = ['NotRequired', 'RestartContainer'];
 
-/** The `resizePolicy` of a container: what a change of a resource does to it. */
+/** Validates `resizePolicy`: whether a change of a resource restarts the container. */
 function validateResizePolicy(
   policies: readonly Stored<ContainerResizePolicy>[],
   path: string,
@@ -286,7 +286,7 @@ function* validatePreparing(
     }
     if (names.has(name)) errors.push(duplicate(`${field}.name`, name));
     else if (name !== '') names.add(name);
-    // Upstream counts within a list of this one container, and so always says `[0]`.
+    // kube-apiserver passes a list of only this container, so the path always says `[0]`.
     appendAll(errors, hostPortConflicts([container], path));
     if (restart === 'Always') {
       appendAll(errors, validateLiveChecks(container, field, around));
@@ -323,7 +323,7 @@ function validateAdded(spec: Stored<PodSpec>, path: string, around: Surroundings
   });
 }
 
-/** Spaces around an image: templates may have them, pods not. */
+/** Rejects spaces around an image; templates may have them, pods may not. */
 export function validateImageSpacing(
   container: Stored<Container | EphemeralContainer>,
   path: string,
@@ -333,7 +333,7 @@ export function validateImageSpacing(
   return [invalid(`${path}.image`, image, 'must not have leading or trailing whitespace')];
 }
 
-/** What a container that is added to a running pod cannot have, in upstream's order. */
+/** Members that ephemeral containers must not have, in kube-apiserver's order. */
 const refusedForAdded = [
   'ports',
   'resources',
@@ -358,7 +358,7 @@ function refuseForAdded(container: Stored<EphemeralContainer>, path: string): Fi
   ];
 }
 
-/** Empty lists and an empty `resources` are the same as none. */
+/** Empty lists and an empty `resources` equal absent ones. */
 function holdsSomething(container: Stored<EphemeralContainer>, name: string): boolean {
   if (name === 'ports') return listAt(container, name).length > 0;
   if (name !== 'resources') return isSet(container, name);

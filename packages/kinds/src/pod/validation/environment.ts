@@ -37,7 +37,7 @@ const variableFields = [
   'status.podIPs',
 ];
 
-/** The `env` of one container. */
+/** Validates the `env` of one container. */
 export function validateEnvironment(
   variables: readonly Stored<EnvVar>[],
   path: string,
@@ -87,7 +87,7 @@ function validateKeyRef(ref: Stored<SecretKeySelector>, path: string): FieldErro
   ];
 }
 
-/** The `envFrom` of one container. */
+/** Validates the `envFrom` of one container. */
 export function validateEnvironmentSources(
   sources: readonly Stored<EnvFromSource>[],
   path: string,
@@ -111,7 +111,7 @@ export function validateEnvironmentSources(
   });
 }
 
-/** Upstream judges this one as a prefix of a name, where a dash may end it. */
+/** kube-apiserver validates this name as a prefix, which may end with a dash. */
 function validateNamedSource(name: string, field: string): FieldError[] {
   if (name === '') return [required(field)];
   const whole = name.length > 1 && name.endsWith('-') ? `${name.slice(0, -2)}a` : name;
@@ -135,7 +135,7 @@ function subscripted(path: string): { path: string; key: string } | undefined {
   return { path: path.slice(0, open), key: path.slice(open + 2, -2) };
 }
 
-/** A reference to a field of the pod itself, one of `allowed`. */
+/** Validates a reference to a field of the pod, which must be one of `allowed`. */
 export function validateFieldRef(
   ref: Stored<ObjectFieldSelector>,
   path: string,
@@ -179,7 +179,7 @@ const resourceFields = ['limits', 'requests'].flatMap((kind) =>
 );
 const isHugePages = (resource: string) => /^(?:limits|requests)\.hugepages-/.test(resource);
 
-/** A reference to what a container asks for; a volume must say which container. */
+/** Validates a reference to a container's resources; in a volume it must name the container. */
 export function validateResourceRef(
   ref: Stored<ResourceFieldSelector>,
   path: string,
@@ -199,7 +199,7 @@ export function validateResourceRef(
 
 const byteDivisors = '1 1k 1M 1G 1T 1P 1E 1Ki 1Mi 1Gi 1Ti 1Pi 1Ei'.split(' ');
 
-/** What is divided by what, and how upstream calls it. */
+/** Allowed divisors by resource, and the resource's name in messages. */
 const divisors: readonly { ends: RegExp; allowed: readonly string[]; name: string }[] = [
   { ends: /^(?:limits|requests)\.cpu$/, allowed: ['1m', '1'], name: 'cpu' },
   { ends: /^(?:limits|requests)\.memory$/, allowed: byteDivisors, name: 'memory' },

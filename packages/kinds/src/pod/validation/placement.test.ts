@@ -6,7 +6,7 @@ const should = 'preferredDuringSchedulingIgnoredDuringExecution';
 const qualified =
   "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 
-describe('affinity to nodes', () => {
+describe('node affinity', () => {
   const node = 'spec.affinity.nodeAffinity';
   const terms = `${node}.${must}.nodeSelectorTerms`;
   judgePods([
@@ -47,7 +47,7 @@ describe('affinity to nodes', () => {
   ]);
 });
 
-describe('affinity to pods', () => {
+describe('pod affinity', () => {
   const near = `spec.affinity.podAffinity.${must}`;
   const apart = `spec.affinity.podAntiAffinity.${should}`;
   judgePods([
@@ -128,7 +128,7 @@ describe('tolerations', () => {
   ]);
 });
 
-describe('spreading and gates', () => {
+describe('topology spread constraints and scheduling gates', () => {
   const spread = 'spec.topologySpreadConstraints';
   const fine = { maxSkew: 1, topologyKey: 'z', whenUnsatisfiable: 'DoNotSchedule' };
   judgePods([
@@ -169,7 +169,7 @@ describe('spreading and gates', () => {
     ],
   ]);
 
-  test('a gated pod says so in its status', () => {
+  test('the status of a gated pod says so', () => {
     const pod = made(changed(plainPod(), { 'spec.schedulingGates': [{ name: 'a' }] }));
     expect(pod['status']).toMatchObject({
       phase: 'Pending',

@@ -19,16 +19,16 @@ import type { Stored } from '../../stored.ts';
 import { notPositive, oneOfIfSet } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 
-/** What decides where a pod may be put. */
+/** Rules of members that decide where a pod is scheduled. */
 
 const effects = ['NoSchedule', 'PreferNoSchedule', 'NoExecute'];
 
-/** A taint's or toleration's effect. */
+/** Validates the effect of a taint or toleration. */
 export function validateEffect(effect: string, field: string): FieldError[] {
   return effects.includes(effect) ? [] : [notSupported(field, effect, effects)];
 }
 
-/** The errors of the tolerations of a Pod. */
+/** Validates the tolerations of a pod. */
 export function validateTolerations(
   tolerations: readonly JsonObject[],
   path: string,
@@ -69,7 +69,7 @@ function validateTolerated(operator: string, value: string, field: string): Fiel
 const actions = ['DoNotSchedule', 'ScheduleAnyway'];
 const policies = ['Honor', 'Ignore'];
 
-/** How evenly pods of a kind are to be spread. */
+/** Validates the constraints that spread pods over nodes. */
 export function validateSpread(spec: Stored<PodSpec>, path: string, rules: PodRules): FieldError[] {
   const constraints = spec.topologySpreadConstraints ?? [];
   const last = new Map(constraints.map((constraint, index) => [pairOf(constraint), index]));
@@ -102,7 +102,7 @@ export function validateSpread(spec: Stored<PodSpec>, path: string, rules: PodRu
 const pairOf = (constraint: Stored<TopologySpreadConstraint>) =>
   `{${constraint.topologyKey ?? ''}, ${constraint.whenUnsatisfiable ?? ''}}`;
 
-/** The selector of the pods that are counted. */
+/** Validates the selector of the pods that are counted. */
 export function validateSpreadSelector(
   constraint: Stored<TopologySpreadConstraint>,
   path: string,
@@ -146,7 +146,7 @@ function validateSpreadKeys(
   return errors;
 }
 
-/** Gates that keep a pod from being put anywhere, each once. */
+/** Validates the gates that hold scheduling back: named, each once. */
 export function validateSchedulingGates(spec: Stored<PodSpec>, path: string): FieldError[] {
   const seen = new Set<string>();
   return (spec.schedulingGates ?? []).flatMap((gate, index) => {

@@ -17,7 +17,7 @@ import type { PodRules } from '../rules.ts';
 
 const protocols = ['SCTP', 'TCP', 'UDP'];
 
-/** The ports of one container. */
+/** Validates the ports of one container. */
 export function validatePorts(ports: readonly Stored<ContainerPort>[], path: string): FieldError[] {
   const names = new Set<string>();
   return ports.flatMap((port, index) => {
@@ -45,7 +45,7 @@ function validatePortName(
   return [];
 }
 
-/** Two containers cannot both have one port of the host, at one address. */
+/** Rejects two containers that use the same host port at the same address. */
 export function hostPortConflicts(containers: readonly JsonObject[], path: string): FieldError[] {
   const taken = new Set<string>();
   return containers.flatMap((container, at) =>
@@ -60,7 +60,7 @@ export function hostPortConflicts(containers: readonly JsonObject[], path: strin
   );
 }
 
-/** On the host's network a port is the host's. */
+/** On the host's network, ports of containers are ports of the host. */
 export function validateHostNetworkPorts(
   spec: Stored<PodSpec>,
   path: string,

@@ -28,7 +28,7 @@ import { goSelector } from '../go-text.ts';
 import type { PodRules } from '../rules.ts';
 import { validateFieldRef, validateResourceRef } from './environment.ts';
 
-/** Volumes whose files are made of other objects, or of the pod itself. */
+/** Rules of volumes whose files are generated from other objects or from the pod itself. */
 
 const modeMax = 0o777;
 
@@ -65,7 +65,7 @@ const keyed =
 export const validateSecretVolume = keyed('secretName');
 export const validateConfigMapVolume = keyed('name');
 
-/** What a volume may tell a container of its pod. */
+/** Fields of the pod that a volume may expose. */
 const volumeFields = [
   'metadata.annotations',
   'metadata.labels',
@@ -74,7 +74,7 @@ const volumeFields = [
   'metadata.uid',
 ];
 
-/** A `downwardAPI` volume; upstream gives its files no index in the path. */
+/** Validates a `downwardAPI` volume; kube-apiserver reports its files without an index. */
 export function validateDownwardVolume(
   source: Stored<DownwardAPIVolumeSource>,
   path: string,
@@ -104,7 +104,7 @@ function validateDownwardFile(file: Stored<DownwardAPIVolumeFile>, path: string)
   return [...errors, ...validateMode(file, path, 'mode')];
 }
 
-/** A `projected` volume: files of several sources in one place. */
+/** Validates a `projected` volume, which combines files of several sources. */
 export function validateProjectedVolume(
   source: Stored<ProjectedVolumeSource>,
   path: string,
@@ -119,10 +119,10 @@ export function validateProjectedVolume(
 }
 
 interface ProjectionPlace {
-  /** Of the volume; upstream tells double paths of it, not of the source. */
+  /** Path of the volume; kube-apiserver reports duplicate paths there, not in the source. */
   readonly path: string;
   readonly index: number;
-  /** The files of the sources before. */
+  /** Paths of the files in earlier sources. */
   readonly paths: Set<string>;
   readonly rules: PodRules;
 }
@@ -172,7 +172,7 @@ function validateKeyedFiles(
   ];
 }
 
-/** Two files cannot have one path; `shown` is what upstream names in the complaint. */
+/** Rejects two files at the same path; `shown` is the value in the error. */
 function takePath(file: string, place: ProjectionPlace, shown = file): FieldError[] {
   if (file === '') return [];
   if (place.paths.has(file)) return [invalid(place.path, shown, 'conflicting duplicate paths')];
@@ -204,7 +204,7 @@ function validateToken(
   return errors;
 }
 
-/** Certificates of a bundle by its name, or of all bundles of a signer. */
+/** Validates trusted certificates: one bundle by name, or all bundles of a signer. */
 function validateTrust(
   trust: Stored<ClusterTrustBundleProjection>,
   path: string,
@@ -250,7 +250,7 @@ function validateBundleChoice(
   ];
 }
 
-/** A name with colons begins with its signer's, up to the last of them. */
+/** In a name with colons, the signer's name is everything before the last colon. */
 function bundleNameProblems(name: string): readonly string[] {
   const end = name.lastIndexOf(':');
   return trustBundleNameProblems(name, end < 0 ? '' : name.slice(0, end).replaceAll(':', '/'));

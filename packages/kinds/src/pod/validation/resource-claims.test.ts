@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { claimNames, validateClaimUses } from './resource-claims.ts';
 
-/** CPU time that is enough on any machine; listing all names for each container takes ten times as much. */
+/** Enough CPU time on any machine; listing all names for each container takes ten times as much. */
 const cpuMsMax = 3_000;
 
 test('TRUST-2: containers that name missing claims take linear time', () => {
@@ -19,7 +19,7 @@ test('TRUST-2: containers that name missing claims take linear time', () => {
   expect((user + system) / 1000).toBeLessThan(cpuMsMax);
 });
 
-test('VER-5: a pod without claims says so', () => {
+test('VER-5: a pod without claims gets an error that says so', () => {
   const [error] = validateClaimUses({ claims: [{ name: 'a' }] }, 'f', claimNames({}));
   expect(error?.message).toBe(
     'Not found: "a": must be one of the names in pod.spec.resourceClaims which is empty',

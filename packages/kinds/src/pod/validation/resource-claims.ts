@@ -16,10 +16,10 @@ import { annotationsOf, notFoundValue, optionalText } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 import { mirrorAnnotation } from './annotations.ts';
 
-/** The names of a pod's claims of devices. */
+/** The names of a pod's device claims. */
 export interface ClaimNames {
   has(name: string): boolean;
-  /** Why any other name is refused. The text lists all names, so all containers share one copy. */
+  /** The error text for other names. It lists all names, so all containers share one copy. */
   readonly absence: string;
 }
 
@@ -36,11 +36,11 @@ export function claimNames(spec: Stored<PodSpec>): ClaimNames {
   };
 }
 
-/** The claims of devices of a pod at `path` (`spec.resourceClaims`). */
+/** Validates a pod's device claims at `path` (`spec.resourceClaims`). */
 export function validateClaims(spec: Stored<PodSpec>, path: string, rules: PodRules): FieldError[] {
   const claims = spec.resourceClaims ?? [];
   if (rules.pod && Object.hasOwn(annotationsOf(rules.pod), mirrorAnnotation(rules.dialect))) {
-    // A path without a name, as upstream writes one.
+    // kube-apiserver reports a path without a name.
     return claims.map(() => forbiddenField('[]', 'static pods do not support resource claims'));
   }
   const names = new Set<string>();
@@ -56,7 +56,7 @@ export function validateClaims(spec: Stored<PodSpec>, path: string, rules: PodRu
   });
 }
 
-/** A claim is one that exists, or one that is made from a template. */
+/** A claim refers to an existing claim or to a template. */
 function validateSourceOf(claim: Stored<PodResourceClaim>, path: string): FieldError[] {
   const members = ['resourceClaimName', 'resourceClaimTemplateName'];
   const stated = members.filter((member) => optionalText(claim, member) !== undefined);
@@ -70,8 +70,8 @@ function validateSourceOf(claim: Stored<PodResourceClaim>, path: string): FieldE
 }
 
 /**
- * The claims that the resources of a container name at `path` (`….resources.claims`), each as a
- * whole or some of its requests.
+ * Validates the claims in the resources of a container, at `path` (`….resources.claims`): each
+ * names a whole claim or some of its requests.
  */
 export function validateClaimUses(
   resources: Stored<ResourceRequirements> | undefined,

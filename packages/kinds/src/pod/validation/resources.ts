@@ -43,25 +43,25 @@ const wholeResources = new Set(countedResources);
 const hugePages = 'hugepages-';
 const isHugePages = (name: string) => name.startsWith(hugePages);
 
-/** One of the server's own resources: without a domain, or within its own. */
+/** Whether the resource is native: without a domain, or in the project's own. */
 export const isNative = (name: string, dialect: Dialect): boolean =>
   !name.includes('/') || name.includes(`${dialect.labelDomain}/`);
 
-/** A resource that some vendor adds; it must also fit a quota, as `requests.<name>`. */
+/** Whether the resource is a vendor's; its name must also fit a quota, as `requests.<name>`. */
 const isExtended = (name: string, dialect: Dialect) =>
   !isNative(name, dialect) &&
   !name.startsWith('requests.') &&
   qualifiedName(`requests.${name}`).length === 0;
 
-/** Whether more may be promised than there is: of cpu and memory, never of devices or huge pages. */
+/** Whether the resource can be overcommitted: cpu and memory can, devices and huge pages cannot. */
 export const mayOvercommit = (name: string, dialect: Dialect) =>
   isNative(name, dialect) && !isHugePages(name);
 
-/** Names of resources print themselves in Go, which is without quotes. */
+/** Go prints resource names without quotes. */
 const invalidName = (field: string, name: string, detail: string) =>
   invalidGo(field, () => name, detail);
 
-/** The name of any resource: qualified, or one of those the server knows. */
+/** Validates the name of any resource: qualified, or one of the native names. */
 export function validateAnyResourceName(name: string, field: string): FieldError[] {
   const errors = qualifiedName(name).map((message) => invalidName(field, name, message));
   const isStandard =
@@ -70,20 +70,23 @@ export function validateAnyResourceName(name: string, field: string): FieldError
   return [invalidName(field, name, 'must be a standard resource type or fully qualified')];
 }
 
-/** What a quota may count: all that is standard but storage itself, and what has a domain. */
+/**
+ * Validates the name of a resource in a quota: a standard one except storage, or one with a
+ * domain.
+ */
 export function validateQuotaResourceName(name: string, field: string): FieldError[] {
   const errors = validateAnyResourceName(name, field);
   if (name.includes('/') || isStandardForQuota(name)) return errors;
   return [...errors, invalidName(field, name, 'must be a standard resource for quota')];
 }
 
-/** Whether a quota knows the resource by itself. */
+/** Whether quotas have the resource built in. */
 export const isStandardForQuota = (name: string): boolean =>
   (standardResources.has(name) && name !== 'storage') ||
   isHugePages(name) ||
   name.startsWith('requests.hugepages-');
 
-/** The name of something that a container may ask for. */
+/** Validates the name of a resource that containers may request. */
 export function validateResourceName(name: string, field: string, dialect: Dialect): FieldError[] {
   const errors = validateAnyResourceName(name, field);
   const refuse = (detail: string) => errors.push(invalidName(field, name, detail));
@@ -97,7 +100,7 @@ export function validateResourceName(name: string, field: string, dialect: Diale
   return errors;
 }
 
-/** An amount of a resource: not negative, and whole for what comes in pieces. */
+/** Validates a quantity: not negative, and whole for resources that come in units. */
 export function validateAmount(
   amount: { name: string; quantity: Quantity },
   field: string,
@@ -112,7 +115,7 @@ export function validateAmount(
   return errors;
 }
 
-/** The quantities of a list of resources that can be read. */
+/** The valid quantities of a resource list. */
 export function quantitiesOf(list: JsonObject | undefined): ReadonlyMap<string, Quantity> {
   const quantities = new Map<string, Quantity>();
   if (list === undefined) return quantities;
@@ -123,10 +126,13 @@ export function quantitiesOf(list: JsonObject | undefined): ReadonlyMap<string, 
   return quantities;
 }
 
-/** Judges the name of a resource at `field`. */
+/** Validates the name of a resource at `field`. */
 type NameOfResource = (name: string, field: string, dialect: Dialect) => FieldError[];
 
-/** The `limits` and `requests` of a container, or of a pod whose names follow another rule. */
+/**
+ * Validates the `limits` and `requests` of a container, or of a pod, whose names have another
+ * rule.
+ */
 export function validateResources(
   resources: Stored<ResourceRequirements> | undefined,
   path: string,
@@ -163,7 +169,7 @@ interface ResourceRules extends PodRules {
 const validateEntry = (amount: Amount, field: string, rules: ResourceRules) =>
   partsOfEntry(amount, field, rules).flat();
 
-/** Name and amount first, then what is about huge pages: upstream judges limits in between. */
+/** Name and quantity first, then huge pages: kube-apiserver checks limits in between. */
 function partsOfEntry(amount: Amount, field: string, rules: ResourceRules): FieldError[][] {
   const { dialect } = rules;
   const plain = [

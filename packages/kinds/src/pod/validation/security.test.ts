@@ -74,7 +74,7 @@ describe('of a container', () => {
     ],
   ]);
 
-  test('a mask of /proc stays the usual one', () => {
+  test('procMount stays the default', () => {
     const object = made(changed(plainPod(), { [`${container}.procMount`]: 'Unmasked' }));
     expect(object).toMatchObject({
       spec: { containers: [{ securityContext: { procMount: 'Default' } }] },

@@ -32,7 +32,9 @@ import {
 import { containersOf, eachContainer } from '../references.ts';
 import type { PodRules } from '../rules.ts';
 
-/** Containers that run as processes of the host: all of a pod's or none, on the host's network. */
+/**
+ * HostProcess containers: either all containers of a pod or none, and only on the host's network.
+ */
 export function validateHostProcesses(spec: Stored<PodSpec>, path: string): FieldError[] {
   const ofPod = hostProcess(spec);
   if (ofPod === undefined && !containersOf(spec).some((one) => hostProcess(one) !== undefined)) {
@@ -68,7 +70,7 @@ const hostProcess = (holder: JsonObject): boolean | undefined => {
 
 const systems = ['linux', 'windows'];
 
-/** The operating system a pod is for, and what may not be said to a pod of that one. */
+/** Validates the operating system of a pod, and members that do not apply to it. */
 export function validateSystem(spec: Stored<PodSpec>, path: string): FieldError[] {
   const system = spec.os;
   if (system === undefined) return [];
@@ -138,7 +140,7 @@ function refuseLinuxOptions(spec: Stored<PodSpec>, path: string): FieldError[] {
 
 const profileTypes = ['Localhost', 'RuntimeDefault', 'Unconfined'];
 
-/** An AppArmor profile. */
+/** Validates an AppArmor profile. */
 export function validateAppArmorProfile(
   profile: Stored<AppArmorProfile> | undefined,
   path: string,
@@ -172,7 +174,7 @@ function validateLocalProfile(local: string | undefined, field: string): FieldEr
   return errors;
 }
 
-/** The security context of one container. */
+/** Validates the security context of one container. */
 export function validateContainerSecurity(
   context: Stored<SecurityContext> | undefined,
   path: string,
@@ -192,7 +194,7 @@ export function validateContainerSecurity(
   ];
 }
 
-/** The profile that filters system calls. */
+/** Validates a seccomp profile. */
 function validateSeccompProfile(
   profile: Stored<SeccompProfile> | undefined,
   path: string,
@@ -234,7 +236,7 @@ function validateEscalation(context: Stored<SecurityContext>, path: string): Fie
 
 const specKiBMax = 64;
 
-/** Options for a container on Windows. */
+/** Validates the Windows options of a container. */
 function validateWindowsOptions(
   options: Stored<WindowsSecurityContextOptions> | undefined,
   path: string,
@@ -261,10 +263,10 @@ function validateWindowsOptions(
   return [...errors, ...problems];
 }
 
-/** What is wrong with `user` or `domain\user`; each goes on from the field's name. */
+/** The errors of `user` or `domain\user`; each continues the name of the field. */
 function userNameProblems(text: string): string[] {
   if (text === '') return [' cannot be an empty string'];
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the rule is about control characters
   if (/[\x00-\x1f\x7f]/.test(text)) return [' cannot contain control characters'];
   const parts = text.split('\\');
   if (parts.length > 2) return [' cannot contain more than one backslash'];
@@ -274,7 +276,7 @@ function userNameProblems(text: string): string[] {
 
 const domainLengthMax = 256;
 
-/** A NetBios domain: up to 15 characters, none of those with a meaning, no dot ahead. */
+/** A NetBIOS domain: up to 15 characters, no special ones, and no leading dot. */
 const netBios = /^[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}$/;
 const dnsPart = /^[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$/;
 
@@ -305,7 +307,7 @@ function userProblems(user: string): string[] {
   return problems;
 }
 
-/** The security context of a pod; what of it stands beside it in the spec is judged with it. */
+/** Validates the security context of a pod and the related members of its spec. */
 export function validatePodSecurity(
   spec: Stored<PodSpec>,
   path: string,
@@ -337,7 +339,7 @@ export function validatePodSecurity(
 const sysctlLengthMax = 253;
 const sysctlFormat = '([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?';
 
-/** Kernel parameters, none of a namespace that the pod shares with its host. */
+/** Validates sysctls: none of a namespace that the pod shares with its host. */
 export function validateSysctls(
   spec: Stored<PodSpec>,
   path: string,
@@ -379,10 +381,12 @@ function sharedNamespace(name: string, spec: Stored<PodSpec>): string | undefine
 const changePolicies = ({ allow }: PodRules) =>
   allow.mountedLabels ? ['MountOption', 'Recursive'] : ['Recursive'];
 
-/** Whether a pod's users are its host's; a pod without any statement shares them. */
+/** Whether a pod shares its host's user namespace, which is the default. */
 export const sharesUsers = (spec: Stored<PodSpec>): boolean => spec.hostUsers !== false;
 
-/** A pod with users of its own shares no other namespace with its host; two paths are upstream's. */
+/**
+ * A pod with its own user namespace must not share others; kube-apiserver reports two odd paths.
+ */
 export function validateHostUsers(spec: Stored<PodSpec>, path: string): FieldError[] {
   if (sharesUsers(spec)) return [];
   const names = { hostNetwork: 'hostNetwork', hostPID: 'HostPID', hostIPC: 'HostIPC' };

@@ -40,7 +40,7 @@ import {
 } from './security.ts';
 import { validateVolumes } from './volumes.ts';
 
-/** How a pod's containers find names. */
+/** Rules of a pod's spec as a whole, including name resolution. */
 
 const restartPolicies = ['Always', 'OnFailure', 'Never'];
 const dnsPolicies = ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'];
@@ -78,7 +78,7 @@ export function* validatePodSpec(
   ];
 }
 
-/** The amounts of a pod as a whole, at `path` (`spec.resources`). */
+/** Validates the resources of a pod as a whole, at `path` (`spec.resources`). */
 function validatePodResources(spec: Stored<PodSpec>, path: string, rules: PodRules): FieldError[] {
   const resources = spec.resources;
   if (resources === undefined || !rules.features.enabled('PodLevelResources')) return [];
@@ -98,7 +98,7 @@ function validatePodResourceName(name: string, field: string): FieldError[] {
   return [notSupportedGo(field, name, [...podLevelResources])];
 }
 
-/** A pod asks for at least what its containers ask for together. */
+/** A pod must request at least what its containers request together. */
 function validateRequests(spec: Stored<PodSpec>, path: string): FieldError[] {
   const whole = amountsOf(spec.resources?.requests);
   return [...containerAmounts(spec, 'requests')].flatMap(([name, sum]) => {
@@ -109,7 +109,7 @@ function validateRequests(spec: Stored<PodSpec>, path: string): FieldError[] {
   });
 }
 
-/** No container may take more than its pod may. */
+/** No container may have a higher limit than its pod. */
 function validateLimits(spec: Stored<PodSpec>, path: string): FieldError[] {
   const whole = amountsOf(spec.resources?.limits);
   return (spec.containers ?? []).flatMap((container, index) =>
@@ -123,10 +123,10 @@ function validateLimits(spec: Stored<PodSpec>, path: string): FieldError[] {
   );
 }
 
-/** What Linux's resolver takes. */
+/** The limit of the Linux resolver. */
 const nameserversMax = 3;
 
-/** `dnsConfig`, of which `dnsPolicy: None` needs at least a nameserver. */
+/** Validates `dnsConfig`; with `dnsPolicy: None` it must have a nameserver. */
 function validateDnsConfig(spec: Stored<PodSpec>, path: string, { allow }: PodRules): FieldError[] {
   const config = spec.dnsConfig;
   const servers = config?.nameservers ?? [];
@@ -214,7 +214,7 @@ function* validateReferences(spec: Stored<PodSpec>, path: string): Generator<voi
   ];
 }
 
-/** Lines that are added to the file of hosts. */
+/** Validates entries that are added to the hosts file. */
 function validateHostAliases(spec: Stored<PodSpec>, path: string): FieldError[] {
   return (spec.hostAliases ?? []).flatMap((alias, index) => [
     ...validateIp(`${path}[${index}].ip`, alias.ip ?? ''),
@@ -240,7 +240,7 @@ function validatePriority(spec: Stored<PodSpec>, path: string): FieldError[] {
   ];
 }
 
-/** What the runtime takes for itself is judged as a container's limits are. */
+/** The overhead of the runtime follows the rules of a container's limits. */
 function validateOverhead(spec: Stored<PodSpec>, path: string, rules: PodRules): FieldError[] {
   const overhead = spec.overhead;
   if (overhead === undefined) return [];

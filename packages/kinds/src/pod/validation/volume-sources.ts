@@ -42,20 +42,20 @@ import {
   validateSecretVolume,
 } from './projected-volumes.ts';
 
-/** Judges one source at its path; the volume's name is told for those who need it. */
+/** Validates one source at its path; some rules need the volume's name. */
 export type SourceRule = (
   source: JsonObject,
   path: string,
   context: { readonly volume: string; readonly rules: PodRules },
 ) => FieldError[];
 
-/** A driver that only wants certain texts. */
+/** A driver that only requires some texts. */
 const needs =
   (...names: string[]): SourceRule =>
   (source, path) =>
     needed(source, path, ...names);
 
-/** A member that must name something when it is there. */
+/** Requires a name in a member that is present. */
 const namedIfSet = (source: JsonObject, path: string, name: string) =>
   isSet(source, name) ? needed(source, path, `${name}.name`) : [];
 
@@ -90,7 +90,9 @@ const gitRepo: SourceRule = (source, path) => [
   ...descendingPath(`${path}.directory`, textAt(source, 'directory')),
 ];
 
-/** Partitions are counted up to 255; 0 means the whole disk, though the words do not say so. */
+/**
+ * A disk with a partition from 0 to 255; 0 means the whole disk, although the message excludes it.
+ */
 const disk =
   (name: string): SourceRule =>
   (source, path) => {
@@ -117,7 +119,7 @@ const initiatorForms: Readonly<Record<string, RegExp>> = {
   naa: /^naa.[a-zA-Z0-9]{32}$/,
 };
 
-/** No initiator's name is near as long; longer ones would take the pattern too long to read. */
+/** Longer names than any initiator's would take the pattern too long. */
 const initiatorLengthMax = 2048;
 
 function validateInitiator(field: string, value: string, kinds: string): FieldError[] {
@@ -130,14 +132,14 @@ function validateInitiator(field: string, value: string, kinds: string): FieldEr
 const portalLengthMax = 64;
 
 interface IscsiRules {
-  /** What is said of names of no kind. */
+  /** The error for names of no known kind. */
   readonly kinds: string;
-  /** What else is asked of the portal and of the secret. */
+  /** Further rules of the portal and of the secret. */
   readonly portal?: SourceRule;
   readonly secret?: SourceRule;
 }
 
-/** The rules of iSCSI, in upstream's order. */
+/** The rules of iSCSI, in kube-apiserver's order. */
 const iscsiBy =
   ({ kinds, portal, secret }: IscsiRules): SourceRule =>
   (source, path, context) => {
@@ -169,7 +171,7 @@ const portalOfNamed: SourceRule = (source, path, { volume }) => {
   return [invalid(`${path}.targetportal`, portal, detail)];
 };
 
-/** As of a volume that stands for itself. */
+/** iSCSI as the source of a persistent volume. */
 export const persistentIscsi = iscsiBy({
   kinds: '',
   portal: portalOfNamed,
@@ -240,7 +242,7 @@ const cinder: SourceRule = (source, path) => [
   ...namedIfSet(source, path, 'secretRef'),
 ];
 
-/** A driver that needs a list of the monitors it can ask. */
+/** A driver that requires a list of monitors. */
 const monitored =
   (...more: string[]): SourceRule =>
   (source, path) => [
@@ -304,7 +306,7 @@ const csi: SourceRule = (source, path) => {
   return [...errors, ...breaks(`${path}.name`, name, dnsSubdomain)];
 };
 
-/** The contents of an image. A template may leave the image to who makes pods of it. */
+/** Validates an image volume. A template may leave the image to whoever makes pods from it. */
 function validateImage(
   source: JsonObject,
   path: string,
@@ -316,7 +318,7 @@ function validateImage(
   ];
 }
 
-/** The sources of which a volume has one, in the order in which upstream looks for them. */
+/** The sources of a volume, in the order in which kube-apiserver checks them. */
 const sources: Readonly<Record<string, SourceRule>> = {
   emptyDir,
   hostPath,
@@ -350,14 +352,14 @@ const sources: Readonly<Record<string, SourceRule>> = {
   image: validateImage,
 };
 
-/** Paths that upstream spells otherwise than the member: for what is wrong in it, and with it. */
+/** Names in kube-apiserver's paths that differ from the member: inside the source, and of it. */
 const innerNames: Readonly<Record<string, string>> = { gcePersistentDisk: 'persistentDisk' };
 const outerNames: Readonly<Record<string, string>> = {
   cephfs: 'cephFS',
   downwardAPI: 'downwarAPI',
 };
 
-/** Exactly one source, and that one as its driver wants it. */
+/** Requires exactly one source, and validates it. */
 export function validateSource(
   volume: Stored<Volume>,
   path: string,
@@ -396,11 +398,11 @@ function validatePortal(source: JsonObject, path: string, volume: string): Field
   return [invalid(`${path}.name`, volume, detail)];
 }
 
-/** The rule of one source, for those who have volumes of their own (PersistentVolume). */
+/** The rule of one source, for PersistentVolumes. */
 export function sourceRule(name: string): SourceRule | undefined {
   return Object.hasOwn(sources, name) ? sources[name] : undefined;
 }
 
-/** Whether a volume is made of a claim, and so may be used as a device. */
+/** Whether a volume is a claim, so that containers may use it as a device. */
 export const isClaimed = (volume: Stored<Volume> | undefined): boolean =>
   (['persistentVolumeClaim', 'ephemeral'] as const).some((name) => volume?.[name] !== undefined);

@@ -8,7 +8,7 @@ const devices = 'spec.containers[0].volumeDevices';
 
 const claimSpec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } };
 
-/** A pod with one volume of a source, mounted nowhere. */
+/** A pod with one volume of a source, which no container mounts. */
 const podWith = (source: JsonObject) =>
   changed(plainPod(), {
     'spec.serviceAccountName': 's',
@@ -192,7 +192,7 @@ describe('projected sources', () => {
     },
   );
 
-  test('a token needs an account', () => {
+  test('a service account token requires an account', () => {
     const pod = changed(
       podWith({ projected: { sources: [{ serviceAccountToken: { path: 't' } }] } }),
       {

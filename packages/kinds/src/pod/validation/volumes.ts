@@ -24,10 +24,10 @@ import { descendingPath, isTrue, noBacksteps, notFoundValue, oneOfIfSet } from '
 import type { PodRules } from '../rules.ts';
 import { isClaimed, validateSource } from './volume-sources.ts';
 
-/** A pod's sound volumes by name: what its containers may mount. */
+/** The valid volumes of a pod by name, which containers may mount. */
 export type Volumes = ReadonlyMap<string, JsonObject>;
 
-/** Judges the volumes of a spec, and gives those that are right. */
+/** Validates the volumes of a spec, and returns the valid ones. */
 export function validateVolumes(
   volumes: readonly Stored<Volume>[],
   path: string,
@@ -57,12 +57,12 @@ export function validateVolumes(
   return { errors, volumes: sound };
 }
 
-/** Of several sources the first alone is judged, and this is the last. */
+/** Only the first of several sources is validated, and this one is last. */
 const isEphemeral = (volume: Stored<Volume>) =>
   Object.keys(volume).filter((name) => objectAt(volume, name) !== undefined).length === 1 &&
   volume.ephemeral !== undefined;
 
-/** Names of the claims that will be made for the pod's ephemeral volumes. */
+/** Names of the claims that are made for the pod's ephemeral volumes. */
 function claimsMade(volumes: readonly Stored<Volume>[], podName: string): ReadonlySet<string> {
   if (podName === '') return new Set();
   const ephemeral = volumes.filter((volume) => volume.ephemeral !== undefined);
@@ -87,7 +87,7 @@ const pairsOf = (
 const holds = (pairs: ReadonlyMap<string, string>, value: string) =>
   pairs.size > 0 && [...pairs.values()].includes(value);
 
-/** What a container mounts, against what its pod has. */
+/** Validates the mounts of a container against the volumes of the pod. */
 export function validateMounts(
   container: Stored<Container | EphemeralContainer>,
   path: string,
@@ -129,7 +129,7 @@ function refuseSubPaths(mount: Stored<VolumeMount>, field: string): FieldError[]
   });
 }
 
-/** Upstream tells what is wrong with a path of the list, what is wrong with two of the item. */
+/** kube-apiserver reports an error of one path at the member, of both at the mount. */
 function validateSubPaths(
   mount: Stored<VolumeMount>,
   { field, path }: { field: string; path: string },
@@ -182,7 +182,7 @@ function validateReadOnly(
   return errors;
 }
 
-/** The volumes that a container has as devices, against what its pod has. */
+/** Validates the block devices of a container against the volumes of the pod. */
 export function validateDevices(
   container: Stored<Container | EphemeralContainer>,
   path: string,
