@@ -47,10 +47,10 @@ import {
   transitions,
 } from './request/request-state.ts';
 
-/** The gates a request passes. */
+/** The gates that a request passes through. */
 export interface Gates {
   readonly authenticate: Authenticate;
-  /** Undefined where nothing is recorded. */
+  /** Undefined without an audit policy. */
   readonly audit: AuditGate | undefined;
   readonly impersonate: Impersonate;
   readonly flowControl: FlowControl;
@@ -64,8 +64,8 @@ interface Pipeline {
 }
 
 /**
- * Makes the function that answers the requests of a server. It never rejects.
- * @param tracer follows each request in spans, where that is configured
+ * Creates the function that answers a server's requests. It never rejects.
+ * @param tracer records spans of each request; absent without tracing
  */
 export function createPipeline(
   gates: Gates,
@@ -79,9 +79,9 @@ export function createPipeline(
 }
 
 /**
- * The path of one request, read downward. Each gate takes the state of the request that the gate
- * before it returned, so none can be left out. Each error becomes one Status, and so does the
- * request's deadline. Values that are available are not awaited: each await costs more than most steps.
+ * The path of one request, from top to bottom. Each gate takes the state that the previous gate
+ * returned, so none can be skipped. Every error, including a missed deadline, becomes one Status.
+ * Values that are already available are not awaited: each await costs more than most steps.
  */
 async function serve(exchange: Exchange, pipeline: Pipeline): Promise<void> {
   const { gates, context, observers } = pipeline;
@@ -111,7 +111,7 @@ async function serve(exchange: Exchange, pipeline: Pipeline): Promise<void> {
       const decided = authorize(request, admitted, gates);
       const authorized = decided instanceof Promise ? await decided : decided;
       await dispatch(context, authorized);
-      // Work goes on until the answer is out: without its seat nothing would bound how much.
+      // Producing the answer is work too: the request holds its seat until the answer is sent.
       const delivered = isLongRunning(info) ? undefined : exchange.delivered?.();
       if (delivered !== undefined) await delivered;
     } finally {
@@ -169,14 +169,14 @@ function authorize(
   return permit.then((granted) => request.authorize(admitted, granted));
 }
 
-/** How long the work behind a timeout may go on before it counts as stuck. */
+/** How long work may continue after its request timed out before it counts as stuck. */
 const stuckAfterMs = 300_000;
 
 /**
- * The current state of one request. Each method is one event of the transition table: it makes the
- * next state from the state that a gate was given and what the gate learned, and calls the observers.
- * It throws where the table rejects the event: the 504 of a request that has timed out, so that its
- * gates and endpoint stop, else an error of the server.
+ * The current state of one request. Each method is one event of the transition table: it builds the
+ * next state from the previous one and the gate's result, and notifies the observers. If the table
+ * rejects the event, the method throws: a 504 for a request that has timed out, which stops its
+ * gates and endpoint, and an internal error otherwise.
  */
 export class RequestLifecycle {
   readonly #context: EndpointContext;
@@ -184,7 +184,7 @@ export class RequestLifecycle {
   #state: RequestState;
   /** Resolves when the timeout has been answered; undefined before the deadline. */
   #timeoutAnswered: Promise<void> | undefined;
-  /** Runs while the work behind a timeout does. */
+  /** Runs while work continues after a timeout. */
   #stuckTimer: Timer | undefined;
   #afterTimeout: AfterTimeout = 'ok';
 
@@ -226,7 +226,7 @@ export class RequestLifecycle {
     return next;
   }
 
-  /** @param audit undefined where the policy wants no record of the request */
+  /** @param audit undefined if the audit policy omits the request */
   record(from: Authenticated, audit: AuditTrail | undefined): Authenticated {
     const current = this.#state;
     if (current.phase === 'timed-out') {
@@ -293,7 +293,7 @@ export class RequestLifecycle {
     return next;
   }
 
-  /** Called where a request goes on after a wait. Throws the 504 of a request that has timed out. */
+  /** Called when a request resumes after a wait. Throws a 504 if it has timed out. */
   resume(): void {
     const { exchange } = 'last' in this.#state ? this.#state.last : this.#state;
     exchange.resumed?.();
@@ -301,8 +301,8 @@ export class RequestLifecycle {
   }
 
   /**
-   * Answers an error as one Status. One at the deadline is answered as the timeout that it is, and
-   * one behind it is only counted; neither is a failure to `finish` with.
+   * Answers an error with one Status. An error at the deadline is answered as a timeout, and a
+   * later one is only counted; neither is passed to `finish` as a failure.
    */
   async fail(error: unknown): Promise<Failure | undefined> {
     const open = this.#openState();
@@ -329,7 +329,7 @@ export class RequestLifecycle {
     return { error, status: await answerFailure(failed), failedMs };
   }
 
-  /** Ends the request when its work is over. Returns a promise where observers take time. */
+  /** Ends the request when its work is done. Returns a promise if an observer is asynchronous. */
   finish(failure: Failure | undefined): MaybePromise<void> {
     const current = this.#state;
     if (current.phase === 'timed-out') {
@@ -348,7 +348,7 @@ export class RequestLifecycle {
     return this.#observers.ended('finish', next);
   }
 
-  /** Called at the deadline: answers 504, or cuts off an answer that is on its way. */
+  /** Called at the deadline: answers 504, or aborts an answer that is being sent. */
   expire(): void {
     this.#expire(undefined);
   }
@@ -406,7 +406,7 @@ export class RequestLifecycle {
     this.#observers.passed(event, next);
   }
 
-  /** Moves on from the state that a gate was given, unless another event came between. */
+  /** Replaces the state that a gate received, unless another event has replaced it meanwhile. */
   #advance(event: RequestEvent, from: RequestState, next: RequestState): void {
     const current = this.#state;
     if (from !== current || transitions[current.phase][event] !== next.phase) {
@@ -446,7 +446,7 @@ function authenticated(
   };
 }
 
-/** The record of a request, once it has one. */
+/** The audit record of a request; undefined before there is one. */
 function auditOf(state: OpenState): AuditTrail | undefined {
   return state.phase === 'arrived' || state.phase === 'received' ? undefined : state.audit;
 }

@@ -24,12 +24,12 @@ import {
 
 export type Form = 'json' | 'yaml' | 'protobuf' | 'cbor';
 
-/** One encoding of answers and bodies: what negotiation knows of it, and how it is written. */
+/** One encoding of answers and bodies: what negotiation needs, and the encoder. */
 export interface ServedEncoding extends EncodingDescriptor {
   readonly form: Form;
-  /** What comes in it: objects, or only what has types of the server's own, such as metadata alone. */
+  /** What it can encode: objects, or only the server's own types, such as metadata alone. */
   readonly covers: 'objects' | 'metadata';
-  /** Content-Type of a watch in it. */
+  /** Content-Type of a watch in this encoding. */
   readonly watchType: string;
   encode(value: JsonValue): MaybePromise<Buffer>;
 }
@@ -52,7 +52,7 @@ const yamlEncoding: ServedEncoding = {
   streams: false,
   tables: true,
   async encode(value) {
-    // The YAML library is loaded by the first who asks for YAML.
+    // Loaded with the first request for YAML.
     const { encodeYaml } = await loadYaml();
     return Buffer.from(encodeYaml(value));
   },
@@ -89,19 +89,19 @@ function encodeProtobuf(dialect: Dialect, value: JsonObject): Buffer {
   throw new StatusError({ code: 406, reason: 'NotAcceptable', message });
 }
 
-/** What a server serves where (CODEC-1, CODEC-3, CODEC-4), the default first. */
+/** The encodings that a server offers (CODEC-1, CODEC-3, CODEC-4), the default first. */
 export interface Encodings {
   readonly of: (def: ResourceDef) => readonly ServedEncoding[];
-  /** Documents that are no objects: discovery. */
+  /** Encodings of documents that are not objects, such as discovery. */
   readonly documents: readonly ServedEncoding[];
-  /** A Status comes in whatever the request could have been answered in. */
+  /** Encodings of a Status: all in which a request could have been answered. */
   readonly failures: readonly ServedEncoding[];
   readonly cbor: 'served' | 'off';
 }
 
 /**
- * Custom kinds have no protobuf form, nor have built-in ones without a table of numbers; but their
- * metadata has.
+ * Creates the encodings of a server. Custom kinds and built-in kinds without field numbers have no
+ * protobuf form, but their metadata alone does.
  */
 export function createEncodings(options: {
   readonly dialect: Dialect;
@@ -135,29 +135,29 @@ function hasNumbers(dialect: Dialect, def: ResourceDef): boolean {
   return schemaOfKind(dialect, { apiVersion, kind: def.kind }) !== undefined;
 }
 
-/** Media types for messages: of answers, or with `;stream=watch` of those a watch comes in. */
+/** Media types for error messages: of answers, or of watches (`;stream=watch`). */
 export function mediaTypes(encodings: readonly EncodingDescriptor[], isWatch = false): string[] {
   if (!isWatch) return encodings.map((one) => one.mediaType);
   return encodings.filter((one) => one.streams).map((one) => `${one.mediaType};stream=watch`);
 }
 
-/** How a value is written: the part of a `Rendering` that encoding needs. */
+/** The part of a `Rendering` that encoding needs. */
 interface WrittenForm {
   readonly encoding: ServedEncoding;
   readonly pretty: boolean;
 }
 
-/** Longer bodies are sent as they are made, bytes. */
+/** Bytes above which a body is sent while it is produced. */
 const wholeBytesMax = 128 * 1024;
 
-/** Encodes a decoded value. Long texts are made as they are taken (TRUST-2). */
+/** Encodes a decoded value. Long texts are produced as they are consumed (TRUST-2). */
 export function encodeValue(form: WrittenForm, value: JsonValue): MaybePromise<ResponseBody> {
   const { encoding, pretty } = form;
   if (encoding.form === 'json') return jsonBody(encodeJson(value), pretty);
   return encoding.form === 'yaml' ? yaml(() => value) : encoding.encode(value);
 }
 
-/** Encodes what is already compact JSON bytes: as it is when the answer is. */
+/** Encodes compact JSON bytes: unchanged if the answer is compact JSON too. */
 export function encodeBytes(form: WrittenForm, json: Buffer): MaybePromise<ResponseBody> {
   const { encoding, pretty } = form;
   if (encoding.form === 'json') return jsonBody(json, pretty);
@@ -195,17 +195,17 @@ function indented(json: Buffer): ResponseBody {
 }
 
 async function yaml(value: () => JsonValue): Promise<ResponseBody> {
-  // What writes YAML is loaded by the first who asks for it.
+  // Loaded with the first request for YAML.
   const { yamlPieces } = await loadYaml();
   return bodyOf(encodedTexts(yamlPieces(value())));
 }
 
-/** Texts as bytes. */
+/** Encodes texts as UTF-8. */
 export function* encodedTexts(texts: Iterable<string>): Generator<Buffer> {
   for (const text of texts) yield Buffer.from(text);
 }
 
-/** Short bodies whole, so that they go out in one write with their length ahead. */
+/** Returns a short body whole, so that it is sent in one write with a Content-Length. */
 function bodyOf(pieces: Iterable<Buffer>): ResponseBody {
   const first = firstPieces(pieces, wholeBytesMax);
   return Array.isArray(first) ? wholeBytes(first) : first;

@@ -23,8 +23,8 @@ import { failureRendering, type Rendering } from './rendering.ts';
 import { warningHeaders } from './respond.ts';
 
 /**
- * Answers whatever went wrong as one Status, and gives it. Something unforeseen is a 500 whose cause
- * goes to the logs and not to the client.
+ * Answers any error with one Status and returns it. An unexpected error becomes a 500 whose cause
+ * is logged and not sent to the client.
  */
 export async function answerFailure(failure: {
   readonly context: EndpointContext;
@@ -61,7 +61,7 @@ interface OutgoingStatus {
   readonly respond: (response: WholeResponse) => void;
 }
 
-/** Answers a Status by `respond`, and in bare words where that cannot be done. Never rejects. */
+/** Sends a Status through `respond`, or plain text if it cannot be encoded. Never rejects. */
 export async function sendStatus(outgoing: OutgoingStatus): Promise<void> {
   const { context, exchange, baseHeaders, error, audit, warnings, respond } = outgoing;
   try {
@@ -71,12 +71,12 @@ export async function sendStatus(outgoing: OutgoingStatus): Promise<void> {
   } catch (cause) {
     const auditId = baseHeaders['audit-id'];
     context.logger.error('an answer could not be sent', { auditId, error: String(cause) });
-    // A client that is told nothing waits until its own time is up.
+    // Without any answer the client would wait until its own timeout.
     if (exchange.answeredStatus === undefined) sendBare(respond, baseHeaders);
   }
 }
 
-/** In as few words as upstream has for it, which audit takes the code of alone. */
+/** Sends a 429 as plain text, as kube-apiserver does; audit records only its code. */
 function sendOverloaded(
   exchange: Exchange,
   answer: { readonly baseHeaders: Readonly<Record<string, string>>; readonly error: Overloaded },
@@ -130,25 +130,25 @@ function logCause({ context, auditId, error }: Failed): void {
   context.logger.error('a request failed', { auditId, error: text });
 }
 
-/** The request is well-formed, but costs more than the server spends on one (TRUST-2). */
+/** The request is well-formed, but costs more than its work budget (TRUST-2). */
 function tooMuchWork({ message }: WorkExceeded): StatusError {
   return new StatusError({ code: 422, reason: 'Invalid', message });
 }
 
-/** The client is still there, but did not send its body in time. */
+/** The client is still connected, but did not send its body in time. */
 function tooSlow(): StatusError {
   const message = 'Timeout: the request body did not arrive in time';
   return new StatusError({ code: 408, reason: 'Timeout', message });
 }
 
-/** Answers a failure: the Status itself, `Retry-After` where it has one (API-10, LIST-7). */
+/** Answers with a Status of failure, and `Retry-After` if it states one (API-10, LIST-7). */
 async function sendFailure(
   call: {
     readonly exchange: Pick<Exchange, 'send'>;
     readonly rendering: Rendering;
     readonly baseHeaders: Readonly<Record<string, string>>;
     readonly audit?: AuditTrail | undefined;
-    /** What was to be told of the request before it failed. */
+    /** Warnings from before the request failed. */
     readonly warnings?: BoundedTexts | undefined;
   },
   error: StatusError,

@@ -37,9 +37,9 @@ import { encodedTexts } from './encodings.ts';
 import { messageAhead, messageOf } from './protobuf.ts';
 
 /**
- * What a list shows in the request's version: selectors judge objects as they are in it. Mostly the
- * cache's own answer; where a webhook converts the kind's objects, all of a page are converted at
- * once (CRD-4). Rejects with its error when one of them cannot be.
+ * A list in the request's version, which selectors also apply to. Usually the cache's own result;
+ * if a webhook converts the kind's objects, a page is converted as a whole (CRD-4). Rejects with
+ * the StatusError of an object that cannot be converted.
  */
 export function listShown(call: ApiCall, request: ListRequest): MaybePromise<ListResult> {
   const { context, target } = call;
@@ -71,10 +71,10 @@ function resultOf(result: ListResult, entries: readonly Entry[]): ListResult {
   };
 }
 
-/** So many objects are converted at a time until as many have passed as the list may have. */
+/** Objects converted at a time until the list has enough that match. */
 const stepEntries = 500;
 
-/** The limit counts what passes; the token stands behind the last looked at, as in the cache's lists. */
+/** The limit counts matches; the token follows the last examined entry, as in the cache's lists. */
 async function filterConverted(
   call: ApiCall,
   list: { readonly request: ListRequest; readonly whole: ListResult; readonly filter: EntryFilter },
@@ -111,8 +111,8 @@ function tokenBehind(
 }
 
 /**
- * The body of a list in the encoding of the answer, item by item: nothing of it is made before its
- * turn, and never all of it at once (TRUST-3).
+ * The body of a list in the encoding of the answer, item by item: each item is encoded when it is
+ * consumed, and never all of them at once (TRUST-3).
  */
 export function listBody(
   call: ApiCall,
@@ -133,7 +133,7 @@ export function listBody(
 }
 
 async function yamlBody(document: ListDocument): Promise<Iterable<Buffer>> {
-  // What writes YAML is loaded by the first who asks for it.
+  // Loaded with the first request for YAML.
   const { yamlListPieces } = await loadYaml();
   return encodedTexts(yamlListPieces({ ...document, items: valuesOf(document) }));
 }
@@ -142,7 +142,7 @@ function* buffersOf(pieces: Iterable<BodyPiece>): Generator<Buffer> {
   for (const piece of pieces) yield pieceBytes(piece);
 }
 
-/** The items of a list; undefined stands for work on one. */
+/** The items of a list; undefined marks a step of work on a large item. */
 function* valuesOf(document: ListDocument): Generator<JsonValue | undefined> {
   for (const entry of document.entries()) {
     for (const _ of document.ahead(entry)) yield undefined;
@@ -157,9 +157,9 @@ function* valuesOf(document: ListDocument): Generator<JsonValue | undefined> {
   }
 }
 
-/** A collection as it is answered, before it has an encoding: its items are made as they are taken. */
+/** A collection as it is answered, independent of encoding: items are made as they are consumed. */
 export interface ListDocument {
-  /** All members but that of the items, which comes last. */
+  /** All members except the items, which come last. */
   readonly head: JsonObject;
   readonly member: 'items' | 'rows';
   readonly count: number;
@@ -167,9 +167,9 @@ export interface ListDocument {
   entries(): Iterable<Entry>;
   /** One item's JSON. */
   itemText(entry: Entry): string;
-  /** Makes in steps what takes longest of a large item. */
+  /** Performs the expensive part of a large item in steps. */
   ahead(entry: Entry): Generator<void, void>;
-  /** The whole as compact JSON, in pieces of at most a millisecond or two of work. */
+  /** The whole list as compact JSON, in pieces of at most one or two milliseconds of work. */
   jsonPieces(): Iterable<BodyPiece>;
 }
 
@@ -177,8 +177,8 @@ const noBytes = Buffer.alloc(0);
 const footer = Buffer.from(']}\n');
 
 /**
- * The objects of a list themselves, which are in the cache as they are answered in JSON (LIST-1), but
- * for the type that objects of built-in kinds state alone and not as items.
+ * A list of objects, whose cached JSON is answered as it is (LIST-1), except that items of built-in
+ * kinds do not state apiVersion and kind.
  */
 export function objectList(call: ApiCall, result: ListResult): ListDocument {
   const { def, version } = call.target;
@@ -226,21 +226,23 @@ function* convertedPieces(
   }
 }
 
-/** What a list says of itself. */
+/** The ListMeta of a list. */
 export function listMetadata(result: ListResult): JsonObject {
   const { continueToken, remainingItemCount } = result;
   return {
-    // What is made when it is asked for has no version.
+    // Computed objects have no version.
     ...(result.revision === 0 ? {} : { resourceVersion: String(result.revision) }),
     ...(continueToken === undefined ? {} : { continue: continueToken }),
     ...(remainingItemCount === undefined ? {} : { remainingItemCount }),
   };
 }
 
-/** Pieces are about this long, in UTF-16 units: rows cost more than their length tells. */
+/**
+ * Approximate length of a piece in UTF-16 units; small, because rows cost more than their length.
+ */
 const pieceUnits = 8 * 1024;
 
-/** A list of what is made of each entry: rows, or metadata alone. */
+/** A list whose items are derived from entries: rows, or metadata alone. */
 export function madeList(
   list: Pick<ListDocument, 'head' | 'member' | 'count' | 'entries' | 'itemText'> &
     Partial<Pick<ListDocument, 'ahead'>>,
@@ -306,7 +308,7 @@ function withoutManagers(text: string, member: ListDocument['member']): string {
   return jsonText(item);
 }
 
-/** The objects of a list in protobuf (CODEC-3); their messages stay with the entries. */
+/** A list of objects in protobuf (CODEC-3); the messages are kept with the entries. */
 function protobufList(call: ApiCall, result: ListResult): Promise<Iterable<Buffer>> {
   const { def, version } = call.target;
   const apiVersion = apiVersionOf({ group: def.group, version: version.version });
@@ -327,7 +329,7 @@ function protobufMetadataList(call: ApiCall, document: ListDocument): Promise<It
     seal: {
       type: { apiVersion: String(apiVersion), kind: String(kind) },
       metadata: metadataOf(jsonObject(metadata)),
-      // The first version of this list numbers its fields the other way round.
+      // v1beta1 of this list swaps the field numbers.
       fields:
         call.rendering.shapeVersion === 'v1beta1' ? { metadata: 2, items: 1 } : usualListFields,
     },
@@ -340,20 +342,20 @@ function metadataOf(metadata: JsonObject): Buffer {
   return encodeMessage(schemaOf('meta.v1.ListMeta'), metadata);
 }
 
-/** Messages kept between the pass that measures them and the one that sends them, bytes. */
+/** Bytes of messages that are kept between the measuring pass and the sending pass. */
 const keptBytesMax = 1024 * 1024;
 
 /**
- * A collection in one envelope, whose length comes first: all messages are made once for their
- * lengths, in slices, and again as they are sent. Only the first are kept from one time to the other,
- * so that what a request holds does not grow with its list. The snapshot is the same both times.
+ * A collection in one envelope, which starts with its length: all messages are encoded once to
+ * measure them, in slices, and again as they are sent. Only the first ones are kept in between, so
+ * the memory of a request does not grow with its list. Both passes read the same snapshot.
  */
 async function sealedList(
   call: ApiCall,
   list: {
     readonly seal: Omit<ListSeal, 'itemsBytes'>;
     readonly entries: () => Iterable<Entry>;
-    /** Makes in steps what a message is made of. */
+    /** Prepares a message in steps. */
     readonly ahead?: (entry: Entry) => Iterable<void>;
     readonly messageOf: (entry: Entry) => Buffer;
   },

@@ -16,27 +16,27 @@ import { openApiV2Shapes } from '../views/openapi-v2-proto.ts';
 import { type DocumentPlace, openApiV3Index, openApiV3Places } from '../views/openapi-v3.ts';
 import { openApiV3Shapes } from '../views/openapi-v3-proto.ts';
 
-/** The encodings documents come in. */
+/** Encodings of OpenAPI documents. */
 export type OpenApiMediaType =
   | 'application/json'
   | `application/com.github.proto-openapi.spec.${'v2' | 'v3'}.v1.0+protobuf`;
 
 const compress = promisify(gzip);
-/** Shorter bodies than this are not worth compressing, bytes. */
+/** Bytes below which compression is not worthwhile. */
 const gzipThresholdBytes = 1400;
 
-/** A document's bytes, cached in each encoding that a client has requested. */
+/** A document, cached in each encoding that a client has requested. */
 export class CachedDocument {
-  /** Of its JSON, whatever the encoding: hexadecimal SHA-512, as upstream's. */
+  /** Hexadecimal SHA-512 of its JSON, whatever the encoding. */
   readonly digest: string;
-  /** Wall time at which it was made, ms since the epoch. */
+  /** Wall time of its creation, in milliseconds since the epoch. */
   readonly madeMs: number;
   readonly #json: Buffer;
   readonly #zipped = new Map<OpenApiMediaType, Promise<Buffer>>();
   readonly #shapes: MessageShapes;
   #protobuf: Buffer | undefined;
 
-  /** Takes the document's JSON. */
+  /** @param text the document's JSON */
   constructor(text: string, { madeMs, shapes }: { madeMs: number; shapes: MessageShapes }) {
     this.#shapes = shapes;
     this.#json = Buffer.from(text);
@@ -49,7 +49,7 @@ export class CachedDocument {
     return this.#json;
   }
 
-  /** The bytes in an encoding, compressed when the client takes that and they are many. */
+  /** The bytes in an encoding, compressed if the client accepts gzip and it is worthwhile. */
   async body(type: OpenApiMediaType, gzips: boolean): Promise<{ body: Buffer; encoding?: 'gzip' }> {
     const plain = type === 'application/json' ? this.#json : this.#asProtobuf();
     if (!gzips || plain.length < gzipThresholdBytes) return { body: plain };
@@ -69,13 +69,13 @@ export class CachedDocument {
 
 interface Part {
   readonly defs: readonly ResourceDef[];
-  /** Shared by all who ask for it while it is made. */
+  /** Shared by concurrent requests while it is being created. */
   readonly document: Promise<CachedDocument>;
 }
 
 /**
- * All documents of a server. Each is made when it is first asked for, and again when the kinds in it
- * have changed; nothing is held before.
+ * All OpenAPI documents of a server. Each is created by the first request for it, and again after
+ * its kinds have changed.
  */
 export class OpenApiDocuments {
   readonly #source: {
@@ -102,7 +102,7 @@ export class OpenApiDocuments {
     this.#source = source;
   }
 
-  /** `/openapi/v3`. Needs all documents, for their digests, and lets others in between two. */
+  /** `/openapi/v3`. Needs the digests of all documents; other requests run between two of them. */
   async index(): Promise<CachedDocument> {
     const snapshot = this.#source.snapshot();
     if (this.#index?.generation === snapshot.generation) return this.#index.document;
@@ -115,7 +115,7 @@ export class OpenApiDocuments {
       digests.set(place.name, (await part.document).digest);
     }
     const document = this.#hold(jsonText(openApiV3Index(digests)));
-    // A slower asker with an older snapshot keeps what it found to itself.
+    // A slower request with an older snapshot must not replace a newer index.
     if ((this.#index?.generation ?? 0) < snapshot.generation) {
       this.#parts = parts;
       this.#index = { generation: snapshot.generation, document };
@@ -132,7 +132,7 @@ export class OpenApiDocuments {
     return part.document;
   }
 
-  /** `/openapi/v2`. Made in slices, once for all who ask for it meanwhile. */
+  /** `/openapi/v2`. Created in slices, once for all concurrent requests. */
   whole(): Promise<CachedDocument> {
     const snapshot = this.#source.snapshot();
     const { generation } = snapshot;

@@ -5,12 +5,12 @@ import { objectIn } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/entry.ts';
 
 /**
- * Protobuf of cached objects (CODEC-3): an entry's message is made once and kept with it, so that
- * gets, lists and watches after the first cost what JSON costs.
+ * Protobuf of cached objects (CODEC-3). An entry's message is encoded once and kept with the entry,
+ * so later gets, lists, and watches cost the same as JSON.
  */
 type Addressed = Pick<ApiCall, 'target'>;
 
-/** An entry's own message, without envelope. */
+/** An entry's message, without the envelope. */
 export function messageOf(call: Addressed, entry: Entry): Buffer {
   const memoKey = memoKeyOf(call);
   return entry.memo?.get(memoKey) ?? makeMessage(call, { entry, memoKey });
@@ -31,7 +31,7 @@ function makeMessage(
   return message;
 }
 
-/** Makes the message of a large entry in steps, unless it is kept with the entry. */
+/** Encodes the message of a large entry in steps, unless it is already kept with the entry. */
 export function* messageAhead(call: Addressed, entry: Entry): Generator<void, void> {
   const memoKey = memoKeyOf(call);
   if (entry.json.length < pacedBytesMin || entry.memo?.has(memoKey) === true) return;

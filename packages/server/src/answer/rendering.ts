@@ -12,36 +12,36 @@ import type { RequestInfo } from '../request/parse-request.ts';
 import { type Encodings, jsonEncoding, mediaTypes, type ServedEncoding } from './encodings.ts';
 
 /**
- * What a request's place allows: a watch wants encodings that stream, one that stands for a list no
- * tables, a resource without columns none either, documents no `as=`.
+ * What the target of a request allows: a watch needs a streaming encoding, a watch that replaces a
+ * list and a resource without columns have no tables, and documents have no `as=`.
  */
 type Place = 'resource' | 'columnless' | 'watch' | 'listByWatch' | 'document';
 
 const isStream = (place: Place) => place === 'watch' || place === 'listByWatch';
 
 /**
- * How the answer to a request is written, decided once, when the request is routed: every answer of the
- * request follows it, a stream of events to its last frame.
+ * How the answer to a request is written. It is decided once, when the request is routed, and
+ * applies to every answer of the request and every frame of a stream.
  */
 export interface Rendering {
   readonly encoding: ServedEncoding;
-  /** Whether the text is laid out for people. */
+  /** Whether text is indented for people. */
   readonly pretty: boolean;
-  /** `object`: the object or the list itself; else the form that `as=` names. */
+  /** `object`: the object or list itself; otherwise the form that `as=` names. */
   readonly shape: 'object' | (typeof shapes)[number];
-  /** Version of a table or of metadata alone. */
+  /** Version of a Table or a PartialObjectMetadata. */
   readonly shapeVersion: (typeof metaVersions)[number];
-  /** `gzip`: the client takes compressed bodies, which long ones then are (CODEC-7). */
+  /** `gzip`: the client accepts gzip, and long bodies are compressed (CODEC-7). */
   readonly compression: 'none' | 'gzip';
 }
 
 const shapes = ['Table', 'PartialObjectMetadata', 'PartialObjectMetadataList'] as const;
 const metaVersions = ['v1', 'v1beta1'] as const;
 
-/** What a clause of `Accept` decides. The rest is added as `Renderings`. */
+/** What one clause of `Accept` decides; `Renderings` adds the rest. */
 type Choice = Omit<Rendering, 'compression'>;
 
-/** All renderings that one choice can lead to, made once, so that no request makes one. */
+/** All renderings of one choice, created once instead of for every request. */
 interface Renderings {
   readonly plain: Rendering;
   readonly pretty: Rendering;
@@ -68,7 +68,7 @@ const plainRenderings = renderingsOf({
 /** Plain JSON, for answers before or outside negotiation. */
 export const jsonRendering = plainRenderings.plain;
 
-/** Clients send few different headers, so each is read once; emptied when somebody sends many. */
+/** Cached choices by header: clients send few different ones. Cleared when it is full. */
 const memoMax = 500;
 type Memo = Record<Place, Map<string, Renderings | undefined>>;
 const memos = new WeakMap<readonly ServedEncoding[], Memo>();
@@ -95,14 +95,16 @@ export interface Negotiable {
   readonly tables?: 'some' | 'none';
   /** Whether the server compresses answers at all; absent: it does not. */
   readonly compression?: 'on' | 'off';
-  /** Called before a 406 for a type that is served, but not in this form; may throw another error. */
+  /**
+   * Called before a 406 for a type that is served, but not in this form; may throw another error.
+   */
   readonly beforeRefusal?: () => void;
 }
 
 /**
- * The rendering of an answer, from `Accept`, `Accept-Encoding`, `pretty`, and the User-Agent (CODEC-1,
- * CODEC-2, CODEC-7). A clause that asks for something not served is passed over for the next.
- * Throws 406.
+ * The rendering of an answer, from `Accept`, `Accept-Encoding`, `pretty`, and the User-Agent
+ * (CODEC-1, CODEC-2, CODEC-7). A clause that asks for something not served is passed over for the
+ * next. Throws 406.
  */
 export function negotiate(exchange: Exchange, info: RequestInfo, target: Negotiable): Rendering {
   const { served } = target;
@@ -116,7 +118,7 @@ export function negotiate(exchange: Exchange, info: RequestInfo, target: Negotia
   return pretty ? renderings.pretty : renderings.plain;
 }
 
-/** The 406 of a request that takes nothing that its target is served in. */
+/** The 406 of a request that accepts none of the encodings of its target. */
 function refusalOf(
   exchange: Exchange,
   info: RequestInfo,
@@ -140,7 +142,7 @@ function isCompressed(exchange: Exchange, { verb }: RequestInfo): boolean {
   return takesGzip(exchange.header('accept-encoding') ?? '');
 }
 
-/** Values of `Accept-Encoding` by whether they take gzip. */
+/** Whether each value of `Accept-Encoding` accepts gzip. */
 const codings = new Map<string, boolean>();
 
 /** Whether an `Accept-Encoding` names gzip with a weight other than 0. */
@@ -154,20 +156,20 @@ export function takesGzip(accepted: string): boolean {
   return takes;
 }
 
-/** Whether any clause names a type there is, whatever it wants of it. */
+/** Whether any clause names a served type, whatever its parameters. */
 function namesServed(header: string, served: readonly ServedEncoding[]): boolean {
   return parseAccept(header).some((range) => served.some((one) => covers(range, one)));
 }
 
-/** What a path of a built-in kind could be answered in: collections can be watched as well. */
+/** Media types in which a path could be answered, including watches of collections. */
 function representations(info: RequestInfo, served: readonly ServedEncoding[]): string[] {
   const isCollection = info.verb === 'watch' || (info.verb === 'list' && info.parts.length < 2);
   return [...mediaTypes(served), ...(isCollection ? mediaTypes(served, true) : [])];
 }
 
 /**
- * The rendering of a failure, which may come before the request is routed: plain JSON where the header
- * asks for nothing that a Status comes in, laid out, since that may be a person.
+ * The rendering of a failure, which may occur before the request is routed. If the client accepts
+ * no encoding of a Status, it is indented JSON, because the reader may be a person.
  */
 export function failureRendering(exchange: Exchange, { failures }: Encodings): Rendering {
   const renderings = chosen(exchange.header('accept'), 'document', failures);
@@ -210,7 +212,7 @@ function choose(
       if (!covers(range, encoding)) continue;
       const choice = choiceOf(range, encoding, place);
       if (choice === undefined) continue;
-      // Upstream, too, gives up here instead of looking for a later clause that streams.
+      // Like kube-apiserver, this does not look for a later clause that streams.
       return mustStream && !encoding.streams ? undefined : choice;
     }
   }
@@ -248,7 +250,7 @@ function choiceOf(
 
 const humanAgents = ['curl', 'Wget', 'Mozilla/5.0'];
 
-/** `pretty` decides when the query has it; otherwise interactive tools get indented JSON. */
+/** Whether to indent: as `pretty` in the query says, otherwise for interactive tools. */
 function isPretty(exchange: Exchange, query: URLSearchParams | undefined): boolean {
   const pretty = query?.get('pretty') ?? '';
   if (pretty !== '') return /^(?:1|t|T|true|True|TRUE)$/.test(pretty);
@@ -256,15 +258,15 @@ function isPretty(exchange: Exchange, query: URLSearchParams | undefined): boole
   return humanAgents.some((one) => agent.startsWith(one));
 }
 
-/** What a client asks of aggregated discovery (API-11). */
+/** The form of aggregated discovery that a client requests (API-11). */
 export interface AggregatedForm {
   readonly version: 'v2' | 'v2beta1';
-  /** The group as the client wrote it; its answer's Content-Type names the same. */
+  /** The group as the client wrote it, which the Content-Type of the answer repeats. */
   readonly group: string;
   readonly encoding: ServedEncoding;
 }
 
-/** The aggregated form, when any clause of `Accept` asks for it; undefined: plain discovery. */
+/** The aggregated form, if any clause of `Accept` requests it; undefined: plain discovery. */
 export function aggregatedFormOf(
   accept: string | undefined,
   served: readonly ServedEncoding[],

@@ -30,12 +30,12 @@ import { encodeBytes, encodeBytesSteps, encodeValue } from './encodings.ts';
 import { messageAhead, protobufObject } from './protobuf.ts';
 import { type Transform, transformFor } from './shapes.ts';
 
-/** Fastest level: the point is less traffic, not the smallest archive. */
+/** The fastest level: speed matters more than the last bit of size. */
 const level = 1;
 
 /**
- * Sends a body compressed. Pieces are taken as the reader keeps up, so that neither the whole answer
- * nor its compressed form stands in memory.
+ * Sends a compressed body. Pieces are taken as the reader keeps up, so neither the whole answer nor
+ * its compressed form is in memory.
  */
 function sendGzip(
   call: ApiCall,
@@ -47,7 +47,7 @@ function sendGzip(
     status: answer.status,
     headers: { ...answer.headers, 'content-encoding': 'gzip', vary: 'Accept-Encoding' },
   });
-  // A reader that never reads would hold the archive for good; a watch may last, an answer may not.
+  // A reader that never reads would hold the compressor forever.
   const remainingMs = Math.max(0, call.deadline.dueMs - context.clock.monotonic());
   const deadline = context.clock.after(remainingMs, () => {
     context.metrics.aborted(exchange, call.info);
@@ -84,7 +84,9 @@ function drainInto(gzip: Gzip, stream: ResponseStream): void {
   stream.onDrain(() => gzip.resume());
 }
 
-/** Writes pieces as fast as the compressor takes them, in slices (TRUST-2), until it is closed. */
+/**
+ * Writes pieces as fast as the compressor accepts them, in slices (TRUST-2), until it is closed.
+ */
 class Feeder {
   readonly #gzip: Gzip;
   readonly #pieces: Iterator<BodyPiece>;
@@ -131,13 +133,13 @@ class Feeder {
     }
   }
 
-  /** Tells the source of the pieces that none is wanted any more. */
+  /** Ends the source of the pieces. */
   stop(): void {
     this.#pieces.return?.();
   }
 }
 
-/** Headers of an API answer: upstream's cache rule, the request's id, its warnings. */
+/** Headers of an API answer: content type, audit ID, caching, flow control, and warnings. */
 export function answerHeaders(
   call: Pick<ApiCall, 'baseHeaders'> & Partial<Pick<ApiCall, 'warnings'>>,
   contentType: string,
@@ -158,12 +160,12 @@ export function answerHeaders(
   return headers;
 }
 
-/** Characters of all texts together; above them, each is cut to its own share, as upstream. */
+/** Total characters of all warnings, above which each one is truncated to `warningLengthMax`. */
 const warningsLengthMax = 4096;
 
 const warningLengthMax = 256;
 
-/** `Warning` headers of the texts, as many as may be sent; a last one counts the others. */
+/** `Warning` headers for as many texts as may be sent; the last one counts the omitted ones. */
 export function warningHeaders(warnings: BoundedTexts): string[] {
   const texts = warnings.texts.map((text) => Array.from(text));
   const whole = texts.reduce((sum, text) => sum + text.length, 0);
@@ -181,7 +183,7 @@ export function warningHeaders(warnings: BoundedTexts): string[] {
   return headers;
 }
 
-/** `299 - "text"`, quoted as RFC 7234 wants, control characters dropped. */
+/** `299 - "text"`, quoted as in RFC 7234, without control characters. */
 export function warningHeader(text: string): string {
   const clean = Array.from(text)
     .filter((character) => character >= ' ' && character !== '\u007f')
@@ -190,7 +192,7 @@ export function warningHeader(text: string): string {
   return `299 - "${Buffer.from(quoted, 'utf8').toString('latin1')}"`;
 }
 
-/** The call as entries are shown that a webhook has converted: as if their version were stored. */
+/** The call for entries that a webhook has converted: as if the request's version were stored. */
 export function shownCall(call: ApiCall): ApiCall {
   const { target } = call;
   if (target.def.behavior.converter === undefined) return call;
@@ -248,10 +250,10 @@ async function largeBody(
   return atPace(encodeBytesSteps(rendering, json), pace);
 }
 
-/** Answers are compressed above this many bytes only (CODEC-7). */
+/** Answers are compressed only above this many bytes (CODEC-7). */
 const compressedMin = 128 * 1024;
 
-/** Sends a body, compressed where the rendering says so and the body is long enough (CODEC-7). */
+/** Sends a body, compressed if the rendering says so and the body is long enough (CODEC-7). */
 export function sendBody(
   call: ApiCall,
   answer: { status: number; headers: ResponseHeaders; body: ResponseBody },
@@ -285,7 +287,7 @@ export async function sendValue(
   call.exchange.send({ status: answer.status, headers, body });
 }
 
-/** A Status says in the audit log's own words how it went. */
+/** Records the answer for audit; a Status has its own field there. */
 function tellAnswer(audit: AuditTrail, value: JsonObject): void {
   if (isStatus(value)) audit.responseStatus(value);
   else audit.responseObject(() => value);
@@ -294,14 +296,14 @@ function tellAnswer(audit: AuditTrail, value: JsonObject): void {
 const isStatus = (value: JsonObject): value is JsonObject & Status =>
   value.kind === 'Status' && value.apiVersion === 'v1';
 
-/** The Status of a success without an object: a deletion, a binding, an eviction. */
+/** The Status of a success without an object: of a deletion, a binding, or an eviction. */
 export function successStatus({
   details,
   ...rest
 }: {
   readonly details?: StatusDetails;
   readonly message?: string;
-  /** Absent from the body where it is not given, as after a deletion. */
+  /** Omitted from the body if absent, as after a deletion. */
   readonly code?: number;
 }): JsonObject {
   const shown = details === undefined ? {} : { details: jsonObject({ ...details }) };

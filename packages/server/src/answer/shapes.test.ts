@@ -65,8 +65,8 @@ const sameValue: Same = (one, expected) => expect(parsed(one)).toEqual(parsed(ex
 const parsed = (json: string) => decodeJson(Buffer.from(json)).value;
 
 /**
- * Compares each form with what parsing and writing the whole object gives. Metadata alone is that of
- * the stored object.
+ * Compares each form with what parsing and writing the whole object gives. Metadata alone is that
+ * of the stored object.
  */
 function expectSameForms(served: Served, entry: Entry, same: Same = sameBytes): void {
   const { def, version } = served;

@@ -32,22 +32,22 @@ import { type ListDocument, listMetadata, madeList } from './lists.ts';
 
 const includes: readonly IncludeObject[] = ['None', 'Metadata', 'Object'];
 
-/** Makes the form asked for with `as=`: a table, or metadata alone (CODEC-5, CODEC-6). */
+/** Creates the form that `as=` requests: a table, or metadata alone (CODEC-5, CODEC-6). */
 export interface Transform {
-  /** Names the form: equal names make equal bytes. */
+  /** Identifies the form: equal keys produce equal bytes. */
   readonly key: string;
   object(object: JsonObject): JsonObject;
   entry(entry: Entry): Buffer;
-  /** Makes in steps what takes longest of the form of a large entry. */
+  /** Performs the expensive part of a large entry's form in steps. */
   ahead(entry: Entry): Generator<void, void>;
-  /** A table's columns, where its objects and entries leave them out. */
+  /** A table's columns, if its objects and entries omit them. */
   readonly columns?: readonly JsonObject[];
   list(result: ListResult): ListDocument;
 }
 
 /**
- * The transform a request wants; undefined when it wants objects as they are. A watch's tables come
- * without their columns, which only the first event of a connection has (WATCH-9). Throws 400, 406.
+ * The transform that a request asks for; undefined for objects as they are. Tables of a watch omit
+ * their columns, which only the first event of a connection has (WATCH-9). Throws 400 and 406.
  */
 export function transformFor(
   call: ApiCall,
@@ -61,7 +61,7 @@ export function transformFor(
   return partialTransform(call, metaVersion);
 }
 
-/** Metadata of one object is no list of it, nor the other way round. */
+/** Throws 406 if metadata of a list is requested for one object, or the other way round. */
 function checkFits(call: ApiCall, of: 'object' | 'list'): void {
   const { shape } = call.rendering;
   const { def } = call.target;
@@ -156,7 +156,7 @@ function tableTransform(
   };
 }
 
-/** The entries of a page in the order of the rows. */
+/** The entries of a page in row order. */
 function rowEntries({ target }: ApiCall, result: ListResult): Iterable<Entry> {
   const { def, version } = target;
   const { rowOrder } = version;
@@ -168,7 +168,7 @@ function rowEntries({ target }: ApiCall, result: ListResult): Iterable<Entry> {
   return read.sort((one, other) => rowOrder(one.object, other.object)).map(({ entry }) => entry);
 }
 
-/** `includeObject` of the query; rows carry their metadata by default. Throws 400. */
+/** The `includeObject` parameter; by default rows carry metadata. Throws 400. */
 function includedOf(call: ApiCall): IncludeObject {
   const policy = call.info.query.get('includeObject') ?? '';
   if (policy === '') return 'Metadata';
@@ -180,28 +180,28 @@ function includedOf(call: ApiCall): IncludeObject {
 }
 
 /**
- * Forms of an entry other than the object, as JSON text. Most of an object is neither printed in a
- * cell nor part of its metadata, and the metadata is wanted as it is: it is cut out of the text,
- * which is several times quicker than to read and write it. That of other versions is the stored one's
- * too: what their conversions write into annotations is, as upstream, in whole objects alone. An object
- * is converted for its cells alone, where they are not told off the stored form.
+ * Forms of an entry other than the object, as JSON text. Most of an object is neither in a cell nor
+ * in its metadata, and the metadata is needed unchanged, so it is cut out of the text: several
+ * times faster than decoding and encoding it. Other versions show the stored metadata too;
+ * annotations that conversions add appear only in whole objects. An object is converted only for
+ * cells that cannot be computed from the stored form.
  */
 
 interface Served {
   readonly def: ResourceDef;
   readonly version: VersionDef;
-  /** The apiVersion of what carries metadata alone. */
+  /** The apiVersion of PartialObjectMetadata. */
   readonly metaVersion: string;
 }
 
-/** An entry's text, and what is in it when somebody needs that. */
+/** An entry's text, decoded and converted on demand. */
 interface Look {
   readonly entry: Entry;
   readonly text: string;
   readonly place: MetadataPlace;
-  /** Without who wrote which field, unless a column shows it. */
+  /** The stored object, without managed fields unless a column shows them. */
   readonly stored: () => ApiObject;
-  /** The same object in the served version: made of `stored`, which is gone then. */
+  /** The object in the served version; consumes `stored`. */
   readonly converted: () => ApiObject;
 }
 
@@ -224,7 +224,7 @@ function lookAt(entry: Entry, { def, version }: Served): Look {
   return { entry, text, place, stored, converted };
 }
 
-/** Reads the object of a large entry in steps, ahead of its row. */
+/** Parses a large entry in steps before its row is made. */
 function* rowAhead(entry: Entry): Generator<void, void> {
   if (entry.json.length >= pacedBytesMin) yield* parseAhead(entry.json);
 }
@@ -245,7 +245,7 @@ export function rowText(
 ): string {
   const { def, version, columns, nowMs } = options;
   const look = lookAt(entry, options);
-  // Columns of kinds that declare none show metadata.
+  // Default columns show only metadata, which is the same in all versions.
   const isAlike = servesStoredForm(def, version) || version.columns === undefined;
   const ofStored = isAlike ? columns : version.storedColumns;
   const cells =
@@ -260,7 +260,7 @@ function conditionsPart(look: Look, { rowConditions }: VersionDef): string {
   return conditions.length === 0 ? '' : `"conditions":${jsonText([...conditions])},`;
 }
 
-/** The stored object. Who wrote which field takes longest to parse, and few columns show it. */
+/** The stored object. Managed fields take longest to parse, and few columns show them. */
 function storedObject(version: VersionDef, text: string, place: MetadataPlace): ApiObject {
   const { managedStart, managedEnd } = place;
   const isWhole = version.showsManagedFields === true || managedStart === managedEnd;

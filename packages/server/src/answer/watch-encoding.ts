@@ -26,14 +26,14 @@ import { messageAhead, protobufObject } from './protobuf.ts';
 import { shownCall } from './respond.ts';
 import { type Transform, transformFor } from './shapes.ts';
 
-/** How a watch is written: the shared encoder of events, and the frame of a failure. */
+/** How a watch is encoded: the shared encoder of events, and the frame of a failure. */
 export interface WatchEncoding {
   readonly contentType: string;
   readonly encoder: EventEncoder;
   readonly errorFrame: (error: StatusError) => Buffer;
   /**
-   * Makes of the first frames of a connection what it gets: frames are shared, and only the first
-   * table that a connection sees has columns. Absent where frames go out as they are.
+   * Adapts the first frames of a connection: frames are shared, but only the first table of a
+   * connection has columns. Absent if frames are sent as they are.
    */
   readonly firstFrames?: (frames: Buffer) => Buffer;
 }
@@ -45,10 +45,10 @@ const heads = {
 };
 const tail = Buffer.from('}\n');
 
-/** How one encoding writes a frame, from an entry or from an object that is none. */
+/** How one encoding writes a frame, from an entry or from another object. */
 interface Framing {
   entry(type: WatchEventType, entry: Entry): Buffer;
-  /** What `entry` returns, in steps; absent where that is a copy. */
+  /** `entry` in steps; absent if `entry` only copies. */
   readonly entrySteps?: EventEncoder['frameSteps'];
   object(type: string, object: JsonObject): Buffer;
 }
@@ -127,7 +127,7 @@ function emptyList(kind: string, apiVersion: string): JsonObject {
   return { kind, apiVersion, metadata: {}, items: null };
 }
 
-/** Puts columns where the first of these tables leaves them out: only numbers come before them. */
+/** Inserts columns into the first of these tables, which omits them. */
 function withColumns(
   { rendering }: ApiCall,
   frames: Buffer,
@@ -149,8 +149,8 @@ function withColumns(
 }
 
 /**
- * Where a webhook converts: history may hold objects of another version than is watched. Whoever
- * wants those has to list them.
+ * With a conversion webhook, history may hold objects of another version than the watched one.
+ * Throws 410 for those, so that the client lists again.
  */
 function checkedFrames(
   { target: { def, version } }: ApiCall,
@@ -205,7 +205,7 @@ function framingOf(call: ApiCall, transform: Transform | undefined): Framing {
   }
 }
 
-/** The value of JSON that this server wrote, read in steps. */
+/** Parses JSON that this server wrote, in steps. */
 function* parsedSteps(json: Buffer): Generator<void, JsonValue> {
   yield;
   yield* parseAhead(json);

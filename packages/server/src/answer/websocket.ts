@@ -11,8 +11,8 @@ import {
 } from '@wheelhouse/machinery';
 
 /**
- * The server's side of a WebSocket (RFC 6455) that only the server says something on: what a watch
- * is sent over to clients that ask for one (WATCH-1), browsers among them.
+ * The server side of a WebSocket (RFC 6455) on which only the server sends data: the transport of a
+ * watch for clients that request it, such as browsers (WATCH-1).
  */
 
 const keySuffix = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
@@ -20,24 +20,24 @@ const controlMax = 125;
 const opcode = { text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const;
 const normalClosure = 1000;
 const protocolError = 1002;
-/** How long a client gets to read the rest, once the watch is over. */
+/** Milliseconds that a client has to read the rest after the watch ends. */
 const partingMs = 10_000;
 
-/** How messages are told apart in what a stream is written: each at a time, from the front. */
+/** Returns the end of the message that begins at `start` in bytes written to a stream. */
 export type MessageEnd = (bytes: Buffer, start: number) => number;
 
-/** What is said over a WebSocket, and how. */
+/** How bytes are sent over a WebSocket. */
 export interface WebSocketOptions {
   readonly form: 'text' | 'binary';
   readonly messageEnd: MessageEnd;
-  /** Bytes at a message's beginning that are left out. */
+  /** Bytes to omit at the start of each message. */
   readonly leadingBytes: number;
   /** Called once when the client has closed or broken the connection. */
   readonly onGone: () => void;
   readonly clock: Clock;
 }
 
-/** Whether the answer is wanted over a WebSocket. */
+/** Whether the request asks for a WebSocket. */
 export function wantsWebSocket(exchange: Pick<Exchange, 'header'>): boolean {
   return (
     exchange.header('upgrade')?.toLowerCase() === 'websocket' &&
@@ -46,8 +46,8 @@ export function wantsWebSocket(exchange: Pick<Exchange, 'header'>): boolean {
 }
 
 /**
- * Answers an opening handshake that cannot be accepted, as upstream's library does; gives whether it
- * has. A request without an origin is refused there too.
+ * Rejects an invalid opening handshake, with the answers of kube-apiserver's library. Returns
+ * whether it did. A request without an origin is invalid too.
  */
 export function refusesHandshake(exchange: Exchange): boolean {
   const refuse = (status: number, body = '', headers: Record<string, string> = {}): boolean => {
@@ -66,9 +66,9 @@ export function refusesHandshake(exchange: Exchange): boolean {
 }
 
 /**
- * Takes the connection for messages of the server's, cut as `messageEnd` says. What the client sends
- * is read and left. The handshake must not be one that is refused. Undefined when the connection
- * cannot be had.
+ * Takes over the connection to send messages, divided by `messageEnd`. Data from the client is read
+ * and discarded. The handshake must be valid (`refusesHandshake`). Undefined if the connection
+ * cannot be taken over.
  */
 export function acceptWebSocket(
   exchange: Exchange,
@@ -103,7 +103,7 @@ export function acceptWebSocket(
 const requestedProtocols = (exchange: Pick<Exchange, 'header'>): readonly string[] =>
   protocolsOf(exchange.header('sec-websocket-protocol')).names;
 
-/** The header of a frame of the server's, which is whole and not masked. */
+/** The header of a frame from the server, which is final and unmasked. */
 function frameHead(kind: number, bytes: number): Buffer {
   const first = 0x80 | kind;
   if (bytes <= controlMax) return Buffer.from([first, bytes]);
@@ -184,7 +184,7 @@ class WebSocketStream implements ResponseStream {
     this.#socket.destroy();
   }
 
-  /** Who asks and does not read is not answered: only the last ping needs a pong. */
+  /** Answers a ping, unless the client does not read: only the last ping needs a pong. */
   #answer(payload: Buffer): void {
     if (!this.#socket.writableNeedDrain) this.#send(opcode.pong, payload);
   }
@@ -200,14 +200,14 @@ class WebSocketStream implements ResponseStream {
     this.#send(opcode.close, Buffer.from([code >> 8, code & 0xff]));
     this.#isClosing = true;
     this.#socket.destroySoon();
-    // Who does not read what is left would keep the connection.
+    // A client that does not read the rest would keep the connection open.
     this.#parting = this.#clock.after(partingMs, () => this.#socket.destroy());
   }
 }
 
 const noBytes: Buffer = Buffer.alloc(0);
 
-/** Of a client's frame; undefined while too little is there. One without a mask ends here. */
+/** Header size of a client's frame; undefined if too few bytes have arrived. */
 function headSize([, second]: Buffer): number | undefined {
   if (second === undefined) return undefined;
   if (second < 0x80) return 2;
@@ -216,10 +216,10 @@ function headSize([, second]: Buffer): number | undefined {
   return 2 + more + 4;
 }
 
-/** Reads the client's frames as they come: nothing of a message is kept, of a ping at most 125 bytes. */
+/** Reads the client's frames; keeps nothing of a message and at most 125 bytes of a ping. */
 class ClientFrames {
   readonly #handlers: { ping(payload: Buffer): void; close(code: number): void };
-  /** A header of which not all is there. */
+  /** An incomplete header. */
   #begun: Buffer = noBytes;
   #kind = 0;
   #left = 0;
@@ -249,7 +249,7 @@ class ClientFrames {
     }
   }
 
-  /** False when the frame is none a client may send. */
+  /** Returns false if a client must not send this frame. */
   #begin(head: Buffer): boolean {
     const [first = 0, second = 0] = head;
     const length = second & 0x7f;

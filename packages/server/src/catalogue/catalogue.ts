@@ -41,7 +41,9 @@ export function createCatalogue(
   };
 }
 
-/** The built-in kind of a resource. @throws Error when there is none, as no server works without it */
+/**
+ * The built-in kind of a resource. @throws Error when there is none, as no server works without it
+ */
 export function requiredKind(
   snapshot: CatalogueSnapshot,
   group: string,

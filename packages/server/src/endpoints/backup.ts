@@ -2,13 +2,14 @@ import { methodNotAllowedOnPath, type ResponseStream } from '@wheelhouse/machine
 import { answerHeaders } from '../answer/respond.ts';
 import type { AuthorizedCall } from './call.ts';
 
-/** Where a running server gives a backup of itself (STORE-5). */
+/** The path of an online backup (STORE-5). */
 export const backupPath = '/backup';
 
 /**
- * Streams a backup of the whole store, as fast as its reader takes it. Only POST: who may `get` any
- * path is not thereby given every Secret. An answer that cannot be finished is cut off, which its
- * reader tells by the missing end. Throws 405, and what the store's port throws.
+ * Streams a backup of the whole store as fast as its reader takes it. Only POST, so that a
+ * permission to `get` any path does not expose every Secret. An answer that cannot be finished is
+ * aborted, which its reader detects by the missing end. Throws 405, and whatever the store's port
+ * throws.
  */
 export async function backupEndpoint(call: AuthorizedCall): Promise<void> {
   const { context, exchange, info, baseHeaders } = call;
@@ -27,7 +28,9 @@ export async function backupEndpoint(call: AuthorizedCall): Promise<void> {
   }
 }
 
-/** Whether all of it was taken: the client stayed, and was never slower than a request may be. */
+/**
+ * Whether all of it was written: the client stayed, and each pause was shorter than the timeout.
+ */
 async function writeAll(
   { context, exchange }: AuthorizedCall,
   answer: { readonly stream: ResponseStream; readonly pieces: AsyncIterable<Buffer> },

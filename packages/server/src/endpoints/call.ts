@@ -25,82 +25,84 @@ import type { Registry } from '../registry/registry.ts';
 import type { RequestInfo } from '../request/parse-request.ts';
 import type { Authorized, BaseHeaders, RequestDeadline } from '../request/request-state.ts';
 
-/** What all endpoints share; made once by `server/`. */
+/** What all endpoints share; created once for a server. */
 export interface EndpointContext {
   readonly registry: Registry;
   readonly catalogue: { snapshot(): CatalogueSnapshot };
   readonly dialect: Dialect;
-  /** Which features are on. */
+  /** The enabled features. */
   readonly features: Features;
   readonly clock: Clock;
-  /** Sees every request, where a program that runs the server wants to (PLANE-5, PLANE-6). */
+  /** Observes and may intercept every request, if the embedding program asks (PLANE-5, PLANE-6). */
   readonly tap: RequestTap | undefined;
   readonly logger: Logger;
   readonly limits: EndpointLimits;
   /** Whether `/debug/pprof` and `/debug/flags` are served. */
   readonly profiling: 'on' | 'off';
-  /** Tells requests that their time is up. */
+  /** Expires requests at their deadlines. */
   readonly deadlines: Deadlines;
-  /** Asks whether the user may do one more thing than the request's own (create behind PUT or apply). */
+  /**
+   * Authorizes another verb on the request's target (the create that a PUT or an apply implies).
+   */
   readonly authorize: (user: UserInfo, info: RequestInfo, verb: string) => Promise<Permit>;
   readonly reviews: ReviewPort;
   readonly tokens: TokenIssuer;
-  /** Runs `callback` when the server begins to stop; the handle takes it back. */
+  /** Runs `callback` when the server begins to stop; closing the handle unregisters it. */
   readonly onShutdown: (callback: () => void) => { close(): void };
   readonly metrics: RequestMetrics;
   readonly compressResponses: boolean;
-  /** Whether objects that cannot be read may be removed (gate AllowUnsafeMalformedObjectDeletion). */
+  /** Whether unreadable objects may be removed (gate AllowUnsafeMalformedObjectDeletion). */
   readonly unreadableDeletion?: 'allowed' | 'ignored';
   readonly encodings: Encodings;
-  /** Other servers that answer for group versions (ADM-4). */
+  /** Other servers that serve some group-versions (ADM-4). */
   readonly aggregation: AggregationSlot;
   readonly kubelets: KubeletPort;
-  /** `host:port` that discovery tells clients. */
+  /** The `host:port` that discovery reports to clients. */
   readonly address: () => string;
-  /** What `/version` answers. */
+  /** The document at `/version`. */
   readonly version: JsonObject;
-  /** Answers paths served as plain text (health); undefined when the path is none of them. */
+  /** Answers paths that are served as plain text (health); undefined for other paths. */
   readonly plainPath: (
     path: string,
     query: URLSearchParams,
     accept: string | undefined,
   ) => MaybePromise<PlainAnswer> | undefined;
-  /** Those paths, as far as they can be listed. */
+  /** Those of these paths that can be listed. */
   readonly plainPaths: () => readonly string[];
-  /** The bytes of a backup of the store (STORE-5); throws where it cannot be had. */
+  /** The bytes of a backup of the store (STORE-5); rejects if the store cannot be backed up. */
   readonly backup: () => Promise<AsyncIterable<Buffer>>;
 }
 
-/** Answers what other servers have a part in. */
+/** Answers requests that concern other servers. */
 export interface AggregationPort {
-  /** False: the request is this server's own to answer. */
+  /** Resolves with false if this server answers the request itself. */
   serve(call: AuthorizedCall): Promise<boolean>;
 }
 
 /** Reaches the kubelets of nodes. */
 export interface KubeletPort {
-  /** Types of addresses by which a node is reached, the preferred one first. */
+  /** Types of node addresses to connect to, in order of preference. */
   readonly addressTypes: readonly string[];
-  /** The port of kubelets whose nodes name none. */
+  /** The port of kubelets whose nodes do not state one. */
   readonly port: number;
-  /** Joins the client's connection to one into a container. Rejects with a StatusError. */
+  /** Connects the client to a stream of a container. Rejects with a StatusError. */
   stream(call: ApiCall, request: KubeletRequest): Promise<void>;
   /** Answers with a container's log. Rejects with a StatusError. */
   log(call: ApiCall, request: KubeletRequest): Promise<void>;
-  /** Passes a request on to a Pod or a Node. Rejects with a StatusError. */
+  /** Forwards a request to a Pod or a Node. Rejects with a StatusError. */
   proxy(call: ApiCall, request: ProxiedRequest): Promise<void>;
 }
 
-/** Where the `proxy` of a Pod, a Service, or a Node leads. */
+/** The target of the `proxy` subresource of a Pod, a Service, or a Node. */
 export interface ProxiedRequest {
   readonly scheme: 'http' | 'https';
   readonly host: string;
   readonly port: number;
-  /** Whose certificate is accepted: one that kubelets must have, or any. */
+  /** Which certificates are accepted: those that kubelets must have, or any. */
   readonly trust: 'kubelet' | 'anyone';
-  /** The path there, not escaped, with a slash in front. */
+  /** The path at the target, not escaped, with a leading slash. */
   readonly path: string;
-  /** The path here up to `proxy`, not escaped, which links must have in front. */
+  /** The path up to `proxy`, not escaped, which links in the answer must begin with. */
   readonly prefix: string;
 }
 
@@ -108,11 +110,11 @@ export interface KubeletRequest {
   readonly place: { readonly host: string; readonly port: number };
   /** Path and query, escaped. */
   readonly target: string;
-  /** Of the kubelet's certificate. */
+  /** Verification of the kubelet's certificate. */
   readonly verification: 'as configured' | 'skipped';
 }
 
-/** Undefined while this server answers everything itself, so that a request pays one look. */
+/** `active` is undefined while this server answers everything itself; requests pay one check. */
 export interface AggregationSlot {
   readonly active: AggregationPort | undefined;
 }
@@ -127,13 +129,13 @@ export interface EndpointLimits {
   /** Largest request body, bytes (API-9). */
   readonly bodyBytesMax: number;
   readonly requestTimeoutMs: number;
-  /** A watch without timeoutSeconds ends after this, or up to twice as long. */
+  /** A watch without timeoutSeconds ends after a random time between this and twice this. */
   readonly minRequestTimeoutMs: number;
-  /** Deletions of one request that run at a time; 16 when absent. */
+  /** Concurrent deletions of one request; 16 when absent. */
   readonly collectionWorkersMax?: number;
 }
 
-/** One admitted request to a resource: everything an endpoint needs, each part proven by a gate. */
+/** One authorized request to a resource: everything that an endpoint needs. */
 export interface ApiCall {
   readonly context: EndpointContext;
   readonly exchange: Exchange;
@@ -142,13 +144,13 @@ export interface ApiCall {
   /** Proof that authorization allowed the verb on the target. */
   readonly permit: Permit<ResourceAccess>;
   readonly target: Target;
-  /** How every answer to the call is written. */
+  /** How every answer to the call is encoded. */
   readonly rendering: Rendering;
-  /** Headers every answer carries (`audit-id`). */
+  /** Headers of every answer (`audit-id`). */
   readonly baseHeaders: BaseHeaders;
-  /** The request's record; undefined where the policy wants none (OPS-2). */
+  /** The request's audit record; undefined if the policy omits the request (OPS-2). */
   readonly audit?: AuditTrail | undefined;
-  /** Texts for `Warning` headers, in order. */
+  /** Texts of `Warning` headers, in order. */
   readonly warnings: BoundedTexts;
   readonly deadline: RequestDeadline;
 }
@@ -158,35 +160,35 @@ export interface AuthorizedCall extends Authorized {
   readonly context: EndpointContext;
 }
 
-/** A request whose sender is known, behind impersonation. */
+/** A request whose acting user is known. */
 export interface TappedRequest {
   readonly exchange: Exchange;
   readonly info: RequestInfo;
   readonly user: UserInfo;
 }
 
-/** What becomes of a watch. */
+/** How a tap interferes with a watch. */
 export interface WatchFate {
-  /** Sent as an ERROR event in place of everything else. */
+  /** Sent as an ERROR event instead of everything else. */
   readonly error?: StatusError | undefined;
-  /** Receives the function that cuts the watch off; its reader sees an incomplete body. */
+  /** Receives the function that aborts the watch; its reader sees an incomplete body. */
   readonly opened?: ((cut: () => void) => void) | undefined;
   /** The watch has ended. */
   readonly closed?: (() => void) | undefined;
 }
 
 /**
- * Sees every request, and may get in its way (PLANE-5, PLANE-6). A program that runs the server
- * inside itself gives one; without it a request pays one comparison.
+ * Observes every request and may intercept it (PLANE-5, PLANE-6). A program that embeds the server
+ * provides one; without it a request pays one comparison.
  */
 export interface RequestTap {
-  /** Called ahead of flow control. Refuses the request by throwing a StatusError. */
+  /** Called before flow control. Rejects the request by throwing a StatusError. */
   admit(request: TappedRequest): MaybePromise<void>;
-  /** Learns the name of a created object, which its path does not tell. */
+  /** Receives the name of a created object, which its path does not contain. */
   named(exchange: Exchange, name: string): void;
   /** Called when a watch begins. */
   watch(exchange: Exchange): WatchFate | undefined;
-  /** Called once for each request, when it has been answered; a watch goes on then. */
+  /** Called once for each request when it has been answered; a watch continues after that. */
   over(exchange: Exchange, info: RequestInfo | undefined): void;
 }
 

@@ -16,26 +16,26 @@ import { type ListOptions, parseListOptions } from '../request/options.ts';
 import type { EntryFilter, EntryIndex } from '../watchcache/entry.ts';
 import type { ApiCall, EndpointContext } from './call.ts';
 
-/** The query parameters of a list or watch that bear on versions; empty text means unset. */
+/** The query parameters of a list or watch that concern versions; an empty string means unset. */
 export interface VersionOptions {
   readonly watch: boolean;
   readonly resourceVersion: string;
   readonly resourceVersionMatch: string;
   readonly continueToken: string;
   readonly sendInitialEvents: boolean | undefined;
-  /** Whether a watch may stand for a list; it may when absent. */
+  /** Whether a watch may replace a list; `served` when absent. */
   readonly listsByWatch?: 'served' | 'refused';
 }
 
 const matchField = 'resourceVersionMatch';
 
-/** The combinations a list or watch may not have (LIST-5, WATCH-5); empty when all is well. */
+/** Errors in the combination of options of a list or watch (LIST-5, WATCH-5). */
 export function validateListOptions(options: VersionOptions): readonly FieldError[] {
   return options.watch ? validateWatch(options) : validateList(options);
 }
 
 /**
- * The 422 for what `validateListOptions` found.
+ * The 422 for the errors of `validateListOptions`.
  * @param metaGroup the dialect's group of ListOptions, `meta.…`
  */
 export function invalidListOptions(metaGroup: string, errors: readonly FieldError[]): StatusError {
@@ -99,34 +99,33 @@ function forbiddenWithContinue(): FieldError {
   return forbiddenField(matchField, `${matchField} is forbidden when continue is provided`);
 }
 
-/** Which objects of a collection a list, watch or deletecollection is about. */
+/** Which objects of a collection a list, watch, or deletecollection selects. */
 interface Selection {
   /** Absent when no selector narrows the collection. */
   readonly filter: EntryFilter | undefined;
-  /** Set when only one name can match (WATCH-8); `filter` demands it as well. */
+  /** Set when only one name can match (WATCH-8); `filter` requires it as well. */
   readonly name: string | undefined;
-  /** Whether the name is all that is demanded. */
+  /** Whether the name is the only requirement. */
   readonly isNameOnly: boolean;
-  /** What the selectors take, which equal selectors share (TRUST-4). */
+  /** Memory of the selectors, which equal selectors share (TRUST-4). */
   readonly memory: NonNullable<HeldMemory['shared']>;
 }
 
-/** The selectors of a request, read. */
+/** The parsed selectors of a request. */
 interface Selectors {
   readonly labels: LabelSelection;
   readonly fields: readonly FieldRequirement[];
 }
 
-/** Reads a request's selectors; throws upstream's 400 for text that cannot be read. */
+/** Parses a request's selectors. Throws 400 for malformed text. */
 function parseSelectors(options: ListOptions): Selectors {
   const labels = parseLabelSelector(options.labelSelector);
   return { labels, fields: parseFieldSelector(options.fieldSelector) };
 }
 
 /**
- * What a request's selectors select, its path's name included (API-13). Throws upstream's 400 for a
- * field that the kind does not offer in this version, and for a field selector that contradicts the
- * path.
+ * What a request's selectors and the name in its path select (API-13). Throws 400 for a field that
+ * the kind does not offer in this version, and for a field selector that contradicts the path.
  */
 export function selectionOf(
   call: Pick<ApiCall, 'info' | 'target'>,
@@ -144,7 +143,7 @@ export function selectionOf(
   return { filter, name, isNameOnly, memory };
 }
 
-/** By measurement, bytes: of a requirement with its plan, and of a value with its place in a set. */
+/** Measured bytes of a requirement with its plan, and of a value with its place in a set. */
 const requirementBytes = 400;
 const valueBytes = 120;
 
@@ -163,7 +162,7 @@ const noMemory: Selection['memory'] = [];
 const nameLabel = 'metadata.name';
 const namespaceLabel = 'metadata.namespace';
 
-/** What the field requirements of a request demand, under the labels of the stored form. */
+/** The field requirements of a request, in terms of the labels of the stored form. */
 interface FieldPlan {
   readonly test: EntryFilter | undefined;
   /** Set when only one name can match. */
@@ -221,7 +220,7 @@ function planOf(fields: readonly FieldRequirement[]): FieldPlan {
   return { test, name, isNameOnly: name !== undefined && fields.length === 1 };
 }
 
-/** What a label of the request's version is called in the index; 400 for one not offered. */
+/** The index label of a label of the request's version. Throws 400 for one that is not offered. */
 function storedLabel(target: Offering, label: string): string {
   const { def, version } = target;
   if (label === nameLabel) return label;
@@ -239,7 +238,7 @@ function storedLabel(target: Offering, label: string): string {
   );
 }
 
-/** The kind's own labels in a version, each with the stored one. */
+/** The kind's own labels in a version, each with the stored label. */
 function offeredLabels(def: ResourceDef, version: VersionDef): ReadonlyMap<string, string> {
   const labels = def.strategy.fieldLabels;
   if (labels !== undefined && Object.hasOwn(labels, version.version)) {
@@ -251,7 +250,7 @@ function offeredLabels(def: ResourceDef, version: VersionDef): ReadonlyMap<strin
 
 const storedLabelsMemo = new WeakMap<StorageDef, readonly string[]>();
 
-/** The labels of the stored form: the reader names them all, whatever the object contains. */
+/** The labels of the stored form: `fieldsOf` returns all of them for any object. */
 function storedLabels(storage: StorageDef): readonly string[] {
   const cached = storedLabelsMemo.get(storage);
   if (cached !== undefined) return cached;
@@ -261,7 +260,7 @@ function storedLabels(storage: StorageDef): readonly string[] {
   return labels;
 }
 
-/** One test per label and operator, each with one look-up however many values it names. */
+/** One test per label and operator, each with one lookup for any number of values. */
 function testsOf(fields: readonly FieldRequirement[]): EntryFilter[] {
   const byLabel = new Map<string, FieldRequirement & { readonly values: Set<string> }>();
   for (const field of fields) {
@@ -300,9 +299,9 @@ function fieldValue({ fields, name, namespace }: EntryIndex, label: string): str
 }
 
 /**
- * Judges the options of a list, watch or deletecollection in upstream's order: selectors that cannot
- * be read (400), combinations that may not be (422; LIST-5, WATCH-5), then fields that the kind does
- * not offer (400). Gives the selection.
+ * Validates the options of a list, watch, or deletecollection in kube-apiserver's order: malformed
+ * selectors (400), invalid combinations (422; LIST-5, WATCH-5), then fields that the kind does not
+ * offer (400). Returns the selection.
  */
 export function checkedSelection(call: ApiCall, options: ListOptions): Selection {
   const selectors = parseSelectors(options);
@@ -310,7 +309,7 @@ export function checkedSelection(call: ApiCall, options: ListOptions): Selection
   return selectionOf(call, selectors);
 }
 
-/** Throws what is wrong with a query's options, whatever kind they are asked of. */
+/** Throws for options that are invalid for any kind. */
 export function checkListQuery(
   context: Pick<EndpointContext, 'dialect' | 'features'>,
   query: URLSearchParams,

@@ -29,7 +29,7 @@ export async function deleteEndpoint(call: ApiCall, options: DeleteOptions): Pro
   await answerDeletion(call, deleted, options);
 }
 
-/** Removal of an object that cannot be read, which takes a verb of its own (DEL-6). */
+/** Removes an object that cannot be read, which requires its own verb (DEL-6). */
 async function removeUnreadable(
   call: ApiCall,
   plan: DeletePlan & { readonly options: DeleteOptions },
@@ -61,7 +61,7 @@ async function authorizeUnreadable(call: ApiCall): Promise<void> {
   throw refuse(`not permitted to do ${JSON.stringify(verb)}, reason: ${reason}`);
 }
 
-/** The object while something still holds it, else what its kind answers with. */
+/** Answers with the object while something keeps it, else with what its kind answers with. */
 async function answerDeletion(
   call: ApiCall,
   deleted: Written,
@@ -83,10 +83,13 @@ async function answerDeletion(
   await sendValue(call, { status: 200, value: successStatus({ details }) });
 }
 
-/** Deletions of one request that run at a time, unless told otherwise. */
+/** Default number of concurrent deletions of one request. */
 const parallelMax = 16;
 
-/** DELETE of a collection: every object that the list would show; one that vanishes is no error (DEL-3). */
+/**
+ * DELETE of a collection: every object that the list would show; a vanished one is no error
+ * (DEL-3).
+ */
 export async function deleteCollectionEndpoint(
   call: ApiCall,
   options: { list: ListOptions; removal: DeleteOptions },
@@ -117,7 +120,7 @@ export async function deleteCollectionEndpoint(
         await deleteOne(call, entry, removal);
       }
     } catch (error) {
-      // The request fails: nothing may go on behind its answer.
+      // The request fails, so the other workers must not continue after its answer.
       next = entries.length;
       throw error;
     }

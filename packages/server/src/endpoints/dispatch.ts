@@ -34,7 +34,7 @@ import { tokenRequestEndpoint } from './subresources/token-request.ts';
 
 import { createEndpoint, patchEndpoint, updateEndpoint } from './write.ts';
 
-/** Finds the endpoint of an authorized request and runs it. Throws 404, 405, 406. */
+/** Runs the endpoint of an authorized request. Throws 404, 405, and 406. */
 export async function dispatch(context: EndpointContext, request: Authorized): Promise<void> {
   const { info, exchange, warnings } = request;
   const { active } = context.aggregation;
@@ -57,7 +57,7 @@ export async function dispatch(context: EndpointContext, request: Authorized): P
     },
   });
   if (deprecationWarning === 'served paths') tellDeprecated(context, request, found.version);
-  // Named one by one: a spread makes objects the engine takes for dictionaries, at every request.
+  // No spread: V8 would create a dictionary-mode object for every request.
   const target = {
     def: found.def,
     version: found.version,
@@ -82,7 +82,7 @@ export async function dispatch(context: EndpointContext, request: Authorized): P
   await run(call);
 }
 
-/** Paths that refuse by resource take any method, and name the verb that the kind lacks. */
+/** The 405 of a verb that the kind does not serve; some kinds name the verb, others the path. */
 function refusedMethod({ verb }: RequestInfo, def: ResourceDef): StatusError {
   if (def.behavior.paths.unservedVerb === 'by path' || verb !== '') return methodNotAllowedOnPath();
   return methodNotSupported(groupResourceOf(def), verb);
@@ -92,21 +92,19 @@ const writingVerbs = new Set(['create', 'update', 'patch', 'delete', 'deletecoll
 
 const tabularSubresources = new Set(['', 'status', 'scale']);
 
-/** Reviews and operations on an object (an eviction, a token request) have no columns. */
+/** Reviews and operations on an object (an eviction, a token request) have no table columns. */
 function hasTables({ subresource }: RequestInfo, def: ResourceDef): boolean {
   return def.verbs.includes('list') && tabularSubresources.has(subresource);
 }
 
 const acrossNamespaces = new Set(['list', 'watch']);
 
-/** A namespace's own path names it too; below one there are no namespaces. */
+/** Whether the namespace in the path is the requested object itself. */
 function isNamespaceItself({ namespace, path }: RequestInfo, def: ResourceDef): boolean {
   return def.resource === 'namespaces' && !path.includes(`/namespaces/${namespace}/namespaces`);
 }
 
-/**
- * A namespaced kind has no named path outside a namespace, a cluster-scoped one none inside.
- */
+/** Throws 404 where the path does not fit the kind's scope or has too many segments. */
 function checkShape(info: RequestInfo, def: ResourceDef): void {
   const isNamespaced = def.scope === 'Namespaced';
   if (isNamespaced && info.namespace === '' && def.behavior.paths.acrossNamespaces === 'reads') {
@@ -114,13 +112,15 @@ function checkShape(info: RequestInfo, def: ResourceDef): void {
   }
   if (!isNamespaced && info.namespace !== '' && !isNamespaceItself(info, def)) throw noSuchPath();
   if (isNamespaced && info.namespace === '' && info.parts.length > 1) throw noSuchPath();
-  // What is only posted has no names, but where its path is under another's.
+  // Objects of virtual kinds are only posted and have no names.
   if (def.isVirtual === true && info.parts.length > 1) throw noSuchPath();
-  // What follows a proxy is the path behind it.
+  // Segments after `proxy` are the forwarded path.
   if (info.parts.length > 3 && info.subresource !== 'proxy') throw noSuchPath();
 }
 
-/** A version on its way out is told to the client, the metrics and the audit log (VER-3). */
+/**
+ * Reports the use of a deprecated version to the client, the metrics, and the audit log (VER-3).
+ */
 function tellDeprecated(context: EndpointContext, request: Authorized, version: VersionDef): void {
   const { deprecationWarning, removedRelease } = version;
   if (deprecationWarning === undefined) return;
@@ -153,7 +153,7 @@ const endpoints: Readonly<Record<string, Endpoint>> = {
 const review: Endpoint = (call) =>
   reviewEndpoint(call, parseCreateOptions(call.info.query, call.context.dialect));
 
-/** Sub-resources that are operations, by the kind that is posted to them (API-6). */
+/** Subresources that are operations, by the kind that is posted to them (API-6). */
 const virtualEndpoints: Readonly<Record<string, Endpoint>> = {
   Binding: bindingEndpoint,
   DeploymentRollback: async (call) =>
@@ -162,7 +162,7 @@ const virtualEndpoints: Readonly<Record<string, Endpoint>> = {
   TokenRequest: tokenRequestEndpoint,
 };
 
-/** Sub-resources whose every verb is something else than the object's. */
+/** Subresources with their own endpoint for every verb. */
 const subresourceEndpoints: Readonly<Record<string, Endpoint>> = {
   scale: scaleEndpoint,
   log: podLogEndpoint,
@@ -173,19 +173,19 @@ const subresourceEndpoints: Readonly<Record<string, Endpoint>> = {
 };
 
 const collectionVerbs = new Set(['list', 'create', 'deletecollection']);
-/** All that can be done across namespaces. */
+/** Verbs that work across namespaces. */
 const crossNamespaceVerbs = new Set(['list', 'watch']);
 
 /**
- * The endpoint of a resource request; undefined when the kind has no such verb there (405). Throws
- * 404 for a sub-resource the kind has not in that version.
+ * The endpoint of a resource request; undefined if the kind does not serve the verb there (405).
+ * Throws 404 for a subresource that the kind does not have in that version.
  */
 function verbEndpoint(
   { info, method }: { readonly info: RequestInfo; readonly method: string },
   { def, version }: { def: ResourceDef; version: VersionDef },
 ): Endpoint | undefined {
   const { verb, subresource } = info;
-  // A proxy passes this method on, although no verb stands for it.
+  // A proxy forwards this method, although it maps to no verb.
   const isProxied = method === 'OPTIONS' && subresource === 'proxy';
   if (!Object.hasOwn(endpoints, verb) && !isProxied) return undefined;
   if (subresource !== '') {
@@ -208,7 +208,7 @@ function verbEndpoint(
   return def.kind === 'Binding' ? bindingsEndpoint : review;
 }
 
-/** Collections are listed, watched, added to and emptied; the rest is done to one object. */
+/** Whether the verb fits the path: some act on a collection, the others on one named object. */
 function fitsPlace({ verb, namespace, parts }: RequestInfo, def: ResourceDef): boolean {
   const isNamed = parts.length > 1;
   if (def.scope === 'Namespaced' && namespace === '' && !crossNamespaceVerbs.has(verb)) {

@@ -19,7 +19,7 @@ import type { AuthorizedCall } from './call.ts';
 import { debugEndpoint } from './debug.ts';
 import { openApiEndpoint } from './openapi.ts';
 
-/** Answers paths that name no object: health, version, discovery (API-11, HEALTH-1). */
+/** Answers paths that are not resources: health, version, discovery (API-11, HEALTH-1). */
 export async function nonResourceEndpoint(call: AuthorizedCall): Promise<void> {
   const { context, exchange, info } = call;
   requireRequest(call.permit, info);
@@ -55,8 +55,8 @@ export async function nonResourceEndpoint(call: AuthorizedCall): Promise<void> {
 }
 
 /**
- * Answers with what there is, at `/`: the groups and versions, the paths that are none of them
- * (API-11), and `others`, those that lead to other servers.
+ * Answers `/` with all paths: groups, versions, other documents (API-11), and `others`, those that
+ * other servers serve.
  */
 export function sendIndex(call: AuthorizedCall, others: readonly string[] = []): void {
   const { context } = call;
@@ -65,7 +65,7 @@ export function sendIndex(call: AuthorizedCall, others: readonly string[] = []):
   sendForPeople(call, { paths: [...new Set([...named, ...served, ...others])].sort() });
 }
 
-/** What serves here: as JSON alone, which 406 says to who takes none. */
+/** Answers with the server's version: in JSON only; throws 406 to clients that do not accept it. */
 function sendVersion(call: AuthorizedCall): void {
   const { context, exchange, info } = call;
   negotiate(exchange, info, { served: jsonAlone });
@@ -74,14 +74,14 @@ function sendVersion(call: AuthorizedCall): void {
 
 const jsonAlone: readonly ServedEncoding[] = [jsonEncoding];
 
-/** Answers with JSON laid out to be read, whatever the client says that it takes. */
+/** Answers with indented JSON, whatever the client accepts. */
 function sendForPeople({ exchange, info, baseHeaders }: AuthorizedCall, value: JsonObject): void {
   if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
   const headers = { ...baseHeaders, 'content-type': 'application/json' };
   exchange.send({ status: 200, headers, body: Buffer.from(JSON.stringify(value, null, 2)) });
 }
 
-/** Answers with a discovery document in an encoding that the client takes. Throws 406. */
+/** Answers with a discovery document in an encoding that the client accepts. Throws 406. */
 export async function sendDocument(call: AuthorizedCall, value: JsonObject): Promise<void> {
   const { context, exchange, info } = call;
   const rendering = negotiate(exchange, info, { served: context.encodings.documents });
@@ -112,13 +112,13 @@ const aggregatedParts: ReadonlyMap<string, 'core' | 'named'> = new Map([
   ['/apis', 'named'],
 ]);
 
-/** A document's bytes and the tag of them. */
+/** A document's bytes and their ETag. */
 export interface TaggedBody {
   readonly body: Buffer;
   readonly etag: string;
 }
 
-/** Tags a document by the digest of its bytes. */
+/** Encodes a document and derives its ETag from the digest of its bytes. */
 export function taggedBody(document: JsonObject): TaggedBody {
   const body = encodeJson(document);
   const etag = `"${createHash('sha512').update(body).digest('hex').toUpperCase()}"`;
@@ -159,7 +159,7 @@ async function bodyIn({ form, encode }: ServedEncoding, tagged: TaggedBody): Pro
   return made;
 }
 
-/** The aggregated form has an ETag, one for all encodings: who has it already gets 304. */
+/** Answers with the aggregated form, whose ETag is the same in all encodings; 304 if it matches. */
 export async function sendAggregated(
   call: AuthorizedCall,
   { form, document }: { readonly form: AggregatedForm; readonly document: TaggedBody },

@@ -29,7 +29,7 @@ import type {
 import type { ApiCall, WatchFate } from './call.ts';
 import { checkedSelection } from './collection-options.ts';
 
-/** Answers one object, the cached bytes as they are (LIST-4). */
+/** Answers with one object: the cached bytes, unchanged (LIST-4). */
 export async function getEndpoint(call: ApiCall, options: GetOptions): Promise<void> {
   const { context, target } = call;
   requireTarget(call.permit, 'get', target);
@@ -40,7 +40,7 @@ export async function getEndpoint(call: ApiCall, options: GetOptions): Promise<v
   await sendEntry(call, { status: 200, entry, age: 'now' });
 }
 
-/** Answers a collection from the cache's own buffers (API-2, LIST-1 to LIST-8, TRUST-3). */
+/** Answers with a collection from the cache's own buffers (API-2, LIST-1 to LIST-8, TRUST-3). */
 export async function listEndpoint(requestedCall: ApiCall, options: ListOptions): Promise<void> {
   const call = shownCall(requestedCall);
   requireTarget(call.permit, 'list', call.target);
@@ -62,7 +62,9 @@ export async function listEndpoint(requestedCall: ApiCall, options: ListOptions)
   sendBody(call, { status: 200, headers, body });
 }
 
-/** The list, counted; of one without a version, whether the cache came to be new enough. */
+/**
+ * Lists and counts; for a list of the newest state, records whether the cache became fresh in time.
+ */
 async function measuredList(call: ApiCall, request: ListRequest): Promise<ListResult> {
   const { context, target } = call;
   const { metrics } = context;
@@ -84,13 +86,13 @@ function isTooEarly(error: unknown): boolean {
   return error instanceof StatusError && error.code === 504;
 }
 
-/** What a watch takes besides its request and its selectors. */
+/** Bytes charged for a watch besides its request and its selectors. */
 const watchBytes = 4 * 1024;
 
 /**
- * Streams changes until the time is up, the client goes, or the server stops (WATCH-1 to WATCH-8), over
- * a WebSocket where the client asks for one.
- * A failure to start is thrown, for the caller to answer as a Status.
+ * Streams changes until the timeout passes, the client leaves, or the server stops (WATCH-1 to
+ * WATCH-8), over a WebSocket if the client requests one. Rejects with a StatusError if the watch
+ * cannot start.
  */
 export async function watchEndpoint(call: ApiCall, options: ListOptions): Promise<void> {
   const { context, exchange, target } = call;
@@ -161,11 +163,11 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
   if (exchange.aborted || sink.ended) over();
 }
 
-/** How what is written for a watch is cut into the messages of a WebSocket. */
+/** How the frames of a watch are divided into WebSocket messages. */
 function messagesOf(call: ApiCall) {
   const { form } = shownCall(call).rendering.encoding;
   if (form === 'protobuf') {
-    // What a length tells otherwise, the message's own does.
+    // A WebSocket message has its own length, so the length prefix of the frame is left out.
     const messageEnd = (bytes: Buffer, start: number) => start + 4 + bytes.readUInt32BE(start);
     return { form: 'binary', messageEnd, leadingBytes: 4 } as const;
   }
@@ -174,7 +176,7 @@ function messagesOf(call: ApiCall) {
   return { form: 'text', messageEnd, leadingBytes: 0 } as const;
 }
 
-/** The cache whose objects are all in the request's version. */
+/** The cache whose objects are in the request's version. */
 function watchedCache({ context, target }: ApiCall): MaybePromise<ResourceCache> {
   const { caches } = context.registry;
   const { def, version } = target;
@@ -183,7 +185,7 @@ function watchedCache({ context, target }: ApiCall): MaybePromise<ResourceCache>
   return whenLoaded(cache).then(() => caches.of(watchedKind(def, version)));
 }
 
-/** `timeoutSeconds`, else a random time from the minimum to twice that, as upstream spreads it. */
+/** `timeoutSeconds`, or else a random time between the minimum and twice the minimum. */
 function watchTimeoutMs(call: ApiCall, options: ListOptions): number {
   if (options.timeoutSeconds !== undefined && options.timeoutSeconds > 0) {
     return options.timeoutSeconds * 1000;
@@ -192,7 +194,7 @@ function watchTimeoutMs(call: ApiCall, options: ListOptions): number {
 }
 
 interface StreamSink extends WatchSink {
-  /** Opens the stream if no frame has yet: the headers tell the client that the watch stands. */
+  /** Opens the stream if no frame has done so: its headers confirm the watch to the client. */
   start(fate: WatchFate | undefined): void;
   readonly ended: boolean;
   onEnded(callback: () => void): void;

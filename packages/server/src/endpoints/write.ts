@@ -40,7 +40,7 @@ import type { PatchType } from './patches/patched-document.ts';
 import { patchChange } from './patches/patchers.ts';
 
 /**
- * POST, PUT, and PATCH. Each decodes what the client sent and states its write as a plan, which
+ * POST, PUT, and PATCH. Each decodes the body and describes the write as a plan, which
  * `registry/write.ts` carries out.
  */
 
@@ -74,15 +74,15 @@ export async function updateEndpoint(call: ApiCall, options: WriteOptions): Prom
   await answer(call, written);
 }
 
-/** A copy of a decoded body, for one attempt. */
+/** Copies a decoded body for one attempt. */
 function copied(object: ApiObject, pace: Pace | undefined): MaybePromise<ApiObject> {
   if (pace === undefined) return copyDecoded(object);
   return Promise.resolve(atPace(copyDecodedSteps(object), pace)).then(asApiObject);
 }
 
 /**
- * PATCH: the Content-Type says which kind (PATCH-1 to PATCH-5, SSA-1). Without a resourceVersion in
- * it, races are retried (PATCH-4); an apply creates what is absent.
+ * PATCH: the Content-Type selects the patch type (PATCH-1 to PATCH-5, SSA-1). A patch without a
+ * resourceVersion is retried after a lost race (PATCH-4); an apply creates an absent object.
  */
 export async function patchEndpoint(call: ApiCall): Promise<void> {
   const { target } = call;
@@ -123,7 +123,7 @@ export type AnyPatch = { readonly bytes: Buffer; readonly options: PatchOptions 
   | { readonly type: Exclude<PatchType, 'apply'> }
 );
 
-/** Reads a PATCH request. Throws 400, 413, 415, and 422 for what is wrong with it by itself. */
+/** Reads a PATCH request. Throws 400, 413, 415, and 422 for a patch that no object could take. */
 export async function readPatch(call: ApiCall): Promise<AnyPatch> {
   const { context, exchange, target } = call;
   const { dialect, encodings, limits } = context;
@@ -141,15 +141,15 @@ export async function readPatch(call: ApiCall): Promise<AnyPatch> {
   return { type, bytes, options, body };
 }
 
-/** What a patch changes, as a part of an update's plan. */
+/** The change that a patch makes, as part of an update's plan. */
 export const changeOf = (call: ApiCall, patch: AnyPatch): PatchChange =>
   patch.type === 'apply' ? applyChange(call, patch.body, patch.options) : patchChange(call, patch);
 
-/** One Content-Type a PATCH may have. */
+/** One Content-Type that a PATCH may have. */
 interface PatchForm {
   readonly type: PatchType;
   readonly mediaType: string;
-  /** How the body is encoded: an apply's may be CBOR. */
+  /** Encoding of the body: an apply may be CBOR. */
   readonly encoding: 'text' | 'cbor';
 }
 
@@ -162,8 +162,8 @@ const forms: readonly PatchForm[] = [
 ];
 
 /**
- * What a kind takes, in the order upstream lists it: no strategic merge for custom kinds, CBOR
- * behind its gate only (SSA-1, CODEC-4).
+ * The patches that a kind accepts, in the order of kube-apiserver's 415: custom kinds take no
+ * strategic merge patch, and CBOR needs its feature gate (SSA-1, CODEC-4).
  */
 function acceptedPatches(
   def: ResourceDef,
@@ -176,9 +176,9 @@ function acceptedPatches(
   );
 }
 
-/** The form a Content-Type names; throws 415 naming the accepted ones. */
+/** The form that a Content-Type names. Throws a 415 that lists the accepted ones. */
 function patchFormOf(contentType: string | undefined, accepted: readonly PatchForm[]): PatchForm {
-  // As it is written: upstream takes no other case, and no blank before a parameter.
+  // Compared as written: kube-apiserver accepts no other case and no space before a parameter.
   const mediaType = (contentType ?? '').split(';', 1)[0];
   const found = accepted.find((form) => form.mediaType === mediaType);
   if (found !== undefined) return found;
@@ -186,13 +186,13 @@ function patchFormOf(contentType: string | undefined, accepted: readonly PatchFo
 }
 
 /**
- * What the registry needs to know of a writing request besides its object.
- * @param bodyBytes the size of the request's body: the work on a large one pauses between its steps
+ * What the registry needs of a writing request besides its object.
+ * @param bodyBytes size of the request's body: work on a large one pauses between its steps
  */
 export function writeContext(
   call: ApiCall,
   options: Pick<WriteOptions, 'dryRun' | 'fieldManager'> & {
-    /** The options as admission shows them, where they are not those of the query alone. */
+    /** The options as admission shows them, if they do not come from the query alone. */
     readonly shown?: () => JsonObject;
   },
   bodyBytes = 0,
@@ -211,7 +211,7 @@ export function writeContext(
   };
 }
 
-/** A class, as it is made for every write and its members hardly ever asked for. */
+/** A class, because one is created for every write and its members are rarely used. */
 class CallSide implements RequestSide {
   readonly #call: ApiCall;
   readonly #shown: (() => JsonObject) | undefined;
@@ -234,7 +234,7 @@ class CallSide implements RequestSide {
     if (this.#left !== undefined) return this.#left.signal;
     const { exchange } = this.#call;
     const controller = new AbortController();
-    // Each webhook that is asked listens, and one write may concern any number.
+    // Each webhook call adds a listener, and a write may call any number of webhooks.
     setMaxListeners(0, controller.signal);
     this.#left = controller;
     if (exchange.aborted) controller.abort();
@@ -256,7 +256,7 @@ class CallSide implements RequestSide {
   }
 }
 
-/** The options of a write as its query has them. */
+/** The options of a write, from its query. */
 function queryOptions(query: URLSearchParams): JsonObject {
   const dryRun = query.getAll('dryRun').filter((value) => value !== '');
   const texts = ['fieldManager', 'fieldValidation'].flatMap((name) => {
@@ -266,7 +266,7 @@ function queryOptions(query: URLSearchParams): JsonObject {
   return { ...(dryRun.length === 0 ? {} : { dryRun }), ...Object.fromEntries(texts) };
 }
 
-/** The options of a deletion, whatever their source, as JSON. */
+/** The options of a deletion as JSON, whether they came from the query or the body. */
 export function deleteOptionsShown(options: DeleteOptions): JsonObject {
   const { gracePeriodSeconds, preconditions, orphanDependents, propagationPolicy } = options;
   return {
@@ -287,12 +287,12 @@ function definedFields(texts: Readonly<Record<string, string | undefined>>): Jso
 
 const managerBytesMax = 128;
 
-/** Managers by the User-Agent they come of: every request of a client has the same. */
+/** Field managers by User-Agent: every request of a client has the same one. */
 const managers = new Map<string, string>();
 const managersMax = 256;
 const keptAgentMax = 256;
 
-/** The User-Agent up to its first `/` (MF-2), cut to what a manager name may be. */
+/** The User-Agent up to its first `/` (MF-2), cut to the length of a manager name. */
 function managerFromUserAgent(userAgent = ''): string {
   const cached = managers.get(userAgent);
   if (cached !== undefined) return cached;
@@ -313,14 +313,14 @@ function readManager(userAgent: string): string {
   return kept === '' ? 'unknown' : kept;
 }
 
-/** Headers come as one character for each byte. */
+/** Decodes a header value, which has one character per byte. */
 function asUtf8(text: string): string {
   return /[\x80-\xff]/.test(text) && !/[^\0-\xff]/.test(text)
     ? Buffer.from(text, 'latin1').toString('utf8')
     : text;
 }
 
-/** Behind a PUT or an apply that would create: the user must be allowed to (API-5, SSA-7). */
+/** Authorizes the create that a PUT or an apply of an absent object implies (API-5, SSA-7). */
 async function authorizeCreate(call: ApiCall): Promise<Permit<ResourceAccess>> {
   const permit = await call.context.authorize(call.user, call.info, 'create');
   return requireTarget(permit, 'create', call.target);

@@ -55,7 +55,10 @@ const exportMethod = {
 
 const kinds = { internal: 1, server: 2, client: 3 } as const;
 const errorCode = 2;
-/** As OpenTelemetry's batch processor: spans that wait, spans of one call, and the time between calls. */
+/**
+ * As OpenTelemetry's batch processor: spans that wait, spans of one call, and the time between
+ * calls.
+ */
 const limits = { waiting: 2048, batch: 512, everyMs: 5000, callMs: 10_000 };
 /** How long a stop waits for the collector. */
 const closeMs = 1000;
@@ -65,8 +68,8 @@ const complaintMs = 60_000;
 export type CollectorAddress = { readonly address: string } | { readonly socketPath: string };
 
 /**
- * Sends spans to a collector over gRPC, without TLS, many at a time. Spans that it does not take are
- * lost, and so are those for which there is no room: a request never waits for its trace.
+ * Sends spans to a collector over gRPC, without TLS, many at a time. Spans that it does not take
+ * are lost, and so are those for which there is no room: a request never waits for its trace.
  */
 export class OtlpExporter {
   readonly #options: {

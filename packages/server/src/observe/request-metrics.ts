@@ -257,8 +257,8 @@ const attemptBuckets = Array.from({ length: 15 }, (_, step) => 0.001 * 2 ** step
 const filterBuckets = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 5, 10, 15, 30];
 
 /**
- * Counts at the gates under upstream's names (OPS-1). What it gives is called once for each request,
- * at its end, and finds all series by properties.
+ * Counts at the gates under upstream's names (OPS-1). What it gives is called once for each
+ * request, at its end, and finds all series by properties.
  */
 function createGateMetrics(options: {
   readonly registry: MetricRegistry;

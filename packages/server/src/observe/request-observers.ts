@@ -22,10 +22,14 @@ interface Callbacks {
   readonly ends: { readonly [Event in EndEvent]: (state: StateAfter[Event]) => MaybePromise<void> };
 }
 
-/** Follows requests: each member is called after its event, with the state that the event led to. */
+/**
+ * Follows requests: each member is called after its event, with the state that the event led to.
+ */
 export type RequestObserver = Partial<Callbacks['gates'] & Callbacks['ends']>;
 
-/** The observers of a server's requests in their order; an event calls only those that follow it. */
+/**
+ * The observers of a server's requests in their order; an event calls only those that follow it.
+ */
 export class RequestObservers {
   readonly #gates: {
     readonly [Event in GateEvent]: readonly Callbacks['gates'][Event][];
@@ -53,7 +57,10 @@ export class RequestObservers {
     for (const callback of callbacks) callback(state);
   }
 
-  /** Calls each observer when the one before it is done; returns a promise only where one takes time. */
+  /**
+   * Calls each observer when the one before it is done; returns a promise only where one takes
+   * time.
+   */
   ended<Event extends EndEvent>(
     event: Event,
     state: StateAfter[Event],

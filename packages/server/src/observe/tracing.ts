@@ -54,8 +54,9 @@ interface SpanFacts {
 }
 
 /**
- * Follows requests through the server in spans, of which a share is exported (OPS-1). A client's trace
- * is linked to, and neither continued nor obeyed: clients are not trusted with what is sampled.
+ * Follows requests through the server in spans, of which a share is exported (OPS-1). A client's
+ * trace is linked to, and neither continued nor obeyed: clients are not trusted with what is
+ * sampled.
  */
 export class Tracer {
   readonly #places = new AsyncLocalStorage<Place>();

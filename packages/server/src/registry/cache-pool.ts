@@ -12,32 +12,36 @@ import { runsOfAll } from '../watchcache/reads.ts';
 import { viewOf } from './conversion/views.ts';
 import { dryEntry, encodeStored, indexOf } from './object-codec.ts';
 
-/** One watch cache per kind, opened when first asked for. */
+/** One watch cache per kind, opened on first use. */
 export interface CachePool {
   /**
-   * The cache of a kind. A request that began before its custom kind changed is given the cache of
-   * the kind as it is now. Throws 404 when the kind is gone, 503 when the request must begin again.
+   * The cache of a kind. A request that began before its custom kind changed gets the cache of the
+   * current kind. Throws 404 if the kind is gone and 503 if the client must retry.
    */
   of(def: ResourceDef): ResourceCache;
   /**
-   * Ends the watches of a kind that changed or is no longer served. Reads that wait go on with the
+   * Ends the watches of a kind that changed or is no longer served. Pending reads continue with the
    * cache of its successor.
    */
   drop(def: ResourceDef, successor: ResourceDef | undefined): void;
-  /** Forgets old changes of all caches, step by step, so that those of idle kinds do as well. */
+  /** Trims the history of all caches in steps; writes trim only their own kind's. */
   trimSteps(): Generator<void, void>;
   close(): void;
 }
 
 interface Slot {
   readonly cache: ResourceCache;
-  /** What the pool gives out: the cache, and after its end its successor's. */
+  /**
+   * The cache that the pool hands out: after the end of `cache` it delegates to the successor's.
+   */
   readonly lasting: ResourceCache;
 }
 
 /**
- * Makes a pool over a function that opens one cache. `forget` is for a cache that has ended itself:
- * whoever asks next is given a new one.
+ * Creates a pool.
+ * @param open opens the cache of a kind; the cache calls `forget` when it has ended itself, so that
+ *   the
+ *   next request opens a new one
  */
 export function createCachePool(
   open: (def: ResourceDef, forget: () => void) => ResourceCache,
@@ -59,7 +63,7 @@ export function createCachePool(
     slots.set(keyOf(def), { cache, lasting });
     return lasting;
   };
-  /** A view of a retired kind is as retired, whether anybody had opened it or not. */
+  /** A view of a retired kind is retired too, whether or not it was open. */
   const retiredView = (view: ResourceDef) => {
     const whole = view.viewOf;
     const retired = whole === undefined ? undefined : successors.get(whole);
@@ -96,8 +100,8 @@ export function createCachePool(
 }
 
 /**
- * A cache whose reads survive its end. `after` gives the cache that came in its place, undefined
- * while this one stands; it throws when there is none.
+ * A cache whose reads survive its end. `after` returns the cache that replaced it, or undefined
+ * while it is current; it throws if there is none.
  */
 function lastingCache(cache: ResourceCache, after: () => ResourceCache | undefined): ResourceCache {
   const live = () => after() ?? cache;
@@ -146,8 +150,8 @@ function replacement(def: ResourceDef, next: ResourceDef | undefined): ResourceD
 }
 
 /**
- * A cache over objects that are made when they are asked for: they have no versions, and cannot be
- * watched. Lists are in order of names and whole, whatever limit was asked.
+ * A cache of objects that are computed for each request: they have no versions and cannot be
+ * watched. Lists are sorted by name and ignore limits.
  */
 export function createComputedCache(options: {
   readonly storage: StorageDef;

@@ -45,8 +45,8 @@ import {
 import { type EncodedAhead, type Registry, storing } from './registry.ts';
 
 /**
- * The last step of a write: one conditional put or delete in the store, or none where nothing changes
- * or the request is a dry run.
+ * The last step of a write: one conditional put or delete in the store, or none where nothing
+ * changes or the request is a dry run.
  */
 
 /** The result of one attempt to store. */
@@ -60,7 +60,9 @@ export type Outcome =
 interface Commit {
   readonly target: Target;
   readonly context: WriteContext;
-  /** Whether an object that is too large for the store is stored without its managed fields (MF-2). */
+  /**
+   * Whether an object that is too large for the store is stored without its managed fields (MF-2).
+   */
   readonly owners: 'needed' | 'spare';
   /** Of the work on a large object. */
   readonly pace: Pace | undefined;
@@ -265,7 +267,9 @@ function purposeOf(
   return sizes.after.length <= sizes.before.length + partingBytesMax ? 'removal' : 'growth';
 }
 
-/** Removes an object at the revision of its entry; the entry of the outcome is as clients see it. */
+/**
+ * Removes an object at the revision of its entry; the entry of the outcome is as clients see it.
+ */
 export async function remove(
   registry: Registry,
   { target, current }: { readonly target: Target; readonly current: Entry },
@@ -304,7 +308,9 @@ function requireTime({ expired }: WriteContext): void {
   if (expired()) throw timedOut('write');
 }
 
-/** Takes the managed fields from an object that is too large with them (MF-2); false if it is not. */
+/**
+ * Takes the managed fields from an object that is too large with them (MF-2); false if it is not.
+ */
 function dropsOwners(
   { owners, stored }: Commit & { readonly stored: ApiObject },
   error: unknown,
@@ -316,7 +322,9 @@ function dropsOwners(
   return true;
 }
 
-/** Saves the next writer of an object decoding it; the writer's own object is shared from now on. */
+/**
+ * Saves the next writer of an object decoding it; the writer's own object is shared from now on.
+ */
 function keepDecoded(
   registry: Registry,
   commit: {

@@ -23,9 +23,9 @@ export interface Target {
   readonly subresource: string;
 }
 
-/** What every write carries besides its object. */
+/** The context of a write, besides its object. */
 export interface WriteContext {
-  /** Opens the target of the write; the registry compares them. */
+  /** The permit for the target of the write, which the registry checks. */
   readonly permit: WritePermit;
   readonly user: UserInfo;
   readonly dryRun: boolean;
@@ -35,27 +35,29 @@ export interface WriteContext {
   readonly warn: (text: string) => void;
   /** Aborts the update loop: the client is gone or its time is up. */
   readonly expired: () => boolean;
-  /** Where the work on a large object pauses; absent for others, which are done sooner than that. */
+  /** Pauses work on a large object; absent for small objects. */
   readonly pace?: Pace | undefined;
-  /** Set where the server itself writes: then nobody need be asked whether its user may. */
+  /** Set for the server's own writes, whose user needs no authorization. */
   readonly origin?: 'server';
-  /** What admission may know of the request besides; absent where there is none. */
+  /** The request, for admission; absent for writes without one. */
   readonly request?: RequestSide;
 }
 
-/** What only admission outside of the process asks for; nothing is made before it is asked for. */
+/** The facts of a request that only webhooks and policies use; computed on demand. */
 export interface RequestSide {
-  /** The options of the request as it gave them (`fieldManager`, …), without apiVersion and kind. */
+  /** The request's options as sent (`fieldManager`, …), without apiVersion and kind. */
   options(): JsonObject;
-  /** Who waits for the write. */
+  /** The client that waits for the write. */
   readonly client: Waiting;
-  /** Aborted when the client leaves, or its time is up. */
+  /** Aborted when the client leaves or the request times out. */
   left(): AbortSignal;
-  /** Milliseconds until the request gives up. */
+  /** Milliseconds until the request times out. */
   remainingMs(): number;
-  /** So long the write waited for webhooks, which is not held against the server. */
+  /** Records milliseconds spent in webhooks, which do not count as the server's own latency. */
   askedOthers(tookMs: number): void;
-  /** Adds an annotation to the request's audit event, where that says so much (`Metadata`: always). */
+  /**
+   * Adds an annotation to the request's audit event if its level is at least `level` (`Metadata`).
+   */
   annotate(key: string, value: string, level?: 'Metadata' | 'Request'): void;
 }
 
@@ -67,37 +69,38 @@ export interface AdmissionPort {
 }
 
 export interface AdmissionCall {
-  /** CONNECT: a stream is to be opened; the object is its options. */
+  /** CONNECT: the request opens a stream; the object holds its options. */
   readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
   readonly target: Target;
   readonly context: WriteContext;
-  /** Final name of the object; empty when it is to be generated. */
+  /** Final name of the object; empty if it will be generated. */
   readonly name: string;
   readonly object: ApiObject | undefined;
   readonly old: ApiObject | undefined;
-  /** 1 for the first run; more when a conflict made the update loop run again. */
+  /** 1 for the first run; higher after a conflict repeated the update loop. */
   readonly attempt: number;
-  /** Set by a mutating plugin whose change others may have to see: all run once more (ADM-2). */
+  /** Set by a mutating plugin whose change other plugins may need to see: all run again (ADM-2). */
   again?: Reinvocation;
 }
 
-/** What mutating plugins keep between their two runs over one object. */
+/** State that mutating plugins keep between their two runs over one object. */
 export interface Reinvocation {
-  /** Whether somebody asked for the second run. */
+  /** Whether a plugin requested the second run. */
   wanted: boolean;
   /** Whether this is the second run. */
   isSecond: boolean;
-  /** What each plugin keeps, by its name. */
+  /** Each plugin's state, by its name. */
   readonly kept: Map<string, unknown>;
 }
 
 /**
- * Keeps `metadata.managedFields` in step with a write; an implementation wraps `engines/apply`.
- * Objects are in the request's version, defaulted. At once, but where a webhook has to tell what the
- * fields of another version are.
+ * Keeps `metadata.managedFields` in step with a write. Objects are in the request's version, with
+ * defaults. Synchronous, unless a webhook must convert fields to another version.
  */
 export interface FieldManagerPort {
-  /** Sets `object.metadata.managedFields` for a create (`live` undefined), PUT or non-apply patch. */
+  /**
+   * Sets `object.metadata.managedFields` for a create (`live` undefined), PUT or non-apply patch.
+   */
   recordUpdate(options: {
     readonly target: Target;
     readonly live: ApiObject | undefined;
@@ -129,15 +132,15 @@ export interface DeleteRequestOptions {
     | undefined;
 }
 
-/** A write as data, which `write.ts` carries out (docs/ARCHITECTURE.md, "The path of a write"). */
+/** A write as data, carried out by `write.ts` (docs/ARCHITECTURE.md, "The path of a write"). */
 export type WritePlan = CreatePlan | UpdatePlan | DeletePlan;
 
 interface Plan {
   readonly target: Target;
   readonly context: WriteContext;
   /**
-   * `judged`: admission has judged the operation that this write carries out (a Binding, an Eviction),
-   * and is not called again.
+   * `judged`: admission has already validated the operation that this write implements (a Binding,
+   * an Eviction), and is not called again.
    */
   readonly admission?: 'judged';
 }
@@ -145,7 +148,7 @@ interface Plan {
 /** Stores a new object under its own name or a generated one (API-3, META-1). */
 export interface CreatePlan extends Plan {
   readonly operation: 'create';
-  /** In the request's version, decoded and defaulted. The write changes it. */
+  /** In the request's version, decoded, with defaults. The write modifies it. */
   readonly object: ApiObject;
 }
 
@@ -154,21 +157,21 @@ export interface UpdatePlan extends Plan {
   readonly operation: 'update';
   readonly transform: Transform;
   /**
-   * What the transform returns. `body`: the object as the client sent it. `patched`: the current object
-   * with changes. For both the pipeline records the field manager. `merged`: the object with its
-   * managed fields (an apply, or an operation whose fields nobody comes to own).
+   * What the transform returns. `body`: the object as the client sent it. `patched`: the current
+   * object with changes. For both, the write records the field manager. `merged`: the object with
+   * its managed fields (an apply, or an operation whose fields get no owner).
    */
   readonly source: 'body' | 'patched' | 'merged';
-  /** `shared`: the transform does not change the object that it receives, which saves a copy. */
+  /** `shared`: the transform does not modify the object that it receives, which saves a copy. */
   readonly base?: 'shared';
-  /** What to do without a current object: create one (PUT where allowed, apply), or respond 404. */
+  /** If there is no object: create one (PUT of some kinds, apply), or fail with 404. */
   readonly onAbsent: 'create' | 'refuse';
   /**
-   * Called before a create in place of an update, for the permit to create; throws when the user may
-   * not (API-5, SSA-7). Absent where the plan's own permit covers it.
+   * Returns the permit to create, before a create in place of an update; rejects if the user may
+   * not create (API-5, SSA-7). Absent if the plan's own permit covers it.
    */
   readonly beforeCreate?: () => Promise<WritePermit>;
-  /** The form in which the request reads and changes the object (a Scale); absent: the object. */
+  /** The view that the request reads and changes (a Scale); absent: the object itself. */
   readonly view?: ObjectView;
 }
 
@@ -176,31 +179,33 @@ export interface UpdatePlan extends Plan {
 export interface DeletePlan extends Plan {
   readonly operation: 'delete';
   readonly options: DeleteRequestOptions;
-  /** The deletion is one of a collection's, whose request names no object to admission. */
+  /** Set for a deletion of a collection, whose request names no object to admission. */
   readonly of?: 'collection';
 }
 
 /** A part of an object as a kind of its own, which a plan's transform and admission work on. */
 export interface ObjectView {
-  /** The kind of the view, by which the owners of its fields are recorded. */
+  /** The kind of the view, for which field owners are recorded. */
   readonly target: Target;
-  /** A new object: the view of an object, as a writer sees it or, by default, without owners. */
+  /** Creates the view of an object, by default without managed fields. */
   show(object: ApiObject, options?: { readonly owners: 'shown' | 'omitted' }): ApiObject;
-  /** Changes the object as its view was changed. Throws StatusError for a wrong view. */
+  /** Applies a changed view to its object. Throws a StatusError for an invalid view. */
   merge(object: ApiObject, changed: ApiObject): void;
 }
 
-/** The result of a write: the entry stored or removed, or for a dry run as it would be. */
+/** The result of a write: the entry that was, or in a dry run would be, stored or removed. */
 export interface Written {
   readonly entry: Entry;
-  /** `unchanged`: nothing was to be stored. A marked object that is kept is `changed`. */
+  /**
+   * `unchanged`: nothing had to be stored. An object that is only marked for deletion is `changed`.
+   */
   readonly effect: 'created' | 'changed' | 'unchanged' | 'removed';
 }
 
 /**
- * Makes the object to store from the current one, both in the request's version; throws
- * StatusError to refuse. Runs again after a lost race, with the newer object. `live` is the object
- * that `current` is a copy of, and is read-only.
+ * Makes the object to store from the current one, both in the request's version. Throws a
+ * StatusError to reject the write. Runs again with the newer object after a lost race. `live` is
+ * the read-only original of `current`.
  */
 export type Transform = (
   current: ApiObject | undefined,

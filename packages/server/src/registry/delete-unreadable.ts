@@ -9,10 +9,10 @@ import { write } from './write.ts';
 const attemptsMax = 5;
 
 /**
- * Removes an object that cannot be read (DEL-6): its finalizers and preconditions, and what admission
- * would say of it, are nobody's to know. Only once a plain deletion has failed for that reason; where
- * that succeeds after all, gives what it did. Throws 404 for what is not there, 422, made of `option`,
- * for what can be read.
+ * Removes an object that cannot be read (DEL-6): its finalizers and preconditions, and what
+ * admission would say of it, are nobody's to know. Only once a plain deletion has failed for that
+ * reason; where that succeeds after all, gives what it did. Throws 404 for what is not there, 422,
+ * made of `option`, for what can be read.
  */
 export async function deleteUnreadable(
   registry: Registry,

@@ -88,8 +88,8 @@ function graceSeconds(plan: DeletePlan, object: ApiObject): number {
 }
 
 /**
- * Without a policy the garbage collector's finalizers stay as they are, and where there are none the
- * kind's own default holds.
+ * Without a policy the garbage collector's finalizers stay as they are, and where there are none
+ * the kind's own default holds.
  */
 function finalizersFor(finalizers: readonly string[], plan: DeletePlan): readonly string[] {
   const { propagationPolicy, orphanDependents } = plan.options;

@@ -37,7 +37,10 @@ import {
 import type { FieldManagerPort, Target } from './contract.ts';
 import { objectAs } from './conversion/views.ts';
 
-/** Tracks who owns which field of any kind in the catalogue (MF-2), over the pure engine. */
+/**
+ * Tracks the field owners of every kind in the catalogue (MF-2) with the engine of server-side
+ * apply.
+ */
 export function createFieldManager(options: {
   readonly dialect: Dialect;
   readonly logger: Logger;
@@ -68,11 +71,11 @@ export function createFieldManager(options: {
   };
 }
 
-/** What is done at a pace concerns a large object. */
+/** Marks writes that have a pace as writes of large objects. */
 const sized = <Write extends { readonly pace?: Pace | undefined }>(write: Write) =>
   write.pace === undefined ? write : { ...write, size: 'large' as const };
 
-/** One value per version and sub-resource of an entry: the engine keeps what it compiles by it. */
+/** One value per version and subresource, because the engine caches compiled data by it. */
 function trackedKinds(
   { dialect, snapshot }: { readonly dialect: Dialect; readonly snapshot: () => CatalogueSnapshot },
   webhook: WebhookConversions,
@@ -127,14 +130,14 @@ function trackedKind(
   };
 }
 
-/** One of the forms that the objects of a kind are shown in. */
+/** One of the forms in which objects of a kind are served. */
 interface Form {
   readonly def: ResourceDef;
   readonly version: VersionDef;
 }
 
 /**
- * The form of an apiVersion: one of the kind's own, or one of another group that shows the same
+ * The form for an apiVersion: one of the kind's own, or one of another group that serves the same
  * objects, through which they may have been written (`extensions` and `apps`).
  */
 function formAt(
@@ -159,8 +162,8 @@ function formOf(def: ResourceDef, apiVersion: string): Form | undefined {
 }
 
 /**
- * The object as another form shows it. Where the kind keeps all fields, the object may not fit that
- * version; what its managers owned there is then lost.
+ * The object in another form. If the kind keeps all fields, the object may not fit that version;
+ * its managers then lose their fields there.
  */
 function convert(object: JsonObject, { from, to }: { from: Form; to: Form }): JsonObject {
   if (to.def.behavior.ownership.conversionKeeps === 'all fields') {
@@ -174,8 +177,8 @@ function convert(object: JsonObject, { from, to }: { from: Form; to: Form }): Js
 }
 
 /**
- * A copy in the form its type has: what nobody owns any more has left nulls, and may have taken the
- * object's metadata along. Throws 400 for an object that is none of the kind's.
+ * A copy in the form of its schema: removing unowned fields leaves nulls, and may have removed
+ * metadata. Throws 400 for an object that does not fit the kind.
  */
 function formed(object: JsonObject, { version }: Form): ApiObject {
   try {
@@ -187,7 +190,7 @@ function formed(object: JsonObject, { version }: Form): ApiObject {
   }
 }
 
-/** What the endpoint throws away, its writers cannot own (SSA-10). */
+/** Excludes the fields that the endpoint resets, which its writers cannot own (SSA-10). */
 function resetFilter(
   def: ResourceDef,
   { subresource, version }: { subresource: string; version: string },
@@ -200,24 +203,24 @@ function resetFilter(
   return { filterFor: (apiVersion) => (apiVersion === own ? filter : undefined) };
 }
 
-/** Conversions of one write, beyond which it is given up: a few for each version that owns fields. */
+/** Most conversions of one write: each version that owns fields needs a few. */
 const conversionsMax = 200;
 
 /**
- * Lets a function that cannot wait work with conversions that take a webhook (CRD-4): it is run until
- * it wants one that is not known, which is then asked for, and run again, with the same outcome up to
- * there.
+ * Lets a synchronous function use conversions that require a webhook call (CRD-4). The function
+ * runs until it needs a missing conversion; the webhook is called, and the function runs again,
+ * with the same result up to that point.
  */
 class WebhookConversions {
-  /** Those of the run under way. */
+  /** The conversions available to the current run. */
   #conversions: Conversions | undefined;
 
-  /** Whether objects of a target's kind are converted this way. */
+  /** Whether a webhook converts objects of the target's kind. */
   areNeeded({ def }: Target): boolean {
     return def.behavior.converter !== undefined;
   }
 
-  /** An object in another version; to be called within `during` alone. */
+  /** An object in another version; only to be called within `during`. */
   of(object: JsonObject, apiVersion: string): JsonObject {
     const found = this.#conversions?.get(keyOf(object, apiVersion));
     if (found === undefined) throw new ConversionWanted(object, apiVersion);
@@ -225,7 +228,7 @@ class WebhookConversions {
     return cloneJson(found);
   }
 
-  /** Runs `work` until it has all conversions it wants: at once, where it wants none. */
+  /** Runs `work` until it has all conversions that it needs; synchronous if it needs none. */
   during<T>({ def }: Target, work: () => T): MaybePromise<T> {
     const conversions: Conversions = new Map();
     const first = this.#run(conversions, work);
@@ -261,7 +264,7 @@ class WebhookConversions {
   }
 }
 
-/** Conversions by version and text; a failed one is thrown where it is wanted. */
+/** Conversions by version and text; a failed one is thrown where it is needed. */
 type Conversions = Map<string, JsonObject | StatusError>;
 
 const keyOf = (object: JsonObject, apiVersion: string) => `${apiVersion} ${jsonText(object)}`;

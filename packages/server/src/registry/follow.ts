@@ -4,12 +4,12 @@ import type { Entry } from '../watchcache/entry.ts';
 type Tell = (key: string, current: Entry | undefined, previous: Entry | undefined) => void;
 
 /**
- * Calls `tell` with every object of a cache as it is now, and then with each later change, in
- * order; a removed one is undefined, as is the one before a new one. Resolves when the present ones
- * have been told. Changes that come meanwhile win over the list, so none is lost.
- * @param options.unreadable lets the follower begin although stored objects cannot be read: only for
- * kinds whose objects grant something, as those that are left out grant nothing, and for those that
- * the server must not depend on
+ * Calls `tell` with every current object of a cache and then with each later change, in order. A
+ * removed object and the predecessor of a new one are undefined. Resolves when all current objects
+ * have been reported. Changes during the listing take precedence over it, so none is lost.
+ * @param options.unreadable starts although some stored objects cannot be read; only for kinds
+ *   whose
+ *   objects grant something (missing ones grant nothing) or on which the server must not depend
  */
 export async function follow(
   cache: ResourceCache,
@@ -41,8 +41,8 @@ export async function follow(
 }
 
 /**
- * Follows a cache without waiting until the present objects have been told: `listed` is called then,
- * and `failed` with the error of a cache that could not be listed. Nothing is called after `close`.
+ * Follows a cache without waiting for its current objects: `listed` is called when they have been
+ * reported, or `failed` with the error of the list. Nothing is called after `close`.
  */
 export function followBeside(
   cache: ResourceCache,
@@ -67,7 +67,7 @@ export function followBeside(
   return {
     close() {
       isClosed = true;
-      // Not waited for: with its store away a cache may never be ready.
+      // Not awaited: a cache whose store is unavailable may never become ready.
       following.then(
         (one) => one.close(),
         () => {},

@@ -32,16 +32,17 @@ import { problemOf } from '../watchcache/loader.ts';
 import { corruptObject } from '../watchcache/store-errors.ts';
 
 /**
- * Between API objects and stored bytes. The stored form is the storage version's JSON with
- * `apiVersion`, `kind`, `metadata` first and without resourceVersion, which the store gives.
+ * Converts between API objects and stored bytes. The stored form is JSON in the storage version,
+ * with `apiVersion`, `kind`, and `metadata` first and without resourceVersion, which the store
+ * assigns.
  */
 
-/** A deep copy that shares nothing with the entry. */
+/** Decodes an entry into an object that shares nothing with it. */
 export function decodeEntry(entry: Entry): ApiObject {
   return asApiObject(parseWrittenJson(entry.json));
 }
 
-/** An entry's metadata without the owners of fields, read on its own: most of an object is not. */
+/** Decodes only an entry's metadata, without managed fields. */
 export function decodeMetadata(entry: Entry): ApiObject['metadata'] {
   const text = entry.json.toString('utf8');
   const { start, end, managedStart, managedEnd } = metadataPlace(text);
@@ -58,7 +59,7 @@ export function encodeStored(object: ApiObject): Buffer {
   });
 }
 
-/** `encodeStored` at the pace of the work on a large object. */
+/** `encodeStored` at the pace of a large object. */
 export function storedAt(pace: Pace | undefined, object: ApiObject): MaybePromise<Buffer> {
   if (pace === undefined) return encodeStored(object);
   const { apiVersion, kind, metadata, ...rest } = object;
@@ -66,12 +67,12 @@ export function storedAt(pace: Pace | undefined, object: ApiObject): MaybePromis
   return atPace(encodeJsonSteps({ apiVersion, kind, metadata: bare, ...rest }), pace);
 }
 
-/** Encodes an object without its resourceVersion, which the store gives. */
+/** Encodes an object without its resourceVersion, which the store assigns. */
 export function withoutVersion(object: ApiObject, encode: () => Buffer): Buffer {
   const metadata: JsonObject = object.metadata;
   const { resourceVersion } = metadata;
   if (resourceVersion === undefined) return encode();
-  // What is undefined is not written. Hidden for the moment only, which is quicker than a copy.
+  // Undefined members are not encoded; hiding the member for a moment is faster than a copy.
   metadata.resourceVersion = undefined;
   try {
     return encode();
@@ -92,7 +93,7 @@ function beginsAsStored(object: ApiObject): boolean {
   return false;
 }
 
-/** What lists and watches look at, read off an object in its storage version. */
+/** The index of an object in its storage version, which lists and watches filter by. */
 export function indexOf(storage: StorageDef, object: ApiObject): EntryIndex {
   const { metadata } = object;
   const index: EntryIndex = {
@@ -108,7 +109,7 @@ export function indexOf(storage: StorageDef, object: ApiObject): EntryIndex {
   return apiVersion === storage.apiVersion ? index : { ...index, apiVersion };
 }
 
-/** An entry as a dry run answers it: no revision of its own. */
+/** The entry of a dry run, which has no revision. */
 export function dryEntry(options: {
   readonly key: string;
   readonly value: Buffer;
@@ -124,18 +125,18 @@ export function dryEntry(options: {
   };
 }
 
-/** Key below the storage prefix. */
+/** An object's key below the storage prefix. */
 export function objectKey(namespace: string, name: string): string {
-  // Joined, the text is one run of characters: what is put together by a template is compared slowly.
+  // // `join` creates a flat string; a template would create a rope, which compares slowly.
   return namespace === '' ? name : [namespace, name].join('/');
 }
 
 /**
- * What a custom object stored earlier is by the definition as it is now: of the storage version, or
- * its own where a webhook converts them, pruned and defaulted by its schema, without metadata of the
- * wrong type. The same bytes when nothing differs.
+ * Brings a stored custom object up to date with its current definition: in the storage version (or
+ * its own version, if a webhook converts), pruned and defaulted by its schema, without metadata of
+ * the wrong type. Returns the same buffer if nothing differs.
  *
- * @param record.key as the store has it: the object's name and namespace, should it not say them
+ * @param record.key the store's key, which supplies a missing name and namespace
  */
 export function reshapeStored(
   def: ResourceDef,
@@ -143,7 +144,7 @@ export function reshapeStored(
 ): Buffer {
   const object = parseWrittenJson(value);
   if (!isObject(object)) throw new Error('the stored value is no object');
-  // What only somebody outside could convert stays what it is, and is converted when it is asked for.
+  // // With a conversion webhook the object keeps its version and is converted on demand.
   const { storage } = def;
   if (def.behavior.converter === undefined) object.apiVersion = storage.apiVersion;
   else if (object.apiVersion !== storage.apiVersion) mixed.add(def);
@@ -177,7 +178,9 @@ const mixed = new WeakSet<ResourceDef>();
 /** Whether objects of other versions than the stored one of a kind were seen in the store. */
 export const isMixed = (def: ResourceDef): boolean => mixed.has(def);
 
-/** The entry's JSON in a served version; the cached bytes themselves when that is the stored one. */
+/**
+ * The entry's JSON in a served version; the cached bytes themselves when that is the stored one.
+ */
 export function jsonIn(def: ResourceDef, version: VersionDef, entry: Entry): Buffer {
   if (servesStoredForm(def, version)) return entry.json;
   const memoKey = `${def.group}/${version.version};json`;
@@ -189,7 +192,7 @@ export function jsonIn(def: ResourceDef, version: VersionDef, entry: Entry): Buf
   return bytes;
 }
 
-/** Makes what `jsonIn` returns of a large entry in steps, unless it is kept with the entry. */
+/** Computes `jsonIn` of a large entry in steps, unless it is already kept with the entry. */
 export function* jsonAhead(
   def: ResourceDef,
   version: VersionDef,
@@ -210,7 +213,7 @@ export function objectIn(def: ResourceDef, version: VersionDef, entry: Entry): A
   return fromStorage(def, version, decodeEntry(entry));
 }
 
-/** The entry of a record as the store gave it; undefined for an absent one. */
+/** The entry of a stored record; undefined for an absent one. */
 export function entryOf(def: ResourceDef, record: StoredRecord | undefined): Entry | undefined {
   if (record === undefined) return undefined;
   const { modRevision, createRevision } = record;
@@ -227,7 +230,9 @@ export function entryOf(def: ResourceDef, record: StoredRecord | undefined): Ent
   });
 }
 
-/** Bytes of JSON, of all objects kept and of the largest; decoded they take two or three times that. */
+/**
+ * Most bytes of JSON of all kept objects, and of one; decoded, they take two to three times that.
+ */
 const decodedBytesMax = 2 * 1024 * 1024;
 const objectBytesMax = 64 * 1024;
 
@@ -238,18 +243,17 @@ interface DecodedEntry {
 }
 
 /**
- * Objects in the form they were last written in, by their keys in the store: who writes an object
- * mostly writes it again, and is then spared decoding it. What is given out is shared, and nobody
- * changes it.
+ * Recently written objects in decoded form, by store key: a writer usually writes an object again,
+ * and then need not decode it. The objects are shared and must not be modified.
  */
 export interface DecodedObjects {
-  /** The object of an entry, decoded when it is not among those kept. */
+  /** The decoded object of an entry; decodes it unless it is kept. */
   of(storeKey: string, entry: Entry): ApiObject;
-  /** Keeps what has just been written; its writer lets go of it. */
+  /** Keeps an object that has just been written; its writer must not modify it any more. */
   keep(storeKey: string, decoded: DecodedEntry): void;
 }
 
-/** @param options.form `frozen`: whoever changes an object all the same is found out; for tests */
+/** @param options.form `frozen`: kept objects are frozen, so that tests detect modifications */
 export function createDecodedObjects(options: {
   readonly form: 'plain' | 'frozen';
 }): DecodedObjects {

@@ -27,12 +27,12 @@ import type { Target } from './contract.ts';
 import { groupKindOf, groupResourceOf } from './registry.ts';
 
 /**
- * The server's own metadata fields, as every create and update treats them (META-1, META-2, META-4).
+ * Handling of metadata that the server owns, in every create and update (META-1, META-2, META-4).
  */
 
 /**
- * Name and namespace of the body must be the path's (API-7). Fills an absent namespace; a kind
- * outside namespaces loses one that was given, as upstream.
+ * Throws 400 unless name and namespace of the body are those of the path (API-7). Fills in an
+ * absent namespace, and removes it from objects of cluster-scoped kinds.
  */
 export function checkPathAgreement(target: Target, object: ApiObject): void {
   const { metadata } = object;
@@ -54,7 +54,7 @@ export function checkPathAgreement(target: Target, object: ApiObject): void {
   }
 }
 
-/** 400 for an object that does not say its name. */
+/** The 400 for an object without a name. */
 export function namelessBody(name: string): Error {
   return badRequest(
     `the name of the object (${name} based on URL) was undeterminable: name must be provided`,
@@ -62,8 +62,8 @@ export function namelessBody(name: string): Error {
 }
 
 /**
- * Leaves out owner references that stand there twice, with upstream's warning (META-7).
- * @param after admission has changed the object since it was looked at before
+ * Removes duplicate owner references, with kube-apiserver's warning (META-7).
+ * @param options.after `admission`: admission may have added them
  */
 export function dropDuplicateOwners(
   object: ApiObject,
@@ -83,28 +83,27 @@ export function dropDuplicateOwners(
 }
 
 /**
- * Whether a new object names a resourceVersion. Zero and values that are not numbers count as none,
- * as upstream.
+ * Whether a new object states a resourceVersion. Zero and malformed values count as absent.
  */
 export function namesVersion({ metadata }: ApiObject): boolean {
   const version = parseResourceVersion(metadata.resourceVersion);
   return version.ok && version.revision !== 0;
 }
 
-/** 400 for a new object that names a resourceVersion (META-2). */
+/** The 400 for a new object that states a resourceVersion (META-2). */
 export function versionOnCreate(): StatusError {
   return badRequest('resourceVersion should not be set on objects to be created');
 }
 
-/** Takes from a new object what the server alone gives. */
+/** Removes the fields that only the server sets from a new object. */
 export function wipeSystemFields(object: ApiObject): void {
   const { metadata } = object;
   for (const name of serverFields) leaveOut(metadata, name);
-  // A null, which every typed client sends, is what upstream's own hooks see until it is filled in.
+  // Typed clients send null, which webhooks see until the server fills in the time.
   if (jsonObject(metadata)['creationTimestamp'] !== null) leaveOut(metadata, 'creationTimestamp');
 }
 
-// Kinds that count their changes begin at generation 1; upstream lets the client choose for the others.
+// Includes `generation`, which kube-apiserver lets clients set on kinds that do not count changes.
 const serverFields = [
   'resourceVersion',
   'deletionTimestamp',
@@ -114,12 +113,12 @@ const serverFields = [
   'uid',
 ] as const;
 
-/** Asks first: most have none of these, and a removal of nothing costs more than a look. */
+/** Removes a member if present: most objects have none, and `delete` costs more than a check. */
 function leaveOut(metadata: ApiObject['metadata'], name: keyof ApiObject['metadata']): void {
   if (metadata[name] !== undefined) delete metadata[name];
 }
 
-/** Stamps what the server owns on a new object, behind mutating admission as upstream. */
+/** Sets the server's fields on a new object, after mutating admission. */
 export function fillSystemFields(object: ApiObject, nowMs: number): void {
   const { metadata } = object;
   leaveOut(metadata, 'resourceVersion');
@@ -131,7 +130,7 @@ export function fillSystemFields(object: ApiObject, nowMs: number): void {
   if ((metadata.name ?? '') === '' && prefix !== '') metadata.name = generateName(prefix);
 }
 
-/** Carries over what an update cannot change, before the strategy looks at it. */
+/** Restores the fields that an update cannot change, before the strategy runs. */
 export function keepSystemFields(object: ApiObject, old: ApiObject): void {
   const { metadata } = object;
   const before = old.metadata;
@@ -151,7 +150,7 @@ export function keepSystemFields(object: ApiObject, old: ApiObject): void {
   leaveOut(metadata, 'selfLink');
 }
 
-/** 409 when the body names another uid than the stored object's (META-2). */
+/** Throws 409 if the body states another uid than the stored object's (META-2). */
 export function checkUid(target: Target, object: ApiObject, old: ApiObject): void {
   const wanted = object.metadata.uid ?? '';
   const actual = old.metadata.uid ?? '';
@@ -159,7 +158,7 @@ export function checkUid(target: Target, object: ApiObject, old: ApiObject): voi
     throw preconditionFailed(target, { wanted, actual, what: 'UID' });
 }
 
-/** Upstream's 409 for a precondition on uid or resourceVersion. */
+/** The 409 for a failed precondition on uid or resourceVersion. */
 export function preconditionFailed(
   target: Target,
   mismatch: { wanted: string; actual: string; what: 'UID' | 'ResourceVersion' },
@@ -173,7 +172,7 @@ export function preconditionFailed(
   return conflict(groupResourceOf(target.def), target.name, why);
 }
 
-/** The optimistic lock of an update (PATCH-4): 409 when stale, 422 when needed and absent. */
+/** The optimistic lock of an update (PATCH-4): throws 409 if stale, 422 if required and absent. */
 export function checkResourceVersion(target: Target, object: ApiObject, current: number): void {
   const resourceVersion = object.metadata.resourceVersion ?? '';
   if (resourceVersion === String(current)) return;
@@ -181,7 +180,7 @@ export function checkResourceVersion(target: Target, object: ApiObject, current:
   if (resourceVersion === '' || BigInt(resourceVersion) === 0n) {
     if (target.def.strategy.allowUnconditionalUpdate) return;
     const { group, resource } = target.def;
-    // Upstream has the resource where the kind stands otherwise.
+    // kube-apiserver names the resource here instead of the kind.
     throw invalidObject({ group, kind: resource }, target.name, [
       {
         type: 'FieldValueInvalid',
@@ -197,7 +196,7 @@ export function checkResourceVersion(target: Target, object: ApiObject, current:
 
 const uint64Max = 2n ** 64n - 1n;
 
-/** 422 for a resourceVersion that is not a number, whether or not an object exists to compare. */
+/** Throws 422 for a malformed resourceVersion, whether or not the object exists. */
 export function checkReadable(target: Target, object: ApiObject): void {
   const resourceVersion = object.metadata.resourceVersion ?? '';
   if (resourceVersion === '') return;
@@ -231,10 +230,9 @@ function metaRules({ scope, strategy }: ResourceDef, subresource: string): MetaR
 }
 
 /**
- * Checks a new or a changed object against the rules of metadata and those of its kind. Throws 422
- * naming all that is wrong, or
- * rejects with it where the work on a large object pauses.
- * @param change.old undefined: the object is new
+ * Validates a new or changed object against the rules of metadata and of its kind. Throws a 422
+ * that lists all errors, or rejects with it if work on a large object pauses.
+ * @param change.old undefined for a new object
  */
 export function validateObject(
   target: Target,
@@ -258,7 +256,7 @@ interface Change {
   readonly old: ApiObject | undefined;
 }
 
-/** Throws 422 for what the kind's rules have found, and for what is wrong with the metadata. */
+/** Throws a 422 with the errors of the kind's rules and of the metadata. */
 function judge(
   target: Target,
   context: StrategyContext,

@@ -1,7 +1,7 @@
 import type { ResourceDef, VersionDef } from '@wheelhouse/kinds';
 import type { RequestSubject } from '@wheelhouse/machinery';
 
-/** What a request for an object or a collection was allowed to do. */
+/** The access to an object or a collection that a request was granted. */
 export interface ResourceAccess extends RequestSubject {
   readonly isResourceRequest: true;
 }
@@ -10,12 +10,12 @@ export interface ResourceAccess extends RequestSubject {
 const key = Symbol('permit');
 
 /**
- * Proof that authorization allowed one verb on one target: a resource or subresource, its namespace and
- * name, or a path. Endpoints and the registry compare it with what they are about to do, so a permit
- * for one target opens no other.
+ * Proof that authorization allowed one verb on one target: a resource or subresource with its
+ * namespace and name, or a path. Endpoints and the registry compare it with the operation, so a
+ * permit for one target allows no other.
  */
 export class Permit<Access extends RequestSubject = RequestSubject> {
-  /** Private, so that no look-alike object is a permit. */
+  /** Private, so that no structurally equal object is a permit. */
   readonly #access: Access;
   readonly #reason: string;
 
@@ -25,18 +25,18 @@ export class Permit<Access extends RequestSubject = RequestSubject> {
     this.#reason = reason;
   }
 
-  /** What was allowed. */
+  /** The allowed access. */
   get access(): Access {
     return this.#access;
   }
 
-  /** Why, for the audit log. */
+  /** The authorizer's reason, for the audit log. */
   get reason(): string {
     return this.#reason;
   }
 }
 
-/** Lets a part of the server write on its own behalf; it opens every target. */
+/** Allows a part of the server to write any target on its own behalf. */
 export class InternalPermit {
   readonly #writer: string;
 
@@ -50,15 +50,18 @@ export class InternalPermit {
   }
 }
 
-/** What a write needs. */
+/** The permit that a write requires. */
 export type WritePermit = Permit<ResourceAccess> | InternalPermit;
 
-/** Called by `gates/authz/` alone, when authorization allows a request. */
+/** Creates the permit of an authorized request; called only by `gates/authz/`. */
 export function grantPermit(access: RequestSubject, reason: string): Permit {
   return new Permit(key, access, reason);
 }
 
-/** Called by writers that act for no request. @param writer the name of that part of the server */
+/**
+ * Creates the permit of a writer that acts without a request.
+ * @param writer the name of that part of the server
+ */
 export function internalPermit(writer: string): InternalPermit {
   return new InternalPermit(key, writer);
 }
@@ -73,8 +76,8 @@ interface Opened {
 }
 
 /**
- * A permit for what an allowed operation consists of: an eviction deletes its pod.
- * @param cause the permit of the operation itself
+ * The permit for a write that an allowed operation implies: an eviction deletes its pod.
+ * @param cause the permit of the operation
  */
 export function consequentPermit(
   cause: Permit<ResourceAccess>,
@@ -87,8 +90,8 @@ export function consequentPermit(
 }
 
 /**
- * The same permit, proven to allow a verb on a target. Throws an error of the server, which the client
- * sees as a 500, where it allows something else: the caller has confused two targets.
+ * Returns the permit after checking that it allows a verb on a target. Throws an internal error
+ * (500) if it allows something else: the caller has confused two targets.
  */
 export function requireTarget(
   permit: Permit,
@@ -110,8 +113,8 @@ const verbsOf = {
 } as const satisfies Record<string, readonly string[]>;
 
 /**
- * Checks the permit of a write.
- * @param of the object is one of a collection, whose deletion the permit allows
+ * Checks the permit of a write. Throws an internal error (500) if it does not match.
+ * @param write.of `collection`: the permit allows the deletion of the object's collection
  */
 export function requireWrite(
   permit: WritePermit,
@@ -130,7 +133,7 @@ export function requireWrite(
   throw mismatch(permit, `${verbs.join(' or ')} ${shownTarget(target)}`);
 }
 
-/** The collection that an object is in, as far as a permit for one names it. */
+/** The object's collection, as the permit for a collection names it. */
 function collectionOf({ name, namespace }: ResourceAccess, target: Opened): Opened {
   return {
     ...target,
@@ -139,7 +142,7 @@ function collectionOf({ name, namespace }: ResourceAccess, target: Opened): Open
   };
 }
 
-/** Checks that a permit was given for this very request, whether for a path or a resource. */
+/** Checks that a permit was granted for this request, whether for a path or a resource. */
 export function requireRequest(permit: Permit, request: RequestSubject): void {
   const { access } = permit;
   const isSame =
@@ -153,7 +156,9 @@ function opensResource(permit: Permit): permit is Permit<ResourceAccess> {
   return permit.access.isResourceRequest;
 }
 
-/** A cluster-scoped object has no namespace, although a Namespace's own path names it as one. */
+/**
+ * Ignores the namespace of cluster-scoped kinds: the path of a Namespace repeats its name there.
+ */
 function isAt(access: RequestSubject, target: Opened): boolean {
   const { def } = target;
   return (

@@ -15,7 +15,7 @@ import type { AdmissionPort, FieldManagerPort, WriteContext } from './contract.t
 import type { DecodedObjects } from './object-codec.ts';
 import { internalPermit } from './permit.ts';
 
-/** What the verbs of the generic registry work with; made once by `server/`. */
+/** What reads and writes of objects depend on; created once for a server. */
 export interface Registry {
   readonly store: Store;
   readonly clock: Clock;
@@ -23,18 +23,18 @@ export interface Registry {
   readonly admission: AdmissionPort;
   readonly caches: CachePool;
   readonly decoded: DecodedObjects;
-  /** Lets writers that lost a race to each other try again in turn. */
+  /** Serializes the retries of writers that lost a race. */
   readonly turns: Turns;
-  /** `once`: a create whose generated name is taken does not try others (RetryGenerateName). */
+  /** `once`: a create whose generated name is taken is not retried (gate RetryGenerateName). */
   readonly generatedNames?: 'retried' | 'once';
   /**
-   * Whether the value of a store's key should be written anew although nothing changes in it: its
-   * encryption key is not the newest (STORE-3). Absent where nothing is encrypted.
+   * Whether a stored value should be rewritten although it does not change, because its encryption
+   * key is not the newest (STORE-3). Absent without encryption.
    */
   readonly isStale?: ((storeKey: string) => Promise<boolean>) | undefined;
   /**
-   * Encodes a large object in steps, for a store that keeps another encoding than JSON: the next put
-   * of these very bytes of JSON need not. Absent where the store keeps JSON.
+   * Encodes a large object in steps for a store that does not keep JSON, so that the next put of
+   * the same buffer need not. Absent if the store keeps JSON.
    */
   readonly encodeAhead?: ((request: EncodedAhead) => Generator<void, void>) | undefined;
 }
@@ -43,7 +43,7 @@ export interface Registry {
 export interface EncodedAhead {
   readonly storeKey: string;
   readonly value: Buffer;
-  /** What `value` encodes. */
+  /** The object that `value` encodes. */
   readonly object: ApiObject;
 }
 
@@ -55,7 +55,7 @@ export function groupKindOf(def: ResourceDef): GroupKind {
   return { group: def.group, kind: def.kind };
 }
 
-/** Translates the store's errors to the API's catalogue; other errors pass unchanged. */
+/** Converts errors of the store to StatusErrors; returns other errors unchanged. */
 export function translateStoreError(error: unknown): unknown {
   if (!(error instanceof StoreError)) return error;
   switch (error.code) {
@@ -84,31 +84,31 @@ export function translateStoreError(error: unknown): unknown {
   }
 }
 
-/** Runs a read of the store, translating its errors. */
+/** Runs a read of the store and converts its errors. */
 export function storing<T>(work: () => Promise<T>): Promise<T> {
   return work().catch((error: unknown) => {
     throw translateStoreError(error);
   });
 }
 
-/** How long one waits for those before: somebody of them may ask a webhook that takes its time. */
+/** Longest wait for earlier writers in milliseconds: one of them may be calling a slow webhook. */
 const patienceMs = 1000;
 
 /**
- * Lets those who lost a race to write an object try again one after the other. Else each of them loses
- * to all the others, and a hundred writers at once make five thousand attempts (PATCH-4). It is a
- * courtesy only: what is written is on condition of the revision as ever.
+ * Lets writers that lost a race for an object retry one after the other. Otherwise each of them
+ * would lose to all others, and a hundred concurrent writers would make five thousand attempts
+ * (PATCH-4). Correctness does not depend on it: every write still compares the revision.
  */
 export class Turns {
   readonly #clock: Clock;
-  /** Resolves when all who asked for a key so far are done; keys nobody waits for are not here. */
+  /** By key, resolves when all writers so far are done; keys without writers are absent. */
   readonly #last = new Map<string, Promise<void>>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Runs a task when it is its turn; `hasWaited` says whether others may have written meanwhile. */
+  /** Runs a task after the earlier ones; `hasWaited`: other writers may have written meanwhile. */
   async take<T>(key: string, task: (hasWaited: boolean) => Promise<T>): Promise<T> {
     const before = this.#last.get(key);
     let end = (): void => {};
@@ -138,7 +138,7 @@ export class Turns {
   }
 }
 
-/** Who the server is when it writes by itself: what every server has, and what plugins keep. */
+/** The context of the server's own writes: of default objects, and of admission plugins. */
 export const serverContext: WriteContext = {
   permit: internalPermit('server'),
   user: {

@@ -265,7 +265,9 @@ interface ReadValue {
   readonly isCurrent: boolean;
 }
 
-/** `isSame`: the value says what is shown of it; of other encodings than JSON, the version alone. */
+/**
+ * `isSame`: the value says what is shown of it; of other encodings than JSON, the version alone.
+ */
 function readBuiltin(
   versions: StoredVersions,
   { value, key }: { readonly value: Buffer; readonly key: string },

@@ -63,13 +63,13 @@ import {
 import { requireWrite } from './permit.ts';
 import { groupResourceOf, type Registry, translateStoreError } from './registry.ts';
 
-/** Lost races after which a write gives up with a 409; each one means another write succeeded. */
+/** Lost races after which a write fails with 409; each one means that another write succeeded. */
 const attemptsMax = 500;
 
 /**
  * Carries out a write: reads the current object, makes the new one, and stores it on condition that
- * nobody else has written meanwhile; begins again if somebody has (PATCH-4). Throws StatusError: 404,
- * 409, 422, what admission says, or what the store failed with.
+ * the current one is unchanged; starts over if it has changed (PATCH-4). Rejects with a
+ * StatusError: 404, 409, 422, an error from admission, or a failure of the store.
  */
 export async function write(registry: Registry, plan: WritePlan): Promise<Written> {
   requireWrite(plan.context.permit, plan);
@@ -93,7 +93,7 @@ export async function write(registry: Registry, plan: WritePlan): Promise<Writte
   });
 }
 
-/** Attempts that begin with what the store has, until one of them wins its race. */
+/** Repeats the write on the store's current object until an attempt wins its race. */
 async function retry(
   registry: Registry,
   plan: UpdatePlan | DeletePlan,
@@ -122,20 +122,20 @@ interface Start {
   readonly number: number;
 }
 
-/** The current object. None of its forms changes; where they are the same, they are one value. */
+/** The current object in several read-only forms; equal forms are the same value. */
 interface Before {
   readonly entry: Entry;
   /** As it is stored. */
   readonly decoded: ApiObject;
   /** In the request's version. */
   readonly live: ApiObject;
-  /** In the version that the strategy judges. */
+  /** In the version that the strategy works on. */
   readonly old: ApiObject;
-  /** What the request sees: `live`, or a view of it. */
+  /** The object that the request reads: `live`, or a view of it. */
   readonly seen: ApiObject;
 }
 
-/** One attempt: all steps of a write in their order. */
+/** One attempt: all steps of a write, in order. */
 async function attempt(registry: Registry, plan: WritePlan, start: Start): Promise<Outcome> {
   if (plan.operation === 'delete') return attemptDeletion(registry, plan, start);
   const { current, number } = start;
@@ -158,10 +158,10 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
   const made = transformed instanceof Promise ? await transformed : transformed;
   const formed = typedForm(target, context, { object: made, pace });
   const object = formed instanceof Promise ? await formed : formed;
-  // An apply may name its object by uid alone: its absence is a conflict before the name is missed.
+  // If an apply states a uid, a missing object is a conflict, which precedes a missing name.
   if (source === 'merged' && before === undefined) checkNoUid(plan, object);
   checkPathAgreement(target, object);
-  // A patch's own duplicates are dropped after admission only, as upstream.
+  // Duplicates from a patch are dropped only after admission, as in kube-apiserver.
   if (source === 'body' && view === undefined) {
     dropDuplicateOwners(object, { warn: context.warn, after: 'body' });
   }
@@ -195,18 +195,18 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
   }
   dropDuplicateOwners(whole, { warn: context.warn, after: 'admission' });
 
-  // Prepare, in the version that the strategy judges.
+  // Prepare, in the version that the strategy works on.
   const stored = judgedForm(plan, target, { whole, before });
   const strategyContext = strategyContextOf(target, context, nowMs);
   const step = { plan, target, call, whole, stored, before, strategyContext, pace, isVersioned };
-  // Most kinds allocate nothing, which saves the wait.
+  // Most kinds allocate nothing and need no await.
   const allocation = target.def.strategy.allocate?.(strategyContext, stored, before?.old);
   if (allocation === undefined) return judgeAndStore(registry, step);
   const since = current?.revision ?? 0;
   return allocated(allocation, since, () => judgeAndStore(registry, step));
 }
 
-/** What an attempt has made of its plan when the strategy's part begins. */
+/** The state of an attempt when the strategy takes over. */
 interface Step {
   readonly plan: CreatePlan | UpdatePlan;
   readonly target: Target;
@@ -250,7 +250,7 @@ async function judgeAndStore(registry: Registry, step: Step): Promise<Outcome> {
   // Run validating admission.
   const validation = admissionOf(registry, plan).validate(judgedCall(step));
   if (validation !== undefined) await validation;
-  // Whoever reports a status did not write what there is to warn of.
+  // A status update did not write the fields that warnings concern.
   const warnings = subresource === 'status' ? [] : strategy.warnings?.(stored, before?.old);
   for (const text of warnings ?? []) context.warn(text);
   if (pace?.over) await pace.pause();
@@ -266,7 +266,7 @@ async function judgeAndStore(registry: Registry, step: Step): Promise<Outcome> {
   return commitChange(registry, { target, context, owners, current, stored: form, old, pace });
 }
 
-/** A deletion: admission judges it before it changes anything. */
+/** A deletion: admission validates it before anything changes. */
 async function attemptDeletion(
   registry: Registry,
   plan: DeletePlan,
@@ -281,7 +281,7 @@ async function attemptDeletion(
   const pace = context.pace ?? paceFor(registry.clock, current.json.length);
   if (pace !== undefined) await atPace(parseAhead(current.json), pace);
   const old = decodeEntry(current);
-  // What was parsed ahead is taken by whoever decodes the entry next.
+  // The decoding above consumed the parsed value; `shownObject` decodes the entry again.
   if (pace !== undefined) await atPace(parseAhead(current.json), pace);
   const shown = shownObject(target, current, 'recent');
   const live = shown instanceof Promise ? await shown : shown;
@@ -317,14 +317,16 @@ const judgedAlready: AdmissionPort = { mutate: () => undefined, validate: () => 
 const admissionOf = (registry: Registry, plan: WritePlan): AdmissionPort =>
   plan.admission === 'judged' ? judgedAlready : registry.admission;
 
-/** Before a create in place of an update: throws where there is to be an object, or none may be made. */
+/**
+ * Prepares a create in place of an update. Throws if the object must exist or may not be created.
+ */
 async function startCreate(plan: UpdatePlan, number: number): Promise<void> {
   const { target } = plan;
   if (plan.onAbsent === 'create') {
     const permit = (await plan.beforeCreate?.()) ?? plan.context.permit;
     return requireWrite(permit, { operation: 'create', target });
   }
-  // A body that names a uid means another object than none.
+  // A body that states a uid refers to an existing object.
   if (plan.source === 'body' && plan.view === undefined) {
     const { uid = '' } = (await plan.transform(undefined, number, undefined)).metadata;
     if (uid !== '') throw nothingWithUid(plan, uid);
@@ -373,9 +375,9 @@ function transform(
 
 /**
  * An object that the server itself has made, in the form that decoding gives to the objects of
- * clients: otherwise it would read differently once it comes back from the store, where an empty list
- * is none. Other objects are returned as they are, and so is one that does not fit its kind, which
- * was damaged in the store.
+ * clients: otherwise it would read differently once it comes back from the store, where an empty
+ * list is none. Other objects are returned as they are, and so is one that does not fit its kind,
+ * which was damaged in the store.
  */
 function typedForm(
   { def, version }: Target,
@@ -432,7 +434,10 @@ function checkExpectations(
   if (source !== 'body') checkUid(target, object, before.old);
 }
 
-/** The whole object: a changed view changes the current one, which the view's expectations are about. */
+/**
+ * The whole object: a changed view changes the current one, which the view's expectations are
+ * about.
+ */
 function behindView(
   plan: CreatePlan | UpdatePlan,
   target: Target,
@@ -450,8 +455,8 @@ const settlesOwners = (plan: CreatePlan | UpdatePlan): boolean =>
   plan.operation === 'update' && (plan.source === 'merged' || plan.view !== undefined);
 
 /**
- * The object in the version that the strategy judges. An apply that changes nothing leaves there what
- * the request's version cannot express (SSA-9); a PUT in that version leaves it out.
+ * The object in the version that the strategy judges. An apply that changes nothing leaves there
+ * what the request's version cannot express (SSA-9); a PUT in that version leaves it out.
  */
 function judgedForm(
   plan: CreatePlan | UpdatePlan,
@@ -481,7 +486,10 @@ function judgedCall({ plan, call, whole, stored, before }: Step): AdmissionCall 
   return stored === call.object && name === call.name ? call : { ...call, object: stored, name };
 }
 
-/** Stores a new object. A race that a PUT or an apply loses has an object to change: it begins again. */
+/**
+ * Stores a new object. A race that a PUT or an apply loses has an object to change: it begins
+ * again.
+ */
 async function storeNew(
   registry: Registry,
   step: Step,
@@ -552,8 +560,8 @@ function strategyContextOf(target: Target, context: WriteContext, nowMs: number)
 
 /**
  * What a change begins with where others write to the store too (STORE-2): the cache's entry, which
- * may be behind. Reading the newest from the store costs a round trip, and a write is on condition of
- * the revision anyway. Undefined: read the newest.
+ * may be behind. Reading the newest from the store costs a round trip, and a write is on condition
+ * of the revision anyway. Undefined: read the newest.
  */
 export function guessOf(
   registry: Pick<Registry, 'store' | 'caches'>,

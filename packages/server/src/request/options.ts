@@ -19,9 +19,9 @@ import {
 import { goDurationError, parseGoDuration } from '@wheelhouse/schema';
 
 /**
- * The options of a request, from its query and, for DELETE, its body. Each parser throws upstream's
- * 400 for text that is not of the option's type, and 422 (`CreateOptions.meta… "" is invalid: …`)
- * for a value that the option does not take. Parameters nobody knows are passed over.
+ * The options of a request, from its query and, for DELETE, its body. Each parser throws 400 for
+ * text of the wrong type and 422 (`CreateOptions.meta… "" is invalid: …`) for a value that the
+ * option does not accept. Unknown parameters are ignored.
  */
 
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
@@ -31,12 +31,12 @@ export interface GetOptions {
 }
 
 export interface ListOptions {
-  /** As the query says it: the old paths of watches may do without. */
+  /** As stated in the query; the old watch paths imply it. */
   readonly watch: boolean;
   readonly labelSelector: string;
   readonly fieldSelector: string;
   readonly resourceVersion: string | undefined;
-  /** As given: whether it is one of these is judged with the other options (LIST-5). */
+  /** As sent; it is validated together with the other options (LIST-5). */
   readonly resourceVersionMatch: 'Exact' | 'NotOlderThan' | undefined;
   readonly limit: number | undefined;
   readonly continueToken: string | undefined;
@@ -47,7 +47,7 @@ export interface ListOptions {
 
 export interface WriteOptions {
   readonly dryRun: boolean;
-  /** Undefined when none was given: the User-Agent then names the manager (MF-2). */
+  /** Undefined if absent: the User-Agent then names the manager (MF-2). */
   readonly fieldManager: string | undefined;
   readonly fieldValidation: FieldValidation;
 }
@@ -60,15 +60,15 @@ type PropagationPolicy = 'Orphan' | 'Background' | 'Foreground';
 
 export interface DeleteOptions {
   readonly dryRun: boolean;
-  /** Never negative: upstream takes a negative one for a second. */
+  /** Never negative: a negative value means one second, as in kube-apiserver. */
   readonly gracePeriodSeconds: number | undefined;
   readonly propagationPolicy: PropagationPolicy | undefined;
-  /** The older way to ask for a policy; never set together with it. */
+  /** The older form of the policy; never set together with it. */
   readonly orphanDependents: boolean | undefined;
   readonly preconditions:
     | { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined }
     | undefined;
-  /** Remove an object that cannot be read (DEL-6); nothing else is set beside it. */
+  /** Remove an object that cannot be read (DEL-6); excludes all other options. */
   readonly ignoreStoreReadError?: true;
 }
 
@@ -80,7 +80,7 @@ export function parseGetOptions(query: URLSearchParams, _dialect: Dialect): GetO
   return { resourceVersion: optionalText(query, 'resourceVersion') };
 }
 
-/** Reads a list's or watch's options; which of them go together is the endpoint's to judge. */
+/** Parses the options of a list or watch; the endpoint validates their combinations. */
 export function parseListOptions(query: URLSearchParams, _dialect: Dialect): ListOptions {
   const match = optionalText(query, 'resourceVersionMatch');
   const options: ListOptions = {
@@ -105,14 +105,14 @@ type VersionsWanted = Pick<
   'watch' | 'resourceVersion' | 'resourceVersionMatch' | 'sendInitialEvents'
 >;
 
-/** A watch from nowhere begins with what there is, as if it had asked for that. */
+/** A watch without a version starts with the current objects, as if it had requested them. */
 function isWholeWatch(options: VersionsWanted): boolean {
   const { watch, resourceVersion = '0', resourceVersionMatch, sendInitialEvents } = options;
   const isSilent = sendInitialEvents === undefined && resourceVersionMatch === undefined;
   return watch && isSilent && resourceVersion === '0';
 }
 
-/** Whether a watch stands for a list: it is told where the objects end that it begins with. */
+/** Whether a watch replaces a list: a bookmark marks the end of its initial objects. */
 export function isListByWatch(query: URLSearchParams): boolean {
   if (!isTrue(query.get('allowWatchBookmarks'))) return false;
   const sendInitialEvents = optionalBoolean(query, 'sendInitialEvents');
@@ -135,10 +135,12 @@ export function parseUpdateOptions(query: URLSearchParams, dialect: Dialect): Wr
   return writeOptions(query, { kind: 'UpdateOptions', dialect, errors: [] });
 }
 
-/** What queries of applies say: the same one is read for as long as it is remembered. */
+/** Parsed options by query, for as long as the query itself is cached. */
 const applyOptions = new WeakMap<URLSearchParams, PatchOptions>();
 
-/** PATCH's options: `force` is apply's alone, and apply needs a manager (SSA-1). */
+/**
+ * Parses the options of a PATCH: only an apply takes `force`, and it requires a manager (SSA-1).
+ */
 export function parsePatchOptions(
   query: URLSearchParams,
   context: { readonly dialect: Dialect; readonly isApply: boolean },
@@ -175,7 +177,7 @@ const defaultWriteOptions: WriteOptions = {
 
 const fieldValidations = ['', 'Ignore', 'Strict', 'Warn'] as const;
 
-/** @param options.errors what has been found wrong so far */
+/** @param options.errors errors found so far */
 function writeOptions(
   query: URLSearchParams,
   options: {
@@ -223,7 +225,7 @@ function invalidOptions(
 
 const policies = ['Foreground', 'Background', 'Orphan'] as const;
 
-/** DELETE's options: the body's when there is one, else the query's (DEL-2). */
+/** Parses the options of a DELETE: from its body if it has one, else from its query (DEL-2). */
 export function parseDeleteOptions(
   query: URLSearchParams,
   dialect: Dialect,
@@ -291,14 +293,12 @@ function queryForm(query: URLSearchParams): RawDeleteOptions {
   };
 }
 
-/** Query parameters as upstream converts them: the first of several of one name counts. */
-
-/** Upstream's boolean: absent, `0` and `false` in any case are false, all else is true. */
+/** A boolean parameter: absent, `0`, and `false` in any case are false; all else is true. */
 export function isTrue(value: string | null): boolean {
   return value !== null && value !== '0' && value.toLowerCase() !== 'false';
 }
 
-/** As `isTrue`, undefined when the parameter is absent. */
+/** Like `isTrue`, but undefined when the parameter is absent. */
 function optionalBoolean(query: URLSearchParams, name: string): boolean | undefined {
   const value = query.get(name);
   return value === null ? undefined : isTrue(value);
@@ -311,8 +311,8 @@ export function optionalText(query: URLSearchParams, name: string): string | und
 }
 
 /**
- * How long a request may take, milliseconds: what its client gives it (`timeout`), but no more than
- * the server does; 0 and less say nothing. Throws 400 in upstream's words for what is no Go duration.
+ * The time limit of a request in milliseconds: the client's `timeout`, but at most the server's.
+ * Zero and negative values count as absent. Throws 400 for text that is not a Go duration.
  */
 export function requestTimeMs(query: URLSearchParams, maxMs: number): number {
   const timeout = query.size === 0 ? null : query.get('timeout');
@@ -328,8 +328,8 @@ export function requestTimeMs(query: URLSearchParams, maxMs: number): number {
 const int64Max = 2n ** 63n - 1n;
 
 /**
- * A whole number; undefined when the parameter is absent. Throws 400 in the words of Go's parser.
- * Beyond what a number holds exactly (2^53) the nearest one is given: no limit is that large.
+ * An integer parameter; undefined when it is absent. Throws 400 in the wording of Go's parser.
+ * Values beyond 2^53 are rounded to the nearest number: no limit is that large.
  */
 export function optionalInteger(query: URLSearchParams, name: string): number | undefined {
   const value = query.get(name);
@@ -352,9 +352,9 @@ interface RawDeleteOptions {
   readonly dryRun: readonly string[];
   readonly uid: string | undefined;
   readonly resourceVersion: string | undefined;
-  /** Whether `preconditions` was there, be it empty. */
+  /** Whether `preconditions` is present, even if empty. */
   readonly withPreconditions: boolean;
-  /** `ignoreStoreReadErrorWithClusterBreakingPotential`: remove what cannot even be read (DEL-6). */
+  /** `ignoreStoreReadErrorWithClusterBreakingPotential`: remove an unreadable object (DEL-6). */
   readonly ignoreStoreReadError: boolean | undefined;
 }
 
@@ -364,8 +364,8 @@ const kind = 'DeleteOptions';
 export const ignoreStoreReadError = 'ignoreStoreReadErrorWithClusterBreakingPotential';
 
 /**
- * Reads the body of a DELETE (DEL-2). Members it does not know are passed over, as upstream passes
- * them over here. Throws 400 for another kind and for a member of the wrong type.
+ * Reads the body of a DELETE (DEL-2). Unknown members are ignored. Throws 400 for another kind and
+ * for a member of the wrong type.
  */
 function readDeleteOptions(body: JsonValue): RawDeleteOptions {
   if (!isObject(body)) throw wrongType('', body, kind);
@@ -392,7 +392,7 @@ function readDeleteOptions(body: JsonValue): RawDeleteOptions {
   };
 }
 
-/** Every group has DeleteOptions of its own, all the same, so any well-formed version will do. */
+/** Every group registers the same DeleteOptions, so any well-formed version is accepted. */
 function checkIdentity(body: JsonObject): void {
   const givenKind = text(body, 'kind', 'string') ?? '';
   const apiVersion = text(body, 'apiVersion', 'string') ?? '';
@@ -440,7 +440,7 @@ function textList(object: JsonObject, name: string): readonly string[] {
   });
 }
 
-/** Go's words for a value of the wrong type, in the frame upstream puts around them. */
+/** Go's error for a value of the wrong type, in kube-apiserver's frame. */
 function wrongType(path: string, value: JsonValue, type: string): Error {
   const isNumber = typeof value === 'number' || typeof value === 'bigint';
   const plain = typeof value === 'boolean' ? 'bool' : typeof value;

@@ -13,7 +13,7 @@ import type { Attributes } from '../gates/authz/contract.ts';
 import { isTrue } from './options.ts';
 
 /**
- * What a URL and a method ask for, before anything is looked up (API-1, AUTHZ-1). Pure.
+ * What a URL and a method request, before any lookup (API-1, AUTHZ-1).
  */
 export interface RequestInfo extends RequestSubject {
   /** `api` or `apis`; empty for other paths. */
@@ -33,18 +33,20 @@ const verbs: ReadonlyMap<string, string> = new Map([
   ['PATCH', 'patch'],
   ['DELETE', 'delete'],
 ]);
-/** Below a namespace these are the namespace's own sub-resources, not resources inside it. */
+/** After a namespace's name these are its own subresources, not resources inside it. */
 const namespaceSubresources = new Set(['status', 'finalize']);
-/** Longest path served, bytes as sent; the longest legal one is about a tenth of it. */
+/**
+ * Longest path that is served, in bytes as sent; the longest valid path has about a tenth of them.
+ */
 const pathBytesMax = 8192;
-/** Shared by all requests without a query; nobody writes to a query. */
+/** Shared by all requests without a query; queries are never modified. */
 const noQuery = new URLSearchParams();
-/** Queries read before, by their text: a client sends the same one with each request of a kind. */
+/** Parsed queries by their text: a client repeats the same query for each kind of request. */
 const queries = new Map<string, URLSearchParams>();
 const queriesMax = 256;
 const keptQueryMax = 256;
 
-/** As upstream's parser leaves them out: pairs that cannot be unescaped, or that hold a semicolon. */
+/** Drops pairs with a bad escape or a semicolon, as Go's query parser does. */
 function readable(text: string): string {
   if (!text.includes('%') && !text.includes(';')) return text;
   const pairs = text.split('&');
@@ -64,8 +66,8 @@ function parseQuery(text: string): URLSearchParams {
 }
 
 /**
- * What was asked for lately with each method, by URL: clients ask for the same things again and
- * again. Not one text of both, which would have to be put together and hashed for every request.
+ * Recently parsed requests by method, then URL: clients repeat the same requests. Two levels avoid
+ * concatenating and hashing a combined key for every request.
  */
 const requests: ReadonlyMap<string, Map<string, RequestInfo>> = new Map(
   [...verbs.keys()].map((method) => [method, new Map()]),
@@ -74,10 +76,10 @@ const requestsMax = 1024;
 const keptUrlMax = 256;
 
 /**
- * What a method and URL ask for (API-1, API-4); what it said of short URLs is remembered. Throws 400
- * for a path that cannot be a legal one (bad escapes, NUL, `.` and `..`, too long), 404 for one with
- * an empty segment in an API path (unless a `proxy` passes it on), 405 for a method other than GET
- * on the old `/watch/` paths.
+ * Parses a method and URL (API-1, API-4); results for short URLs are cached. Throws 400 for an
+ * invalid path (bad escapes, NUL, `.` and `..`, too long), 404 for an API path with an empty
+ * segment (unless it follows a `proxy`), and 405 for a method other than GET on the old `/watch/`
+ * paths.
  */
 export function parseRequest(method: string, url: string): RequestInfo {
   const byUrl = requests.get(method);
@@ -114,7 +116,7 @@ function readRequest(method: string, url: string): RequestInfo {
   });
 }
 
-/** Whether a segment is of the path that the `proxy` of a Node, Pod, or Service passes on. */
+/** Whether a segment belongs to the path that the `proxy` of a Node, Pod, or Service forwards. */
 function isBehindProxy(segments: readonly string[], index: number): boolean {
   return segments[0] === 'api' && [4, 6].some((at) => segments[at] === 'proxy' && index > at);
 }
@@ -143,7 +145,9 @@ function decodePath(raw: string): string {
   return path;
 }
 
-/** Without the slashes at both ends. `.` and `..` are no legal names anywhere, so they never pass. */
+/**
+ * Without the slashes at both ends. `.` and `..` are no legal names anywhere, so they never pass.
+ */
 function segmentsOf(path: string): string[] {
   let start = 0;
   let end = path.length;
@@ -189,7 +193,7 @@ interface ApiPath {
   readonly apiPrefix: string;
   readonly group: string;
   readonly version: string;
-  /** What follows the version: one segment at least. */
+  /** The segments after the version: at least one. */
   readonly rest: readonly string[];
 }
 
@@ -234,8 +238,8 @@ function resourceRequest(method: string, found: ApiPath): RequestInfo {
 }
 
 /**
- * The one object a list or watch can be about: a rule that allows only that name allows it
- * (AUTHZ-1). A selector that cannot be read is the endpoint's to refuse.
+ * The only object that a list or watch can select, so that a rule for that name allows the request
+ * (AUTHZ-1). The endpoint rejects selectors that cannot be parsed.
  */
 function nameInSelector(query: URLSearchParams): string {
   const selector = query.size === 0 ? null : query.get('fieldSelector');
@@ -252,9 +256,9 @@ function nameInSelector(query: URLSearchParams): string {
 }
 
 /**
- * What authorization looks at of a request (AUTHZ-1).
- * @param client who waits for the verdict, where it need not be waited for without them
- * @param verb asks about another verb on the same object (the create behind a PUT)
+ * The attributes of a request that authorization considers (AUTHZ-1).
+ * @param client the waiting client; an authorizer may give up when it leaves
+ * @param verb another verb on the same object (the create that a PUT implies)
  */
 export function attributesOf(
   info: RequestInfo,
@@ -283,12 +287,12 @@ export function attributesOf(
 
 const selecting = new Set(['list', 'watch', 'deletecollection']);
 
-/** The old way to watch, `/api/v1/watch/…`, where upstream does not authorize by selectors. */
+/** Whether this is the old watch path, `/api/v1/watch/…`, which is not authorized by selectors. */
 function isWatchPath({ apiPrefix, path }: RequestInfo): boolean {
   return path.split('/', 5)[apiPrefix === 'api' ? 3 : 4] === 'watch';
 }
 
-/** A selector that cannot be read is the endpoint's to refuse; until then it selects everything. */
+/** A selector that cannot be parsed selects everything here; the endpoint rejects it. */
 function selectorsOf(query: URLSearchParams): Pick<Attributes, 'fieldSelector' | 'labelSelector'> {
   const fields = selectorIn(query.get('fieldSelector'), parseFieldSelector);
   const labels = selectorIn(query.get('labelSelector'), parseLabelSelector)?.requirements;

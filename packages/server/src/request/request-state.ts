@@ -21,30 +21,30 @@ import {
 import type { Permit } from '../registry/permit.ts';
 import type { RequestInfo } from './parse-request.ts';
 
-/** The longest that a write may take, whatever time its request has: the reference's figure. */
+/** Time limit of a write, whatever the time of its request; the same as kube-apiserver's. */
 const writeTimeMaxMs = 34_000;
 
-/** The time that one request has; see docs/decisions/deadlines.md. Times are monotonic milliseconds. */
+/** The deadline of one request (docs/decisions/deadlines.md). Times are monotonic milliseconds. */
 export class RequestDeadline implements Bounded {
-  /** Infinite for a request that lasts as long as its client likes. */
+  /** Infinite for long-running requests. */
   dueMs = Number.POSITIVE_INFINITY;
-  /** Where it stands among the open deadlines, which keep this number; -1 when it does not. */
+  /** Its index among the open deadlines, which maintain it; -1 when it is not open. */
   place = -1;
   #request: { expire(): void } | undefined;
   #kind: 'request' | 'write' = 'request';
   #othersMs = 0;
 
-  /** Sets what is called when the time is up. */
+  /** Registers the request that expires with this deadline. */
   onExpired(request: { expire(): void }): void {
     this.#request = request;
   }
 
-  /** A write has a limit of its own, and is described as a write when its time is up. */
+  /** A write has its own limit, and its timeout error names it as a write. */
   get kind(): 'request' | 'write' {
     return this.#kind;
   }
 
-  /** How much of the time others had the request: queues of flow control, and webhooks. */
+  /** Milliseconds that the request spent in flow-control queues and webhooks. */
   get othersMs(): number {
     return this.#othersMs;
   }
@@ -53,7 +53,7 @@ export class RequestDeadline implements Bounded {
     this.#othersMs += byMs;
   }
 
-  /** Limits the time of a write, which begins when the last gate has let the request through. */
+  /** Applies the limit of a write, which starts when the request is authorized. */
   beginWrite(authorizedMs: number): void {
     this.#kind = 'write';
     this.dueMs = Math.min(this.dueMs, authorizedMs + writeTimeMaxMs);
@@ -64,16 +64,16 @@ export class RequestDeadline implements Bounded {
   }
 }
 
-/** Headers that every answer to a request carries. */
+/** Headers of every answer to a request. */
 export type BaseHeaders = Readonly<Record<string, string>>;
 
 interface Facts {
   readonly exchange: Exchange;
   readonly auditId: string;
   readonly baseHeaders: BaseHeaders;
-  /** Monotonic milliseconds, as all times here. */
+  /** Monotonic milliseconds, like all times here. */
   readonly startMs: number;
-  /** Texts for `Warning` headers, of failures too. */
+  /** Texts of `Warning` headers, which failures carry too. */
   readonly warnings: BoundedTexts;
   readonly deadline: RequestDeadline;
 }
@@ -85,12 +85,12 @@ interface ParsedFacts extends Facts {
 interface SenderFacts extends ParsedFacts {
   /** Who sent the request. */
   readonly requester: UserInfo;
-  /** As whom it acts: the requester, or whom the requester impersonates. */
+  /** The acting user: the requester, or the user that the requester impersonates. */
   readonly user: UserInfo;
   readonly authenticatedMs: number;
-  /** The request's record; undefined where the policy wants none (OPS-2). */
+  /** The request's audit record; undefined if the policy omits the request (OPS-2). */
   readonly audit: AuditTrail | undefined;
-  /** When its record was begun; undefined where there is no audit log. */
+  /** When the record was opened; undefined without an audit log. */
   readonly recordedMs: number | undefined;
 }
 
@@ -104,7 +104,7 @@ interface PermitFacts extends SeatFacts {
   readonly authorizedMs: number;
 }
 
-/** The head of the request has been read, and its URL has not been parsed. */
+/** The head of the request has been read; its URL has not been parsed. */
 export interface Arrived extends Facts {
   readonly phase: 'arrived';
 }
@@ -114,7 +114,7 @@ export interface Received extends ParsedFacts {
   readonly phase: 'received';
 }
 
-/** The sender is known, and so is whom the sender impersonates. */
+/** The sender is known, and so is the user whom the sender impersonates. */
 export interface Authenticated extends SenderFacts {
   readonly phase: 'authenticated';
 }
@@ -124,36 +124,36 @@ export interface Admitted extends SeatFacts {
   readonly phase: 'admitted';
 }
 
-/** The acting user may do what the request asks for. */
+/** The acting user may perform the request. */
 export interface Authorized extends PermitFacts {
   readonly phase: 'authorized';
 }
 
-/** A state in which the request can still go on. */
+/** A state in which the request is still in progress. */
 export type OpenState = Arrived | Received | Authenticated | Admitted | Authorized;
 
 /** Why a request did not succeed. */
 export interface Failure {
-  /** What a gate or the endpoint threw. */
+  /** The error that a gate or the endpoint threw. */
   readonly error: unknown;
-  /** What the client was told. */
+  /** The Status that the client received. */
   readonly status: StatusError;
   readonly failedMs: number;
 }
 
-/** The answer has been given, or the stream that answers has begun. */
+/** The answer has been sent, or a streamed answer has begun. */
 export interface Answered {
   readonly phase: 'answered';
   readonly last: OpenState;
   readonly failure: Failure | undefined;
 }
 
-/** The deadline passed, and the client was told so. What still runs for the request is futile. */
+/** The deadline passed and the client received a 504. Work that is still running is futile. */
 export interface TimedOut {
   readonly phase: 'timed-out';
   readonly last: OpenState;
   readonly failure: Failure;
-  /** A record whose first stage was stored only after the deadline. */
+  /** An audit record whose first stage was stored only after the deadline. */
   readonly lateAudit: AuditTrail | undefined;
 }
 
@@ -161,7 +161,7 @@ export interface TimedOut {
 export type RequestState = OpenState | Answered | TimedOut;
 export type RequestPhase = RequestState['phase'];
 
-/** The state that each event leads to, where it is not rejected. */
+/** The state that each event leads to, if it is not rejected. */
 export interface StateAfter {
   readonly receive: Received;
   readonly authenticate: Authenticated;
@@ -189,9 +189,9 @@ const closed: Row = {
 const ends = { expire: 'timed-out', finish: 'answered' } as const;
 
 /**
- * For each phase, where each event leads. Each gate adds what it learns and leads one phase on; the
- * deadline may pass in each phase in which it runs. A request that has timed out keeps a late audit
- * record, so that the record has its end, and finishes when the work behind the timeout does.
+ * The transition table: the next phase for each phase and event. Each gate adds its result and
+ * advances by one phase; the deadline may pass in any phase in which it runs. A request that has
+ * timed out keeps a late audit record, to complete it, and finishes when its remaining work ends.
  */
 export const transitions: Readonly<Record<RequestPhase, Row>> = {
   arrived: { ...closed, receive: 'received', finish: 'answered' },
@@ -209,7 +209,9 @@ export const transitions: Readonly<Record<RequestPhase, Row>> = {
   'timed-out': { ...closed, record: 'timed-out', finish: 'timed-out' },
 };
 
-/** The name of a request in logs and records: its client's, if short and plain, or a new one (OPS-4). */
+/**
+ * The ID of a request in logs and records: the client's if it is short and plain, else new (OPS-4).
+ */
 export function auditIdOf(exchange: Exchange): string {
   const requested = exchange.header('audit-id');
   return requested !== undefined && /^[\w.-]{1,64}$/.test(requested) ? requested : randomUuid();
@@ -236,24 +238,26 @@ export function arrive(exchange: Exchange, clock: Clock): Arrived {
   };
 }
 
-/** How flow control classified a request, as far as it did. */
+/** How flow control classified a request; undefined if it did not. */
 export function flowOf({ last, failure }: Answered | TimedOut): FlowClass | undefined {
   if (last.phase === 'admitted' || last.phase === 'authorized') return last.seat.flowClass;
   return failure?.error instanceof Overloaded ? failure.error.flowClass : undefined;
 }
 
-/** The part of a call that its slices depend on. */
+/** The part of a call that its slices need. */
 interface SlicedCall {
   readonly exchange: Pick<Exchange, 'aborted' | 'resumed'>;
   readonly context: { readonly clock: Clock };
 }
 
-/** The pace of work on a body of so many bytes; undefined for a small one, which takes one step. */
+/**
+ * The pace of work on a body of the given size; undefined for a small body, which takes one step.
+ */
 export function bodyPace(call: SlicedCall, bytes: number): Pace | undefined {
   return bytes < pacedBytesMin ? undefined : new RequestSlices(call).begin();
 }
 
-/** Slices of work on behalf of a request, which is given up when nobody waits for its answer. */
+/** Slices of work for a request; the work is abandoned when the client leaves. */
 export class RequestSlices {
   readonly #slices: Slices;
   readonly #exchange: Pick<Exchange, 'aborted' | 'resumed'>;
@@ -264,7 +268,7 @@ export class RequestSlices {
     this.#exchange = exchange;
   }
 
-  /** As `Slices.begin`. */
+  /** See `Slices.begin`. */
   begin(): this {
     this.#slices.begin();
     return this;
@@ -274,7 +278,7 @@ export class RequestSlices {
     return this.#slices.over;
   }
 
-  /** As `Slices.pause`. Rejects with the 504 that nobody sees when nobody waits any more. */
+  /** See `Slices.pause`. Rejects with a 504, which nobody receives, if the client has left. */
   async pause(): Promise<void> {
     await this.#slices.pause();
     this.#exchange.resumed?.();

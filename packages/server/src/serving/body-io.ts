@@ -82,7 +82,9 @@ export class BodyReader implements BodyReceiver {
 
 /** Bytes handed to a socket at once: a few TLS records, small enough to notice a slow reader. */
 const batchBytes = 256 * 1024;
-/** Pieces below this are gathered: a system call entry per 200-byte piece costs more than its copy. */
+/**
+ * Pieces below this are gathered: a system call entry per 200-byte piece costs more than its copy.
+ */
 const smallPieceBytes = 8 * 1024;
 const gatherBytes = 64 * 1024;
 
@@ -90,10 +92,10 @@ const gatherBytes = 64 * 1024;
 const uncheckedBytes = 16 * 1024;
 
 /**
- * Writes pieces with back-pressure, never more than about one batch ahead of the reader: large ones as
- * they are, small ones joined to blocks of up to 64 KiB where that helps. Ends the target after the
- * last piece. Pieces are made as they are taken, in slices (TRUST-2), and none once the reader is
- * gone: the source is then told to return (TRUST-3).
+ * Writes pieces with back-pressure, never more than about one batch ahead of the reader: large ones
+ * as they are, small ones joined to blocks of up to 64 KiB where that helps. Ends the target after
+ * the last piece. Pieces are made as they are taken, in slices (TRUST-2), and none once the reader
+ * is gone: the source is then told to return (TRUST-3).
  */
 export class PacedWriter {
   readonly #target: BodySink;

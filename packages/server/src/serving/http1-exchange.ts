@@ -205,8 +205,8 @@ export class Http1Exchange extends ExchangeBase {
   }
 
   /**
-   * Answers at once, but keeps reading a while before it closes: closing with unread bytes makes the
-   * host reset the connection, and the client would lose the answer.
+   * Answers at once, but keeps reading a while before it closes: closing with unread bytes makes
+   * the host reset the connection, and the client would lose the answer.
    */
   protected endRefused(body: Buffer): void {
     const source = this.#request;

@@ -23,7 +23,9 @@ interface Message {
 
 /** Requests that wait on a connection before no more of it is read. */
 const readAheadMax = 16;
-/** Requests that may wait at all: one chunk that has been read may hold more than `readAheadMax`. */
+/**
+ * Requests that may wait at all: one chunk that has been read may hold more than `readAheadMax`.
+ */
 const waitingMax = 256;
 /** Bytes kept of what follows a request for another protocol that waits. */
 const behindBytesMax = 64 * 1024;
@@ -356,10 +358,10 @@ const ordinary = { waitsForContinue: false };
 const emptyAndLast = 'Connection: close\r\nContent-Length: 0\r\n\r\n';
 
 /**
- * Node's parser takes a connection's bytes past its stream, and stops while an earlier answer is still
- * on its way. What TLS had read already reached it nevertheless, and was refused as malformed: the
- * rest of a body that followed a large answer at once. Somebody who listens to the stream makes the
- * bytes go through it, where they wait.
+ * Node's parser takes a connection's bytes past its stream, and stops while an earlier answer is
+ * still on its way. What TLS had read already reached it nevertheless, and was refused as
+ * malformed: the rest of a body that followed a large answer at once. Somebody who listens to the
+ * stream makes the bytes go through it, where they wait.
  */
 export function readAsStream(socket: Socket): void {
   socket.on('data', discard);

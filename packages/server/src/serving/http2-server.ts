@@ -76,8 +76,8 @@ export class Http2Exchange extends ExchangeBase implements StreamOwner {
 }
 
 /**
- * Takes the connections whose client has chosen HTTP/2 away from node's HTTP/1.1 server, before that
- * sees them.
+ * Takes the connections whose client has chosen HTTP/2 away from node's HTTP/1.1 server, before
+ * that sees them.
  */
 export function acceptHttp2(
   server: SecureServer,
@@ -90,7 +90,8 @@ export function acceptHttp2(
   const { onHandshakeFailed = ignore, goAwayChance = 0 } = options;
   const listeners = server.listeners('secureConnection') as ((socket: TLSSocket) => void)[];
   server.removeAllListeners('secureConnection');
-  // A handshake that fails is no malformed request to be answered; its socket is destroyed as it is.
+  // A handshake that fails is no malformed request to be answered; its socket is destroyed as it
+  // is.
   server.removeAllListeners('tlsClientError');
   listenOn(server, { where: 'tls', end: ignore }, { tlsClientError: onHandshakeFailed });
   const begin = (stream: Http2Stream, connection: Http2Connection): void => {

@@ -21,12 +21,15 @@ export interface HttpLimits {
   readonly sweepPeriodMs: number;
   /**
    * Concurrent HTTP/2 streams of one connection. Clients share one connection for all their watches
-   * and requests, so it is well above what they use; a stream over it is refused, to be tried again.
+   * and requests, so it is well above what they use; a stream over it is refused, to be tried
+   * again.
    */
   readonly streamsPerConnectionMax: number;
   /** Open connections; a new one above takes the place of an idle one. */
   readonly connectionsMax: number;
-  /** Once answered with 413, how much more of the body is read so that the client sees the answer. */
+  /**
+   * Once answered with 413, how much more of the body is read so that the client sees the answer.
+   */
   readonly discardBytesMax: number;
   readonly discardTimeoutMs: number;
 }
@@ -60,10 +63,10 @@ interface Options {
 }
 
 /**
- * Keeps a server within `connectionsMax` open connections, so that files can still be opened for the
- * store (TRUST-4). A new connection takes the place of the oldest idle one of the owner that has the
- * most; where none is idle, of the oldest of an owner that has more than half of all; otherwise it
- * is closed itself. A connection is idle while it has no request in flight.
+ * Keeps a server within `connectionsMax` open connections, so that files can still be opened for
+ * the store (TRUST-4). A new connection takes the place of the oldest idle one of the owner that
+ * has the most; where none is idle, of the oldest of an owner that has more than half of all;
+ * otherwise it is closed itself. A connection is idle while it has no request in flight.
  */
 export function limitConnections(options: Options): void {
   const { server, connectionsMax } = options;

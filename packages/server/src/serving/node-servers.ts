@@ -154,9 +154,9 @@ export interface CertificatePair {
 type NameAnswer = (error: Error | null, context?: SecureContext) => void;
 
 /**
- * Picks the certificate that a client gets by the name it asks for (SNI): the one kept for the name,
- * for all of its domain (`*.example.com`), the usual one when it is good for the name, one that is
- * good for it although not kept for it, or else the usual one.
+ * Picks the certificate that a client gets by the name it asks for (SNI): the one kept for the
+ * name, for all of its domain (`*.example.com`), the usual one when it is good for the name, one
+ * that is good for it although not kept for it, or else the usual one.
  */
 function createNameChoice(options: {
   readonly named: ReadonlyMap<string, CertificatePair>;
@@ -187,9 +187,10 @@ function createNameChoice(options: {
 const notACertificate = Buffer.alloc(1);
 
 /**
- * Keeps connections sound whose client certificate the handshake could not verify. OpenSSL keeps the
- * error of a wrong signature in a queue of the thread, from which node takes it for an error of the
- * next read and fails the connection. What a certificate is worth is for the authenticator to say.
+ * Keeps connections sound whose client certificate the handshake could not verify. OpenSSL keeps
+ * the error of a wrong signature in a queue of the thread, from which node takes it for an error of
+ * the next read and fails the connection. What a certificate is worth is for the authenticator to
+ * say.
  */
 export function forgetCertificateErrors(server: TlsServer): void {
   listenEach(server, 'secureConnection', {

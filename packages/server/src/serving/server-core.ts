@@ -151,7 +151,8 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
 
   /**
    * Ends requests of a connection until about `bytes` are released, the heaviest first: one without
-   * an answer is answered 429, any other is cut off. The connection goes too where that is not enough.
+   * an answer is answered 429, any other is cut off. The connection goes too where that is not
+   * enough.
    */
   shed(connection: PeerConnection, bytes: number): void {
     const { memory } = connection;

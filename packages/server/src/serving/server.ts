@@ -43,14 +43,15 @@ export interface HttpServer {
    */
   takeUpgrades(): void;
   /**
-   * New handshakes use these certificates; open connections keep theirs. Throws, and changes nothing,
-   * when one does not fit its key. Certificates by name can be exchanged, but not be the first.
+   * New handshakes use these certificates; open connections keep theirs. Throws, and changes
+   * nothing, when one does not fit its key. Certificates by name can be exchanged, but not be the
+   * first.
    */
   replaceCertificate(tls: ServingTls): void;
   /**
-   * Goes on accepting, but gives what `refusal` answers to what comes from now on, as the last answer
-   * on its connection; what it has none for is served. Resolves when all that was in flight is
-   * answered but for streams, or after `timeoutMs`.
+   * Goes on accepting, but gives what `refusal` answers to what comes from now on, as the last
+   * answer on its connection; what it has none for is served. Resolves when all that was in flight
+   * is answered but for streams, or after `timeoutMs`.
    */
   turnAway(options: {
     refusal: (exchange: Exchange) => WholeResponse | undefined;
@@ -58,8 +59,8 @@ export interface HttpServer {
   }): Promise<void>;
   /**
    * Stops accepting, tells clients to go (GOAWAY, `connection: close`), calls `endStreams` so that
-   * the application ends its long-running answers, waits for what is in flight, then closes. What is
-   * still there after `timeoutMs` is cut off.
+   * the application ends its long-running answers, waits for what is in flight, then closes. What
+   * is still there after `timeoutMs` is cut off.
    * @returns whether everything finished in time
    */
   drain(options: { timeoutMs: number; endStreams?: () => void }): Promise<{ complete: boolean }>;

@@ -54,8 +54,8 @@ const plainDocuments: readonly DiscoveryPath[] = [
 ];
 
 /**
- * The discovery paths above versions: the two roots, one of each group of the server's own, and those
- * of `plainPaths` and `/version` that are described.
+ * The discovery paths above versions: the two roots, one of each group of the server's own, and
+ * those of `plainPaths` and `/version` that are described.
  */
 export function rootDiscovery(source: {
   readonly snapshot: CatalogueSnapshot;

@@ -26,7 +26,10 @@ export function definitionName(dialect: Dialect, typeName: string): string {
   return `${reversed(dialect.groupSuffix)}.${place}${typeName}`;
 }
 
-/** The name of a custom kind's schema: `stable.example.com`, `v1`, `Tab` -> `com.example.stable.v1.Tab`. */
+/**
+ * The name of a custom kind's schema: `stable.example.com`, `v1`, `Tab` ->
+ * `com.example.stable.v1.Tab`.
+ */
 export function customDefinitionName(group: string, version: string, kind: string): string {
   return `${reversed(group)}.${version}.${kind}`;
 }

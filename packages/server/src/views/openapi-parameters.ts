@@ -116,7 +116,10 @@ interface Parameter {
 /** What is passed through is not printed, prettily or not. */
 const passedThrough = /\{name\}\/(?:attach|exec|portforward|proxy)(?:\/\{path\})?$/;
 
-/** The JSON of the parameters every operation of a path takes: those in the path, `pretty`, and `more`. */
+/**
+ * The JSON of the parameters every operation of a path takes: those in the path, `pretty`, and
+ * `more`.
+ */
 export function pathParametersText(
   form: 'v2' | 'v3',
   path: string,
@@ -163,7 +166,9 @@ function parameterJson(form: 'v2' | 'v3', parameter: Parameter): JsonObject {
   };
 }
 
-/** The type of a sub-resource's own kind (`autoscaling.v1.Scale`); undefined when no table has it. */
+/**
+ * The type of a sub-resource's own kind (`autoscaling.v1.Scale`); undefined when no table has it.
+ */
 export function namedOptions(
   dialect: Dialect,
   kind: { readonly group: string; readonly version: string; readonly kind: string },

@@ -20,7 +20,9 @@ export interface GroupVersionKind {
   readonly kind: string;
 }
 
-/** A schema a route speaks of: a type of the tables, one of the group's own kinds, or plain text. */
+/**
+ * A schema a route speaks of: a type of the tables, one of the group's own kinds, or plain text.
+ */
 export type RouteSchema =
   | { readonly type: string }
   | { readonly def: ResourceDef; readonly list: boolean }

@@ -101,7 +101,9 @@ export function schemaText(context: SchemaContext, schema: Schema): string {
   return text;
 }
 
-/** Named lists and maps are written out where they are used; only structs and leaves are defined. */
+/**
+ * Named lists and maps are written out where they are used; only structs and leaves are defined.
+ */
 function isNamed(schema: Schema): schema is Schema & { readonly typeName: string } {
   return (
     schema.typeName !== undefined &&

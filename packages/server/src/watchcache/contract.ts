@@ -5,7 +5,9 @@ import type { Entry, EntryFilter } from './entry.ts';
 export interface ListRequest {
   /** Empty: all namespaces (or a cluster-scoped kind). */
   readonly namespace: string;
-  /** Set when the selectors allow one name only; `filter` still decides. Finds it without a scan. */
+  /**
+   * Set when the selectors allow one name only; `filter` still decides. Finds it without a scan.
+   */
   readonly name?: string | undefined;
   /** Query parameters, already known to be syntactically sound; `undefined` when unset or empty. */
   readonly resourceVersion: string | undefined;
@@ -46,8 +48,8 @@ export interface EventEncoder {
   readonly key: string;
   frame(type: WatchEventType, entry: Entry): Buffer;
   /**
-   * Makes what `frame` returns in steps, for large entries (TRUST-2). Absent where frames are copies
-   * of what an entry has.
+   * Makes what `frame` returns in steps, for large entries (TRUST-2). Absent where frames are
+   * copies of what an entry has.
    */
   readonly frameSteps?:
     | ((type: WatchEventType, entry: Entry) => Generator<void, Buffer>)
@@ -108,9 +110,13 @@ export interface ResourceCache {
   list(request: ListRequest): MaybePromise<ListResult>;
   /** Starts a watch; rejects with a StatusError if it cannot start. */
   watch(spec: WatchSpec): Promise<WatchHandle>;
-  /** Calls `listener` after each change, in order; for controllers and indexes inside the process. */
+  /**
+   * Calls `listener` after each change, in order; for controllers and indexes inside the process.
+   */
   subscribe(listener: (change: EntryChange) => void): { close(): void };
-  /** Forgets, step by step, changes that are older than the history kept: writes do so otherwise. */
+  /**
+   * Forgets, step by step, changes that are older than the history kept: writes do so otherwise.
+   */
   trimSteps(): Generator<void, void>;
   close(): void;
 }

@@ -19,8 +19,8 @@ export interface EntryIndex {
 
 /**
  * One object at one revision. `json` is the canonical storage-version JSON with `resourceVersion`
- * spliced in: what a GET writes to the socket. Immutable but for `memo`, and for where in memory the
- * bytes of `json` lie.
+ * spliced in: what a GET writes to the socket. Immutable but for `memo`, and for where in memory
+ * the bytes of `json` lie.
  */
 export interface Entry {
   /** `<namespace>/<name>`, or `<name>` for cluster-scoped kinds. */
@@ -66,9 +66,9 @@ const comma = 0x2c;
 const backslash = 0x5c;
 
 /**
- * Offset just behind `"metadata":{` of canonical JSON, where the version belongs. What stands before
- * it is `apiVersion` and `kind`, whose strings cannot contain an unescaped quote, so the first
- * match is the right one.
+ * Offset just behind `"metadata":{` of canonical JSON, where the version belongs. What stands
+ * before it is `apiVersion` and `kind`, whose strings cannot contain an unescaped quote, so the
+ * first match is the right one.
  */
 function versionOffset(json: Buffer): number {
   const found = json.indexOf(metadataStart);

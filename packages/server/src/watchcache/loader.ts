@@ -192,7 +192,9 @@ export class HistoricSnapshots {
   readonly #kept = new Map<Revision, Promise<Snapshot>>();
   #last: Promise<unknown> = Promise.resolve();
 
-  /** @param options.historyMs a snapshot is not kept longer than the store keeps history (LIST-6) */
+  /**
+   * @param options.historyMs a snapshot is not kept longer than the store keeps history (LIST-6)
+   */
   constructor(options: {
     clock: Clock;
     historyMs: number;

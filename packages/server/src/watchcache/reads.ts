@@ -91,7 +91,9 @@ function soundRevision(text: string): Revision {
   );
 }
 
-/** Reads a watch's version; 422 when malformed, with the resource in the kind's place as upstream. */
+/**
+ * Reads a watch's version; 422 when malformed, with the resource in the kind's place as upstream.
+ */
 export function watchRevision(
   text: string | undefined,
   resource: { readonly group: string; readonly resource: string },
@@ -119,7 +121,9 @@ const checkedEntries = 128;
 /** After so many entries a slice ends, whatever the clock says. */
 const sliceEntriesMax = 10_000;
 
-/** Cuts the answer to a list out of a snapshot; a promise only when a filter has much to look at. */
+/**
+ * Cuts the answer to a list out of a snapshot; a promise only when a filter has much to look at.
+ */
 export function listSnapshot(source: ListSource, request: ListRequest): MaybePromise<ListResult> {
   const { snapshot, namespaced, start } = source;
   const scope = { namespace: request.namespace, name: request.name };
@@ -337,9 +341,9 @@ export function runsOfAll(entries: readonly Entry[], typeBytes: number): Generat
 }
 
 /**
- * The JSON of neighbouring entries with commas between them, and one behind the last when more are to
- * follow. It is copied from the entries' own buffers when it is written: a joined copy, kept for the
- * next list, would hold every object's bytes twice.
+ * The JSON of neighbouring entries with commas between them, and one behind the last when more are
+ * to follow. It is copied from the entries' own buffers when it is written: a joined copy, kept for
+ * the next list, would hold every object's bytes twice.
  */
 export class EntryRun implements ByteRun {
   readonly length: number;

@@ -80,10 +80,14 @@ export interface ResourceCacheOptions {
   readonly random?: () => number;
   /** `fresh`: reads that would take any version wait for the newest; `cached` when absent. */
   readonly reads?: 'cached' | 'fresh';
-  /** `store`: lists that must be as new as the store are read from it; from the cache when absent. */
+  /**
+   * `store`: lists that must be as new as the store are read from it; from the cache when absent.
+   */
   readonly consistentLists?: 'cache' | 'store';
   readonly meter?: CacheMeter | undefined;
-  /** Called when values cannot be had in the form they are wanted in: the cache has ended itself. */
+  /**
+   * Called when values cannot be had in the form they are wanted in: the cache has ended itself.
+   */
   readonly onGivenUp?: () => void;
 }
 

@@ -182,9 +182,9 @@ export class ChangeWindow {
   }
 
   /**
-   * Forgets changes beyond the limits at the time `now` (monotonic ms): all that are too many or too
-   * large, and a bounded number of those that are only too old. Returns whether some of the latter
-   * are left.
+   * Forgets changes beyond the limits at the time `now` (monotonic ms): all that are too many or
+   * too large, and a bounded number of those that are only too old. Returns whether some of the
+   * latter are left.
    */
   trim(now: number): boolean {
     if (this.#holds > 0) return false;

@@ -33,17 +33,17 @@ import { type Form, mediaTypes, type ServedEncoding } from '../../answer/encodin
 import { bodyPace } from '../../request/request-state.ts';
 import type { ApiCall } from '../call.ts';
 
-/** A request body as bytes and as the value its Content-Type says. */
+/** A request body as bytes and as the value that its Content-Type encodes. */
 export interface DecodedBody {
   readonly bytes: Buffer;
   readonly value: JsonValue;
-  /** Paths of members given twice. */
+  /** Paths of duplicate members. */
   readonly duplicates: readonly string[];
-  /** The same as YAML tells them: `line 4: key "a" already set in map`. */
+  /** Duplicate keys as the YAML decoder reports them: `line 4: key "a" already set in map`. */
   readonly repeated?: readonly string[];
-  /** Set when the body is YAML: upstream decodes the JSON that it makes of it, members sorted. */
+  /** Set when the body is YAML, which kube-apiserver converts to JSON with sorted members. */
   readonly yaml?: true;
-  /** Set when the body is CBOR, which decodes by other rules. */
+  /** Set when the body is CBOR, which has other decoding rules. */
   readonly cbor?: CborFindings;
 }
 
@@ -56,8 +56,8 @@ export type BodyDecoder = (
 ) => MaybePromise<DecodedJson & Pick<DecodedBody, 'cbor' | 'yaml'>>;
 
 /**
- * What a body may hold. Everything behind the decoder walks objects by recursion, so they nest less
- * deeply than upstream lets them (docs/decisions/nesting-limit.md).
+ * Limits of a body. Everything after the decoder walks objects recursively, so the nesting limit is
+ * lower than kube-apiserver's (docs/decisions/nesting-limit.md).
  */
 export const bodyLimits: JsonLimits = {
   depthMax: maxDepth,
@@ -67,13 +67,13 @@ export const bodyLimits: JsonLimits = {
 
 /** How a body is decoded beside other requests. */
 export interface Reading {
-  /** Whether somebody still waits for the answer: decoding in slices ends where nobody does. */
+  /** Whether the client still waits: decoding in slices stops once it has left. */
   readonly isWanted: () => boolean;
-  /** The pace of work on a body of so many bytes; undefined where it takes one step. */
+  /** The pace of work on a body of the given size; undefined if it takes one step. */
   readonly paceOf: (bytes: number) => Pace | undefined;
 }
 
-/** How the body of a request is decoded: as long as its client waits. */
+/** How the body of a request is decoded: for as long as its client waits. */
 export function readingOf(call: Pick<ApiCall, 'exchange' | 'context'>): Reading {
   return {
     isWanted: () => !call.exchange.aborted,
@@ -81,7 +81,9 @@ export function readingOf(call: Pick<ApiCall, 'exchange' | 'context'>): Reading 
   };
 }
 
-/** Decodes a JSON body: a large one in slices. Throws, or rejects with, JsonError and TooManyValues. */
+/**
+ * Decodes a JSON body, a large one in slices. Throws or rejects with JsonError and TooManyValues.
+ */
 export function decodeJsonBody(
   bytes: Buffer,
   { paceOf }: Pick<Reading, 'paceOf'>,
@@ -92,8 +94,8 @@ export function decodeJsonBody(
 }
 
 /**
- * A body in its envelope, decoded by the schema of the kind that the envelope names, or the request
- * where the envelope does not (CODEC-3).
+ * Decodes a body in its envelope by the schema of the kind that the envelope names, or else of the
+ * request's kind (CODEC-3).
  */
 function decodeProtobufBody(
   bytes: Buffer,
@@ -125,10 +127,10 @@ function decodeProtobufBody(
   return atPace(steps(schema), pace);
 }
 
-/** What decoding may have to know of a body: its schema where it is of a built-in type. */
+/** What a decoder may need: the schema, if the body is of a built-in type. */
 interface Expected extends Reading {
   readonly dialect: Dialect;
-  /** What a body is that does not name its type. */
+  /** The type of a body that does not name one. */
   readonly type: EnvelopeType;
   readonly schema?: Schema | undefined;
 }
@@ -145,7 +147,7 @@ const decoders: Readonly<
   cbor: (bytes, { schema }) => decodeCborBody(bytes, schema),
 };
 
-/** The decoder a Content-Type names; JSON when there is none. Throws 415 (API-9, CODEC-1). */
+/** The decoder for a Content-Type; JSON when it is absent. Throws 415 (API-9, CODEC-1). */
 export function decoderFor(
   contentType: string | undefined,
   options: { served: readonly ServedEncoding[] } & Expected,
@@ -161,17 +163,17 @@ export function decoderFor(
   return (bytes) => decoders[encoding.form](bytes, options);
 }
 
-/** What decoding a body from CBOR found beside its value. */
+/** What decoding a CBOR body found besides its value. */
 export interface CborFindings {
-  /** Why the body is not what its kind says: the value has that alone. */
+  /** Why the body does not fit its kind; the value then has only apiVersion and kind. */
   readonly misfit?: string;
-  /** The unknown members; a custom kind's own decoder finds those. */
+  /** The unknown members; absent for custom kinds, whose own decoder finds them. */
   readonly unknown?: FoundPaths;
 }
 
 const text: Schema = { type: 'string' };
 
-/** What of a body says which kind it is. */
+/** The members that identify the kind of a body. */
 const typeMeta: Schema = {
   type: 'object',
   typeName: 'meta.v1.TypeMeta',
@@ -182,9 +184,9 @@ const typeMeta: Schema = {
 };
 
 /**
- * Decodes a body as upstream does: by its schema, which there is of built-in kinds, once its kind is
- * told, or else as a map whose kind is asked for where that fails (CODEC-4). Throws CborError when
- * the kind cannot be told.
+ * Decodes a CBOR body (CODEC-4): by the schema, for built-in kinds, after determining its kind; or
+ * else as a map, determining the kind only if that fails. Throws CborError if the kind cannot be
+ * determined.
  */
 function decodeCborBody(
   bytes: Buffer,

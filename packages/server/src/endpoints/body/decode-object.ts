@@ -55,7 +55,7 @@ export async function decodeBody(call: ApiCall): Promise<DecodedBody> {
 }
 
 /**
- * The options a DELETE has in its body; undefined when it has none. Throws 400 for anything but an
+ * The options in the body of a DELETE; undefined if it has no body. Throws 400 for anything but an
  * object of that kind.
  */
 export async function decodeOptionsBody(
@@ -90,7 +90,7 @@ export async function decodeOptionsBody(
   return options;
 }
 
-/** What a decoder said of a text, as upstream frames it; rethrows what is not a decoder's. */
+/** The message of a decoder's error, in kube-apiserver's frame; rethrows other errors. */
 function malformed(error: unknown): string {
   if (error instanceof YamlError) return error.message;
   if (error instanceof ProtobufError || error instanceof CborError) return error.message;
@@ -99,8 +99,8 @@ function malformed(error: unknown): string {
 }
 
 /**
- * The object of a POST or PUT body: of the endpoint's own kind and version, in the form its schema
- * gives it, defaulted; what is unknown or twice in it is ignored, warned of or refused (FV-2).
+ * The object of a POST or PUT body: of the endpoint's kind and version, in the form of its schema,
+ * with defaults. Unknown and duplicate fields are ignored, warned about, or rejected (FV-2).
  */
 export function decodeObject(
   call: ApiCall,
@@ -109,7 +109,7 @@ export function decodeObject(
   return inOnePiece(objectSteps(call, options));
 }
 
-/** `decodeObject` in steps, between which the work on a large body may pause. */
+/** `decodeObject` in steps, between which work on a large body may pause. */
 export function* objectSteps(
   call: ApiCall,
   options: { body: DecodedBody; fieldValidation: FieldValidation },
@@ -143,13 +143,13 @@ function expectedVersion({ def, version }: Target): string {
 }
 
 function objectOf(target: Target, body: DecodedBody): JsonObject {
-  // Of CBOR the decoder tells the type.
+  // The CBOR decoder has already determined the type.
   const why = body.cbor === undefined ? typeProblem(body.value) : undefined;
   if (why !== undefined) throw unrecognized(target, body.bytes, why);
   return (body.value ?? {}) as JsonObject;
 }
 
-/** Why a body's type cannot be told, in upstream's words; `null` is an empty object there. */
+/** Why the type of a body cannot be determined; undefined if it can. `null` is an empty object. */
 export function typeProblem(value: JsonValue): string | undefined {
   const misfit = (what: string, into: { readonly type: string; readonly field?: string }) => {
     const why = problemText({ code: 'misfit', what, ...into });
@@ -168,7 +168,7 @@ export function typeProblem(value: JsonValue): string | undefined {
 
 type TypeField = 'apiVersion' | 'kind';
 
-/** The members that tell a body's type, in its order: upstream finds them in any case of letters. */
+/** The members that state a body's type, in its order; their names match case-insensitively. */
 function typeMembers(value: JsonObject): [TypeField, JsonValue][] {
   const found: [TypeField, JsonValue][] = [];
   for (const name of Object.keys(value)) {
@@ -185,7 +185,7 @@ function typeFieldOf(name: string): TypeField | undefined {
   return name.toLowerCase() === 'apiversion' ? 'apiVersion' : undefined;
 }
 
-/** What a body says that it is, the last word counting; empty for what it does not say. */
+/** The type that a body states: the last member counts; absent members are empty. */
 function statedType(value: JsonObject): { readonly apiVersion: string; readonly kind: string } {
   const stated = { apiVersion: '', kind: '' };
   for (const [field, type] of typeMembers(value)) {
@@ -195,13 +195,13 @@ function statedType(value: JsonObject): { readonly apiVersion: string; readonly 
   return stated;
 }
 
-/** The same as an unstructured decoder reads it. */
+/** The type that a body states, as an unstructured decoder reads it. */
 const exactType = (value: JsonObject) => ({
   apiVersion: shownApiVersion(textOf(value.apiVersion)),
   kind: textOf(value.kind),
 });
 
-/** The apiVersion and kind of a typed body, where it states them, must be the endpoint's (API-7). */
+/** The apiVersion and kind of a typed body must be the endpoint's if it states them (API-7). */
 function checkStatedType(call: ApiCall, value: JsonObject, body: DecodedBody): void {
   const { target } = call;
   const { kind, apiVersion } = body.cbor === undefined ? statedType(value) : exactType(value);
@@ -236,7 +236,7 @@ function otherVersion(target: Target, apiVersion: string): Error {
   );
 }
 
-/** A body as upstream shows it where it cannot tell what it is. */
+/** A body as errors about its type show it. */
 function wholeText({ bytes, cbor }: DecodedBody): string {
   const text = cbor === undefined ? bytes.toString('utf8') : diagnoseCbor(bytes);
   return text.slice(0, shownMax);
@@ -247,12 +247,13 @@ function nameOf(value: JsonObject): string {
   return typeof name === 'string' ? name : '';
 }
 
-/** Part of upstream's message, which clients match. */
+/** Part of kube-apiserver's message, which clients match. */
 const schemeName = '"pkg/api/legacyscheme/scheme.go:30"';
 
 /**
- * Why a body of another kind or version than the endpoint's, a built-in one, cannot be decoded, in
- * upstream's words: another built-in kind cannot be made this one, an unknown one is none.
+ * Why a body cannot be decoded as the endpoint's built-in kind: another built-in kind cannot be
+ * converted to it, and an unknown kind is not registered. Undefined for another version of the
+ * kind.
  */
 export function misfitKind(call: ApiCall, value: JsonObject): string | undefined {
   const { target, context } = call;
@@ -277,7 +278,7 @@ export function misfitKind(call: ApiCall, value: JsonObject): string | undefined
   return `converting (${version}.${kind}) to (${into}): unknown conversion`;
 }
 
-/** Upstream's 400 for a body of the right kind that cannot be decoded. */
+/** The 400 for a body of the right kind that cannot be decoded. */
 function cannotHandle(target: Target, value: JsonObject, message: string): Error {
   const { def, version } = target;
   const stated = def.behavior.bodies === 'typed' ? statedType(value) : exactType(value);
@@ -293,7 +294,7 @@ function cannotHandle(target: Target, value: JsonObject, message: string): Error
   );
 }
 
-/** Upstream's 400 for a body whose kind cannot even be told. */
+/** The 400 for a body whose kind cannot be determined. */
 export function unrecognized(target: Target, bytes: Buffer, why: string): Error {
   const { kind } = target.def;
   return badRequest(
@@ -304,7 +305,7 @@ export function unrecognized(target: Target, bytes: Buffer, why: string): Error 
 const shownMax = 4096;
 const summaryLength = 30;
 
-/** The start of a body as upstream shows it: text when it looks like JSON, hex otherwise. */
+/** The start of a body as errors show it: text if it looks like JSON, hexadecimal otherwise. */
 function summary(bytes: Buffer): string {
   if (bytes.length === 0) return '<empty>';
   const isCut = bytes.length > summaryLength;

@@ -25,18 +25,18 @@ import { groupKindOf } from '../../registry/registry.ts';
 import type { FieldValidation } from '../../request/options.ts';
 import type { ApiCall } from '../call.ts';
 
-/** Whether an object is so large that the work on it pauses between its steps. */
+/** Whether an object is so large that work on it pauses between steps. */
 export type ObjectSize = 'small' | 'large';
 
-/** The size of an object on which work has this pace. */
+/** The size class of an object, by the pace of the work on it. */
 export const sizeAt = (pace: Pace | undefined): ObjectSize =>
   pace === undefined ? 'small' : 'large';
 
 /**
- * Gives a decoded body the form its kind's schema has: types checked, unknown members dropped and
- * told, defaults filled in. The body itself may be changed. `fail` makes the 400 of a wrong type,
- * whose wording follows the `source` that upstream decodes from, a body's text unless given. Throws
- * TooManyValues for a large object that defaults or a patch make larger than a body may be.
+ * Converts a decoded body to the form of its kind's schema: checks types, drops and reports unknown
+ * members, and applies defaults. May modify the body. Throws the error that `fail` makes for a
+ * wrong type, worded for the `source` that kube-apiserver decodes from (by default a body's text),
+ * and TooManyValues if defaults or a patch make a large object larger than a body may be.
  */
 export function* shapeSteps(
   target: Target,
@@ -45,7 +45,9 @@ export function* shapeSteps(
     readonly complaints: Complaints;
     readonly fail: (message: string) => Error;
     readonly source?: DecodeSource;
-    /** Large: the work on it pauses, and what comes of it is checked against the limits of bodies. */
+    /**
+     * `large`: work on the object pauses, and the result is checked against the limits of bodies.
+     */
     readonly size: ObjectSize;
   },
 ): Generator<void, ApiObject> {
@@ -53,7 +55,7 @@ export function* shapeSteps(
   const { complaints, fail, source } = options;
   try {
     if (version.decode !== undefined) {
-      // Upstream drops nulls from what it decodes, and an apply's result it does not.
+      // kube-apiserver drops nulls from decoded bodies, but not from the result of an apply.
       complaints.unknownIn(version.decode(value, { keepsNulls: source === 'map' }));
       return yield* checked(asApiObject(value), options);
     }
@@ -71,13 +73,13 @@ export function* shapeSteps(
   } catch (error) {
     if (error instanceof DecodeError) throw fail(error.message);
     if (!(error instanceof EmbeddedError)) throw error;
-    // What comes of an apply was decoded before, and is judged.
+    // The result of an apply has been decoded before, so this is a validation error.
     if (source !== 'map') throw fail(error.message);
     throw invalidObject(groupKindOf(target.def), target.name, [error.fieldError]);
   }
 }
 
-/** The object, unless it holds more than a body may, the owners of its fields left aside. */
+/** Returns the object. Throws TooManyValues if it exceeds a body's limits, managed fields aside. */
 function* checked(
   object: ApiObject,
   { size }: { readonly size: ObjectSize },
@@ -89,7 +91,7 @@ function* checked(
 interface Complaint {
   readonly what: 'unknown' | 'duplicate';
   readonly path: string;
-  /** Says whose field it is, where that is not the object: `json patch `. */
+  /** Names the owner of the field if it is not the object: `json patch `. */
   readonly prefix: string;
 }
 
@@ -99,12 +101,14 @@ const textOf = ({ what, path, prefix }: Complaint) =>
 const openBrace = '{'.charCodeAt(0);
 const openBracket = '['.charCodeAt(0);
 
-/** Bodies larger than this keep their complaints as found: looking for their order costs too much. */
+/**
+ * Above this size complaints stay in the order found, because sorting by position costs too much.
+ */
 const orderedBytesMax = 256 * 1024;
 
 /**
- * Unknown and duplicate fields found in a body, each once, in the order found. What keeps them here
- * bounds their number: a body can have as many of them as members.
+ * Unknown and duplicate fields found in a body, each once, in the order found. Callers must bound
+ * their number: a body can have as many of them as members.
  */
 export class Complaints {
   #found: Complaint[] = [];
@@ -121,20 +125,20 @@ export class Complaints {
     this.#omitted += found.omitted;
   }
 
-  /** @param prefix says whose field it is, where that is not the object (`json patch `) */
+  /** @param prefix names the owner of the field if it is not the object (`json patch `) */
   duplicate(path: string, prefix = ''): void {
     this.#found.push({ what: 'duplicate', path, prefix });
   }
 
-  /** Lines in which a YAML decoder tells of keys given twice. */
+  /** Adds lines in which a YAML decoder reports duplicate keys. */
   repeated(lines: readonly string[] = []): void {
     for (const line of lines) this.#repeated.push(line);
   }
 
   /**
-   * As upstream's decoder into a Go type finds them: in the order of the text, a duplicate where it
-   * is given again, and nothing told of what is in, or twice, of a field that is not known. YAML
-   * comes to that decoder as JSON with its members sorted.
+   * Orders the complaints as Go's typed decoder finds them: by position in the text, a duplicate at
+   * its second occurrence, and none inside an unknown field. For YAML that decoder receives JSON
+   * with sorted members.
    */
   inTypedOrder(bytes: Buffer): void {
     if (this.#found.length < 2) return;
@@ -161,8 +165,8 @@ export class Complaints {
   }
 
   /**
-   * The text of a strict refusal: the complaints as upstream joins them, as many as an answer may
-   * list, and how many more there are.
+   * The text of a strict rejection: as many complaints as an answer may list, and the number of
+   * those omitted.
    */
   get strictText(): string {
     const texts = new BoundedTexts('error');
@@ -177,7 +181,7 @@ export class Complaints {
   }
 }
 
-/** How a YAML decoder words keys given twice, as one error. */
+/** Formats duplicate keys of a YAML body as one error. */
 export function repeatedText(lines: readonly string[]): string {
   return problemText({ code: 'repeated keys', lines });
 }
@@ -210,7 +214,7 @@ function inTextOrder(found: readonly Complaint[], bytes: Buffer): Complaint[] {
   return [...found].sort((one, other) => placeOf(one) - placeOf(other));
 }
 
-/** `Ignore` drops complaints, `Warn` gives a header for each, `Strict` refuses (FV-2). */
+/** `Ignore` drops complaints, `Warn` adds a warning for each, `Strict` throws (FV-2). */
 export function reportComplaints(
   call: Pick<ApiCall, 'warnings'>,
   options: {

@@ -6,13 +6,13 @@ import type { ApiCall } from '../call.ts';
 import { writeContext } from '../write.ts';
 import { decodeBody, decodeObject } from './decode-object.ts';
 
-/** A POST to a virtual sub-resource: its own kind's object, and the options of a create. */
+/** A POST to a virtual subresource: an object of its own kind, and the options of a create. */
 export interface VirtualRequest {
   readonly object: ApiObject;
   readonly options: WriteOptions;
 }
 
-/** One value per type, for what is compiled of it. */
+/** One value per type, because compiled decoders are cached by it. */
 const forms = new Map<string, VersionDef>();
 
 function formOf(typeName: string, version: string): VersionDef {
@@ -24,9 +24,10 @@ function formOf(typeName: string, version: string): VersionDef {
 }
 
 /**
- * Decodes the body of a virtual sub-resource (API-6), whose kind is not the resource's: an Eviction
- * of a Pod, a TokenRequest of a ServiceAccount. `typeName` names its schema (`policy.v1.Eviction`).
- * A body may be of an older version too where that is the same (`alike`).
+ * Decodes the body of a virtual subresource (API-6), whose kind is not the resource's: an Eviction
+ * of a Pod, a TokenRequest of a ServiceAccount.
+ * @param typeName names the schema (`policy.v1.Eviction`)
+ * @param alike an older apiVersion with the same schema, which is accepted too
  */
 export async function virtualRequest(
   call: ApiCall,
@@ -60,7 +61,7 @@ function checkNamespace({ namespace }: Target, { metadata }: ApiObject): void {
   );
 }
 
-/** Says in an object that is never stored who sent its fields, as upstream does of all objects. */
+/** Records the field manager in an object that is never stored, as for all other objects. */
 export async function recordFields(
   call: ApiCall,
   { object, options }: VirtualRequest,
@@ -76,21 +77,21 @@ export async function recordFields(
   });
 }
 
-/** Admission of a POST to a virtual sub-resource: the creation of its object (ADM-1). */
+/** Runs admission for a POST to a virtual subresource, as the creation of its object (ADM-1). */
 export async function admitVirtual(call: ApiCall, request: VirtualRequest): Promise<void> {
   const { mutate, validate } = virtualAdmission(call, request);
   await mutate();
   await validate();
 }
 
-/** The two halves of `admitVirtual`, for what judges the object between them. */
+/** The two halves of `admitVirtual`, for endpoints that validate the object between them. */
 export function virtualAdmission(call: ApiCall, { object, options }: VirtualRequest) {
   const { admission } = call.context.registry;
   const admitted = {
     operation: 'CREATE' as const,
     target: call.target,
     context: writeContext(call, options),
-    // The path of `bindings` and of reviews names nothing: the object's own name counts.
+    // The paths of `bindings` and of reviews contain no name: the object's own name counts.
     name: call.target.name || (object.metadata.name ?? ''),
     object,
     old: undefined,

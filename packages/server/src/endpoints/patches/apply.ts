@@ -35,19 +35,19 @@ import type { ApiCall } from '../call.ts';
 const openBrace = '{'.charCodeAt(0);
 const toJson = 'error converting YAML to JSON';
 
-/** The part of an update's plan that a patch is. */
+/** The part of an update's plan that a patch determines. */
 export type PatchChange = Pick<UpdatePlan, 'transform' | 'source' | 'base'>;
 
-/** An apply's body, and the lines that tell of keys given twice in it. */
+/** The body of an apply, and the lines that report its duplicate keys. */
 export interface ApplyBody {
   readonly value: JsonObject;
   readonly repeated: readonly string[];
 }
 
 /**
- * Decodes the body of an apply: YAML, of which JSON is a part (SSA-1). The quick decoder is tried
- * first, since most clients send JSON and loading the YAML library costs more than the request.
- * Throws 400, and TooManyValues.
+ * Decodes the body of an apply: YAML, of which JSON is a subset (SSA-1). Tries the JSON decoder
+ * first: most clients send JSON, and loading the YAML library costs more than the request. Throws
+ * or rejects with 400 and TooManyValues.
  */
 export function applyBody(bytes: Buffer, reading: Reading): MaybePromise<ApplyBody> {
   const decoded = decodeEither(bytes, reading);
@@ -63,14 +63,14 @@ function bodyOf({ value, repeated }: DecodedJson): ApplyBody {
   return { value: sameVersion(value ?? {}), repeated: repeated ?? [] };
 }
 
-/** With a version of the core group, however that is written, as everything else writes it. */
+/** Normalizes the spelling of a core-group apiVersion in place. */
 function sameVersion(body: JsonObject): JsonObject {
   const { apiVersion } = body;
   if (typeof apiVersion === 'string') body['apiVersion'] = shownApiVersion(apiVersion);
   return body;
 }
 
-/** The same of a body in CBOR (CODEC-4), whose faults upstream tells in the same frame. */
+/** Decodes the body of an apply in CBOR (CODEC-4), with the same frame around its errors. */
 export function applyBodyOfCbor(bytes: Buffer): ApplyBody {
   try {
     return { value: sameVersion(decodeCborMap(bytes)), repeated: [] };
@@ -104,8 +104,8 @@ function decodeLines(bytes: Buffer, { isWanted }: Reading): Promise<DecodedJson>
 }
 
 /**
- * Server-side apply as a plan's change: merges what the body says into the live object, owners
- * included, in every attempt (SSA-1).
+ * Server-side apply as the change of a plan: every attempt merges the body and its field ownership
+ * into the live object (SSA-1).
  */
 export function applyChange(
   call: ApiCall,
@@ -136,8 +136,9 @@ export function applyChange(
 }
 
 /**
- * The merged object in the form its schema has, defaulted. Its owners were worked out before and
- * are kept; when they are the live object's own list nothing has changed, and nothing is to be done.
+ * The merged object in the form of its schema, with defaults. Keeps the managed fields that the
+ * merge computed; if they are the live object's own list, nothing has changed and the object is
+ * returned as it is.
  */
 function* appliedSteps(
   call: ApiCall,
@@ -150,11 +151,11 @@ function* appliedSteps(
 ): Generator<void, ApiObject> {
   const { live, merged, body, size } = of;
   const { managedFields } = merged.metadata;
-  // A copy, since what is merged shares parts with the live object, and admission may change it.
+  // Copied, because the merged object shares parts with the live one and admission may change it.
   if (managedFields !== undefined && managedFields === live?.metadata.managedFields) {
     return cloneJson(merged);
   }
-  // What is undefined counts as absent to a typed decoder, and leaves the object a quick one.
+  // A typed decoder ignores undefined members; `delete` would make the object slow.
   if (isTyped(call.target)) jsonObject(merged.metadata)['managedFields'] = undefined;
   else delete merged.metadata.managedFields;
   const complaints = new Complaints();
@@ -169,10 +170,10 @@ function* appliedSteps(
   return object;
 }
 
-/** Whether decoding makes a new object, so that what is decoded may be shared with others. */
+/** Whether decoding creates a new object, so that its input may be shared. */
 const isTyped = ({ def }: Target) => def.behavior.bodies === 'typed';
 
-/** Keys given twice in an apply: refused, warned of, or passed over (FV-2), in upstream's words. */
+/** Rejects, warns about, or ignores duplicate keys in an apply (FV-2). */
 function reportRepeated(
   call: Pick<ApiCall, 'warnings'>,
   found: { readonly repeated: readonly string[]; readonly fieldValidation: FieldValidation },
@@ -186,9 +187,8 @@ function reportRepeated(
 }
 
 /**
- * Refuses a strict apply, listing its duplicate and its undeclared members (FV-2). The first
- * undeclared member comes in the words of the typed patch as well, which clients look for.
- * Throws 400.
+ * Throws the 400 of a strict apply, which lists its duplicate and undeclared members (FV-2). The
+ * first undeclared member also appears in the wording of the typed patch, which clients match.
  */
 function refuseUndeclared(
   body: JsonObject,

@@ -21,19 +21,19 @@ import { misfitKind, typeProblem } from '../body/decode-object.ts';
 import { Complaints, reportComplaints } from '../body/shape.ts';
 import type { ApiCall } from '../call.ts';
 
-/** The patches by what is done with them (PATCH-5). */
+/** Patch types (PATCH-5). */
 export type PatchType = 'json' | 'merge' | 'strategic' | 'apply';
 
 interface KindOptions {
   readonly fieldValidation: FieldValidation;
   readonly fail: (why: string) => Error;
-  /** The same of unknown and duplicate fields. */
+  /** Makes the error for unknown and duplicate fields. */
   readonly failStrictly: (why: string) => Error;
 }
 
 /**
- * Refuses a patched document that says it is something else than what was patched; `fail` makes the
- * 422 of one that cannot be decoded. A typed one may say nothing.
+ * Throws if a patched document states another apiVersion or kind than the patched object; `fail`
+ * makes the 422 of one that cannot be decoded. A typed document may omit its kind.
  */
 export function* checkPatchedKind(
   call: ApiCall,
@@ -70,7 +70,7 @@ export function* checkPatchedKind(
   ]);
 }
 
-/** Upstream's decoder finds nothing in what has no version, not even a name: it knows no member. */
+/** Reports every member as unknown, as kube-apiserver does for a document without a version. */
 function complainOfAll(call: ApiCall, patched: JsonObject, options: KindOptions): void {
   const complaints = new Complaints();
   const names = Object.keys(patched).filter((name) => name !== 'apiVersion' && name !== 'kind');
@@ -80,9 +80,9 @@ function complainOfAll(call: ApiCall, patched: JsonObject, options: KindOptions)
 }
 
 /**
- * A patched document in the order in which upstream would show it: what the patch went into is sorted
- * by name, and so are maps and what a merge patch put there; what an operation put there is in its own
- * order, and the rest of a built-in kind in the order of its declaration.
+ * A patched document in the member order that kube-apiserver would show. Objects that the patch
+ * touched, maps, and values from a merge patch are sorted by name; values from a JSON patch
+ * operation keep their order; the rest of a built-in kind follows its declaration.
  */
 export function* inPatchedOrder(
   document: JsonValue,
@@ -142,10 +142,10 @@ function* namesOf(
   return [...declaredNames, ...names.filter((name) => !declared.has(name)).sort()];
 }
 
-/** Stands for a value that an operation put there, and no other has gone into. */
+/** Marks a value that an operation inserted and no later operation entered. */
 const asGiven = true;
 
-/** The objects and lists that operations go through, as a tree of their steps. */
+/** The objects and lists that operations traverse, as a tree of their steps. */
 function touchedBy(operations: JsonValue): JsonObject {
   const root: JsonObject = {};
   for (const operation of Array.isArray(operations) ? operations : []) {
@@ -175,7 +175,7 @@ function touch(root: JsonObject, pointer: string): JsonObject {
   return at;
 }
 
-/** Items of lists are left alone: where they stand changes with what comes before them. */
+/** Ignores list items, whose indices shift with insertions before them. */
 function put(root: JsonObject, pointer: string): void {
   const name = stepsOf(pointer).at(-1);
   if (name !== undefined && !/^(-|\d+)$/.test(name)) setMember(touch(root, pointer), name, asGiven);

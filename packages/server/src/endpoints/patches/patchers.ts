@@ -50,17 +50,17 @@ import { checkPatchedKind, inPatchedOrder, type PatchType } from './patched-docu
 
 /** The objects that an attempt patches. */
 interface PatchedObjects {
-  /** A copy of the live object, which the patch may use up. */
+  /** A copy of the live object, which the patch may modify. */
   readonly current: ApiObject;
   readonly live: ApiObject;
   readonly pace: Pace | undefined;
 }
 
 /**
- * A patch other than an apply, as a plan's change: the patched object in the form its schema has. The
- * patch is decoded once, for as many attempts as the write takes, when there is an object to patch.
- * The transform throws 400 for a body that is no patch, 422 for one that does not fit the object
- * (PATCH-1 to PATCH-3, FV-2).
+ * A patch other than an apply, as the change of a plan: returns the patched object in the form of
+ * its schema. The patch is decoded once for all attempts, when there is an object to patch. The
+ * transform throws 400 for a body that is not a patch and 422 for a patch that does not fit the
+ * object (PATCH-1 to PATCH-3, FV-2).
  */
 export function patchChange(call: ApiCall, patch: ReadPatch): PatchChange {
   let decodedOnce: DecodedPatch | undefined;
@@ -81,14 +81,14 @@ export function patchChange(call: ApiCall, patch: ReadPatch): PatchChange {
   return { source: 'patched', transform };
 }
 
-/** A patch as it was read, not decoded yet. */
+/** A patch that has been read but not decoded. */
 interface ReadPatch {
   readonly type: Exclude<PatchType, 'apply'>;
   readonly bytes: Buffer;
   readonly options: { readonly fieldValidation: FieldValidation };
 }
 
-/** The patched document in the form its schema has. */
+/** The patched document in the form of its schema. */
 function* shapedSteps(
   call: ApiCall,
   patch: ReadPatch,
@@ -112,7 +112,7 @@ function* shapedSteps(
   const complaints = new Complaints();
   complainOfPatch(complaints, { ...patch, value, duplicates });
   const { schema, decode } = call.target.version;
-  // A custom kind's decoder changes what it is given.
+  // The decoder of a custom kind modifies its input.
   const isKept = decode === undefined || type === 'json';
   const kept = decode !== undefined && isKept ? yield* cloneJsonSteps(patched) : patched;
   function* refusal({ message, isStrict }: Unfit): Generator<void, StatusError> {
@@ -138,7 +138,7 @@ function* shapedSteps(
     if (!isStrategic)
       yield* checkPatchedKind(call, patched, { current, fieldValidation, fail, failStrictly });
     const object = yield* shapeSteps(call.target, patched, { complaints, fail, source, size });
-    // Where nothing was said of them, and a strategic merge may say what it likes.
+    // A patch may omit them, and a strategic merge patch may state anything.
     object.apiVersion = current.apiVersion;
     object.kind = current.kind;
     reportComplaints(call, { complaints, fieldValidation, fail: failStrictly });
@@ -149,9 +149,9 @@ function* shapedSteps(
   }
 }
 
-/** A patched document does not fit its kind: what a client is told of it shows the document. */
+/** The patched document does not fit its kind; the client's error shows the document. */
 class Unfit extends Error {
-  /** Whether the document is refused for unknown and duplicate fields: a 400 for every verb (FV-2). */
+  /** Whether the reason is an unknown or duplicate field, which is a 400 for every verb (FV-2). */
   readonly isStrict: boolean;
 
   constructor(message: string, { isStrict = false }: { readonly isStrict?: boolean } = {}) {
@@ -160,7 +160,7 @@ class Unfit extends Error {
   }
 }
 
-/** Changes an object in steps, and throws an error of a patch where it does not fit. */
+/** Changes an object in steps. Throws a patch error if the patch does not fit it. */
 type Change = (current: ApiObject) => Generator<void, JsonValue>;
 
 interface DecodedPatch extends PatchBody {
@@ -175,7 +175,7 @@ function* decodedSteps(call: ApiCall, patch: ReadPatch): Generator<void, Decoded
 
 const operationFields = new Set(['op', 'path', 'from', 'value']);
 
-/** What is wrong with the patch itself; the members of operations are told as found in the text. */
+/** Adds complaints about the patch itself; those about operations follow the order of the text. */
 function complainOfPatch(
   complaints: Complaints,
   patch: { type: PatchType; bytes: Buffer; value: JsonValue; duplicates: readonly string[] },
@@ -200,7 +200,7 @@ function changeFor(call: ApiCall, type: Exclude<PatchType, 'apply'>, value: Json
   const operations = thrownAsStatus(() => parseJsonPatch(value));
   return function* (current) {
     const patched = yield* jsonPatchWork(current, operations, { rules: 'exact' });
-    // The only patch that can nest more deeply than both the object and itself.
+    // The only patch whose result can nest more deeply than both the object and the patch.
     if (exceedsDepth(patched)) throw unprocessable();
     return patched;
   };
@@ -222,8 +222,8 @@ function changeOf(
 }
 
 /**
- * 422 that shows the whole patched document, as upstream does for one it cannot decode; of a
- * strategic merge patch, the patch.
+ * The 422 for a patched document that cannot be decoded. It shows the whole document, or for a
+ * strategic merge patch the patch.
  */
 function refusedAs(shown: string, message: string): StatusError {
   return invalidObject({ group: '', kind: '' }, '', [invalid('patch', shown, message)]);
@@ -245,10 +245,10 @@ function thrownAsStatus<T>(run: () => T): T {
   }
 }
 
-/** Throws what the client is told of an error in patching. */
+/** Throws the StatusError for an error in patching. */
 function rethrow(error: unknown): never {
   if (error instanceof StrategicMergeError) throw strategicFailure(error);
-  // Operations may nest copies into each other until no walk of the document fits the stack.
+  // Operations may nest copies until a walk of the document overflows the stack.
   if (error instanceof RangeError) throw unprocessable();
   if (!(error instanceof PatchError)) throw error;
   const { kind, message } = error;
@@ -260,7 +260,7 @@ function rethrow(error: unknown): never {
   throw unprocessable();
 }
 
-/** What upstream says of a patch that does not apply: not a word about why. */
+/** The 422 of a patch that does not apply; like kube-apiserver's, it does not say why. */
 function unprocessable(): StatusError {
   return new StatusError({
     code: 422,
@@ -270,12 +270,12 @@ function unprocessable(): StatusError {
   });
 }
 
-/** Upstream answers a patch that does not fit the object with 500; what the client sent is a 400. */
+/** A patch that does not fit the object is a 400, where kube-apiserver answers 500. */
 function strategicFailure(error: StrategicMergeError): StatusError {
   return error.kind === 'unprocessable' ? unprocessable() : badRequest(error.message);
 }
 
-/** A patch's body decoded, and the paths of members that stand there twice. */
+/** The decoded body of a patch, and the paths of its duplicate members. */
 interface PatchBody {
   readonly value: JsonValue;
   readonly duplicates: readonly string[];
@@ -284,8 +284,8 @@ interface PatchBody {
 type TextPatch = Exclude<PatchType, 'apply'>;
 
 /**
- * Decodes the body of a patch other than apply, and throws 400 for what cannot be one. Upstream reads
- * a body whose fields it validates with another decoder, which words things differently.
+ * Decodes the body of a patch other than an apply. Throws 400 for a body that is not a patch. The
+ * wording depends on `fieldValidation`, because kube-apiserver uses another decoder for `Ignore`.
  */
 function* patchBodySteps(
   bytes: Buffer,

@@ -112,7 +112,9 @@ function invalidPath(field: string, value: JsonValue, why: string): FieldError {
   return { type: 'FieldValueInvalid', field, message: `Invalid value: ${shown}: ${why}` };
 }
 
-/** A review has no name or labels; a local one is about its own namespace, and never about paths. */
+/**
+ * A review has no name or labels; a local one is about its own namespace, and never about paths.
+ */
 function validatePlace(call: ApiCall, object: ApiObject, spec: JsonObject): FieldError[] {
   const { managedFields: _managed, namespace: _namespace, ...rest } = object.metadata;
   const isLocal = call.target.def.scope === 'Namespaced';

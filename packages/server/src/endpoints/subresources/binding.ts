@@ -69,7 +69,9 @@ async function bind(
   await sendValue(call, { status: 201, value: successStatus({ code: 201 }) });
 }
 
-/** The node a Binding names. A wrong one is the client's fault: 422, in the place of upstream's 500. */
+/**
+ * The node a Binding names. A wrong one is the client's fault: 422, in the place of upstream's 500.
+ */
 function nodeOf(binding: ApiObject): string {
   const target = isObject(binding.target) ? binding.target : {};
   const [kind, name] = [target.kind ?? '', target.name];

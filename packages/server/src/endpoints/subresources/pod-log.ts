@@ -28,7 +28,10 @@ import {
 import type { ApiCall, KubeletRequest } from '../call.ts';
 import { writeContext } from '../write.ts';
 
-/** Judges what is asked of a pod's log, as upstream does before it looks for the pod. Throws 400, 422. */
+/**
+ * Judges what is asked of a pod's log, as upstream does before it looks for the pod. Throws 400,
+ * 422.
+ */
 function checkLogOptions(query: URLSearchParams, pod: string): void {
   const read = (name: string) => ({ name, value: optionalInteger(query, name) });
   const [tail, limit, since] = [read('tailLines'), read('limitBytes'), read('sinceSeconds')];
@@ -141,8 +144,8 @@ function streamQuery(object: JsonObject): string {
 }
 
 /**
- * Has a connection judged (ADM-2); gives its options, of which `fixed` does not come from the query.
- * Rejects with a StatusError.
+ * Has a connection judged (ADM-2); gives its options, of which `fixed` does not come from the
+ * query. Rejects with a StatusError.
  */
 export async function admitStream(
   call: ApiCall,

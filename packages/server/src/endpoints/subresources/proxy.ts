@@ -19,8 +19,8 @@ import { admitStream, kubeletOf } from './pod-log.ts';
 type Destination = Pick<ProxiedRequest, 'scheme' | 'host' | 'port' | 'trust'>;
 
 /**
- * The `proxy` of a Pod, a Service, or a Node: admission judges the request (ADM-2), which then goes on
- * to the Pod, to a Pod behind the Service, or to the Node. Rejects with 400, 404, and 503.
+ * The `proxy` of a Pod, a Service, or a Node: admission judges the request (ADM-2), which then goes
+ * on to the Pod, to a Pod behind the Service, or to the Node. Rejects with 400, 404, and 503.
  */
 export async function proxyEndpoint(call: ApiCall): Promise<void> {
   const { exchange, info, target, context } = call;

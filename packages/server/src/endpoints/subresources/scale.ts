@@ -284,7 +284,9 @@ function checkScale(target: Target, scale: ApiObject, dialect: Dialect): void {
 const emptyReplicas = ({ specReplicasPath }: ScaleForm) =>
   badRequest(`the spec replicas field ${JSON.stringify(specReplicasPath)} cannot be empty`);
 
-/** A PUT asks for the object by its uid; a patch, of built-in kinds alone, for that of the Scale. */
+/**
+ * A PUT asks for the object by its uid; a patch, of built-in kinds alone, for that of the Scale.
+ */
 function checkUid(
   target: Target,
   scale: {

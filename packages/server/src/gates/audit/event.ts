@@ -113,7 +113,9 @@ function microTime(ms: number): string {
   return printGoTime({ ms: Math.floor(micros / 1000), micros: micros % 1_000_000 }, 6);
 }
 
-/** One line for people: the older format of the log, and what the server's own log tells of a loss. */
+/**
+ * One line for people: the older format of the log, and what the server's own log tells of a loss.
+ */
 export function legacyLine(event: AuditEvent): string {
   const { user, impersonatedUser: as, objectRef, responseStatus } = event;
   const hasUser = user !== undefined && user.name !== '';

@@ -8,7 +8,10 @@ export interface AuditMetrics {
   level(level: string): Counter;
 }
 
-/** Registers the audit log's metrics under upstream's names; they are shown where nothing is recorded, too. */
+/**
+ * Registers the audit log's metrics under upstream's names; they are shown where nothing is
+ * recorded, too.
+ */
 export function createAuditMetrics(registry: MetricRegistry): AuditMetrics {
   const counter = (name: string, help: string, labels: readonly string[] = []) =>
     registry.counter({ name: `apiserver_audit_${name}`, help, labels, stability: 'ALPHA' });

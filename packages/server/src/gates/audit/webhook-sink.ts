@@ -13,8 +13,8 @@ const pauseFactor = 1.5;
 const pauseJitter = 0.2;
 
 /**
- * Posts events to a service as lists (OPS-2). A list that is not taken is posted again, whatever was
- * wrong, up to five times with growing pauses; once more at most when the server is to end.
+ * Posts events to a service as lists (OPS-2). A list that is not taken is posted again, whatever
+ * was wrong, up to five times with growing pauses; once more at most when the server is to end.
  */
 export function createWebhookSink(options: {
   readonly service: EventPost;

@@ -47,8 +47,9 @@ export type Authenticate = (exchange: Exchange) => MaybePromise<UserInfo>;
  * Joins authenticators into the gate of the pipeline (AUTHN-1, AUTHN-12). They are asked in order
  * until one succeeds, whatever the ones before it threw; with none successful, one bad credential
  * is a 401, and only a request without any is anonymous (or a 401 when `anonymous` is false, or the
- * path is none of `anonymousPaths`). A bearer token that no authenticator knows is a bad credential.
- * `onRejected` learns why a credential was refused; what it gets never holds the credential.
+ * path is none of `anonymousPaths`). A bearer token that no authenticator knows is a bad
+ * credential. `onRejected` learns why a credential was refused; what it gets never holds the
+ * credential.
  */
 export function createAuthentication(options: {
   readonly authenticators: readonly Authenticator[];
@@ -166,9 +167,9 @@ export function withAuthenticatedGroup(user: UserInfo): UserInfo {
 }
 
 /**
- * What tells who sends an exchange: a token that is sent as a protocol of a WebSocket stands in for the
- * header that browsers cannot set (AUTHN-3). Throws for one that cannot be read, and when no other
- * protocol is named, which the handshake could be answered with.
+ * What tells who sends an exchange: a token that is sent as a protocol of a WebSocket stands in for
+ * the header that browsers cannot set (AUTHN-3). Throws for one that cannot be read, and when no
+ * other protocol is named, which the handshake could be answered with.
  */
 function credentialsOf(exchange: Exchange): Credentials {
   if (exchange.header('authorization') !== undefined) return exchange;
@@ -206,8 +207,8 @@ export type ReviewToken = (
 
 /**
  * Makes the reviewer over the authenticators of the pipeline (AUTHN-10). They are asked in order
- * until one succeeds, as for a request that shows the token and nothing else. One that knows nothing
- * of audiences speaks for the server's own only.
+ * until one succeeds, as for a request that shows the token and nothing else. One that knows
+ * nothing of audiences speaks for the server's own only.
  */
 export function createTokenReviewer(options: {
   readonly authenticators: readonly Authenticator[];

@@ -89,8 +89,8 @@ function groupsOf(text: string): readonly string[] | undefined {
 const tokenPattern = /^([a-z0-9]{6})\.([a-z0-9]{16})$/;
 
 /**
- * Authenticates bootstrap tokens (AUTHN-4): `<id>.<secret>` of a Secret in the system namespace that
- * allows it, has not expired and is not being deleted. `find` gives the Secret as it is now.
+ * Authenticates bootstrap tokens (AUTHN-4): `<id>.<secret>` of a Secret in the system namespace
+ * that allows it, has not expired and is not being deleted. `find` gives the Secret as it is now.
  */
 export function createBootstrapTokenAuthenticator(options: {
   readonly dialect: Dialect;

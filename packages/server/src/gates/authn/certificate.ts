@@ -132,7 +132,9 @@ function bundleProblem(pem: string): string | undefined {
     : 'unable to parse bytes as PEM block';
 }
 
-/** Headers, if any, and base64. A line is taken in one way alone: others' texts are matched here. */
+/**
+ * Headers, if any, and base64. A line is taken in one way alone: others' texts are matched here.
+ */
 const blockBody = /^(?:[^\n:]*:[^\n]*\n)*[A-Za-z0-9+/=\s]*$/;
 
 function bodyOf(block: string): string {

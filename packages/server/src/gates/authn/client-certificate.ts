@@ -40,7 +40,9 @@ function isForeignUpgrade(request: Request, mayUpgradeFrom: (origin: string) => 
   return origin !== undefined && !isOwn(origin, request.header('host')) && !mayUpgradeFrom(origin);
 }
 
-/** Whether an origin is the one that the client has asked. Certificates are shown over TLS alone. */
+/**
+ * Whether an origin is the one that the client has asked. Certificates are shown over TLS alone.
+ */
 function isOwn(origin: string, host = ''): boolean {
   const own = `https://${host}`;
   if (!URL.canParse(origin) || !URL.canParse(own)) return false;
@@ -49,7 +51,9 @@ function isOwn(origin: string, host = ''): boolean {
 
 /** An authenticator whose authorities can be exchanged. */
 export interface CertificateAuthenticator extends Authenticator {
-  /** Verifies by this bundle from now on, on open connections too. Throws when it cannot be read. */
+  /**
+   * Verifies by this bundle from now on, on open connections too. Throws when it cannot be read.
+   */
   trust(bundlePem: string): void;
 }
 
@@ -77,7 +81,10 @@ export function createClientCertificateAuthenticator(options: {
   readonly dialect: Dialect;
   /** Hears how many seconds are left of the certificate of a request. */
   readonly onLifetime?: (seconds: number) => void;
-  /** Origins besides the server's own whose pages may open WebSockets by certificate; none if absent. */
+  /**
+   * Origins besides the server's own whose pages may open WebSockets by certificate; none if
+   * absent.
+   */
   readonly mayUpgradeFrom?: (origin: string) => boolean;
 }): CertificateAuthenticator {
   let authorities = authoritiesOf(options.bundlePem);

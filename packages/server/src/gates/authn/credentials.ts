@@ -48,8 +48,8 @@ export function isSameSecret(one: string, other: string): boolean {
 }
 
 /**
- * The text of a header's value, which the host gives as one character for each byte. Throws for bytes
- * that are not UTF-8: replaced by a placeholder, several names of users would become one.
+ * The text of a header's value, which the host gives as one character for each byte. Throws for
+ * bytes that are not UTF-8: replaced by a placeholder, several names of users would become one.
  */
 export function headerText(value: string): string {
   const bytes = Buffer.from(value, 'latin1');

@@ -117,8 +117,8 @@ interface KeySet {
 
 /**
  * Signs service account tokens by another process (AUTHN-6), which speaks gRPC on a Unix socket and
- * keeps the keys: `v1alpha1.ExternalJWTSigner`. Its public keys are fetched as often as it asks for,
- * and when a token names one that is unknown.
+ * keeps the keys: `v1alpha1.ExternalJWTSigner`. Its public keys are fetched as often as it asks
+ * for, and when a token names one that is unknown.
  */
 export class ExternalSigner implements TokenKeys {
   readonly #options: ExternalSignerOptions;
@@ -179,7 +179,9 @@ export class ExternalSigner implements TokenKeys {
     return this.#refetch();
   }
 
-  /** Has a token of these claims signed. Throws SignerError when it is not, or not as it must be. */
+  /**
+   * Has a token of these claims signed. Throws SignerError when it is not, or not as it must be.
+   */
   async sign(payload: object): Promise<string> {
     const { meter } = this.#options;
     try {

@@ -13,8 +13,8 @@ import { readCompact } from './jwt/compact.ts';
 export type TokenAlgorithm = 'RS256' | 'ES256' | 'ES384' | 'ES512';
 
 /**
- * Service account tokens as JSON web tokens (AUTHN-6): the key's kind decides the algorithm. A key of
- * this server's own is named by its digest, so that several can be in use.
+ * Service account tokens as JSON web tokens (AUTHN-6): the key's kind decides the algorithm. A key
+ * of this server's own is named by its digest, so that several can be in use.
  */
 export interface TokenKey {
   readonly id: string;

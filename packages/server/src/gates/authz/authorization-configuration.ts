@@ -92,8 +92,8 @@ export const authorizationFormat = {
 } as const satisfies ConfigurationFormat;
 
 /**
- * Reads an AuthorizationConfiguration (AUTHZ-3), YAML or JSON, of any of its versions, and judges it
- * by upstream's rules. Rejects with ConfigurationError, all that is wrong in one line.
+ * Reads an AuthorizationConfiguration (AUTHZ-3), YAML or JSON, of any of its versions, and judges
+ * it by upstream's rules. Rejects with ConfigurationError, all that is wrong in one line.
  */
 export async function loadAuthorizationConfiguration(
   text: string,
@@ -184,7 +184,9 @@ interface Rules {
   readonly fileProblem: (path: string) => string | undefined;
 }
 
-/** What is wrong with the authorizers of a configuration, and the conditions of each by its index. */
+/**
+ * What is wrong with the authorizers of a configuration, and the conditions of each by its index.
+ */
 interface Judged {
   readonly errors: readonly string[];
   readonly conditions: ReadonlyMap<number, readonly MatchCondition[]>;

@@ -7,7 +7,10 @@ import type {
   Waiting,
 } from '@wheelhouse/machinery';
 
-/** What authorization looks at (AUTHZ-1). Made from a RequestInfo, or by hand for reviews and checks. */
+/**
+ * What authorization looks at (AUTHZ-1). Made from a RequestInfo, or by hand for reviews and
+ * checks.
+ */
 export interface Attributes extends RequestSubject {
   readonly user: UserInfo;
   /** What a list, watch or deletecollection keeps to; absent when it keeps to nothing readable. */

@@ -88,7 +88,9 @@ const operators: Readonly<Partial<Record<LabelOperator, string>>> = {
   '!': 'DoesNotExist',
 };
 
-/** Comparisons of size have no word in reviews; leaving a condition out only widens what is asked. */
+/**
+ * Comparisons of size have no word in reviews; leaving a condition out only widens what is asked.
+ */
 function labelRequirements({ labelSelector = [] }: Attributes): JsonObject[] {
   return labelSelector.flatMap(({ key, operator, values }) => {
     const word = operators[operator];
@@ -175,8 +177,8 @@ export type MatchRequest = (spec: JsonObject) => boolean;
 /**
  * Decides by what a webhook answers to a SubjectAccessReview (AUTHZ-2, AUTHZ-3). Answers are kept
  * for a while, those of allowed requests apart from the others. A call that fails, an answer that
- * cannot be understood and a condition that cannot be evaluated come to what the failure policy says.
- * `onFailOpen` hears of calls whose failure let the next authorizer decide.
+ * cannot be understood and a condition that cannot be evaluated come to what the failure policy
+ * says. `onFailOpen` hears of calls whose failure let the next authorizer decide.
  */
 export function createWebhookAuthorizer(
   settings: WebhookAuthorizerSettings,

@@ -52,7 +52,9 @@ interface Classified {
   readonly flow: Flow;
 }
 
-/** Distinguishers of a schema that are remembered; namespaces and impersonated users may be many. */
+/**
+ * Distinguishers of a schema that are remembered; namespaces and impersonated users may be many.
+ */
 const flowsMax = 4096;
 
 /** A schema with the flows it has been found to have. */

@@ -32,7 +32,9 @@ export interface GrantedSeat {
   leave(): void;
   /** Undefined where nothing is classified. */
   readonly flowClass: FlowClass | undefined;
-  /** When the request arrived and when it was admitted, monotonic; absent where nothing is timed. */
+  /**
+   * When the request arrived and when it was admitted, monotonic; absent where nothing is timed.
+   */
   readonly arrivalMs?: number;
   readonly startMs?: number | undefined;
 }

@@ -28,9 +28,9 @@ import type { LevelSettings, SchemaSettings } from './settings.ts';
 const longest = 32;
 
 /**
- * How long those turned away at a level are asked to stay away (OPS-3): a second, twice as long each
- * time that more than three a second went on being turned away, and a second less again when fewer
- * than one a second were.
+ * How long those turned away at a level are asked to stay away (OPS-3): a second, twice as long
+ * each time that more than three a second went on being turned away, and a second less again when
+ * fewer than one a second were.
  */
 export class RetryAfter {
   readonly #clock: Clock;

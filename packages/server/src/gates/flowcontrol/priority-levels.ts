@@ -27,8 +27,8 @@ const stepsMax = 200;
  * Divides `sum` seats: each level gets the same part of its target, but not less than its lower
  * bound nor more than its upper. Undefined when the bounds do not let the seats add up to `sum`.
  *
- * An example: 10 seats, targets 2 and 18, bounds 0 to 10 and 0 to 6. At the part 0.5 they would have
- * 1 and 9; the second's bound holds it at 6, and the part rises to 2, where the first has 4.
+ * An example: 10 seats, targets 2 and 18, bounds 0 to 10 and 0 to 6. At the part 0.5 they would
+ * have 1 and 9; the second's bound holds it at 6, and the part rises to 2, where the first has 4.
  */
 export function allocateSeats(
   sum: number,

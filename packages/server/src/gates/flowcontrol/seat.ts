@@ -41,8 +41,8 @@ export interface FlowQueue {
 }
 
 /**
- * A request's seats at its level. It is in exactly one state, and in exactly one list while it waits
- * or runs:
+ * A request's seats at its level. It is in exactly one state, and in exactly one list while it
+ * waits or runs:
  * | state     | dispatched | taken back or too late | left      |
  * |-----------|------------|------------------------|-----------|
  * | waiting   | executing  | over                   |           |

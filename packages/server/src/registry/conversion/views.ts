@@ -62,8 +62,8 @@ function viewAt(def: ResourceDef, version: VersionDef): ResourceDef {
 }
 
 /**
- * The kind whose cache watches of a version are served from: all of its entries are in that version.
- * To be asked once the kind's own cache is loaded.
+ * The kind whose cache watches of a version are served from: all of its entries are in that
+ * version. To be asked once the kind's own cache is loaded.
  */
 export function watchedKind(def: ResourceDef, version: VersionDef): ResourceDef {
   const view = viewOf(def, version);
@@ -103,8 +103,8 @@ export function needsConverter(def: ResourceDef, object: ApiObject): boolean {
 }
 
 /**
- * What a write is about. The server itself works on an object in the version it is stored in, so that
- * its housekeeping, which is about metadata, needs nobody outside.
+ * What a write is about. The server itself works on an object in the version it is stored in, so
+ * that its housekeeping, which is about metadata, needs nobody outside.
  */
 export function targetOn(
   entry: Entry,
@@ -264,7 +264,9 @@ async function convertStep(
   });
 }
 
-/** Gives what a webhook made the form its schema has. Throws ConversionFailure where it has none. */
+/**
+ * Gives what a webhook made the form its schema has. Throws ConversionFailure where it has none.
+ */
 function prune(version: VersionDef | undefined, object: ApiObject): void {
   try {
     version?.prune?.(object);
@@ -292,7 +294,9 @@ export function shownObject(
   return found instanceof Promise ? found.then(decodeEntry) : decodeEntry(found);
 }
 
-/** An object as it is to be stored: in another version, and without its own of the store's versions. */
+/**
+ * An object as it is to be stored: in another version, and without its own of the store's versions.
+ */
 export function objectToStore(def: ResourceDef, object: ApiObject): Promise<ApiObject> {
   const { resourceVersion: _, ...metadata } = object.metadata;
   return objectAs(def, def.storage.apiVersion, { ...object, metadata });

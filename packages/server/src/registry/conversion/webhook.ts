@@ -84,8 +84,8 @@ function parsed(bytes: Buffer): JsonValue {
 }
 
 /**
- * The converted objects of an answer, not judged yet. Throws an Error, in upstream's words, where it
- * does not answer this review, or tells of a failure.
+ * The converted objects of an answer, not judged yet. Throws an Error, in upstream's words, where
+ * it does not answer this review, or tells of a failure.
  */
 function convertedObjects(answer: JsonObject, review: ConversionReview): JsonValue[] {
   const isKnown = textOf(answer['apiVersion']) === review.apiVersion && answer['kind'] === kind;
@@ -340,8 +340,8 @@ const metadataOf = (object: JsonObject): JsonObject => {
 };
 
 /**
- * Gives a converted object the metadata it had before, but for labels and annotations, which are the
- * webhook's to change. Gives what is wrong with those, in upstream's words; else undefined.
+ * Gives a converted object the metadata it had before, but for labels and annotations, which are
+ * the webhook's to change. Gives what is wrong with those, in upstream's words; else undefined.
  */
 export function restoreMetadata(original: JsonObject, converted: JsonObject): string | undefined {
   if (!Object.hasOwn(converted, 'metadata')) return 'missing metadata in converted object';

@@ -56,7 +56,9 @@ class DistributedClaims {
     for (const provider of this.#providers.values()) provider.stop();
   }
 
-  /** The claims with the one that was elsewhere; the same value when it is not. Rejects: JwtError. */
+  /**
+   * The claims with the one that was elsewhere; the same value when it is not. Rejects: JwtError.
+   */
   async expand(claims: JsonObject): Promise<JsonObject> {
     const { claim } = this.#options;
     const source = member(claims, claim) === undefined ? sourceOf(claims, claim) : undefined;
@@ -270,7 +272,9 @@ class JudgedTokens {
     this.#clock = clock;
   }
 
-  /** The user of a token; `judge` is asked when none is known, and may have nothing to say of it. */
+  /**
+   * The user of a token; `judge` is asked when none is known, and may have nothing to say of it.
+   */
   userOf(text: string, judge: () => Promise<Verdict> | undefined): Promise<UserInfo> | undefined {
     const digest = createHash('sha256').update(text).digest('base64');
     const cached = this.#judged.get(digest);

@@ -14,8 +14,9 @@ const limits = { depthMax: 64, valuesMax: 20_000 };
 
 /**
  * Reads a token of the compact form in its one encoding (TRUST-5): three parts in base64url without
- * padding, whose unused bits are zeros, two of them objects that have no member twice. Undefined for
- * everything else, and for a header that asks for what is not supported (RFC 7515 `crit`, RFC 7797).
+ * padding, whose unused bits are zeros, two of them objects that have no member twice. Undefined
+ * for everything else, and for a header that asks for what is not supported (RFC 7515 `crit`, RFC
+ * 7797).
  */
 export function readCompact(
   text: string,

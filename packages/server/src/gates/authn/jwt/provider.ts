@@ -13,11 +13,13 @@ import { JwtError, type UnverifiedToken } from './token.ts';
 const wellKnownPath = '/.well-known/openid-configuration';
 const retryMs = 10_000;
 /**
- * Tokens with unknown keys cause a fetch at once, as a rotated key does, but anybody can make up such
- * tokens: after a burst there is one fetch in each interval.
+ * Tokens with unknown keys cause a fetch at once, as a rotated key does, but anybody can make up
+ * such tokens: after a burst there is one fetch in each interval.
  */
 const refetches = { burst: 3, intervalMs: 5000 };
-/** How long keys are used without a look whether they still stand, when the provider does not say. */
+/**
+ * How long keys are used without a look whether they still stand, when the provider does not say.
+ */
 const keptMs = { usual: 300_000, min: 60_000, max: 3_600_000 };
 /** Tokens that may wait for a fetch at once; a provider that hangs must not gather requests. */
 const waitingMax = 100;

@@ -80,7 +80,9 @@ function usernameOf(
   return whole;
 }
 
-/** An address that its provider has not verified is nobody's; one it says nothing of is let pass. */
+/**
+ * An address that its provider has not verified is nobody's; one it says nothing of is let pass.
+ */
 function checkEmailVerified(claims: JsonObject): void {
   const verified = member(claims, 'email_verified');
   if (verified === undefined || verified === true) return;

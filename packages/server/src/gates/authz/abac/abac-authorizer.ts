@@ -37,7 +37,9 @@ function matches(policy: AbacPolicy, attributes: Attributes): boolean {
   );
 }
 
-/** Whoever is named must be asked for, user and group both; a policy that names nobody is nobody's. */
+/**
+ * Whoever is named must be asked for, user and group both; a policy that names nobody is nobody's.
+ */
 function isAbout({ user, group }: AbacPolicy, asking: UserInfo): boolean {
   if (user !== '' && user !== '*' && user !== asking.name) return false;
   if (group !== '' && group !== '*' && !asking.groups.includes(group)) return false;

@@ -199,7 +199,9 @@ function sameHolder(one: Holder, other: Holder): boolean {
 const driversOfClaim = ['cephfs', 'flexVolume', 'rbd', 'scaleIO', 'iscsi'];
 /** Drivers that name the namespace themselves. */
 const driversOfOwn = ['cinder', 'storageos'];
-/** The Secrets of a CSI volume that a node uses; others are for the controller beside the driver. */
+/**
+ * The Secrets of a CSI volume that a node uses; others are for the controller beside the driver.
+ */
 const csiReferences = ['nodePublishSecretRef', 'nodeStageSecretRef', 'nodeExpandSecretRef'];
 
 function secretsOfVolume(spec: JsonObject, claimNamespace: string): readonly string[] {
