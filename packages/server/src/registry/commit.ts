@@ -45,8 +45,8 @@ import {
 import { type EncodedAhead, type Registry, storing } from './registry.ts';
 
 /**
- * The last step of a write: one conditional put or delete in the store, or none where nothing
- * changes or the request is a dry run.
+ * The last step of a write: one conditional put or delete in the store, or none for an unchanged
+ * object and for a dry run.
  */
 
 /** The result of one attempt to store. */
@@ -54,7 +54,7 @@ export type Outcome =
   | { readonly type: 'written'; readonly written: Written }
   /** Another writer was first; `current` is what the store has now. */
   | { readonly type: 'lost'; readonly current: Entry | undefined }
-  /** The store failed, so whether it wrote is unknown. */
+  /** The store failed; whether it wrote is unknown. */
   | { readonly type: 'failed'; readonly error: unknown };
 
 interface Commit {
@@ -64,7 +64,7 @@ interface Commit {
    * Whether an object that is too large for the store is stored without its managed fields (MF-2).
    */
   readonly owners: 'needed' | 'spare';
-  /** Of the work on a large object. */
+  /** The pace of work on a large object. */
   readonly pace: Pace | undefined;
 }
 
@@ -83,12 +83,12 @@ const written = (entry: Entry, effect: Written['effect']): Outcome => ({
   written: { entry, effect },
 });
 
-/** Attempts at a free generated name before giving up, as upstream. */
+/** Attempts to find a free generated name, as in kube-apiserver. */
 const generatedNameAttempts = 8;
 
 /**
- * Stores a new object where nothing stands yet. With `mayRename`, tries other generated names while
- * the name is taken; `stored` then has the last one.
+ * Stores a new object under an unused key. With `mayRename`, tries other generated names while the
+ * name is taken; `stored` then has the last one.
  */
 export async function commitNew(
   registry: Registry,
@@ -139,12 +139,12 @@ async function insert(
   return written(entry, 'created');
 }
 
-/** What cannot be read stands in the way as well, and there is no more to say of it. */
+/** The entry of a record; undefined for an unreadable one, which blocks the key all the same. */
 function readable(def: ResourceDef, record: StoredRecord | undefined): Entry | undefined {
   return record?.unreadable === undefined ? entryOf(def, record) : undefined;
 }
 
-/** A changed object, and what it was. */
+/** A changed object, and its predecessor. */
 interface ChangeCommit extends Commit {
   readonly current: Entry;
   readonly stored: ApiObject;
@@ -153,8 +153,8 @@ interface ChangeCommit extends Commit {
 }
 
 /**
- * Stores a changed object on condition that the entry is still the current one. A change of nothing
- * writes nothing (META-6); an object marked for deletion that nothing keeps any more is removed
+ * Stores a changed object on condition that the entry is still the current one. An unchanged object
+ * is not written (META-6); an object marked for deletion that nothing keeps any longer is removed
  * (META-5).
  */
 export async function commitChange(registry: Registry, commit: ChangeCommit): Promise<Outcome> {
@@ -181,7 +181,7 @@ export async function commitChange(registry: Registry, commit: ChangeCommit): Pr
   return removal.type === 'written' ? written(makeEntry(entry), 'removed') : removal;
 }
 
-/** Stores an object marked for deletion, or removes it where nothing keeps it (DEL-1). */
+/** Stores an object marked for deletion, or removes it if nothing keeps it (DEL-1). */
 export async function commitDeletion(
   registry: Registry,
   commit: Omit<ChangeCommit, 'owners' | 'stored'> & { readonly object: ApiObject },
@@ -195,7 +195,7 @@ export async function commitDeletion(
   if (!isFinalized(strategy, object)) {
     return isChanged ? replace(registry, mark) : written(current, 'unchanged');
   }
-  // Watchers of a kind that ends with grace act upon objects that they see marked.
+  // Watchers of a kind with a grace period act when they see an object marked.
   const isMarkedFirst = strategy.gracePeriod !== undefined && isChanged;
   const marking = isMarkedFirst ? await replace(registry, mark) : written(current, 'unchanged');
   if (marking.type !== 'written') return marking;
@@ -207,7 +207,7 @@ export async function commitDeletion(
   return isMarkedFirst && isGone ? written(entry, 'removed') : removal;
 }
 
-/** Puts an object in the place of the current entry; `removal`: a step on its way out (TRUST-8). */
+/** Replaces the current entry; `removal`: a step toward the object's removal (TRUST-8). */
 async function replace(
   registry: Registry,
   change: {
@@ -246,7 +246,7 @@ async function replace(
   return written(entry, 'changed');
 }
 
-/** Encodes a large object as the store keeps it, before the put does that in one piece. */
+/** Encodes a large object for the store in steps, which the put would do in one. */
 async function encodeAhead(
   registry: Registry,
   { pace, ...request }: EncodedAhead & { readonly pace: Pace },
@@ -255,10 +255,12 @@ async function encodeAhead(
   if (work !== undefined) await atPace(work, pace);
 }
 
-/** What a step on an object's way out may add to it: conditions, and who wrote them. */
+/** Bytes that a step toward removal may add to an object: conditions and their managed fields. */
 const partingBytesMax = 4096;
 
-/** Whether a write brings an object closer to its end, for which a store keeps room (TRUST-8). */
+/**
+ * Whether a write brings an object closer to removal, for which the store reserves space (TRUST-8).
+ */
 function purposeOf(
   object: ApiObject,
   sizes: { readonly before: Buffer; readonly after: Buffer },
@@ -289,7 +291,9 @@ export async function remove(
   return written(isShown ? entryAtRevision(current, result.revision) : current, 'removed');
 }
 
-/** Marked for deletion, no grace left, and nothing that keeps it: to be removed (DEL-1). */
+/**
+ * Whether an object must be removed: marked for deletion, no grace left, nothing keeps it (DEL-1).
+ */
 export function isFinalized(strategy: Strategy, object: ApiObject): boolean {
   const { metadata } = object;
   return (
@@ -301,15 +305,16 @@ export function isFinalized(strategy: Strategy, object: ApiObject): boolean {
 }
 
 /**
- * Refuses to store for a request whose time is up: the last check before a write, so that a client
- * that receives a timeout knows that the write has happened by then, or happens at once, or never.
+ * Throws a 504 if the request has timed out. This is the last check before a write: after a
+ * timeout, the write has already happened, is in progress, or never happens.
  */
 function requireTime({ expired }: WriteContext): void {
   if (expired()) throw timedOut('write');
 }
 
 /**
- * Takes the managed fields from an object that is too large with them (MF-2); false if it is not.
+ * Removes the managed fields of an object that is too large with them (MF-2). Returns whether it
+ * did.
  */
 function dropsOwners(
   { owners, stored }: Commit & { readonly stored: ApiObject },
@@ -323,7 +328,7 @@ function dropsOwners(
 }
 
 /**
- * Saves the next writer of an object decoding it; the writer's own object is shared from now on.
+ * Keeps the written object for the next writer, who need not decode it; it is shared from now on.
  */
 function keepDecoded(
   registry: Registry,
@@ -335,16 +340,16 @@ function keepDecoded(
   },
 ): void {
   const { storeKey, entry, object, context } = commit;
-  // The server's own writers may go on with the object that they passed.
+  // The server's own writers may continue to modify the object that they passed.
   if (context.origin === 'server') return;
   object.metadata.resourceVersion = String(entry.revision);
   registry.decoded.keep(storeKey, { entry, object });
 }
 
 /**
- * The form in which an object is stored. Where a webhook has to make it, defaults of the stored
- * version are not among what is stored, as upstream, though readers see them. Rejects with a
- * StatusError then.
+ * The form in which an object is stored. If a webhook converts it, defaults of the stored version
+ * are not stored, although readers see them, as in kube-apiserver. Rejects with a StatusError if
+ * the webhook fails.
  */
 function storedForm(def: ResourceDef, object: ApiObject, pace?: Pace): MaybePromise<StoredForm> {
   if (needsConverter(def, object)) return convertedForm(def, object);
@@ -360,9 +365,9 @@ function storedForm(def: ResourceDef, object: ApiObject, pace?: Pace): MaybeProm
 }
 
 /**
- * A changed object as it is stored. A webhook is not called for an object that is about to be
- * removed, nor for the server's own housekeeping, which must go on without it: then the version
- * stays what it was.
+ * A changed object as it is stored. No webhook is called for an object that is about to be removed,
+ * nor for the server's own housekeeping, which must work without it; the stored version then stays
+ * the same.
  * @param options.storedVersion the apiVersion of the current entry
  */
 export function formToStore(
@@ -379,7 +384,9 @@ export function formToStore(
   return form instanceof Promise ? form.then((made) => made.object) : form.object;
 }
 
-/** An object that was judged in the request's version, converted in place to the stored one. */
+/**
+ * Converts an object that was validated in the request's version to the stored version, in place.
+ */
 function inStoredVersion(def: ResourceDef, object: ApiObject): ApiObject {
   if (def.behavior.judgedIn === 'stored version') return object;
   const version = versionNamed(def, object.apiVersion);
@@ -396,7 +403,7 @@ async function convertedForm(def: ResourceDef, object: ApiObject): Promise<Store
   return { value, shown, object: read, index: indexOf(def.storage, read) };
 }
 
-/** Whether all is as it was except, at most, the times of managed fields (META-6). */
+/** Whether nothing has changed except, at most, the times of managed fields (META-6). */
 function changesNothing(stored: ApiObject, old: ApiObject): boolean {
   return (
     isSameButOwners(stored, old) &&
@@ -420,7 +427,7 @@ export function* sameButOwnersSteps(object: ApiObject, other: ApiObject): Genera
   );
 }
 
-/** Whether two objects differ in their managed fields at most. */
+/** Whether two objects differ at most in their managed fields. */
 export const isSameButOwners = (object: ApiObject, other: ApiObject) =>
   jsonEqualBut(object, other, 'metadata') &&
   jsonEqualBut(object.metadata, other.metadata, 'managedFields');
@@ -434,8 +441,8 @@ function sameButTimes(
 }
 
 /**
- * Whether to write although nothing changes, which is how objects come under a new encryption key,
- * and custom ones to the form that their definition gives them now (CRD-4).
+ * Whether to write an unchanged object, which moves it to a new encryption key, or a custom object
+ * to the form of its current definition (CRD-4).
  */
 function isStale(
   registry: Registry,
@@ -454,17 +461,17 @@ async function isStaleOrOutdated(
   return isOutdated(registry, { def, entry: current });
 }
 
-/** Entries whose stored value is what their definition makes of it now. */
+/** Entries whose stored value already has the form of their current definition. */
 const present = new WeakSet<Entry>();
 
-/** Records that the value of an entry has just been stored in the form that readers see. */
+/** Records that an entry has just been stored in the form that readers see. */
 function rememberPresent(def: ResourceDef, entry: Entry): void {
   if (def.behavior.reshapesStored) present.add(entry);
 }
 
 /**
- * Whether an object is stored in another form than its definition gives it now: an earlier
- * version, or without defaults that came later. The store is read once for each entry at most.
+ * Whether the stored form of an object differs from that of its current definition: another
+ * version, or missing newer defaults. Reads the store at most once for each entry.
  */
 async function isOutdated(
   registry: Pick<Registry, 'store'>,

@@ -5,14 +5,13 @@ import { objectKey } from './object-codec.ts';
 import { groupResourceOf, type Registry, storing } from './registry.ts';
 import { write } from './write.ts';
 
-/** Losses of the race against writers after which it is given up. */
+/** Lost races after which the deletion fails. */
 const attemptsMax = 5;
 
 /**
- * Removes an object that cannot be read (DEL-6): its finalizers and preconditions, and what
- * admission would say of it, are nobody's to know. Only once a plain deletion has failed for that
- * reason; where that succeeds after all, gives what it did. Throws 404 for what is not there, 422,
- * made of `option`, for what can be read.
+ * Removes an object that cannot be read (DEL-6), so without finalizers, preconditions, or
+ * admission. Tries a normal deletion first, and returns its result if it succeeds. Throws 404 for a
+ * missing object, and a 422 that names `option` for a readable one.
  */
 export async function deleteUnreadable(
   registry: Registry,
@@ -57,7 +56,7 @@ async function isUnreadable(work: () => Promise<void>): Promise<boolean> {
   }
 }
 
-/** Upstream names the resource in the place of the kind. */
+/** The error names the resource in place of the kind. */
 function refused({ target }: DeletePlan, error: FieldError) {
   const { group, resource } = groupResourceOf(target.def);
   return invalidObject({ group, kind: resource }, target.name, [error]);

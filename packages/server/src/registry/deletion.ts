@@ -9,9 +9,9 @@ import type { Entry } from '../watchcache/entry.ts';
 import type { DeletePlan } from './contract.ts';
 import { groupKindOf, groupResourceOf } from './registry.ts';
 
-/** What a deletion asks of an object, and how it marks one. */
+/** Preconditions of a deletion, and how it marks an object. */
 
-/** Warns of a deletion that leaves to the kind what becomes of dependents. */
+/** Warns about a deletion that leaves the propagation policy to the kind. */
 export function warnOfPropagation({ target, context, options }: DeletePlan): void {
   const { propagationPolicy, orphanDependents } = options;
   const warning = target.def.strategy.missingPolicyWarning;
@@ -19,7 +19,7 @@ export function warnOfPropagation({ target, context, options }: DeletePlan): voi
   if (warning !== undefined && !isStated) context.warn(warning);
 }
 
-/** 409 when the object is not the one the client meant. */
+/** Throws 409 if the object does not match the preconditions. */
 export function checkPreconditions(
   plan: Pick<DeletePlan, 'target' | 'options'>,
   current: Entry,
@@ -35,7 +35,7 @@ export function checkPreconditions(
   }
 }
 
-/** Upstream names the kind, but the resource of a kind whose deletion it handles apart. */
+/** The name in the conflict: the kind, or the resource for kinds with their own deletion. */
 function mismatch(
   { def, name }: DeletePlan['target'],
   { what, wanted, actual }: { what: 'UID' | 'ResourceVersion'; wanted: string; actual: string },
@@ -55,8 +55,9 @@ function mismatch(
 }
 
 /**
- * The first deletion stamps the object; a later one may only shorten what grace is left (META-4).
- * The garbage collector's finalizers follow each deletion's policy, until grace has begun to run.
+ * Marks an object for deletion: the first deletion sets the time, later ones can only shorten the
+ * grace period (META-4). The garbage collector's finalizers follow each deletion's policy until the
+ * grace period has started.
  */
 export function markForDeletion(
   object: ApiObject,
@@ -74,22 +75,22 @@ export function markForDeletion(
   } else if (metadata.deletionTimestamp === undefined) {
     const grace = graceSeconds(plan, object);
     metadata.deletionTimestamp = formatTime(nowMs + grace * 1000);
-    // What waits for more than the finalizers of its metadata is told no time.
+    // An object that waits for more than the finalizers in its metadata gets no grace period.
     if (options.isGraceful) metadata.deletionGracePeriodSeconds = grace;
     if ((metadata.generation ?? 0) > 0) metadata.generation = (metadata.generation ?? 0) + 1;
   }
   setFinalizers(object, finalizersFor(metadata.finalizers ?? [], plan));
 }
 
-/** A kind that ends at once whatever was asked (a Pod that runs nowhere) says 0. */
+/** The grace period in seconds; a kind may shorten it to 0 (a Pod that runs nowhere). */
 function graceSeconds(plan: DeletePlan, object: ApiObject): number {
   const own = plan.target.def.strategy.gracePeriod?.(object) ?? 0;
   return own === 0 ? 0 : (plan.options.gracePeriodSeconds ?? own);
 }
 
 /**
- * Without a policy the garbage collector's finalizers stay as they are, and where there are none
- * the kind's own default holds.
+ * The finalizers after a deletion. Without a policy, those of the garbage collector stay; without
+ * these, the kind's default applies.
  */
 function finalizersFor(finalizers: readonly string[], plan: DeletePlan): readonly string[] {
   const { propagationPolicy, orphanDependents } = plan.options;
@@ -106,14 +107,14 @@ function finalizersFor(finalizers: readonly string[], plan: DeletePlan): readonl
   if (propagationPolicy === 'Orphan' || orphanDependents === true) {
     return [...others, orphanFinalizer];
   }
-  // Of a Namespace, upstream takes `orphanDependents: false` for Foreground.
+  // For a Namespace, `orphanDependents: false` means Foreground.
   const isForeground =
     propagationPolicy === 'Foreground' ||
     (orphanDependents === false && def.strategy.mayRemove !== undefined);
   return isForeground ? [...others, foregroundFinalizer] : others;
 }
 
-/** The same ones stay in the order that they have. */
+/** Sets the finalizers; the same set keeps its order. */
 function setFinalizers(object: ApiObject, finalizers: readonly string[]): void {
   const before = new Set(object.metadata.finalizers);
   if (before.size === finalizers.length && finalizers.every((one) => before.has(one))) return;

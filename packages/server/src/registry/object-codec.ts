@@ -127,7 +127,7 @@ export function dryEntry(options: {
 
 /** An object's key below the storage prefix. */
 export function objectKey(namespace: string, name: string): string {
-  // // `join` creates a flat string; a template would create a rope, which compares slowly.
+  // `join` creates a flat string; a template would create a rope, which compares slowly.
   return namespace === '' ? name : [namespace, name].join('/');
 }
 
@@ -144,7 +144,7 @@ export function reshapeStored(
 ): Buffer {
   const object = parseWrittenJson(value);
   if (!isObject(object)) throw new Error('the stored value is no object');
-  // // With a conversion webhook the object keeps its version and is converted on demand.
+  // With a conversion webhook the object keeps its version and is converted on demand.
   const { storage } = def;
   if (def.behavior.converter === undefined) object.apiVersion = storage.apiVersion;
   else if (object.apiVersion !== storage.apiVersion) mixed.add(def);

@@ -41,18 +41,18 @@ interface StoredVersion {
   readonly version: VersionDef;
 }
 
-/** The built-in kinds by where and as what their objects are stored. */
+/** The built-in kinds by the keys and types under which their objects are stored. */
 interface StoredVersions {
-  /** Whether a key is that of a built-in kind's object. */
+  /** Whether a key belongs to an object of a built-in kind. */
   isBuiltin(key: string): boolean;
   /**
-   * The kind and version of a stored object. Throws for a type that no release stored under that
-   * key; the message names the type.
+   * The kind and version of a stored object. Throws an error that names the type if no release
+   * stored it under that key.
    */
   of(key: string, type: { readonly apiVersion: string; readonly kind: string }): StoredVersion;
   /**
-   * Whether a value begins as this server itself stores the objects of the key's kind as JSON, and
-   * nothing but its version's defaults could have come later.
+   * Whether a value starts like this server's own JSON for the key's kind, so that at most newer
+   * defaults could be missing.
    */
   isCanonical(key: string, value: Buffer): boolean;
   /** The version in which objects of the same kind are stored now. */
@@ -62,6 +62,7 @@ interface StoredVersions {
 type Forms = ReadonlyMap<string, StoredVersion>;
 
 /**
+ * Creates the table of stored versions.
  * @param options.kinds the kinds of this server
  * @param options.everyRelease the same kinds with the versions of every release; called when an
  *   object is stored in a version that this server does not have
@@ -110,7 +111,9 @@ export function storedVersions(options: {
 
 const closingBrace = 0x7d;
 
-/** How this server's own JSON begins; undefined for kinds whose stored objects need completion. */
+/**
+ * The start of this server's own JSON; undefined for kinds whose stored objects need completion.
+ */
 function startOf({ apiVersion, kind, complete }: StorageDef): Buffer | undefined {
   if (complete !== undefined) return undefined;
   const type = JSON.stringify({ apiVersion, kind }).slice(0, -1);
@@ -133,15 +136,16 @@ function formsByPrefix(kinds: readonly ResourceDef[]): ReadonlyMap<string, Forms
   return prefixes;
 }
 
-/** What an object says that it is. */
+/** The type that an object states. */
 function typeOf(object: JsonObject): { readonly apiVersion: string; readonly kind: string } {
   return { apiVersion: textOf(object.apiVersion), kind: textOf(object.kind) };
 }
 
 /**
- * Makes of a stored object, whoever wrote it, what this server stores: typed and defaulted by the
- * version in which it is stored, converted, and completed. Throws `DecodeError` for a member of the
- * wrong type, and for an object without metadata. The given object may change.
+ * Brings a stored object, whoever wrote it, to the form that this server stores: typed and
+ * defaulted by the version in which it is stored, converted, and completed. Throws `DecodeError`
+ * for a member of the wrong type, and an Error for an object without metadata. May modify the given
+ * object.
  */
 function upToDate(
   versions: StoredVersions,
@@ -166,36 +170,36 @@ function upToDate(
 
 /** The encodings in which a store keeps new values. */
 export interface StoredEncodings {
-  /** Of built-in kinds that have a protobuf form; the others are kept as JSON. */
+  /** For built-in kinds with a protobuf form; others are kept as JSON. */
   readonly builtin: 'json' | 'protobuf';
   readonly custom: 'json' | 'cbor';
 }
 
 type Encoding = 'json' | 'protobuf' | 'cbor';
 
-/** A store of canonical JSON whose values are kept in other encodings. */
+/** A store of canonical JSON that keeps its values in other encodings. */
 export interface EncodedStore {
   readonly store: Store;
   /** Whether the value of a key would be written in another encoding now. */
   isStale(key: string): Promise<boolean>;
-  /** As of a registry. */
+  /** See `Registry.encodeAhead`. */
   readonly encodeAhead: Registry['encodeAhead'];
 }
 
 /**
- * Keeps objects in the given encodings, and reads what is stored in any of them: values are
- * recognized by how they begin. Users of the store read and write canonical JSON: objects of
- * built-in kinds in the version that this server stores, converted and defaulted whoever wrote them
- * and when (STORE-2). A value that cannot be brought to that form is reported as unreadable.
+ * Keeps objects in the given encodings and reads any of them: values are recognized by their first
+ * bytes. Users of the store read and write canonical JSON: objects of built-in kinds in the version
+ * that this server stores, converted and defaulted, whoever wrote them (STORE-2). A value that
+ * cannot be brought to that form is reported as unreadable.
  *
- * @param options.store keys are those of objects alone
+ * @param options.store its keys are all keys of objects
  */
 export function encodedStore(options: {
   readonly store: Store;
   readonly dialect: Dialect;
   readonly encodings: StoredEncodings;
   readonly versions: StoredVersions;
-  /** `this`: nobody but servers like this one writes, so that what they wrote is not converted. */
+  /** `this`: only servers like this one write, so their values need no conversion. */
   readonly writers: 'this' | 'any';
 }): EncodedStore {
   const { dialect, encodings, versions, writers } = options;
@@ -203,7 +207,7 @@ export function encodedStore(options: {
   const isOwn = (key: string, value: Buffer) =>
     writers === 'this' && encodings.builtin === 'json' && versions.isCanonical(key, value);
   const { isBuiltin } = versions;
-  /** Set once a value is read that would be written in another form. */
+  /** Set when a value has been read that would be written differently. */
   let hasOthers = false;
   const readAny = (value: Buffer, key: string): ReadValue => {
     const encoding = encodingOf(value);
@@ -261,12 +265,13 @@ const parsed = (value: Buffer) => jsonObject(parseWrittenJson(value));
 
 interface ReadValue {
   readonly shown: Buffer;
-  /** Whether the value would be written as it is. */
+  /** Whether the value would be written the same way. */
   readonly isCurrent: boolean;
 }
 
 /**
- * `isSame`: the value says what is shown of it; of other encodings than JSON, the version alone.
+ * `isSame`: the stored value equals the returned one; for encodings other than JSON, only the
+ * version is compared.
  */
 function readBuiltin(
   versions: StoredVersions,
@@ -277,7 +282,7 @@ function readBuiltin(
   const made = upToDate(versions, { stored, object });
   const shown = encodeStored(made);
   if (encodingOf(value) !== 'json') return { shown, isSame: isVersion };
-  // The order of members is that in which they were filled in.
+  // The order of members may differ.
   return { shown, isSame: shown.equals(value) || jsonEqual(made, object) };
 }
 
@@ -297,7 +302,7 @@ function decoded(
   return { stored: versions.of(key, typeOf(object)), object };
 }
 
-/** Custom objects get their form from their definition, which reads any JSON. */
+/** Decodes a custom object to JSON; its definition gives it its form. */
 function readCustom(value: Buffer): Buffer {
   switch (encodingOf(value)) {
     case 'protobuf':
@@ -309,10 +314,10 @@ function readCustom(value: Buffer): Buffer {
   }
 }
 
-/** Kinds of these groups are kept as JSON, as upstream keeps them. */
+/** Groups whose kinds are kept as JSON, as in kube-apiserver. */
 const jsonGroups = ['apiextensions', 'apiregistration'] as const;
 
-/** The schema by which an object is written as protobuf; undefined for what is kept as JSON. */
+/** The schema to encode an object as protobuf; undefined if it is kept as JSON. */
 function protobufSchema(dialect: Dialect, object: JsonObject): Schema | undefined {
   const apiVersion = textOf(object.apiVersion);
   const isJson = jsonGroups.some((stem) => apiVersion.startsWith(`${dialect.group(stem)}/`));
@@ -331,7 +336,7 @@ function writeProtobuf(dialect: Dialect, { value, hint }: PutRequest): Buffer {
     : withoutVersion(object, () => encodeEnvelope(schema, object));
 }
 
-/** The writer's object, taken out of its hint. */
+/** Removes the writer's object from its hint. */
 function objectOf(hint: unknown): ApiObject | undefined {
   if (!(hint instanceof EntryHint)) return undefined;
   const { object } = hint;

@@ -223,8 +223,8 @@ interface Step {
 }
 
 /**
- * The second half of an attempt, from the strategy to the store. The passes over a large object that
- * are not divided begin in a turn of the event loop of their own (TRUST-2).
+ * The second half of an attempt, from the strategy to the store. The passes over a large object
+ * that are not divided begin in a turn of the event loop of their own (TRUST-2).
  */
 async function judgeAndStore(registry: Registry, step: Step): Promise<Outcome> {
   const { plan, target, stored, before, strategyContext, pace } = step;
@@ -374,10 +374,10 @@ function transform(
 }
 
 /**
- * An object that the server itself has made, in the form that decoding gives to the objects of
- * clients: otherwise it would read differently once it comes back from the store, where an empty
- * list is none. Other objects are returned as they are, and so is one that does not fit its kind,
- * which was damaged in the store.
+ * An object that the server itself made, in the form that decoding gives to clients' objects;
+ * otherwise it would differ from what the store returns, where an empty list is absent. Other
+ * objects are returned unchanged, and so is one that does not fit its kind because it was damaged
+ * in the store.
  */
 function typedForm(
   { def, version }: Target,
@@ -400,7 +400,10 @@ function typedForm(
   }
 }
 
-/** A new object has no uid or version of its own; takes from it what the server alone gives. */
+/**
+ * Checks that a new object states no uid or version, and removes the fields that only the server
+ * sets.
+ */
 function checkNew(plan: CreatePlan | UpdatePlan, object: ApiObject): void {
   if (plan.operation === 'update') {
     checkNoUid(plan, object);
@@ -409,13 +412,16 @@ function checkNew(plan: CreatePlan | UpdatePlan, object: ApiObject): void {
   wipeSystemFields(object);
 }
 
-/** 409 for an update of an object that does not exist and that the body identifies by its uid. */
+/** The 409 for an update that states the uid of an object that does not exist. */
 function checkNoUid(plan: CreatePlan | UpdatePlan, object: ApiObject): void {
   const uid = object.metadata.uid ?? '';
   if (plan.operation === 'update' && uid !== '') throw nothingWithUid(plan, uid);
 }
 
-/** An apply does not name the object that it expects as a PUT does, and says so in other words. */
+/**
+ * Throws 409 if an apply that would create an object states a uid; the wording differs from a
+ * PUT's.
+ */
 function nothingWithUid({ target, source }: UpdatePlan, uid: string): Error {
   if (source !== 'merged')
     return preconditionFailed(target, { wanted: uid, actual: '', what: 'UID' });
@@ -423,7 +429,7 @@ function nothingWithUid({ target, source }: UpdatePlan, uid: string): Error {
   return conflict(groupResourceOf(target.def), target.name, why);
 }
 
-/** A PUT's uid is checked first; a patch's revision is, as upstream. */
+/** Checks uid and resourceVersion: the uid first for a PUT, the version first for a patch. */
 function checkExpectations(
   source: UpdatePlan['source'],
   target: Target,
@@ -435,8 +441,8 @@ function checkExpectations(
 }
 
 /**
- * The whole object: a changed view changes the current one, which the view's expectations are
- * about.
+ * The whole object: merges a changed view into the current one, whose uid and version the view must
+ * match.
  */
 function behindView(
   plan: CreatePlan | UpdatePlan,
@@ -450,13 +456,13 @@ function behindView(
   return whole;
 }
 
-/** Whether an object comes with its managed fields, from an apply, an operation, or a view. */
+/** Whether the object already has its managed fields: from an apply, an operation, or a view. */
 const settlesOwners = (plan: CreatePlan | UpdatePlan): boolean =>
   plan.operation === 'update' && (plan.source === 'merged' || plan.view !== undefined);
 
 /**
- * The object in the version that the strategy judges. An apply that changes nothing leaves there
- * what the request's version cannot express (SSA-9); a PUT in that version leaves it out.
+ * The object in the version that the strategy works on. An apply that changes nothing keeps fields
+ * that the request's version cannot express (SSA-9); a PUT in that version drops them.
  */
 function judgedForm(
   plan: CreatePlan | UpdatePlan,
@@ -475,7 +481,7 @@ function judgedForm(
   return same;
 }
 
-/** What validating admission judges: the object as it will be stored, or its view. */
+/** The call of validating admission: on the object as it will be stored, or on its view. */
 function judgedCall({ plan, call, whole, stored, before }: Step): AdmissionCall {
   const view = plan.operation === 'update' ? plan.view : undefined;
   if (view !== undefined && before !== undefined) {
@@ -487,8 +493,8 @@ function judgedCall({ plan, call, whole, stored, before }: Step): AdmissionCall 
 }
 
 /**
- * Stores a new object. A race that a PUT or an apply loses has an object to change: it begins
- * again.
+ * Stores a new object. A PUT or an apply that loses the race starts over, now with an object to
+ * change.
  */
 async function storeNew(
   registry: Registry,
@@ -506,7 +512,7 @@ async function storeNew(
   return { type: 'lost', current: await registry.caches.of(target.def).get(key, undefined) };
 }
 
-/** Upstream's 409; a client that let the name be generated is asked to try again (META-1). */
+/** The 409 for an existing name; with a generated name the client is asked to retry (META-1). */
 function nameTaken(
   { def }: Target,
   { metadata }: ApiObject,
@@ -529,8 +535,8 @@ function nameTaken(
 }
 
 /**
- * Runs the rest of an attempt and reports its outcome to the allocation made for it. `since` is the
- * revision that the attempt began with, 0 for a create: a dry run and a change of nothing keep it.
+ * Runs the rest of an attempt and reports its outcome to the allocation. `since` is the revision at
+ * which the attempt started, 0 for a create; a dry run and an unchanged object keep it.
  */
 async function allocated(
   allocating: Promise<Allocation>,
@@ -559,24 +565,24 @@ function strategyContextOf(target: Target, context: WriteContext, nowMs: number)
 }
 
 /**
- * What a change begins with where others write to the store too (STORE-2): the cache's entry, which
- * may be behind. Reading the newest from the store costs a round trip, and a write is on condition
- * of the revision anyway. Undefined: read the newest.
+ * The cached entry, on which a change of a shared store may be based although it may be stale
+ * (STORE-2): reading the newest costs a round trip, and the write compares the revision anyway.
+ * Undefined: read the newest.
  */
 export function guessOf(
   registry: Pick<Registry, 'store' | 'caches'>,
   { target, context }: Pick<WritePlan, 'target' | 'context'>,
   key: string,
 ): Entry | undefined {
-  // Nothing proves a dry run's guess.
+  // A dry run does not write, so nothing would detect a stale entry.
   if (registry.store.sharing !== 'shared' || context.dryRun) return undefined;
   return registry.caches.of(target.def).peek(key);
 }
 
 /**
- * An attempt on a guess. What the store has accepted, has answered with what it has instead, or has
- * failed with is final; anything else (a refusal, nothing to change) counts if the guess was the
- * newest. Returns the newest as a lost race if not, for an attempt on that.
+ * An attempt on a possibly stale entry. A success, a lost race, or a failure of the store is final.
+ * Any other outcome (a rejection, an unchanged object) is valid only if the entry was the newest;
+ * otherwise returns the newest as a lost race, for another attempt.
  */
 export async function attemptOnGuess(
   registry: Pick<Registry, 'caches'>,

@@ -1,6 +1,6 @@
 import type { MetricRegistry } from '@wheelhouse/machinery';
 
-/** What went wrong, under upstream's names. */
+/** Types of failures, as labeled in kube-apiserver's metrics. */
 export type ConversionFault =
   | 'conversion_webhook_call_failure'
   | 'conversion_webhook_malformed_response_failure'
@@ -10,11 +10,11 @@ export type ConversionFault =
 /** One conversion by a webhook. */
 export interface MeasuredConversion {
   readonly crdName: string;
-  /** Without their group. */
+  /** Versions without the group. */
   readonly fromVersion: string;
   readonly toVersion: string;
   readonly durationMs: number;
-  /** Absent: it succeeded. */
+  /** Absent after a success. */
   readonly fault?: ConversionFault;
 }
 
@@ -24,7 +24,7 @@ export type ConversionMetrics = (conversion: MeasuredConversion) => void;
 const requestBuckets = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 45, 60];
 const kindBuckets = Array.from({ length: 15 }, (_, step) => 0.001 * 2 ** step);
 
-/** Registers the metrics of conversions; to be called once for a registry. */
+/** Registers the metrics of conversions; call it once per registry. */
 export function conversionMetrics(registry: MetricRegistry): ConversionMetrics {
   const labels = ['result', 'failure_type'];
   const requests = registry.counter({

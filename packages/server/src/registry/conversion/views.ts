@@ -20,26 +20,26 @@ import { type Entry, makeEntry, withoutRevision } from '../../watchcache/entry.t
 import type { Target, WriteContext } from '../contract.ts';
 import { decodeEntry, encodeStored, entryOf, indexOf, isMixed, objectIn } from '../object-codec.ts';
 
-/** An object could not be had in another version; the message is told to the client (CRD-4). */
+/** An object could not be converted to another version; the client receives the message (CRD-4). */
 export class ConversionFailure extends StatusError {
   constructor(message: string, cause?: unknown) {
-    // Upstream's errors of conversion have no reason.
+    // kube-apiserver's conversion errors have no reason.
     super({ code: 500, reason: '', message, cause });
     this.name = 'ConversionFailure';
   }
 }
 
 /**
- * Objects of kinds whose versions somebody outside converts (CRD-4): each is held in the version it
- * was stored in, and shown in others by entries made of it. Kinds without a converter pass through
- * here as they are, at once.
+ * Objects of kinds with a conversion webhook (CRD-4): each is cached in its stored version, and
+ * served in other versions as entries derived from it. For kinds without a converter these
+ * functions return their input synchronously.
  */
 
 const views = new WeakMap<ResourceDef, Map<string, ResourceDef>>();
 
 /**
- * The kind as if the version were its stored one: what converted entries are shown by. The kind
- * itself where nobody has to convert.
+ * The kind as if the version were its stored one, for converted entries. The kind itself if it has
+ * no converter.
  */
 export function viewOf(def: ResourceDef, version: VersionDef): ResourceDef {
   const { form } = version;
@@ -62,15 +62,15 @@ function viewAt(def: ResourceDef, version: VersionDef): ResourceDef {
 }
 
 /**
- * The kind whose cache watches of a version are served from: all of its entries are in that
- * version. To be asked once the kind's own cache is loaded.
+ * The kind whose cache serves watches of a version: all of its entries are in that version. Call it
+ * only after the kind's own cache is loaded.
  */
 export function watchedKind(def: ResourceDef, version: VersionDef): ResourceDef {
   const view = viewOf(def, version);
   return view === def && isMixed(def) ? viewAt(def, version) : view;
 }
 
-/** The version that an entry's JSON has. */
+/** The apiVersion of an entry's JSON. */
 export function apiVersionOfEntry(def: ResourceDef, entry: Entry): string {
   return entry.index.apiVersion ?? def.storage.apiVersion;
 }
@@ -79,32 +79,32 @@ const servedVersion = (def: ResourceDef, { version }: VersionDef) =>
   apiVersionOf({ group: def.group, version });
 
 /**
- * Waits until a cache is loaded, and with it is known in which versions objects are stored. Rejects
- * where the store does not serve.
+ * Waits until a cache is loaded, so that the stored versions of its objects are known. Rejects if
+ * the store is unavailable.
  */
 export async function whenLoaded(cache: ResourceCache): Promise<void> {
   await cache.get('', '0');
 }
 
-/** Whether all entries of a loaded cache are in the version already. */
+/** Whether all entries of a loaded cache are already in the version. */
 export function isShownAsStored(def: ResourceDef, version: VersionDef): boolean {
   return viewOf(def, version) === def && !isMixed(def);
 }
 
-/** Whether somebody outside must make of an entry what a version shows. */
+/** Whether a webhook must convert an entry to a version. */
 export function needsConversion(def: ResourceDef, version: VersionDef, entry: Entry): boolean {
   if (def.behavior.converter === undefined) return false;
   return apiVersionOfEntry(def, entry) !== servedVersion(def, version);
 }
 
-/** Whether somebody outside must make of an object what is stored. */
+/** Whether a webhook must convert an object to the stored version. */
 export function needsConverter(def: ResourceDef, object: ApiObject): boolean {
   return def.behavior.converter !== undefined && object.apiVersion !== def.storage.apiVersion;
 }
 
 /**
- * What a write is about. The server itself works on an object in the version it is stored in, so
- * that its housekeeping, which is about metadata, needs nobody outside.
+ * The target of a write. The server's own writes use the stored version, so that its housekeeping,
+ * which concerns metadata, needs no webhook.
  */
 export function targetOn(
   entry: Entry,
@@ -117,21 +117,23 @@ export function targetOn(
 }
 
 /**
- * How old a webhook's answer may be: `recent`, as lists and watches take it, which ask for many
- * objects at a time, or `now`, for whoever asks for one object. Answers under way are as good.
+ * How old a webhook's answer may be: `recent` for lists and watches, which convert many objects, or
+ * `now` for requests for one object. A conversion in progress is acceptable for both.
  */
 export type AnswerAge = 'recent' | 'now';
 
-/** For how long an answer is recent, in milliseconds: who corrects a webhook sees it soon. */
+/**
+ * Milliseconds for which an answer is recent; short, so that fixing a webhook takes effect soon.
+ */
 const recentMs = 5000;
 
-/** What a webhook made of an entry, and when, by the converter's clock; undefined: under way. */
+/** A converted entry and its time by the converter's clock; undefined while it is in progress. */
 interface Form {
   readonly entry: MaybePromise<Entry>;
   readonly madeMs: number | undefined;
 }
 
-/** What entries became in other versions, while these are held by anybody. */
+/** Converted entries by original entry and version, for as long as the original is referenced. */
 const converted = new WeakMap<Entry, Map<string, Form>>();
 
 function knownForms(entry: Entry): Map<string, Form> {
@@ -143,7 +145,10 @@ function knownForms(entry: Entry): Map<string, Form> {
   return forms;
 }
 
-/** An entry in a served version: itself where it is that. Rejects with a StatusError. */
+/**
+ * An entry in a served version; the entry itself if it has that version. Rejects with a
+ * StatusError.
+ */
 export function entryIn(
   def: ResourceDef,
   version: VersionDef,
@@ -156,8 +161,9 @@ export function entryIn(
 }
 
 /**
- * Entries in a served version, those without an answer of that age made by as few reviews as
- * possible; at once where all are known. Rejects with a StatusError when one of them cannot be had.
+ * Entries in a served version; those without a recent enough answer are converted with as few
+ * reviews as possible. Synchronous if none is missing. Rejects with a StatusError if a conversion
+ * fails.
  */
 export function entriesIn(
   def: ResourceDef,
@@ -190,7 +196,7 @@ interface Converting {
   readonly wanted: string;
 }
 
-/** Begins to convert entries, for whoever asks for them meanwhile; a failure is not kept. */
+/** Starts to convert entries; concurrent requests share the result, and failures are not kept. */
 function convertMissing(
   converting: Converting,
   entries: readonly Entry[],
@@ -211,18 +217,18 @@ function convertMissing(
         throw error;
       },
     );
-    // Somebody may not wait for each of them.
+    // The caller may stop waiting after the first failure.
     one.catch(() => {});
     forms.set(wanted, { entry: one, madeMs: undefined });
     return one;
   });
 }
 
-/** What is decoded at a time, and sent in one review. */
+/** Limits of one conversion step: the objects that are decoded and sent in one review. */
 const stepEntries = 500;
 const stepBytes = 1024 * 1024;
 
-/** Converts step by step, so that decoded objects of one step at most are in memory (TRUST-2). */
+/** Converts in steps, so that the decoded objects of only one step are in memory (TRUST-2). */
 async function convertEntries(
   converting: Converting,
   entries: readonly Entry[],
@@ -234,7 +240,7 @@ async function convertEntries(
   return made;
 }
 
-/** The entries from `from` on that one step takes: one at least. */
+/** The entries of the step that starts at `from`: at least one. */
 function nextStep(entries: readonly Entry[], from: number): readonly Entry[] {
   let end = from;
   let bytes = 0;
@@ -258,14 +264,14 @@ async function convertStep(
     const { key, revision, createRevision } = entry;
     const index = { ...indexOf(version.form ?? def.storage, object), apiVersion: wanted };
     const stored = encodeStored(object);
-    // A dry run's has no version.
+    // The entry of a dry run has no version.
     if (revision === 0) return { ...entry, json: stored, index, memo: undefined };
     return makeEntry({ key, stored, revision, createRevision, index });
   });
 }
 
 /**
- * Gives what a webhook made the form its schema has. Throws ConversionFailure where it has none.
+ * Prunes a webhook's object by its schema. Throws ConversionFailure if it does not fit.
  */
 function prune(version: VersionDef | undefined, object: ApiObject): void {
   try {
@@ -276,14 +282,14 @@ function prune(version: VersionDef | undefined, object: ApiObject): void {
   }
 }
 
-/** As it is stored: its version is not in it. */
+/** The object of an entry as it is stored, without resourceVersion. */
 function storedObject(entry: Entry): ApiObject {
   const object = decodeEntry(entry);
   delete object.metadata.resourceVersion;
   return object;
 }
 
-/** A fresh decoded object of an entry in a served version. Throws or rejects with a StatusError. */
+/** Decodes an entry in a served version. Throws or rejects with a StatusError. */
 export function shownObject(
   { def, version }: { readonly def: ResourceDef; readonly version: VersionDef },
   entry: Entry,
@@ -295,7 +301,7 @@ export function shownObject(
 }
 
 /**
- * An object as it is to be stored: in another version, and without its own of the store's versions.
+ * Converts an object to its stored version, without resourceVersion. Rejects with a StatusError.
  */
 export function objectToStore(def: ResourceDef, object: ApiObject): Promise<ApiObject> {
   const { resourceVersion: _, ...metadata } = object.metadata;
@@ -303,8 +309,8 @@ export function objectToStore(def: ResourceDef, object: ApiObject): Promise<ApiO
 }
 
 /**
- * An object in another version: a new one, and pruned by that version's schema. The object itself
- * where it has the version. Rejects with a StatusError.
+ * An object in another version: a new object, pruned by that version's schema, or the object itself
+ * if it has the version. Rejects with a StatusError.
  */
 export async function objectAs(
   def: ResourceDef,
@@ -320,8 +326,8 @@ export async function objectAs(
 }
 
 /**
- * The store as the cache of one version's watches reads it: all objects of a kind in that version.
- * What the kind's own cache has, and others have had converted, is not converted again.
+ * The store as seen by the cache of one version's watches: all objects of a kind in that version.
+ * Objects that the kind's own cache holds and that are already converted are not converted again.
  */
 export function viewStore(
   view: ResourceDef,

@@ -30,10 +30,10 @@ import { ConversionFailure } from './views.ts';
 
 type ReviewVersion = 'v1' | 'v1beta1';
 
-/** A review to post, and what its answer is held against. */
+/** A review to post, and the values that its answer must repeat. */
 interface ConversionReview {
   readonly version: ReviewVersion;
-  /** Of ConversionReview itself, with its version. */
+  /** The apiVersion of the ConversionReview. */
   readonly apiVersion: string;
   readonly uid: string;
   readonly body: string;
@@ -41,12 +41,12 @@ interface ConversionReview {
 
 const kind = 'ConversionReview';
 
-/** The first version of ConversionReview that both sides know; undefined where there is none. */
+/** The first version of ConversionReview that both sides support; undefined if there is none. */
 function conversionReviewVersion(accepted: readonly string[]): ReviewVersion | undefined {
   return accepted.find((one): one is ReviewVersion => one === 'v1' || one === 'v1beta1');
 }
 
-/** Makes the review that asks for objects, given as JSON, in another version. */
+/** Creates the review that requests objects, given as JSON, in another version. */
 function conversionReviewOf(
   objects: readonly string[],
   target: { readonly version: ReviewVersion; readonly group: string; readonly desired: string },
@@ -54,7 +54,7 @@ function conversionReviewOf(
   const uid = randomUuid();
   const apiVersion = `${target.group}/${target.version}`;
   const desired = JSON.stringify(target.desired);
-  // The response is there in upstream's form as well: webhooks may fill it in place.
+  // Includes an empty response, as kube-apiserver sends it: webhooks may fill it in place.
   const body =
     `{"kind":"${kind}","apiVersion":"${apiVersion}","request":{"uid":"${uid}",` +
     `"desiredAPIVersion":${desired},"objects":[${objects.join(',')}]},` +
@@ -62,7 +62,7 @@ function conversionReviewOf(
   return { version: target.version, apiVersion, uid, body };
 }
 
-/** Reads an answer's JSON. Throws an Error, in upstream's words, for what is none. */
+/** Parses the JSON of an answer. Throws an Error in kube-apiserver's wording. */
 function readConversionAnswer(bytes: Buffer): JsonObject {
   if (bytes.length === 0) throw new Error('0-length response with status code: 200');
   const value = parsed(bytes);
@@ -71,7 +71,7 @@ function readConversionAnswer(bytes: Buffer): JsonObject {
   throw new Error(problemText({ code: 'no type', why }));
 }
 
-/** Of an answer: each object in it may nest as deep as one in a request. */
+/** Limits of an answer: each object in it may nest as deep as one in a request. */
 const answerLimits: JsonLimits = { depthMax: maxDepth + 3, valuesMax: 20_000_000 };
 
 function parsed(bytes: Buffer): JsonValue {
@@ -84,8 +84,8 @@ function parsed(bytes: Buffer): JsonValue {
 }
 
 /**
- * The converted objects of an answer, not judged yet. Throws an Error, in upstream's words, where
- * it does not answer this review, or tells of a failure.
+ * The converted objects of an answer, not yet validated. Throws an Error in kube-apiserver's
+ * wording if the answer is for another review or reports a failure.
  */
 function convertedObjects(answer: JsonObject, review: ConversionReview): JsonValue[] {
   const isKnown = textOf(answer['apiVersion']) === review.apiVersion && answer['kind'] === kind;
@@ -97,7 +97,7 @@ function convertedObjects(answer: JsonObject, review: ConversionReview): JsonVal
   const response = member(answer, 'response');
   if (!isObject(response)) throw new Error('no response provided');
   const uid = textOf(member(response, 'uid'));
-  // The earlier version never told whose answer it is.
+  // v1beta1 answers have no uid.
   if (review.version === 'v1' && uid !== review.uid) {
     const [wanted, got] = [JSON.stringify(review.uid), JSON.stringify(uid)];
     throw new Error(`expected response.uid=${wanted}, got ${got}`);
@@ -118,32 +118,32 @@ function checkResult(result: JsonValue | undefined): void {
   );
 }
 
-/** `group/version, Kind=kind`, as upstream prints a kind. */
+/** `group/version, Kind=kind` */
 function showKind(apiVersion: string, shown: string): string {
   const { group = '', version = '' } = parseApiVersion(apiVersion) ?? {};
   return `${group}/${version}, Kind=${shown}`;
 }
 
-/** What a custom kind says of its conversions, and what they are done with. */
+/** The conversion settings of a custom kind, and the tools to carry them out. */
 export interface WebhookConversion {
   readonly crdName: string;
-  /** Versions of ConversionReview that the webhook takes, the preferred one first. */
+  /** Versions of ConversionReview that the webhook accepts, in order of preference. */
   readonly reviewVersions: readonly string[];
-  /** The apiVersions of the kind's versions: from and to others nothing is converted. */
+  /** The apiVersions of the kind, between which objects are converted. */
   readonly apiVersions: ReadonlySet<string>;
   /** The group of ConversionReview. */
   readonly group: string;
   readonly clock: Clock;
   readonly metrics: ConversionMetrics;
-  /** Posts a review's JSON and gives the answer's bytes; rejects in upstream's words. */
+  /** Posts a review's JSON and resolves with the answer; rejects in kube-apiserver's wording. */
   readonly post: (body: string) => Promise<Buffer>;
 }
 
-/** A review of many objects is split, so that neither it nor its answer grows without bounds. */
+/** Limits of one review: more objects are split, so that reviews and answers stay bounded. */
 const reviewObjectsMax = 2000;
 const reviewLengthMax = 4 * 1024 * 1024;
 
-/** Converts custom objects by asking their definition's webhook (CRD-4). */
+/** Converts custom objects by calling their definition's webhook (CRD-4). */
 export function webhookConverter(conversion: WebhookConversion): Pick<ObjectConverter, 'convert'> {
   return {
     async convert(objects, apiVersion) {
@@ -175,12 +175,12 @@ function checkVersions(
 }
 
 interface Part {
-  /** Where the objects stand among those given. */
+  /** Indices of the objects in the input. */
   readonly places: number[];
   readonly texts: string[];
 }
 
-/** Cuts the objects at some places into what goes into one review each: mostly all of them. */
+/** Divides the objects at the given indices into reviews; usually all fit into one. */
 function* parts(places: readonly number[], objects: readonly ApiObject[]): Generator<Part> {
   let part: Part = { places: [], texts: [] };
   let length = 0;
@@ -199,7 +199,7 @@ function* parts(places: readonly number[], objects: readonly ApiObject[]): Gener
   if (part.texts.length > 0) yield part;
 }
 
-/** What failed, and what it counts as. */
+/** A failed conversion, with its type for the metrics. */
 class Fault extends Error {
   readonly type: ConversionFault;
 
@@ -271,7 +271,10 @@ async function ask(
   }
 }
 
-/** The objects of an answer, if they are those that were asked for, with their own metadata. */
+/**
+ * The objects of an answer with their original metadata. Throws Fault if they do not match the
+ * request.
+ */
 function judged(
   converted: readonly JsonValue[],
   expected: { readonly objects: readonly ApiObject[]; readonly apiVersion: string },
@@ -323,7 +326,7 @@ const identities = [
   ['uid', 'UID'],
 ] as const;
 
-/** Why a converted object is not the one that was sent; undefined where it is. */
+/** Why a converted object is not the one that was sent; undefined if it is. */
 function identityFault(original: JsonObject, converted: JsonObject): string | undefined {
   const before = metadataOf(original);
   const after = metadataOf(converted);
@@ -340,8 +343,8 @@ const metadataOf = (object: JsonObject): JsonObject => {
 };
 
 /**
- * Gives a converted object the metadata it had before, but for labels and annotations, which are
- * the webhook's to change. Gives what is wrong with those, in upstream's words; else undefined.
+ * Restores the metadata of a converted object, except labels and annotations, which a webhook may
+ * change. Returns the error in these, or undefined.
  */
 export function restoreMetadata(original: JsonObject, converted: JsonObject): string | undefined {
   if (!Object.hasOwn(converted, 'metadata')) return 'missing metadata in converted object';
@@ -381,7 +384,7 @@ function takeField(
     setMember(texts, key, value);
   }
   metadata[field] = texts;
-  // What was stored already is not judged again.
+  // Unchanged values have been validated before.
   if (sameTexts(isObject(before) ? before : {}, texts)) return undefined;
   return faultOf(
     field === 'labels'
@@ -398,12 +401,12 @@ function sameTexts(one: JsonObject, other: JsonObject): boolean {
   );
 }
 
-/** Errors in one line, as upstream prints several; undefined for none. */
+/** Errors in one line; undefined if there are none. */
 function faultOf(errors: readonly FieldError[]): string | undefined {
   return errors.length === 0 ? undefined : fieldErrorsText(errors);
 }
 
-/** What upstream calls the type of a JSON value. */
+/** Go's name for the type of a JSON value. */
 function goType(value: JsonValue): string {
   if (value === null) return '<nil>';
   if (Array.isArray(value)) return '[]interface {}';
