@@ -2,24 +2,24 @@ import { appendAll, type Clock, type Timer } from '@wheelhouse/machinery';
 import type { AuditEvent } from './event.ts';
 import type { AuditSink, TellLoss } from './sink.ts';
 
-/** How events are gathered; upstream's flags `--audit-*-batch-*`. */
+/** Settings of batches, the flags `--audit-*-batch-*`. */
 export interface BatchSettings {
-  /** Events that may wait; further ones are dropped. */
+  /** Most waiting events; further ones are dropped. */
   readonly bufferSize: number;
-  /** Events that go together. */
+  /** Most events in a batch. */
   readonly batchSizeMax: number;
-  /** How long the first of a batch waits for others. */
+  /** Milliseconds that the first event of a batch waits for others. */
   readonly waitMs: number;
-  /** Batches a second and at once; undefined: no limit. */
+  /** Batches per second, and at once; undefined: no limit. */
   readonly throttle: { readonly perSecond: number; readonly burst: number } | undefined;
 }
 
-/** Batches that may be on their way: a service that does not answer holds no more than these. */
+/** Most batches in flight, which bounds what a service that does not answer holds. */
 const underWayMax = 16;
 
 /**
- * Gathers events and hands them on behind the requests' backs, in order (mode `batch`, OPS-2). What
- * waits is bounded; what does not fit is dropped, and told of. `close` hands on all that waits.
+ * Collects events and forwards them in the background, in order (mode `batch`, OPS-2). The queue is
+ * bounded; events that do not fit are dropped and reported. `close` forwards all waiting events.
  */
 export function batchingSink(
   sink: AuditSink,
@@ -40,7 +40,7 @@ class Batcher {
   readonly #tellLoss: TellLoss;
   #waiting: AuditEvent[] = [];
   #timer: Timer | undefined;
-  /** The timer stands for a batch that is full already: more events do not move it. */
+  /** Whether the timer is for a batch that is already full, so more events do not reset it. */
   #isArmed = false;
   #tokens: number;
   #tokensAt: number;
@@ -56,7 +56,7 @@ class Batcher {
     this.#tokensAt = options.clock.monotonic();
   }
 
-  /** Always true: a request does not depend on what becomes of its events. */
+  /** Always true: a request does not depend on the delivery of its events. */
   take(events: readonly AuditEvent[]): boolean {
     const room = this.#isClosing ? 0 : this.#settings.bufferSize - this.#waiting.length;
     const taken = events.slice(0, room);
@@ -81,7 +81,7 @@ class Batcher {
     await this.#sink.close();
   }
 
-  /** Sends what is due now, and comes back for the rest. */
+  /** Sends the batches that are due, and schedules the rest. */
   #schedule(): void {
     if (this.#isClosing || this.#waiting.length === 0 || this.#isArmed) return;
     const { batchSizeMax, waitMs } = this.#settings;
@@ -90,7 +90,7 @@ class Batcher {
       return;
     }
     this.#timer?.stop();
-    // Never within the request itself: a burst of events is written when the burst is over.
+    // Deferred, so that a burst of events is written after the burst and not within its requests.
     this.#timer = this.#clock.after(0, () => this.#due());
     this.#isArmed = true;
   }
@@ -123,7 +123,7 @@ class Batcher {
     this.#underWay.add(done);
   }
 
-  /** 0 when a batch may go; else how long until one may, milliseconds. */
+  /** Milliseconds until a batch may be sent; 0: now. */
   #takeToken(): number {
     const { throttle } = this.#settings;
     if (throttle === undefined) return 0;

@@ -1,10 +1,10 @@
 import { printGoTime, type Status, type UserInfo } from '@wheelhouse/machinery';
 
-/** How much of a request is recorded, rising. */
+/** How much of a request is recorded, in ascending order. */
 export const auditLevels = ['None', 'Metadata', 'Request', 'RequestResponse'] as const;
 export type AuditLevel = (typeof auditLevels)[number];
 
-/** Points in a request's life at which it is recorded. */
+/** Stages at which a request is recorded. */
 export const auditStages = [
   'RequestReceived',
   'ResponseStarted',
@@ -13,12 +13,12 @@ export const auditStages = [
 ] as const;
 export type AuditStage = (typeof auditStages)[number];
 
-/** True when `level` records at least what `wanted` does. */
+/** Whether `level` records at least as much as `wanted`. */
 export function reaches(level: AuditLevel, wanted: AuditLevel): boolean {
   return auditLevels.indexOf(level) >= auditLevels.indexOf(wanted);
 }
 
-/** What a request is about. */
+/** The object or collection that a request concerns. */
 export interface ObjectReference {
   resource?: string | undefined;
   namespace?: string | undefined;
@@ -42,7 +42,7 @@ export interface AuditEvent {
   readonly stage: AuditStage;
   readonly requestURI: string;
   readonly verb: string;
-  /** Absent where nobody was authenticated. */
+  /** Absent if nobody was authenticated. */
   readonly user?: UserInfo | undefined;
   readonly impersonatedUser?: UserInfo | undefined;
   readonly sourceIPs: readonly string[];
@@ -57,10 +57,10 @@ export interface AuditEvent {
   readonly annotations: ReadonlyMap<string, string>;
 }
 
-/** Events do not change once made, and several back ends may want the text of one. */
+/** The JSON of events, which are immutable; several backends may need the same text. */
 const texts = new WeakMap<AuditEvent, string>();
 
-/** The members of an event as JSON, in upstream's order, without kind and version. */
+/** The members of an event as JSON, in kube-apiserver's order, without kind and apiVersion. */
 export function encodeEvent(event: AuditEvent): string {
   const cached = texts.get(event);
   if (cached !== undefined) return cached;
@@ -107,14 +107,14 @@ function sorted(annotations: ReadonlyMap<string, string>): Record<string, string
   return Object.fromEntries([...annotations].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Milliseconds since the epoch as the API writes times that count microseconds. */
+/** Formats milliseconds since the epoch as a MicroTime. */
 function microTime(ms: number): string {
   const micros = Math.floor(ms * 1000);
   return printGoTime({ ms: Math.floor(micros / 1000), micros: micros % 1_000_000 }, 6);
 }
 
 /**
- * One line for people: the older format of the log, and what the server's own log tells of a loss.
+ * One line for people: the legacy format of the log, and the text in reports of lost events.
  */
 export function legacyLine(event: AuditEvent): string {
   const { user, impersonatedUser: as, objectRef, responseStatus } = event;

@@ -11,12 +11,12 @@ import { auditNotesOf } from '../authn/credentials.ts';
 import type { AuditDecision, AuditedRequest, DecideAudit } from './policy.ts';
 import { AuditTrail, type TrailHost, type TrailStart } from './trail.ts';
 
-/** Addresses that a client may name; what a header holds beyond them is not recorded. */
+/** Most addresses taken from a header. */
 const namedMax = 64;
 
 /**
- * Where a request comes from, as far as it says: what proxies have noted in their headers, and last
- * the address of the connection, which alone cannot be made up.
+ * The source addresses of a request: those that proxies stated in headers, and last the address of
+ * the connection, the only one that cannot be forged.
  */
 function sourceIps(exchange: Pick<Exchange, 'header' | 'remoteAddress'>): string[] {
   const forwarded = (exchange.header('x-forwarded-for') ?? '').split(',', namedMax);
@@ -28,23 +28,23 @@ function sourceIps(exchange: Pick<Exchange, 'header' | 'remoteAddress'>): string
   return found;
 }
 
-/** A request at the gate. */
+/** A request that enters the audit gate. */
 export interface Audited {
   readonly exchange: Exchange;
   readonly info: AuditedRequest;
   readonly auditId: string;
 }
 
-/** Begins the record of requests that the policy wants recorded (OPS-2). */
+/** Opens the records of requests that the audit policy selects (OPS-2). */
 export interface AuditGate {
   /**
-   * The trail of a request, its first stage recorded; undefined where the policy wants none. Throws
-   * (or rejects with) the 500 of a request that must be recorded and could not be.
+   * The trail of a request, with its first stage recorded; undefined if the policy omits the
+   * request. Throws or rejects with a 500 if the request must be recorded and cannot be.
    */
   open(request: Audited & { readonly user: UserInfo }): MaybePromise<AuditTrail | undefined>;
-  /** Records that nobody could tell who sent a request. */
+  /** Records a request whose sender could not be authenticated. */
   refused(request: Audited & { readonly error: StatusError }): Promise<void>;
-  /** Hands on what is held back; the last thing before the server ends. */
+  /** Forwards buffered events; the last step before the server exits. */
   close(): Promise<void>;
 }
 
@@ -105,7 +105,7 @@ function startOf(
   };
 }
 
-/** Members that are empty are left out. */
+/** The members that are not empty. */
 function referenceTo(info: AuditedRequest): TrailStart['objectRef'] {
   const nonEmpty = (text: string) => (text === '' ? undefined : text);
   return {

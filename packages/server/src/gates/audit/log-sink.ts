@@ -1,10 +1,10 @@
 import { type AuditEvent, encodeEvent, legacyLine } from './event.ts';
 import type { AuditSink, TellLoss } from './sink.ts';
 
-/** `legacy` lines are short ones for people. */
+/** `legacy`: short lines for people. */
 export type LogFormat = 'legacy' | 'json';
 
-/** Where lines go; `write` throws when a line could not be written. */
+/** The destination of lines; `write` throws if a line cannot be written. */
 export interface LineWriter {
   write(line: string): void;
   close(): Promise<void>;

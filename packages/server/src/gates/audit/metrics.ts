@@ -1,6 +1,6 @@
 import type { Counter, MetricRegistry } from '@wheelhouse/machinery';
 
-/** What the audit log counts (OPS-2). */
+/** Metrics of the audit log (OPS-2). */
 export interface AuditMetrics {
   readonly events: Counter;
   readonly rejected: Counter;
@@ -9,8 +9,8 @@ export interface AuditMetrics {
 }
 
 /**
- * Registers the audit log's metrics under upstream's names; they are shown where nothing is
- * recorded, too.
+ * Registers the metrics of the audit log under kube-apiserver's names, also without an audit
+ * policy.
  */
 export function createAuditMetrics(registry: MetricRegistry): AuditMetrics {
   const counter = (name: string, help: string, labels: readonly string[] = []) =>

@@ -57,8 +57,8 @@ export const auditPolicyFormat = {
 } as const satisfies ConfigurationFormat;
 
 /**
- * Reads an audit policy, YAML or JSON, and judges it by upstream's rules (OPS-2). Rejects with
- * ConfigurationError, all that is wrong in one line.
+ * Reads an audit policy, YAML or JSON, and validates it like kube-apiserver (OPS-2). Rejects with a
+ * ConfigurationError that lists all errors in one line.
  */
 export async function loadAuditPolicy(text: string, dialect: Dialect): Promise<Policy> {
   const { object } = await decodeConfiguration(text, {

@@ -1,7 +1,7 @@
 import type { RequestSubject, UserInfo } from '@wheelhouse/machinery';
 import type { AuditLevel, AuditStage } from './event.ts';
 
-/** Kinds of objects a rule is about. */
+/** The resources that a rule concerns. */
 export interface GroupResources {
   /** Empty: the core group; `*`: any. */
   readonly group: string;
@@ -11,7 +11,9 @@ export interface GroupResources {
   readonly resourceNames: readonly string[];
 }
 
-/** One rule: what it is about, each empty list meaning all, and what to record of it. */
+/**
+ * One rule: the requests that it matches (an empty list matches all), and what to record of them.
+ */
 export interface PolicyRule {
   readonly level: AuditLevel;
   readonly users: readonly string[];
@@ -21,31 +23,31 @@ export interface PolicyRule {
   readonly namespaces: readonly string[];
   readonly nonResourceURLs: readonly string[];
   readonly omitStages: readonly AuditStage[];
-  /** Undefined: as the policy says. */
+  /** Undefined: the policy's own value. */
   readonly omitManagedFields: boolean | undefined;
 }
 
 export interface Policy {
   readonly rules: readonly PolicyRule[];
-  /** Left out of what every rule records, besides the rule's own. */
+  /** Stages that every rule omits, in addition to its own. */
   readonly omitStages: readonly AuditStage[];
   readonly omitManagedFields: boolean;
 }
 
-/** What a policy looks at of a request. */
+/** The attributes of a request that a policy considers. */
 export type AuditedRequest = RequestSubject;
 
-/** What is to be recorded of a request. */
+/** What to record of a request. */
 export interface AuditDecision {
   readonly level: AuditLevel;
   readonly omitStages: ReadonlySet<AuditStage>;
   readonly omitManagedFields: boolean;
 }
 
-/** What to record of a request and of whoever sent it; `user` is absent when nobody knows. */
+/** Decides what to record of a request; `user` is absent for an unauthenticated request. */
 export type DecideAudit = (request: AuditedRequest, user: UserInfo | undefined) => AuditDecision;
 
-/** The first rule that a request matches decides; what none matches is not recorded (OPS-2). */
+/** The first matching rule decides; a request that matches none is not recorded (OPS-2). */
 export function auditPolicy(policy: Policy): DecideAudit {
   const rules = policy.rules.map((rule) => ({
     rule,

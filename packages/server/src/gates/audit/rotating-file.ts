@@ -18,13 +18,13 @@ import { createGzip } from 'node:zlib';
 import { type Clock, makeDirectories } from '@wheelhouse/machinery';
 import type { LineWriter } from './log-sink.ts';
 
-/** When a file is put away, and how long old ones stay; upstream's flags `--audit-log-max*`. */
+/** When a file is rotated, and how long old ones are kept: the flags `--audit-log-max*`. */
 export interface RotationSettings {
   readonly path: string;
   readonly sizeMaxBytes: number;
-  /** 0: whatever their age. */
+  /** 0: any age. */
   readonly ageMaxDays: number;
-  /** 0: however many. */
+  /** 0: any number. */
   readonly backupsMax: number;
   readonly compress: boolean;
 }
@@ -33,14 +33,15 @@ const dayMs = 86_400_000;
 const compressedSuffix = '.gz';
 
 /**
- * A log file that is put away before it grows beyond its size, under the name of the moment
- * (`audit-2030-01-31T10-30-00.000.log`), old ones compressed and removed as the settings say
- * (OPS-2). Files are private. Throws, naming the file, when it cannot be written.
+ * A log file that is rotated before it exceeds its size: the old file is renamed after the current
+ * time (`audit-2030-01-31T10-30-00.000.log`), and old files are compressed and removed according to
+ * the settings (OPS-2). Files are private. Throws an error that names the file if it cannot be
+ * written.
  */
 export function openRotatingFile(options: {
   readonly settings: RotationSettings;
   readonly clock: Clock;
-  /** Told of what goes wrong with old files, which does not stop the log. */
+  /** Called for errors with old files, which do not stop the log. */
   readonly onProblem: (error: unknown) => void;
 }): LineWriter {
   const { settings, clock, onProblem } = options;
@@ -86,7 +87,7 @@ function openFile(path: string): OpenFile {
   return { descriptor, bytes: fstatSync(descriptor).size };
 }
 
-/** Writes all or nothing: a disk that fills up would else leave a part of a line. */
+/** Writes all or nothing, so that a full disk leaves no partial line. */
 function writeWhole(file: OpenFile, bytes: Buffer): void {
   try {
     for (let offset = 0; offset < bytes.length; ) {
@@ -97,13 +98,13 @@ function writeWhole(file: OpenFile, bytes: Buffer): void {
     try {
       ftruncateSync(file.descriptor, file.bytes);
     } catch {
-      // A device has no length; what is told is why the line could not be written.
+      // A device cannot be truncated; the original error is reported.
     }
     throw error;
   }
 }
 
-/** Two files put away in one millisecond have names of their own. */
+/** Chooses an unused name for files that are rotated in the same millisecond. */
 function freeBackupPath(path: string, nowMs: number): string {
   for (let moment = Math.floor(nowMs); ; moment += 1) {
     const candidate = backupPath(path, moment);
@@ -111,7 +112,7 @@ function freeBackupPath(path: string, nowMs: number): string {
   }
 }
 
-/** `/var/log/audit.log` at a moment: `/var/log/audit-2030-01-31T10-30-00.000.log`. */
+/** The name of a rotated file: `/var/log/audit-2030-01-31T10-30-00.000.log`. */
 function backupPath(path: string, nowMs: number): string {
   const extension = extname(path);
   const stem = path.slice(0, path.length - extension.length);
@@ -125,7 +126,7 @@ interface Backup {
   readonly isCompressed: boolean;
 }
 
-/** The files put away earlier, newest first. */
+/** The rotated files, newest first. */
 function backupsOf(path: string): Backup[] {
   const folder = dirname(path);
   const extension = extname(path);
@@ -148,7 +149,7 @@ function momentOf(text: string): number | undefined {
   return Number.isNaN(atMs) ? undefined : atMs;
 }
 
-/** Removes what is too old or too much, then compresses the others. */
+/** Removes files that are too old or too many, then compresses the others. */
 async function tidyUp(settings: RotationSettings, nowMs: number): Promise<void> {
   const { backupsMax, ageMaxDays, compress } = settings;
   const isTooOld = ({ atMs }: Backup) => ageMaxDays > 0 && atMs < nowMs - ageMaxDays * dayMs;

@@ -2,27 +2,27 @@ import { errorText, type Logger, type MaybePromise } from '@wheelhouse/machinery
 import { type AuditEvent, legacyLine } from './event.ts';
 import type { AuditMetrics } from './metrics.ts';
 
-/** Where events go. */
+/** A destination of audit events. */
 export interface AuditSink {
-  /** Takes events; false: they are lost, which the sink has told of. Never throws. */
+  /** Accepts events; false: they are lost, and the sink has reported it. Never throws. */
   process(events: readonly AuditEvent[]): MaybePromise<boolean>;
-  /** The server is about to end: from now on nothing is tried twice. */
+  /** Called when the server is about to exit: nothing is retried from now on. */
   hurry?(): void;
-  /** Hands on what it holds back, then lets go of what it has open; bounded in time. */
+  /** Forwards buffered events and releases resources, in bounded time. */
   close(): Promise<void>;
 }
 
-/** Tells of events that were lost: `plugin` is the sink's name in the metric. */
+/** Reports lost events: `plugin` is the sink's name in the metric. */
 export type TellLoss = (loss: {
   readonly plugin: 'buffered' | 'log' | 'truncate' | 'webhook';
   readonly error: unknown;
   readonly events: readonly AuditEvent[];
 }) => void;
 
-/** Losses of one cause come by the thousand; the log names only so many of the events. */
+/** Most lost events that one log line names. */
 const namedMax = 10;
 
-/** Counts losses, and tells the server's own log of them. */
+/** Counts lost events and logs them. */
 export function createTellLoss(metrics: AuditMetrics, logger: Logger): TellLoss {
   return ({ plugin, error, events }) => {
     metrics.errors(plugin).add(events.length);
@@ -35,7 +35,7 @@ export function createTellLoss(metrics: AuditMetrics, logger: Logger): TellLoss 
   };
 }
 
-/** Hands events to all of several sinks. */
+/** Forwards events to several sinks. */
 export function allSinks(sinks: readonly AuditSink[]): AuditSink {
   const [only] = sinks;
   if (only !== undefined && sinks.length === 1) return only;
@@ -51,7 +51,7 @@ export function allSinks(sinks: readonly AuditSink[]): AuditSink {
   };
 }
 
-/** A sink whose losses do not concern the request (mode `blocking`). */
+/** A sink whose losses do not fail the request (mode `blocking`). */
 export function forgivingSink(sink: AuditSink): AuditSink {
   return {
     process(events) {

@@ -27,7 +27,7 @@ import type { AuditMetrics } from './metrics.ts';
 import type { AuditDecision } from './policy.ts';
 import type { AuditSink } from './sink.ts';
 
-/** What all trails share. */
+/** Dependencies of all trails. */
 export interface TrailHost {
   readonly sink: AuditSink;
   readonly metrics: AuditMetrics;
@@ -36,23 +36,23 @@ export interface TrailHost {
   readonly logger: Logger;
 }
 
-/** What is known of a request when its trail begins. */
+/** The facts of a request when its trail begins. */
 export type TrailStart = Pick<
   AuditEvent,
   'auditID' | 'requestURI' | 'verb' | 'user' | 'sourceIPs' | 'userAgent' | 'receivedMs'
 > & {
   readonly decision: AuditDecision;
   readonly objectRef: ObjectReference | undefined;
-  /** Its answer is a stream, whose beginning is a stage of its own. */
+  /** Whether the answer is a stream, whose start is a separate stage. */
   readonly isLongRunning: boolean;
 };
 
-/** A request that took longer tells how long in its annotations. */
+/** Milliseconds above which annotations state the latency of a request. */
 const slowMs = 500;
 
 /**
- * The audit record of one request that the policy wants recorded: gathers what is learnt of it, and
- * hands an event to the back ends at each stage (OPS-2). What a level does not record is not kept.
+ * The audit record of one request that the policy selects: collects its facts and sends an event to
+ * the backends at each stage (OPS-2). Facts that the level does not record are not kept.
  */
 export class AuditTrail {
   readonly #host: TrailHost;
@@ -65,7 +65,7 @@ export class AuditTrail {
   #responseObject: string | undefined;
   #hasStarted = false;
   readonly #startMs: number;
-  /** The last stage is somebody else's to tell, or has been told. */
+  /** Whether the last stage has been recorded, or is recorded by the stream's end. */
   #isHeld = false;
 
   constructor(host: TrailHost, start: TrailStart) {
@@ -79,24 +79,24 @@ export class AuditTrail {
     return this.#start.decision.level;
   }
 
-  /** The first stage; false: it could not be recorded. */
+  /** Records the first stage; false: it could not be recorded. */
   received(): MaybePromise<boolean> {
     return this.#process('RequestReceived');
   }
 
-  /** Whom the requester acts as. */
+  /** Sets the user that the requester impersonates. */
   actsAs(user: UserInfo): void {
     this.#impersonatedUser = user;
   }
 
-  /** The decision of authorization on the request itself. */
+  /** Sets the authorization decision on the request. */
   decided({ decision, reason }: AuthorizationResult): void {
     const group = this.#host.dialect.group('authorization');
     this.annotate(`${group}/decision`, decision === 'allow' ? 'allow' : 'forbid');
     this.annotate(`${group}/reason`, reason);
   }
 
-  /** Adds an annotation. One that is there stays as it is. */
+  /** Adds an annotation; an existing one is kept. */
   annotate(key: string, value: string): void {
     const present = this.#annotations.get(key);
     if (present === undefined) this.#annotations.set(key, value);
@@ -106,7 +106,7 @@ export class AuditTrail {
     }
   }
 
-  /** The decoded object of the body; what it says of itself completes the reference. */
+  /** Sets the decoded object of the body, whose metadata completes the object reference. */
   requestObject(object: JsonObject): void {
     const metadata = isObject(object['metadata']) ? object['metadata'] : {};
     const ref = this.#objectRef;
@@ -117,7 +117,7 @@ export class AuditTrail {
     if (reaches(this.level, 'Request')) this.#requestObject = this.#textOf(object);
   }
 
-  /** A patch as sent; what is no JSON, and so no patch either, is not recorded. */
+  /** Sets the patch as sent; malformed JSON is not recorded. */
   requestPatch(patch: JsonValue | Buffer): void {
     if (!reaches(this.level, 'Request')) return;
     try {
@@ -128,22 +128,22 @@ export class AuditTrail {
     }
   }
 
-  /** Whether the level wants what is answered. */
+  /** Whether the level records answers. */
   get recordsAnswers(): boolean {
     return reaches(this.level, 'RequestResponse');
   }
 
-  /** Whether objects are recorded without who owns which field. */
+  /** Whether objects are recorded without managed fields. */
   get omitsManagedFields(): boolean {
     return this.#start.decision.omitManagedFields;
   }
 
-  /** A body that answers, as the JSON that is to be recorded. */
+  /** Sets the body of the answer, as JSON text. */
   responseText(json: string): void {
     if (this.recordsAnswers) this.#responseObject = json;
   }
 
-  /** A body that answers, as JSON; asked for only where the level wants it. */
+  /** Sets the body of the answer; `body` is called only if the level records it. */
   responseObject(json: () => JsonObject | Buffer): void {
     if (!this.recordsAnswers) return;
     const made = json();
@@ -155,13 +155,13 @@ export class AuditTrail {
     }
   }
 
-  /** A Status that answers, whether it tells of a failure or of a success. */
+  /** Sets the Status that answers the request, of a failure or a success. */
   responseStatus(status: Status): void {
     this.#responseStatus = { metadata: {}, ...boundedStatus(status) };
     this.responseObject(() => jsonObject(status));
   }
 
-  /** A stream has begun, which goes on after the endpoint has returned; gives what ends it. */
+  /** Records the start of a stream that outlives the endpoint; call the result at its end. */
   streaming(code: number): () => void {
     this.#isHeld = true;
     this.#withCode(code);
@@ -175,7 +175,7 @@ export class AuditTrail {
     };
   }
 
-  /** The request has been dealt with; a stream that goes on has its own end. */
+  /** Records the end of the request, unless a stream continues. */
   async over(code: number | undefined): Promise<void> {
     if (this.#isHeld) return;
     if (code !== undefined) this.#withCode(code);
@@ -185,13 +185,13 @@ export class AuditTrail {
     await this.#process('ResponseComplete');
   }
 
-  /** Nothing was to be recorded but that the request was turned away. */
+  /** Records a request that was rejected before it was authenticated. */
   async turnedAway(code: number): Promise<void> {
     this.#withCode(code);
     await this.#started();
   }
 
-  /** The server failed in a way that nobody foresaw, which is the last of the request's stages. */
+  /** Records an unexpected error, which is the last stage of the request. */
   panicked(error: unknown): void {
     this.#isHeld = true;
     const message = `APIServer panic'd: ${errorText(error)}`;
@@ -257,7 +257,7 @@ function boundedStatus({ status, message, reason, details, code }: Status) {
   };
 }
 
-/** An object, or the items of a list or rows of a table, without who owns which field. */
+/** Removes managed fields from an object, the items of a list, or the rows of a table. */
 function withoutManagers(object: JsonObject): JsonObject {
   const { metadata, items, rows } = object;
   const copy: JsonObject = { ...object };

@@ -3,8 +3,8 @@ import { type AuditEvent, encodeEvent, reaches } from './event.ts';
 import type { AuditSink, TellLoss } from './sink.ts';
 
 /**
- * Keeps events and batches small: an event that is too large loses its objects, is annotated so,
- * and is dropped where that is not enough; a batch that is too large goes in several (OPS-2).
+ * Limits the size of events and batches: an event that is too large is annotated and loses its
+ * objects, and is dropped if that is not enough; a batch that is too large is split (OPS-2).
  */
 export function truncatingSink(
   sink: AuditSink,

@@ -2,7 +2,7 @@ import { type Clock, random } from '@wheelhouse/machinery';
 import { encodeEvent } from './event.ts';
 import type { AuditSink, TellLoss } from './sink.ts';
 
-/** Posts a JSON text; rejects when the service did not take it. */
+/** Posts a JSON text; rejects if the service does not accept it. */
 export interface EventPost {
   post(body: string): Promise<void>;
   close(): void;
@@ -13,8 +13,8 @@ const pauseFactor = 1.5;
 const pauseJitter = 0.2;
 
 /**
- * Posts events to a service as lists (OPS-2). A list that is not taken is posted again, whatever
- * was wrong, up to five times with growing pauses; once more at most when the server is to end.
+ * Posts lists of events to a service (OPS-2). After any failure the list is posted again, up to
+ * five times with growing pauses, or at most once more when the server is about to exit.
  */
 export function createWebhookSink(options: {
   readonly service: EventPost;

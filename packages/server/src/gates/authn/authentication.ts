@@ -12,7 +12,7 @@ import type { Authenticator, Credentials, TokenCacheMeter, TokenVerdict } from '
 import { bearerToken, InvalidBearerToken } from './credentials.ts';
 import { decodeBase64url } from './jwt/compact.ts';
 
-/** Who everybody is that showed no credential. */
+/** The user of requests without credentials. */
 export const anonymousUser: UserInfo = {
   name: 'system:anonymous',
   uid: '',
@@ -20,7 +20,7 @@ export const anonymousUser: UserInfo = {
   extra: {},
 };
 
-/** The 401 of a request with a bad credential, or with none where one is required. */
+/** The 401 of a request with a bad credential, or without a required one. */
 export class NotRecognized extends StatusError {
   readonly credential: 'bad' | 'none';
 
@@ -35,26 +35,25 @@ interface Asked {
   readonly shown: Credentials;
 }
 
-/** What authenticators have said of a credential that none has accepted. */
+/** The combined verdict of authenticators on a credential that none has accepted. */
 type Rejection = 'none' | 'unknown' | 'failed';
 
 const authenticatedGroup = 'system:authenticated';
 
-/** Tells who sent an exchange; throws or rejects with a 401 StatusError when nobody can. */
+/** Authenticates the sender of an exchange; throws or rejects with a 401 StatusError. */
 export type Authenticate = (exchange: Exchange) => MaybePromise<UserInfo>;
 
 /**
- * Joins authenticators into the gate of the pipeline (AUTHN-1, AUTHN-12). They are asked in order
- * until one succeeds, whatever the ones before it threw; with none successful, one bad credential
- * is a 401, and only a request without any is anonymous (or a 401 when `anonymous` is false, or the
- * path is none of `anonymousPaths`). A bearer token that no authenticator knows is a bad
- * credential. `onRejected` learns why a credential was refused; what it gets never holds the
- * credential.
+ * Combines authenticators into the authentication gate (AUTHN-1, AUTHN-12). They are tried in order
+ * until one succeeds, even if earlier ones throw. If none succeeds, a bad credential is a 401, and
+ * a request without credentials is anonymous, or a 401 if `anonymous` is false or the path is not
+ * in `anonymousPaths`. A bearer token that no authenticator knows is a bad credential. `onRejected`
+ * receives the reason, which never contains the credential.
  */
 export function createAuthentication(options: {
   readonly authenticators: readonly Authenticator[];
   readonly anonymous: boolean;
-  /** Where anonymous requests are let in; absent: everywhere. */
+  /** Paths that accept anonymous requests; absent: all. */
   readonly anonymousPaths?: ReadonlySet<string> | undefined;
   readonly onRejected?: (failure: { authenticator: string; error: unknown }) => void;
   readonly tokens?: TokenCacheMeter | undefined;
@@ -135,13 +134,13 @@ function shownBy(
   }
 }
 
-/** Not decoded: a path written in another way than the condition is none of its paths. */
+/** The path as sent: an escaped spelling of an allowed path is not allowed. */
 function pathOf({ url }: Exchange): string {
   const mark = url.indexOf('?');
   return mark < 0 ? url : url.slice(0, mark);
 }
 
-/** Counts a verdict on a token: authenticators return the same value while they remember it. */
+/** Counts a verdict on a token; authenticators return the same user value while they cache it. */
 export function countVerdict(tokens: TokenCacheMeter, user: UserInfo): void {
   if (widened.has(user)) tokens.answered('hit', 0);
   else tokens.missed('ok');
@@ -150,8 +149,8 @@ export function countVerdict(tokens: TokenCacheMeter, user: UserInfo): void {
 const widened = new WeakMap<UserInfo, UserInfo>();
 
 /**
- * Adds `system:authenticated`, except to the anonymous user. Remembered per user value, since
- * authenticators hand out the same value for every request of a credential.
+ * Adds `system:authenticated`, except to the anonymous user. The result is cached per user value,
+ * because authenticators return the same value for every request with a credential.
  */
 export function withAuthenticatedGroup(user: UserInfo): UserInfo {
   const cached = widened.get(user);
@@ -167,9 +166,9 @@ export function withAuthenticatedGroup(user: UserInfo): UserInfo {
 }
 
 /**
- * What tells who sends an exchange: a token that is sent as a protocol of a WebSocket stands in for
- * the header that browsers cannot set (AUTHN-3). Throws for one that cannot be read, and when no
- * other protocol is named, which the handshake could be answered with.
+ * The credentials of an exchange: a token in the subprotocols of a WebSocket replaces the header
+ * that browsers cannot set (AUTHN-3). Throws if the token is malformed, or if no other subprotocol
+ * is offered for the answer of the handshake.
  */
 function credentialsOf(exchange: Exchange): Credentials {
   if (exchange.header('authorization') !== undefined) return exchange;
@@ -193,22 +192,22 @@ function credentialsOf(exchange: Exchange): Credentials {
   };
 }
 
-/** What a review of a token comes to. `error` is for whoever asked; it never holds the token. */
+/** The result of a token review. `error` is for the requester and never contains the token. */
 interface TokenReviewResult {
   readonly verdict: TokenVerdict | undefined;
   readonly error: string;
 }
 
-/** Tells whose a token is and for which of the audiences; none given means the server's own. */
+/** Determines a token's user and audiences; an empty list means the server's own audiences. */
 export type ReviewToken = (
   token: string,
   audiences: readonly string[],
 ) => Promise<TokenReviewResult>;
 
 /**
- * Makes the reviewer over the authenticators of the pipeline (AUTHN-10). They are asked in order
- * until one succeeds, as for a request that shows the token and nothing else. One that knows
- * nothing of audiences speaks for the server's own only.
+ * Creates the token reviewer from the pipeline's authenticators (AUTHN-10). They are tried in order
+ * until one succeeds, as for a request with only this token. Tokens of an authenticator without
+ * audiences are for the server's own.
  */
 export function createTokenReviewer(options: {
   readonly authenticators: readonly Authenticator[];
@@ -257,7 +256,7 @@ async function ask(
   return user === undefined ? undefined : { user, audiences: own };
 }
 
-/** A request that has a bearer token and nothing else that tells who sent it. */
+/** The credentials of a request whose only credential is a bearer token. */
 function credentialsOfToken(token: string): Credentials {
   const value = `Bearer ${token}`;
   return {

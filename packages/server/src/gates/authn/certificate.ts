@@ -17,9 +17,9 @@ import {
   parseNameConstraints,
 } from './name-constraints.ts';
 
-/** What verification and naming need of one X.509 certificate. */
+/** The parts of an X.509 certificate that verification and naming need. */
 export interface Certificate extends CertificateParts {
-  /** Verifies signatures; nothing else is read from it. */
+  /** Used only to verify signatures. */
   readonly x509: X509Certificate;
   /** Undefined: no basic constraints. */
   readonly isAuthority: boolean | undefined;
@@ -28,20 +28,20 @@ export interface Certificate extends CertificateParts {
   /** Dotted identifiers; undefined: no restriction. */
   readonly extendedKeyUsages: readonly string[] | undefined;
   readonly alternativeNames: readonly AlternativeName[];
-  /** What an authority may sign for; undefined: any name. */
+  /** The names that an authority may sign for; undefined: any. */
   readonly nameConstraints: NameConstraints | undefined;
-  /** Critical extensions this code does not evaluate; a chain with one must be refused. */
+  /** Critical extensions that this code does not evaluate; a chain with one must be rejected. */
   readonly unknownCritical: readonly string[];
   readonly sha256: string;
 }
 
-/** The work of reading one certificate, or several together that one client shows. */
+/** The work budget for reading the certificates that one client presents. */
 export const readingBudget = (): WorkBudget =>
   new WorkBudget({ what: 'the certificate chain', steps: elementsMax });
 
 /**
- * Reads a DER certificate. Throws on anything else, and WorkExceeded when it has more elements than
- * the budget pays for.
+ * Reads a DER certificate. Throws for anything else, and WorkExceeded if it has more elements than
+ * the budget allows.
  */
 export function parseCertificate(der: Buffer, budget = readingBudget()): Certificate {
   const parts = readCertificate(der, budget);
@@ -72,7 +72,7 @@ function evaluatedExtensions({ extensions }: CertificateParts, budget: WorkBudge
   const alternativeNames = names === undefined ? [] : parseAlternativeNames(names, budget);
   const parsed = constraints === undefined ? undefined : parseNameConstraints(constraints, budget);
   const handled = new Set<string>(Object.values(extensionOids));
-  // Names of kinds that nothing here compares say nothing, and subtrees of such kinds are not kept.
+  // Names and subtrees of kinds that are never compared are dropped.
   if (alternativeNames.length === 0) handled.delete(extensionOids.alternativeNames);
   if (parsed?.unhandled === true) handled.delete(extensionOids.nameConstraints);
   return {
@@ -100,8 +100,8 @@ export function bundleCertificates(pem: string): readonly Buffer[] {
 }
 
 /**
- * What is wrong with the authorities a webhook is trusted by (base64 of PEM): nothing when one
- * certificate among them can be read, whatever else there is, or when there is no text.
+ * Errors in the CA bundle of a webhook (PEM in base64): none if it is empty or at least one of its
+ * certificates is valid, whatever else it contains.
  */
 export function bundleProblems(bundle: string): readonly string[] {
   const pem = Buffer.from(bundle, 'base64').toString('latin1');
@@ -115,7 +115,7 @@ function bundleProblem(pem: string): string | undefined {
     .filter(({ body }) => blockBody.test(body));
   let problem: string | undefined;
   for (const { body } of blocks.filter(({ type }) => type === 'CERTIFICATE')) {
-    // What has headers is encrypted.
+    // A block with headers is encrypted.
     if (body.includes(':')) continue;
     try {
       new X509Certificate(Buffer.from(body, 'base64'));
@@ -133,7 +133,8 @@ function bundleProblem(pem: string): string | undefined {
 }
 
 /**
- * Headers, if any, and base64. A line is taken in one way alone: others' texts are matched here.
+ * Headers, if any, and base64. Each line matches in only one way, so untrusted text cannot cause
+ * backtracking.
  */
 const blockBody = /^(?:[^\n:]*:[^\n]*\n)*[A-Za-z0-9+/=\s]*$/;
 

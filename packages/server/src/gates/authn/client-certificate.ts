@@ -18,17 +18,18 @@ import {
 import type { Authenticator } from './contract.ts';
 import { constraintProblem } from './name-constraints.ts';
 
-/** What tells which site a request comes from. */
+/** The headers that identify the site a request comes from. */
 type Request = Pick<Exchange, 'method' | 'header'>;
 
 /**
- * Whether a page of another site made the request in a browser, which shows its user's certificate
- * by itself then (CLIENT-4, TRUST-6). A followed link is the user's own wish and changes nothing.
- * Clients that are no browsers send neither `Sec-Fetch-Site` nor, with an upgrade, `Origin`.
- * @param mayUpgradeFrom other origins whose pages may open WebSockets by certificate
+ * Whether a page of another site made the request in a browser, which then sends its user's
+ * certificate without asking (CLIENT-4, TRUST-6). Following a link is the user's own decision and
+ * changes nothing. Clients other than browsers send neither `Sec-Fetch-Site` nor, with an upgrade,
+ * `Origin`.
+ * @param mayUpgradeFrom other origins whose pages may open WebSockets with a certificate
  */
 function isOfOtherSite(request: Request, mayUpgradeFrom: (origin: string) => boolean): boolean {
-  // Browsers say nothing of the site with a WebSocket's handshake, but always its origin.
+  // A browser's WebSocket handshake states no site, but always an origin.
   if (request.header('upgrade') !== undefined) return isForeignUpgrade(request, mayUpgradeFrom);
   const site = request.header('sec-fetch-site');
   if (site !== 'cross-site' && site !== 'same-site') return false;
@@ -41,7 +42,7 @@ function isForeignUpgrade(request: Request, mayUpgradeFrom: (origin: string) => 
 }
 
 /**
- * Whether an origin is the one that the client has asked. Certificates are shown over TLS alone.
+ * Whether an origin is the requested host. Certificates are used only over TLS.
  */
 function isOwn(origin: string, host = ''): boolean {
   const own = `https://${host}`;
@@ -49,40 +50,40 @@ function isOwn(origin: string, host = ''): boolean {
   return new URL(origin).origin === new URL(own).origin;
 }
 
-/** An authenticator whose authorities can be exchanged. */
+/** An authenticator whose authorities can be replaced. */
 export interface CertificateAuthenticator extends Authenticator {
   /**
-   * Verifies by this bundle from now on, on open connections too. Throws when it cannot be read.
+   * Verifies against this bundle from now on, on open connections too. Throws if it is malformed.
    */
   trust(bundlePem: string): void;
 }
 
 interface Verified {
-  /** What it was verified against. */
+  /** The bundle that it was verified against. */
   readonly by: () => Authorities;
   readonly user: UserInfo | undefined;
   readonly error: Error | undefined;
-  /** From when on, and until when, in ms since the epoch, the verdict stands. */
+  /** The period in which the verdict is valid, in milliseconds since the epoch. */
   readonly fromMs: number;
   readonly untilMs: number;
-  /** When the client's own certificate ends; undefined where it has shown none. */
+  /** When the client's own certificate expires; undefined without one. */
   readonly endMs?: number;
 }
 
 /**
  * Authenticates TLS client certificates against a bundle of authorities (AUTHN-2): CN is the user,
- * every O a group. A chain is verified once per connection and again only when one of its
- * certificates begins or ceases to be valid. Throws at once when the bundle cannot be read; what
- * reads certificates is loaded with the first that a client shows.
+ * every O a group. A chain is verified once per connection, and again only when one of its
+ * certificates becomes valid or expires. Throws immediately for a malformed bundle; the certificate
+ * reader is loaded with the first client certificate.
  */
 export function createClientCertificateAuthenticator(options: {
   readonly bundlePem: string;
   readonly clock: Clock;
   readonly dialect: Dialect;
-  /** Hears how many seconds are left of the certificate of a request. */
+  /** Called with the remaining seconds of a request's certificate. */
   readonly onLifetime?: (seconds: number) => void;
   /**
-   * Origins besides the server's own whose pages may open WebSockets by certificate; none if
+   * Origins besides the server's own whose pages may open WebSockets with a certificate; none if
    * absent.
    */
   readonly mayUpgradeFrom?: (origin: string) => boolean;
@@ -117,7 +118,7 @@ interface Authorities {
   readonly roots: TrustedRoots;
 }
 
-/** Checks the bundle now, and reads its certificates at the first call of the result. */
+/** Checks the bundle now; the result reads its certificates when it is first called. */
 function authoritiesOf(bundlePem: string): () => Authorities {
   const encoded = bundleCertificates(bundlePem);
   if (encoded.length === 0) throw new Error('no certificate in the client CA bundle');
@@ -163,7 +164,7 @@ function verify(
   return { by: authorities, user, error, ...always, ...span };
 }
 
-/** Most certificates that a client may show. */
+/** Most certificates that a client may present. */
 const chainLengthMax = 10;
 
 function parseChain(encoded: readonly Buffer[]): readonly Certificate[] {
@@ -173,8 +174,8 @@ function parseChain(encoded: readonly Buffer[]): readonly Certificate[] {
 }
 
 /**
- * The time around `nowMs` in which no certificate begins or ceases to be valid, so that verifying
- * has the same result, good or bad.
+ * The period around `nowMs` in which no certificate becomes valid or expires, so that verification
+ * has the same result.
  */
 function steadySpan(
   certificates: readonly Certificate[],
@@ -194,7 +195,7 @@ function steadySpan(
   };
 }
 
-/** The user a certificate names; undefined for one without a common name. */
+/** The user that a certificate names; undefined without a common name. */
 function userOf({ subject, sha256 }: Certificate, dialect: Dialect): UserInfo | undefined {
   if (subject.commonName === '') return undefined;
   return {
@@ -213,7 +214,7 @@ class CertificateError extends Error {
   }
 }
 
-/** The authorities that chains must end at, by their names. */
+/** The root authorities by name. */
 interface TrustedRoots {
   readonly digests: ReadonlySet<string>;
   readonly bySubject: ReadonlyMap<string, readonly Certificate[]>;
@@ -230,30 +231,29 @@ const clientAuth = '1.3.6.1.5.5.7.3.2';
 const anyUsage = '2.5.29.37.0';
 
 /**
- * Most signatures and names checked for one chain. The search goes down from the roots and follows
- * only certificates whose signature was right, so that a client that has none of an authority's
- * signatures costs at most one check for each certificate that it shows and root of its issuer.
+ * Most signature and name checks for one chain. The search descends from the roots and follows only
+ * certificates with valid signatures, so a client without an authority's signature costs at most
+ * one check for each pair of a presented certificate and a root of its issuer.
  */
 const signatureChecksMax = 32;
 const nameChecksMax = 20_000;
 
 interface Search {
   readonly leaf: Certificate;
-  /** What the client has shown, by the name of the issuer. */
+  /** The presented certificates by the name of their issuer. */
   readonly shown: ReadonlyMap<string, readonly Certificate[]>;
   readonly nowMs: number;
   readonly signatures: WorkBudget;
   readonly names: WorkBudget;
-  /** Whether the first certificate signed the second, by their digests. */
+  /** Whether one certificate signed another, by their digests. */
   readonly signed: Map<string, boolean>;
-  /** The most telling reason a candidate failed. */
+  /** The most specific reason why a candidate failed. */
   problem: string;
 }
 
 /**
- * Finds a chain from `leaf` to one of `roots` that is valid at `nowMs` and good for client
- * authentication. Throws CertificateError when there is none, and WorkExceeded when finding out
- * takes too many checks.
+ * Finds a chain from `leaf` to one of `roots` that is valid at `nowMs` for client authentication.
+ * Throws CertificateError if there is none, and WorkExceeded if the search takes too many checks.
  */
 function verifyChain(options: {
   readonly leaf: Certificate;
@@ -299,7 +299,7 @@ function grouped(
   return groups;
 }
 
-/** The intermediates that could stand above the leaf, by their names, each once. */
+/** The possible intermediates by issuer, each once. */
 function certificatesAbove(
   leaf: Certificate,
   intermediates: readonly Certificate[],
@@ -317,7 +317,7 @@ function certificatesAbove(
   return [...found.values()];
 }
 
-/** Extends a chain that begins at a root, and whose last certificate is an issuer, to the leaf. */
+/** Extends a chain from a root, whose last certificate is an issuer, down to the leaf. */
 function leadsToLeaf(chain: readonly Certificate[], search: Search): boolean {
   const issuer = chain.at(-1)!;
   for (const next of search.shown.get(subjectOf(issuer)) ?? []) {
@@ -344,7 +344,7 @@ function hasSigned(
   return verdict;
 }
 
-/** Why the chain may not go on with a certificate that its last one has signed. */
+/** Why a certificate that the chain's last one signed cannot extend the chain. */
 function linkProblem(
   chain: readonly Certificate[],
   { next, search }: { readonly next: Certificate; readonly search: Search },

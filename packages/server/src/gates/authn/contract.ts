@@ -1,59 +1,59 @@
 import type { Connection, Exchange, MaybePromise, UserInfo } from '@wheelhouse/machinery';
 
 /**
- * One way to tell who asks. `undefined`: no credential of this authenticator's kind; a thrown or
- * rejected error: there is one and it is bad (AUTHN-1: then the answer is 401, never anonymous,
- * unless another authenticator accepts it).
+ * One way to authenticate a request. `undefined`: no credential of this authenticator's kind. A
+ * thrown or rejected error: a bad credential (AUTHN-1: the answer is 401 and never anonymous,
+ * unless another authenticator accepts the request).
  */
 export interface Authenticator {
   readonly name: string;
-  /** For authenticators of bearer tokens, whose verdicts are counted. */
+  /** Set for authenticators of bearer tokens, whose verdicts are counted. */
   readonly judges?: 'tokens';
   authenticate(exchange: Credentials): MaybePromise<UserInfo | undefined>;
   /**
-   * For authenticators whose tokens name audiences: as `authenticate`, with the audiences to judge
-   * by, of which the verdict names those the token is for. Absent: tokens are for this server.
+   * Reviews a token that names audiences; the verdict lists those of `audiences` that it is for.
+   * Absent if tokens are for this server.
    */
   reviewToken?(token: string, audiences: readonly string[]): MaybePromise<TokenVerdict | undefined>;
 }
 
-/** Counts verdicts on bearer tokens, and where they came from. */
+/** Counts verdicts on bearer tokens by their source. */
 export interface TokenCacheMeter {
-  /** A token's verdict was remembered, or came after that time. */
+  /** A verdict was cached, or took that many milliseconds. */
   answered(from: 'hit' | 'miss', tookMs: number): void;
-  /** A verdict had to be found and was there at once; `error`: what should find it has failed. */
+  /** A verdict was not cached and was found without a webhook; `error`: an authenticator failed. */
   missed(result: 'ok' | 'error'): void;
-  /** The webhook is asked; the function is called with how that ended. */
+  /** The webhook is called; call the result with the outcome. */
   fetching(): (result: 'ok' | 'error') => void;
-  /** A request waits for the answer to another's question; the function is called at its end. */
+  /** A request waits for another's webhook call; call the result when the wait ends. */
   blocked(): () => void;
 }
 
-/** What of an exchange tells who sends it. */
+/** The parts of an exchange that identify its sender. */
 export interface Credentials extends Pick<Exchange, 'header' | 'headerLines'> {
   readonly connection: Pick<Connection, 'memo' | 'peerCertificates'>;
 }
 
-/** Whose a token is, and for which of the audiences asked about. */
+/** The user of a token, and the requested audiences that it is for. */
 export interface TokenVerdict {
   readonly user: UserInfo;
   readonly audiences: readonly string[];
 }
 
-/** What a service account token can be bound to. */
+/** An object that a service account token is bound to. */
 export interface BoundObject {
   readonly resource: 'pods' | 'secrets' | 'nodes';
   readonly name: string;
   readonly uid: string;
-  /** Where a pod is; without a uid when there is no such node. */
+  /** The node of a pod; its uid is empty if the node does not exist. */
   readonly node?: { readonly name: string; readonly uid: string } | undefined;
 }
 
 /** Issues service account tokens (AUTHN-6). */
 export interface TokenIssuer {
   /**
-   * The token of a Secret: good as long as the Secret and the account are. Absent where another
-   * process signs, which signs no tokens without an end.
+   * Issues the token of a Secret, valid as long as the Secret and the account exist. Absent with an
+   * external signer, which only signs tokens that expire.
    */
   issueLegacy?(request: {
     readonly namespace: string;
@@ -66,11 +66,11 @@ export interface TokenIssuer {
     readonly bound: BoundObject | undefined;
     /** Empty: the server's own. */
     readonly audiences: readonly string[];
-    /** The server may give less. */
+    /** The server may issue a shorter token. */
     readonly expirationSeconds: number;
   }): Promise<{
     readonly token: string;
-    /** Names the token without giving it away. */
+    /** Identifies the token without revealing it. */
     readonly credentialId: string | undefined;
     readonly audiences: readonly string[];
     readonly expirationSeconds: number;

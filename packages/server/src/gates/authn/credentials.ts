@@ -4,8 +4,9 @@ import type { Exchange } from '@wheelhouse/machinery';
 import type { Credentials } from './contract.ts';
 
 /**
- * The bearer token of an exchange, or undefined when it has none. As upstream: the scheme in any
- * case, one space, an empty token (two spaces) is no credential, what follows the token is ignored.
+ * The bearer token of an exchange; undefined if there is none. The scheme is case-insensitive and
+ * followed by one space; an empty token (two spaces) is no credential, and text after the token is
+ * ignored.
  */
 export function bearerToken(exchange: Pick<Exchange, 'header'>): string | undefined {
   const header = exchange.header('authorization');
@@ -22,7 +23,7 @@ export function parseBearer(header: string): string | undefined {
   return token === '' ? undefined : token;
 }
 
-/** Unlike `trim`, takes no bytes of other encodings for blanks. */
+/** Trims spaces and tabs only; `trim` would also remove bytes of other encodings. */
 function withoutBlanks(text: string): string {
   let from = 0;
   let end = text.length;
@@ -33,7 +34,7 @@ function withoutBlanks(text: string): string {
 
 const isBlank = (code: number) => code === 0x20 || code === 0x09;
 
-/** What an authenticator throws for a token it does not know; says nothing of the token. */
+/** Thrown by an authenticator for an unknown token; reveals nothing about the token. */
 export class InvalidBearerToken extends Error {
   constructor() {
     super('invalid bearer token');
@@ -41,15 +42,15 @@ export class InvalidBearerToken extends Error {
   }
 }
 
-/** Compares secrets in a time that reveals nothing of how much of one is right. */
+/** Compares secrets in constant time. */
 export function isSameSecret(one: string, other: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(one), digest(other));
 }
 
 /**
- * The text of a header's value, which the host gives as one character for each byte. Throws for
- * bytes that are not UTF-8: replaced by a placeholder, several names of users would become one.
+ * Decodes a header's value, which has one character per byte. Throws for bytes that are not UTF-8,
+ * because replacement characters could make different user names equal.
  */
 export function headerText(value: string): string {
   const bytes = Buffer.from(value, 'latin1');
@@ -57,12 +58,12 @@ export function headerText(value: string): string {
   return bytes.toString('utf8');
 }
 
-/** Kept as long as the exchange they are about. */
+/** Annotations by exchange. */
 const notes = new WeakMap<Credentials, Map<string, string>>();
 
 /**
- * Leaves an annotation for the audit log, which begins only once it is known who asks: a credential
- * of a kind that should not be used any more, say.
+ * Leaves an annotation for the audit record, which is opened only after authentication: for
+ * example, about a deprecated kind of credential.
  */
 export function noteForAudit(
   credentials: Credentials,
@@ -72,22 +73,22 @@ export function noteForAudit(
   notes.set(credentials, entries.set(note.key, note.value));
 }
 
-/** Kept as long as the exchange they are about. */
+/** Warnings by exchange. */
 const warnings = new WeakMap<Credentials, string[]>();
 
-/** Leaves a warning for whoever shows these credentials, which the answer carries. */
+/** Leaves a warning that the answer to the exchange carries. */
 export function warnRequester(credentials: Credentials, text: string): void {
   const texts = warnings.get(credentials);
   if (texts === undefined) warnings.set(credentials, [text]);
   else texts.push(text);
 }
 
-/** What authenticators have warned of. */
+/** The warnings that authenticators left for an exchange. */
 export function authenticationWarnings(credentials: Credentials): readonly string[] {
   return warnings.get(credentials) ?? [];
 }
 
-/** What authenticators have noted of an exchange. */
+/** The audit annotations that authenticators left for an exchange. */
 export function auditNotesOf(credentials: Credentials): ReadonlyMap<string, string> | undefined {
   return notes.get(credentials);
 }

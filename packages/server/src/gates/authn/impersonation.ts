@@ -12,29 +12,29 @@ import {
 import { anonymousUser } from './authentication.ts';
 import { headerText } from './credentials.ts';
 
-/** One thing a requester wants to be, as authorization is asked for it. */
+/** One identity that a requester wants to assume, as it is authorized. */
 interface Wish {
   readonly kind: 'User' | 'ServiceAccount' | 'Group' | 'UserExtra' | 'UID';
   readonly resource: string;
   readonly group: string;
   readonly namespace: string;
   readonly name: string;
-  /** Key of an extra value, authorized as a sub-resource; else empty. */
+  /** Key of an extra value, authorized as a subresource; otherwise empty. */
   readonly extraKey: string;
 }
 
-/** What impersonation asks of authorization: throws, or rejects with, the 403 when not allowed. */
+/** Authorizes impersonation; throws or rejects with a 403 if it is not allowed. */
 export interface ImpersonationAuthorizer {
   authorize(attributes: RequestSubject & { readonly user: UserInfo }): MaybePromise<unknown>;
 }
 
-/** Gives the user a request acts as: who sent it, or whom its headers name. */
+/** Returns the acting user of a request: its sender, or the user that its headers name. */
 export type Impersonate = (exchange: Exchange, requester: UserInfo) => MaybePromise<UserInfo>;
 
 /**
- * Makes the step that acts on `Impersonate-User`, `-Group`, `-Uid` and `-Extra-*` (AUTHN-9). Each
- * header's value must be allowed to the requester by the verb `impersonate`, else 403; headers
- * without a user are a 500, as upstream.
+ * Creates the gate for `Impersonate-User`, `-Group`, `-Uid`, and `-Extra-*` (AUTHN-9). The
+ * requester must be allowed the verb `impersonate` for the value of each header, else 403; headers
+ * without a user are a 500, as in kube-apiserver.
  */
 export function createImpersonation(options: {
   readonly authorization: ImpersonationAuthorizer;
@@ -56,7 +56,7 @@ const prefix = 'impersonate-';
 
 type Line = readonly [name: string, value: string];
 
-/** Undefined, without making anything, for the many requests that impersonate nobody. */
+/** The impersonation headers; undefined, without allocating, for the many requests without any. */
 function impersonationLines(lines: readonly string[]): Line[] | undefined {
   let found: Line[] | undefined;
   for (let index = 0; index + 1 < lines.length; index += 2) {
@@ -81,7 +81,7 @@ function valueOfLine(value: string): string {
 
 const extraPrefix = 'impersonate-extra-';
 
-/** In upstream's order: the user, groups, extra values, the uid. */
+/** The identities to authorize, in order: the user, groups, extra values, the uid. */
 function wishesOf(lines: readonly Line[], authenticationGroup: string): Wish[] {
   const first = (name: string) => lines.find((line) => line[0] === name)?.[1] ?? '';
   const core = { group: '', namespace: '', extraKey: '' };
@@ -119,7 +119,7 @@ function serviceAccountOf(user: string): { namespace: string; name: string } | u
   return isGood ? { namespace, name } : undefined;
 }
 
-/** Keys are percent-encoded where header names could not hold them; otherwise they stand as is. */
+/** Decodes a key, which is percent-encoded if a header name could not contain it. */
 export function unescapeHeaderKey(key: string): string {
   try {
     return decodeURIComponent(key);
@@ -190,7 +190,7 @@ function userOf(wishes: readonly Wish[]): UserInfo {
   };
 }
 
-/** Every user is in one of the two groups: authenticated or unauthenticated. */
+/** Adds the group of all authenticated or all unauthenticated users, if it is missing. */
 function withKnownGroup(name: string, groups: readonly string[]): readonly string[] {
   const authenticated = 'system:authenticated';
   const unauthenticated = 'system:unauthenticated';

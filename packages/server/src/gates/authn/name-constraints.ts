@@ -3,16 +3,16 @@ import { isIP } from 'node:net';
 import { childrenOf, type DerElement, DerError, readSequence } from '@wheelhouse/codec';
 import type { WorkBudget } from '@wheelhouse/machinery';
 
-/** The kinds of names that constraints are evaluated for, as upstream's verifier does. */
+/** The kinds of names for which constraints are evaluated, as in Go's verifier. */
 type NameKind = 'email' | 'dns' | 'uri' | 'ip';
 
-/** One name a certificate is for: an address's bytes, or an ASCII text. */
+/** One alternative name: the bytes of an address, or ASCII text. */
 export interface AlternativeName {
   readonly kind: NameKind;
   readonly content: Buffer;
 }
 
-/** What an authority may sign for. A kind of which no name is permitted may have any. */
+/** The names that an authority may sign for. A kind without permitted subtrees allows any name. */
 export interface NameConstraints {
   readonly permitted: ReadonlyMap<NameKind, Subtrees>;
   readonly excluded: ReadonlyMap<NameKind, Subtrees>;
@@ -27,7 +27,7 @@ const kinds: ReadonlyMap<number, NameKind> = new Map([
 ]);
 
 /**
- * Reads the extension of alternative names, those of other kinds left out. Throws DerError, and
+ * Reads the extension of alternative names; other kinds are omitted. Throws DerError and
  * WorkExceeded.
  */
 export function parseAlternativeNames(
@@ -49,8 +49,8 @@ export function parseAlternativeNames(
 }
 
 /**
- * Reads the extension of name constraints; `unhandled` tells of subtrees of a kind that is not
- * evaluated. Throws DerError for what is malformed, and WorkExceeded.
+ * Reads the extension of name constraints; `unhandled`: it has subtrees of a kind that is not
+ * evaluated. Throws DerError if it is malformed, and WorkExceeded.
  */
 export function parseNameConstraints(
   value: Buffer,
@@ -86,17 +86,19 @@ export function parseNameConstraints(
   return { constraints: { permitted, excluded }, unhandled };
 }
 
-/** The subtrees of one kind, kept so that looking a name up does not depend on their number. */
+/**
+ * The subtrees of one kind, indexed so that the cost of a lookup does not depend on their number.
+ */
 class Subtrees {
-  /** Domains that hold themselves and those below; the empty one holds all. */
+  /** Domains that include themselves and their subdomains; the empty one includes all. */
   readonly #domains = new Set<string>();
-  /** Domains that hold only those below. */
+  /** Domains that include only their subdomains. */
   readonly #domainsBelow = new Set<string>();
   readonly #mailboxes = new Set<string>();
   /** Networks by their masks, both in hexadecimal. */
   readonly #networks = new Map<string, { readonly mask: Buffer; readonly bases: Set<string> }>();
 
-  /** Throws DerError for what is malformed. */
+  /** Throws DerError if the subtree is malformed. */
   add(kind: NameKind, content: Buffer): void {
     const text = content.toString('latin1');
     if (kind === 'ip') {
@@ -147,7 +149,7 @@ function masked(address: Buffer, mask: Buffer): string {
 
 const mailboxKey = ({ local, domain }: Mailbox) => `${local}@${domain.toLowerCase()}`;
 
-/** An address and a mask whose ones all stand before its zeros. */
+/** An address and a mask whose ones all precede its zeros. */
 function isAddressRange(content: Buffer): boolean {
   if (content.length !== 8 && content.length !== 32) return false;
   const mask = [...content.subarray(content.length / 2)];
@@ -158,7 +160,7 @@ function isDomainConstraint(text: string): boolean {
   return text === '' || isDomain(text.replace(/^\./, ''));
 }
 
-/** No domain is longer. What is cannot be compared, and is not read label by label. */
+/** The longest domain; a longer one cannot be compared and is not split into labels. */
 const domainLengthMax = 255;
 
 function isDomain(text: string): boolean {
@@ -171,7 +173,7 @@ interface Mailbox {
   readonly domain: string;
 }
 
-/** Splits `local@domain`, the local part quoted or plain; undefined for what is no mailbox. */
+/** Splits `local@domain`, whose local part may be quoted; undefined if it is not a mailbox. */
 function parseMailbox(text: string): Mailbox | undefined {
   const quoted = /^"((?:[^"\\\r\n\0]|\\[^\r\n\0])*)"@/.exec(text);
   const plain = quoted ?? /^((?:[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~.]|\\.)+)@/.exec(text);
@@ -183,8 +185,8 @@ function parseMailbox(text: string): Mailbox | undefined {
 }
 
 /**
- * Why an authority may not have signed for a certificate of these names, or for one above it;
- * undefined when it may. Throws WorkExceeded.
+ * Why an authority must not sign, directly or indirectly, a certificate with these names; undefined
+ * if it may. Throws WorkExceeded.
  */
 export function constraintProblem(
   constraints: NameConstraints,
@@ -208,7 +210,7 @@ const shownKinds: Readonly<Record<NameKind, string>> = {
   ip: 'IP address',
 };
 
-/** What cannot be compared is refused, whether it is excluded or not permitted. */
+/** Rejects names that cannot be compared, whether for exclusion or permission. */
 function nameProblem(
   { kind, content }: AlternativeName,
   constraints: NameConstraints,
@@ -217,7 +219,8 @@ function nameProblem(
   const excluded = constraints.excluded.get(kind);
   const isIn = matcherOf(kind, content);
   if (isIn === undefined) {
-    // Upstream reads mailboxes and domains before it compares, the hosts of URIs as it does.
+    // Go parses mailboxes and domains before it compares any name, but the hosts of URIs one by
+    // one.
     if (kind === 'uri' && permitted === undefined && excluded === undefined) return undefined;
     return `${shownKinds[kind]} that cannot be matched against constraints`;
   }
@@ -241,7 +244,7 @@ function matcherOf(kind: NameKind, content: Buffer): ((subtrees: Subtrees) => bo
   return (subtrees) => subtrees.hasDomain(domain);
 }
 
-/** The host of a URI, if it is a name. */
+/** The host of a URI, if it is a domain name. */
 function hostOf(uri: string): string | undefined {
   const authority = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(uri)?.[1];
   const host = authority?.slice(authority.lastIndexOf('@') + 1).replace(/:\d*$/, '');

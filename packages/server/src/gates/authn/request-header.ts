@@ -8,9 +8,9 @@ import { headerText } from './credentials.ts';
 import { unescapeHeaderKey } from './impersonation.ts';
 
 /**
- * Believes the headers of an authenticating proxy (AUTHN-9) that shows a client certificate of the
- * bundle, its common name among `allowedNames` if there are any. Throws for another certificate,
- * so that a client cannot name its own user; a proxy that names nobody authenticates nobody.
+ * Trusts the headers of an authenticating proxy (AUTHN-9) with a client certificate of the bundle,
+ * whose common name is in `allowedNames` if these are set. Throws for another certificate, so that
+ * a client cannot choose its own user. Without a user header, nobody is authenticated.
  */
 export function createRequestHeaderAuthenticator(options: {
   readonly bundlePem: string;
@@ -23,7 +23,7 @@ export function createRequestHeaderAuthenticator(options: {
   readonly dialect: Dialect;
 }): CertificateAuthenticator {
   const { bundlePem, clock, dialect, allowedNames } = options;
-  // No browser has a proxy's certificate; which pages may use the proxy is its own to decide.
+  // No browser has a proxy's certificate, and the proxy itself decides which pages may use it.
   const mayUpgradeFrom = () => true;
   const proxies = createClientCertificateAuthenticator({
     bundlePem,

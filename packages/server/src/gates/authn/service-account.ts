@@ -19,9 +19,9 @@ import {
   verifyToken,
 } from './service-account-token.ts';
 
-/** The objects a token depends on, as they are now. */
+/** The current objects that a token depends on. */
 export interface TokenObjects {
-  /** The uid of an object that is not being deleted; undefined when there is none. */
+  /** The uid of an object that is not being deleted; undefined if there is none. */
   uidOf(
     resource: 'serviceaccounts' | 'pods' | 'secrets' | 'nodes',
     at: { namespace: string; name: string },
@@ -29,8 +29,8 @@ export interface TokenObjects {
 }
 
 /**
- * Authenticates service account tokens (AUTHN-6): the account, and what the token is bound to, must
- * still be there, with the same uid, unless `lookup` is off.
+ * Authenticates service account tokens (AUTHN-6): unless `lookup` is off, the account and the bound
+ * object must still exist with the same uid.
  */
 export function createServiceAccountAuthenticator(options: {
   readonly keys: TokenKeys;
@@ -40,14 +40,14 @@ export function createServiceAccountAuthenticator(options: {
   readonly labelDomain: string;
   readonly objects: TokenObjects;
   readonly lookup: 'required' | 'off';
-  /** Which claims count; all of them when absent. */
+  /** Features that determine which claims count; all when absent. */
   readonly features?: Features;
   readonly clock: Clock;
-  /** Counts tokens that were good. */
+  /** Counts valid tokens. */
   readonly used?: Counter;
-  /** For tokens that are good although they should have been replaced. */
+  /** For valid tokens that should have been replaced. */
   readonly stale?: {
-    /** What tells of one in the audit log. */
+    /** The audit annotation of such a token. */
     readonly annotation: string;
     readonly used: Counter;
   };
@@ -116,7 +116,7 @@ function noteStale(
   stale.used.add(1);
 }
 
-/** `["a" "b"]`, as upstream prints them. */
+/** `["a" "b"]`, as Go prints a list. */
 function quotedList(texts: readonly string[]): string {
   return `[${texts.map((text) => JSON.stringify(text)).join(' ')}]`;
 }
@@ -159,7 +159,7 @@ async function lookUp(
   return userOf(claims, options);
 }
 
-/** By the claims of verified tokens, so that a token's requests have one user value. */
+/** Users by the claims of verified tokens, so that all requests of a token have one user value. */
 const users = new WeakMap<TokenClaims, UserInfo>();
 
 function userOf(claims: TokenClaims, options: Parameters<typeof userOfClaims>[1]): UserInfo {
@@ -200,8 +200,8 @@ function userOfClaims(
 const memoMax = 10_000;
 
 /**
- * Tokens whose signature was found good, until they expire or the keys change; the least recently
- * added go first.
+ * Tokens with a verified signature, until they expire or the keys change; the oldest are evicted
+ * first.
  */
 class TokenMemo {
   readonly #verified = new Map<string, TokenClaims>();
@@ -245,20 +245,23 @@ class TokenMemo {
   }
 }
 
-/** Whose a legacy token is, and the Secret that holds it. */
+/** The account of a legacy token, and the Secret that contains it. */
 interface LegacyToken {
   readonly namespace: string;
   readonly secretName: string;
   readonly serviceAccount: { readonly name: string; readonly uid: string };
 }
 
-/** How legacy tokens are written: who issues them, and the domain of their claims. */
+/** The issuer of legacy tokens, and the domain of their claims. */
 interface LegacyForm {
   readonly issuer: string;
   readonly labelDomain: string;
 }
 
-/** Makes the token a Secret holds: it does not expire and is good while the Secret is (AUTHN-6). */
+/**
+ * Creates the token of a Secret, which does not expire and is valid while the Secret exists
+ * (AUTHN-6).
+ */
 export function signLegacyToken(key: SigningKey, token: LegacyToken, form: LegacyForm): string {
   const claim = (name: string) => `${form.labelDomain}/serviceaccount/${name}`;
   const { namespace, secretName, serviceAccount } = token;
@@ -275,39 +278,39 @@ export function signLegacyToken(key: SigningKey, token: LegacyToken, form: Legac
 /** Counts uses of legacy tokens. */
 interface LegacyUses {
   readonly all: Counter;
-  /** Of Secrets that their account names, as its controller once made them. */
+  /** Uses of tokens in Secrets that their account lists, as a controller once created them. */
   readonly automatic: Counter;
   readonly manual: Counter;
-  /** Tokens refused for the label that invalidates their Secret. */
+  /** Uses of tokens that a label on their Secret invalidates. */
   readonly invalid: Counter;
 }
 
-/** What legacy tokens are judged by. */
+/** Options of the authenticator of legacy tokens. */
 interface LegacyTokenOptions {
   readonly keys: TokenKeys;
   readonly form: LegacyForm;
-  /** Audiences of this server, for which such tokens are. */
+  /** Audiences of this server, which legacy tokens are for. */
   readonly audiences: readonly string[];
   readonly lookup: 'required' | 'off';
-  /** What tells of such a token in the audit log, with the user's name; others begin with it. */
+  /** The audit annotation with the user's name, and the prefix of the other annotations. */
   readonly auditAnnotation: string;
-  /** Counts tokens that were good, and by how their Secrets came to be. */
+  /** Counts valid tokens, by how their Secrets were created. */
   readonly used?: LegacyUses;
-  /** Label of a Secret whose token is no longer accepted. */
+  /** The label of a Secret whose token is no longer accepted. */
   readonly invalidLabel: string;
-  /** Hears of each token that is found in its Secret. */
+  /** Called for each token that is found in its Secret. */
   readonly onUse?: ((secret: ApiObject) => void) | undefined;
   readonly objects: TokenObjects & {
-    /** A Secret that is not being deleted; undefined when there is none. */
+    /** A Secret that is not being deleted; undefined if there is none. */
     secretAt(at: { namespace: string; name: string }): Promise<ApiObject | undefined>;
-    /** Whether an account names a Secret among its own. */
+    /** Whether an account lists a Secret among its own. */
     isNamed(secretName: string, account: { namespace: string; name: string }): Promise<boolean>;
   };
 }
 
 /**
- * Authenticates the tokens of Secrets (AUTHN-6). Unless `lookup` is off, the Secret must stand with
- * this very token, and the account with the same uid.
+ * Authenticates the tokens of Secrets (AUTHN-6). Unless `lookup` is off, the Secret must exist with
+ * this token, and the account with the same uid.
  */
 export function createLegacyTokenAuthenticator(options: LegacyTokenOptions): Authenticator {
   const { keys, form, lookup, objects, auditAnnotation: key } = options;

@@ -3,7 +3,7 @@ import type { Exchange, UserInfo } from '@wheelhouse/machinery';
 import type { Authenticator } from './contract.ts';
 import { InvalidBearerToken, parseBearer } from './credentials.ts';
 
-/** A token and whose it is. */
+/** A token and its user. */
 export interface TokenEntry {
   readonly token: string;
   readonly user: UserInfo;
@@ -11,15 +11,14 @@ export interface TokenEntry {
 
 interface Remembered {
   readonly header: string;
-  /** Undefined when the token is none of ours. */
+  /** Undefined for an unknown token. */
   readonly user: UserInfo | undefined;
 }
 
 /**
- * Authenticates bearer tokens from a fixed list; the last entry of a token counts. Tokens are kept
- * and looked up as HMACs under a key of this process, so the time a lookup takes says nothing about
- * how near a guess is. A connection remembers its last header and what came of it, which makes a
- * request after the first a string comparison with what the same client sent before.
+ * Authenticates bearer tokens from a fixed list; the last entry of a token counts. Tokens are
+ * stored and looked up as HMACs under a random key, so the time of a lookup reveals nothing about a
+ * token. A connection caches its last header and verdict, so later requests only compare strings.
  */
 export function createStaticTokenAuthenticator(options: {
   readonly name: string;
@@ -33,8 +32,8 @@ export function createStaticTokenAuthenticator(options: {
     users.set(hashed.toString('base64'), { digest: hashed, user });
   }
   const memoKey = Symbol(options.name);
-  // One for all: with several authenticators most tokens are foreign to the first, and a stack
-  // trace for each of them would be a good part of a request's cost.
+  // Shared: most tokens belong to a later authenticator, and a stack trace for each of them would
+  // be a considerable part of a request's cost.
   const unknownToken = new InvalidBearerToken();
   const lookUp = (token: string): UserInfo | undefined => {
     const hashed = digest(token);
@@ -63,8 +62,8 @@ export function createStaticTokenAuthenticator(options: {
 }
 
 /**
- * Makes the process' own identity in `system:masters`: a random token for in-process clients and
- * the admin kubeconfig, and the authenticator that knows it.
+ * Creates the process's own identity in `system:masters`: a random token for in-process clients and
+ * the admin kubeconfig, and its authenticator.
  */
 export function createAdminIdentity(name = 'system:admin'): {
   readonly token: string;
@@ -108,9 +107,9 @@ interface Cursor {
 }
 
 /**
- * Reads CSV as Go's encoding/csv does with its defaults and any number of fields a record: `""` is
- * a quote inside quotes, quoted fields may span lines, empty lines are skipped, CRLF is LF, spaces
- * count. Throws CsvError.
+ * Reads CSV like Go's encoding/csv with default settings and any number of fields per record: `""`
+ * is a quote inside quotes, quoted fields may span lines, empty lines are skipped, CRLF is LF, and
+ * spaces are significant. Throws CsvError.
  */
 export function parseCsv(text: string): CsvRecord[] {
   const cursor: Cursor = {
@@ -201,9 +200,9 @@ export class TokenFileError extends Error {
 }
 
 /**
- * Reads the text of a `--token-auth-file`: token, user name, uid and optionally a quoted list of
- * groups (AUTHN-3). An empty or repeated token is only warned of, and the last one counts, as
- * upstream does. Throws TokenFileError at a malformed line, which must stop the start.
+ * Reads the text of a `--token-auth-file`: token, user name, uid, and optionally a quoted list of
+ * groups (AUTHN-3). An empty or repeated token only causes a warning, and the last one counts.
+ * Throws TokenFileError for a malformed line, which must abort the start.
  */
 export function parseTokenFile(options: {
   readonly file: string;

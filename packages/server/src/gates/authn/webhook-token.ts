@@ -18,28 +18,28 @@ import { decodeTyped } from '@wheelhouse/schema';
 import type { Authenticator, TokenCacheMeter, TokenVerdict } from './contract.ts';
 import { bearerToken, InvalidBearerToken } from './credentials.ts';
 
-/** Verdicts kept; upstream keeps any number, and tokens are anybody's to make up. */
+/** Most cached verdicts; they are bounded because clients can invent tokens. */
 const verdictsMax = 16_384;
 
-/** Versions of TokenReview that a webhook may be asked in. */
+/** Versions of TokenReview that can be sent to a webhook. */
 export const tokenReviewVersions = ['v1', 'v1beta1'] as const;
 export type TokenReviewVersion = (typeof tokenReviewVersions)[number];
 
 interface Verdict {
-  /** Undefined: nobody's token, or for none of the audiences. */
+  /** Undefined: an unknown token, or one for other audiences. */
   readonly verdict: TokenVerdict | undefined;
 }
 
 /**
- * Authenticates bearer tokens by asking a webhook to review them (AUTHN-9). Verdicts are kept for
- * `ttlMs`, those against a token as well; failures of the webhook and the errors it tells of are
- * not, and refuse the token. The same token is not asked about twice at a time.
+ * Authenticates bearer tokens with a webhook's TokenReview (AUTHN-9). Verdicts are cached for
+ * `ttlMs`, including negative ones. Failures of the webhook and errors that it reports are not
+ * cached and reject the token. Concurrent requests with the same token share one call.
  */
 export function createWebhookTokenAuthenticator(options: {
   readonly webhook: Webhook;
   readonly version: TokenReviewVersion;
   readonly dialect: Dialect;
-  /** The server's own, which a request's token must be for. */
+  /** The server's own audiences, one of which a request's token must be for. */
   readonly audiences: readonly string[];
   readonly ttlMs: number;
   readonly clock: Clock;
@@ -108,7 +108,7 @@ function acceptedUser({ verdict }: Verdict): UserInfo {
   return verdict.user;
 }
 
-/** Keys of the cache: they must tell nothing of the token, nor be anybody's to foresee. */
+/** Cache keys, which reveal nothing about the token and cannot be predicted. */
 function verdictKeys(): (token: string, audiences: readonly string[]) => string {
   const secret = randomBytes(32);
   return (token, audiences) =>
@@ -160,7 +160,7 @@ function readStatus(answer: JsonObject, apiVersion: string): JsonObject {
   return isObject(status) ? status : {};
 }
 
-/** Upstream's order: a token for other audiences is nobody's, whatever else is said of it. */
+/** The verdict of a status; like kube-apiserver, it checks the audiences first. */
 function verdictOf(
   status: JsonObject,
   audiences: { readonly wanted: readonly string[]; readonly own: readonly string[] },
@@ -184,7 +184,7 @@ function userOf(value: JsonValue | undefined): UserInfo {
   const more = isObject(userInfo['extra']) ? userInfo['extra'] : {};
   for (const name of Object.keys(more)) extra[name] = texts(more[name]);
   const name = textOf(userInfo['username']);
-  // A user without a name would still be an authenticated one.
+  // A user without a name would still count as authenticated.
   if (name === '') throw new Error('the webhook authenticated a token without naming the user');
   return { name, uid: textOf(userInfo['uid']), groups: texts(userInfo['groups']), extra };
 }
