@@ -34,13 +34,13 @@ Usage:
 
 `;
 
-/** The program that runs `main`, as far as it wants to hear of the server. */
+/** Callbacks of the program that runs `main`. */
 export interface Launcher {
-  /** Called once, when the server is ready; must not throw. */
+  /** Called once when the server is ready; must not throw. */
   readonly onReady?: () => void;
 }
 
-/** Runs the program's command line; gives the exit code once there is nothing more to do. */
+/** Runs a command line and resolves to the exit code. */
 export async function main(args: readonly string[], launcher: Launcher = {}): Promise<number> {
   const [command, ...rest] = args;
   try {
@@ -77,7 +77,7 @@ async function serve(args: readonly string[], launcher: Launcher = {}): Promise<
   for (const warning of options.warnings) logger.warn(warning);
   const stopSignal = signalled(logger);
   const running = await keptAlive(start(options, logger));
-  // Only now: a server that cannot start must end with its error.
+  // Installed only now, so that a failed start still ends with its error.
   surviveFaults();
   await Promise.race([running.ready, stopSignal]);
   logger.info('ready', { url: running.url, uptimeMs: Math.round(process.uptime() * 1000) });
@@ -88,7 +88,7 @@ async function serve(args: readonly string[], launcher: Launcher = {}): Promise<
   return 0;
 }
 
-/** The standard output as a place of the log; what waits there is written when the process ends. */
+/** Standard output as a log sink; buffered lines are flushed when the process exits. */
 function openInfoSink({ bufferBytes: bytesMax, flushMs }: LogStreams): LogSink {
   if (bytesMax === 0) return process.stdout;
   const buffered = createBufferedSink(process.stdout, { bytesMax, flushMs, clock: systemClock });
@@ -102,7 +102,7 @@ async function envtestAssets(args: readonly string[]): Promise<number> {
   return 0;
 }
 
-/** The programs behind what `envtest-assets` writes. */
+/** Runs the programs that `envtest-assets` writes wrappers for. */
 async function envtestProgram([program, ...args]: readonly string[]): Promise<number> {
   const { apiServerFlags, etcdAnswer, startEtcdStandIn } = await import(
     './plane/envtest/programs.ts'
@@ -156,7 +156,7 @@ async function start(options: ServerOptions, logger: Logger): Promise<RunningSer
   if (config.store.type === 'etcd') refuseIdleStore(dataDir);
   if (config.store.type === 'embedded') refuseBrokenRestore(dataDir);
   if (ensureDataDirectory(dataDir).tightened) {
-    logger.warn('others could read the data directory: now only its owner can', { dataDir });
+    logger.warn('tightened the permissions of the data directory to its owner', { dataDir });
   }
   const token = ensureAdminToken(dataDir);
   const { startServer } = await import('./compose/server.ts');
@@ -175,14 +175,14 @@ async function start(options: ServerOptions, logger: Logger): Promise<RunningSer
       context: 'wheelhouse',
     });
   } catch (error) {
-    // A full disk is no reason not to serve what is on it.
+    // A full disk must not keep the server from serving the objects on it.
     logger.error('the kubeconfig cannot be written', { adminKubeconfig, error: String(error) });
   }
   logger.info('listening', { url: running.url, adminKubeconfig });
   return running;
 }
 
-/** A task without which the process has nothing to do. */
+/** Keeps the process alive until a task ends. */
 async function keptAlive<T>(task: Promise<T>): Promise<T> {
   const release = holdProcess();
   try {
@@ -192,7 +192,7 @@ async function keptAlive<T>(task: Promise<T>): Promise<T> {
   }
 }
 
-/** Resolves at the first signal to stop; a second one ends the process at once. */
+/** Resolves at the first stop signal; a second one ends the process at once. */
 function signalled(logger: Logger): Promise<void> {
   return new Promise((resolve) => {
     let isStopping = false;

@@ -55,7 +55,7 @@ import { createShutdownSignal } from './serving/listen.ts';
 import { createReportedAddress, type ReportedAddress } from './serving/own-address.ts';
 import { onlineBackup } from './storage/open-store.ts';
 
-/** What requests work with: all there is between the store and the socket. */
+/** Everything that requests use between the store and the socket. */
 export interface Api extends ObjectApi {
   readonly endpoints: EndpointContext;
   readonly gates: Omit<Gates, 'audit'>;
@@ -63,7 +63,7 @@ export interface Api extends ObjectApi {
   readonly tokens: ServiceAccountTokens;
   readonly aggregation: AggregationHost;
   readonly address: ReportedAddress;
-  /** Shared by admission, which charges quotas, and the controller that counts their use. */
+  /** Shared by admission, which charges quotas, and the controller that recounts usage. */
   readonly quotaLedger: QuotaLedger;
   /** Resolves when the caches that every request needs are loaded. */
   informersReady(): Promise<void>;
@@ -75,27 +75,27 @@ export interface Api extends ObjectApi {
 export interface ApiOptions extends Base {
   readonly store: Store;
   readonly health: Health;
-  /** The built-in kinds, with what the configuration serves of them. */
+  /** The built-in kinds as the configuration serves them. */
   readonly kinds: readonly ResourceDef[];
   readonly authorizers: ConfiguredAuthorizers;
-  /** Absent where nothing is encrypted. */
+  /** Absent without encryption at rest. */
   readonly isStale?: Registry['isStale'];
   readonly encodeAhead?: Registry['encodeAhead'];
-  /** Where other servers charge the same quotas. */
+  /** Present when other servers charge the same quotas. */
   readonly reservations?: SharedReservations | undefined;
-  /** Where other servers have the same store: claims what one of them may have at a time. */
+  /** Present when other servers share the store: claims values that only one of them may use. */
   readonly claims?: NumberClaims | undefined;
-  /** Signs service account tokens; read or made as the configuration says when absent. */
+  /** Signs service account tokens; read or generated from the configuration when absent. */
   readonly signingKey?: SigningKey | undefined;
-  /** The process that signs service account tokens in place of a key. */
+  /** An external process that signs service account tokens instead of a key. */
   readonly signer?: ExternalSigner | undefined;
 }
 
 /**
- * Builds the API in the order of dependencies: what reads objects, who decides about them, the
- * registry, which writes them, and what requests pass and reach. Rejects when a file or a webhook
- * that the configuration names cannot be used.
- * @param parts gets what has to be closed
+ * Builds the API in dependency order: the caches that read objects, the authorizers, the registry
+ * that writes objects, and what requests pass and reach. Rejects when a file or webhook named by
+ * the configuration is unusable.
+ * @param parts collects what must be closed
  */
 export async function openApi(options: ApiOptions, parts: OpenParts): Promise<Api> {
   const { config, dialect, metrics, tracing } = options;
@@ -129,7 +129,7 @@ export async function openApi(options: ApiOptions, parts: OpenParts): Promise<Ap
   const { clock } = config;
   const shutdown = createShutdownSignal({ clock, graceMs: config.traffic?.watchGraceMs });
   const kubelets = parts.add(createKubeletPort(config));
-  // Their streams end with the watches.
+  // Kubelet streams end together with the watches.
   shutdown.subscribe(kubelets.close);
   const address = createReportedAddress(config);
   const endpoints = createEndpoints({
@@ -165,10 +165,10 @@ export async function openApi(options: ApiOptions, parts: OpenParts): Promise<Ap
   };
 }
 
-/** Old changes are forgotten so often in the time for which they are kept. */
+/** Number of trims per history window. */
 const trimsPerHistory = 10;
 
-/** The watch caches, each made when it is first asked for. */
+/** The watch caches, each created on first use. */
 function createCaches({
   config,
   dialect,
@@ -195,7 +195,7 @@ function createCaches({
       groupResource: groupResourceOf(def),
       tokenVersion: `${dialect.group('meta')}/v1`,
       historyMs,
-      // A view's objects are those of the cache that it is a view of.
+      // A view shares the objects of the cache it is a view of, so only that cache is measured.
       meter: def.viewOf === undefined ? metrics.cacheMeter(def) : undefined,
     });
   });
@@ -211,7 +211,7 @@ function createCaches({
   };
 }
 
-/** Whether reads of a kind wait for the store whatever version they would take. */
+/** Whether every read of a kind waits for the store, whatever version the read accepts. */
 function readsAreFresh(
   { freshReads = [] }: ServerConfig,
   { group, resource }: ResourceDef,
@@ -220,7 +220,7 @@ function readsAreFresh(
   return freshReads === 'all' || freshReads.includes(name);
 }
 
-/** The store as the watch cache of a kind reads it: in the form that readers see. */
+/** The store that the watch cache of a kind follows: objects in the form that readers see. */
 function storeFor(
   def: ResourceDef,
   { store, caches }: { readonly store: Store; readonly caches: CachePool },
@@ -245,7 +245,7 @@ function authorizationOf(
   });
 }
 
-/** What reviews ask of authorization and authentication. */
+/** The port through which reviews reach authorization and authentication. */
 function reviewPort(
   { config, dialect }: Base,
   gates: {
@@ -273,7 +273,7 @@ function createRegistry(
 ): Registry {
   const { config, dialect, catalogue, caches, store } = options;
   const { clock, logger, featureGates: features = defaultGates } = config;
-  // Some plugins write.
+  // Some plugins write, so they need the registry that is built from them.
   const own = new Port<Registry>('the registry');
   const registry: Registry = {
     store,
@@ -297,7 +297,7 @@ function createRegistry(
   return registry;
 }
 
-/** What endpoints work with, as far as it was built before them. */
+/** What endpoints are built from. */
 interface EndpointParts extends ApiOptions, ObjectApi {
   readonly reviews: ReviewPort;
   readonly authorization: Authorization;
@@ -344,7 +344,9 @@ function createEndpoints(options: EndpointParts): EndpointContext {
   };
 }
 
-/** Pages that are no objects: metrics, health, the issuer's keys, and the state of the process. */
+/**
+ * Paths that serve no objects: metrics, health, the issuer's keys, and the state of the process.
+ */
 function plainPages(options: EndpointParts): Pick<EndpointContext, 'plainPath' | 'plainPaths'> {
   const { config, dialect, metrics, health, address, tokens, flow } = options;
   const pages = createZPages(config);

@@ -30,7 +30,7 @@ import { serviceNetworkFeature } from './service-network/settings.ts';
 import { servingFeature } from './serving/settings.ts';
 import { storageFeature } from './storage/settings.ts';
 
-/** What users configure, by folder. `settingsOf` says what becomes of the flags of each. */
+/** All features that users configure. `settingsOf` names what the flags of each become. */
 const features = [
   servingFeature,
   limitFeature,
@@ -81,25 +81,25 @@ type Values = FlagValues<ServerFlags>;
 
 /**
  * Every flag of `wheelhouse serve` with its default and help, in the order of `--help`; names and
- * defaults are upstream's where upstream has the flag. A flag exists only once the server acts on
- * it: one accepted and ignored would mislead. One whose effect has no counterpart in this process
- * (`only`) can be given the value that says what is done anyway, so that upstream's manifests start;
- * any other stops the start and says why.
+ * defaults are kube-apiserver's where it has the flag. A flag exists only if the server acts on it:
+ * an accepted flag without effect would mislead. A flag whose effect has no counterpart in this
+ * process (`only`) accepts the value that describes what the server does anyway, so that manifests
+ * of kube-apiserver start; any other value stops the start with an explanation.
  */
 export const serverFlags = joinFlagTables(
   features.map(({ flags }) => flags),
   flagGroups,
 ) as ServerFlags & FlagTable;
 
-/** What the command line asks for, checked: the server's configuration but for its host ports. */
+/** The validated command line: the server's configuration without its host ports. */
 export interface ServerOptions extends LogSettings {
   readonly config: Omit<ServerConfig, 'clock' | 'logger'>;
   readonly dataDir: string;
-  /** Where the administrator's kubeconfig is written. */
+  /** Path of the administrator's kubeconfig. */
   readonly adminKubeconfig: string;
   /** The files that flags name, for `checkFiles`. */
   readonly files: readonly NamedFile[];
-  /** What the user should know of the flags given (VER-5, VER-7), for the log. */
+  /** Messages for the log about deprecated or ineffective flags (VER-5, VER-7). */
   readonly warnings: readonly string[];
 }
 
@@ -108,7 +108,7 @@ export type OptionsOutcome =
   | { readonly kind: 'help' }
   | { readonly kind: 'version'; readonly form: 'line' | 'raw' };
 
-/** Options from the arguments behind `serve`. Throws FlagError, one line, for what is wrong. */
+/** Parses the arguments after `serve`. Throws a one-line FlagError for invalid arguments. */
 export function readOptions(args: readonly string[]): OptionsOutcome {
   const parsed = parseFlags<ServerFlags & FlagTable>(serverFlags, args);
   if (parsed.help) return { kind: 'help' };
@@ -133,7 +133,7 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
   return { kind: 'options', options: Object.freeze(options) };
 }
 
-/** What the flags of each feature become. */
+/** Converts the flags of each feature to its settings. */
 function settingsOf(values: Values, line: CommandLine): FeatureSettings {
   return {
     ...apiFeature.settings(values, line),
@@ -156,7 +156,7 @@ function settingsOf(values: Values, line: CommandLine): FeatureSettings {
   };
 }
 
-/** What `/flagz` shows: every flag with its value, in the form of a command line. */
+/** The content of `/flagz`: every flag with its value as a command line spells it. */
 function shownFlags(values: Values): ReadonlyMap<string, string> {
   return new Map(
     Object.entries(values).map(([name, value]) => [name, shownValue(name, value)] as const),
@@ -173,8 +173,8 @@ function shownValue(name: string, value: Values[keyof Values]): string {
 }
 
 /**
- * The values with the place of the data: with upstream's flags alone, which name etcd and a directory
- * for certificates, nothing is written anywhere else (PLANE-1).
+ * The values with the data directory in place: flags of kube-apiserver alone name etcd and a
+ * certificate directory, so the server writes nothing outside the latter (PLANE-1).
  */
 function placed(values: Values, specifiedFlags: ReadonlySet<string>): Values {
   const isElsewhere = specifiedFlags.has('etcd-servers') || values['storage-backend'] === 'etcd3';
@@ -182,7 +182,7 @@ function placed(values: Values, specifiedFlags: ReadonlySet<string>): Values {
   return { ...values, 'data-dir': join(values['cert-dir'], values['data-dir']) };
 }
 
-/** The files of flags with `file`, and those that are named within values. */
+/** The files that flags with `file` name, and those named within values. */
 function filesOf(values: Values): readonly NamedFile[] {
   const pathsOf = (flag: string): readonly string[] => {
     const value = values[flag as keyof Values] as string | readonly string[];

@@ -42,35 +42,35 @@ export interface FeatureSettings
     AuditingSettings {}
 
 /**
- * Everything a server is started with: `command-line.ts` makes the features' part of it from flags,
- * a test or an embedding program by hand.
+ * Everything a server is started with: `command-line.ts` derives the features' part from flags;
+ * tests and embedding programs write it by hand.
  */
 export interface ServerConfig extends FeatureSettings {
-  /** The values of all flags as text, by name, where there was a command line. */
+  /** The values of all flags as text, by name; absent without a command line. */
   readonly flags?: ReadonlyMap<string, string>;
-  /** `frozen`: who changes an object that others share fails at once. For tests; it costs time. */
+  /** `frozen` makes changes to shared objects throw. For tests; it costs time. */
   readonly sharedObjects?: 'plain' | 'frozen';
-  /** What the program adds that the server runs in; nothing when absent (PLANE-2). */
+  /** Hooks of the embedding program (PLANE-2). */
   readonly embedding?: Embedding;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** What a program adds to the server it runs. */
+/** Hooks that a program installs in the server it embeds. */
 export interface Embedding {
-  /** Asked before the server's own authenticators, but for service account tokens. */
+  /** Consulted before the server's own authenticators, except for service account tokens. */
   readonly authenticators?: readonly Authenticator[];
-  /** Sees every request. */
+  /** Observes every request. */
   readonly tap?: RequestTap;
   /**
-   * By which connections are judged idle or slow; the configuration's clock when absent. For a
-   * clock that jumps, which connections need not notice.
+   * The clock that decides which connections are idle or slow; the configuration's clock when
+   * absent. A separate clock keeps connections unaffected by a clock that jumps.
    */
   readonly connectionClock?: Clock;
-  /** Gets the kinds that are served, before the server listens. */
+  /** Receives the served kinds before the server listens. */
   readonly onCatalogue?: (catalogue: { snapshot(): CatalogueSnapshot }) => void;
-  /** Gets the store once it is open, if it is one that can return to earlier states. */
+  /** Receives the store once it is open, if the store can return to earlier states. */
   readonly onStore?: (store: CheckpointedStore) => void;
-  /** Gets the registry of each path of metrics; parts of the server add to them as they start. */
+  /** Receives the metric registry of each path; parts of the server add to them as they start. */
   readonly onMetrics?: (registries: readonly Pick<MetricRegistry, 'definitions'>[]) => void;
 }

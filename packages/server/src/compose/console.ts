@@ -7,12 +7,15 @@ import type { Exchange, Logger } from '@wheelhouse/machinery';
 import type { Feature } from './feature.ts';
 import type { FlagTable } from './flags/flags.ts';
 
-/** The build's word for the folder of the server's bundle; absent in the library and the sources. */
+/**
+ * Defined by the build as the folder of the server's bundle; undefined in the library and the
+ * sources.
+ */
 declare const bundleDirectory: string | undefined;
 
 /** The web console. */
 export interface ConsoleSettings {
-  /** The folder of the console's built files; when absent there is none (CLIENT-4). */
+  /** The folder of the console's built files; absent when the console is off (CLIENT-4). */
   readonly console?: { readonly directory: string };
 }
 
@@ -24,20 +27,20 @@ const consoleFlags = {
     type: 'bool',
     default: 'true',
     stage: 'own',
-    help: "Serve a web console at /console/: files without data, which anybody may load; what it shows it asks of the API with its user's own credential.",
+    help: "Serve a web console at /console/: static files that anybody may load; the console reads the API with the user's own credential.",
   },
 } as const satisfies FlagTable;
 
-/** The web console: files that the browser runs as a client of the API. */
+/** The web console: static files that run in the browser as a client of the API. */
 export const consoleFeature: Feature<typeof consoleFlags, ConsoleSettings> = {
   flags: consoleFlags,
   settings: (values) =>
     values['web-console'] ? { console: { directory: consoleDirectory() } } : {},
 };
 
-/** Takes its requests before any gate: what it answers is the same for everybody. */
+/** Serves the console's files ahead of all gates, since they are the same for everybody. */
 export interface ConsoleFiles {
-  /** Whether a URL, as received, is the console's. */
+  /** Whether a URL, as received, belongs to the console. */
   takes(url: string): boolean;
   /** Rejects when the files cannot be read. */
   answer(exchange: Exchange): Promise<void>;
@@ -45,10 +48,10 @@ export interface ConsoleFiles {
 
 const root = '/console';
 
-/** Beside the library, beside the folder of its chunks, and where the sources' own build is. */
+/** Candidate folders relative to the library, to its chunks, and to the sources. */
 const builtAt = ['console', '../console', '../../dist/console'];
 
-/** Where the build puts the console's files. */
+/** The folder that the build puts the console's files in. */
 function consoleDirectory(): string {
   if (typeof bundleDirectory === 'string') return join(bundleDirectory, 'console');
   const places = builtAt.map((place) => fileURLToPath(new URL(place, import.meta.url)));
@@ -56,17 +59,17 @@ function consoleDirectory(): string {
   return found ?? places[places.length - 1]!;
 }
 
-/** What the single executable carries (`scripts/executable.mjs`). */
+/** The files embedded in the single executable (`scripts/executable.mjs`). */
 const assetSource: FileSource = {
   names: async () => JSON.parse(asset('console.json').toString('utf8')) as string[],
   read: async (name) => asset(`console/${name}`),
 };
 
-/** A copy: memory that belongs to the program file must not be changed. */
+/** Returns a copy, because the memory of the program file must not change. */
 const asset = (name: string): Buffer =>
   Buffer.from(new Uint8Array(getRawAsset(name) as ArrayBuffer));
 
-/** The console's files, read when they are first asked for; undefined when it is off. */
+/** Opens the console's files, which are read on first use; undefined when the console is off. */
 export function openConsole({
   console,
   logger,

@@ -7,30 +7,30 @@ import type { ServerConfig } from './config.ts';
 import type { Metrics } from './observability/metrics.ts';
 import type { Tracing } from './observability/tracing.ts';
 
-/** What every feature is built with. */
+/** The dependencies of every feature. */
 export interface Base {
   readonly config: ServerConfig;
   readonly dialect: Dialect;
   readonly metrics: Metrics;
-  /** Absent where requests are not traced. */
+  /** Absent unless requests are traced. */
   readonly tracing?: Tracing | undefined;
 }
 
-/** What features are built with that read objects. */
+/** The dependencies of features that read objects. */
 export interface ReadingBase extends Base {
   readonly catalogue: Catalogue;
   readonly caches: CachePool;
 }
 
-/** The objects of the API, for what reads and writes them inside the server. */
+/** The objects of the API as code inside the server reads and writes them. */
 export interface ObjectApi {
   readonly catalogue: Catalogue;
   readonly registry: Registry;
-  /** Counts what the queues of controllers do. */
+  /** Metrics of the controllers' queues. */
   readonly queues: QueueMeters;
 }
 
-/** What features are started with that work on objects beside the requests. */
+/** The dependencies of features that work on objects in the background. */
 export interface Around {
   readonly config: ServerConfig;
   readonly dialect: Dialect;

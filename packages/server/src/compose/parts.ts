@@ -1,18 +1,18 @@
 import type { Clock, Logger, MaybePromise, Timer } from '@wheelhouse/machinery';
 
-/** The parts of a server that have been opened and are to be closed again. */
+/** The opened parts of a server, closed together. */
 export class OpenParts {
   readonly #closers: (() => MaybePromise<void>)[] = [];
 
-  /** Keeps a part, to be closed with the others; gives it back. */
+  /** Registers a part for closing and returns it. */
   add<Part extends { close(): MaybePromise<void> } | undefined>(part: Part): Part {
     if (part !== undefined) this.#closers.push(() => part.close());
     return part;
   }
 
   /**
-   * Closes the parts, the last first, one after the other. Rejects with the first error once all of
-   * them have been asked to close; to close twice is to close once.
+   * Closes the parts one after the other, the last first. Rejects with the first error after all of
+   * them were asked to close. A second call does nothing.
    */
   async close(): Promise<void> {
     const errors: unknown[] = [];
@@ -28,15 +28,15 @@ export class OpenParts {
 }
 
 /**
- * Stands for a part until it is made, where it is made from what needs it: the kinds of the registry
- * allocate the numbers of Services, and what allocates them reads the registry. `connect` is called
- * once, before the first request.
+ * Stands in for a part that is built from its own dependents: the kinds of the registry allocate
+ * Service numbers, and the allocator reads the registry. `connect` is called once, before the first
+ * request.
  */
 export class Port<Part> {
   readonly #name: string;
   #part: Part | undefined;
 
-  /** @param name what errors call the part */
+  /** @param name names the part in errors */
   constructor(name: string) {
     this.#name = name;
   }
@@ -45,21 +45,21 @@ export class Port<Part> {
     this.#part = part;
   }
 
-  /** The part. Throws before `connect`. */
+  /** Returns the part. Throws before `connect`. */
   readonly get = (): Part => {
     if (this.#part === undefined) throw new Error(`${this.#name} is used before it is connected`);
     return this.#part;
   };
 }
 
-/** What runs beside the requests. */
+/** Work that runs beside the requests. */
 export interface Background {
   close(): Promise<void>;
 }
 
 /**
- * Starts something when the server is ready, after a pause that whoever waited for it has to himself;
- * `close` stops it, begun or not. That it could not begin is told in the log.
+ * Starts background work once the server is ready, after a pause that leaves the first clients
+ * undisturbed. `close` stops the work, started or not. Logs an error if the work cannot start.
  */
 export function beginAfter(
   ready: Promise<void>,
@@ -75,7 +75,7 @@ export function beginAfter(
   let timer: Timer | undefined;
   const start = () => {
     running = begin().catch((error: unknown) => {
-      logger.error('what runs beside the requests could not begin', { error: String(error) });
+      logger.error('background work could not start', { error: String(error) });
       return undefined;
     });
   };

@@ -31,26 +31,26 @@ import { listenSettings, openServingTls } from './serving/serving-tls.ts';
 import { openStorage } from './storage/open-store.ts';
 import { alarmLook } from './storage/store-metrics.ts';
 
-/** A server that listens. */
+/** A listening server. */
 export interface RunningServer {
-  /** `https://127.0.0.1:6443`, without a slash at the end. */
+  /** `https://127.0.0.1:6443`, without a trailing slash. */
   readonly url: string;
-  /** The CA to trust, when the server made its own. */
+  /** The CA certificate to trust; undefined unless the server generated it. */
   readonly caPem: string | undefined;
-  /** Resolves when readyz would answer 200 for the first time. */
+  /** Resolves when `/readyz` first answers 200. */
   readonly ready: Promise<void>;
   /**
    * Stops as on SIGTERM (HEALTH-3): readyz fails, the delay passes, watches end, requests in flight
-   * finish, the store closes. Stopping twice is one stop.
+   * finish, the store closes. A second call returns the same promise.
    */
   stop(): Promise<void>;
 }
 
 /**
- * Starts a control plane from the settings of its features, which `command-line.ts` makes from flags:
- * reads the files that they name, builds each part from those before it, begins what belongs to the
- * start, and listens. Rejects with a clear error when the store is locked or damaged, a file cannot
- * be read, or the port is taken; then nothing is left open.
+ * Starts a control plane from the settings of its features: reads the files they name, builds each
+ * part from those before it, runs the start hooks, and listens. Rejects with a clear error when the
+ * store is locked or damaged, a file cannot be read, or the port is taken; then nothing is left
+ * open.
  */
 export async function startServer(settings: ServerConfig): Promise<RunningServer> {
   const parts = new OpenParts();
@@ -63,7 +63,7 @@ export async function startServer(settings: ServerConfig): Promise<RunningServer
   }
 }
 
-/** The configuration with what its files say. */
+/** The configuration, completed with the content of its files. */
 async function readFiles(
   settings: ServerConfig,
   parts: OpenParts,
@@ -79,7 +79,7 @@ async function readFiles(
 
 type BuiltServer = Awaited<ReturnType<typeof build>>;
 
-/** Builds what the server is made of, in the order of dependencies. */
+/** Builds the parts of the server in dependency order. */
 async function build(
   config: ServerConfig,
   {
@@ -143,7 +143,7 @@ async function build(
   return { ...base, serving, health, storage, api, services, memory, occupancy, audit, features };
 }
 
-/** Starts what was built, and listens. The server is ready once `ready` of the result resolves. */
+/** Runs the start hooks and listens. The server is ready once `ready` of the result resolves. */
 async function start(server: BuiltServer, parts: OpenParts): Promise<RunningServer> {
   const { config, dialect, api, serving, storage, features } = server;
   const { shared, space } = storage;
@@ -191,7 +191,7 @@ async function start(server: BuiltServer, parts: OpenParts): Promise<RunningServ
   return { url: urlOf(config, http), caPem, ready: hooks.done, stop };
 }
 
-/** Stops a server: no new traffic, then no requests, then nothing. */
+/** Stops a server: refuses new traffic, drains requests, then closes the parts. */
 async function stopServer(
   config: ServerConfig,
   running: {
@@ -218,7 +218,7 @@ async function stopServer(
   await parts.close();
 }
 
-/** The checks of health, whose outcomes are shown at a path of their own. */
+/** The health checks; their metrics are served at `/metrics/slis`. */
 function openHealth({ config, metrics }: Base) {
   const { clock, logger, livezGracePeriodMs } = config;
   const { registry, checked: onChecked } = createHealthMetrics(clock);
@@ -227,7 +227,7 @@ function openHealth({ config, metrics }: Base) {
   return createHealth({ clock, logger, livezGracePeriodMs, onChecked });
 }
 
-/** Loaded only when it is asked for. */
+/** Loads tracing only if it is configured. */
 async function openTracing(config: ServerConfig): Promise<Tracing | undefined> {
   if (config.tracing === undefined) return undefined;
   const loaded = await import('./observability/tracing.ts');
@@ -240,7 +240,7 @@ async function checkEgress(config: ServerConfig): Promise<void> {
   await loaded.checkEgress(config.egressFile, config);
 }
 
-/** Loaded only when it is asked for. */
+/** Loads the audit log only if it is configured. */
 async function openAudit({ config, metrics }: Base): Promise<AuditGate | undefined> {
   const auditMetrics = createAuditMetrics(metrics.registry);
   if (config.audit === undefined) return undefined;

@@ -14,10 +14,10 @@ import {
   webhookOfKubeconfig,
 } from '../webhooks/webhook-client.ts';
 
-/** How long the service that judges images may take over one pod. */
+/** Time limit for one pod review by the image policy service, in milliseconds. */
 const imagePolicyTimeoutMs = 30_000;
 
-/** What plugins are told, and what is to be let go of when the server ends. */
+/** Plugin configurations and what must be closed with the server. */
 export interface OpenConfigurations {
   readonly configurations: PluginConfigurations;
   readonly webhookCredentials?: NonNullable<ServerConfig['admission']>['webhookCredentials'];
@@ -25,8 +25,9 @@ export interface OpenConfigurations {
 }
 
 /**
- * Reads `--admission-control-config-file` for the plugins that run (ADM-1). Rejects in one line when
- * it, or a file it names, cannot be used, or a plugin lacks the configuration it needs.
+ * Reads `--admission-control-config-file` for the plugins that run (ADM-1). Rejects with a one-line
+ * error when the file, or one it names, is unusable, or when a plugin lacks a configuration it
+ * requires.
  */
 export async function openPluginConfigurations(config: ServerConfig): Promise<OpenConfigurations> {
   const { clock, admission = {} } = config;
@@ -53,7 +54,7 @@ export async function openPluginConfigurations(config: ServerConfig): Promise<Op
   return { ...opened, configurations: withWebhook, close: webhook.close };
 }
 
-/** Paths in the file are seen from where it is. */
+/** Reads the configuration texts; relative paths are resolved against the file's folder. */
 async function textsOf(file: string, config: ServerConfig): Promise<ReadonlyMap<string, string>> {
   const folder = dirname(file);
   const absolute = (path: string) => (isAbsolute(path) ? path : resolve(folder, path));

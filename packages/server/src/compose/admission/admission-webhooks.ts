@@ -38,7 +38,7 @@ const byStatus: Readonly<Record<number, string>> = {
   504: 'the server was unable to return a response in the time allotted, but may still be processing the request',
 };
 
-/** Upstream's message for an error response: that of its Status, or text for its code. */
+/** kube-apiserver's message for an error response: that of its Status, or a text for its code. */
 function serverResponseError(status: number, text: string, body: Buffer): string {
   const message = statusMessage(body);
   if (message !== undefined) return message;
@@ -64,13 +64,16 @@ function statusMessage(body: Buffer): string | undefined {
   }
 }
 
-/** Clients kept for webhooks, each with connections of its own. */
+/** Maximum number of cached webhook clients, each with its own connections. */
 const clientsMax = 200;
-/** Largest answer; a patch may be as large as an object, and grows by a third in base64. */
+/**
+ * Maximum response size in bytes; a base64 patch of a whole object is a third larger than the
+ * object.
+ */
 const usualAnswerBytesMax = 8 * 1024 * 1024;
 const retriesMax = 10;
 const redirectsMax = 10;
-/** Redirects that keep the method and the body. */
+/** Redirect codes that keep the method and the body. */
 const repeatedRedirects: ReadonlySet<number> = new Set([307, 308]);
 
 interface Calling {
@@ -81,12 +84,12 @@ interface Calling {
   readonly clients: Map<string, HttpClient>;
 }
 
-/** One call on its way. */
+/** One attempt of a call. */
 interface Shot {
   readonly client: HttpClient;
   readonly path: string;
   readonly host: string | undefined;
-  /** `host:port` as the configuration names it. */
+  /** `host:port` as the configuration spells it. */
   readonly named: string;
   readonly body: string;
   readonly headers: Readonly<Record<string, string>> | undefined;
@@ -95,8 +98,8 @@ interface Shot {
 }
 
 /**
- * Calls admission webhooks (ADM-2): each call once, within its time, and again only where the answer
- * says after how long, or leads to another path of the same server.
+ * Calls admission webhooks (ADM-2): one attempt per call, within its timeout. Another attempt
+ * follows only a response with Retry-After or a redirect to another path on the same server.
  */
 export function createAdmissionWebhooks(options: {
   readonly clock: Clock;
@@ -140,7 +143,7 @@ export function createAdmissionWebhooks(options: {
   };
 }
 
-/** The address as the configuration has it, for messages. */
+/** The address as the configuration spells it, for messages. */
 function shownUrl(address: WebhookAddress): string {
   if (address.service === undefined) {
     if (!URL.canParse(address.url)) return address.url;
@@ -150,7 +153,7 @@ function shownUrl(address: WebhookAddress): string {
   return `https://${name}.${namespace}.svc:${port}${sentPath(path)}`;
 }
 
-/** The path that a webhook's URL leads to. */
+/** The path of a webhook's URL. */
 function pathOf(url: string): string {
   const parsed = parseGoUrl(url);
   return typeof parsed === 'string' ? new URL(url).pathname : sentUrlPath(parsed.path);
@@ -185,7 +188,7 @@ async function targetOf(
   };
 }
 
-/** A client for an address, kept while it is among those used last. */
+/** Returns the client for an address, cached while it is among the most recently used. */
 function clientFor(
   config: Pick<ClientConfig, 'server' | 'caPem' | 'tlsServerName'>,
   host: string,
@@ -244,7 +247,7 @@ async function persist(calling: Calling, first: Shot): Promise<Buffer> {
   }
 }
 
-/** Where a redirect leads, when it keeps the body and stays on the server that was configured. */
+/** The path that a redirect leads to, if it keeps the body and stays on the configured server. */
 function redirectedPath(
   { named, path }: Shot,
   { status, location }: { readonly status: number; readonly location: string | undefined },

@@ -20,7 +20,7 @@ import type { Tracing } from '../observability/tracing.ts';
 import type { WebhookCredentials } from '../webhooks/webhook-client.ts';
 import type { OpenConfigurations } from './admission-configuration.ts';
 
-/** What calls webhooks, loaded with the first call. */
+/** A webhook caller whose code is loaded with the first call. */
 export function lazyWebhooks(parts: {
   readonly clock: Clock;
   readonly dialect: Dialect;
@@ -51,12 +51,12 @@ export function lazyWebhooks(parts: {
 }
 
 /**
- * The chain that writes pass: the plugins of the configuration (ADM-1), and behind them what no
- * administrator can switch off.
+ * Creates the chain that writes pass: the configured plugins (ADM-1), followed by the built-in
+ * checks that no flag can disable.
  */
 export function createAdmission(
   options: ReadingBase & {
-    /** Custom kinds that take no new objects any more. */
+    /** Custom kinds that no longer accept new objects. */
     readonly closed: ReadonlySet<string>;
     readonly authorization: EscalationPort;
     readonly ledger: QuotaLedger;
@@ -113,7 +113,7 @@ export function createAdmission(
   return admissionChain(plugins, meter);
 }
 
-/** Who may lead policies to parameters; no flag turns it off. */
+/** Checks access to the parameters of policies; no flag disables it. */
 function paramAccess(tools: AdmissionTools): AdmissionPlugin {
   const group = tools.dialect.group('admissionregistration');
   const leading = /^(?:validating|mutating)admissionpolic(?:ies|ybindings)$/;
@@ -144,7 +144,7 @@ function defOfKind(
   );
 }
 
-/** Reads the configurations of plugins; the reader is loaded only where there are any. */
+/** Reads the plugins' configurations; loads the reader only if a file is given. */
 export async function openConfigurations(config: ServerConfig): Promise<OpenConfigurations> {
   const { admission = {} } = config;
   if (admission.configFile === undefined && !needsConfiguration(admission)) {

@@ -6,21 +6,21 @@ import type { WebhookCredentials } from '../webhooks/webhook-client.ts';
 
 /** Which admission plugins run, and how. */
 export interface AdmissionSettings {
-  /** Admission plugins and their settings (ADM-1); those of upstream's defaults when absent. */
+  /** Admission plugins and their settings (ADM-1); kube-apiserver's defaults when absent. */
   readonly admission?: {
-    /** Names of plugins that run although they do not by default. */
+    /** Names of plugins to run in addition to the defaults. */
     readonly enabled?: readonly string[];
-    /** Names of plugins that do not run although they do by default. */
+    /** Names of default plugins not to run. */
     readonly disabled?: readonly string[];
-    /** Runs the enabled ones alone. */
+    /** Runs only the enabled plugins. */
     readonly only?: boolean;
     readonly notReadyTolerationSeconds?: number;
     readonly unreachableTolerationSeconds?: number;
-    /** A file with configurations of plugins. */
+    /** A file with plugin configurations. */
     readonly configFile?: string;
-    /** What the file says; the start reads it. */
+    /** The content of the file, read at the start. */
     readonly configurations?: PluginConfigurations;
-    /** Who this server is to webhooks, which the start reads too. */
+    /** Client credentials for webhooks, read at the start. */
     readonly webhookCredentials?: {
       readonly mutating?: WebhookCredentials;
       readonly validating?: WebhookCredentials;
@@ -38,13 +38,13 @@ const admissionFlags = {
     group,
     type: 'list',
     default: '',
-    help: `Admission plugins to run besides those that run by default (${byDefault}). They run in an order of their own, whatever the order here. To be had are also ${others}.`,
+    help: `Admission plugins to run in addition to the defaults (${byDefault}), always in the server's own order. Also available: ${others}.`,
   },
   'disable-admission-plugins': {
     group,
     type: 'list',
     default: '',
-    help: 'Admission plugins not to run although they run by default.',
+    help: 'Default admission plugins not to run.',
   },
   'admission-control': {
     group,
@@ -52,7 +52,7 @@ const admissionFlags = {
     default: '',
     deprecated:
       'Use --enable-admission-plugins or --disable-admission-plugins instead. Will be removed in a future version.',
-    help: 'Admission plugins to run, and no others.',
+    help: 'The only admission plugins to run.',
   },
   'admission-control-config-file': {
     group,
@@ -65,17 +65,17 @@ const admissionFlags = {
     group,
     type: 'int',
     default: '300',
-    help: 'Seconds for which every pod that says nothing of it tolerates a node that is not ready.',
+    help: 'Seconds for which a pod without its own toleration tolerates a node that is not ready.',
   },
   'default-unreachable-toleration-seconds': {
     group,
     type: 'int',
     default: '300',
-    help: 'Seconds for which every pod that says nothing of it tolerates a node out of reach.',
+    help: 'Seconds for which a pod without its own toleration tolerates an unreachable node.',
   },
 } as const satisfies FlagTable;
 
-/** Admission: the plugins that writes pass. */
+/** The admission feature: the plugins that writes pass. */
 export const admissionFeature: Feature<typeof admissionFlags, AdmissionSettings> = {
   flags: admissionFlags,
   settings: (values, line) => ({ admission: admissionSettings(values, line) }),
@@ -83,7 +83,9 @@ export const admissionFeature: Feature<typeof admissionFlags, AdmissionSettings>
 
 type Values = FlagValues<typeof admissionFlags>;
 
-/** Admission options from the flags. Throws FlagError, with upstream's text, for unknown names. */
+/**
+ * Returns the admission settings. Throws FlagError in kube-apiserver's wording for unknown names.
+ */
 function admissionSettings(
   values: Values,
   { specifiedFlags }: CommandLine,

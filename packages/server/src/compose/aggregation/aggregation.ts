@@ -21,8 +21,8 @@ import type { AggregationSources } from './open-aggregation.ts';
 import { openProxyCertificate } from './proxy-certificate.ts';
 
 /**
- * Shows which APIServices are not available, and gives the counter of those that have become so, by
- * name and reason.
+ * Exposes which APIServices are unavailable; returns the counter of those that became so, by name
+ * and reason.
  */
 function countUnavailable(
   metrics: Pick<Metrics, 'registry' | 'lookAt'>,
@@ -70,25 +70,26 @@ function isAvailable(entry: Entry): boolean {
   );
 }
 
-/** The part of this server that asks others, loaded when there is somebody to ask. */
+/** Answers for the groups of other servers; the code is loaded with the first such APIService. */
 export interface AggregationHost {
   readonly slot: AggregationSlot;
   /**
-   * Resolves when it is known who has a part in this server's API. Where nobody else has, that is
-   * seen from the bytes of the store, and a start does no more.
+   * Resolves when all APIServices of other servers are known. Without any, the stored bytes show it
+   * and the start loads nothing.
    */
   start(): Promise<void>;
-  /** Follows the APIServices from then on, at the latest. */
+  /** Follows the APIServices from `ready` on, if `start` did not already. */
   followAfter(ready: Promise<void>): void;
-  /** Tells others whom this server trusts, once there is a place for that; none: nothing is told. */
+  /**
+   * Publishes the CAs this server trusts once `namespaces` resolves; does nothing without such CAs.
+   */
   publishTrust(namespaces: Promise<void>): Promise<void>;
   close(): Promise<void>;
 }
 
 /**
- * Follows the APIServices that are not this server's own doing: those that lead to other servers,
- * and those that somebody has made by hand. Throws when the certificate to show to other servers
- * cannot be read.
+ * Follows the APIServices that this server does not manage: those of other servers, and those that
+ * users created. Throws when the client certificate for other servers cannot be read.
  */
 export function createAggregationHost(options: Base & ObjectApi): AggregationHost {
   const { config, dialect, catalogue, registry, metrics } = options;
@@ -207,7 +208,7 @@ class Host implements AggregationHost {
     if (!isKnown && !isForeign) return;
     this.#tell().catch((error: unknown) => {
       const { logger } = this.#sources.config;
-      logger.error('other servers cannot be asked', { error: String(error) });
+      logger.error('requests cannot be passed to other servers', { error: String(error) });
     });
   }
 
@@ -217,7 +218,10 @@ class Host implements AggregationHost {
     else this.#foreign.set(name, decodeEntry(entry));
   }
 
-  /** Whether an APIService is this server's own doing: most are, and need not be decoded. */
+  /**
+   * Whether this server manages an APIService. Most are, so the bytes are searched without
+   * decoding.
+   */
   #isOwn(json: Buffer): boolean {
     return json.includes(`"${this.#automanaged}":"`) && !json.includes('"service":');
   }

@@ -14,7 +14,7 @@ import { hostRoots } from '../files/followed-files.ts';
 import { createServiceResolver } from '../service-network/service-address.ts';
 import type { ProxyCertificate } from './proxy-certificate.ts';
 
-/** What the part is made of that asks other servers. */
+/** What the proxying part of the server is built from. */
 export interface AggregationSources {
   readonly config: ServerConfig;
   readonly dialect: Dialect;
@@ -23,11 +23,11 @@ export interface AggregationSources {
   readonly apiServices: ResourceDef;
   readonly certificate: ProxyCertificate | undefined;
   readonly queues: QueueMeters;
-  /** Those that have become unavailable, by name and reason. */
+  /** Counts APIServices that became unavailable, by name and reason. */
   readonly lost: Family<Counter>;
 }
 
-/** Makes the part that asks other servers; `closers` end what it follows. */
+/** Builds the proxying part; `closers` end its subscriptions. */
 export function openAggregation(sources: AggregationSources): {
   readonly aggregation: Aggregation;
   readonly closers: readonly { close(): void }[];
@@ -79,7 +79,7 @@ function factsOf(objects: ReturnType<typeof createObjectReader>, label: string):
   };
 }
 
-/** Tells of changes of Services and of what lists their addresses. */
+/** Reports changes of Services and of their endpoints. */
 function followServices(
   { dialect, catalogue, registry }: AggregationSources,
   to: { readonly aggregation: Aggregation; readonly label: string },

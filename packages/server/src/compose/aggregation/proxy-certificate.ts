@@ -2,16 +2,18 @@ import type { Clock, Logger } from '@wheelhouse/machinery';
 import type { ClientCertificate } from '../../aggregation/transport.ts';
 import { followFile, type ReloadOutcome, readKeyPair } from '../files/followed-files.ts';
 
-/** Who this server is to the servers and kubelets it passes requests on to; follows its files. */
+/**
+ * The client certificate for servers and kubelets that requests are passed to; follows its files.
+ */
 export interface ProxyCertificate {
   current(): ClientCertificate;
   close(): void;
 }
 
 /**
- * Reads the certificate and key, and reads them again when they change: what does not fit together
- * then, since only one of the two has been written yet, leaves the old pair in use. Throws, naming
- * the file, when they cannot be used at the start.
+ * Reads the certificate and key, and again when they change. While they do not match, because only
+ * one of the two was written yet, the old pair stays in use. Throws an error that names the file
+ * when they are unusable at the start.
  */
 export function openProxyCertificate(
   files: { readonly certFile: string; readonly keyFile: string },

@@ -1,27 +1,27 @@
 import type { Feature } from '../feature.ts';
 import type { FlagTable } from '../flags/flags.ts';
 
-/** The part of the API that other servers answer (ADM-4). */
+/** The part of the API that other servers serve (ADM-4). */
 export interface AggregationSettings {
-  /** How other servers are asked for the group versions that APIServices give them (ADM-4). */
+  /** How requests for group versions of APIServices are passed on (ADM-4). */
   readonly aggregation?: {
-    /** PEM files of who this server is to them; nobody when absent. */
+    /** PEM files of the client certificate; none when absent. */
     readonly certificate?: { readonly certFile: string; readonly keyFile: string };
-    /** `endpoints`: a Service's own address is not asked. `any` when absent. */
+    /** `endpoints` never uses a Service's own address; `any` when absent. */
     readonly routing?: 'any' | 'endpoints';
-    /** Answers that lead elsewhere; refused when absent. */
+    /** Redirects of other servers; refused when absent. */
     readonly redirects?: 'refused' | 'passed';
   };
 }
 
-/** Flags of the part of the API that other servers answer. */
+/** Flags of aggregation. */
 const aggregationFlags = {
   'proxy-client-cert-file': {
     group: 'Aggregation',
     type: 'string',
     file: 'certificates',
     default: '',
-    help: 'File with the client certificate that this server shows to the servers APIServices lead to. It is read again when it changes.',
+    help: 'File with the client certificate that this server presents to the servers of APIServices; it is reloaded when it changes.',
   },
   'proxy-client-key-file': {
     group: 'Aggregation',
@@ -35,13 +35,13 @@ const aggregationFlags = {
     group: 'Aggregation',
     type: 'bool',
     default: 'false',
-    help: 'Ask only endpoints of the Services that APIServices name. Otherwise a Service of which no endpoint is known is asked at its own address, and one of type ExternalName at that name.',
+    help: 'Use only the endpoints of the Services that APIServices name; otherwise a Service without known endpoints is reached at its own address, and one of type ExternalName at that name.',
   },
   'aggregator-reject-forwarding-redirect': {
     group: 'Aggregation',
     type: 'bool',
     default: 'true',
-    help: 'Refuse answers of other servers that lead the client elsewhere.',
+    help: 'Refuse redirects of other servers.',
   },
 } as const satisfies FlagTable;
 

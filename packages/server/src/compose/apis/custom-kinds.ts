@@ -17,12 +17,15 @@ import type { ObjectApi, ReadingBase } from '../context.ts';
 import { defaultGates } from './feature-gates.ts';
 import { measuredRules } from './rule-engine.ts';
 
-/** How long a webhook may take for a review, as upstream. */
+/** Time limit of a conversion review in milliseconds; kube-apiserver's figure. */
 const timeoutMs = 30_000;
-/** Largest answer: reviews of lists are of some megabytes, and what they become may be longer. */
+/** Maximum response size in bytes; a review of a list has megabytes and may grow. */
 const answerBytesMax = 64 * 1024 * 1024;
 
-/** Makes what converts the objects of definitions with a webhook (CRD-4); loaded with the first. */
+/**
+ * Creates the converters of definitions with a webhook (CRD-4); the code is loaded with the first
+ * call.
+ */
 function createConversions(parts: ReadingBase): (crd: Crd) => ObjectConverter {
   const { config, dialect, catalogue, caches, tracing } = parts;
   const objects = createObjectReader({ dialect, caches, snapshot: catalogue.snapshot });
@@ -66,7 +69,7 @@ function createConversions(parts: ReadingBase): (crd: Crd) => ObjectConverter {
 export function followDefinitions(
   options: ReadingBase & {
     readonly api: ObjectApi;
-    /** Gets the names of definitions that are being deleted. */
+    /** Collects the names of definitions that are being deleted. */
     readonly closedKinds: Set<string>;
     readonly claims: NumberClaims | undefined;
   },

@@ -10,12 +10,12 @@ import {
 import { problemText } from '@wheelhouse/machinery';
 import { FlagError, parseBoolean } from '../flags/flags.ts';
 
-/** Why a gate changes nothing here: what `--help` says of it. */
+/** Why a gate has no effect here, as `--help` reports it. */
 type Idle = 'of other components' | 'always on' | 'always off';
 
 const names = (text: string) => text.split(/\s+/).filter((name) => name !== '') as GateName[];
 
-/** Gates that kubelets, schedulers, proxies, controllers, and clients act by. */
+/** Gates of kubelets, schedulers, proxies, controllers, and clients. */
 const ofOthers = names(`
   AllowDNSOnlyNodeCSR CPUManager CPUManagerPolicyAlphaOptions CPUManagerPolicyBetaOptions
   CPUManagerPolicyOptions CSIMigrationPortworx CSIVolumeHealth ClientsAllowCBOR ClientsPreferCBOR
@@ -37,7 +37,7 @@ const ofOthers = names(`
   WindowsGracefulNodeShutdown WindowsHostNetwork
 `);
 
-/** What this server does whatever the gate says. */
+/** Behavior this server has whatever the gate says. */
 const alwaysOn = names(`
   APIListChunking AdmissionWebhookMatchConditions AggregatedDiscoveryEndpoint
   AllowOverwriteTerminationGracePeriodSeconds AppArmor AppArmorFields BtreeWatchCache
@@ -49,7 +49,7 @@ const alwaysOn = names(`
   WatchBookmark
 `);
 
-/** What this server never does. */
+/** Behavior this server does not have. */
 const alwaysOff = names(`
   APIServingWithRoutine ConcurrentWatchObjectDecode ContextualLogging
   InPlacePodVerticalScalingAllocatedStatus LoggingBetaOptions
@@ -65,21 +65,21 @@ const idle: ReadonlyMap<string, Idle> = new Map<string, Idle>([
   ...alwaysOff.map((name) => [name, 'always off'] as const),
 ]);
 
-/** Why a gate changes nothing in this server; undefined for one that does. */
+/** Why a gate has no effect in this server; undefined for one that has. */
 export const idleReason = (name: string): Idle | undefined => idle.get(name);
 
-/** Which features are on. */
+/** The state of all feature gates. */
 export interface FeatureGates extends Features {
-  /** Every gate, in order of names, for metrics. */
+  /** Every gate in order of names, for metrics. */
   all(): readonly { readonly name: string; readonly stage: GateStage; readonly on: boolean }[];
 }
 
 const wholeStages = new Set(['AllAlpha', 'AllBeta']);
 
-/** Gates as they are when nobody sets any. */
+/** The gates without any settings. */
 export const defaultGates: FeatureGates = gatesOf(entriesAt(currentMinor), new Map());
 
-/** What each gate is in a release, by names in their order, without those that came later. */
+/** The state of each gate in a release, sorted by name, without gates that were added later. */
 function entriesAt(minor: number): ReadonlyMap<string, GateEntry> {
   return new Map(
     Object.entries(gateTable).flatMap(([name, history]: [string, readonly GateEntry[]]) => {
@@ -90,11 +90,11 @@ function entriesAt(minor: number): ReadonlyMap<string, GateEntry> {
 }
 
 /**
- * Reads `Gate=true` and `Gate=false` as `--feature-gates` has them; the later of two settings wins.
- * A gate of one's own component may be written `kube:Gate=true`. The gates have stage, default and
- * lock of the release that is emulated (VER-2). Gives warnings for gates that are on their way out.
- * Throws FlagError in upstream's words for a gate that is unknown or removed or came after that
- * release, for a value that is no boolean, and for a locked gate set to anything but its default.
+ * Parses `Gate=true` and `Gate=false` as `--feature-gates` spells them; the last setting of a gate
+ * wins, and `kube:Gate=true` names this component explicitly. Stages, defaults, and locks are those
+ * of the emulated release (VER-2). Returns warnings for deprecated gates. Throws FlagError in
+ * kube-apiserver's wording for a gate that is unknown, removed, or newer than that release, for a
+ * value that is not a boolean, and for a locked gate set to anything but its default.
  */
 export function readFeatureGates(
   pairs: readonly string[],
@@ -164,7 +164,7 @@ function warningOf(setting: {
   return [`Setting feature gate ${name}=${value} has no effect: in this server it is ${idle}.`];
 }
 
-/** `AllAlpha` and `AllBeta` speak for the gates of their stage that are not set themselves. */
+/** Applies `AllAlpha` and `AllBeta` to the gates of their stage that are not set individually. */
 function gatesOf(
   entries: ReadonlyMap<string, GateEntry>,
   set: ReadonlyMap<string, boolean>,
@@ -182,7 +182,7 @@ function gatesOf(
   return { enabled: (name) => on.has(name), all: () => all };
 }
 
-/** A line for each gate that may still be set, as `--help` shows them (VER-7). */
+/** One line for each gate that may still be set, as `--help` shows them (VER-7). */
 export function describeGates(): readonly string[] {
   return [...entriesAt(currentMinor)]
     .filter(([, { stage }]) => stage !== 'GA')

@@ -16,7 +16,7 @@ interface Engine {
   readonly checkExpression: ExpressionChecker;
 }
 
-/** Code, not state: one for all servers of the process. */
+/** Code rather than state: shared by all servers of the process. */
 let loaded: Engine | undefined;
 let loading: Promise<void> | undefined;
 
@@ -44,8 +44,8 @@ const kindsWithRules = new Set([
 ]);
 
 /**
- * Loads the engine of CEL rules before the first write that needs it, so that a start does not wait
- * for it: validation itself cannot wait.
+ * Loads the CEL engine before the first write that needs it, so that the start does not wait for
+ * it. Validation is synchronous and cannot load it.
  */
 export const ruleEngineLoader: AdmissionPlugin = {
   name: 'RuleEngineLoader',
@@ -58,18 +58,18 @@ export const ruleEngineLoader: AdmissionPlugin = {
   },
 };
 
-/** Judges an expression of a webhook or policy. */
+/** Validates an expression of a webhook or policy. */
 export const checkExpression: ExpressionChecker = (source, use) =>
   engine().checkExpression(source, use);
 
-/** Judges the rules of a definition. */
+/** Validates the rules of a definition. */
 export const checkRules: RuleChecker = (at) => engine().checkRules(at);
 
-/** Judges defaults by the rules of a definition. */
+/** Validates defaults against the rules of a definition. */
 export const judgeDefault: DefaultJudge = (schema, value, at) =>
   engine().judgeDefault(schema, value, at);
 
-/** Makes the validators of versions' rules, each once it is needed, and measures them (OPS-1). */
+/** Creates measured validators for the rules of versions, each on first use (OPS-1). */
 export function measuredRules(registry: MetricRegistry, clock: Clock): RuleCompiler {
   const meter = ruleMeter(registry, clock);
   return (schema) => {

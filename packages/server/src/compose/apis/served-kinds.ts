@@ -13,7 +13,7 @@ import { defaultGates } from './feature-gates.ts';
 import { checkExpression, checkRules, judgeDefault } from './rule-engine.ts';
 import { configuredKinds, emulatedKinds } from './settings.ts';
 
-/** The built-in kinds, with what the configuration serves of them. */
+/** The built-in kinds as the configuration serves them. */
 export async function servedKinds(
   config: ServerConfig,
   ports: { readonly services: ServiceOptions; readonly certificates: CertificateOptions },
@@ -42,7 +42,7 @@ export async function servedKinds(
 
 const slackMs = 5 * 60_000;
 
-/** Counts certificates that were issued for a requested duration, and those of that duration. */
+/** Counts certificates issued for a requested duration, and those that have that duration. */
 export function certificateMetrics(
   registry: MetricRegistry,
   signerDomain: string,
@@ -70,7 +70,9 @@ export function certificateMetrics(
   };
 }
 
-/** Whether the certificate is valid for the time that was asked for, give or take a twentieth. */
+/**
+ * Whether the certificate is valid for the requested time, within five percent and five minutes.
+ */
 function isHonored({ certificate, requestedSeconds }: IssuedCertificate): boolean {
   const [first] = pemBlocks(certificate).filter(({ type }) => type === 'CERTIFICATE');
   const der = first === undefined ? undefined : pemBytes(first);
@@ -81,7 +83,7 @@ function isHonored({ certificate, requestedSeconds }: IssuedCertificate): boolea
     const differenceMs = Math.abs(wantedMs - (notAfterMs - notBeforeMs));
     return differenceMs < slackMs + wantedMs / 20;
   } catch {
-    // Of a kind that is not read here: nothing is known of its duration.
+    // A certificate that cannot be parsed has no known duration.
     return false;
   }
 }

@@ -22,13 +22,13 @@ import type { Feature } from '../feature.ts';
 import { FlagError, type FlagTable, type FlagValues, oneOf, parseBoolean } from '../flags/flags.ts';
 import { describeGates, type FeatureGates, readFeatureGates } from './feature-gates.ts';
 
-/** What `--runtime-config` says: keys as written, each on or off. */
+/** The content of `--runtime-config`: keys as written, each on or off. */
 export type RuntimeConfig = ReadonlyMap<string, boolean>;
 
 const gaVersion = /^v\d+$/;
 const betaVersion = /^v\d+beta\d+$/;
 
-/** Keys that speak for many versions, the weakest first. */
+/** Keys that cover many versions, the weakest first. */
 const wholeKeys: ReadonlyMap<string, (version: string) => boolean> = new Map([
   ['api/all', () => true],
   ['api/ga', (version: string) => gaVersion.test(version)],
@@ -37,7 +37,7 @@ const wholeKeys: ReadonlyMap<string, (version: string) => boolean> = new Map([
 ]);
 const legacyKey = 'api/legacy';
 
-/** The keys for `--help`. */
+/** Descriptions of the keys for `--help`. */
 const runtimeConfigChoices: readonly string[] = [
   'v1=true|false the core group',
   '<group>/<version>=true|false one version of a group (apps/v1)',
@@ -50,8 +50,8 @@ const runtimeConfigChoices: readonly string[] = [
 ];
 
 /**
- * Reads the pairs of `--runtime-config`. Throws FlagError, in upstream's words, for a key or value
- * that cannot be meant, whatever kinds there are.
+ * Parses the pairs of `--runtime-config`. Throws FlagError in kube-apiserver's wording for keys and
+ * values that are invalid regardless of the served kinds.
  */
 function readRuntimeConfig(pairs: ReadonlyMap<string, string>): {
   readonly config: RuntimeConfig;
@@ -82,7 +82,7 @@ function switchOf(key: string, text: string): boolean {
   }
 }
 
-/** The core group may be written `v1` and `/v1`, as in lists of API versions. */
+/** The core group may be written `v1` or `/v1`, as in lists of API versions. */
 function checkedKey(key: string): string {
   const full = /^v\d+[a-z0-9]*$/.test(key) ? `/${key}` : key;
   if (wholeKeys.has(full)) return full;
@@ -98,9 +98,9 @@ function checkedKey(key: string): string {
 }
 
 /**
- * The kinds with the versions that `config` leaves on marked as served (VER-1); what a release has
- * removed stays removed, and a kind whose gate is off is not served (VER-5). Throws FlagError for
- * groups and versions that nobody knows.
+ * The kinds with the versions that `config` enables marked as served (VER-1). Versions that the
+ * release removed stay removed, and a kind whose gate is off is not served (VER-5). Throws
+ * FlagError for unknown groups and versions.
  */
 export function configuredKinds(
   defs: readonly ResourceDef[],
@@ -145,7 +145,9 @@ function checkNames(defs: readonly ResourceDef[], { config, dialect }: Configura
   }
 }
 
-/** A resource's own key is stronger than its version's, that one than the keys for many. */
+/**
+ * The key of a resource overrides that of its version, which overrides the keys for many versions.
+ */
 function isOn(
   config: RuntimeConfig,
   { def, version }: { readonly def: ResourceDef; readonly version: VersionDef },
@@ -160,13 +162,13 @@ function isOn(
   return isServed;
 }
 
-/** Stable versions, and beta ones from before release 1.22. */
+/** Stable versions, and beta versions from before release 1.22. */
 function isOnByDefault({ version, introduced, isOnByDefault: isOn }: VersionDef): boolean {
   if (isOn === true || gaVersion.test(version)) return true;
   return betaVersion.test(version) && Number(introduced?.split('.')[1] ?? 22) < 22;
 }
 
-/** A copy that keeps the schema unread: reading it makes it. */
+/** A copy that does not access the lazily built schema. */
 function unserved(version: VersionDef): VersionDef {
   const properties = Object.getOwnPropertyDescriptors(version);
   return Object.defineProperties({} as VersionDef, {
@@ -175,26 +177,26 @@ function unserved(version: VersionDef): VersionDef {
   });
 }
 
-/** The component that the flag speaks of when it names none, and the only one there is. */
+/** The component that the flag means when it names none; there is no other. */
 const component = 'kube';
 
-/** The last release to serve what release 1.16 removed. */
+/** The last release that served what release 1.16 removed. */
 const oldestMinor = 15;
 
 const oldest = releaseName(oldestMinor);
 const newest = releaseName(currentMinor);
 
-/** Features that work with kinds which are not served by default. */
+/** Features that use kinds which are not served by default. */
 const previewFeatures: readonly GateName[] = ['MultiCIDRServiceAllocator'];
 
-/** For `--help`, in upstream's form. */
+/** The choices in the form that kube-apiserver's help has. */
 const emulationChoices: readonly string[] = [
   `${component}=${oldest}..${newest} (default=${newest})`,
 ];
 
 /**
  * The minor number of the release that `--emulated-version` names, as `1.21` or `kube=1.21`;
- * undefined when it names none. Throws FlagError in upstream's words.
+ * undefined when it names none. Throws FlagError in kube-apiserver's wording.
  */
 function readEmulatedVersion(items: readonly string[]): number | undefined {
   let found: { readonly text: string; readonly minor: number } | undefined;
@@ -231,8 +233,8 @@ function minorOf(text: string): number {
 }
 
 /**
- * The kinds as the emulated release served them (VER-2), with those that `--runtime-config` may
- * switch on (VER-1). Those tables are read only when one or the other is asked for.
+ * The kinds as the emulated release serves them (VER-2), with those that `--runtime-config` may
+ * enable (VER-1). The tables of other releases are loaded only if one of the two needs them.
  */
 export async function emulatedKinds(
   defs: readonly ResourceDef[],
@@ -247,7 +249,7 @@ export async function emulatedKinds(
 ): Promise<readonly ResourceDef[]> {
   const { minor = currentMinor, dialect, config, admission = {}, features } = options;
   const { removal = 'at once' } = options;
-  // What a feature works with is there, served or not.
+  // The kinds of an enabled feature exist whether or not they are served.
   const isAsked =
     [...config.values()].includes(true) || previewFeatures.some((name) => features.enabled(name));
   if (minor === currentMinor && !isAsked && removal === 'at once') return defs;
@@ -255,46 +257,46 @@ export async function emulatedKinds(
   return kindsOfRelease(defs, { dialect, minor, admission, features, removal });
 }
 
-/** Which APIs are served, and in which release's way. */
+/** Which APIs are served, and in which release's form. */
 export interface ApiSettings {
   readonly dialect: DialectName;
   /** The defaults when absent. */
   readonly featureGates?: FeatureGates;
-  /** Which built-in versions and resources are served (VER-1); the usual ones when absent. */
+  /** Which built-in versions and resources are served (VER-1); the defaults when absent. */
   readonly runtimeConfig?: RuntimeConfig;
-  /** Minor number of the release whose APIs are served (VER-2); this one's when absent. */
+  /** Minor number of the release whose APIs are served (VER-2); the current one when absent. */
   readonly emulatedMinor?: number;
-  /** Whether APIs that the release removes are still served; not when absent. */
+  /** Whether APIs that the release removes are still served; they are not when absent. */
   readonly removal?: Removal;
-  /** Containers that may do everything on their node; allowed when absent. */
+  /** Privileged containers; allowed when absent. */
   readonly privilegedContainers?: 'allowed' | 'refused';
   readonly compressResponses: boolean;
-  /** CBOR bodies and answers (gate CBORServingAndStorage); off when absent. */
+  /** CBOR requests and responses (gate CBORServingAndStorage); off when absent. */
   readonly cborServed?: boolean;
 }
 
-/** Flags of the APIs that are served. */
+/** Flags that select the served APIs. */
 export const apiFlags = {
   'feature-gates': {
     group: 'Generic',
     after: 'shutdown-watch-termination-grace-period',
     type: 'list',
     default: '',
-    help: 'Pairs Gate=true or Gate=false that switch features. Known are:',
+    help: 'Pairs Gate=true or Gate=false that switch features. Known gates:',
     choices: describeGates(),
   },
   'runtime-config': {
     group: 'Generic',
     type: 'map',
     default: '',
-    help: 'Pairs key=true or key=false that switch built-in APIs on and off; a key alone is true. Alpha versions, and beta versions newer than release 1.22, are off unless they are switched on. The keys:',
+    help: 'Pairs key=true or key=false that switch built-in APIs on and off; a key alone means true. Alpha versions, and beta versions added since release 1.22, are off by default. The keys:',
     choices: runtimeConfigChoices,
   },
   'emulated-version': {
     group: 'Generic',
     type: 'list',
     default: '',
-    help: 'The release whose APIs are served, as 1.21 or kube=1.21: with the versions removed since, and without those that came later. Older releases than upstream can emulate are there for their manifests and clients. This one when empty:',
+    help: 'The release whose APIs are served, as 1.21 or kube=1.21, including versions removed since and excluding later ones; releases older than kube-apiserver can emulate are available for old manifests and clients. The current release when empty:',
     choices: emulationChoices,
   },
   dialect: {
@@ -303,14 +305,14 @@ export const apiFlags = {
     type: 'string',
     default: 'svc',
     stage: 'own',
-    help: "The vendor label of groups, labels and system namespaces: svc, or kubernetes for unmodified clients of upstream's API.",
+    help: "The vendor label of groups, labels, and system namespaces: svc, or kubernetes for unmodified Kubernetes clients.",
   },
   'allow-privileged': {
     group: 'Misc',
     after: 'kubelet-timeout',
     type: 'bool',
     default: 'false',
-    help: 'Let pods have privileged containers, and on Windows processes of the host.',
+    help: 'Allow privileged containers, and host processes on Windows.',
   },
   'peer-ca-file': {
     group: 'Misc',
@@ -318,14 +320,14 @@ export const apiFlags = {
     type: 'string',
     default: '',
     only: 'requests are not passed on to other servers of another release',
-    help: 'Authorities of other servers that are newer or older. Requests are not passed on to those.',
+    help: 'CA bundle for servers of other versions; requests are never proxied to them.',
   },
   'peer-advertise-ip': {
     group: 'Misc',
     type: 'string',
     default: '',
     only: 'servers of another release do not pass requests on to this one',
-    help: 'Where servers that are newer or older reach this one. They do not pass requests on.',
+    help: 'Address at which servers of other versions reach this one; they never proxy requests to it.',
   },
   'peer-advertise-port': {
     group: 'Misc',
@@ -338,11 +340,11 @@ export const apiFlags = {
 
 type Values = FlagValues<typeof apiFlags>;
 
-/** The dialect, on which the settings of other features depend. Throws FlagError. */
+/** The dialect, which the settings of other features depend on. Throws FlagError. */
 export const readDialect = (values: Values): DialectName =>
   oneOf({ flag: 'dialect', value: values.dialect, allowed: dialectNames });
 
-/** The gates, on which the settings of other features depend, and warnings. Throws FlagError. */
+/** The gates, which the settings of other features depend on, and warnings. Throws FlagError. */
 export const readGates = (values: Values): ReturnType<typeof readFeatureGates> =>
   readFeatureGates(values['feature-gates'], {
     emulatedMinor: readEmulatedVersion(values['emulated-version']),
@@ -350,7 +352,10 @@ export const readGates = (values: Values): ReturnType<typeof readFeatureGates> =
 
 const removalVariable = 'KUBE_APISERVER_SERVE_REMOVED_APIS_FOR_ONE_RELEASE';
 
-/** What the reference reads from its environment. Throws FlagError for a text that is no boolean. */
+/**
+ * Parses what kube-apiserver reads from its environment. Throws FlagError for a text that is not a
+ * boolean.
+ */
 function removalOf(text: string | undefined): Removal {
   if (text === undefined) return 'at once';
   const value = booleanOf(text);

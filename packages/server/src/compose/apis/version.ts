@@ -1,11 +1,11 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 
-/** The release of the API whose behaviour this server has. */
+/** The Kubernetes release whose behavior this server has. */
 export const apiRelease = { major: '1', minor: '32', patch: '0' } as const;
 
 /**
- * What `/version` answers (API-11): clients compare major and minor with their own. A server that
- * emulates another release says so, and stays what it is (VER-2).
+ * The body of `/version` (API-11); clients compare major and minor with their own. An emulating
+ * server reports the emulated release besides its own (VER-2).
  */
 export function versionDocument(emulatedMinor?: number): JsonObject {
   const { major, minor, patch } = apiRelease;

@@ -21,7 +21,7 @@ import { createWebhook, webhookOfKubeconfig } from '../webhooks/webhook-client.t
 
 import type { AuditBackendSettings, AuditSettings } from './settings.ts';
 
-/** How long the webhook may take over one list of events. */
+/** Time limit in milliseconds for posting one list of events to the webhook. */
 const webhookTimeoutMs = 30_000;
 
 interface Parts {
@@ -31,8 +31,8 @@ interface Parts {
 }
 
 /**
- * Opens the audit log (OPS-2); undefined where no back end is given. Rejects, in one line, when the
- * policy is wrong or the log cannot be written.
+ * Opens the audit log (OPS-2); undefined without a back end. Rejects with a one-line error when the
+ * policy is invalid or the log cannot be written.
  */
 export async function openAudit(
   settings: AuditSettings,
@@ -81,7 +81,7 @@ function openLog(
   { config: { clock, logger } }: Parts,
 ): LineWriter {
   const onProblem = (error: unknown) =>
-    logger.error('old audit log files could not be tidied up', { error: String(error) });
+    logger.error('old audit log files could not be removed', { error: String(error) });
   try {
     return openRotatingFile({ settings, clock, onProblem });
   } catch (error) {
@@ -108,7 +108,7 @@ async function webhookSink(
   return fed(createWebhookSink({ ...parts, service, initialBackoffMs, clock }), settings, parts);
 }
 
-/** A back end in its mode, and with its limits. */
+/** Wraps a back end in its mode and limits. */
 function fed(
   sink: AuditSink,
   { mode, batch, truncate }: AuditBackendSettings,

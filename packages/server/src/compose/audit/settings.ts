@@ -4,23 +4,23 @@ import type { LogFormat } from '../../gates/audit/log-sink.ts';
 import type { CommandLine, Feature } from '../feature.ts';
 import { FlagError, type FlagTable, type FlagValues } from '../flags/flags.ts';
 
-/** How one back end of the audit log is fed. */
+/** How one back end of the audit log receives events. */
 export interface AuditBackendSettings {
   /** `blocking-strict` fails a request whose receipt cannot be recorded. */
   readonly mode: 'batch' | 'blocking' | 'blocking-strict';
   /** For mode `batch`. */
   readonly batch: BatchSettings;
-  /** Undefined: events have any size. */
+  /** Undefined: no limit on the size of events. */
   readonly truncate: { readonly eventBytesMax: number; readonly batchBytesMax: number } | undefined;
 }
 
-/** What is recorded of requests. */
+/** Settings of the audit log. */
 export interface AuditingSettings {
-  /** Nothing when absent (OPS-2). */
+  /** Nothing is recorded when absent (OPS-2). */
   readonly audit?: AuditSettings;
 }
 
-/** What is recorded, and where it goes (OPS-2). */
+/** What is recorded, and where (OPS-2). */
 export interface AuditSettings {
   readonly policyFile: string;
   readonly log?: AuditBackendSettings & {
@@ -33,7 +33,7 @@ export interface AuditSettings {
     readonly compress: boolean;
   };
   readonly webhook?: AuditBackendSettings & {
-    /** A kubeconfig. */
+    /** Path of a kubeconfig. */
     readonly configFile: string;
     readonly initialBackoffMs: number;
   };
@@ -43,20 +43,20 @@ const group = 'Auditing';
 const formats: readonly LogFormat[] = ['legacy', 'json'];
 const modes = ['batch', 'blocking', 'blocking-strict'] as const;
 const modeHelp =
-  'batch hands events on behind the requests’ backs, blocking lets the request wait, blocking-strict also fails it when its receipt cannot be recorded.';
-const bufferHelp = 'How many events may wait in mode batch; further ones are dropped and counted.';
-const sizeHelp = 'How many events go together in mode batch.';
-const waitHelp = 'How long a batch waits to become full in mode batch.';
-const throttleHelp = 'Limit how often batches are handed on in mode batch.';
-const qpsHelp = 'Batches a second, on average, where they are limited.';
-const burstHelp = 'Batches at once after a quiet time, where they are limited.';
+  'batch delivers events in the background, blocking makes the request wait, blocking-strict also fails the request when its receipt cannot be recorded.';
+const bufferHelp = 'Maximum number of events waiting in mode batch; further events are dropped and counted.';
+const sizeHelp = 'Maximum number of events of a batch.';
+const waitHelp = 'Maximum time that a batch waits to fill up.';
+const throttleHelp = 'Limit the rate of batches in mode batch.';
+const qpsHelp = 'Average number of batches per second, if limited.';
+const burstHelp = 'Maximum burst of batches after a quiet period, if limited.';
 const truncateHelp =
-  'Take the objects out of events that are too large, and split batches that are.';
-const batchBytesHelp = 'Bytes of a batch above which it is split.';
+  'Remove the objects from events that are too large, and split batches that are too large.';
+const batchBytesHelp = 'Size in bytes above which a batch is split.';
 const eventBytesHelp =
-  'Bytes of an event above which its objects are left out; still above them, it is dropped.';
-const versionHelp = 'Group and version that events are written in; v1 of the audit group if empty.';
-const backoffHelp = 'How long to wait before a failed call of the webhook is tried again.';
+  'Size in bytes above which the objects of an event are removed; an event that is still larger is dropped.';
+const versionHelp = 'Group and version in which events are written; v1 of the audit group if empty.';
+const backoffHelp = 'Delay before a failed call of the webhook is retried.';
 
 /** Flags of the audit log (OPS-2). */
 export const auditFlags = {
@@ -65,37 +65,37 @@ export const auditFlags = {
     type: 'string',
     file: 'any',
     default: '',
-    help: 'File that says what the audit log records. Without it nothing is recorded.',
+    help: 'File with the audit policy; without one, nothing is recorded.',
   },
   'audit-log-path': {
     group,
     type: 'string',
     default: '',
-    help: 'File the audit log is written to; - is standard output.',
+    help: 'File that the audit log is written to; - is standard output.',
   },
   'audit-log-format': {
     group,
     type: 'string',
     default: 'json',
-    help: 'Form of the lines: json, or legacy for short ones that people read.',
+    help: 'Format of the log lines: json, or legacy for short human-readable lines.',
   },
   'audit-log-maxage': {
     group,
     type: 'int',
     default: '0',
-    help: 'Days that old audit log files are kept, by the moment in their names. 0 keeps them.',
+    help: 'Days to keep old audit log files, by the timestamp in their names; 0 keeps them forever.',
   },
   'audit-log-maxbackup': {
     group,
     type: 'int',
     default: '0',
-    help: 'How many old audit log files are kept. 0 keeps all.',
+    help: 'Number of old audit log files to keep; 0 keeps all.',
   },
   'audit-log-maxsize': {
     group,
     type: 'int',
     default: '0',
-    help: 'Megabytes an audit log file may have before it is put away. 0 stands for 100.',
+    help: 'Size in megabytes at which the audit log file is rotated; 0 means 100.',
   },
   'audit-log-compress': {
     group,
@@ -129,7 +129,7 @@ export const auditFlags = {
     type: 'string',
     file: 'any',
     default: '',
-    help: 'Kubeconfig of a service that audit events are posted to.',
+    help: 'Kubeconfig of the service that receives audit events.',
   },
   'audit-webhook-initial-backoff': { group, type: 'duration', default: '10s', help: backoffHelp },
   'audit-webhook-batch-initial-backoff': {
@@ -175,7 +175,7 @@ export const auditFeature: Feature<typeof auditFlags, AuditingSettings> = {
   settings: auditSettings,
 };
 
-/** Empty without a policy. Throws FlagError for invalid values. */
+/** Returns no settings without a policy. Throws FlagError for invalid values. */
 function auditSettings(values: Values, { specifiedFlags, dialect }: CommandLine): AuditingSettings {
   const log = values['audit-log-path'] === '' ? {} : { log: logSettings(values) };
   const hasWebhook = values['audit-webhook-config-file'] !== '';
@@ -210,7 +210,7 @@ function logSettings(values: Values): NonNullable<AuditSettings['log']> {
   };
 }
 
-/** Upstream's files are put away at this size where none is given. */
+/** Rotation size in megabytes when none is given; kube-apiserver's figure. */
 const defaultMegabytes = 100;
 
 function webhookSettings(
@@ -275,7 +275,7 @@ function checkPositive(what: string, numbers: Readonly<Record<string, number>>):
   }
 }
 
-/** There is one version; naming it is allowed. */
+/** Only one version exists; naming it is allowed. */
 function checkVersion(version: string, dialect: Dialect): void {
   if (version === '') return;
   const audit = dialect.group('audit');
