@@ -2,8 +2,8 @@ import type { IssuedCertificate } from '../certificates/certificates-x509.ts';
 import { writeFileAtomically } from '../files/followed-files.ts';
 
 /**
- * Writes a kubeconfig for the administrator, readable by its owner alone. JSON, which is YAML too:
- * every client reads it, and a start loads no YAML library for it. The file is replaced whole.
+ * Writes the administrator's kubeconfig, readable by its owner alone. The content is JSON, which
+ * every YAML reader accepts, so a start loads no YAML library. The file is replaced atomically.
  */
 export function writeAdminKubeconfig(options: {
   path: string;

@@ -21,7 +21,7 @@ import type { OidcAuthentication } from './oidc.ts';
 
 const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** Counts verdicts on bearer tokens under the reference's names (OPS-1). */
+/** Counts verdicts on bearer tokens under kube-apiserver's metric names (OPS-1). */
 function tokenCacheMeter(registry: MetricRegistry): TokenCacheMeter {
   const definition = (name: string, help: string) => ({
     name: `authentication_token_cache_${name}`,
@@ -74,17 +74,17 @@ function tokenCacheMeter(registry: MetricRegistry): TokenCacheMeter {
 
 type AuthenticationOptions = ReadingBase & { readonly tokens: ServiceAccountTokens };
 
-/** The gate that tells who sends a request. */
+/** The authentication gate. */
 export interface OpenAuthentication {
   readonly authenticate: Authenticate;
-  /** For reviews of tokens. */
+  /** For TokenReviews. */
   readonly authenticators: readonly Authenticator[];
   readonly tokens: TokenCacheMeter;
 }
 
 /**
- * Makes the gate from the configuration. Rejects when a file that it names cannot be used.
- * @param parts gets what follows files or keeps connections
+ * Builds the gate from the configuration. Rejects when a file that it names is unusable.
+ * @param parts collects what follows files or keeps connections
  */
 export async function openAuthentication(
   options: AuthenticationOptions,
@@ -112,7 +112,7 @@ export async function openAuthentication(
   return { authenticate, authenticators: list, tokens: meter };
 }
 
-/** Loaded only when it is asked for, with the libraries it needs. */
+/** Loads OpenID Connect and its libraries only if it is configured. */
 async function openOidc(options: Base): Promise<OidcAuthentication | undefined> {
   const { oidc, configFile } = options.config.authentication;
   if (oidc === undefined && configFile === undefined) return undefined;
@@ -120,7 +120,10 @@ async function openOidc(options: Base): Promise<OidcAuthentication | undefined> 
   return loaded.openOidc({ ...options, registry: options.metrics.registry });
 }
 
-/** Loaded only when it is asked for; last, as each token that nobody else knows costs a call. */
+/**
+ * Loads the webhook authenticator only if it is configured. It comes last, since every token that
+ * no other authenticator knows costs a call.
+ */
 async function openWebhook(options: Base, tokens: TokenCacheMeter) {
   const { webhook } = options.config.authentication;
   if (webhook === undefined) return undefined;
@@ -128,7 +131,7 @@ async function openWebhook(options: Base, tokens: TokenCacheMeter) {
   return openWebhookTokens({ ...options, registry: options.metrics.registry, tokens }, webhook);
 }
 
-/** Who may come without a credential: what the file says, or else the flag. */
+/** Who may send requests without a credential: the file decides, otherwise the flag. */
 function anonymousAccess(config: ServerConfig, oidc: OidcAuthentication | undefined) {
   const { enabled, conditions } = oidc?.anonymous ?? {
     enabled: config.authentication.anonymous,
@@ -141,7 +144,7 @@ function anonymousAccess(config: ServerConfig, oidc: OidcAuthentication | undefi
   };
 }
 
-/** Those of certificates and of tokens in files and Secrets. */
+/** The authenticators of client certificates and of tokens in files and Secrets. */
 function fileAuthenticators(options: ReadingBase, parts: OpenParts): readonly Authenticator[] {
   const { config, dialect } = options;
   const { tokenFile, clientCaFile, adminToken, requestHeader } = config.authentication;
@@ -177,7 +180,7 @@ function fileAuthenticators(options: ReadingBase, parts: OpenParts): readonly Au
   return list;
 }
 
-/** An authenticator that trusts what a file of authorities holds, now and when it changes. */
+/** An authenticator that trusts a CA bundle and follows its file. */
 function followBundle(
   file: string,
   options: {
@@ -195,7 +198,7 @@ function followBundle(
   return authenticator;
 }
 
-/** Finds Secrets of the system namespace, as new as the store has them. */
+/** Finds Secrets of the system namespace, as new as the store. */
 function secretFinder({ dialect, catalogue, caches }: ReadingBase) {
   const namespace = dialect.systemNamespace('system');
   return async (name: string): Promise<ApiObject | undefined> => {
@@ -225,12 +228,12 @@ const lifetimeBuckets = [
   360 * day,
 ];
 
-/** What is told how many seconds are left of a certificate that somebody has shown. */
+/** Records the remaining lifetime of each client certificate, in seconds. */
 function certificateLifetimes(registry: MetricRegistry): (seconds: number) => void {
   const histogram = registry
     .histogram({
       name: 'apiserver_client_certificate_expiration_seconds',
-      help: 'How long the certificates will be valid yet by which requests were recognised.',
+      help: 'Remaining lifetime of the client certificates that authenticated requests.',
       stability: 'ALPHA',
       labels: [],
       buckets: lifetimeBuckets,

@@ -38,10 +38,10 @@ import {
 } from '../files/followed-files.ts';
 import { accountSettings } from '../service-accounts/service-account-tokens.ts';
 
-/** Authentication by OpenID providers, and what the file says besides. */
+/** OpenID authentication, and the other settings of its file. */
 export interface OidcAuthentication {
   readonly authenticator: JwtAuthentication;
-  /** Null: the file says nothing of it, or there is none. */
+  /** Null when the file does not set it or there is no file. */
   readonly anonymous: AnonymousConfiguration | null;
   close(): void;
 }
@@ -53,8 +53,8 @@ interface Options {
 }
 
 /**
- * Opens what `--oidc-*` or `--authentication-config` ask for (AUTHN-7, AUTHN-8). Rejects, in one
- * line, for a configuration that is not good; a provider that cannot be reached is no reason to.
+ * Opens the providers of `--oidc-*` or `--authentication-config` (AUTHN-7, AUTHN-8). Rejects with a
+ * one-line error for an invalid configuration; an unreachable provider is no error.
  */
 export async function openOidc(options: Options): Promise<OidcAuthentication> {
   const { oidc, configFile } = options.config.authentication;
@@ -75,7 +75,7 @@ export async function openOidc(options: Options): Promise<OidcAuthentication> {
 
 type OidcFlags = NonNullable<ServerConfig['authentication']['oidc']>;
 
-/** The flags as an entry of the file, which is how upstream reads them. */
+/** Converts the flags to an entry of the file, as kube-apiserver reads them. */
 function configurationOfFlags(
   flags: OidcFlags,
 ): NonNullable<AuthenticationConfiguration['jwt']>[number] {
@@ -127,7 +127,7 @@ async function openFile(options: Options, configFile: ConfigFile): Promise<OidcA
   };
 }
 
-/** What the file says at the start, where anything wrong with it is a reason not to. */
+/** Reads the file at the start, where any error rejects. */
 async function readFirst(options: Options, { path, anonymousFlag }: ConfigFile) {
   const file = JSON.stringify(path);
   const loading = `failed to load authentication configuration from file ${file}`;
@@ -152,7 +152,7 @@ async function readFirst(options: Options, { path, anonymousFlag }: ConfigFile) 
   return { text, anonymous, authenticators };
 }
 
-/** Gives the authenticator what the file says whenever it has changed, and counts how that goes. */
+/** Reconfigures the authenticator whenever the file changes, and counts the outcomes. */
 function follow(
   authenticator: JwtAuthentication,
   options: Options & {
@@ -189,11 +189,11 @@ function logReload(logger: Logger, file: string, outcome: ReloadOutcome): void {
   if (outcome.status === 'success') logger.info('reloaded authentication config', { file });
   else {
     const error = errorText(outcome.error);
-    logger.error('failed to reload authentication config, the one before stays', { file, error });
+    logger.error('failed to reload authentication config, keeping the previous one', { file, error });
   }
 }
 
-/** The authenticators of a file that has changed; who may come without a token may not change. */
+/** The authenticators of a changed file. Changes of anonymous access are refused. */
 function authenticatorsOf(
   next: AuthenticationConfiguration,
   anonymous: AnonymousConfiguration | null,
@@ -228,7 +228,7 @@ function create(
   const { clock, logger } = config;
   const latency = registry.histogram({
     name: 'apiserver_authentication_jwt_authenticator_latency_seconds',
-    help: 'Latency of jwt authentication operations in seconds, for tokens that were judged rather than found in the cache.',
+    help: 'Latency of JWT authentication operations in seconds, for tokens that were not in the cache.',
     stability: 'ALPHA',
     labels: ['result', 'jwt_issuer_hash'],
     buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],

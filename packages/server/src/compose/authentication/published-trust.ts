@@ -7,8 +7,8 @@ import type { ServerConfig } from '../config.ts';
 import { followCertificates, readConfigurationFile } from '../files/followed-files.ts';
 
 /**
- * Tells other servers of the API whom this one trusts, by a ConfigMap of the system namespace, which
- * follows the files of authorities.
+ * Publishes the CAs that this server trusts in a ConfigMap of the system namespace, which follows
+ * the CA files.
  */
 export function publishTrust(
   sources: AggregationSources,
@@ -49,7 +49,7 @@ export function publishTrust(
   };
 }
 
-/** The texts of files, as they are and as they change. */
+/** The texts of CA files, now and after each change. */
 function followBundles(
   files: readonly (string | undefined)[],
   { config, changed }: { readonly config: ServerConfig; readonly changed: () => void },

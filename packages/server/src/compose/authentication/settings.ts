@@ -1,7 +1,7 @@
 import type { CommandLine, Feature } from '../feature.ts';
 import { type FlagDefinition, FlagError, type FlagTable, type FlagValues } from '../flags/flags.ts';
 
-/** Who is let in. */
+/** Settings of authentication. */
 export interface AuthenticationSettings {
   readonly authentication: {
     readonly anonymous: boolean;
@@ -9,12 +9,12 @@ export interface AuthenticationSettings {
     readonly clientCaFile?: string;
     /** Accepts the tokens of bootstrap-token Secrets; `off` when absent. */
     readonly bootstrapTokens?: 'on' | 'off';
-    /** A proxy in front that names the user in headers. */
+    /** An authenticating proxy that names the user in headers. */
     readonly requestHeader?: {
       readonly clientCaFile: string;
-      /** Common names its certificate may have; any when empty. */
+      /** Common names that the proxy's certificate may have; any when empty. */
       readonly allowedNames: readonly string[];
-      /** Headers are asked in order. */
+      /** Headers are tried in order. */
       readonly usernameHeaders: readonly string[];
       readonly uidHeaders?: readonly string[];
       readonly groupHeaders: readonly string[];
@@ -25,37 +25,37 @@ export interface AuthenticationSettings {
       readonly issuerUrl: string;
       readonly clientId: string;
       readonly usernameClaim: string;
-      /** Empty: by the issuer, unless the claim is `email`; `-`: none. */
+      /** Empty: the issuer, unless the claim is `email`; `-`: no prefix. */
       readonly usernamePrefix: string;
       /** Empty: no groups. */
       readonly groupsClaim: string;
       readonly groupsPrefix: string;
       readonly requiredClaims: ReadonlyMap<string, string>;
       readonly signingAlgorithms: readonly string[];
-      /** The authorities of the host when absent. */
+      /** The host's CAs when absent. */
       readonly caFile?: string;
     };
-    /** A file of OpenID providers and of who may be anonymous (AUTHN-8). */
+    /** A file with OpenID providers and the rule for anonymous requests (AUTHN-8). */
     readonly configFile?: {
       readonly path: string;
-      /** Whether `anonymous` was asked for by a flag, which the file must then leave alone. */
+      /** Whether a flag set `anonymous`, which the file must then not set. */
       readonly anonymousFlag: 'given' | 'absent';
     };
-    /** A service that is asked whose a token is (AUTHN-9). */
+    /** A webhook that reviews tokens (AUTHN-9). */
     readonly webhook?: {
-      /** A kubeconfig. */
+      /** Path of a kubeconfig. */
       readonly configFile: string;
       readonly version: string;
       readonly cacheTtlMs: number;
     };
-    /** A token of `system:masters` for whoever starts the server. */
+    /** A token of group `system:masters` for the user who starts the server. */
     readonly adminToken?: string;
   };
 }
 
 type Authentication = AuthenticationSettings['authentication'];
 
-/** Flags of who is let in, but for service accounts. */
+/** Flags of authentication, except for service accounts. */
 const authenticationFlags = {
   'enable-bootstrap-token-auth': {
     group: 'Authentication',
@@ -69,26 +69,26 @@ const authenticationFlags = {
     type: 'string',
     file: 'certificates',
     default: '',
-    help: 'File of the CAs of authenticating proxies, whose headers name the user.',
+    help: 'CA bundle of the authenticating proxies whose headers name the user.',
   },
   'requestheader-allowed-names': {
     group: 'Authentication',
     type: 'list',
     default: '',
-    help: 'Common names that a proxy’s client certificate may have. Any when empty.',
+    help: 'Common names that a proxy’s client certificate may have; any when empty.',
   },
   'requestheader-username-headers': {
     group: 'Authentication',
     type: 'list',
     default: '',
-    help: 'Headers that name the user, asked in order; X-Remote-User is common.',
+    help: 'Headers that name the user, tried in order; X-Remote-User is common.',
   },
   'requestheader-uid-headers': {
     group: 'Authentication',
     type: 'list',
     default: '',
     stage: 'alpha',
-    help: 'Headers that name the user’s uid, asked in order; X-Remote-Uid is common. Needs the gate RemoteRequestHeaderUID.',
+    help: 'Headers that name the user’s UID, tried in order; X-Remote-Uid is common. Requires the gate RemoteRequestHeaderUID.',
   },
   'requestheader-group-headers': {
     group: 'Authentication',
@@ -100,7 +100,7 @@ const authenticationFlags = {
     group: 'Authentication',
     type: 'list',
     default: '',
-    help: 'Prefixes of headers with more about the user; X-Remote-Extra- is common.',
+    help: 'Prefixes of headers with extra attributes of the user; X-Remote-Extra- is common.',
   },
   'authentication-config': {
     group: 'Authentication',
@@ -109,38 +109,38 @@ const authenticationFlags = {
     file: 'any',
     stage: 'beta',
     default: '',
-    help: 'File of kind AuthenticationConfiguration: OpenID providers with rules for their tokens, and who may come without a credential. Followed while the server runs. Not with --oidc-*, nor with --anonymous-auth when the file says who may be anonymous.',
+    help: 'AuthenticationConfiguration file with OpenID providers, rules for their tokens, and the paths open to anonymous requests; reloaded when it changes. Excludes --oidc-*, and --anonymous-auth if the file configures anonymous requests.',
   },
   'oidc-issuer-url': {
     group: 'Authentication',
     type: 'string',
     default: '',
-    help: 'The https URL of an OpenID provider whose ID tokens authenticate. Its keys are found there.',
+    help: 'The https URL of an OpenID provider whose ID tokens authenticate users; the server discovers its keys there.',
   },
   'oidc-client-id': {
     group: 'Authentication',
     type: 'string',
     default: '',
-    help: 'The audience that ID tokens must be for. Given together with --oidc-issuer-url.',
+    help: 'The audience that ID tokens must have; required with --oidc-issuer-url.',
   },
   'oidc-ca-file': {
     group: 'Authentication',
     type: 'string',
     file: 'certificates',
     default: '',
-    help: 'File of the CAs that sign the certificate of the provider. The authorities of the host when empty.',
+    help: 'CA bundle for the certificate of the provider; the host’s CAs when empty.',
   },
   'oidc-username-claim': {
     group: 'Authentication',
     type: 'string',
     default: 'sub',
-    help: 'The claim that is the user name. Others than sub need not be unique or stay the same.',
+    help: 'The claim used as the user name; claims other than sub may be neither unique nor stable.',
   },
   'oidc-username-prefix': {
     group: 'Authentication',
     type: 'string',
     default: '',
-    help: 'What is put ahead of user names; - is nothing. When empty, the issuer URL and # for claims other than email.',
+    help: 'Prefix of user names; - means none. When empty, the issuer URL and # for claims other than email.',
   },
   'oidc-groups-claim': {
     group: 'Authentication',
@@ -152,51 +152,51 @@ const authenticationFlags = {
     group: 'Authentication',
     type: 'string',
     default: '',
-    help: 'What is put ahead of the names of these groups.',
+    help: 'Prefix of the names of these groups.',
   },
   'oidc-required-claim': {
     group: 'Authentication',
     type: 'pairs',
     default: '',
-    help: 'A pair claim=value that the ID token must have. May be given several times.',
+    help: 'A claim=value pair that the ID token must have; may be repeated.',
   },
   'oidc-signing-algs': {
     group: 'Authentication',
     type: 'list',
     default: 'RS256',
-    help: 'Signing algorithms that are accepted: RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384, PS512.',
+    help: 'Accepted signing algorithms: RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384, PS512.',
   },
   'authentication-token-webhook-config-file': {
     group: 'Authentication',
     type: 'string',
     file: 'any',
     default: '',
-    help: 'Kubeconfig of a webhook that is asked whose a bearer token is.',
+    help: 'Kubeconfig of a webhook that reviews bearer tokens.',
   },
   'authentication-token-webhook-version': {
     group: 'Authentication',
     type: 'string',
     default: 'v1beta1',
-    help: 'The version of TokenReview that the webhook is sent and expected to answer: v1 or v1beta1.',
+    help: 'The version of TokenReview to exchange with the webhook: v1 or v1beta1.',
   },
   'authentication-token-webhook-cache-ttl': {
     group: 'Authentication',
     type: 'duration',
     default: '2m0s',
-    help: 'How long the webhook’s verdicts on tokens are kept.',
+    help: 'How long the webhook’s verdicts on tokens are cached.',
   },
   'anonymous-auth': {
     group: 'Authentication',
     type: 'bool',
     default: 'true',
-    help: 'Let requests without a credential in as system:anonymous, in group system:unauthenticated. Never with --authorization-mode=AlwaysAllow.',
+    help: 'Accept requests without a credential as user system:anonymous of group system:unauthenticated; always off with --authorization-mode=AlwaysAllow.',
   },
   'client-ca-file': {
     group: 'Authentication',
     type: 'string',
     file: 'certificates',
     default: '',
-    help: 'File of CAs whose client certificates authenticate: the common name is the user, the organizations are the groups.',
+    help: 'CA bundle for client certificates; the common name is the user, the organizations are the groups.',
   },
   'token-auth-file': {
     group: 'Authentication',
@@ -211,7 +211,7 @@ const authenticationFlags = {
     type: 'string',
     default: '',
     stage: 'own',
-    help: 'Where to write a kubeconfig with a credential of group system:masters. Within --data-dir when empty.',
+    help: 'File to write a kubeconfig of group system:masters to; in --data-dir when empty.',
   },
 } as const satisfies FlagTable;
 
@@ -234,7 +234,7 @@ export const authenticationFeature: Feature<
     const allowsAll = values['authorization-mode'].includes('AlwaysAllow');
     return {
       authentication: {
-        // Everybody may do everything only once they have said who they are, as upstream.
+        // AlwaysAllow must not extend to unauthenticated requests; kube-apiserver does the same.
         anonymous:
           values['anonymous-auth'] && (!allowsAll || values['authorization-config'] !== ''),
         ...(values['token-auth-file'] === '' ? {} : { tokenFile: values['token-auth-file'] }),
@@ -284,8 +284,8 @@ function requestHeaderOf(values: Values): Pick<Authentication, 'requestHeader'> 
 }
 
 /**
- * What the flags come to. Throws FlagError for contradictions; what the providers and the file must
- * be like is looked at when they are opened.
+ * The OpenID settings from the flags. Throws FlagError for contradictions. The providers and the
+ * file are validated when they are opened.
  */
 function oidcSettings(
   values: Values,
@@ -328,7 +328,7 @@ function oidcSettings(
   };
 }
 
-/** What the flags come to: nothing without a kubeconfig. */
+/** The webhook settings from the flags; none without a kubeconfig. */
 function webhookSettings(values: Values): Pick<Authentication, 'webhook'> {
   const configFile = values['authentication-token-webhook-config-file'];
   if (configFile === '') return {};

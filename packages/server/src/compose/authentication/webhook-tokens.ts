@@ -10,12 +10,12 @@ import { accountSettings } from '../service-accounts/service-account-tokens.ts';
 import { clientMeter } from '../webhooks/client-metrics.ts';
 import { createWebhook, webhookOfKubeconfig } from '../webhooks/webhook-client.ts';
 
-/** How long a review of a token may take. */
+/** Time limit of a token review in milliseconds. */
 const timeoutMs = 30_000;
 
 /**
- * The authenticator that asks a webhook about tokens (AUTHN-9). Rejects when the kubeconfig cannot
- * be used; whether the webhook answers is seen by the first token.
+ * An authenticator that asks a webhook to review tokens (AUTHN-9). Rejects when the kubeconfig is
+ * unusable; the webhook itself is first contacted for the first token.
  */
 export async function openWebhookTokens(
   options: {
@@ -43,7 +43,7 @@ export async function openWebhookTokens(
   return { authenticator, close: connected.close };
 }
 
-/** An outage refuses tokens like any bad token is, so that only the log tells of it. */
+/** Logs failures of the webhook: clients see an outage as a rejected token. */
 function telling(webhook: Webhook, logger: Logger): Webhook {
   return {
     async call(body, read) {

@@ -35,22 +35,22 @@ import { readConfigurationFile } from '../files/followed-files.ts';
 import { type ClientMeter, clientMeter } from '../webhooks/client-metrics.ts';
 import type { WebhookAttempt } from '../webhooks/webhook-client.ts';
 
-/** An authorizer, and what it can tell of a user's rules. */
+/** An authorizer, and the rules it can list for a user. */
 export interface AuthorizerPart {
   readonly authorizer: Authorizer;
   rulesFor(user: UserInfo, namespace: string): RulesForUser;
 }
 
-/** The authorizers that stay while the configuration changes around them. */
+/** The authorizers that persist while the configuration changes. */
 export interface AuthorizerParts {
-  /** Undefined for a type that was not there at the start. */
+  /** Undefined for a type that was not configured at the start. */
   of(type: AuthorizerType): AuthorizerPart | undefined;
-  /** RBAC's rules as new as the store, for checks of escalation, whoever decides. */
+  /** RBAC's rules as new as the store, for escalation checks, whichever authorizers decide. */
   readonly rules: EscalationPort['rules'];
   close(): void;
 }
 
-/** Opens what the types need. Rejects when the policy file is missing or malformed. */
+/** Opens what the configured types need. Rejects when the policy file is missing or malformed. */
 export async function openAuthorizerParts(
   options: ReadingBase,
   types: ReadonlySet<AuthorizerType>,
@@ -93,7 +93,7 @@ const fixedParts: readonly (readonly [AuthorizerType, AuthorizerPart])[] = [
   ['AlwaysDeny', { authorizer: alwaysDeny, rulesFor: () => ({ rules: [], errors: [] }) }],
 ];
 
-/** The file is read once: upstream follows it no more. */
+/** Reads the policy file once; kube-apiserver does not follow it either. */
 async function openAbac({ config, dialect }: ReadingBase): Promise<AuthorizerPart> {
   const [{ createAbacAuthorizer }, { parseAbacPolicies }] = await Promise.all([
     import('../../gates/authz/abac/abac-authorizer.ts'),
@@ -110,7 +110,7 @@ async function openAbac({ config, dialect }: ReadingBase): Promise<AuthorizerPar
   };
 }
 
-/** Loaded only where nodes are told apart: its graph follows every pod. */
+/** Loads the Node authorizer only if it is configured: its graph follows every pod. */
 async function openNodeAuthorizer({ config, dialect, catalogue, caches }: ReadingBase) {
   const [{ openNodeGraph }, { createNodeAuthorizer }] = await Promise.all([
     import('./node-source.ts'),
@@ -123,7 +123,7 @@ async function openNodeAuthorizer({ config, dialect, catalogue, caches }: Readin
   return { authorizer: createNodeAuthorizer({ graph, dialect, nodesAndPods }), close };
 }
 
-/** Also for servers where RBAC does not decide: granting more than one holds is checked there too. */
+/** Created even where RBAC does not decide, since escalation checks use it there too. */
 function createRbac({ catalogue, caches, dialect }: ReadingBase) {
   const open = async () => {
     const source = await openRbacSource({ caches, snapshot: catalogue.snapshot(), dialect });
@@ -158,8 +158,8 @@ const resources: Readonly<Record<RbacKind, string>> = {
 };
 
 /**
- * Feeds the RBAC authorizer from the watch caches of the four kinds, loaded before this resolves.
- * `fresh` resolves when what it was fed is as new as the store.
+ * Feeds the RBAC authorizer from the watch caches of the four kinds, which are loaded when this
+ * resolves. `fresh` resolves once the authorizer is as current as the store.
  */
 async function openRbacSource(options: {
   readonly caches: CachePool;
@@ -206,7 +206,7 @@ function rbacChange(
   };
 }
 
-/** Keeps the objects of a kind as they are, and tells of every change. */
+/** Keeps the decoded objects of a kind and reports every change. */
 async function hold(options: {
   readonly caches: CachePool;
   readonly def: ResourceDef;
@@ -230,11 +230,11 @@ async function hold(options: {
   };
 }
 
-/** What authorization is measured by, under upstream's names. */
+/** Metrics of authorization under kube-apiserver's names. */
 export interface AuthorizationMetrics {
-  /** What webhooks are asked through. */
+  /** Metrics of the calls to webhooks. */
   readonly client: ClientMeter;
-  /** Counts what an authorizer decides; what it leaves to others is not counted. */
+  /** Counts the decisions of an authorizer, but not its abstentions. */
   measured(
     authorizer: Authorizer,
     labels: { readonly type: string; readonly name: string },

@@ -19,7 +19,7 @@ interface AuthorizersOptions extends ReadingBase {
   readonly configured: ConfiguredAuthorizers;
 }
 
-/** The chain as it is now. */
+/** The current chain. */
 export interface Authorizers {
   list(): readonly Authorizer[];
   readonly rules: EscalationPort['rules'];
@@ -27,19 +27,19 @@ export interface Authorizers {
   close(): void;
 }
 
-/** A chain of one configuration. */
+/** The chain of one configuration. */
 interface Chain {
   readonly list: readonly Authorizer[];
   readonly parts: readonly AuthorizerPart[];
-  /** Lets go of connections, once what is under way has ended. */
+  /** Closes connections once the requests in flight have ended. */
   retire(): void;
-  /** Lets go of them at once. */
+  /** Closes connections at once. */
   close(): void;
 }
 
 /**
- * The authorizers as configured, members of `system:masters` passing ahead of them unasked (AUTHZ-2,
- * AUTHZ-10). Those of a file are exchanged when it changes (AUTHZ-3); a file that is wrong changes
+ * The configured authorizers, with members of `system:masters` allowed ahead of them (AUTHZ-2,
+ * AUTHZ-10). Authorizers of a file are replaced when it changes (AUTHZ-3); an invalid file changes
  * nothing. Rejects when one cannot be set up.
  */
 export async function createAuthorizers(
@@ -159,7 +159,7 @@ function followAuthorization(
       exchange(await build(configured));
     },
     observe(outcome) {
-      // Another text that says the same is no reload, as upstream counts them.
+      // A text with the same meaning counts as no reload, as in kube-apiserver.
       if (outcome.status === 'success' && !outdated) return;
       count(outcome.status);
       if (outcome.status === 'success') logger.info('reloaded the authorization configuration');
@@ -171,7 +171,7 @@ function followAuthorization(
   });
 }
 
-/** A text that tells chains apart; functions in them are told by their expressions. */
+/** A text that identifies a chain; its functions are represented by their expressions. */
 function comparable(authorizers: readonly ConfiguredAuthorizer[]): string {
   return JSON.stringify(authorizers);
 }

@@ -8,18 +8,18 @@ import type { Around } from '../context.ts';
 import { runsController } from '../controllers/settings.ts';
 import { readConfigurationFile } from '../files/followed-files.ts';
 
-/** The authorizers a server starts with, and the file to follow when they are a file's. */
+/** The authorizers a server starts with, and the file to follow if they came from one. */
 export interface ConfiguredAuthorizers {
   readonly authorizers: readonly ConfiguredAuthorizer[];
   readonly file: { readonly path: string; readonly text: string } | undefined;
 }
 
-/** How long a webhook of flags may take, which no flag says. */
+/** Time limit of the webhook that flags configure, in milliseconds. */
 const flagTimeoutMs = 30_000;
 
 /**
- * The authorizers that flags or the configuration file ask for (AUTHZ-2, AUTHZ-3). Rejects with what
- * is wrong with the file.
+ * The authorizers that flags or the configuration file select (AUTHZ-2, AUTHZ-3). Rejects with the
+ * first error in the file.
  */
 export async function readAuthorization(
   config: ServerConfig,
@@ -41,13 +41,13 @@ export async function readAuthorization(
   return { authorizers, file: { path, text } };
 }
 
-/** The authorizers of a file's text; the reader is loaded by the first who needs it. */
+/** Parses the authorizers of a file's text; loads the parser on first use. */
 export async function readAuthorizers(
   text: string,
   options: {
     readonly config: ServerConfig;
     readonly dialect: Dialect;
-    /** Types that must stay. */
+    /** Types that the file must keep. */
     readonly requiredTypes: ReadonlySet<AuthorizerType>;
   },
 ): Promise<readonly ConfiguredAuthorizer[]> {
@@ -59,7 +59,7 @@ export async function readAuthorizers(
   return loadAuthorizationConfiguration(text, { dialect, requiredTypes, fileProblem, selectors });
 }
 
-/** Whether webhooks and conditions hear of selectors. */
+/** Whether webhooks and match conditions receive selectors. */
 export function selectorsOf(config: ServerConfig): 'told' | 'left out' {
   const gates = config.featureGates ?? defaultGates;
   return gates.enabled('AuthorizeWithSelectors') ? 'told' : 'left out';
@@ -90,7 +90,7 @@ function ofFlags(config: ServerConfig): (type: AuthorizerType) => ConfiguredAuth
   };
 }
 
-/** What is wrong with a file a configuration names; undefined when there is one. */
+/** Why a configured file is unusable; undefined if it exists. */
 function fileProblem(file: string): string | undefined {
   try {
     return statSync(file).isFile() ? undefined : 'must be a regular file';
@@ -101,7 +101,10 @@ function fileProblem(file: string): string | undefined {
   }
 }
 
-/** Default roles and bindings, when RBAC is on; those in namespaces after `namespaces`. */
+/**
+ * Creates the default roles and bindings if RBAC is on; those in namespaces once `namespaces`
+ * resolves.
+ */
 export async function createDefaultRoles(
   { config, dialect, api }: Around,
   namespaces: Promise<void>,

@@ -13,8 +13,8 @@ import type { AuthorizationMetrics, AuthorizerPart } from './authorizer-parts.ts
 import { selectorsOf } from './configured-authorizers.ts';
 
 /**
- * The authorizer of a webhook, with its connection, cache and metrics. Rejects when the kubeconfig
- * cannot be used; whether the webhook answers is seen by the first request.
+ * A webhook authorizer with its connection, cache, and metrics. Rejects when the kubeconfig is
+ * unusable; the webhook itself is first contacted for the first request.
  */
 export async function connectAuthorizer(
   configured: ConfiguredWebhook,

@@ -18,7 +18,7 @@ import { type Registry, serverContext } from '../../registry/registry.ts';
 import { write } from '../../registry/write.ts';
 import { CorruptObjectError } from '../../watchcache/store-errors.ts';
 
-/** Times a default is looked at again when another writer was quicker. */
+/** Attempts to reconcile a default while other writers win races. */
 const attemptsMax = 5;
 
 interface Reconciling {
@@ -30,14 +30,14 @@ interface Reconciling {
 }
 
 /**
- * Brings the default roles and bindings into force (AUTHZ-7), all at once, so that the store groups
- * their commits; those in namespaces once `namespaces` has resolved. A start that finds them as
- * they should be writes nothing. A stored one that is damaged is reported and left as it is.
+ * Reconciles the default roles and bindings (AUTHZ-7) concurrently, so that the store groups their
+ * commits; those in namespaces once `namespaces` resolves. Writes nothing if they are up to date. A
+ * damaged stored object is logged and left alone.
  */
 export async function reconcileDefaultRoles(
   options: Reconciling & {
     readonly namespaces: Promise<unknown>;
-    /** Whether a controller of this server gathers the rules of aggregated roles. */
+    /** Whether a controller of this server aggregates the rules of roles. */
     readonly aggregates: boolean;
   },
 ): Promise<void> {
@@ -56,12 +56,14 @@ export async function reconcileDefaultRoles(
   ]);
 }
 
-/** How deep default roles gather each other: admin gathers edit, which gathers view. */
+/**
+ * Nesting depth of aggregation among default roles: admin aggregates edit, which aggregates view.
+ */
 const gatheringDepth = 3;
 
 /**
- * The roles with the rules that aggregated ones gather from each other, so that a role is in force
- * as soon as it is stored rather than when its controller first looks at it (AUTHZ-6).
+ * The roles with aggregated rules filled in, so that a role is effective as soon as it is stored
+ * rather than after its controller's first pass (AUTHZ-6).
  */
 export function withGatheredRules(roles: readonly ApiObject[]): readonly ApiObject[] {
   const nameOf = ({ metadata: { name = '' } }: ApiObject) => name;
@@ -93,13 +95,16 @@ async function ensure(
   }
 }
 
-/** What a stored object leads to that is none of its kind; a store that fails is another matter. */
+/**
+ * Whether an error means that the stored object is not a valid one of its kind, rather than that
+ * the store failed.
+ */
 function comesOfDamage(error: unknown): boolean {
   if (error instanceof CorruptObjectError || error instanceof TypeError) return true;
   return error instanceof StatusError && error.code < 500;
 }
 
-/** False when another writer came between: the outcome must be judged anew. */
+/** Returns false when another writer won the race and the outcome must be computed again. */
 async function attemptOnce(
   { registry, dialect }: Reconciling,
   { target, desired }: { target: Target; desired: ApiObject },
@@ -124,14 +129,14 @@ async function attemptOnce(
   }
 }
 
-/** Bindings that were split off another, by their names. */
+/** Bindings that were split off another one, by name. */
 const splitFrom: ReadonlyMap<string, string> = new Map([
   ['system:public-info-viewer', 'system:discovery'],
 ]);
 
 /**
- * A default binding as it begins where the one is stored that it was split off: with that one's
- * subjects and marks, so that what an administrator took away stays away (AUTHZ-7).
+ * The initial form of a binding that was split off a stored one: it takes that one's subjects and
+ * marks, so that what an administrator removed stays removed (AUTHZ-7).
  */
 async function primedBinding(
   registry: Registry,
@@ -147,7 +152,7 @@ async function primedBinding(
   return { ...desired, subjects, metadata: { ...desired.metadata, labels, annotations } };
 }
 
-/** Creates the object; its outcome is to be judged anew, whoever has created it. */
+/** Creates the object; the caller computes the outcome again, whoever created it. */
 async function created(
   registry: Registry,
   { target, object }: { target: Target; object: ApiObject },
@@ -160,7 +165,7 @@ async function created(
   return false;
 }
 
-/** `recreate` only deletes: the next attempt finds nothing there and creates. */
+/** `recreate` only deletes; the next attempt finds nothing and creates. */
 async function change(
   registry: Registry,
   reconciled: { target: Target; action: 'create' | 'update' | 'recreate'; object: ApiObject },

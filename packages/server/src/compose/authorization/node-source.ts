@@ -9,8 +9,8 @@ import type { Entry } from '../../watchcache/entry.ts';
 type Tell = (key: string, current: Entry | undefined) => void;
 
 /**
- * The Node authorizer's graph, fed from the watch caches; whole when this resolves, and then as new
- * as they are. Kinds that the server does not have lead to no node.
+ * The Node authorizer's graph, fed from the watch caches and complete when this resolves. Kinds
+ * that the server does not serve contribute nothing.
  */
 export async function openNodeGraph(options: {
   readonly caches: CachePool;
@@ -45,7 +45,7 @@ export async function openNodeGraph(options: {
   };
 }
 
-/** A pod that waits for its node is told by its index alone, and need not be decoded. */
+/** The index alone identifies a pod without a node, so such pods are not decoded. */
 function podsInto(graph: NodeGraph): Tell {
   return (key, current) => {
     if (current !== undefined && current.index.fields['spec.nodeName'] !== '') {

@@ -7,18 +7,18 @@ import {
 import type { CommandLine, Feature } from '../feature.ts';
 import { FlagError, type FlagTable, type FlagValues } from '../flags/flags.ts';
 
-/** Who decides what is allowed. */
+/** Settings of authorization. */
 export interface AuthorizationSettings {
-  /** Those of `authorization.configFile` take their place. */
+  /** Replaced by those of `authorization.configFile`. */
   readonly authorizationModes: readonly AuthorizerType[];
-  /** What some of the modes need. */
+  /** Settings of individual modes. */
   readonly authorization?: {
-    /** A file that says which authorizers there are (AUTHZ-3). */
+    /** A file that configures the authorizers (AUTHZ-3). */
     readonly configFile?: string;
     /** Policies of mode ABAC. */
     readonly policyFile?: string;
     readonly webhook?: {
-      /** A kubeconfig. */
+      /** Path of a kubeconfig. */
       readonly configFile: string;
       readonly version: AccessReviewVersion;
       readonly authorizedTtlMs: number;
@@ -27,56 +27,56 @@ export interface AuthorizationSettings {
   };
 }
 
-/** Flags that say who decides what is allowed. */
+/** Flags of authorization. */
 const authorizationFlags = {
   'authorization-mode': {
     group: 'Authorization',
     type: 'list',
     default: 'AlwaysAllow',
-    help: `Authorizers, asked in order: ${authorizerTypes.join(', ')}.`,
+    help: `Authorizers, consulted in order: ${authorizerTypes.join(', ')}.`,
   },
   'authorization-config': {
     group: 'Authorization',
     type: 'string',
     file: 'any',
     default: '',
-    help: 'File with an AuthorizationConfiguration: authorizers, asked in order, among them any number of webhooks. Followed while the server runs. Not together with --authorization-mode and --authorization-webhook-*.',
+    help: 'AuthorizationConfiguration file with the authorizers, consulted in order, including any number of webhooks; reloaded when it changes. Excludes --authorization-mode and --authorization-webhook-*.',
   },
   'authorization-policy-file': {
     group: 'Authorization',
     type: 'string',
     file: 'any',
     default: '',
-    help: 'File with the policies of mode ABAC, one JSON object a line.',
+    help: 'File with the policies of mode ABAC, one JSON object per line.',
   },
   'authorization-webhook-config-file': {
     group: 'Authorization',
     type: 'string',
     file: 'any',
     default: '',
-    help: 'Kubeconfig of the webhook that mode Webhook asks.',
+    help: 'Kubeconfig of the webhook of mode Webhook.',
   },
   'authorization-webhook-version': {
     group: 'Authorization',
     type: 'string',
     default: 'v1beta1',
-    help: 'The version of SubjectAccessReview that the webhook is sent and expected to answer: v1 or v1beta1.',
+    help: 'The version of SubjectAccessReview to exchange with the webhook: v1 or v1beta1.',
   },
   'authorization-webhook-cache-authorized-ttl': {
     group: 'Authorization',
     type: 'duration',
     default: '5m0s',
-    help: 'How long the webhook’s answers that allow are kept.',
+    help: 'How long the webhook’s verdicts that allow are cached.',
   },
   'authorization-webhook-cache-unauthorized-ttl': {
     group: 'Authorization',
     type: 'duration',
     default: '30s',
-    help: 'How long the webhook’s other answers are kept.',
+    help: 'How long the webhook’s other verdicts are cached.',
   },
 } as const satisfies FlagTable;
 
-/** Authorization: the authorizers, asked in order. */
+/** The authorization feature: authorizers, consulted in order. */
 export const authorizationFeature: Feature<typeof authorizationFlags, AuthorizationSettings> = {
   flags: authorizationFlags,
   settings: authorizationSettings,
@@ -85,8 +85,8 @@ export const authorizationFeature: Feature<typeof authorizationFlags, Authorizat
 type Values = FlagValues<typeof authorizationFlags>;
 
 /**
- * What the flags come to. Throws FlagError, mostly in upstream's words, for what contradicts, and
- * for a file of authorizers where the release that is emulated has none.
+ * The authorization settings from the flags. Throws FlagError, mostly in kube-apiserver's wording,
+ * for contradictions, and for a file of authorizers if the emulated release does not support one.
  */
 function authorizationSettings(
   values: Values,

@@ -1,6 +1,6 @@
 import { appendAll } from '@wheelhouse/machinery';
 /**
- * The little of DER that writing a certificate takes (X.690). Every function gives a whole
+ * The subset of DER (X.690) that writing certificates requires. Every function returns a complete
  * tag-length-value element.
  */
 
@@ -29,7 +29,7 @@ export function explicit(number: number, ...parts: readonly Buffer[]): Buffer {
   return element(0xa0 | number, ...parts);
 }
 
-/** `[n]` in place of a primitive's own tag. */
+/** `[n]` instead of a primitive's own tag. */
 export function implicit(number: number, content: Buffer): Buffer {
   return element(0x80 | number, content);
 }
@@ -71,7 +71,7 @@ export function objectIdentifier(dotted: string): Buffer {
   return element(0x06, Buffer.from(octets));
 }
 
-/** GeneralizedTime from 2050 on, UTCTime before, as RFC 5280 demands. */
+/** UTCTime before 2050 and GeneralizedTime from then on, as RFC 5280 requires. */
 export function time(date: Date): Buffer {
   const digits = `${date.toISOString().slice(0, 19).replace(/[-T:]/g, '')}Z`;
   if (date.getUTCFullYear() >= 2050) return element(0x18, Buffer.from(digits));

@@ -21,18 +21,18 @@ export interface CertificateRequest {
   /** Each becomes an `O`; for client certificates these are the groups. */
   readonly organizations?: readonly string[];
   readonly usage: 'ca' | 'server' | 'client';
-  /** DNS names and IP addresses a server certificate is for. */
+  /** DNS names and IP addresses that a server certificate covers. */
   readonly hosts?: readonly string[];
   /** Milliseconds since the epoch. */
   readonly notBefore: number;
   readonly notAfter: number;
-  /** Absent: signed by its own key. */
+  /** Absent: self-signed. */
   readonly issuer?: IssuedCertificate;
 }
 
 /**
- * Makes an ECDSA P-256 key and a certificate for it. Written by hand since it runs at every first
- * start: loading a general X.509 library costs more than all the rest of the start.
+ * Issues a certificate for a new ECDSA P-256 key. Written by hand because every first start runs
+ * it: loading a general X.509 library costs more than the rest of the start.
  */
 export function issueCertificate(request: CertificateRequest): IssuedCertificate {
   const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -60,7 +60,7 @@ export function issueCertificate(request: CertificateRequest): IssuedCertificate
 
 const ecdsaWithSha256 = der.sequence(der.objectIdentifier('1.2.840.10045.4.3.2'));
 
-/** A serial number is positive and not zero-padded. */
+/** Serial numbers are positive and not zero-padded. */
 function positive(octets: Buffer): Buffer {
   octets[0] = ((octets[0] ?? 0) & 0x7f) | 0x40;
   return octets;
@@ -79,7 +79,7 @@ function issuerOf(issuer: IssuedCertificate): {
   };
 }
 
-/** The subject's own bytes: an issuer name must equal it octet for octet. */
+/** The subject's own bytes, since an issuer name must match them byte for byte. */
 function subjectOf(certificatePem: string): Buffer {
   const base64 = certificatePem.replace(/-----[^-]+-----/g, '');
   const tbs = children(children(Buffer.from(base64, 'base64'))[0] ?? Buffer.alloc(0));
@@ -144,7 +144,7 @@ function extensions(options: {
   return der.sequence(...list);
 }
 
-/** keyCertSign, cRLSign and digitalSignature; digitalSignature alone. */
+/** keyCertSign, cRLSign, and digitalSignature; digitalSignature alone. */
 const certSignUsage = der.bitString(Buffer.from([0b1000_0110]), 1);
 const digitalSignatureUsage = der.bitString(Buffer.from([0b1000_0000]), 7);
 
@@ -162,13 +162,13 @@ function keyId(publicKey: Buffer): Buffer {
 
 function alternativeName(host: string): Buffer {
   if (isIPv4(host)) return der.implicit(7, Buffer.from(host.split('.').map(Number)));
-  // No name has a colon, and node's own check compiles an expression for milliseconds.
+  // No DNS name has a colon, and node:net's check compiles a regular expression for milliseconds.
   if (host.includes(':')) return der.implicit(7, ipv6Octets(host));
   return der.implicit(2, Buffer.from(host));
 }
 
 function ipv6Octets(address: string): Buffer {
-  // The URL parser writes every IPv6 address in hexadecimal groups with one `::` at most.
+  // The URL parser writes IPv6 addresses as hexadecimal groups with at most one `::`.
   const text = new URL(`http://[${address}]`).hostname.slice(1, -1);
   const [head = '', tail] = text.split('::');
   const groups = (part: string): number[] =>

@@ -39,12 +39,12 @@ import type { Presence } from '../storage/opened-store.ts';
 import { startOwnService, tokenTracking, wiredRegistration } from './own-objects.ts';
 import { controllerSelection, type LeaderElectionSettings, runsController } from './settings.ts';
 
-/** How often quotas are counted anew whatever happened, ms; upstream's default. */
+/** Milliseconds between full recounts of quotas; kube-controller-manager's default. */
 const quotaResyncMs = 300_000;
 
 /**
- * Starts those of `--controllers` that finish what admission begins: they let volumes and claims go
- * when nothing uses them, count what namespaces take up, and protect ranges of addresses.
+ * Starts the selected controllers that complete what admission began: they release unused volumes
+ * and claims, count the usage of namespaces, and protect address ranges.
  */
 function startResourceControllers(
   options: Around & Pick<ControllerOptions, 'quotaLedger'>,
@@ -88,7 +88,7 @@ function startResourceControllers(
   return started;
 }
 
-/** Starts the controllers that `--controllers` selects: those of accounts, tokens and trust. */
+/** Starts the selected controllers of accounts, tokens, and trust. */
 function startIdentityControllers(
   options: Around & Pick<ControllerOptions, 'caPem' | 'tokens'>,
 ): { close(): Promise<void> }[] {
@@ -146,7 +146,7 @@ function startIdentityControllers(
   return started;
 }
 
-/** Lets everybody read the ConfigMap that newcomers begin with (AUTHN-5). */
+/** Lets everyone read the ConfigMap that joining nodes begin with (AUTHN-5). */
 function openClusterInfo(options: Around): { close(): Promise<void> } {
   const { config, dialect, api } = options;
   if (!config.authorizationModes.includes('RBAC')) return { close: async () => {} };
@@ -173,7 +173,9 @@ function openClusterInfo(options: Around): { close(): Promise<void> } {
   return { close: () => created.then(() => {}) };
 }
 
-/** Starts those of `--controllers` that finish what requests begin: deletions and aggregations. */
+/**
+ * Starts the selected controllers that complete what requests began: deletions and aggregations.
+ */
 function startFollowUps(options: Around): { close(): Promise<void> }[] {
   const { config, dialect, api } = options;
   const { catalogue } = api;
@@ -188,7 +190,7 @@ function startFollowUps(options: Around): { close(): Promise<void> }[] {
       startClusterRoleAggregation({
         ...controllerTools(options, {
           controller: 'clusterrole-aggregation-controller',
-          // It writes rules that it does not hold, as its own role lets it where RBAC is on.
+          // RBAC lets it write rules that it does not hold through its own role.
           groups: ['system:masters'],
         }),
         clusterRoles: builtin(dialect.group('rbac.authorization'), 'clusterroles'),
@@ -225,11 +227,11 @@ function startFollowUps(options: Around): { close(): Promise<void> }[] {
   return started;
 }
 
-/** What controllers are started with. */
+/** The dependencies of the controllers. */
 export interface ControllerOptions extends Around {
   readonly tokens: Pick<TokenIssuer, 'issueLegacy'>;
   readonly quotaLedger: QuotaLedger;
-  /** The CA to publish; absent when the server has none of its own. */
+  /** The CA certificate to publish; undefined unless the server generated one. */
   readonly caPem: string | undefined;
   /** The port that the server listens on. */
   readonly port: number;
@@ -237,14 +239,14 @@ export interface ControllerOptions extends Around {
   readonly peers?: ServerPeers | undefined;
 }
 
-/** Starts the loops that keep the API's promises after a request is answered. */
+/** Starts the loops that finish work after a request is answered. */
 export function startControllers(options: ControllerOptions): { close(): Promise<void> } {
   const { config, api } = options;
   const { clock, logger } = config;
   const { catalogue, registry } = api;
   const started = startFollowUps(options);
   const events = catalogue.snapshot().builtin('', 'events');
-  // Etcd lets Events go by itself.
+  // Etcd expires Events itself.
   if (events !== undefined && config.eventTtlMs > 0 && config.store.type !== 'etcd') {
     const ttlMs = config.eventTtlMs;
     started.push(startEventExpiry({ events, registry, clock, logger, ttlMs }));
@@ -264,17 +266,17 @@ export function startControllers(options: ControllerOptions): { close(): Promise
   };
 }
 
-/** What runs for features that are off by default. */
+/** Background work of features that are off by default. */
 interface FeatureControllers extends Background {
-  /** What has to be done before the server is ready. */
+  /** Start hooks that must pass before the server is ready. */
   readonly hooks: readonly Hook[];
-  /** Starts what needs the namespaces that the server creates. */
+  /** Starts work that needs the namespaces the server creates. */
   startAfter(ready: Promise<void>): void;
 }
 
 /**
- * Starts what an API server itself does for features that are off by default. The code of each is
- * loaded when its gate is on.
+ * Starts what kube-apiserver itself does for features that are off by default. The code of each is
+ * loaded only if its gate is on.
  */
 export async function startFeatures(options: Around): Promise<FeatureControllers> {
   const gates = options.config.featureGates ?? defaultGates;
@@ -312,14 +314,14 @@ export async function startFeatures(options: Around): Promise<FeatureControllers
 }
 
 type LedOptions = Omit<ControllerOptions, 'peers'> & {
-  /** Where servers on one store tell of themselves. */
+  /** Where servers on one store announce themselves. */
   readonly presence: Presence | undefined;
   readonly lease: IdentityLease | undefined;
 };
 
 /**
- * Starts the controllers: in the one server that leads, where there are several (STORE-2). Each of
- * them is among the endpoints of their own Service as long as it runs.
+ * Starts the controllers, in the leader only if servers share the store (STORE-2). Each server that
+ * may run them stays in the endpoints of its own Service while it runs.
  */
 async function startLedControllers(around: LedOptions): Promise<{ close(): Promise<void> }> {
   const { config, presence, lease } = around;
@@ -341,7 +343,7 @@ async function startLedControllers(around: LedOptions): Promise<{ close(): Promi
   };
 }
 
-/** Starts the controllers when the server is ready; `close` stops them, begun or not. */
+/** Starts the controllers once the server is ready; `close` stops them, started or not. */
 export function controllersAfter(ready: Promise<void>, around: LedOptions): Background {
   const { clock, logger, controllersPauseMs: pauseMs } = around.config;
   return beginAfter(ready, { clock, logger, pauseMs }, () => startLedControllers(around));

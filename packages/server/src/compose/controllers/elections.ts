@@ -7,12 +7,12 @@ import { serverContext } from '../../registry/registry.ts';
 import type { Around } from '../context.ts';
 import type { Background } from '../parts.ts';
 
-/** As upstream, which has no flags for them. */
+/** kube-apiserver's figures, which it has no flags for. */
 const periods = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2000 };
 
 /**
- * Elects the holders of Leases among LeaseCandidates, in the one server that leads where there are
- * several. Does nothing when `--runtime-config` does not switch LeaseCandidates on.
+ * Elects Lease holders among LeaseCandidates, in the leader only if servers share the store. Does
+ * nothing unless `--runtime-config` enables LeaseCandidates.
  */
 export function startElections(options: Around): Background {
   const { config, dialect, api } = options;
@@ -22,7 +22,7 @@ export function startElections(options: Around): Background {
   const leases = catalogue.snapshot().builtin(group, 'leases');
   const candidates = catalogue.snapshot().builtin(group, 'leasecandidates');
   if (leases === undefined || candidates === undefined) {
-    logger.warn('CoordinatedLeaderElection is on, and LeaseCandidates are not served');
+    logger.warn('CoordinatedLeaderElection is on, but LeaseCandidates are not served');
     return { close: async () => {} };
   }
   const controller = 'leader-election-controller';

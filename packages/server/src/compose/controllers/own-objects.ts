@@ -24,7 +24,7 @@ import type { Around } from '../context.ts';
 import { reachableAddress } from '../serving/own-address.ts';
 import { runsController } from './settings.ts';
 
-/** The Lease of this server; undefined where its gate or `--controllers` turns it off. */
+/** This server's identity Lease; undefined if its gate or `--controllers` disables it. */
 export function ownLease(around: Around): IdentityLease | undefined {
   const { config, dialect, api } = around;
   const { featureGates = defaultGates } = config;
@@ -37,7 +37,7 @@ export function ownLease(around: Around): IdentityLease | undefined {
   return new IdentityLease({ ...tools, leases, dialect, hostname: hostname() });
 }
 
-/** What tracks legacy tokens works with; undefined where `--controllers` leaves it out. */
+/** The dependencies of legacy token tracking; undefined if `--controllers` disables it. */
 export function tokenTracking(around: Around): LegacyTokenTracking | undefined {
   const { config, dialect, api } = around;
   const configMaps = api.catalogue.snapshot().builtin('', 'configmaps');
@@ -46,7 +46,7 @@ export function tokenTracking(around: Around): LegacyTokenTracking | undefined {
   return { ...controllerTools(around, ownUser(dialect)), configMaps, dialect };
 }
 
-/** What records uses of legacy tokens; undefined where `--controllers` leaves it out. */
+/** Records uses of legacy tokens; undefined if `--controllers` disables it. */
 export function tokenUse({ config, dialect, api }: Around): RecordTokenUse | undefined {
   if (!runsController(config, 'legacy-token-tracking-controller')) return undefined;
   const { clock, logger } = config;
@@ -59,13 +59,13 @@ export function tokenUse({ config, dialect, api }: Around): RecordTokenUse | und
   });
 }
 
-/** As whom the server itself writes its own records. */
+/** The user as whom the server writes its own records. */
 const ownUser = (dialect: Dialect): InsideUser => ({
   controller: dialect.component('apiserver'),
   user: serverContext.user,
 });
 
-/** Connects what keeps the APIServices of the group versions that are served. */
+/** The dependencies of the controller that keeps the APIServices of served group versions. */
 export function wiredRegistration(around: Around): ApiServicesOptions {
   const { dialect } = around;
   const { catalogue } = around.api;
@@ -81,7 +81,7 @@ export function wiredRegistration(around: Around): ApiServicesOptions {
   };
 }
 
-/** Creates the absent APIServices where `--controllers` lets the server keep them. */
+/** Creates missing APIServices unless `--controllers` disables it. */
 export async function createOwnApiServices(
   options: Around & { readonly customKindsReady: () => Promise<void> },
 ): Promise<void> {
@@ -97,7 +97,7 @@ interface OwnServiceOptions extends Around {
   readonly peers?: ServerPeers | undefined;
 }
 
-/** Keeps the server's own Service; nothing to do for a server without TLS. */
+/** Maintains the server's own Service; undefined for a server without TLS. */
 export function startOwnService(
   options: OwnServiceOptions,
 ): { close(): Promise<void> } | undefined {
@@ -105,7 +105,7 @@ export function startOwnService(
   return wired === undefined ? undefined : startDefaultService(wired);
 }
 
-/** Creates the server's own Service where `--controllers` lets the server keep it. */
+/** Creates the server's own Service unless `--controllers` disables it. */
 export async function createOwnService(options: OwnServiceOptions): Promise<void> {
   if (!runsController(options.config, 'default-service-controller')) return;
   const wired = wiredService(options);

@@ -2,14 +2,14 @@ import type { Feature } from '../feature.ts';
 import { type FlagDefinition, FlagError, type FlagTable, type FlagValues } from '../flags/flags.ts';
 
 /**
- * A controller that `--controllers` can switch, by upstream's name and the one before it. What
- * upstream's API server itself does is not among them: custom kinds, the keeping of the system's
- * namespaces and default roles, and the expiry of Events.
+ * A controller that `--controllers` selects, by its name in kube-controller-manager or
+ * kube-apiserver and its former name. Work that kube-apiserver always does is not listed: custom
+ * kinds, the system's namespaces and default roles, and the expiry of Events.
  */
 interface SelectableController {
   readonly name: string;
   readonly alias: string;
-  /** Whether `*` means it too. */
+  /** Whether `*` includes it. */
   readonly byDefault: 'on' | 'off';
 }
 
@@ -48,7 +48,7 @@ const selectable = [
   },
   { name: 'persistentvolume-protection-controller', alias: 'pv-protection', byDefault: 'on' },
   { name: 'resourcequota-controller', alias: 'resourcequota', byDefault: 'on' },
-  // It has work only where MultiCIDRServiceAllocator is on.
+  // Effective only if MultiCIDRServiceAllocator is on.
   { name: 'service-cidr-controller', alias: 'service-cidr', byDefault: 'on' },
   { name: 'bootstrap-signer-controller', alias: 'bootstrapsigner', byDefault: 'off' },
   { name: 'token-cleaner-controller', alias: 'tokencleaner', byDefault: 'off' },
@@ -57,8 +57,8 @@ const selectable = [
 export type ControllerName = (typeof selectable)[number]['name'];
 
 /**
- * The item of `--controllers` that means the controllers that upstream's API server runs itself,
- * without those of its controller manager (PLANE-1).
+ * The item of `--controllers` that selects the controllers of kube-apiserver without those of
+ * kube-controller-manager (PLANE-1).
  */
 const apiServerItem = 'api-server';
 const ofApiServer: readonly ControllerName[] = [
@@ -69,9 +69,9 @@ const ofApiServer: readonly ControllerName[] = [
 ];
 
 /**
- * Selects controllers by the items of `--controllers` (AUTHN-4): `*` all that run by default,
- * `api-server` those of upstream's API server, `name` that one, `-name` not that one; of a name's
- * items the first counts, as upstream.
+ * Selects controllers by the items of `--controllers` (AUTHN-4): `*` selects the defaults,
+ * `api-server` those of kube-apiserver, `name` and `-name` one controller. Of several items for one
+ * name the first wins, as in kube-controller-manager.
  */
 export function controllerSelection(items: readonly string[]): (name: ControllerName) => boolean {
   return (name) => {
@@ -94,86 +94,86 @@ export function runsController(
   return controllerSelection(controllers)(name);
 }
 
-/** Whether any controller runs that upstream's controller manager has. */
+/** Whether any controller of kube-controller-manager is selected. */
 export function runsManager(items: readonly string[]): boolean {
   const runs = controllerSelection(items);
   return selectable.some(({ name }) => !ofApiServer.includes(name) && runs(name));
 }
 
-/** The first item that names no controller; undefined when all are known. */
+/** The first item that names no controller; undefined if all do. */
 export function unknownController(items: readonly string[]): string | undefined {
   const names = new Set(selectable.flatMap(({ name, alias }) => [name, alias] as string[]));
   const groups = ['*', apiServerItem];
   return items.find((item) => !groups.includes(item) && !names.has(item.replace(/^-/, '')));
 }
 
-/** Names for the help of the flag. */
+/** Names for the help text of the flag. */
 const controllerNames: readonly string[] = selectable.map(({ name }) => name);
 
-/** Which of several servers runs the controllers, told by a Lease. */
+/** Leader election among servers that share a store. */
 export interface LeaderElectionSettings {
   readonly leaseDurationMs: number;
   readonly renewDeadlineMs: number;
   readonly retryPeriodMs: number;
-  /** Of the Lease. */
+  /** Name of the Lease. */
   readonly name: string;
   /** The system namespace when absent. */
   readonly namespace?: string;
 }
 
-/** What runs beside the requests. Times in milliseconds. */
+/** Settings of the background work. Times are in milliseconds. */
 export interface ControllerSettings {
   /** Items of `--controllers`; `['*']` when absent. */
   readonly controllers?: readonly string[];
-  /** How long whoever waited for the server has it to himself, before controllers write. */
+  /** Delay after readiness that leaves the first clients undisturbed by controllers. */
   readonly controllersPauseMs?: number;
-  /** Where others may run them too; when absent they run in this server. */
+  /** Present if other servers may run the controllers. */
   readonly leaderElection?: LeaderElectionSettings;
 }
 
-/** Flags about which of several servers runs the controllers. */
+/** Flags of leader election. */
 const leaderElectionFlags = {
   'leader-elect': {
     group: 'Leader election',
     type: 'bool',
     default: 'true',
-    help: 'Run the controllers in one of the servers that share an etcd. Without it each server runs them.',
+    help: 'Run the controllers in only one of the servers that share an etcd; otherwise each server runs them.',
   },
   'leader-elect-lease-duration': {
     group: 'Leader election',
     type: 'duration',
     default: '15s',
-    help: 'How long other servers wait for a sign of life of the one that leads before one of them takes its place.',
+    help: 'How long other servers wait for a renewal by the leader before one of them takes over.',
   },
   'leader-elect-renew-deadline': {
     group: 'Leader election',
     type: 'duration',
     default: '10s',
-    help: 'How long the server that leads tries to give such a sign before it stops to lead.',
+    help: 'How long the leader tries to renew before it gives up leadership.',
   },
   'leader-elect-retry-period': {
     group: 'Leader election',
     type: 'duration',
     default: '2s',
-    help: 'How often a server tries to lead, or to go on leading.',
+    help: 'How often a server tries to acquire or renew leadership.',
   },
   'leader-elect-resource-lock': {
     group: 'Leader election',
     type: 'string',
     default: 'leases',
-    help: 'The kind of object that says who leads: leases is all there is.',
+    help: 'The kind of the lock object; only leases is supported.',
   },
   'leader-elect-resource-name': {
     group: 'Leader election',
     type: 'string',
     default: 'wheelhouse-controllers',
-    help: 'The name of the Lease that says who leads.',
+    help: 'The name of the leader election Lease.',
   },
   'leader-elect-resource-namespace': {
     group: 'Leader election',
     type: 'string',
     default: '',
-    help: 'The namespace of that Lease. The system namespace when empty.',
+    help: 'The namespace of the leader election Lease; the system namespace when empty.',
   },
 } as const satisfies FlagTable;
 
@@ -184,17 +184,19 @@ const controllerFlags = {
     group: 'Controllers',
     type: 'list',
     default: '*',
-    help: `Controllers to run: * is all that run by default, api-server those that a kube-apiserver runs itself, for use with a controller manager or with none, name or -name is that one or all but it. Known are ${controllerNames.join(', ')}; the last two do not run by default.`,
+    help: `Controllers to run: * selects the defaults, api-server those of kube-apiserver itself (for use with a controller manager, or without one), name and -name one controller. Known controllers: ${controllerNames.join(', ')}; the last two do not run by default.`,
   },
 } as const satisfies FlagTable;
 
-/** Whoever polls a server that starts gets its first answers before controllers take the loop. */
+/**
+ * Lets clients that poll for readiness get their first answers before controllers occupy the loop.
+ */
 const controllersPauseMs = 50;
 
 /** Servers that share a store share the controllers. */
 type SharedStoreFlag = { readonly 'etcd-servers': FlagDefinition & { readonly type: 'list' } };
 
-/** The controllers, and which of several servers runs them. */
+/** The controllers, and the election among servers that share a store. */
 export const controllerFeature: Feature<
   typeof controllerFlags,
   ControllerSettings,
@@ -219,12 +221,15 @@ export const controllerFeature: Feature<
 
 type Values = FlagValues<typeof leaderElectionFlags>;
 
-/** A retry waits up to this share longer, so that candidates do not keep step; as upstream. */
+/**
+ * Retries wait up to this factor longer, so that candidates do not run in step;
+ * kube-controller-manager's figure.
+ */
 const jitterFactor = 1.2;
 
 /**
- * How controllers are led where a store is shared; undefined where they just run. Throws FlagError
- * for times that do not fit together, in upstream's words.
+ * Leader election for a shared store; undefined otherwise. Throws FlagError in
+ * kube-controller-manager's wording for durations that contradict each other.
  */
 function leaderElectionOf(
   values: Values,

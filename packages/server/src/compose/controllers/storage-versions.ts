@@ -8,8 +8,8 @@ import { serverContext } from '../../registry/registry.ts';
 import type { Around } from '../context.ts';
 
 /**
- * Records the versions in which this server stores built-in kinds. Does nothing when
- * `--runtime-config` does not switch StorageVersions on.
+ * Records the versions in which this server stores built-in kinds. Does nothing unless
+ * `--runtime-config` enables StorageVersions.
  */
 export async function recordOwnStorageVersions(options: Around): Promise<void> {
   const { config, dialect, api } = options;
@@ -17,14 +17,14 @@ export async function recordOwnStorageVersions(options: Around): Promise<void> {
   const group = dialect.group('internal.apiserver');
   const storageVersions = builtin(group, 'storageversions');
   if (storageVersions === undefined) {
-    config.logger.warn('StorageVersionAPI is on, and StorageVersions are not served');
+    config.logger.warn('StorageVersionAPI is on, but StorageVersions are not served');
     return;
   }
   const stored = builtins.filter(
     ({ isComputed, viewOf, verbs, versions, group: own, storage }) =>
       isComputed !== true &&
       viewOf === undefined &&
-      // A kind in two groups is recorded where it is stored.
+      // A kind of two groups is recorded for the group it is stored in.
       parseApiVersion(storage.apiVersion)?.group === own &&
       verbs.includes('list') &&
       versions.some(({ served }) => served),

@@ -35,12 +35,12 @@ import {
 import type { HealthCheck } from '../health/health.ts';
 import { keyTypes } from '../storage/store-metrics.ts';
 
-/** A store whose values are encrypted, and the file that says how. */
+/** A store with encrypted values, and its configuration file. */
 export interface OpenEncryption {
   readonly store: EncryptedStore;
-  /** Whether KMS plugins are well, on healthz and readyz. */
+  /** Health of the KMS plugins, for healthz and readyz. */
   readonly checks: readonly HealthCheck[];
-  /** Follows the file no more and leaves the plugins; the store below stays open. */
+  /** Stops following the file and disconnects the plugins; the underlying store stays open. */
   stop(): void;
 }
 
@@ -58,8 +58,8 @@ interface Loaded {
 }
 
 /**
- * Encrypts what goes into the store as the file says (STORE-3), and follows the file where that is
- * asked for. Rejects in one line, without any secret, when the file cannot be used.
+ * Encrypts values in the store according to the file (STORE-3), and follows the file if configured.
+ * Rejects with a one-line error without secrets when the file is unusable.
  */
 export async function openEncryption(
   { file, reload }: NonNullable<ServerConfig['encryption']>,
@@ -74,7 +74,10 @@ export async function openEncryption(
   const checks = kmsChecks(() => current.kms, { reload });
   if (reload === 'off') return { store: sealed, checks, stop: () => first.kms.close() };
   const { clock } = config;
-  /** The providers in use, those of a new file that are being checked, and old ones in their grace. */
+  /**
+   * Plugins of the configuration in use, of a new one under test, and of old ones in their grace
+   * period.
+   */
   const connected = new Set([first.kms]);
   const disconnect = (kms: KmsProviders) => {
     connected.delete(kms);
@@ -111,7 +114,7 @@ export async function openEncryption(
   return { store: sealed, checks: [...checks, reloadHook], stop };
 }
 
-/** The follower's entry among the checks, which passes once it runs. */
+/** Reports the follower among the checks; passes once it runs. */
 const reloadHook: HealthCheck = {
   name: 'poststarthook/start-encryption-provider-config-automatic-reload',
   run: () => {},
@@ -125,7 +128,7 @@ async function parsing<T>(file: string, work: () => T | Promise<T>): Promise<T> 
   }
 }
 
-/** Returns what reads a configuration and connects to its KMS plugins. */
+/** Returns a function that reads a configuration and connects to its KMS plugins. */
 function createReader(options: {
   readonly config: ServerConfig;
   readonly registry: MetricRegistry;
@@ -139,7 +142,7 @@ function createReader(options: {
   const meter = createKmsMeter(registry, { clock, dialect });
   const v1 = (config.featureGates ?? defaultGates).enabled('KMSv1') ? 'allowed' : 'refused';
   const onFailed = (provider: string, error: unknown) =>
-    logger.error('a KMS plugin has failed its check', { name: provider, error: errorText(error) });
+    logger.error('a KMS plugin failed its health check', { name: provider, error: errorText(error) });
   return async (text, file) => {
     const rules = await parsing(file, () => loadEncryptionConfiguration(text, { dialect, reload }));
     try {
@@ -152,8 +155,7 @@ function createReader(options: {
 }
 
 /**
- * One check for all plugins where the file is followed, or where they all speak v2; else one for each
- * plugin.
+ * One check for all plugins if the file is followed or all speak v2; otherwise one for each plugin.
  */
 function kmsChecks(
   current: () => KmsProviders,
@@ -174,13 +176,13 @@ async function checkAll({ checks }: KmsProviders): Promise<void> {
   if (problems.length > 0) throw new Error(aggregateText(problems));
 }
 
-/** A new configuration is not taken since its plugins are not well; they may become so. */
+/** A new configuration is refused for now because its plugins are unhealthy. */
 class UnhealthyProviders extends Error {}
 
-/** How often, and for how long at least, the plugins of a new configuration are checked. */
+/** Interval and grace period of checks on a new configuration's plugins. */
 const newProviders = { everyMs: 100, graceMs: 10_000 };
 
-/** Resolves when all plugins are well. Rejects when they are not in time, or the signal aborts. */
+/** Resolves when all plugins are healthy. Rejects on timeout and when the signal aborts. */
 async function becomeHealthy(
   kms: KmsProviders,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
@@ -223,7 +225,7 @@ function reloadObserver(
   };
 }
 
-/** Upstream's: from 5 µs, each twice the one before. */
+/** kube-apiserver's buckets: from 5 µs, doubling. */
 const durationBuckets = Array.from({ length: 25 }, (_, index) => 5e-6 * 2 ** index);
 
 function createObserved(
@@ -255,13 +257,13 @@ function createObserved(
 }
 
 const stability = 'ALPHA' as const;
-/** Keys of which metrics are kept; plugins may go through many. */
+/** Number of keys whose metrics are kept; plugins may use many. */
 const keysMax = 100;
 
 const rising = (first: number, count: number) =>
   Array.from({ length: count }, (_, index) => first * 2 ** index);
 
-/** Counts what KMS providers do, under upstream's names (OPS-1). */
+/** Measures KMS providers under kube-apiserver's names (OPS-1). */
 function createKmsMeter(
   registry: MetricRegistry,
   { clock, dialect }: { readonly clock: Clock; readonly dialect: Dialect },
@@ -389,7 +391,7 @@ function createKeyMeter(
   };
 }
 
-/** The keys used of late; the series of others are removed. */
+/** The recently used keys; the series of others are removed. */
 class RecentKeys {
   readonly #families: readonly Pick<Family<unknown>, 'remove'>[];
   readonly #labels = new Map<string, readonly string[]>();
@@ -398,7 +400,7 @@ class RecentKeys {
     this.#families = families;
   }
 
-  /** The labels of a key, of which the last is given in the clear: they have its digest. */
+  /** The labels of a key, with its identity replaced by a digest. */
   use(names: readonly string[], identity: string): readonly string[] {
     const key = names.join('\0');
     const labels = this.#labels.get(key) ?? labelsOf(names, identity);

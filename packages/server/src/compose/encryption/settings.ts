@@ -1,11 +1,11 @@
 import type { Feature } from '../feature.ts';
 import { FlagError, type FlagTable } from '../flags/flags.ts';
 
-/** How values are encrypted in the store (STORE-3). */
+/** Settings of encryption at rest (STORE-3). */
 export interface EncryptionSettings {
-  /** Not at all when absent. */
+  /** No encryption when absent. */
   readonly encryption?: {
-    /** An EncryptionConfiguration. */
+    /** Path of an EncryptionConfiguration. */
     readonly file: string;
     readonly reload: 'automatic' | 'off';
   };
@@ -21,13 +21,13 @@ const encryptionFlags = {
     type: 'string',
     file: 'any',
     default: '',
-    help: 'File that says how the values of which resources are encrypted in the store.',
+    help: 'EncryptionConfiguration file: which resources are encrypted in the store, and how.',
   },
   'encryption-provider-config-automatic-reload': {
     group,
     type: 'bool',
     default: 'false',
-    help: 'Follow --encryption-provider-config, so that keys change without a new start.',
+    help: 'Reload --encryption-provider-config when it changes, so that keys rotate without a restart.',
   },
 } as const satisfies FlagTable;
 

@@ -26,9 +26,9 @@ import type { ClientCertificate } from '../../aggregation/transport.ts';
 import { serverIdentityHash } from '../../controllers/server-identity.ts';
 
 /**
- * Writes a file that appears whole or not at all, with `mode` from its first moment: a private key
- * is never readable by others, and a crash leaves no half of one. A file that every start writes
- * anew may be `remade`: then nothing waits for the disk, and a power failure may empty it.
+ * Writes a file atomically and with `mode` from the beginning: a private key is never readable by
+ * others, and a crash leaves no partial file. A file that every start rewrites may be `remade`: it
+ * is not synced, and a power failure may empty it.
  */
 export function writeFileAtomically(options: {
   path: string;
@@ -42,7 +42,7 @@ export function writeFileAtomically(options: {
   rmSync(temporary, { force: true });
   const file = openSync(temporary, 'wx', mode);
   try {
-    // Not `writeSync`: a disk that is nearly full may take only a part.
+    // Not `writeSync`, which may write only a part when the disk is nearly full.
     writeFileSync(file, text);
     if (atStart === 'kept') fsyncSync(file);
   } catch (error) {
@@ -54,7 +54,7 @@ export function writeFileAtomically(options: {
   renameSync(temporary, path);
 }
 
-/** Where systems keep the authorities they trust, asked in order. */
+/** Where systems keep the CAs they trust, tried in order. */
 const bundles = [
   '/etc/ssl/certs/ca-certificates.crt',
   '/etc/pki/tls/certs/ca-bundle.crt',
@@ -65,8 +65,8 @@ const bundles = [
 ];
 
 /**
- * The authorities the host trusts, in PEM, from `SSL_CERT_FILE` or where systems keep them; Node
- * itself only knows those it was built with. Undefined: none found, Node's serve instead.
+ * The CAs that the host trusts, in PEM, from `SSL_CERT_FILE` or the system's bundle; Node.js itself
+ * only knows those it was built with. Undefined if none is found; Node.js's own CAs apply then.
  */
 export function hostRoots(): string | undefined {
   const certFile = env['SSL_CERT_FILE'];
@@ -75,18 +75,18 @@ export function hostRoots(): string | undefined {
     try {
       return readFileSync(file, 'utf8');
     } catch {
-      // The next one may be there.
+      // Try the next one.
     }
   }
   return undefined;
 }
 
-/** Counts one reload of a file; made once for each controller of a registry. */
+/** Counts one reload of a file; created once per controller and registry. */
 type CountReload = (status: 'success' | 'failure') => void;
 
 /**
- * The metrics of reloads of a file of configuration (AUTHN-8), named by what upstream calls its
- * controller: `authentication_config_controller`. `what` stands in their help.
+ * Metrics of the reloads of a configuration file (AUTHN-8), named after kube-apiserver's
+ * controller, such as `authentication_config_controller`. `what` appears in their help.
  */
 export function createReloadMetrics(
   registry: MetricRegistry,
@@ -95,7 +95,7 @@ export function createReloadMetrics(
     readonly what: string;
     readonly clock: Clock;
     readonly dialect: Dialect;
-    /** From which release on one metric for each status is deprecated, where there is one. */
+    /** The release that deprecated the separate metric for each status, if there is one. */
     readonly former?: string;
   },
 ): CountReload {
@@ -143,9 +143,9 @@ function formerMetric(
 }
 
 /**
- * Follows a file of certificates or of a key. What `load` throws leaves in use what was loaded
- * before, is logged, and is tried again: another file may have to change first. `text` is what is
- * loaded already.
+ * Follows a file of certificates or of a key. If `load` throws, the previous content stays in use,
+ * and the error is logged and `load` retried, since another file may have to change first. `text`
+ * is the content already loaded.
  */
 export function followCertificates(options: {
   readonly file: string;
@@ -162,16 +162,16 @@ export function followCertificates(options: {
     load,
     isTemporary: () => true,
     observe: (outcome) => {
-      if (outcome.status === 'success') logger.info('certificates were read again', { file });
+      if (outcome.status === 'success') logger.info('certificates were reloaded', { file });
       else {
         const error = String(outcome.error);
-        logger.warn('certificates were not read again', { file, error });
+        logger.warn('certificates could not be reloaded', { file, error });
       }
     },
   });
 }
 
-/** Reads a certificate and its key. Throws, naming the file, when they are no pair. */
+/** Reads a certificate and its key. Throws an error that names the file when they do not match. */
 export function readKeyPair(files: {
   readonly certFile: string;
   readonly keyFile: string;
@@ -197,14 +197,14 @@ export function readKeyPair(files: {
   return { certificatePem, keyPem };
 }
 
-/** What a look at a file that is followed came to. */
+/** Outcome of one check of a followed file. */
 export type ReloadOutcome =
   | { readonly status: 'success' }
   | { readonly status: 'failure'; readonly error: unknown };
 
 /** A file that is followed until `stop`. */
 export interface ReloadedFile {
-  /** Looks now, as the timer does; resolves once what it found is loaded or refused. */
+  /** Checks the file now, as the timer does; resolves once its content is loaded or refused. */
   look(): Promise<void>;
   stop(): void;
 }
@@ -214,17 +214,17 @@ const lookEveryMs = 1000;
 const readEveryMs = 60_000;
 
 /**
- * The text of a file of configuration. Throws, naming the file, when it cannot be read, is no file,
- * or is larger than 3 MiB.
+ * The text of a configuration file. Throws an error that names the file when it is unreadable, not
+ * a regular file, or larger than 3 MiB.
  */
 export function readConfigurationFile(file: string): string {
-  // Without O_NONBLOCK a pipe in the file's place would hold up the server.
+  // Without O_NONBLOCK, opening a pipe would block the server.
   const handle = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const { size } = fstatSync(handle);
     if (!fstatSync(handle).isFile()) throw new Error(`${file} is not a regular file`);
     if (size > bytesMax) throw new Error(`${file} is larger than ${bytesMax} bytes`);
-    // One byte more than there should be, so that a file that grows meanwhile is not cut short.
+    // One byte more than the size, so that growth during the read is noticed.
     const buffer = Buffer.alloc(size + 1);
     let length = 0;
     for (let read = -1; read !== 0 && length < buffer.length; length += read) {
@@ -238,11 +238,10 @@ export function readConfigurationFile(file: string): string {
 }
 
 /**
- * Follows a file of configuration: each second by what the file system says of it, each minute by
- * its text. A new text is given to `load`; when that throws, what was loaded before stays. `observe`
- * is called with each outcome, until `stop`. `text` is what is loaded already. A text that was refused
- * is left until it changes, unless `isTemporary` says of the error that it may pass: then it is tried
- * each minute.
+ * Follows a configuration file: checks its metadata each second and its text each minute. Passes a
+ * new text to `load`; if that throws, the previous content stays in use. Calls `observe` with each
+ * outcome until `stop`. `text` is the content already loaded. A refused text is not retried until
+ * it changes, unless `isTemporary` accepts the error: then it is retried each minute.
  */
 export function followFile(options: {
   readonly file: string;
@@ -299,8 +298,8 @@ export function followFile(options: {
 }
 
 /**
- * What changes when a file is written or another takes its place, also behind a symbolic link. A
- * file that is gone has a state too, so that its absence is told of once a minute.
+ * Identifies the file's state: it changes when the file is written or replaced, also behind a
+ * symbolic link. A missing file has a state too, so that its absence is reported once a minute.
  */
 async function stateOf(file: string): Promise<string> {
   try {

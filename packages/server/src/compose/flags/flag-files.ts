@@ -11,13 +11,13 @@ export interface NamedFile {
   readonly flag: string;
   readonly path: string;
   readonly content: FileContent;
-  /** The certificate that this is the key of, which comes before it, and what errors call it. */
+  /** The certificate that this key belongs to, and its name in errors. */
   readonly keyOf?: { readonly path: string; readonly name: string };
 }
 
 /**
- * Looks at the files before anything is opened, so that what is wrong with one is told by the name
- * of its flag. Throws FlagError, one line, for the first that cannot be read or holds something else.
+ * Checks files before anything is opened, so that errors name the flag. Throws a one-line FlagError
+ * for the first file that is unreadable or has unexpected content.
  */
 export function checkFiles(files: readonly NamedFile[]): void {
   for (const file of files) {
@@ -38,7 +38,7 @@ export function checkFiles(files: readonly NamedFile[]): void {
 const fault = ({ flag }: Pick<NamedFile, 'flag'>, what: string) =>
   new FlagError(`--${flag}: ${what}`);
 
-/** Failures in the words that other programs have for them. */
+/** Failures in the wording of common programs. */
 function wordsOf(error: unknown): string {
   const code = systemErrorCode(error);
   if (code === 'ENOENT') return 'no such file or directory';
@@ -47,7 +47,7 @@ function wordsOf(error: unknown): string {
   return code ?? String(error);
 }
 
-/** What is wrong with the content; undefined: nothing. */
+/** Describes a problem with the content; undefined if there is none. */
 type Check = (path: string) => string | undefined;
 
 const checks: Readonly<Record<FileContent, Check>> = {

@@ -1,6 +1,7 @@
 /**
- * Reads the command line by a table of flags, in the manner users know from upstream: `--x value`,
- * `--x=value`, `--x` and `--x=false` for booleans, comma lists, repeated flags. Knows no flag itself.
+ * Parses the command line by a table of flags, with kube-apiserver's syntax: `--x value`,
+ * `--x=value`, `--x` and `--x=false` for booleans, comma-separated lists, repeated flags. Contains
+ * no flags itself.
  */
 
 import { booleanOf, FlagError, type FlagForm, parseCommandLine } from '@wheelhouse/machinery';
@@ -19,43 +20,40 @@ export type FlagType =
   | 'map'
   | 'pairs';
 
-/** What the file that a flag names has to hold; `any`: whoever reads it says what is wrong with it. */
+/** Expected content of the file that a flag names; `any` leaves validation to its reader. */
 export type FileContent = 'any' | 'certificates' | 'private key' | 'signing key' | 'keys';
 
-/** How sure users may be of a flag: upstream's stages, and `own` for ours. */
+/** Stability of a flag: Kubernetes' stages, and `own` for Wheelhouse's flags. */
 export type FlagStage = 'stable' | 'beta' | 'alpha' | 'deprecated' | 'own';
 
-/** One flag. `default` is written as a user would write it. */
+/** One flag. `default` is spelled as on the command line. */
 export interface FlagDefinition {
   readonly type: FlagType;
   readonly default: string;
   readonly help: string;
   readonly stage?: FlagStage;
   readonly group: string;
-  /** The flag of the same group behind which `--help` shows this one and those that follow it. */
+  /** The flag of the same group after which `--help` shows this one and its successors. */
   readonly after?: string;
   readonly shorthand?: string;
-  /** What to say to who still gives the flag (VER-7): `use --other instead`. */
+  /** Advice for users of a deprecated flag (VER-7): `use --other instead`. */
   readonly deprecated?: string;
-  /** The flag names files, which must be there and hold this. */
+  /** The flag names files, which must exist and have this content. */
   readonly file?: FileContent;
-  /** The flag of the certificate that the file is the key of: one is not given without the other. */
+  /** The flag of the certificate that this key belongs to; both must be given together. */
   readonly keyOf?: string;
-  /** Numbers and durations that are out of it are refused. */
+  /** Numbers and durations out of range are rejected. */
   readonly range?: 'not negative' | 'positive' | 'port';
   /**
-   * Why no value but the default can be had, where what upstream's flag is about has no counterpart
-   * here: any other stops the start with this.
+   * Why only the default is accepted, where the flag of kube-apiserver has no counterpart here; any
+   * other value stops the start with this text.
    */
   readonly only?: string;
-  /** Of the uses of a list's flag only the last counts; all add up when absent. */
+  /** `last`: the last use of a list flag wins; otherwise all uses add up. */
   readonly repeated?: 'last';
-  /**
-   * Left out of the description: clients look for the name there to learn what a release has, and
-   * give the flag where they do not look.
-   */
+  /** Omitted from `--help`: clients look for the name there to learn what a release supports. */
   readonly hidden?: true;
-  /** Lines shown below the help, one for each thing that may be said. */
+  /** Lines below the help, one for each accepted value. */
   readonly choices?: readonly string[];
 }
 
@@ -69,10 +67,10 @@ interface ValueTypes {
   /** Milliseconds. */
   duration: number;
   list: readonly string[];
-  /** As `list`, but each use of the flag is one text, which may hold commas. */
+  /** Like `list`, but each use of the flag is one text, which may contain commas. */
   each: readonly string[];
   map: ReadonlyMap<string, string>;
-  /** As `map`, but each use of the flag is one pair, which may hold commas. */
+  /** Like `map`, but each use of the flag is one pair, which may contain commas. */
   pairs: ReadonlyMap<string, string>;
 }
 
@@ -84,14 +82,14 @@ export interface ParsedFlags<Table extends FlagTable> {
   readonly values: FlagValues<Table>;
   /** Names of the flags on the command line, for checks that compare flags. */
   readonly specifiedFlags: ReadonlySet<string>;
-  /** One line for each deprecated flag on the command line, with upstream's text. */
+  /** One line for each deprecated flag on the command line, in kube-apiserver's wording. */
   readonly warnings: readonly string[];
   readonly help: boolean;
   /** The requested form of the version: one line or all details. */
   readonly version: 'line' | 'raw' | undefined;
 }
 
-/** Reads `args` by `table`. Throws FlagError for what the table does not allow. */
+/** Parses `args` by `table`. Throws FlagError for invalid flags and values. */
 export function parseFlags<Table extends FlagTable>(
   table: Table,
   args: readonly string[],
@@ -140,7 +138,7 @@ function defaultTexts(definition: FlagDefinition): string[] {
   return definition.default === '' && isPlural(definition) ? [] : [definition.default];
 }
 
-/** `--version`, `--version=raw`; `--version=false` asks for nothing. */
+/** Parses `--version` and `--version=raw`; `--version=false` requests nothing. */
 function readVersion(text: string): 'line' | 'raw' | undefined {
   if (text === 'raw') return 'raw';
   try {
@@ -181,7 +179,7 @@ function checkRange(name: string, { range }: FlagDefinition, value: number): voi
   }
 }
 
-/** Throws FlagError for a certificate without its key, and for a key without its certificate. */
+/** Throws FlagError for a certificate without a key, and for a key without a certificate. */
 export function checkPairs(table: FlagTable, values: Readonly<Record<string, unknown>>): void {
   for (const [key, { keyOf: certificate }] of Object.entries(table)) {
     if (certificate === undefined || (values[certificate] === '') === (values[key] === ''))
@@ -246,21 +244,21 @@ function parseFloatingPoint(text: string): number {
   throw new FlagError(`${JSON.stringify(text)} is not a number`);
 }
 
-/** What upstream takes for a boolean. */
+/** The booleans that kube-apiserver accepts. */
 export function parseBoolean(text: string): boolean {
   const value = booleanOf(text);
   if (value === undefined) throw new FlagError(`${JSON.stringify(text)} is not a boolean`);
   return value;
 }
 
-/** `a=b`, where b may be anything. */
+/** `a=b`, where b may contain anything. */
 function parseWholePair(text: string): [string, string] {
   const equals = text.indexOf('=');
   if (equals < 0) throw new FlagError('malformed pair, expect string=string');
   return [text.slice(0, equals).trim(), text.slice(equals + 1).trim()];
 }
 
-/** `a=b`; a name alone is `a=true`, as runtime-config has it. */
+/** `a=b`; `a` alone means `a=true`, as in `--runtime-config`. */
 function parsePair(item: string): [string, string] {
   const equals = item.indexOf('=');
   const name = (equals < 0 ? item : item.slice(0, equals)).trim();
@@ -268,14 +266,14 @@ function parsePair(item: string): [string, string] {
   return [name, equals < 0 ? 'true' : item.slice(equals + 1).trim()];
 }
 
-/** Milliseconds of a duration in Go's notation: `1h`, `5m0s`, `300ms`, `1.5h`, `0`. */
+/** Parses a duration in Go's notation to milliseconds: `1h`, `5m0s`, `300ms`, `1.5h`, `0`. */
 export function parseDuration(text: string): number {
   const nanoseconds = parseGoDuration(text);
   if (nanoseconds !== undefined) return Number(nanoseconds) / 1e6;
   throw new FlagError(`${JSON.stringify(text)} is not a duration such as 300ms, 5m0s or 1h`);
 }
 
-/** Flags of one group that `--help` shows one behind the other. */
+/** Flags of one group that `--help` shows consecutively. */
 interface FlagRun {
   readonly group: string;
   readonly after: string | undefined;
@@ -283,8 +281,8 @@ interface FlagRun {
 }
 
 /**
- * Joins tables in the order of `--help`: by `groups`, and behind the flag that `after` names.
- * Throws when there is no such flag.
+ * Joins tables in the order of `--help`: by `groups`, and after the flag that `after` names. Throws
+ * if there is no such flag.
  */
 export function joinFlagTables(tables: readonly FlagTable[], groups: readonly string[]): FlagTable {
   const definitions = new Map(tables.flatMap((table) => Object.entries(table)));
@@ -322,7 +320,7 @@ function runsOf(table: FlagTable): readonly FlagRun[] {
   return runs;
 }
 
-/** Adds a run to the names of its group; false while the flag that it follows is not there. */
+/** Adds a run to the names of its group; returns false until the flag it follows is placed. */
 function place({ group, after, names }: FlagRun, namesByGroup: Map<string, string[]>): boolean {
   const all = namesByGroup.get(group) ?? [];
   namesByGroup.set(group, all);
@@ -332,7 +330,7 @@ function place({ group, after, names }: FlagRun, namesByGroup: Map<string, strin
   return true;
 }
 
-/** The element of `allowed` that a flag names. Throws FlagError for any other text. */
+/** Returns the element of `allowed` that the text names. Throws FlagError for any other text. */
 export function oneOf<Value extends string>(options: {
   readonly flag: string;
   readonly value: string;
@@ -344,7 +342,7 @@ export function oneOf<Value extends string>(options: {
   throw new FlagError(`--${flag} ${JSON.stringify(value)} is not one of ${allowed.join(', ')}`);
 }
 
-/** The table for people, in groups, with stage and default of every flag (VER-7). */
+/** Renders the table for users, by group, with the stage and default of every flag (VER-7). */
 export function describeFlags(table: FlagTable): string {
   const groups = new Map<string, string[]>();
   for (const [name, definition] of Object.entries(table)) {
