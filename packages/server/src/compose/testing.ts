@@ -22,7 +22,7 @@ export interface TestApi {
   readonly dialect: Dialect;
   readonly clock: FakeClock;
   readonly store: Store;
-  /** A built-in kind by its resource; throws where there is none. */
+  /** A built-in kind by its resource; throws if there is none. */
   def(resource: string, group?: string): ResourceDef;
   /** Creates an object of a built-in kind with the server's own rights. */
   create(

@@ -305,7 +305,7 @@ export const apiFlags = {
     type: 'string',
     default: 'svc',
     stage: 'own',
-    help: "The vendor label of groups, labels, and system namespaces: svc, or kubernetes for unmodified Kubernetes clients.",
+    help: 'The vendor label of groups, labels, and system namespaces: svc, or kubernetes for unmodified Kubernetes clients.',
   },
   'allow-privileged': {
     group: 'Misc',

@@ -44,7 +44,8 @@ const formats: readonly LogFormat[] = ['legacy', 'json'];
 const modes = ['batch', 'blocking', 'blocking-strict'] as const;
 const modeHelp =
   'batch delivers events in the background, blocking makes the request wait, blocking-strict also fails the request when its receipt cannot be recorded.';
-const bufferHelp = 'Maximum number of events waiting in mode batch; further events are dropped and counted.';
+const bufferHelp =
+  'Maximum number of events waiting in mode batch; further events are dropped and counted.';
 const sizeHelp = 'Maximum number of events of a batch.';
 const waitHelp = 'Maximum time that a batch waits to fill up.';
 const throttleHelp = 'Limit the rate of batches in mode batch.';
@@ -55,7 +56,8 @@ const truncateHelp =
 const batchBytesHelp = 'Size in bytes above which a batch is split.';
 const eventBytesHelp =
   'Size in bytes above which the objects of an event are removed; an event that is still larger is dropped.';
-const versionHelp = 'Group and version in which events are written; v1 of the audit group if empty.';
+const versionHelp =
+  'Group and version in which events are written; v1 of the audit group if empty.';
 const backoffHelp = 'Delay before a failed call of the webhook is retried.';
 
 /** Flags of the audit log (OPS-2). */

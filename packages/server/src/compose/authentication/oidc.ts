@@ -189,7 +189,10 @@ function logReload(logger: Logger, file: string, outcome: ReloadOutcome): void {
   if (outcome.status === 'success') logger.info('reloaded authentication config', { file });
   else {
     const error = errorText(outcome.error);
-    logger.error('failed to reload authentication config, keeping the previous one', { file, error });
+    logger.error('failed to reload authentication config, keeping the previous one', {
+      file,
+      error,
+    });
   }
 }
 

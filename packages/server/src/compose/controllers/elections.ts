@@ -22,7 +22,7 @@ export function startElections(options: Around): Background {
   const leases = catalogue.snapshot().builtin(group, 'leases');
   const candidates = catalogue.snapshot().builtin(group, 'leasecandidates');
   if (leases === undefined || candidates === undefined) {
-    logger.warn('CoordinatedLeaderElection is on, but LeaseCandidates are not served');
+    logger.warn('CoordinatedLeaderElection is on, and LeaseCandidates are not served');
     return { close: async () => {} };
   }
   const controller = 'leader-election-controller';

@@ -17,7 +17,7 @@ export async function recordOwnStorageVersions(options: Around): Promise<void> {
   const group = dialect.group('internal.apiserver');
   const storageVersions = builtin(group, 'storageversions');
   if (storageVersions === undefined) {
-    config.logger.warn('StorageVersionAPI is on, but StorageVersions are not served');
+    config.logger.warn('StorageVersionAPI is on, and StorageVersions are not served');
     return;
   }
   const stored = builtins.filter(

@@ -142,7 +142,10 @@ function createReader(options: {
   const meter = createKmsMeter(registry, { clock, dialect });
   const v1 = (config.featureGates ?? defaultGates).enabled('KMSv1') ? 'allowed' : 'refused';
   const onFailed = (provider: string, error: unknown) =>
-    logger.error('a KMS plugin failed its health check', { name: provider, error: errorText(error) });
+    logger.error('a KMS plugin failed its health check', {
+      name: provider,
+      error: errorText(error),
+    });
   return async (text, file) => {
     const rules = await parsing(file, () => loadEncryptionConfiguration(text, { dialect, reload }));
     try {

@@ -12,13 +12,16 @@ import type { ServerConfig } from '../config.ts';
 import { runsManager } from '../controllers/settings.ts';
 import { addStartTime } from '../observability/process-metrics.ts';
 
-/** One named check. It fails by throwing or rejecting; why is for the log and the check's own path. */
+/**
+ * A named check, which fails by throwing or rejecting; the reason appears in the log and on the
+ * check's own path.
+ */
 export interface HealthCheck {
   readonly name: string;
   run(): void | Promise<void>;
 }
 
-/** Where a check is asked. `livez` gives boot checks a period of grace. */
+/** The endpoints that run a check. `livez` gives boot checks a grace period. */
 export type HealthEndpoint = 'healthz' | 'livez' | 'readyz';
 
 export interface HealthAnswer {
@@ -27,30 +30,33 @@ export interface HealthAnswer {
   readonly body: string;
 }
 
-/** The checks of a server and the answers of `/healthz`, `/livez`, `/readyz` and below (HEALTH-1, 2). */
+/**
+ * The checks of a server and the answers of `/healthz`, `/livez`, `/readyz`, and their subpaths
+ * (HEALTH-1, HEALTH-2).
+ */
 export interface Health {
-  /** On all three; `boot` ones do not fail livez during its grace period. */
+  /** For all three endpoints; `boot` checks cannot fail livez during its grace period. */
   add(check: HealthCheck, options?: { boot: boolean }): void;
-  /** On readyz alone (`shutdown`). */
+  /** For readyz alone (`shutdown`). */
   addReadyz(check: HealthCheck): void;
-  /** On healthz and readyz: what a restart does not repair. */
+  /** For healthz and readyz: conditions that a restart does not repair. */
   addWithoutLivez(check: HealthCheck): void;
-  /** On livez alone: what only a restart repairs. */
+  /** For livez alone: conditions that only a restart repairs. */
   addLivez(check: HealthCheck): void;
-  /** The paths there are. */
+  /** The served paths. */
   paths(): readonly string[];
-  /** Undefined when `path` is no health path: the server's 404 follows. */
+  /** Undefined when `path` is not a health path. */
   answer(path: string, query: URLSearchParams): Promise<HealthAnswer> | undefined;
 }
 
 const endpoints: readonly HealthEndpoint[] = ['healthz', 'livez', 'readyz'];
 
-/** An empty registry; `ping` and `log` are already in it, as they are everywhere upstream. */
+/** A registry with only the checks `ping` and `log`, which kube-apiserver has everywhere. */
 export function createHealth(options: {
   clock: Clock;
   logger: Logger;
   livezGracePeriodMs: number;
-  /** Called with each check that is made as one of all checks of an endpoint. */
+  /** Called for each check that runs as part of a whole endpoint. */
   onChecked?: (check: {
     readonly name: string;
     readonly endpoint: HealthEndpoint;
@@ -109,7 +115,7 @@ const plainText = {
   'x-content-type-options': 'nosniff',
 };
 
-/** All checks of an endpoint, in order, each asked even when one before it failed. */
+/** Runs all checks of an endpoint in order, whether or not earlier ones failed. */
 async function answerAll(options: {
   endpoint: HealthEndpoint;
   checks: readonly HealthCheck[];
@@ -164,8 +170,8 @@ async function failureOf(check: HealthCheck): Promise<Error | undefined> {
 }
 
 /**
- * The components that upstream asks, as far as they are here: the store, and the controllers, which
- * run in this process. A scheduler there is none.
+ * ComponentStatuses for the components that exist here: the store, and the controllers, which run
+ * in this process. There is no scheduler.
  */
 export async function componentStatuses(options: {
   readonly config: Pick<ServerConfig, 'controllers'>;
@@ -196,7 +202,7 @@ function statusOf(name: string, problem: string | undefined): ApiObject {
   };
 }
 
-/** What became of checks of health, in a registry of its own (OPS-1). */
+/** Outcomes of health checks, in a registry of their own (OPS-1). */
 interface HealthMetrics {
   readonly registry: MetricRegistry;
   checked(check: {
@@ -206,19 +212,19 @@ interface HealthMetrics {
   }): void;
 }
 
-/** Shown at `/metrics/slis`, to be asked for more often than all the rest. */
+/** Served at `/metrics/slis`, which may be scraped more often than `/metrics`. */
 export function createHealthMetrics(clock: Clock): HealthMetrics {
   const release = `${apiRelease.major}.${apiRelease.minor}`;
   const registry = createMetricRegistry({ release, hidden: 'hidden' });
   const last = registry.gauge({
     name: 'kubernetes_healthcheck',
-    help: 'Whether a check of health succeeded when it was last made.',
+    help: 'Whether a health check succeeded when it last ran.',
     stability: 'STABLE',
     labels: ['name', 'type'],
   });
   const total = registry.counter({
     name: 'kubernetes_healthchecks_total',
-    help: 'Checks of health, by how they ended.',
+    help: 'Health checks, by outcome.',
     stability: 'STABLE',
     labels: ['name', 'type', 'status'],
   });

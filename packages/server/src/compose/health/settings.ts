@@ -1,15 +1,17 @@
 import type { Feature } from '../feature.ts';
 import type { FlagTable } from '../flags/flags.ts';
 
-/** How the server becomes ready and how it stops. Times in milliseconds. */
+/** Settings of readiness and shutdown. Times are in milliseconds. */
 export interface HealthSettings {
   readonly livezGracePeriodMs: number;
   readonly shutdownDelayMs: number;
-  /** How long readiness waits for the caches that every request needs; for ever when absent. */
+  /**
+   * How long readiness waits for the caches that every request needs; without limit when absent.
+   */
   readonly storageWaitMs?: number;
 }
 
-/** Flags of readiness and of the stop. */
+/** Flags of readiness and shutdown. */
 export const healthFlags = {
   'livez-grace-period': {
     group: 'Generic',
@@ -23,7 +25,7 @@ export const healthFlags = {
     type: 'duration',
     range: 'not negative',
     default: '0s',
-    help: 'How long to go on serving after a signal to stop, /readyz failing meanwhile, so that load balancers notice.',
+    help: 'How long to keep serving after a stop signal while /readyz fails, so that load balancers notice.',
   },
   'storage-initialization-timeout': {
     group: 'Generic',
@@ -31,11 +33,11 @@ export const healthFlags = {
     type: 'duration',
     range: 'not negative',
     default: '1m0s',
-    help: 'When given: how long the start waits for the caches that every request needs, before readiness does without them.',
+    help: 'How long readiness waits for the caches that every request needs; without limit when not given.',
   },
 } as const satisfies FlagTable;
 
-/** Health checks, what is done before the server is ready, and the stop. */
+/** Health checks, start hooks, and shutdown. */
 export const healthFeature: Feature<typeof healthFlags, HealthSettings> = {
   flags: healthFlags,
   settings: (values, { specifiedFlags }) => ({

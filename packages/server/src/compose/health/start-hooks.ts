@@ -31,25 +31,27 @@ import type { StoreChecks, StoreSpace } from '../storage/opened-store.ts';
 import type { Health } from './health.ts';
 
 /**
- * How long the hooks have before the port opens. Who keeps asking whether a server is ready takes
- * from it, with every handshake, what it needs to become so; one that is slow is to say why.
+ * How long the hooks run before the port opens, in milliseconds. Each handshake of a polling client
+ * delays the hooks; a server that starts slowly must still open the port and report why.
  */
 const headStartMs = 500;
 
-/** A check whose name has no prefix, although a hook is behind it. */
+/** A check without the usual prefix, although a hook is behind it. */
 const autoregisterCompletion = 'autoregister-completion';
 
-/** Runs what belongs after the start, each hook with a health check of upstream's name (HEALTH-2). */
+/** Runs the start hooks, each with a health check of kube-apiserver's name (HEALTH-2). */
 export interface StartHooks {
-  /** All hooks have succeeded. */
+  /** Resolves when all hooks have succeeded. */
   readonly done: Promise<void>;
-  /** Resolves when the hooks have ended, well or not, or have had their head start. */
+  /**
+   * Resolves when the hooks have ended, with or without success, or have used up their head start.
+   */
   readonly headStart: Promise<void>;
-  /** From here on readyz fails, so that no new traffic comes (HEALTH-3). */
+  /** Makes readyz fail, so that no new traffic arrives (HEALTH-3). */
   beginShutdown(): void;
 }
 
-/** A check's name without its prefix, and the work it stands for. */
+/** A check's name without its prefix, and the work behind it. */
 export type Hook = readonly [name: string, run: () => Promise<unknown>];
 
 interface StartHookOptions {
@@ -58,9 +60,9 @@ interface StartHookOptions {
   readonly dialect: Dialect;
   readonly health: Health;
   readonly flowControl: FlowControl;
-  /** How a store that is elsewhere is asked; the store itself when absent. */
+  /** Checks of an external store; the server's own store is checked directly when absent. */
   readonly checks: StoreChecks | undefined;
-  /** Whether the store can be written, where that is known. */
+  /** Whether the store is writable; undefined if unknown. */
   readonly space: StoreSpace | undefined;
   /** Other servers on the same store. */
   readonly peers: ServerPeers | undefined;
@@ -93,7 +95,7 @@ export function runStartHooks(options: StartHookOptions): StartHooks {
   });
   const all = (of: typeof pending) => Promise.all(of.map(({ ran }) => ran)).then(() => {});
   const done = all(pending);
-  // A server that cannot listen closes its store under the hooks, and nobody waits for them.
+  // A server that cannot listen closes its store under the hooks; nobody awaits them then.
   done.catch(() => {});
   return {
     done,
@@ -106,7 +108,7 @@ export function runStartHooks(options: StartHookOptions): StartHooks {
 
 type TaskName = keyof ReturnType<typeof startTasks>;
 
-/** What there is to do before the server is ready. All of it begins at once. */
+/** The work before the server is ready. All tasks start at once. */
 function startTasks(options: StartHookOptions) {
   const { api, dialect, config } = options;
   const { clock, storageWaitMs } = config;
@@ -138,7 +140,7 @@ function startTasks(options: StartHookOptions) {
     },
     admission: () => admissionReady(options),
     serviceNumbers: () => serviceNumbersRead(options),
-    /** The one task that needs the port. */
+    /** The only task that needs the port. */
     service: async () => {
       const [port] = await Promise.all([api.address.port, namespaces()]);
       await createOwnService({ ...around, port, peers: options.peers });
@@ -146,7 +148,10 @@ function startTasks(options: StartHookOptions) {
   };
 }
 
-/** A store that refuses the Lease, as on a full disk, does not fail the start: it is renewed later. */
+/**
+ * Stores the identity Lease. If the store refuses it, as on a full disk, the start goes ahead and a
+ * later renewal stores it.
+ */
 async function announced({ lease, config }: StartHookOptions): Promise<void> {
   try {
     await lease?.renew();
@@ -155,7 +160,7 @@ async function announced({ lease, config }: StartHookOptions): Promise<void> {
   }
 }
 
-/** Resolves when the objects that configure admission have been read. */
+/** Resolves when the objects that configure admission are cached. */
 async function admissionReady({ api, dialect }: StartHookOptions): Promise<void> {
   const { builtins } = api.catalogue.snapshot();
   const group = dialect.group('admissionregistration');
@@ -163,7 +168,7 @@ async function admissionReady({ api, dialect }: StartHookOptions): Promise<void>
   await Promise.all(defs.map((def) => api.registry.caches.of(def).ready()));
 }
 
-/** A damaged Service fails the requests that need numbers, and not the start. */
+/** A damaged Service fails only the requests that allocate numbers, not the start. */
 async function serviceNumbersRead({ services, config }: StartHookOptions): Promise<void> {
   try {
     await services.usage();
@@ -173,7 +178,7 @@ async function serviceNumbersRead({ services, config }: StartHookOptions): Promi
   }
 }
 
-/** The names of checks that a task answers for, those that programs know (HEALTH-2). */
+/** The well-known names of the checks behind each task (HEALTH-2). */
 type HookNames = Readonly<Record<TaskName, readonly string[]>>;
 
 const commonNames: HookNames = {
@@ -232,11 +237,11 @@ function addStoreChecks({ api, dialect, health, checks, space }: StartHookOption
   for (const { suffix, run } of checks?.ready ?? []) {
     health.addReadyz({ name: dialect.storeCheck + suffix, run });
   }
-  // On readyz alone: a new start makes no room on a disk.
+  // On readyz alone, since a restart does not free disk space.
   if (space !== undefined) health.addReadyz({ name: 'storage-writable', run: space.check });
 }
 
-/** Resolves with the task, or when its time is up; rejects as the task does before that. */
+/** Resolves with the task or at its timeout; rejects if the task rejects earlier. */
 function waitAtMost(options: {
   readonly task: Promise<void>;
   readonly clock: Clock;
@@ -248,7 +253,7 @@ function waitAtMost(options: {
   });
 }
 
-/** Resolves when `done` has ended, well or not, or after the head start. */
+/** Resolves when `done` has settled or the head start is over. */
 export function headStart(done: Promise<void>, clock: Clock): Promise<void> {
   return new Promise((resolve) => {
     const timer = clock.after(headStartMs, resolve);
@@ -260,7 +265,7 @@ export function headStart(done: Promise<void>, clock: Clock): Promise<void> {
   });
 }
 
-/** Runs the work at the first call; later ones get the same promise. */
+/** Runs the work on the first call; later calls return the same promise. */
 export function once(run: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined;
   return () => {
@@ -269,7 +274,7 @@ export function once(run: () => Promise<void>): () => Promise<void> {
   };
 }
 
-/** Adds the check that the caches that every request needs follow the store. */
+/** Adds the check that the caches needed by every request follow the store. */
 function addInformerSync({ api, health }: StartHookOptions): void {
   const notYet = Symbol();
   const run = async () => {
@@ -281,7 +286,7 @@ function addInformerSync({ api, health }: StartHookOptions): void {
 
 const settled = <T>(value: T): Promise<T> => nextTurn().then(() => value);
 
-/** Adds the check of a task, which passes once the task has succeeded. */
+/** Adds a task's check, which passes once the task has succeeded. */
 function addHook(health: Health, name: string, task: Promise<unknown>): void {
   let state: 'running' | 'done' | Error = 'running';
   task.then(
@@ -302,10 +307,10 @@ function addHook(health: Health, name: string, task: Promise<unknown>): void {
   health.add(check, { boot: true });
 }
 
-/** Stems of the namespaces that exist from the start besides `default`. */
+/** Suffixes of the namespaces that exist from the start, besides `default`. */
 const systemNamespaces = ['system', 'public', 'node-lease'];
 
-/** Creates the namespaces every server has; those that are there stay as they are. */
+/** Creates the missing system namespaces; existing ones are unchanged. */
 async function createSystemNamespaces(options: {
   readonly registry: Registry;
   readonly snapshot: CatalogueSnapshot;
@@ -338,13 +343,13 @@ async function createUnlessThere(
   }
 }
 
-/** Classes of pods that the system cannot do without, by upstream's names and numbers. */
+/** Priority classes of critical system pods, with kube-apiserver's names and values. */
 const systemPriorities = [
   ['system-node-critical', 2_000_001_000, 'For pods that must stay on the node they are on.'],
   ['system-cluster-critical', 2_000_000_000, 'For pods that must run, on whatever node.'],
 ] as const;
 
-/** Creates the priority classes every server has (ADM-1); those that are there stay as they are. */
+/** Creates the missing system priority classes (ADM-1); existing ones are unchanged. */
 async function createSystemPriorities(options: {
   readonly registry: Registry;
   readonly snapshot: CatalogueSnapshot;

@@ -19,7 +19,7 @@ import type { Around, ReadingBase } from '../context.ts';
 import type { DebugPage } from '../observability/pages.ts';
 import { type Background, beginAfter } from '../parts.ts';
 
-/** The gate, what it shows at debug paths, and how many objects lists go over. */
+/** The flow control gate and its debug page. */
 export interface FlowGate {
   readonly gate: FlowControl | FairFlowControl;
   readonly debugPage: DebugPage | undefined;
@@ -27,8 +27,8 @@ export interface FlowGate {
 }
 
 /**
- * Makes the gate that decides who runs when not all can (OPS-3), with its metrics and debug paths.
- * Limits of zero or infinity count for nothing; where nothing is left of both, nothing is limited.
+ * Creates the gate that shares the server's concurrency (OPS-3), with its metrics and debug pages.
+ * Limits of zero or infinity contribute no seats; without any seats nothing is limited.
  */
 export function createFlowControl(
   options: ReadingBase & { readonly watches: WatchCounts },
@@ -84,7 +84,7 @@ interface CountedKind {
   readonly resource: string;
 }
 
-/** How many objects a list may go over, where that is known without waiting. */
+/** Returns the number of objects that a list reads, if the cache already counts them. */
 function objectCounter({
   catalogue,
   caches,
@@ -95,13 +95,13 @@ function objectCounter({
     try {
       return caches.of(def).count();
     } catch {
-      // The kind or the server is being closed.
+      // The kind or the server is closing.
       return undefined;
     }
   };
 }
 
-/** As upstream calls those who read the objects and those who keep them. */
+/** kube-apiserver's names for the clients that read and maintain the objects. */
 const consumer = 'api-priority-and-fairness-config-consumer-v1';
 const producer = 'api-priority-and-fairness-config-producer-v1';
 
@@ -109,7 +109,7 @@ interface FlowObjectOptions extends Around {
   readonly flowControl: FlowControl | FairFlowControl;
 }
 
-/** Creates the default objects that are absent, where objects rule. */
+/** Creates the missing default objects if objects configure flow control. */
 export async function createFlowObjects(options: FlowObjectOptions): Promise<void> {
   const defs = followedDefs(options);
   if (defs === undefined) return;
@@ -120,10 +120,7 @@ export async function createFlowObjects(options: FlowObjectOptions): Promise<voi
 const flowTools = (around: Around, controller: string): ControllerTools =>
   controllerTools(around, { controller, user: serverContext.user });
 
-/**
- * What must work before requests are told apart and weighed as they should be, by the names of the
- * reference's checks (HEALTH-2).
- */
+/** Start hooks of flow control, with the names of kube-apiserver's checks (HEALTH-2). */
 export function flowHooks(
   options: FlowObjectOptions & { readonly informersReady: () => Promise<void> },
 ): readonly (readonly [name: string, run: () => Promise<void>])[] {
@@ -155,11 +152,11 @@ export function flowHooks(
   ];
 }
 
-/** Once the server is ready, its objects are kept and rule, in every server of a store. */
+/** Once the server is ready, maintains the objects and follows them, in every server of a store. */
 export function followFlowObjects(ready: Promise<void>, options: FlowObjectOptions): Background {
   const { config, dialect, flowControl: fair } = options;
   const { clock, logger, controllersPauseMs } = config;
-  // The controllers go first: as long as nothing is stored, the defaults rule as they are.
+  // Controllers go first: until objects are stored, the defaults apply unchanged.
   const pauseMs = controllersPauseMs === undefined ? undefined : controllersPauseMs * 4;
   const defs = followedDefs(options);
   if (!(fair instanceof FairFlowControl) || defs === undefined) return { close: async () => {} };
@@ -185,7 +182,10 @@ export function followFlowObjects(ready: Promise<void>, options: FlowObjectOptio
   });
 }
 
-/** The kinds of the objects that rule; undefined where none do, or none are served. */
+/**
+ * The kinds of the objects that configure flow control; undefined if none do or the kinds are not
+ * served.
+ */
 function followedDefs({
   config,
   dialect,
@@ -202,7 +202,7 @@ function followedDefs({
   return levels === undefined || schemas === undefined ? undefined : { levels, schemas };
 }
 
-/** Counts the watches that stand, besides measuring them. */
+/** Counts open watches in addition to measuring them. */
 export function countingWatches(requests: RequestMetrics, watches: WatchCounts): RequestMetrics {
   return {
     ...requests,

@@ -11,33 +11,35 @@ import {
 } from '@wheelhouse/machinery';
 import { limitOf } from '../observability/process-metrics.ts';
 
-/** What part of the heap clients may fill: the rest is the server's own and garbage. */
+/** Share of the heap that clients may fill; the rest is for the server itself and for garbage. */
 const heapPart = 0.4;
-/** What part of the machine's or container's memory they may fill: buffers are not on the heap. */
+/**
+ * Share of the machine's or container's memory that clients may fill: buffers are not on the heap.
+ */
 const hostPart = 0.25;
-/** The heap is short from this part of its limit on, measured behind a full collection. */
+/** The heap counts as short above this share of its limit, measured after a full collection. */
 const shortPart = 0.8;
-/** How long that holds unless a later collection says so again. */
+/** How long a short heap stays so unless a later collection confirms it. */
 const shortMs = 5000;
 const logPeriodMs = 1000;
 
-/** The budget of a server, and what keeps an eye on the heap for it. */
+/** A server's memory budget and the heap watcher that feeds it. */
 export interface ServerMemory {
   readonly budget: MemoryBudget;
   close(): void;
 }
 
 /**
- * Makes the process-wide budget for what clients make the server hold (TRUST-4). It reports itself
- * in `registry` and in the log, and learns of a heap that is nearly full whatever was charged.
- * @param options.limitBytes 0: from the limits of the heap and of the host
+ * Creates the budget for memory that clients make the server hold (TRUST-4). It reports usage in
+ * `registry` and the log, and reacts to a nearly full heap, whatever was charged.
+ * @param options.limitBytes 0 derives the limit from those of the heap and the host
  */
 export function createServerMemory(options: {
   readonly limitBytes: number;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly registry: MetricRegistry;
-  /** Has a function called before metrics are shown. */
+  /** Registers a function to call before metrics are rendered. */
   readonly lookAt: (look: () => void) => void;
 }): ServerMemory {
   const { clock, logger } = options;
@@ -46,7 +48,7 @@ export function createServerMemory(options: {
     const now = clock.monotonic();
     if (now - loggedMs < logPeriodMs) return;
     loggedMs = now;
-    logger.warn('a client holds too much memory and was cut off', { owner, bytes });
+    logger.warn('a client held too much memory and was disconnected', { owner, bytes });
   };
   const limitBytes = options.limitBytes > 0 ? options.limitBytes : defaultLimit();
   const budget = new MemoryBudget({ limitBytes, onShed });
@@ -60,7 +62,10 @@ function defaultLimit(): number {
   return Math.floor(Math.min(heap * heapPart, host * hostPart));
 }
 
-/** Presses the budget when a full collection leaves the heap nearly full; returns what ends that. */
+/**
+ * Puts pressure on the budget when a full collection leaves the heap nearly full; returns a
+ * function that stops the watch.
+ */
 function watchHeap(of: {
   readonly budget: MemoryBudget;
   readonly clock: Clock;
@@ -69,7 +74,8 @@ function watchHeap(of: {
   const { budget, clock, logger } = of;
   let isOver = false;
   let relief = { stop: () => {} };
-  // Only a full collection finalizes, so that this runs behind each of them and costs nothing else.
+  // Only a full collection finalizes the object, so this runs after each one and costs nothing
+  // otherwise.
   const onCollection = (): void => {
     if (isOver) return;
     arm();
@@ -92,13 +98,13 @@ function watchHeap(of: {
 function memoryLook(registry: MetricRegistry, budget: MemoryBudget): () => void {
   const used = registry.gauge({
     name: 'wheelhouse_memory_budget_used_bytes',
-    help: 'Bytes charged to clients, by what they are for. Estimates, not measurements.',
+    help: 'Estimated bytes charged to clients, by purpose.',
     stability: 'ALPHA',
     labels: ['use'],
   });
   const limit = registry.gauge({
     name: 'wheelhouse_memory_budget_limit_bytes',
-    help: 'Bytes that may be charged to all clients before the heaviest is cut off.',
+    help: 'Bytes that may be charged to all clients before the heaviest client is disconnected.',
     stability: 'ALPHA',
     labels: [],
   });
@@ -110,7 +116,7 @@ function memoryLook(registry: MetricRegistry, budget: MemoryBudget): () => void 
   });
   const shed = registry.counter({
     name: 'wheelhouse_memory_budget_shed_total',
-    help: 'How often requests or connections were ended to free the memory that they held.',
+    help: 'Number of requests and connections ended to free the memory that they held.',
     stability: 'ALPHA',
     labels: [],
   });
@@ -124,15 +130,15 @@ function memoryLook(registry: MetricRegistry, budget: MemoryBudget): () => void 
   };
 }
 
-/** Files kept for the store, logs, certificates, and connections to others. */
+/** File descriptors reserved for the store, logs, certificates, and outgoing connections. */
 const reserveMin = 64;
 const reserveMax = 1024;
 const reservePart = 1 / 8;
 const connectionsMin = 16;
 
 /**
- * How many connections fit into the process's limit on open files, with a reserve for its own
- * (TRUST-4); infinite where the limit cannot be read or there is none.
+ * Number of connections that fit into the process's limit on open files, less a reserve (TRUST-4);
+ * infinite if there is no limit or it cannot be read.
  */
 export function connectionsWithin(limitsText = limitsOfProcess()): number {
   const files = limitOf(limitsText, 'Max open files') ?? Number.POSITIVE_INFINITY;

@@ -1,7 +1,7 @@
 import type { Feature } from '../feature.ts';
 import { FlagError, type FlagTable, type FlagValues } from '../flags/flags.ts';
 
-/** What one request may take, and what all of them may. Times in milliseconds. */
+/** Limits on single requests and on all of them together. Times are in milliseconds. */
 export interface LimitSettings {
   readonly limits: {
     readonly bodyBytesMax: number;
@@ -10,57 +10,63 @@ export interface LimitSettings {
     readonly readsInFlightMax: number;
     readonly writesInFlightMax: number;
     readonly streamsPerConnectionMax?: number;
-    /** What clients may make the server hold, bytes (TRUST-4); by the heap's limit when absent. */
+    /**
+     * Bytes that clients may make the server hold (TRUST-4); derived from the heap limit when
+     * absent.
+     */
     readonly memoryBytes?: number;
-    /** Open connections (TRUST-4); by the limit on open files when absent. */
+    /**
+     * Maximum number of open connections (TRUST-4); derived from the limit on open files when
+     * absent.
+     */
     readonly connectionsMax?: number;
-    /** Deletions of one request that run at a time. */
+    /** Concurrent deletions of one request that deletes a collection. */
     readonly collectionWorkersMax?: number;
   };
   /**
-   * Who runs when not all can (OPS-3); priority and fairness when absent. `ignored` objects are
-   * neither made nor read: the defaults rule, as on a server of which nobody has changed them.
+   * Flow control (OPS-3); priority and fairness when absent. `ignored` objects are neither created
+   * nor read, and the defaults apply.
    */
   readonly flowControl?:
     | { readonly type: 'max-in-flight' }
     | { readonly type: 'priority-and-fairness'; readonly objects: 'followed' | 'ignored' };
 }
 
-/** Flags of what requests and clients may take. */
+/** Flags of limits on requests and clients. */
 export const limitFlags = {
   'request-timeout': {
     group: 'Generic',
     type: 'duration',
     range: 'positive',
     default: '1m0s',
-    help: 'How long a request may take that is no watch and no other stream; a client may ask for less by ?timeout. It is then answered 504, and nothing is stored for it any more.',
+    help: 'Time limit of requests other than watches and streams; clients may lower it with ?timeout. A request that exceeds it is answered 504 and stores nothing afterwards.',
   },
   'min-request-timeout': {
     group: 'Generic',
     type: 'int',
     range: 'not negative',
     default: '1800',
-    help: 'Seconds a watch is kept open at least, unless it asks for less; a random value above it spreads load.',
+    help: 'Minimum seconds that a watch stays open, unless it asks for less; the server picks a random value above it to spread load.',
   },
   'max-requests-inflight': {
     group: 'Generic',
     type: 'int',
     range: 'not negative',
     default: '400',
-    help: "The server's seats are this and --max-mutating-requests-inflight together. Without priority and fairness: limit on non-mutating requests in flight, more are answered 429; 0 is no limit.",
+    help: 'Added to --max-mutating-requests-inflight, the number of seats of the server. Without priority and fairness, the limit on non-mutating requests in flight, above which requests are answered 429; 0 means no limit.',
   },
   'max-mutating-requests-inflight': {
     group: 'Generic',
     type: 'int',
     range: 'not negative',
     default: '200',
-    help: "The server's seats are this and --max-requests-inflight together. Without priority and fairness: limit on mutating requests in flight, more are answered 429; 0 is no limit.",
+    help: 'Added to --max-requests-inflight, the number of seats of the server. Without priority and fairness, the limit on mutating requests in flight, above which requests are answered 429; 0 means no limit.',
   },
   'enable-priority-and-fairness': {
     group: 'Generic',
     type: 'bool',
     default: 'true',
-    help: 'Let FlowSchemas and PriorityLevelConfigurations say who runs, who waits and who is answered 429 when not all requests can run. Otherwise reads and writes are counted, and that is all.',
+    help: 'Use FlowSchemas and PriorityLevelConfigurations to decide which requests run, wait, or are answered 429 under load; otherwise only the numbers of reads and writes in flight are limited.',
   },
   'max-request-body-bytes': {
     group: 'Generic',
@@ -68,7 +74,7 @@ export const limitFlags = {
     range: 'positive',
     default: '3145728',
     stage: 'own',
-    help: 'Limit on the size of a request body; a larger one is answered 413.',
+    help: 'Maximum size of a request body in bytes; a larger one is answered 413.',
   },
   'memory-budget-mb': {
     group: 'Generic',
@@ -76,7 +82,7 @@ export const limitFlags = {
     range: 'not negative',
     default: '0',
     stage: 'own',
-    help: 'Limit in MiB on what clients make the server hold: connections, requests in flight, watches, selectors and answers that are not read. Near it, clients that hold more than their share are answered 429; above it, the heaviest are cut off. 0 derives it from the limits of the heap and of the host.',
+    help: 'Limit in MiB on the memory that clients make the server hold: connections, requests in flight, watches, selectors, and unread answers. Near it, clients above their share are answered 429; above it, the heaviest are disconnected. 0 derives it from the limits of the heap and the host.',
   },
   'max-connections': {
     group: 'Generic',
@@ -84,7 +90,7 @@ export const limitFlags = {
     range: 'not negative',
     default: '0',
     stage: 'own',
-    help: 'Limit on open connections. At it, a new one takes the place of an idle one. 0 derives it from the limit on open files, of which some are kept for the store.',
+    help: 'Maximum number of open connections; at the limit, a new connection replaces an idle one. 0 derives it from the limit on open files, less a reserve for the store.',
   },
   'http2-max-streams-per-connection': {
     group: 'Secure serving',
@@ -92,7 +98,7 @@ export const limitFlags = {
     type: 'int',
     range: 'not negative',
     default: '0',
-    help: 'Limit on concurrent HTTP/2 streams of one connection. 0 leaves it to the server (1000).',
+    help: 'Maximum number of concurrent HTTP/2 streams per connection; 0 means 1000.',
   },
   'delete-collection-workers': {
     group: 'Storage',
@@ -100,7 +106,7 @@ export const limitFlags = {
     type: 'int',
     range: 'positive',
     default: '16',
-    help: 'Objects that one request to delete a collection deletes at a time.',
+    help: 'Number of objects that a request to delete a collection deletes concurrently.',
   },
   'max-connection-bytes-per-sec': {
     group: 'Misc',
@@ -108,13 +114,13 @@ export const limitFlags = {
     type: 'int',
     default: '0',
     only: 'streams into containers have no bound on their speed',
-    help: 'Limit on the bytes per second of a stream into a container. Streams have none here.',
+    help: 'Limit on the bytes per second of a stream into a container; streams are not limited here.',
   },
 } as const satisfies FlagTable;
 
 type Values = FlagValues<typeof limitFlags>;
 
-/** Limits on requests and clients, and flow control, which shares what there is. */
+/** Limits on requests and clients, and flow control. */
 export const limitFeature: Feature<typeof limitFlags, LimitSettings> = {
   flags: limitFlags,
   settings(values) {

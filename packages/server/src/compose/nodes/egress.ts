@@ -43,7 +43,7 @@ const configurationType = structType('EgressSelectorConfiguration', {
   ),
 });
 
-/** The file of `--egress-selector-config-file`. */
+/** The format of `--egress-selector-config-file`. */
 export const egressFormat = {
   kind: 'EgressSelectorConfiguration',
   group: 'apiserver',
@@ -54,8 +54,8 @@ const protocols = ['Direct', 'HTTPConnect', 'GRPC'];
 const destinations = ['cluster', 'controlplane', 'etcd'];
 
 /**
- * Reads which connections go through which proxies: all must go out directly. Rejects, in one line,
- * for a file that cannot be read, that is not valid, or that names a proxy.
+ * Reads the egress configuration, which must connect directly for every destination. Rejects with a
+ * one-line error for a file that is unreadable, invalid, or names a proxy.
  */
 export async function checkEgress(
   file: string,
@@ -90,7 +90,7 @@ async function readSelections(
 
 const protocolOf = (selection: JsonObject) => textAt(selection, 'connection', 'proxyProtocol');
 
-/** Fields are named as upstream names them. */
+/** Error paths use kube-apiserver's field names. */
 function selectionErrors(selections: readonly JsonObject[]): FieldError[] {
   const field = 'service.connection';
   const errors: FieldError[] = [];

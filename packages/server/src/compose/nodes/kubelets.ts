@@ -11,9 +11,9 @@ const defaults = {
 };
 
 /**
- * Makes the port by which requests reach kubelets; its code is loaded with the first of them. It
- * follows the files of its certificates until it is closed. Throws, naming the file, when one cannot
- * be read at the start.
+ * Creates the port through which requests reach kubelets; its code is loaded with the first
+ * request. The port follows its certificate files until it is closed. Throws an error that names
+ * the file when one is unreadable at the start.
  */
 export function createKubeletPort(
   config: Pick<ServerConfig, 'kubelets' | 'clock' | 'logger'>,

@@ -1,42 +1,42 @@
 import type { Feature } from '../feature.ts';
 import { FlagError, type FlagTable } from '../flags/flags.ts';
 
-/** How nodes are reached. */
+/** Settings of connections to nodes. */
 export interface NodeSettings {
-  /** How kubelets are reached for logs and streams; without certificates when absent. */
+  /** How kubelets are reached for logs and streams; without client certificates when absent. */
   readonly kubelets?: KubeletSettings;
-  /** File that says through which proxies connections go; they go out directly when absent. */
+  /** An egress configuration; connections are direct when absent. */
   readonly egressFile?: string;
 }
 
-/** Who kubelets are to the server, and who it is to them. */
+/** The client certificate for kubelets, and how their certificates are verified. */
 export interface KubeletSettings {
-  /** Types of addresses by which a node is reached, the preferred one first. */
+  /** Types of node addresses to use, the preferred type first. */
   readonly addressTypes?: readonly string[];
-  /** The port of kubelets whose nodes name none; 10250 when absent. */
+  /** The kubelet port of nodes that report none; 10250 when absent. */
   readonly port?: number;
   readonly certificate?: { readonly certFile: string; readonly keyFile: string };
-  /** The authorities of kubelets' certificates, which are not verified when this is absent. */
+  /** The CA bundle for kubelets' certificates, which are not verified when this is absent. */
   readonly caFile?: string;
-  /** Where the `proxy` of an address connects to, for tests; there when absent. */
+  /** Maps the proxied address to the one to connect to, for tests. */
   readonly connectTo?: (host: string) => string;
 }
 
-/** Flags of connections to nodes and clouds. */
+/** Flags of connections to nodes and cloud providers. */
 const nodeFlags = {
   'kubelet-preferred-address-types': {
     group: 'Misc',
     after: 'kubernetes-service-node-port',
     type: 'list',
     default: 'Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP',
-    help: 'Types of addresses by which nodes are reached for logs, exec, attach, port-forward, and proxy; the first that a node has is taken.',
+    help: 'Types of node addresses to use for logs, exec, attach, port-forward, and proxy; the first type that a node has is used.',
   },
   'kubelet-client-certificate': {
     group: 'Misc',
     type: 'string',
     file: 'certificates',
     default: '',
-    help: 'File of the client certificate for kubelets.',
+    help: 'File with the client certificate for kubelets.',
   },
   'kubelet-client-key': {
     group: 'Misc',
@@ -44,20 +44,20 @@ const nodeFlags = {
     file: 'private key',
     keyOf: 'kubelet-client-certificate',
     default: '',
-    help: 'File of the key of --kubelet-client-certificate.',
+    help: 'File with the private key of --kubelet-client-certificate.',
   },
   'kubelet-certificate-authority': {
     group: 'Misc',
     type: 'string',
     file: 'certificates',
     default: '',
-    help: 'File of the authorities of kubelets’ certificates. When empty, their certificates are not verified.',
+    help: 'CA bundle for kubelets’ certificates, which are not verified when this is empty.',
   },
   'kubelet-timeout': {
     group: 'Misc',
     type: 'duration',
     default: '5s',
-    help: 'Without effect, as upstream: logs and streams last as long as they are wanted.',
+    help: 'Without effect, as in kube-apiserver: logs and streams have no time limit.',
   },
   'egress-selector-config-file': {
     group: 'Misc',
@@ -65,7 +65,7 @@ const nodeFlags = {
     type: 'string',
     file: 'any',
     default: '',
-    help: 'File that says through which proxies connections go. Here they go out directly, so that it may name no proxy.',
+    help: 'Egress configuration file; connections are always direct here, so it must not name a proxy.',
   },
   'cloud-config': {
     group: 'Misc',
@@ -73,14 +73,14 @@ const nodeFlags = {
     type: 'string',
     default: '',
     deprecated: 'will be removed in a future version',
-    help: 'File for a cloud provider inside the process, of which there is none.',
+    help: 'Configuration file of an in-process cloud provider, of which there is none.',
   },
   'cloud-provider': {
     group: 'Misc',
     type: 'string',
     default: '',
     deprecated: 'will be removed in a future version',
-    help: 'Who runs the cloud controllers: external, or nobody when empty.',
+    help: 'The cloud provider: external, or empty for none.',
   },
   'kubelet-port': {
     group: 'Misc',
@@ -88,18 +88,18 @@ const nodeFlags = {
     type: 'int',
     default: '10250',
     deprecated: 'kubelet-port is deprecated and will be removed.',
-    help: 'The port of kubelets whose nodes name none.',
+    help: 'The kubelet port of nodes that report none.',
   },
   'kubelet-read-only-port': {
     group: 'Misc',
     type: 'int',
     default: '10255',
     deprecated: 'kubelet-read-only-port is deprecated and will be removed.',
-    help: 'Another port of kubelets. Without effect, as upstream.',
+    help: 'The read-only port of kubelets; without effect, as in kube-apiserver.',
   },
 } as const satisfies FlagTable;
 
-/** Connections to nodes, and clouds as far as a control plane without them has settings. */
+/** Connections to nodes, and the flags of cloud providers. */
 export const nodeFeature: Feature<typeof nodeFlags, NodeSettings> = {
   flags: nodeFlags,
   settings(values) {

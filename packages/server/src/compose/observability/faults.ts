@@ -9,14 +9,14 @@ import {
   reportFault,
 } from '@wheelhouse/machinery';
 
-/** Log lines with a stack for one place in a period; further faults there are only counted. */
+/** Maximum log lines with a stack for one place per period; further faults are only counted. */
 const linesMax = 20;
 const periodMs = 10_000;
 
 /**
- * Counts every fault that is contained in the process and logs it with its stack (TRUST-1), a
- * bounded number of lines for each place, so that a client cannot fill the log with one bug.
- * @returns stops both
+ * Counts every fault contained in the process and logs it with its stack (TRUST-1), a bounded
+ * number of lines per place, so that a client cannot fill the log with one bug.
+ * @returns a function that stops both
  */
 export function recordFaults(options: {
   readonly registry: MetricRegistry;
@@ -26,7 +26,7 @@ export function recordFaults(options: {
   const { logger, clock } = options;
   const counter = options.registry.counter({
     name: 'apiserver_contained_faults_total',
-    help: 'Exceptions of callbacks that ended a connection, a request or a task and not the process.',
+    help: 'Exceptions in callbacks that ended a connection, a request, or a task instead of the process.',
     stability: 'ALPHA',
     labels: ['where'],
   });
@@ -38,7 +38,7 @@ export function recordFaults(options: {
     if (quota === undefined || nowMs >= quota.untilMs) {
       const dropped = quota?.dropped ?? 0;
       if (dropped > 0)
-        logger.error('faults were contained without a line each', { where, dropped });
+        logger.error('further faults were contained without being logged', { where, dropped });
       quota = { untilMs: nowMs + periodMs, left: linesMax, dropped: 0 };
       lines.set(where, quota);
     }
@@ -48,7 +48,7 @@ export function recordFaults(options: {
   });
 }
 
-/** What of a handle, stream or parser leads to the connection that it belongs to. */
+/** Properties that lead from a handle, stream, or parser to its connection. */
 interface Resource {
   readonly socket?: unknown;
   readonly stream?: unknown;
@@ -56,12 +56,10 @@ interface Resource {
 }
 
 /**
- * Keeps the process serving when an exception or a rejection reaches the event loop in spite of
- * `base/faults.ts`: code of a library, or a mistake of ours. The fault is reported as any other, and
- * the connection in whose event it arose is destroyed where that can be found out. For a program
- * that owns its process only: the handlers are process-wide.
- *
- * docs/decisions/faults.md says which faults end the process all the same.
+ * Keeps the process serving when an exception or rejection escapes `base/faults.ts` because of a
+ * bug or a library. The fault is reported like any other, and its connection is destroyed if it can
+ * be determined. Only for a program that owns its process, because the handlers are process-wide.
+ * docs/decisions/faults.md says which faults still end the process.
  */
 export function surviveFaults(): void {
   process.on('uncaughtException', (error: Error) => {
@@ -77,7 +75,7 @@ export function surviveFaults(): void {
 
 const fatalExitCode = 70;
 
-/** Faults after which nothing that the process says can be relied on. */
+/** Faults after which the state of the process cannot be trusted. */
 function isFatal(error: NodeJS.ErrnoException): boolean {
   return error.code === 'ERR_INTERNAL_ASSERTION' || error.errno === -constants.errno.ENOMEM;
 }
@@ -90,7 +88,7 @@ function connectionOf(resource: Resource): { destroy(): void } | undefined {
   return undefined;
 }
 
-/** Node keeps the stream of a handle under a symbol of its own. */
+/** Node.js keeps the stream of a handle under a private symbol. */
 function ownerOf(resource: object): unknown {
   const symbol = Object.getOwnPropertySymbols(resource).find(
     ({ description }) => description === 'owner_symbol',

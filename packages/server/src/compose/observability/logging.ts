@@ -3,8 +3,8 @@ import type { Clock, LogFields, Logger } from '@wheelhouse/machinery';
 const letters = { info: 'I', warn: 'W', error: 'E', debug: 'I' } as const;
 
 /**
- * A line of the log as text, in upstream's form: letter of the level, day, time, process, then the
- * message and the fields behind it. Times are of UTC.
+ * A log line in klog's text format: letter of the level, date, time, process, then the message and
+ * its fields. Times are UTC.
  */
 function textLine(line: {
   readonly ms: number;
@@ -33,14 +33,14 @@ function written(value: unknown): string {
   }
 }
 
-/** A place for lines; process.stderr is one. */
+/** Receives lines; process.stderr is one. */
 export interface LogSink {
   write(text: string): unknown;
 }
 
 /**
- * A place that keeps lines until there are `bytesMax` of them, or the first has waited for `flushMs`
- * milliseconds. `flush` writes what waits.
+ * A sink that buffers lines until they reach `bytesMax` bytes or the first has waited `flushMs`
+ * milliseconds. `flush` writes the buffer.
  */
 export function createBufferedSink(
   sink: LogSink,
@@ -74,23 +74,23 @@ export function createBufferedSink(
   };
 }
 
-/** How lines are written: `--logging-format`. */
+/** The values of `--logging-format`. */
 export type LogFormat = 'json' | 'text';
 
 type Level = 'info' | 'warn' | 'error' | 'debug';
 
 /**
- * One JSON object a line: `ts`, `level`, `msg`, then the fields; or upstream's lines of text. Written
- * by hand: the library we weighed costs tens of milliseconds of every start and gives nothing more
- * here.
+ * A logger that writes one JSON object per line (`ts`, `level`, `msg`, then the fields) or klog's
+ * text format. Written by hand: the logging library considered costs tens of milliseconds of every
+ * start without a benefit here.
  */
 export function createLogger(options: {
   verbosity: number;
   sink: LogSink;
-  /** Where all lines but errors go, when not to `sink`. */
+  /** Receives all lines except errors; `sink` when absent. */
   infoSink?: LogSink | undefined;
   clock: Clock;
-  /** Objects when absent. */
+  /** JSON when absent. */
   format?: LogFormat;
 }): Logger {
   const { clock } = options;
@@ -121,7 +121,7 @@ export function createLogger(options: {
   };
 }
 
-/** The line's own members come first whatever the fields are called. */
+/** The line's own members come first, whatever the names of the fields. */
 function lineOf(fields: Record<string, unknown>): string {
   const { ts, level, msg, ...rest } = fields;
   try {

@@ -25,35 +25,35 @@ import { sizeLook, storeObservers, typeOf } from '../storage/store-metrics.ts';
 import { addProcessMetrics } from './process-metrics.ts';
 import { checkLabelKey } from './settings.ts';
 
-/** The numbers of a server and what `/metrics` answers (OPS-1). */
+/** The metrics of a server and the answers of `/metrics` (OPS-1). */
 export interface Metrics {
-  /** For parts that are loaded only when they are asked for. */
+  /** For parts that are loaded on demand. */
   readonly registry: MetricRegistry;
-  /** The store, with its operations measured. */
+  /** The store with its operations measured. */
   measured(store: Store, kinds: readonly ResourceDef[]): Store;
   requests(snapshot: () => CatalogueSnapshot): RequestMetrics;
   countInFlight(flowControl: Pick<FlowControl, 'inFlight' | 'inQueue'>): void;
-  /** Has `look` called before the metrics are shown. */
+  /** Registers a function to call before the metrics are rendered. */
   lookAt(look: () => void): void;
   countObjects(api: {
     readonly catalogue: { snapshot(): CatalogueSnapshot };
     readonly registry: { readonly caches: CachePool };
   }): void;
-  /** What counts in the queues of controllers; to be asked for once. */
+  /** Meters of the controllers' queues; called once. */
   queues(): QueueMeters;
-  /** Counts what the watch cache of a kind does. */
+  /** Measures the watch cache of a kind. */
   cacheMeter(def: ResourceDef): CacheMeter;
-  /** Shows the size of the store. */
+  /** Exposes the size of the store. */
   measureSize(store: Pick<Store, 'sizeBytes'>): void;
-  /** Shows another registry at a path of its own. */
+  /** Serves another registry at its own path. */
   serveAt(path: string, other: MetricRegistry): void;
-  /** The paths there are. */
+  /** The served paths. */
   paths(): readonly string[];
-  /** Undefined when `path` is none of them. */
+  /** Undefined when `path` is not one of them. */
   answer(path: string): Promise<PlainAnswer> | undefined;
 }
 
-/** What is looked up when somebody asks, rather than counted as it happens. */
+/** Reads values when metrics are rendered, rather than counting events. */
 type Look = () => void | Promise<void>;
 
 export function createMetrics(options: {
@@ -74,7 +74,7 @@ export function createMetrics(options: {
   unexpected = registry
     .counter({
       name: 'cardinality_enforcement_unexpected_categorizations_total',
-      help: 'Values of labels that are not among those allowed.',
+      help: 'Number of label values that are not allowed.',
       stability: 'ALPHA',
       labels: [],
     })
@@ -125,7 +125,7 @@ export function createMetrics(options: {
   };
 }
 
-/** Users that upstream tells apart in its count of requests. */
+/** Users that kube-apiserver's request metrics distinguish. */
 function namedUsers({ dialect }: ServerConfig): readonly string[] {
   const namespace = dialectOf(dialect).systemNamespace('system');
   const account = `system:serviceaccount:${namespace}:default`;
@@ -138,17 +138,17 @@ async function answerOf(registry: MetricRegistry, looks: readonly Look[]): Promi
   return { status: 200, headers, body: registry.render() };
 }
 
-/** How many metrics there are, and how many of them are not shown. */
+/** Counts the registered metrics and the hidden ones. */
 function registeredLook(registry: MetricRegistry, names: ReadonlySet<string>): Look {
   const registered = registry.counter({
     name: 'registered_metrics_total',
-    help: 'Metrics that there are, by how stable they are and since when they are deprecated.',
+    help: 'Registered metrics, by stability level and deprecated version.',
     stability: 'BETA',
     labels: ['stability_level', 'deprecated_version'],
   });
   const hidden = registry.counter({
     name: 'hidden_metrics_total',
-    help: 'Metrics that are not shown since they are deprecated.',
+    help: 'Metrics that are hidden because they are deprecated.',
     stability: 'BETA',
     labels: [],
   });
@@ -173,7 +173,7 @@ function registeredLook(registry: MetricRegistry, names: ReadonlySet<string>): L
   };
 }
 
-/** Which features are on, and how far each has come (VER-5). */
+/** Exposes the state and stage of each feature gate (VER-5). */
 function addFeatures(registry: MetricRegistry, gates: typeof defaultGates): void {
   const family = registry.gauge({
     name: 'kubernetes_feature_enabled',
@@ -198,7 +198,7 @@ function inFlightLook(
   });
   const inQueue = registry.gauge({
     name: 'apiserver_current_inqueue_requests',
-    help: 'Number of requests that wait for their turn, per request kind.',
+    help: 'Number of queued requests, per request kind.',
     stability: 'ALPHA',
     labels: ['request_kind'],
   });
@@ -229,7 +229,7 @@ function objectsLook(registry: MetricRegistry, api: Parameters<Metrics['countObj
     return list.count;
   };
   return async () => {
-    // Two groups may share the objects of one prefix; they are counted under the first.
+    // Two groups may share the objects of one prefix; they are counted for the first.
     const stored = new Map<string, ResourceDef>();
     for (const def of api.catalogue.snapshot().defs) {
       const { prefix } = def.storage;
@@ -245,7 +245,7 @@ function objectsLook(registry: MetricRegistry, api: Parameters<Metrics['countObj
   };
 }
 
-/** Looks again only when the last look is that old. */
+/** Skips calls within `periodMs` of the last one. */
 function atMostEvery(periodMs: number, clock: Pick<Clock, 'monotonic'>, look: Look): Look {
   let lastMs: number | undefined;
   return () => {
@@ -256,7 +256,7 @@ function atMostEvery(periodMs: number, clock: Pick<Clock, 'monotonic'>, look: Lo
   };
 }
 
-/** The values that labels may have. Rejects with a FlagError for a file that says no such thing. */
+/** The allowed values of labels. Rejects with a FlagError for an invalid file. */
 export async function readAllowedLabels(config: ServerConfig): Promise<AllowedLabels> {
   const { labels } = config.metrics ?? {};
   if (labels === undefined) return new Map();

@@ -5,9 +5,9 @@ import { defaultGates } from '../apis/feature-gates.ts';
 import { apiRelease } from '../apis/version.ts';
 import type { ServerConfig } from '../config.ts';
 
-/** Pages for people about the process: `/flagz` and `/statusz`, each behind its gate. */
+/** Debugging pages about the process: `/flagz` and `/statusz`, each behind its gate. */
 export interface ZPages {
-  /** The answer to a path; undefined for other paths and for pages whose gate is off. */
+  /** Undefined for other paths and for pages whose gate is off. */
   answer(path: string, accept: string | undefined): PlainAnswer | undefined;
   paths(): readonly string[];
 }
@@ -34,7 +34,7 @@ function unixDate(ms: number): string {
 
 const pad = (count: number) => String(count).padStart(2, '0');
 
-/** Makes the pages; `flags` is what the command line says, with secrets left out here. */
+/** Creates the pages; `flags` is the command line, whose secrets are removed here. */
 export function createZPages(config: ServerConfig): ZPages {
   const features: Features = config.featureGates ?? defaultGates;
   const beganMs = config.clock.now();
@@ -55,7 +55,10 @@ export function createZPages(config: ServerConfig): ZPages {
   };
 }
 
-/** Whether a client takes plain text in UTF-8; one that says nothing does not, as upstream. */
+/**
+ * Whether a client accepts plain text in UTF-8; without an Accept header it does not, as in
+ * kube-apiserver.
+ */
 function takesText(accept: string | undefined): boolean {
   return (accept ?? '').split(',').some((range) => {
     const [type = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
@@ -66,7 +69,7 @@ function takesText(accept: string | undefined): boolean {
   });
 }
 
-/** A flag's value without the credentials of URLs in it, in their user part or their query. */
+/** A flag's value without credentials in the user or query parts of URLs. */
 const shownFlag = (value: string) =>
   withoutSecrets(value).replace(/:\/\/[^/@\s]*@/g, '://REDACTED@');
 
@@ -98,20 +101,20 @@ function statusText(
   return `\n${component} statusz\n${warning}\n\n${data}`;
 }
 
-/** A path below `/debug/` and the query it came with. */
+/** A path below `/debug/` with its query. */
 interface DebugRequest {
   readonly path: string;
   readonly query: URLSearchParams;
 }
 
-/** Gives the text of a path, undefined when the path is not its own. */
+/** Renders the text of a path; undefined for other paths. */
 export type DebugPage = (request: DebugRequest) => string | undefined;
 
 const debugHeaders = {
   'content-type': 'text/plain; charset=utf-8',
 };
 
-/** The answer of the first page that has one; undefined for paths that are none of theirs. */
+/** The answer of the first page that has one; undefined if none does. */
 export function debugAnswer(
   pages: readonly DebugPage[],
   request: DebugRequest,

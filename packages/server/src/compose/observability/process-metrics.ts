@@ -10,10 +10,7 @@ import {
 } from '@wheelhouse/machinery';
 import { apiRelease, versionDocument } from '../apis/version.ts';
 
-/**
- * Adds what the host's kernel knows of the process, where it tells that as files below `/proc`; the
- * function brings it up to date.
- */
+/** Adds metrics that Linux reports below `/proc`; returns a function that updates them. */
 function addHostMetrics(registry: MetricRegistry): () => Promise<void> {
   const families = createFamilies(registry);
   const received = counterUpTo(() => families.received.of());
@@ -28,7 +25,7 @@ function addHostMetrics(registry: MetricRegistry): () => Promise<void> {
       textOf('/proc/self/stat'),
       textOf('/proc/self/net/dev'),
     ]);
-    // One of them is the folder, while it is read.
+    // One descriptor is that of the folder being read.
     gauge(families.openFiles, descriptors === undefined ? undefined : descriptors.length - 1);
     gauge(families.filesMax, limitOf(limits, 'Max open files'));
     gauge(families.virtual, virtualBytes(stat));
@@ -40,10 +37,10 @@ function addHostMetrics(registry: MetricRegistry): () => Promise<void> {
   };
 }
 
-/** The reference takes these from a library that knows no stability. */
+/** The Prometheus client library behind these metrics declares no stability. */
 const unmarked = { stability: 'ALPHA', shownStability: 'left-out' } as const;
 
-/** What a limit is where there is none: the largest there can be. */
+/** Represents the absence of a limit, as in Prometheus client libraries. */
 const unlimited = 2 ** 64;
 
 function createFamilies(registry: MetricRegistry) {
@@ -65,7 +62,7 @@ function createFamilies(registry: MetricRegistry) {
   };
 }
 
-/** Counts up to what somebody else has counted. */
+/** Raises a counter to a total that is counted elsewhere. */
 function counterUpTo(counter: () => Counter): (total: number) => void {
   let counted = 0;
   return (total) => {
@@ -74,7 +71,7 @@ function counterUpTo(counter: () => Counter): (total: number) => void {
   };
 }
 
-/** Undefined where there is no such file. */
+/** Undefined if the file does not exist. */
 async function textOf(file: string): Promise<string | undefined> {
   return readFile(file, 'utf8').catch(() => undefined);
 }
@@ -87,13 +84,13 @@ export function limitOf(text: string | undefined, name: string): number | undefi
   return soft === 'unlimited' ? unlimited : Number(soft);
 }
 
-/** The size is the 23rd member; the 2nd is a name in parentheses, which may hold spaces. */
+/** The size is the 23rd field; the 2nd is a name in parentheses that may contain spaces. */
 function virtualBytes(stat: string | undefined): number | undefined {
   const rest = stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
   return rest?.[20] === undefined ? undefined : Number(rest[20]);
 }
 
-/** Sums over all interfaces: the first number of each line is received, the ninth sent. */
+/** Sums over all interfaces: the first number of a line is received, the ninth transmitted. */
 function trafficOf(text: string | undefined): { received: number; sent: number } | undefined {
   if (text === undefined) return undefined;
   const sums = { received: 0, sent: 0 };
@@ -105,7 +102,7 @@ function trafficOf(text: string | undefined): { received: number; sent: number }
   return sums;
 }
 
-/** Adds the process's own numbers to the registry; the function brings them up to date. */
+/** Adds metrics of the process; returns a function that updates them. */
 export function addProcessMetrics(registry: MetricRegistry, clock: Clock): () => Promise<void> {
   const cpu = registry
     .counter({
@@ -168,7 +165,7 @@ const buildLabels = [
   'platform',
 ] as const;
 
-/** What `/version` says, as labels. */
+/** The content of `/version` as labels. */
 function buildInfo(): Readonly<Record<(typeof buildLabels)[number], string>> {
   const { major, minor, patch } = apiRelease;
   const document = versionDocument();
@@ -186,7 +183,7 @@ function buildInfo(): Readonly<Record<(typeof buildLabels)[number], string>> {
   };
 }
 
-/** Adds when the process began. */
+/** Adds the start time of the process. */
 export function addStartTime(registry: MetricRegistry, clock: Clock): void {
   registry
     .gauge({
@@ -199,38 +196,37 @@ export function addStartTime(registry: MetricRegistry, clock: Clock): void {
     .set(clock.now() / 1000 - process.uptime());
 }
 
-/** How often the loop is looked at. What blocks it for less may go unnoticed. */
+/** Sampling interval of the event loop. Shorter blocks may go unnoticed. */
 const periodMs = 50;
-/** A lag above this is logged where the process was at work for as long. */
+/** A lag above this is logged if the process was busy for as long. */
 const reportedLagMs = 100;
-/** A lag above this fails the health check ... */
+/** A lag above this fails the health check, */
 const unhealthyLagMs = 10_000;
-/** ... for so long after it, as nobody can ask while the loop is blocked. */
+/** for this long after it, since no check runs while the loop is blocked. */
 const unhealthyForMs = 30_000;
 
 const bucketsSeconds = [0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** Measures how late the event loop gets to what is due (TRUST-2). */
+/** Measures the delay of the event loop (TRUST-2). */
 interface LoopWatchdog {
-  /** The longest lag of the last half minute, milliseconds. */
+  /** The longest lag of the last half minute, in milliseconds. */
   readonly worstLagMs: number;
-  /** A health check: throws when the loop was blocked for more than 10 s lately. */
+  /** A health check that throws when the loop was recently blocked for more than 10 s. */
   check(): void;
   stop(): void;
 }
 
 /**
- * Watches the event loop by a timer: how late it fires is the lag. Counts each lag in a histogram, and
- * logs one that a request has caused: the one that had the thread longest meanwhile.
- *
- * @param options.clock of the host: it is the thread itself that is measured
+ * Watches the event loop with a timer: the delay of its callback is the lag. Records each lag in a
+ * histogram, and logs a long one with the request that occupied the thread longest.
+ * @param options.clock the host's clock, since the thread itself is measured
  */
 export function watchEventLoop(options: {
   readonly clock: Pick<Clock, 'monotonic' | 'every'>;
   readonly occupancy: LoopOccupancy;
   readonly registry: MetricRegistry;
   readonly logger: Logger;
-  /** CPU time that the process has used, in milliseconds. */
+  /** CPU time used by the process, in milliseconds. */
   readonly usedCpuMs?: () => number;
 }): LoopWatchdog {
   const { clock, occupancy, logger } = options;
@@ -251,7 +247,7 @@ export function watchEventLoop(options: {
     const cpuMs = usedCpuMs();
     const workedMs = cpuMs - cpuBeforeMs;
     cpuBeforeMs = cpuMs;
-    // A host that gives the process no time delays it just the same, and no request is to blame.
+    // A host that does not schedule the process causes the same delay, and no request is to blame.
     if (lagMs <= reportedLagMs || workedMs <= reportedLagMs || longest === undefined) return;
     logger.warn('the event loop was blocked', {
       lagMs: Math.round(lagMs),
@@ -262,7 +258,7 @@ export function watchEventLoop(options: {
   const worstLagMs = () => {
     const nowMs = clock.monotonic();
     const before = nowMs - worst.atMs > unhealthyForMs ? 0 : worst.lagMs;
-    // Work that came with the timer's time may be done ahead of it.
+    // A callback that is due at the same time may run before the timer.
     return Math.max(before, nowMs - dueMs);
   };
   return {
@@ -287,7 +283,7 @@ function lagHistogram(registry: MetricRegistry) {
   return registry
     .histogram({
       name: 'apiserver_event_loop_lag_seconds',
-      help: 'How late the event loop got to a timer that fires every 50 ms.',
+      help: 'Delay of a timer that fires every 50 ms.',
       stability: 'ALPHA',
       labels: [],
       buckets: bucketsSeconds,

@@ -5,19 +5,19 @@ import type { Feature } from '../feature.ts';
 import { FlagError, type FlagTable } from '../flags/flags.ts';
 import type { LogFormat } from './logging.ts';
 
-/** What the server shows of itself. */
+/** Settings of metrics, profiles, and traces. */
 export interface MetricSettings {
-  /** Which metrics there are, and what may stand in their labels; all and anything when absent. */
+  /** Which metrics and label values are shown; all when absent. */
   readonly metrics?: {
     readonly disabled: readonly string[];
-    /** `metric,label` with its values, or a file of such pairs. */
+    /** Values by `metric,label`, or a file of such pairs. */
     readonly labels?: { readonly pairs: ReadonlyMap<string, string> } | { readonly file: string };
   };
-  /** How requests are traced: a TracingConfiguration; not at all when absent. */
+  /** A TracingConfiguration; no tracing when absent. */
   readonly tracing?: { readonly file: string };
-  /** Metrics that are deprecated for so long that they are not shown by themselves (VER-6). */
+  /** Metrics that are hidden by default because they were deprecated long ago (VER-6). */
   readonly hiddenMetrics?: 'hidden' | 'shown';
-  /** Whether `/debug/pprof` and `/debug/flags` are served; they are when absent. */
+  /** Whether `/debug/pprof` and `/debug/flags` are served; `on` when absent. */
   readonly profiling?: 'on' | 'off';
 }
 
@@ -27,48 +27,48 @@ export const metricFlags = {
     group: 'Metrics',
     type: 'list',
     default: '',
-    help: 'Names of metrics that are not shown, even if --show-hidden-metrics-for-version shows others.',
+    help: 'Names of metrics to hide, regardless of --show-hidden-metrics-for-version.',
   },
   'allow-metric-labels': {
     group: 'Metrics',
     type: 'pairs',
     default: '',
-    help: 'METRIC,LABEL=VALUE,VALUE: the values that may stand in a label of a metric; others become "unexpected". May be repeated.',
+    help: 'METRIC,LABEL=VALUE,VALUE: the allowed values of a label; other values become "unexpected". May be repeated.',
   },
   'allow-metric-labels-manifest': {
     group: 'Metrics',
     type: 'string',
     file: 'any',
     default: '',
-    help: 'File of such pairs, as a YAML map. --allow-metric-labels takes its place.',
+    help: 'YAML map of such pairs; --allow-metric-labels overrides it.',
   },
   'show-hidden-metrics-for-version': {
     group: 'Generic',
     after: 'emulated-version',
     type: 'string',
     default: '',
-    help: 'The previous release, as 1.31: shows the metrics that have been hidden since.',
+    help: 'The previous release, as 1.31, to show the metrics hidden since.',
   },
   profiling: {
     group: 'Misc',
     after: 'admin-kubeconfig',
     type: 'bool',
     default: 'true',
-    help: 'Serve profiles of the processor and of memory at /debug/pprof/, and the verbosity of the log at /debug/flags/v, to those who may get these paths.',
+    help: 'Serve CPU and memory profiles at /debug/pprof/, and the log verbosity at /debug/flags/v, to users authorized for these paths.',
   },
   'contention-profiling': {
     group: 'Misc',
     type: 'bool',
     default: 'false',
     only: 'this process has no profiles to show',
-    help: 'Upstream’s profiles of waiting for locks. There are none here.',
+    help: 'Profiles of lock contention, which do not exist here.',
   },
   'debug-socket-path': {
     group: 'Misc',
     type: 'string',
     default: '',
     only: 'this process has no profiles to show',
-    help: 'A socket for upstream’s profiles. There are none here.',
+    help: 'A socket for profiles, which does not exist here.',
   },
   'tracing-config-file': {
     group: 'Misc',
@@ -76,7 +76,7 @@ export const metricFlags = {
     type: 'string',
     file: 'any',
     default: '',
-    help: 'File that says to which OpenTelemetry collector spans of which share of requests are sent.',
+    help: 'TracingConfiguration file: the OpenTelemetry collector and the fraction of requests to trace.',
   },
 } as const satisfies FlagTable;
 
@@ -111,7 +111,7 @@ function tracingOf(file: string, gates: FeatureGates): Pick<MetricSettings, 'tra
   );
 }
 
-/** Throws FlagError for a text that names no label of a metric. */
+/** Throws FlagError for a text that does not name a label of a metric. */
 export function checkLabelKey(key: string): void {
   if (keyForm.test(key)) return;
   throw new FlagError(
@@ -119,7 +119,7 @@ export function checkLabelKey(key: string): void {
   );
 }
 
-/** Only the release before this one has metrics that may be shown again (VER-6). */
+/** Only metrics hidden since the previous release may be shown again (VER-6). */
 function hiddenMetricsOf(release: string): 'hidden' | 'shown' {
   const previous = `${apiRelease.major}.${Number(apiRelease.minor) - 1}`;
   if (release === '') return 'hidden';
@@ -129,19 +129,19 @@ function hiddenMetricsOf(release: string): 'hidden' | 'shown' {
   );
 }
 
-/** What is written of the server's work. */
+/** Settings of the log. */
 export interface LogSettings {
   readonly verbosity: number;
   readonly logFormat: LogFormat;
-  /** Absent: all lines go to the standard error. */
+  /** Absent: all lines go to standard error. */
   readonly logStreams?: LogStreams | undefined;
 }
 
-/** Errors go to the standard error, and other lines to the standard output. */
+/** Errors go to standard error, other lines to standard output. */
 export interface LogStreams {
-  /** Bytes of lines that may wait for the standard output; 0: none. */
+  /** Bytes to buffer for standard output; 0 disables the buffer. */
   readonly bufferBytes: number;
-  /** How long they may wait, milliseconds. */
+  /** Milliseconds that lines stay in the buffer. */
   readonly flushMs: number;
 }
 
@@ -159,7 +159,7 @@ function bytesOf(flag: string, text: string): number {
   return Math.max(0, Number(quantity.nano / 1_000_000_000n));
 }
 
-/** Throws FlagError for streams that are parted while the gate is off. */
+/** Throws FlagError for split streams while the gate is off. */
 function requireNone(streams: Readonly<Record<LogFormat, FormatStreams>>): void {
   const forbidden = (['text', 'json'] as const).flatMap((format) => {
     const { splits, bufferSize } = streams[format];
@@ -181,7 +181,7 @@ const bufferSizeFlag = (format: LogFormat) =>
     type: 'string',
     stage: 'alpha',
     default: '0',
-    help: `Bytes of lines that may wait for --log-flush-frequency before they are written, with --log-${format}-split-stream: as 512, 1K, or 2Ki. None wait when 0. Behind the gate LoggingAlphaOptions.`,
+    help: `Size of the buffer for lines on standard output, as 512, 1K, or 2Ki; 0 disables it. Requires --log-${format}-split-stream and the gate LoggingAlphaOptions.`,
   }) as const;
 const splitFlag = (format: LogFormat) =>
   ({
@@ -189,7 +189,7 @@ const splitFlag = (format: LogFormat) =>
     type: 'bool',
     stage: 'alpha',
     default: 'false',
-    help: `With --logging-format=${format}, write errors to the standard error and all other lines to the standard output. Behind the gate LoggingAlphaOptions.`,
+    help: `With --logging-format=${format}, write errors to standard error and all other lines to standard output. Requires the gate LoggingAlphaOptions.`,
   }) as const;
 
 /** Flags of the log. */
@@ -198,13 +198,13 @@ export const logFlags = {
     group: 'Logs',
     type: 'string',
     default: 'json',
-    help: 'How lines of the log are written: json, an object each, or text, which is upstream’s default.',
+    help: 'Log format: json, one object per line, or text, kube-apiserver’s default.',
   },
   'log-flush-frequency': {
     group: 'Logs',
     type: 'duration',
     default: '5s',
-    help: 'How long a line of the log may wait before it is written, where lines wait at all: --log-json-info-buffer-size, --log-text-info-buffer-size.',
+    help: 'Maximum time that a log line stays in the buffers of --log-json-info-buffer-size and --log-text-info-buffer-size.',
   },
   'log-json-info-buffer-size': bufferSizeFlag('json'),
   'log-json-split-stream': splitFlag('json'),
@@ -215,7 +215,7 @@ export const logFlags = {
     type: 'list',
     default: '',
     only: 'the log knows no source files, use -v',
-    help: 'Verbosity by source files, which this log does not know.',
+    help: 'Verbosity per source file, which is not supported.',
   },
   v: {
     group: 'Logs',
@@ -232,7 +232,7 @@ export const logFlags = {
     default: 'false',
     deprecated: 'This flag will be removed in v1.33',
     only: 'the log goes to the standard error alone',
-    help: 'Show files of logs at /logs. There are none.',
+    help: 'Serve log files at /logs; there are none.',
   },
 } as const satisfies FlagTable;
 

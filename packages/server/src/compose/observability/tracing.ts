@@ -22,20 +22,20 @@ import { Tracer } from '../../observe/tracing.ts';
 import type { ServerConfig } from '../config.ts';
 import { readConfigurationFile } from '../files/followed-files.ts';
 
-/** Spans of requests, and where they are sent. */
+/** Creates and exports the spans of requests. */
 export interface Tracing {
   readonly tracer: Tracer;
-  /** A store whose operations are spans of the requests that they are done for. */
+  /** A store that records its operations as spans of the calling requests. */
   store(store: Store): Store;
-  /** Webhooks whose calls are spans, and carry the trace in their headers. */
+  /** Webhooks that record calls as spans and propagate the trace in headers. */
   webhooks(webhooks: WebhookPort): WebhookPort;
-  /** Sends what is left, for a short time. */
+  /** Sends the remaining spans, within a short timeout. */
   close(): Promise<void>;
 }
 
 /**
- * Begins to trace requests as a TracingConfiguration says. Throws, in one line, when the file cannot
- * be used; a collector that is absent fails nothing.
+ * Starts tracing as a TracingConfiguration says. Throws a one-line error when the file is unusable;
+ * an unreachable collector is no error.
  */
 export async function openTracing(
   { file }: { readonly file: string },
@@ -104,7 +104,7 @@ async function readSettings(
   return { collector, samplingRate };
 }
 
-/** The address of an endpoint in gRPC's notation, or what is wrong with it. */
+/** The address of an endpoint in gRPC's notation, or a description of its error. */
 function collectorAt(endpoint: string): CollectorAddress | string {
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(endpoint)?.[1]?.toLowerCase();
   if (scheme === 'unix') return { socketPath: endpoint.slice('unix://'.length) };
@@ -114,7 +114,7 @@ function collectorAt(endpoint: string): CollectorAddress | string {
   if (scheme !== undefined && scheme !== 'dns') {
     return `unsupported scheme: ${scheme}.  Options are none, dns, unix, or unix-abstract.  See https://github.com/grpc/grpc/blob/master/doc/naming.md`;
   }
-  // `dns://SERVER/HOST:PORT` names who is asked for the address of the host.
+  // `dns://SERVER/HOST:PORT` names a DNS server for the host.
   const address = scheme === undefined ? endpoint : endpoint.replace(/^dns:\/\/[^/]*\/?/i, '');
   if (URL.canParse(`http://${address}`) && !/[/?#@]/.test(address)) return { address };
   return 'it is no host and port';

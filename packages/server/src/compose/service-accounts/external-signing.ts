@@ -5,8 +5,8 @@ import type { ServerConfig } from '../config.ts';
 import { projectedSeconds, yearSeconds } from './settings.ts';
 
 /**
- * Connects to the process that signs tokens, and warns of what its lifetime means for pods.
- * @throws Error when the process does not answer, or has no fitting keys
+ * Connects to the external signer, and warns if its maximum lifetime affects pods. @throws Error
+ * when the process does not answer or has no suitable keys
  */
 export async function openExternalSigner(
   config: Pick<ServerConfig, 'clock' | 'logger' | 'serviceAccounts'> & {
@@ -40,7 +40,7 @@ function warnOfLifetime(maxSeconds: number, logger: ServerConfig['logger']): voi
   }
 }
 
-/** Counts calls of a signer under upstream's names (OPS-1). */
+/** Counts calls of a signer under kube-apiserver's names (OPS-1). */
 function createMeter(registry: MetricRegistry, nowMs: () => number): SignerMeter {
   const named = (name: string, help: string, labels: readonly string[]) => ({
     name: `apiserver_externaljwt_${name}`,

@@ -1,20 +1,20 @@
 import type { PlainAnswer } from '../../endpoints/call.ts';
 import type { TokenKey, TokenKeys } from '../../gates/authn/service-account-token.ts';
 
-/** Where clients find out how to verify service account tokens. */
+/** The paths by which clients discover how to verify service account tokens. */
 export const issuerDiscoveryPaths = {
   configuration: '/.well-known/openid-configuration',
   keys: '/openid/v1/jwks',
 } as const;
 
 /**
- * Answers the two paths by which others verify tokens of this server's service accounts (AUTHN-6):
- * the issuer's description and its public keys. Undefined for other paths, and for both where the
- * issuer is no URL of https, since nobody could discover it then.
+ * Answers the two paths that let others verify this server's service account tokens (AUTHN-6): the
+ * issuer's description and its public keys. Undefined for other paths, and for both if the issuer
+ * is not an https URL and thus not discoverable.
  */
 export function createIssuerDiscovery(options: {
   readonly issuer: string;
-  /** Where the keys are said to be. */
+  /** The advertised URL of the keys. */
   readonly jwksUri: () => string;
   readonly keys: TokenKeys;
 }): { answer(path: string): PlainAnswer | undefined; readonly paths: readonly string[] } {
@@ -39,13 +39,13 @@ export function createIssuerDiscovery(options: {
   };
 }
 
-/** Whether clients would ask there: https, without query and fragment. */
+/** Whether clients can discover this issuer: an https URL without query and fragment. */
 export function isHttpsUrl(text: string): boolean {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   return url?.protocol === 'https:' && url.search === '' && url.hash === '';
 }
 
-/** How long keys may be kept that never change while the server runs. */
+/** Cache lifetime of keys that do not change while the server runs. */
 const staticAgeSeconds = 3600;
 
 function answerOf(
@@ -67,7 +67,7 @@ function description(of: { issuer: string; jwksUri: string; keys: readonly Token
   };
 }
 
-/** Each key once, as RFC 7517 writes it. */
+/** Each key once, in the format of RFC 7517. */
 function publicKeys(keys: readonly TokenKey[]): readonly object[] {
   const byId = new Map(keys.map((key) => [key.id, key]));
   return [...byId.values()].map(({ id, algorithm, publicKey }) => {

@@ -38,22 +38,22 @@ import type { Base, ReadingBase } from '../context.ts';
 import { writeFileAtomically } from '../files/followed-files.ts';
 import { projectedSeconds, yearSeconds } from './settings.ts';
 
-/** Issues and accepts service account tokens, with one set of keys (AUTHN-6). */
+/** Issues and verifies service account tokens with one set of keys (AUTHN-6). */
 export interface ServiceAccountTokens {
   readonly issuer: TokenIssuer;
   readonly authenticator: Authenticator;
-  /** What verifies them, the signing key's public half first. */
+  /** Verification keys, the public half of the signing key first. */
   readonly keys: TokenKeys;
 }
 
-/** Reads the keys, or makes one (ECDSA, `sa.key` beside the certificates) and keeps it. */
+/** Reads the keys, or generates one (ECDSA, `sa.key` beside the certificates) and keeps it. */
 export function createServiceAccountTokens(
   options: ReadingBase & {
-    /** As the configuration says when absent. */
+    /** Read or generated as the configuration says when absent. */
     readonly signingKey?: SigningKey | undefined;
-    /** Signs in place of a key of this server's own, and keeps the keys. */
+    /** Signs instead of a key of this server, and holds the keys. */
     readonly signer?: ExternalSigner | undefined;
-    /** Hears of each use of a token that stands in a Secret. */
+    /** Called for each use of a token stored in a Secret. */
     readonly onLegacyUse?: ((secret: ApiObject) => void) | undefined;
   },
 ): ServiceAccountTokens {
@@ -100,10 +100,10 @@ export function createServiceAccountTokens(
 /** How tokens are signed. */
 interface Signing {
   readonly keys: TokenKeys;
-  /** Signs the tokens of Secrets, which never expire; undefined where nobody does. */
+  /** Signs the non-expiring tokens of Secrets; undefined if none are signed. */
   readonly legacyKey: SigningKey | undefined;
   readonly sign: (payload: object) => Promise<string>;
-  /** The longest lifetime that is extended for pods; as long as usual when absent. */
+  /** The longest lifetime that is extended for pods; a year when absent. */
   readonly extensionSecondsMax?: number;
   readonly maxSeconds: number | undefined;
 }
@@ -143,7 +143,7 @@ function failureText(error: unknown): string {
   return cause instanceof Error ? `${message}: ${cause.message}` : message;
 }
 
-/** Signs with one key what accounts and Secrets ask for. */
+/** Signs tokens for accounts and Secrets with one key. */
 function tokenIssuer(
   options: Omit<Signing, 'keys'> & {
     readonly config: ServerConfig;
@@ -201,7 +201,7 @@ function tokenIssuer(
   };
 }
 
-/** How often tokens of accounts were used, under upstream's names (OPS-1). */
+/** Counts uses of account tokens under kube-apiserver's names (OPS-1). */
 function countedUses(registry: MetricRegistry) {
   const counter = (name: string, help: string) =>
     registry.counter({ name: `serviceaccount_${name}`, help, stability: 'ALPHA', labels: [] }).of();
@@ -226,7 +226,7 @@ function countedUses(registry: MetricRegistry) {
   };
 }
 
-/** The objects tokens depend on, as new as the store has them. */
+/** The objects that tokens depend on, as new as the store. */
 function tokenObjects({ catalogue, caches }: { catalogue: Catalogue; caches: CachePool }) {
   type Resource = 'serviceaccounts' | 'pods' | 'secrets' | 'nodes';
   type Place = { readonly namespace: string; readonly name: string };
@@ -250,7 +250,7 @@ function tokenObjects({ catalogue, caches }: { catalogue: Catalogue; caches: Cac
   };
 }
 
-/** The first to know a token decides, whether it is good or bad. */
+/** The first authenticator that recognizes a token decides whether it is valid. */
 function inTurn([first, second]: readonly [Authenticator, Authenticator]): Authenticator {
   return {
     name: first.name,
@@ -262,7 +262,7 @@ function inTurn([first, second]: readonly [Authenticator, Authenticator]): Authe
   };
 }
 
-/** What service account tokens name; the audiences are also those of the server itself. */
+/** The issuers and audiences of service account tokens; the audiences are also the server's own. */
 export function accountSettings(config: ServerConfig, dialect: Dialect) {
   const { serviceAccounts } = config;
   const issuer = serviceAccounts?.issuer ?? `https://${dialect.productName}.default.svc`;
@@ -281,7 +281,7 @@ function verificationKeys(config: ServerConfig): readonly TokenKey[] {
 }
 
 function keyBlocks(text: string): readonly string[] {
-  // Some programs write the curve ahead of its key.
+  // Some programs write the curve parameters ahead of the key.
   const blocks = pemBlocks(text).filter(({ type }) => type !== 'EC PARAMETERS');
   return blocks.map((block) => block.text);
 }
@@ -302,7 +302,7 @@ function signingKey(config: ServerConfig): SigningKey {
   }
 }
 
-/** The serving key signs too where none is given for it, unless tokens cannot be signed with it. */
+/** Falls back to the serving key if none is configured, unless tokens cannot be signed with it. */
 function servingKey(file: string): SigningKey {
   try {
     return readSigningKey(lastBlock(readFileSync(file, 'utf8')));
@@ -320,7 +320,7 @@ function newKeyPem(): string {
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 }
 
-/** Connects to the process that signs tokens, where one does; loaded only then. */
+/** Connects to the external signer; loads its code only if one is configured. */
 export async function openSigner({ config, metrics }: Base): Promise<ExternalSigner | undefined> {
   const endpoint = config.serviceAccounts?.signingEndpoint;
   if (endpoint === undefined) return undefined;

@@ -4,26 +4,26 @@ import type { CommandLine, Feature } from '../feature.ts';
 import { FlagError, type FlagTable, type FlagValues } from '../flags/flags.ts';
 import { isHttpsUrl } from './issuer-discovery.ts';
 
-/** The tokens of service accounts. */
+/** Settings of service account tokens. */
 export interface ServiceAccountSettings {
-  /** Absent: a key and issuer of the server's own. */
+  /** Absent: the server generates its own key and issuer. */
   readonly serviceAccounts?: {
     readonly issuer?: string;
     /** Issuers whose tokens are accepted; `issuer` alone when absent. */
     readonly acceptedIssuers?: readonly string[];
     readonly audiences?: readonly string[];
-    /** PEM files of keys that verify tokens, besides the signing key. */
+    /** PEM files of verification keys besides the signing key. */
     readonly keyFiles?: readonly string[];
     readonly signingKeyFile?: string;
-    /** The socket of a process that signs the tokens and keeps the keys; not together with files. */
+    /** Socket of a process that signs the tokens and holds the keys; excludes key files. */
     readonly signingEndpoint?: string;
-    /** Where the public keys are said to be; at this server's own address when absent. */
+    /** The advertised URL of the public keys; at this server's own address when absent. */
     readonly jwksUri?: string;
-    /** `off` accepts tokens of accounts that are gone. */
+    /** `off` accepts tokens of deleted accounts. */
     readonly lookup?: 'required' | 'off';
-    /** The longest that a token is good for; as long as is asked when absent. */
+    /** Maximum lifetime of tokens in seconds; unlimited when absent. */
     readonly maxSeconds?: number;
-    /** Whether the tokens that admission puts into pods are good for a year; `on` when absent. */
+    /** Whether tokens that admission puts into pods are valid for a year; `on` when absent. */
     readonly extension?: 'on' | 'off';
   };
 }
@@ -37,62 +37,62 @@ const serviceAccountFlags = {
     type: 'list',
     file: 'keys',
     default: '',
-    help: 'PEM files of RSA or ECDSA private or public keys that verify service account tokens, besides the signing key; a file may hold several. The key of --tls-private-key-file when none are given.',
+    help: 'PEM files of RSA or ECDSA keys, private or public, that verify service account tokens in addition to the signing key; --tls-private-key-file when none are given. A file may contain several keys.',
   },
   'service-account-signing-key-file': {
     group: 'Authentication',
     type: 'string',
     file: 'signing key',
     default: '',
-    help: 'PEM file of the private key that signs service account tokens. A key of the server’s own when empty.',
+    help: 'PEM file of the private key that signs service account tokens; the server generates a key when empty.',
   },
   'service-account-issuer': {
     group: 'Authentication',
     type: 'list',
     default: '',
-    help: 'Issuers of service account tokens: the first stands in new ones, all are accepted.',
+    help: 'Issuers of service account tokens: new tokens name the first, all are accepted.',
   },
   'service-account-jwks-uri': {
     group: 'Authentication',
     type: 'string',
     default: '',
-    help: 'Where the issuer’s description says that its public keys are: a URL of https. This server’s own address when empty.',
+    help: 'The https URL of the public keys in the issuer’s description; at this server’s own address when empty.',
   },
   'service-account-lookup': {
     group: 'Authentication',
     type: 'bool',
     default: 'true',
-    help: 'Accept a service account token only while its account, and what it is bound to, exist.',
+    help: 'Accept a service account token only while its account and the objects it is bound to exist.',
   },
   'api-audiences': {
     group: 'Authentication',
     type: 'list',
     default: '',
-    help: 'Audiences of this server, one of which a token must be for. The issuers when empty.',
+    help: 'Audiences of this server, one of which a token must name; the issuers when empty.',
   },
   'service-account-max-token-expiration': {
     group: 'Authentication',
     after: 'requestheader-extra-headers-prefix',
     type: 'duration',
     default: '0s',
-    help: 'The longest that a service account token is issued for, between 1h and 2^32 seconds; whoever asks for more gets this, with a warning. As long as is asked for when 0.',
+    help: 'Maximum lifetime of service account tokens, between 1h and 2^32 seconds; longer requests are shortened with a warning. 0 means no maximum.',
   },
   'service-account-extend-token-expiration': {
     group: 'Authentication',
     type: 'bool',
     default: 'true',
-    help: 'Let the tokens that admission puts into pods be good for a year, whatever the longest is, and record the use of one behind its hour.',
+    help: 'Issue the tokens that admission puts into pods for a year, regardless of the maximum lifetime, and record uses after the first hour.',
   },
   'service-account-signing-endpoint': {
     group: 'Authentication',
     type: 'string',
     default: '',
     stage: 'alpha',
-    help: 'The path of the Unix socket of a process that signs service account tokens and keeps their keys, or its abstract name behind @ (Node 20 pads that with zeros to its full length, which most programs do not: prefer a path). Instead of --service-account-signing-key-file, --service-account-key-file, and --service-account-max-token-expiration. Secrets are given no tokens then. Needs the gate ExternalServiceAccountTokenSigner.',
+    help: 'Unix socket of a process that signs service account tokens and holds their keys: a path, or @ and an abstract name (which Node.js 20 pads with zeros, unlike most programs, so prefer a path). Excludes --service-account-signing-key-file, --service-account-key-file, and --service-account-max-token-expiration; Secrets get no tokens. Needs the gate ExternalServiceAccountTokenSigner.',
   },
 } as const satisfies FlagTable;
 
-/** Service accounts: who signs their tokens, and how long those are good. */
+/** Service accounts: who signs their tokens, and for how long. */
 export const serviceAccountFeature: Feature<typeof serviceAccountFlags, ServiceAccountSettings> = {
   flags: serviceAccountFlags,
   settings(values, line) {
@@ -145,12 +145,12 @@ function accountsOf(values: Values): Accounts {
 type Values = FlagValues<typeof serviceAccountFlags>;
 
 const hourSeconds = 60 * 60;
-/** What admission asks for on behalf of pods, so that it is told from what somebody chose. */
+/** The lifetime that admission requests for pods, distinct from round values that users choose. */
 export const projectedSeconds = hourSeconds + 7;
-/** How long such a token is good nevertheless, for programs that read theirs once. */
+/** The actual lifetime of such a token, for programs that read theirs only once. */
 export const yearSeconds = 365 * 24 * hourSeconds;
 
-/** A path, or `@` and a name of Linux's abstract sockets. */
+/** A path, or `@` and a name in Linux's abstract socket namespace. */
 const socketName = /^(?:(?:\/[^/ ]*)+|@(?:[a-zA-Z0-9_-]+\.)*[a-zA-Z0-9_-]+)$/;
 
 function checkEndpoint(values: Values, gates: FeatureGates): void {

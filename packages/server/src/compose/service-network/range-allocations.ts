@@ -23,7 +23,7 @@ import type { Store, StoredRecord } from '@wheelhouse/store';
 import { encodeStored } from '../../registry/object-codec.ts';
 import { storing } from '../../registry/registry.ts';
 
-/** Upstream's bitmaps of the numbers in use, one object for each range, are below this key. */
+/** Prefix of kube-apiserver's bitmaps of allocated numbers, one object per range. */
 const rangeKeys = '/registry/ranges/';
 
 /** The kind of the bitmaps, which no version serves. */
@@ -52,8 +52,8 @@ export interface MappedRange {
 }
 
 /**
- * The bitmaps of the ranges. Where addresses are recorded as IPAddresses, upstream keeps a bitmap of
- * node ports alone.
+ * The bitmaps of the ranges. If addresses are recorded as IPAddresses, only node ports have a
+ * bitmap.
  */
 export function mappedRanges(
   { addresses, nodePorts }: ServiceRanges,
@@ -71,14 +71,14 @@ export function mappedRanges(
 }
 
 const attemptsMax = 64;
-/** A bit that no Service explains is taken for a leak after this time, as upstream does. */
+/** A set bit without a Service counts as leaked after this time; kube-apiserver's figure. */
 const leakMs = 3 * 60_000;
 const suspectsMax = 10_000;
 
 /**
  * Records the numbers of Services in the bitmaps of a kube-apiserver on the same etcd (STORE-2), so
- * that neither gives what the other is about to give. A range without a bitmap, or whose bitmap is of
- * another range, has no such server, and nothing is recorded for it.
+ * that neither server allocates a number that the other is about to use. Nothing is recorded for a
+ * range without a matching bitmap, since no such server uses it.
  */
 export function rangeRecorder(options: {
   readonly store: Store;
@@ -92,7 +92,7 @@ export function rangeRecorder(options: {
 class RangeRecorder implements NumberRecorder {
   readonly owners = 'none';
   readonly #options: Parameters<typeof rangeRecorder>[0];
-  /** When bits that no Service explains were first seen, in monotonic ms. */
+  /** When bits without a Service were first seen, in monotonic milliseconds. */
   readonly #suspects = new Map<string, number>();
 
   constructor(options: Parameters<typeof rangeRecorder>[0]) {
@@ -128,11 +128,11 @@ class RangeRecorder implements NumberRecorder {
       }
     } catch (error) {
       const { logger } = this.#options;
-      logger.warn('numbers of Services stay marked as in use', { numbers, error: String(error) });
+      logger.warn('released numbers of Services stay allocated', { numbers, error: String(error) });
     }
   }
 
-  /** Sets the bits of numbers; none is set when some are set already, which are given. */
+  /** Sets the bits of numbers; if some are set already, sets none and returns those. */
   async #set(range: MappedRange, numbers: readonly string[]): Promise<readonly string[]> {
     let taken: readonly string[] = [];
     await this.#change(range, numbers, (bitmap, bits) => {
@@ -145,7 +145,7 @@ class RangeRecorder implements NumberRecorder {
     return taken;
   }
 
-  /** Called for a number whose bit is set, though no Service has it. */
+  /** Called for a number whose bit is set although no Service uses it. */
   #isLeaked(number: string): boolean {
     const now = this.#options.clock.monotonic();
     const since = this.#suspects.get(number);
@@ -156,7 +156,7 @@ class RangeRecorder implements NumberRecorder {
     return false;
   }
 
-  /** Replaces a bitmap by what `change` makes of it; false when `change` makes nothing of it. */
+  /** Replaces a bitmap with the result of `change`; returns false when `change` returns nothing. */
   async #change(
     { key, pool }: MappedRange,
     numbers: readonly string[],
@@ -191,7 +191,10 @@ function allocationIn({ value, unreadable }: StoredRecord): ApiObject | undefine
   return unreadable === undefined ? asApiObject(parseWrittenJson(value)) : undefined;
 }
 
-/** A set of small integers as upstream stores it: one large integer, most significant byte first. */
+/**
+ * A set of small integers in kube-apiserver's encoding: one large integer, most significant byte
+ * first.
+ */
 class Bitmap {
   readonly bytes: Buffer;
 

@@ -11,31 +11,31 @@ import {
 } from '@wheelhouse/machinery';
 import type { ObjectReader } from '../../admission/tools.ts';
 
-/** A Service by its name, and which of its ports. */
+/** A Service's name and one of its ports. */
 export interface ServiceReference {
   readonly namespace: string;
   readonly name: string;
   readonly port: number;
 }
 
-/** What stands behind a Service. */
+/** An address behind a Service. */
 export interface Reachable {
   readonly host: string;
   readonly port: number;
 }
 
-/** Finds who answers for a Service. Rejects with a StatusError where nobody does. */
+/** Finds an endpoint of a Service. Rejects with a StatusError if there is none. */
 export type ResolveService = (service: ServiceReference) => Promise<Reachable>;
 
 /**
- * Resolves Services by their endpoints: this process is in no cluster's network, so addresses of
- * Services themselves lead somewhere only where somebody routes them, and serve where no endpoint is
- * known. One ready endpoint is picked at random, as upstream picks one.
+ * Resolves Services to their endpoints: this process is not part of a cluster network, so Service
+ * addresses work only if something routes them, and are used only if no endpoint is known. Picks a
+ * random ready endpoint, as kube-apiserver does.
  */
 export function createServiceResolver(options: {
   readonly dialect: Dialect;
   readonly objects: ObjectReader;
-  /** `endpoints`: no other address of a Service will do. */
+  /** `endpoints`: never falls back to the address of the Service. */
   readonly routing?: 'any' | 'endpoints';
 }): ResolveService {
   const { objects, dialect, routing = 'any' } = options;

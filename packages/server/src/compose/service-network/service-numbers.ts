@@ -29,7 +29,9 @@ import type { Metrics } from '../observability/metrics.ts';
 import { Port } from '../parts.ts';
 import { mappedRanges, rangeRecorder } from './range-allocations.ts';
 
-/** Shows how many addresses and ports Services have, counted when somebody asks (OPS-1). */
+/**
+ * Exposes how many addresses and ports are allocated, counted when metrics are rendered (OPS-1).
+ */
 function serviceNumbersLook(
   registry: MetricRegistry,
   services: Pick<ServiceNumbers, 'usage'>,
@@ -51,7 +53,7 @@ function serviceNumbersLook(
     free: gauge('nodeport_allocator_available_ports', 'Ports of nodes that nobody has.', []),
   };
   return async () => {
-    // While Services cannot be read, the gauges keep their last values.
+    // The gauges keep their last values while Services cannot be read.
     const usage = await services.usage().catch(() => undefined);
     if (usage === undefined) return;
     for (const { text, allocated, free } of usage.addresses) {
@@ -63,7 +65,7 @@ function serviceNumbersLook(
   };
 }
 
-/** Counts allocations of addresses and ports to Services, and failed ones (OPS-1). */
+/** Counts successful and failed allocations of addresses and ports (OPS-1). */
 function createNumberMeter(registry: MetricRegistry): NumberMeter {
   const counter = (name: string, help: string, labels: readonly string[]) =>
     registry.counter({ name: `kube_apiserver_${name}`, help, stability: 'ALPHA', labels });
@@ -83,10 +85,10 @@ function createNumberMeter(registry: MetricRegistry): NumberMeter {
   };
 }
 
-/** Gives Services their addresses and ports. */
+/** Allocates addresses and ports to Services. */
 export interface ServiceNumbers extends Pick<ServiceOptions, 'afterRemoval'> {
   readonly allocate: NonNullable<ServiceOptions['allocate']>;
-  /** How much of the ranges is given. Rejects when Services cannot be read. */
+  /** Usage of the ranges. Rejects when Services cannot be read. */
   usage(): Promise<{
     readonly addresses: readonly (PoolUsage & { readonly text: string })[];
     readonly nodePorts: PoolUsage;
@@ -99,8 +101,8 @@ interface PoolUsage {
 }
 
 /**
- * What the kind of Services is made with: numbers are given by what works with the registry, which
- * is made from the kinds. Throws FlagError for ranges that cannot be.
+ * The allocation options of the Service kind. They are connected later, because the allocator uses
+ * the registry, which is built from the kinds. Throws FlagError for invalid ranges.
  */
 export function serviceNumberPort(
   config: ServerConfig,
@@ -124,7 +126,7 @@ function rangesOf({ serviceRanges = defaultServiceRanges }: ServerConfig) {
   return ranges;
 }
 
-/** Whether numbers are recorded outside of Services, as objects or for other servers. */
+/** Whether allocations are recorded outside of Services, as objects or for other servers. */
 function recordsNumbers(config: ServerConfig): boolean {
   return config.store.type === 'etcd' || recordsAddresses(config);
 }
@@ -133,11 +135,11 @@ function recordsAddresses({ featureGates = defaultGates }: ServerConfig): boolea
   return featureGates.enabled('MultiCIDRServiceAllocator');
 }
 
-/** Makes what gives the numbers; shown in the metrics. */
+/** Creates the allocator and its metrics. */
 export function createServiceNumbers(
   options: Around & {
     readonly metrics: Metrics;
-    /** Where other servers give numbers too. */
+    /** Present when other servers allocate too. */
     readonly claims: NumberClaims | undefined;
   },
 ): ServiceNumbers {
@@ -185,7 +187,7 @@ export function createServiceNumbers(
   return numbers;
 }
 
-/** Where addresses are recorded as objects. */
+/** Present if addresses are recorded as objects. */
 function addressRecords({ config, dialect, api }: Around): AddressRecords {
   const { registry, catalogue } = api;
   return createAddressRecords({
@@ -197,7 +199,7 @@ function addressRecords({ config, dialect, api }: Around): AddressRecords {
   });
 }
 
-/** The kinds of the ranges and addresses of Services; throws where they are not loaded. */
+/** The kinds of ranges and addresses. Throws if they are not loaded. */
 export function addressKinds(catalogue: ObjectApi['catalogue'], dialect: Dialect): AddressKinds {
   const group = dialect.group('networking');
   const snapshot = catalogue.snapshot();

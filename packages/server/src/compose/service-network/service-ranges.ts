@@ -8,13 +8,13 @@ import type { Around } from '../context.ts';
 import type { Background } from '../parts.ts';
 import { addressKinds } from './service-numbers.ts';
 
-/** What an API server itself does for ServiceCIDRs; begins with the server. */
+/** The ServiceCIDR work of kube-apiserver itself; starts with the server. */
 export interface ServiceRanges extends Background {
-  /** The ranges of the command line can be allocated from. */
+  /** Resolves when the command line's ranges can be allocated from. */
   readonly ready: Promise<void>;
 }
 
-/** Keeps the default ServiceCIDR, and Services and IPAddresses in agreement once it is there. */
+/** Maintains the default ServiceCIDR, and then keeps Services and IPAddresses consistent. */
 export function startServiceRanges(options: Around): ServiceRanges {
   const { config, dialect, api } = options;
   const { catalogue } = api;

@@ -2,14 +2,14 @@ import { readServiceRanges, type ServiceRangeTexts } from '@wheelhouse/kinds';
 import type { Feature } from '../feature.ts';
 import { FlagError, type FlagTable } from '../flags/flags.ts';
 
-/** What Services are given, and the server's own Service. */
+/** Settings of Service addresses and of the server's own Service. */
 export interface ServiceNetworkSettings {
-  /** What Services are given addresses and node ports from; the usual ranges when absent. */
+  /** Ranges of Service addresses and node ports; the defaults when absent. */
   readonly serviceRanges?: ServiceRangeTexts;
-  /** The Service by which programs inside find the server. */
+  /** The Service through which programs in the cluster find the server. */
   readonly ownService?: {
     readonly endpoints: 'kept' | 'left alone';
-    /** Makes it one of type NodePort. */
+    /** Makes the Service one of type NodePort. */
     readonly nodePort?: number;
   };
 }
@@ -22,25 +22,25 @@ export const serviceNetworkFlags = {
     type: 'list',
     repeated: 'last',
     default: '10.0.0.0/24',
-    help: 'CIDR block that Services are given addresses from; two, of different families, for two addresses each.',
+    help: 'CIDR block of Service addresses; two blocks of different families give Services two addresses.',
   },
   'service-node-port-range': {
     group: 'Generic',
     type: 'string',
     default: '30000-32767',
-    help: 'Ports of nodes that Services are given, both ends included. A change leaves the ports of older Services as they are.',
+    help: 'Range of node ports for Services, both ends included; a change does not affect existing Services.',
   },
   'endpoint-reconciler-type': {
     group: 'Misc',
     type: 'string',
     default: 'lease',
-    help: 'Who stands in the endpoints of the server’s own Service: lease for the servers that run, none for leaving the endpoints alone.',
+    help: 'Who maintains the endpoints of the server’s own Service: lease for the running servers, none for nobody.',
   },
   'kubernetes-service-node-port': {
     group: 'Misc',
     type: 'int',
     default: '0',
-    help: 'Make the server’s own Service one of type NodePort, on this port. ClusterIP when 0.',
+    help: 'Node port of the server’s own Service, whose type becomes NodePort; ClusterIP when 0.',
   },
   'apiserver-count': {
     group: 'Misc',
@@ -48,7 +48,7 @@ export const serviceNetworkFlags = {
     type: 'int',
     default: '1',
     deprecated: 'apiserver-count is deprecated and will be removed in a future version.',
-    help: 'How many servers there are. They are counted by their leases.',
+    help: 'Number of servers; without effect, since servers are counted by their leases.',
   },
 } as const satisfies FlagTable;
 

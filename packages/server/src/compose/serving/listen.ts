@@ -18,7 +18,7 @@ import { FlagError } from '../flags/flags.ts';
 import { connectionsWithin } from '../limits/memory.ts';
 import type { OpenServingTls } from './serving-tls.ts';
 
-/** Listens: the console's requests are its own, all others `answer`'s. */
+/** Listens for requests: the console answers its own, `answer` all others. */
 export async function listen(
   config: ServerConfig,
   serving: OpenServingTls,
@@ -63,7 +63,7 @@ export async function listen(
   return server;
 }
 
-/** Where clients on this machine reach the server, without a slash at the end. */
+/** The server's URL for clients on this machine, without a trailing slash. */
 export function urlOf(config: ServerConfig, server: HttpServer): string {
   const scheme = config.listen.tls === 'plaintext' ? 'http' : 'https';
   const { host, port } = server.address;
@@ -72,8 +72,8 @@ export function urlOf(config: ServerConfig, server: HttpServer): string {
 }
 
 /**
- * Puts before `answer` what flags want of every request. Where they want nothing `answer` itself is
- * given back, so that nothing is paid for what is off. Throws FlagError for bad patterns.
+ * Wraps `answer` in the filters that flags configure; returns `answer` itself if there are none, so
+ * that disabled filters cost nothing. Throws FlagError for bad patterns.
  */
 function withFilters(config: ServerConfig, answer: OnExchange): OnExchange {
   const { strictTransport, allowedOrigins } = config.traffic ?? {};
@@ -90,16 +90,16 @@ function withFilters(config: ServerConfig, answer: OnExchange): OnExchange {
   };
 }
 
-/** Paths that are answered to the end of a stop, and when memory is short. */
+/** Paths that are answered until the end of a shutdown, and when memory is short. */
 const servedToTheEnd = ['/readyz', '/livez', '/healthz', '/metrics'];
 const body = Buffer.from('The apiserver is shutting down, please try again later.\n');
 
-/** Whether a path is answered whatever state the server is in. */
+/** Whether a path is answered in any state of the server. */
 function isAlwaysServed(url: string): boolean {
   return servedToTheEnd.some((path) => url.startsWith(path));
 }
 
-/** The answer to what comes while the server stops; undefined for what is served all the same. */
+/** The answer to new requests during shutdown; undefined for paths that are always served. */
 export function refusalWhileStopping(exchange: Exchange) {
   if (isAlwaysServed(exchange.url)) return undefined;
   const headers = {
@@ -122,10 +122,10 @@ const shared: ResponseHeaders = {
 const noBytes = Buffer.alloc(0);
 
 /**
- * Lets pages of other origins use the API: requests that come from one that a pattern allows are
- * answered with what a browser wants to read, and its question beforehand (OPTIONS) is answered here,
- * before anybody is asked who it is. Gives a filter, which tells whether it has answered. Throws
- * FlagError for patterns that are none, or might match more hosts than they name.
+ * Implements CORS: requests from an allowed origin get the response headers that browsers require,
+ * and preflight requests (OPTIONS) are answered here, ahead of authentication. Returns a filter
+ * that reports whether it answered. Throws FlagError for patterns that are invalid or not anchored
+ * to the host.
  */
 function createCrossOrigin(patterns: readonly string[]): (exchange: Exchange) => boolean {
   const isAllowed = originTest(patterns);
@@ -143,7 +143,7 @@ function createCrossOrigin(patterns: readonly string[]): (exchange: Exchange) =>
   };
 }
 
-/** Tells which origins the patterns allow. Throws FlagError as `createCrossOrigin` does. */
+/** Returns a test for allowed origins. Throws FlagError like `createCrossOrigin`. */
 export function originTest(patterns: readonly string[]): (origin: string) => boolean {
   const tests = patterns.map(readPattern);
   return (origin) => tests.some((test) => test(origin));
@@ -169,13 +169,15 @@ interface ShutdownSignal {
   fire(): void;
 }
 
-/** Streams that are ended in a second at least, however long they may take: upstream's figure. */
+/**
+ * Minimum number of streams ended per second, whatever the grace period; kube-apiserver's figure.
+ */
 const perSecondMin = 200;
 const stepMs = 25;
 
 /**
- * The signal. With a grace period (`--shutdown-watch-termination-grace-period`) the callbacks run
- * spread over it, so that those who watch do not all come to another server at once.
+ * Creates the signal. With a grace period (`--shutdown-watch-termination-grace-period`) the
+ * callbacks are spread over it, so that watchers do not all reconnect to another server at once.
  */
 export function createShutdownSignal(options: {
   readonly clock: Clock;
@@ -208,12 +210,12 @@ export function createShutdownSignal(options: {
   };
 }
 
-/** What counts handshakes that fail. */
+/** Counts failed handshakes. */
 function handshakeCounter(registry: MetricRegistry): () => void {
   const counter = registry
     .counter({
       name: 'apiserver_tls_handshake_errors_total',
-      help: 'Connections on which client and server could not agree how to speak TLS.',
+      help: 'Number of failed TLS handshakes.',
       stability: 'ALPHA',
       labels: [],
     })
@@ -221,12 +223,12 @@ function handshakeCounter(registry: MetricRegistry): () => void {
   return () => counter.add(1);
 }
 
-/** What counts connections that are closed to keep the limit on open ones (TRUST-4). */
+/** Counts connections closed to stay within the limit on open connections (TRUST-4). */
 function closedConnectionCounter(registry: MetricRegistry): () => void {
   const counter = registry
     .counter({
       name: 'wheelhouse_connections_closed_total',
-      help: 'Connections that were closed to keep the limit on open connections.',
+      help: 'Number of connections closed to stay within the limit on open connections.',
       stability: 'ALPHA',
       labels: [],
     })

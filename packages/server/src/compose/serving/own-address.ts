@@ -6,15 +6,15 @@ import type { ServerConfig } from '../config.ts';
 
 /** The address that the server reports to clients (API-11, AUTHN-6). */
 export interface ReportedAddress {
-  /** `host:port` in the form that URLs use. */
+  /** `host:port` as URLs spell it. */
   text(): string;
-  /** The port, which port 0 leaves open until the server listens. */
+  /** The port; for port 0 it resolves once the server listens. */
   readonly port: Promise<number>;
   /** Sets the actual port. */
   listensOn(port: number): void;
 }
 
-/** The advertised or listening address; one of the machine's addresses for a wildcard. */
+/** The advertised or listening address, or one of the machine's addresses for a wildcard. */
 export function createReportedAddress(config: ServerConfig): ReportedAddress {
   const { host, port } = config.listen;
   const isAny = host === '0.0.0.0' || host === '::';
@@ -39,20 +39,22 @@ export function createReportedAddress(config: ServerConfig): ReportedAddress {
   };
 }
 
-/** The host in the form that precedes a port; undefined when `text` already has a port. */
+/** The host as it precedes a port; undefined when `text` already has a port. */
 function hostOf(text: string): string | undefined {
   if (isIP(text) === 6) return `[${text}]`;
   return /:\d*$/.test(text) ? undefined : text;
 }
 
-/** Where others reach this server, if it is to be in its own Service's endpoints. */
+/**
+ * The address of this server in its own Service's endpoints; undefined if it does not belong there.
+ */
 export function ownAddress(config: ServerConfig): string | undefined {
   const ranges = readServiceRanges(config.serviceRanges ?? defaultServiceRanges);
   if (config.listen.tls === 'plaintext' || 'error' in ranges) return undefined;
   return reachableAddress(config, ranges.addresses[0].family);
 }
 
-/** What was advertised or is listened on, else any address of this machine but loopback's. */
+/** The advertised or listening address, otherwise any address of this machine except loopback. */
 export function reachableAddress(
   config: ServerConfig,
   family: 'IPv4' | 'IPv6',

@@ -21,8 +21,8 @@ import {
 import type { SecureServing } from './settings.ts';
 
 /**
- * Reads the certificates that clients get by the name they ask for. Of two for one name the first
- * counts, and names that were written down go before those of certificates. Throws what reading does.
+ * Reads the certificates that clients select by SNI. The first certificate for a name wins, and
+ * explicit names take precedence over those in certificates. Throws like the file readers.
  */
 function readNamedCertificates(
   named: NonNullable<SecureServing['named']>,
@@ -42,7 +42,9 @@ function readNamedCertificates(
   return byName;
 }
 
-/** The common name, where it may be a host's, and the DNS names; addresses are never asked for. */
+/**
+ * The common name, if it can be a host name, and the DNS names; clients never request addresses.
+ */
 function namesOf(certificate: X509Certificate): readonly string[] {
   const common = /^CN=(.*)$/m.exec(certificate.subject)?.[1] ?? '';
   const isName = common === '*' || dnsSubdomain(common.replace(/^\*\./, '')).length === 0;
@@ -51,23 +53,23 @@ function namesOf(certificate: X509Certificate): readonly string[] {
   return isName && isIP(common) === 0 ? [common, ...names] : names;
 }
 
-/** What a server listens with. */
+/** The TLS configuration of a listener. */
 export type Tls = ServingTls | 'plaintext';
 
-/** Certificates to listen with, which follow their files once somebody listens. */
+/** Serving certificates, which follow their files once a server listens. */
 export interface OpenServingTls {
   readonly tls: Tls;
-  /** The authority of a certificate that the server has made itself. */
+  /** The CA of a certificate that the server generated. */
   readonly caPem: string | undefined;
   /**
-   * New handshakes have what the files hold, so that certificates are renewed without a restart.
-   * Files that do not fit together, as when one of two has been written, leave the old in use.
+   * Lets new handshakes use the current files, so that certificates are renewed without a restart.
+   * While files do not match, as between two writes, the old pair stays in use.
    */
   follow(server: HttpServer): void;
   close(): void;
 }
 
-/** Reads or makes the serving certificates. Throws when a file cannot be used. */
+/** Reads or generates the serving certificates. Throws when a file is unusable. */
 export function openServingTls(config: ServerConfig): OpenServingTls {
   const { clock, logger, listen } = config;
   const source = listen.tls;
@@ -77,7 +79,7 @@ export function openServingTls(config: ServerConfig): OpenServingTls {
     ...(listen.secure?.named ?? []).flatMap(({ certFile, keyFile }) => [certFile, keyFile]),
     ...bundleFiles(config),
   ]);
-  // Before they are used, so that what changes meanwhile is seen to have changed.
+  // Read before they are used, so that later changes are noticed.
   const texts = [...files].map((file) => ({ file, text: readConfigurationFile(file) }));
   const { ciphers, minVersion } = listen.secure ?? {};
   const { caPem, ...first } =
@@ -153,7 +155,7 @@ function bundleFiles({ authentication }: ServerConfig): readonly string[] {
   return [clientCaFile, requestHeader?.clientCaFile].filter((file) => file !== undefined);
 }
 
-/** Where a user put a pair into the directory for certificates, that pair is as one of flags. */
+/** A pair that a user placed in the certificate directory is used like one from flags. */
 export async function listenSettings(
   listen: ServerConfig['listen'],
 ): Promise<ServerConfig['listen']> {
@@ -170,7 +172,7 @@ export async function listenSettings(
   return { ...listen, tls: pair };
 }
 
-/** What the server serves with, and the CA a client needs to trust it. */
+/** The serving certificate and the CA that clients need to trust it. */
 interface ServingCertificates {
   readonly certificatePem: string;
   readonly keyPem: string;
@@ -180,9 +182,9 @@ interface ServingCertificates {
 const dayMs = 24 * 60 * 60 * 1000;
 const caLifetimeMs = 3650 * dayMs;
 const serverLifetimeMs = 365 * dayMs;
-/** A certificate with less life than this left is made anew at start. */
+/** A certificate is renewed at the start if less than this is left of its lifetime. */
 const renewBeforeMs = 30 * dayMs;
-/** Clocks of client and server may differ. */
+/** Allowance for clock differences between client and server. */
 const clockSkewMs = 60 * 60 * 1000;
 
 /** A certificate and its key, as files. */
@@ -195,9 +197,9 @@ const serverName = 'wheelhouse';
 const authorityName = /^CN=wheelhouse-ca@\d+$/;
 
 /**
- * Finds the pair that a user put into `certDir` under upstream's names, `apiserver.crt` and
- * `apiserver.key` (PLANE-1). Every file there counts as the user's unless it is a certificate of
- * this server's own making, or a key next to one. The files may be incomplete or malformed.
+ * Finds a pair that a user placed in `certDir` under kube-apiserver's names, `apiserver.crt` and
+ * `apiserver.key` (PLANE-1). Every file there belongs to the user unless it is a certificate that
+ * this server generated, or the key next to one. The files may be incomplete or malformed.
  */
 export function suppliedPair(certDir: string): PairFiles | undefined {
   const { certFile, keyFile } = filesOf(certDir, 'apiserver');
@@ -206,11 +208,11 @@ export function suppliedPair(certDir: string): PairFiles | undefined {
 }
 
 /**
- * The self-made CA (`ca.crt`, `ca.key`) and server certificate (`apiserver.crt`, `apiserver.key`,
- * upstream's names) of `certDir`, for which `suppliedPair` finds none. Kept for later starts unless
- * incomplete, near expiry, not valid yet (the clock was ahead when they were made), or made for
- * other hosts; the CA outlives server certificates so that clients' kubeconfigs stay good. Throws
- * when `certDir` holds another CA, which it never overwrites.
+ * The generated CA (`ca.crt`, `ca.key`) and server certificate (`apiserver.crt`, `apiserver.key`)
+ * of `certDir`, for which `suppliedPair` finds none. They are reused unless incomplete, near
+ * expiry, not valid yet (the clock was ahead when they were generated), or issued for other hosts.
+ * The CA outlives server certificates, so that kubeconfigs stay valid. Throws when `certDir` holds
+ * another CA, which is never overwritten.
  */
 export function ensureServingCertificates(options: {
   certDir: string;
@@ -237,7 +239,7 @@ export function ensureServingCertificates(options: {
   return { ...chained, caPem: ca.certificatePem };
 }
 
-/** A client certificate of the CA in `certDir`: the user is `user`, its groups `groups`. */
+/** Issues a client certificate with the CA of `certDir` for `user` with `groups`. */
 export function issueClientCertificate(options: {
   ca: IssuedCertificate;
   user: string;
@@ -257,8 +259,8 @@ export function issueClientCertificate(options: {
 }
 
 /**
- * The CA of `certDir`, made when absent. Its key signs the administrator's client certificate.
- * Throws when the files there are not of this server's making.
+ * The CA of `certDir`, generated if absent. Its key signs the administrator's client certificate.
+ * Throws when this server did not generate the existing files.
  */
 export function ensureCa(certDir: string, now: number): IssuedCertificate {
   const files = filesOf(certDir, 'ca');
@@ -285,7 +287,7 @@ function filesOf(certDir: string, name: string): PairFiles {
   return { certFile: join(certDir, `${name}.crt`), keyFile: join(certDir, `${name}.key`) };
 }
 
-/** Whether a file holds a certificate of this server's making. */
+/** Whether a file holds a certificate that this server generated. */
 function isSelfMade(certFile: string, isMade: (certificate: X509Certificate) => boolean): boolean {
   try {
     return isMade(new X509Certificate(readFileSync(certFile)));
@@ -300,7 +302,7 @@ const isAuthority = ({ subject, issuer }: X509Certificate) =>
 const isServerCertificate = ({ subject, issuer }: X509Certificate) =>
   subject === `CN=${serverName}` && authorityName.test(issuer);
 
-/** Undefined for a pair of which a part is absent or which a crash left with an older key. */
+/** Undefined for a pair that is incomplete, or whose key a crash left outdated. */
 function readOwnPair({ certFile, keyFile }: PairFiles): IssuedCertificate | undefined {
   try {
     const pair = {
@@ -313,7 +315,7 @@ function readOwnPair({ certFile, keyFile }: PairFiles): IssuedCertificate | unde
   }
 }
 
-/** The certificate first: it tells the next start, after a crash, who made the files. */
+/** Writes the certificate first: after a crash it tells the next start who generated the files. */
 function writePair({ certFile, keyFile }: PairFiles, pair: IssuedCertificate): void {
   writeFileAtomically({ path: certFile, text: pair.certificatePem, mode: 0o644 });
   writeFileAtomically({ path: keyFile, text: pair.keyPem, mode: 0o600 });
@@ -325,7 +327,7 @@ function expiryOf(pair: IssuedCertificate): number {
 
 const certificateOf = (pair: IssuedCertificate) => new X509Certificate(pair.certificatePem);
 
-/** Whether a certificate is valid, and not about to expire. */
+/** Whether a certificate is valid and not about to expire. */
 function isInForce({ validFrom, validTo }: X509Certificate, now: number): boolean {
   return Date.parse(validFrom) <= now && Date.parse(validTo) - now > renewBeforeMs;
 }

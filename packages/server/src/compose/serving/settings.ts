@@ -14,14 +14,14 @@ const versions: Readonly<Record<string, TlsVersion>> = {
   VersionTLS13: 'TLSv1.3',
 };
 
-/** Suites of TLS 1.3, which no list leaves out: that version has no others. */
+/** TLS 1.3 suites, which are always enabled. */
 const suitesOfTls13 = [
   'TLS_AES_128_GCM_SHA256',
   'TLS_AES_256_GCM_SHA384',
   'TLS_CHACHA20_POLY1305_SHA256',
 ];
 
-/** Suites by upstream's names, with what the library calls them. */
+/** Cipher suites by Go's names, with OpenSSL's names. */
 const preferredSuites: Readonly<Record<string, string>> = {
   ...Object.fromEntries(suitesOfTls13.map((name) => [name, name])),
   TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA: 'ECDHE-ECDSA-AES128-SHA',
@@ -52,13 +52,13 @@ const insecureSuites: Readonly<Record<string, string>> = {
   TLS_RSA_WITH_RC4_128_SHA: 'RC4-SHA',
 };
 
-/** How clients are spoken with over TLS. */
+/** Settings of TLS. */
 export interface SecureServing {
   readonly http2: 'on' | 'off';
-  /** OpenSSL's list. */
+  /** A cipher list in OpenSSL's syntax. */
   readonly ciphers?: string;
   readonly minVersion?: SecureVersion;
-  /** PEM files of certificates for clients that ask for certain names: the certificate's own if none. */
+  /** PEM files of certificates selected by SNI; without names, those of the certificate apply. */
   readonly named?: readonly {
     readonly certFile: string;
     readonly keyFile: string;
@@ -66,45 +66,45 @@ export interface SecureServing {
   }[];
 }
 
-/** Where the server listens, and how it speaks with clients. Times in milliseconds. */
+/** Where and how the server listens. Times are in milliseconds. */
 export interface ServingSettings {
   readonly listen: {
     readonly host: string;
-    /** 0 takes a free port. */
+    /** 0 picks a free port. */
     readonly port: number;
     readonly tls:
       | { readonly certDir: string }
       | { readonly certFile: string; readonly keyFile: string }
       | 'plaintext';
-    /** How HTTPS is spoken; the usual way when absent. */
+    /** Settings of TLS; the defaults when absent. */
     readonly secure?: SecureServing;
   };
-  /** The address clients are told in discovery; the listening one when absent. */
+  /** The address that discovery reports; the listening one when absent. */
   readonly advertiseAddress?: string;
-  /** `host` or `host:port` that clients are told; the advertised address when absent. */
+  /** `host` or `host:port` that discovery reports; the advertised address when absent. */
   readonly externalHost?: string;
-  /** What is said around answers and at the end of connections; nothing more when absent. */
+  /** Settings of connections and response headers; none when absent. */
   readonly traffic?: {
-    /** Which part of HTTP/2's requests ends its connection. */
+    /** Fraction of HTTP/2 requests that end their connection. */
     readonly goAwayChance?: number;
     /** Value of the header Strict-Transport-Security. */
     readonly strictTransport?: string;
-    /** Regular expressions of origins whose pages may use the API. */
+    /** Regular expressions of origins allowed by CORS. */
     readonly allowedOrigins?: readonly string[];
-    /** Over which time a stop spreads the ends of watches. */
+    /** The time over which a shutdown spreads the ends of watches. */
     readonly watchGraceMs?: number;
-    /** What new requests meet while a stop waits for others. */
+    /** What happens to new requests while a shutdown waits for others. */
     readonly whileStopping?: 'refuse' | 'close';
   };
 }
 
-/** Flags of how TLS is spoken. */
+/** Flags of TLS. */
 const tlsFlags = {
   'tls-cipher-suites': {
     group: 'Secure serving',
     type: 'list',
     default: '',
-    help: 'Cipher suites for TLS 1.2 and older; those of TLS 1.3 are always there. Suites with forward secrecy and authenticated encryption when empty. Known are:',
+    help: 'Cipher suites for TLS 1.2 and older; those of TLS 1.3 are always enabled. When empty, suites with forward secrecy and authenticated encryption. Known suites:',
     choices: [
       ...Object.keys(preferredSuites),
       ...Object.keys(insecureSuites).map((name) => `${name} (insecure)`),
@@ -114,49 +114,49 @@ const tlsFlags = {
     group: 'Secure serving',
     type: 'string',
     default: '',
-    help: `The oldest version of TLS that is spoken: ${Object.keys(versions).join(', ')}. VersionTLS12 when empty.`,
+    help: `Minimum TLS version: ${Object.keys(versions).join(', ')}; VersionTLS12 when empty.`,
   },
   'tls-sni-cert-key': {
     group: 'Secure serving',
     type: 'each',
     default: '',
-    help: 'Files of a certificate and its key for clients that ask for certain names: cert.crt,cert.key, and :*.example.com,example.com behind it for other names than the certificate’s. May be repeated; exact names go before those with a star.',
+    help: 'Certificate and key files selected by SNI: cert.crt,cert.key, optionally followed by :*.example.com,example.com to override the names in the certificate. May be repeated; exact names take precedence over wildcards.',
   },
   'disable-http2-serving': {
     group: 'Secure serving',
     type: 'bool',
     default: 'false',
-    help: 'Serve HTTP/1.1 alone.',
+    help: 'Serve HTTP/1.1 only.',
   },
 } as const satisfies FlagTable;
 
-/** Flags of the socket. */
+/** Flags of the listener. */
 export const servingFlags = {
   'bind-address': {
     group: 'Secure serving',
     type: 'string',
     default: '0.0.0.0',
-    help: 'The IP address to listen on for --secure-port. The unspecified address (0.0.0.0 or ::) takes all interfaces.',
+    help: 'The IP address to listen on for --secure-port; 0.0.0.0 and :: listen on all interfaces.',
   },
   'secure-port': {
     group: 'Secure serving',
     type: 'int',
     range: 'port',
     default: '6443',
-    help: 'The port to serve HTTPS on, with authentication and authorization. 0 takes any free port.',
+    help: 'The port to serve HTTPS on, with authentication and authorization; 0 picks a free port.',
   },
   'cert-dir': {
     group: 'Secure serving',
     type: 'string',
     default: '',
-    help: 'Directory with the serving certificate apiserver.crt and its key apiserver.key, used when --tls-cert-file and --tls-private-key-file are not given. Where it holds neither, the server makes a pair and a CA there; it never changes files that it did not make. Within --data-dir when empty.',
+    help: 'Directory of the serving certificate apiserver.crt and its key apiserver.key, used without --tls-cert-file and --tls-private-key-file; in --data-dir when empty. If it holds neither, the server generates a pair and a CA there; it never changes files that it did not generate.',
   },
   'tls-cert-file': {
     group: 'Secure serving',
     type: 'string',
     file: 'certificates',
     default: '',
-    help: 'File with the x509 certificate for HTTPS, followed by its CA chain if any.',
+    help: 'File with the X.509 certificate for HTTPS, followed by its CA chain, if any.',
   },
   'tls-private-key-file': {
     group: 'Secure serving',
@@ -173,77 +173,77 @@ export const servingFlags = {
     default: '0',
     only: 'there is no port without authentication; --plain-http-port serves plain HTTP',
     hidden: true,
-    help: 'The port without TLS and authentication that older releases had. 0 is off.',
+    help: 'The port without TLS and authentication of older releases; only 0 (off) is supported.',
   },
   'plain-http-port': {
     group: 'Secure serving',
     type: 'int',
     default: '-1',
     stage: 'own',
-    help: 'Serve plain HTTP on this port of 127.0.0.1 instead of HTTPS, with the same authentication and authorization. 0 takes any free port, -1 is off.',
+    help: 'Serve plain HTTP on this port of 127.0.0.1 instead of HTTPS, with the same authentication and authorization; 0 picks a free port, -1 means off.',
   },
   'permit-address-sharing': {
     group: 'Secure serving',
     type: 'bool',
     default: 'false',
-    help: 'Listen although connections of an earlier server linger on the port. So it is either way: the runtime always asks for SO_REUSEADDR.',
+    help: 'Listen even if connections of an earlier server linger on the port; always on, since Node.js sets SO_REUSEADDR.',
   },
   'permit-port-sharing': {
     group: 'Secure serving',
     type: 'bool',
     default: 'false',
     only: 'this runtime cannot share a port (SO_REUSEPORT)',
-    help: 'Upstream’s listening of several servers on one port, which this runtime does not have.',
+    help: 'Let several servers listen on one port, which Node.js does not support.',
   },
   'advertise-address': {
     group: 'Generic',
     type: 'string',
     default: '',
-    help: 'The IP address at which others reach the server; a name of the serving certificate. The bind address when empty.',
+    help: 'The IP address at which others reach the server, added to the serving certificate; the bind address when empty.',
   },
   'external-hostname': {
     group: 'Generic',
     after: 'service-node-port-range',
     type: 'string',
     default: '',
-    help: 'The host, or host:port, that discovery and the issuer of tokens tell clients. The advertised address when empty.',
+    help: 'The host, or host:port, that discovery and the token issuer report to clients; the advertised address when empty.',
   },
   'cors-allowed-origins': {
     group: 'Generic',
     after: 'shutdown-delay-duration',
     type: 'list',
     default: '',
-    help: "Regular expressions of the origins whose pages browsers let use the API (CORS). Each must say where the host begins, by ^ or //, and where it ends, by $ or :, as '^https://example\\.com(:|$)' does. None when empty.",
+    help: "Regular expressions of the origins that CORS allows; none when empty. Each must anchor the start of the host with ^ or // and its end with $ or :, as '^https://example\\.com(:|$)' does.",
   },
   'strict-transport-security-directives': {
     group: 'Generic',
     type: 'list',
     default: '',
-    help: 'Directives of the header Strict-Transport-Security that goes with every answer over TLS: max-age=SECONDS, includeSubDomains, preload. No header when empty.',
+    help: 'Directives of the header Strict-Transport-Security of every response over TLS: max-age=SECONDS, includeSubDomains, preload; no header when empty.',
   },
   'goaway-chance': {
     group: 'Generic',
     type: 'float',
     default: '0',
-    help: 'Which part of requests over HTTP/2 ends its connection (GOAWAY) once all on it is answered, so that clients spread over servers behind a load balancer. 0 is none, 0.02 the most.',
+    help: 'Fraction of HTTP/2 requests whose connection is closed gracefully (GOAWAY), so that clients spread over the servers behind a load balancer; from 0 (none) to 0.02.',
   },
   'shutdown-send-retry-after': {
     group: 'Generic',
     type: 'bool',
     default: 'false',
-    help: 'After --shutdown-delay-duration go on listening until all requests in flight but watches are answered, and answer new ones 429 with Retry-After.',
+    help: 'After --shutdown-delay-duration, keep listening until all requests in flight except watches are answered, and answer new ones 429 with Retry-After.',
   },
   'shutdown-watch-termination-grace-period': {
     group: 'Generic',
     type: 'duration',
     default: '0s',
-    help: 'The time over which a stop spreads the ends of watches, 200 a second at least. All end at once when 0.',
+    help: 'The time over which a shutdown spreads the ends of watches, at least 200 per second; all end at once when 0.',
   },
 } as const satisfies FlagTable;
 
 type Values = FlagValues<typeof servingFlags>;
 
-/** The socket: addresses, TLS, and what is said around answers. */
+/** The listener: addresses, TLS, and connection handling. */
 export const servingFeature: Feature<typeof servingFlags, ServingSettings, DataDirectoryFlag> = {
   flags: servingFlags,
   settings(values, { specifiedFlags }) {
@@ -276,7 +276,7 @@ export const servingFeature: Feature<typeof servingFlags, ServingSettings, DataD
   },
 };
 
-/** The certificates that the server makes itself are in the data directory. */
+/** Generated certificates are in the data directory. */
 type DataDirectoryFlag = {
   readonly 'data-dir': { readonly type: 'string' } & FlagDefinition;
 };

@@ -38,13 +38,13 @@ const backupFlags = {
     group: 'Backup',
     type: 'string',
     default: '',
-    help: 'Data directory of a server that does not run.',
+    help: 'Data directory of a stopped server.',
   },
   kubeconfig: {
     group: 'Backup',
     type: 'string',
     default: '',
-    help: `Kubeconfig of an administrator of a server that runs; it needs the verb post on the path ${backupPath}.`,
+    help: `Kubeconfig of an administrator of a running server, who needs the verb post on the path ${backupPath}.`,
   },
   context: {
     group: 'Backup',
@@ -56,13 +56,13 @@ const backupFlags = {
     group: 'Backup',
     type: 'string',
     default: '',
-    help: 'File to write, which appears whole or not at all.',
+    help: 'File to write, atomically.',
   },
   force: {
     group: 'Backup',
     type: 'bool',
     default: 'false',
-    help: 'Replaces the file if there is one.',
+    help: 'Replace an existing file.',
   },
 } as const satisfies FlagTable;
 
@@ -79,7 +79,7 @@ directory, and of the encryption configuration. Objects in etcd are backed up wi
 `;
 
 /**
- * Runs `wheelhouse backup` (STORE-5); gives what is to be printed. Rejects with an error of one line.
+ * Runs `wheelhouse backup` (STORE-5); resolves to the text to print. Rejects with a one-line error.
  */
 export async function runBackup(args: readonly string[]): Promise<string> {
   refuseEtcd(args, 'etcdctl snapshot save');
@@ -137,7 +137,7 @@ async function backUpServer(
   }
 }
 
-/** Asked for only when the file can be written. */
+/** Requested only once the file is writable. */
 async function* received(http: HttpClient): AsyncGenerator<Buffer, void, undefined> {
   const { status, body } = await http.stream({ method: 'POST', path: backupPath });
   if (status !== 200) throw new Error(await refusalIn(status, body));
@@ -146,7 +146,7 @@ async function* received(http: HttpClient): AsyncGenerator<Buffer, void, undefin
 
 const refusalBytesMax = 64 * 1024;
 
-/** What the server says of its refusal, in one line. */
+/** The server's refusal in one line. */
 async function refusalIn(status: number, body: AsyncIterable<Buffer>): Promise<string> {
   let text = '';
   for await (const piece of body) {
@@ -167,13 +167,13 @@ const restoreFlags = {
     group: 'Restore',
     type: 'string',
     default: '',
-    help: 'File that wheelhouse backup has written.',
+    help: 'File written by wheelhouse backup.',
   },
   'data-dir': {
     group: 'Restore',
     type: 'string',
     default: '',
-    help: 'Data directory to make; it may be there if it holds nothing but keys, tokens and certificates.',
+    help: 'Data directory to create; an existing one must hold nothing but keys, tokens, and certificates.',
   },
 } as const satisfies FlagTable;
 
@@ -190,8 +190,8 @@ directory into the new one; without, new ones are made. Objects in etcd are rest
 `;
 
 /**
- * Runs `wheelhouse restore` (STORE-5); gives what is to be printed. Rejects with an error of one
- * line, and then has made nothing.
+ * Runs `wheelhouse restore` (STORE-5); resolves to the text to print. Rejects with a one-line error
+ * without having changed anything.
  */
 export async function runRestore(args: readonly string[]): Promise<string> {
   refuseEtcd(args, 'etcdctl snapshot restore');
@@ -248,7 +248,7 @@ async function readWhole(
   }
 }
 
-/** Nothing that is there may be lost or mixed with what is restored. */
+/** Rejects a target whose content would be lost or mixed with what is restored. */
 function checkTarget(dataDir: string): void {
   if (!existsSync(dataDir)) return;
   if (!statSync(dataDir).isDirectory()) throw new Error(`${dataDir} is not a directory`);

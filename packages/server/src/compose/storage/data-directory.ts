@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import { isObject, makeDirectories } from '@wheelhouse/machinery';
 import { writeFileAtomically } from '../files/followed-files.ts';
 
-/** Permissions of others than the owner. */
+/** Permission bits of group and others. */
 const othersBits = 0o077;
-/** The mark of a directory that everybody shares, as /tmp. */
+/** Marks a directory that all users share, such as /tmp. */
 const stickyBit = 0o1000;
 
 /**
- * Makes the data directory, or takes the one that is there away from others: keys and Secrets are in
- * it. Throws an error of one line for a directory that is shared or somebody else's, and the host's
- * error when it cannot.
+ * Creates the data directory, or restricts an existing one to its owner, since it holds keys and
+ * Secrets. Throws a one-line error for a directory that is shared or owned by another user, and the
+ * system's error when it cannot be created.
  */
 export function ensureDataDirectory(path: string): { readonly tightened: boolean } {
   makeDirectories(path, 0o700);
@@ -28,17 +28,20 @@ export function ensureDataDirectory(path: string): { readonly tightened: boolean
   return { tightened: true };
 }
 
-/** Where the embedded store is, within the data directory. */
+/** The embedded store's folder in the data directory. */
 export function storeDirectory(dataDir: string): string {
   return join(dataDir, 'store');
 }
 
-/** Where a restore makes the store, beside its place; gone when the restore is done. */
+/** The folder in which a restore builds the store; removed at the end of the restore. */
 export function restoringDirectory(dataDir: string): string {
   return join(dataDir, 'store.restoring');
 }
 
-/** What a data directory may hold before it has a store: keys and the like, and a restore's rest. */
+/**
+ * What a data directory may contain before it has a store: keys and the like, and the remains of a
+ * restore.
+ */
 export const keptWithoutStore: ReadonlySet<string> = new Set([
   'certificates',
   'admin.token',
@@ -47,8 +50,8 @@ export const keptWithoutStore: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Refuses a data directory where a restore was broken off: a server would begin with nothing there,
- * which nobody wants who has restored. Throws an error of one line.
+ * Refuses a data directory with an interrupted restore, which would start empty. Throws a one-line
+ * error.
  */
 export function refuseBrokenRestore(dataDir: string): void {
   if (!existsSync(restoringDirectory(dataDir))) return;
@@ -57,15 +60,15 @@ export function refuseBrokenRestore(dataDir: string): void {
   );
 }
 
-/** Refuses flags about etcd, which has a tool of its own for the purpose. */
+/** Refuses etcd flags, since etcd has its own tool for the purpose. */
 export function refuseEtcd(args: readonly string[], tool: string): void {
   if (!args.some((arg) => arg.startsWith('--etcd-'))) return;
   throw new Error(`objects in etcd are kept by etcd's own means: use ${tool}`);
 }
 
 /**
- * Refuses a data directory with a store of its own where objects are kept elsewhere: whoever has
- * objects there means to see them. Throws an error of one line.
+ * Refuses a data directory with an embedded store that is not configured: its owner would miss the
+ * objects in it. Throws a one-line error.
  */
 export function refuseIdleStore(dataDir: string): void {
   if (!existsSync(storeDirectory(dataDir))) return;
@@ -77,8 +80,8 @@ export function refuseIdleStore(dataDir: string): void {
 const tokenBytes = 32;
 
 /**
- * The administrator's token, made once per data directory (`admin.token`, 0600) so that a
- * kubeconfig written by an earlier start stays good.
+ * The administrator's token, generated once per data directory (`admin.token`, 0600) so that
+ * existing kubeconfigs stay valid.
  */
 export function ensureAdminToken(dataDir: string): string {
   const path = join(dataDir, 'admin.token');
@@ -86,7 +89,7 @@ export function ensureAdminToken(dataDir: string): string {
     const kept = readFileSync(path, 'utf8').trim();
     if (kept.length >= tokenBytes) return kept;
   } catch (error) {
-    // Under jest, node's errors are instances of another context's Error.
+    // Under jest, Node.js errors are instances of another context's Error.
     if (!isObject(error) || error['code'] !== 'ENOENT') throw error;
   }
   const made = randomBytes(tokenBytes).toString('base64url');

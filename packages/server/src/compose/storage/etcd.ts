@@ -32,14 +32,14 @@ import { boundedCheck, type OpenedStore, type Presence, type StoreChecks } from 
 import type { EtcdSettings } from './settings.ts';
 
 interface Reservation {
-  /** The server that made the reservation. */
+  /** Identity of the server that made the reservation. */
   readonly by: string;
   readonly object: ApiObject;
 }
 
 const attemptsMax = 8;
 
-/** Reservations as records of a store that lets keys under `prefix` expire. */
+/** Quota reservations as records under `prefix` in a store that expires them. */
 export function sharedReservations(
   store: Pick<Store, 'get' | 'put' | 'delete' | 'range'>,
   prefix: string,
@@ -66,7 +66,7 @@ export function sharedReservations(
         const found = await store.get(key);
         if (found !== undefined) await store.delete({ key, expect: found.modRevision });
       } catch {
-        // It goes by itself.
+        // The record expires.
       }
     },
     list: (namespace, resource) =>
@@ -81,7 +81,7 @@ export function sharedReservations(
   };
 }
 
-/** The content that quotas measure, by resource; of other resources they count objects. */
+/** How to reduce objects to what quotas measure, by resource; other resources are only counted. */
 const contents: Readonly<Record<string, (object: ApiObject) => JsonObject>> = {
   pods: (pod) => ({ spec: podPart(members(pod['spec'])), status: pick(pod['status'], ['phase']) }),
   services: ({ spec }) => ({
@@ -109,7 +109,7 @@ function podPart(spec: JsonObject): JsonObject {
   };
 }
 
-/** Nothing else goes through here: what is encrypted where it is stored is not told in the clear. */
+/** Keeps only the measured part, so that nothing encrypted at rest is written in the clear. */
 function countedPart(resource: string, object: ApiObject): ApiObject {
   const { apiVersion, kind, metadata } = object;
   const { labels: _, managedFields: __, annotations = {}, ...rest } = metadata;
@@ -130,7 +130,7 @@ function pick(value: JsonValue | undefined, names: readonly string[]): JsonObjec
   );
 }
 
-/** Errors of the store as answers to the requests that meet them. */
+/** Converts errors of the store to answers of requests. */
 async function answering<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -139,18 +139,18 @@ async function answering<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** How all keys of kinds begin. */
+/** Prefix of the keys of all kinds. */
 const keyStart = '/registry';
 const presenceStart = `${keyStart}/masterleases/`;
 const reservationStart = `${keyStart}/reservations/`;
-/** How long etcd may take to be reached at the start, as upstream. */
+/** Time limit for the first contact with etcd; kube-apiserver's figure. */
 const startTimeoutMs = 20_000;
-/** A call may not take longer, however long its request may. */
+/** Maximum time of a call, however long its request may take. */
 const callTimeoutMaxMs = 15_000;
 
 /**
- * Connects to etcd. Rejects with one clear line when a file cannot be read, etcd does not answer, or
- * a resource is to be kept elsewhere that is not among the kinds.
+ * Connects to etcd. Rejects with a one-line error when a file is unreadable, etcd does not answer,
+ * or an override names an unknown resource.
  */
 export async function openSharedStore(
   config: ServerConfig,
@@ -202,7 +202,7 @@ export async function openSharedStore(
   };
 }
 
-/** An address as a kube-apiserver on the same etcd reads it: as Endpoints. */
+/** An address in the form that a kube-apiserver on the same etcd reads: as Endpoints. */
 function endpointsAt(ip: string): Buffer {
   return encodeEnvelope(schemaOf('core.v1.Endpoints'), {
     apiVersion: 'v1',
@@ -232,7 +232,7 @@ function together(compactors: readonly Compactor[]): Compactor {
   };
 }
 
-/** A pair of checks for each etcd, by upstream's names. */
+/** A pair of checks for each etcd, with kube-apiserver's names. */
 function checksOf(
   stores: readonly EtcdStore[],
   { clock, settings }: { readonly clock: Clock; readonly settings: EtcdSettings },
@@ -250,7 +250,7 @@ function checksOf(
   return { health: checks.map(({ health }) => health), ready: checks.map(({ ready }) => ready) };
 }
 
-/** Claims for Services, whose errors are answers to requests. */
+/** Number claims whose errors are answers to requests. */
 function numberClaims(claims: EtcdClaims, clock: Clock): NumberClaims {
   return {
     async take(keys) {
@@ -269,7 +269,9 @@ function numberClaims(claims: EtcdClaims, clock: Clock): NumberClaims {
   };
 }
 
-/** The pair in the files as they are; the one before while they hold none. Throws at the start. */
+/**
+ * The current key pair of the files; the previous one while they do not match. Throws at the start.
+ */
 function renewedPair(files: { certFile: string; keyFile: string }, logger: Logger) {
   const read = () => {
     const { certificatePem, keyPem } = readKeyPair(files);
@@ -280,7 +282,7 @@ function renewedPair(files: { certFile: string; keyFile: string }, logger: Logge
     try {
       pair = read();
     } catch (error) {
-      logger.warn('the certificate for etcd was not read again', { error: String(error) });
+      logger.warn('the certificate for etcd could not be reloaded', { error: String(error) });
     }
     return pair;
   };
@@ -304,30 +306,30 @@ function openStoreOf(config: ServerConfig, settings: EtcdSettings): Promise<Etcd
     logger,
     keys: { ours: keyStart, theirs: settings.prefix },
     expiring: [present, reserved, ...(eventTtlMs > 0 ? [events] : [])],
-    // Half, since a read may have to wait for the one before it.
+    // Half the timeout, since a read may wait for the one before it.
     callTimeoutMs: Math.min(limits.requestTimeoutMs / 2, callTimeoutMaxMs),
     startTimeoutMs,
   });
 }
 
-/** An address is forgotten this long after it was last told of, as upstream. */
+/** Lifetime of an announced address; kube-apiserver's figure. */
 const presenceMs = 15_000;
 const tellMs = 10_000;
 const retryMs = 1000;
-/** A server that stops does not wait longer for the store to be told. */
+/** Maximum time that a stopping server waits to withdraw its address. */
 const farewellMs = 2000;
 
 interface PresenceOptions {
   readonly store: Store;
-  /** Of keys that go `presenceMs` after they were written. */
+  /** Prefix of keys that expire `presenceMs` after a write. */
   readonly prefix: string;
-  /** What is stored under an address. */
+  /** The value stored for an address. */
   readonly encode: (address: string) => Buffer;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** Presence by keys of a store that lets them expire. */
+/** Announces servers by keys of a store that expires them. */
 function createPresence(options: PresenceOptions): Presence {
   const { store, prefix } = options;
   return {
@@ -353,7 +355,9 @@ function announce(
   };
   const tick = () => {
     telling ??= tell()
-      .catch((error: unknown) => logger.warn('no presence was told', { error: String(error) }))
+      .catch((error: unknown) =>
+        logger.warn('the presence of this server could not be announced', { error: String(error) }),
+      )
       .finally(() => {
         telling = undefined;
       });
@@ -364,7 +368,7 @@ function announce(
       const found = await store.get(key);
       if (found !== undefined) await store.delete({ key, expect: found.modRevision });
     } catch (error) {
-      logger.debug(2, 'a presence is left to expire', { error: String(error) });
+      logger.debug(2, 'the presence of this server is left to expire', { error: String(error) });
     }
   };
   tick();

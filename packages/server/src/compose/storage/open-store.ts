@@ -24,8 +24,8 @@ import { rangeAllocation } from '../service-network/range-allocations.ts';
 import { boundedCheck, type OpenedStore } from './opened-store.ts';
 
 /**
- * What gives backups of a running server (STORE-5), as its store has the values: sealed, where they
- * are encrypted. Throws 400 where objects are in etcd.
+ * Creates backups of a running server (STORE-5) with values as stored: encrypted ones stay
+ * encrypted. Throws 400 if objects are in etcd.
  */
 export function onlineBackup(
   config: ServerConfig,
@@ -43,8 +43,7 @@ export function onlineBackup(
 }
 
 /**
- * The store with objects in the encodings that the configuration names, above encryption, and in the
- * versions that are stored now.
+ * The store, which decrypts values and converts objects to the configured encodings and versions.
  */
 async function encodedObjects<Opened extends OpenedStore & Pick<Registry, 'isStale'>>(
   opened: Opened,
@@ -70,8 +69,8 @@ async function encodedObjects<Opened extends OpenedStore & Pick<Registry, 'isSta
 }
 
 /**
- * Opens the configured store: encrypted, where that is asked for, with objects in the encodings and
- * versions that are stored now. Rejects when it is locked or damaged; then nothing is left open.
+ * Opens the configured store, with encryption if configured, and with objects in the current
+ * encodings and versions. Rejects when it is locked or damaged; then nothing is left open.
  */
 export async function openStorage(
   options: Base & { readonly kinds: readonly ResourceDef[]; readonly health: Health },
@@ -82,7 +81,7 @@ export async function openStorage(
   return encodedObjects(sealed, { config, kinds });
 }
 
-/** The store with its values encrypted, where that is asked for; loaded only then (STORE-3). */
+/** Adds encryption at rest if configured; loads its code only then (STORE-3). */
 async function sealedStore(
   opened: OpenedStore,
   around: {
@@ -108,10 +107,10 @@ async function sealedStore(
   return { ...opened, store, close, isStale: (key) => store.isStale(key) };
 }
 
-/** How long a disk may take to show that it can be written. */
+/** Maximum time of a check that the disk is writable. */
 const spaceTimeoutMs = 2000;
 
-/** Opens the configured store for objects of the kinds; its module is loaded only then. */
+/** Opens the configured store for the kinds; loads only its module. */
 async function openStore(
   config: ServerConfig,
   kinds: readonly ResourceDef[],
@@ -131,14 +130,14 @@ async function openStore(
 }
 
 /**
- * Refuses objects that a server of another dialect has stored, none of which could be decoded.
- * Throws an error of one line.
+ * Refuses a store written in another dialect, whose objects could not be decoded. Throws a one-line
+ * error.
  */
 async function refuseOtherDialect(
   store: Pick<Store, 'get'>,
   { dialect, directory }: { readonly dialect: DialectName; readonly directory: string },
 ): Promise<void> {
-  // Every server makes its system namespace, at this key in the embedded store.
+  // Every server creates its system namespace, at this key in the embedded store.
   const hasStarted = async (name: DialectName) => {
     const namespace = dialectOf(name).systemNamespace('system');
     return (await store.get(`/registry/namespaces/${namespace}`)) !== undefined;

@@ -3,10 +3,10 @@ import type { Clock } from '@wheelhouse/machinery';
 import type { Compactor, Store, StoreAlarm } from '@wheelhouse/store';
 import type { SharedReservations } from '../../admission/quota/quota-ledger.ts';
 
-/** Checks of stores that are elsewhere; their names are the store check's with something behind. */
+/** Checks of external stores; a suffix extends the name of the store check. */
 export interface StoreChecks {
   readonly health: readonly StoreCheck[];
-  /** On readyz alone. */
+  /** For readyz alone. */
   readonly ready: readonly StoreCheck[];
 }
 
@@ -16,14 +16,14 @@ interface StoreCheck {
 }
 
 /**
- * A check of a store that answers in time, whatever the store does. It asks at most twice in
- * `timeoutMs`, however often it is asked itself, and otherwise gives the last answer again.
+ * A check that answers in time, whatever the store does. It queries the store at most twice per
+ * `timeoutMs`, however often it is called, and otherwise repeats the last answer.
  */
 export function boundedCheck(options: {
   readonly ping: () => Promise<void>;
   readonly clock: Clock;
   readonly timeoutMs: number;
-  /** What a failure begins with; as for etcd when absent. */
+  /** Prefix of errors; that of etcd when absent. */
   readonly words?: string;
 }): () => Promise<void> {
   const { ping, clock, timeoutMs, words = 'error getting data from etcd' } = options;
@@ -52,45 +52,47 @@ function inTime(
   });
 }
 
-/** The store of a server, and what goes with it. */
+/** An open store and what comes with it. */
 export interface OpenedStore {
   readonly store: Store;
-  /** Starts to forget history at the retention. */
+  /** Starts to discard history older than the retention. */
   startCompactor(): Compactor;
-  /** Whether the store can be written, where it has a disk of its own (TRUST-8). */
+  /** Whether the store is writable; present if it has its own disk (TRUST-8). */
   readonly space?: StoreSpace;
-  /** What several servers on one store need; absent where there can be but one. */
+  /** Coordination of several servers on one store; absent if there can be only one. */
   readonly shared?: SharedStore;
-  /** Closes the store, having given up what this server holds there. */
+  /** Closes the store, after releasing what this server holds there. */
   close(): Promise<void>;
 }
 
-/** How much room a store has. */
+/** The free space of a store. */
 export interface StoreSpace {
-  /** Answers in time, whatever the disk does; rejects with why the store takes no more. */
+  /**
+   * Answers in time, whatever the disk does; rejects with the reason why the store refuses writes.
+   */
   check(): Promise<void>;
-  /** As of the last write or check. */
+  /** Alarms as of the last write or check. */
   alarms(): readonly StoreAlarm[];
 }
 
-/** What a server does, on a store that others use too, besides keeping objects there. */
+/** Coordination through a store that several servers share. */
 export interface SharedStore {
-  /** Ask the store. */
+  /** Health checks that query the store. */
   readonly checks: StoreChecks;
-  /** Numbers that this server is about to give to a Service, and groups it gives names in. */
+  /** Claims on numbers for Services and on names in groups. */
   readonly claims: NumberClaims;
-  /** What the servers charge quotas for. */
+  /** Quota reservations of all servers. */
   readonly reservations: SharedReservations;
-  /** Which servers there are. */
+  /** The running servers. */
   readonly presence: Presence;
 }
 
-/** The addresses of the servers on one store: each tells of its own, again and again. */
+/** The addresses of the servers on one store, which each server keeps announcing. */
 export interface Presence {
-  /** Tells of an address of this server's until it is closed. */
+  /** Announces an address of this server until it is closed. */
   announce(address: string): { close(): Promise<void> };
-  /** Those that were told of lately, sorted. Rejects with the store's errors. */
+  /** The recently announced addresses, sorted. Rejects with the store's errors. */
   addresses(): Promise<readonly string[]>;
-  /** Calls `changed` when an address may have come or gone. */
+  /** Calls `changed` when an address may have appeared or disappeared. */
   follow(changed: () => void): { close(): void };
 }

@@ -4,81 +4,84 @@ import type { Feature } from '../feature.ts';
 import { FlagError, type FlagTable, type FlagValues, oneOf } from '../flags/flags.ts';
 import { storeDirectory } from './data-directory.ts';
 
-/** An etcd that objects are kept in (STORE-2). Certificates and keys are PEM files. */
+/** An etcd that stores objects (STORE-2). Certificates and keys are PEM files. */
 export interface EtcdSettings {
-  /** URLs of its members. */
+  /** URLs of the members. */
   readonly servers: readonly string[];
-  /** Resources that are kept elsewhere. */
+  /** Resources that are stored in another etcd. */
   readonly overrides?: readonly {
     readonly group: string;
     readonly resource: string;
     readonly servers: readonly string[];
   }[];
-  /** What all keys begin with: `/registry`. */
+  /** Prefix of all keys, such as `/registry`. */
   readonly prefix: string;
   readonly caFile?: string;
   readonly certFile?: string;
   readonly keyFile?: string;
   readonly healthcheckTimeoutMs: number;
   readonly readycheckTimeoutMs: number;
-  /** How old the metric of stored objects may be; 0 leaves it out. */
+  /** Maximum age of the metric of stored objects; 0 disables it. */
   readonly countMetricMs: number;
-  /** The same for the metric of etcd's size. */
+  /** Maximum age of the metric of etcd's size; 0 disables it. */
   readonly sizeMetricMs: number;
-  /** For how long Events share a lease. */
+  /** How long Events share a lease. */
   readonly leaseReuseMs: number;
 }
 
-/** Where objects are kept, and for how long. Times in milliseconds. */
+/** Where objects are stored, and for how long. Times are in milliseconds. */
 export interface StorageSettings {
   readonly store:
     | { readonly type: 'memory' }
     | {
         readonly type: 'embedded';
         readonly directory: string;
-        /** Above which the store takes no more; no quota when absent. */
+        /** Size above which the store refuses writes; no quota when absent. */
         readonly quotaBytes?: number;
       }
     | ({ readonly type: 'etcd' } & EtcdSettings);
   /**
-   * How objects of built-in kinds are stored from now on; absent: protobuf in etcd, else JSON.
-   * What is stored otherwise is read all the same.
+   * Encoding of built-in kinds in new writes; protobuf in etcd and JSON elsewhere when absent. Both
+   * encodings are readable.
    */
   readonly storedBuiltins?: 'json' | 'protobuf';
   readonly compactionIntervalMs: number;
-  /** How long Events are kept after their last write (EVENT-3); 0 is for ever. */
+  /** Time to keep Events after their last write (EVENT-3); 0 keeps them forever. */
   readonly eventTtlMs: number;
-  /** Resources (`resource[.group]`) whose reads never take what is cached as it is; none when absent. */
+  /**
+   * Resources (`resource[.group]`) whose reads never use possibly stale cached objects; none when
+   * absent.
+   */
   readonly freshReads?: 'all' | readonly string[];
 }
 
-/** Flags about etcd, which have no use without `--etcd-servers`. */
+/** Flags of etcd, which require `--etcd-servers`. */
 const etcdFlags = {
   'etcd-servers-overrides': {
     group: 'Storage',
     type: 'list',
     default: '',
-    help: 'Built-in resources that have an etcd of their own: group/resource#servers, the servers with semicolons between them, as /events#http://a:2379;http://b:2379.',
+    help: 'Built-in resources stored in a separate etcd: group/resource#servers, with servers separated by semicolons, as /events#http://a:2379;http://b:2379.',
   },
   'etcd-prefix': {
     group: 'Storage',
     type: 'string',
     default: '/registry',
-    help: 'What all keys in etcd begin with.',
+    help: 'Prefix of all keys in etcd.',
   },
   'etcd-cafile': {
     group: 'Storage',
     type: 'string',
     file: 'certificates',
     default: '',
-    help: 'File of CAs that etcd is to have its certificate from. The authorities of the host when empty.',
+    help: 'CA bundle for etcd’s certificate; the host’s CAs when empty.',
   },
   'etcd-certfile': {
     group: 'Storage',
     type: 'string',
     file: 'certificates',
     default: '',
-    help: 'File with the client certificate shown to etcd.',
+    help: 'File with the client certificate for etcd.',
   },
   'etcd-keyfile': {
     group: 'Storage',
@@ -92,49 +95,49 @@ const etcdFlags = {
     group: 'Storage',
     type: 'duration',
     default: '2s',
-    help: 'How long etcd may take to answer the health check.',
+    help: 'Timeout of the etcd health check.',
   },
   'etcd-readycheck-timeout': {
     group: 'Storage',
     type: 'duration',
     default: '2s',
-    help: 'How long etcd may take to answer the readiness check.',
+    help: 'Timeout of the etcd readiness check.',
   },
   'etcd-count-metric-poll-period': {
     group: 'Storage',
     type: 'duration',
     default: '1m0s',
-    help: 'How old the metric of stored objects may be. 0 leaves it out.',
+    help: 'Maximum age of the metric of stored objects; 0 disables it.',
   },
   'etcd-db-metric-poll-interval': {
     group: 'Storage',
     type: 'duration',
     default: '30s',
-    help: 'How old the metric of the size of etcd may be. 0 leaves it out.',
+    help: 'Maximum age of the metric of the size of etcd; 0 disables it.',
   },
   'lease-reuse-duration-seconds': {
     group: 'Storage',
     type: 'int',
     default: '60',
-    help: 'For how long at most Events are given the same lease of etcd.',
+    help: 'Maximum time for which Events share one etcd lease.',
   },
 } as const satisfies FlagTable;
 
-/** Flags of the store and of the caches in front of it. */
+/** Flags of the store and of its caches. */
 export const storageFlags = {
   'data-dir': {
     group: 'Storage',
     type: 'string',
     default: './wheelhouse-data',
     stage: 'own',
-    help: 'Directory of the embedded store, the self-made certificates and keys. Made when absent. With --etcd-servers it must not be one that has a store, and is within --cert-dir when only that is given.',
+    help: 'Directory of the embedded store and of generated certificates and keys; created when absent. With --etcd-servers it must not contain a store, and is within --cert-dir if only that flag is given.',
   },
   'storage-backend': {
     group: 'Storage',
     type: 'string',
     default: 'embedded',
     stage: 'own',
-    help: 'Where objects are kept: embedded (on disk, in --data-dir), memory (gone at exit) or etcd3. The last one when --etcd-servers is given.',
+    help: 'Where objects are stored: embedded (on disk, in --data-dir), memory (lost at exit), or etcd3, which is the default with --etcd-servers.',
   },
   'quota-backend-bytes': {
     group: 'Storage',
@@ -142,34 +145,34 @@ export const storageFlags = {
     range: 'not negative',
     default: '0',
     stage: 'own',
-    help: 'Bytes of objects and their history above which the embedded store takes no more: writes that do not make room are refused with 503 and /readyz fails until there is room again. 0 is no quota; the store always keeps a twentieth of its disk free, 64 MiB at most.',
+    help: 'Size in bytes, including history, above which the embedded store refuses writes with 503, except those that free space, and fails /readyz; 0 means no quota. The store always leaves a twentieth of its disk free, at most 64 MiB.',
   },
   'etcd-compaction-interval': {
     group: 'Storage',
     type: 'duration',
     range: 'not negative',
     default: '5m0s',
-    help: 'How much history is kept for watches and consistent lists. 0 keeps all.',
+    help: 'How much history to keep for watches and consistent lists; 0 keeps all.',
   },
   'event-ttl': {
     group: 'Storage',
     type: 'duration',
     range: 'not negative',
     default: '1h0m0s',
-    help: 'How long Events are kept after their last write. 0 keeps them.',
+    help: 'How long to keep Events after their last write; 0 keeps them forever.',
   },
   'etcd-servers': {
     group: 'Storage',
     type: 'list',
     default: '',
-    help: 'URLs of the members of an etcd (v3), as https://host:2379: objects are kept there, and several servers may share it.',
+    help: 'URLs of the members of an etcd (v3) that stores the objects, as https://host:2379; several servers may share it.',
   },
   ...etcdFlags,
   'storage-media-type': {
     group: 'Storage',
     type: 'string',
     default: '',
-    help: "The media type in which objects of built-in kinds are stored: application/json or the dialect's protobuf. Protobuf in etcd and JSON elsewhere when empty. Objects stored in another one are read, and rewritten when they are next updated.",
+    help: "Media type of stored objects of built-in kinds: application/json or the dialect's protobuf; protobuf in etcd and JSON elsewhere when empty. Objects in another encoding stay readable and are converted by their next update.",
   },
   'enable-garbage-collector': {
     group: 'Storage',
@@ -177,19 +180,19 @@ export const storageFlags = {
     type: 'bool',
     default: 'true',
     only: 'deletions always do what they are asked for with dependents',
-    help: 'Deletions do what they are asked for with dependents. It cannot be turned off; --controllers says whether the collector runs.',
+    help: 'Honor the propagation policy of deletions; always on. --controllers selects whether the collector runs.',
   },
   'watch-cache': {
     group: 'Storage',
     type: 'bool',
     default: 'true',
-    help: 'Let reads that name a resourceVersion of 0 be answered from the watch cache as it is. Without it they wait until the cache is as new as the store; everything is read from it all the same.',
+    help: 'Answer reads at resourceVersion 0 from the watch cache without waiting; otherwise they wait until the cache is as new as the store. All reads use the cache either way.',
   },
   'watch-cache-sizes': {
     group: 'Storage',
     type: 'list',
     default: '',
-    help: 'Items resource[.group]#size. Watch caches have the size they need; 0 means for one resource what --watch-cache=false means for all.',
+    help: 'Items resource[.group]#size, of which only 0 has an effect: it means --watch-cache=false for that resource.',
   },
   'default-watch-cache-size': {
     group: 'Storage',
@@ -197,11 +200,11 @@ export const storageFlags = {
     default: '100',
     deprecated:
       'watch caches are sized automatically and this flag will be removed in a future version',
-    help: 'Size of watch caches, which have the size they need.',
+    help: 'Size of watch caches; without effect, since they grow as needed.',
   },
 } as const satisfies FlagTable;
 
-/** The store: in memory, on disk, or etcd. */
+/** The store: in memory, on disk, or in etcd. */
 export const storageFeature: Feature<typeof storageFlags, StorageSettings> = {
   flags: storageFlags,
   settings(values, { specifiedFlags, dialect }) {
@@ -234,7 +237,7 @@ function freshReadsOf(values: Values): StorageSettings['freshReads'] {
   return uncached.length === 0 ? undefined : uncached.map((item) => item.split('#')[0] ?? '');
 }
 
-/** The size of an item `resource[.group]#size`. Throws FlagError for what is none. */
+/** The size in an item `resource[.group]#size`. Throws FlagError for an invalid item. */
 function cacheSize(item: string): number {
   const parts = item.split('#');
   const [, size = ''] = parts;
@@ -247,7 +250,7 @@ function cacheSize(item: string): number {
 type Values = FlagValues<typeof storageFlags>;
 
 /**
- * The encoding that `--storage-media-type` names; nothing where it is not given. Throws FlagError for
+ * The encoding that `--storage-media-type` names; undefined when not given. Throws FlagError for
  * another media type.
  */
 function storedBuiltinsOf(
@@ -264,8 +267,7 @@ function storedBuiltinsOf(
 }
 
 /**
- * The etcd that the flags ask for; undefined when they ask for none. Throws FlagError for what
- * contradicts itself.
+ * The etcd settings from the flags; undefined without etcd. Throws FlagError for contradictions.
  */
 function etcdSettings(
   values: Values,
@@ -348,7 +350,7 @@ function readOverride(text: string): NonNullable<EtcdSettings['overrides']>[numb
   return { group, resource, servers };
 }
 
-/** One slash ahead and none behind, as upstream makes it. */
+/** Adds the leading slash and removes trailing ones, as kube-apiserver does. */
 function normalPrefix(prefix: string): string {
   const steps = prefix.split('/').filter((step) => step !== '');
   return steps.length === 0 ? '' : `/${steps.join('/')}`;

@@ -18,14 +18,14 @@ import type { StoreSpace } from './opened-store.ts';
 export const typeOf = (def: Pick<ResourceDef, 'group' | 'resource'>): string =>
   qualifiedResource(def);
 
-/** Shows the size of a store, looked up when somebody asks. */
+/** Exposes the size of a store, read when metrics are rendered. */
 export function sizeLook(
   registry: MetricRegistry,
   store: Pick<Store, 'sizeBytes'>,
 ): () => Promise<void> {
   const family = registry.gauge({
     name: 'apiserver_storage_size_bytes',
-    help: 'Bytes that the store takes up where it keeps its data.',
+    help: 'Size of the stored data in bytes.',
     stability: 'STABLE',
     labels: ['storage_cluster_id'],
   });
@@ -33,7 +33,7 @@ export function sizeLook(
     try {
       family.of('etcd-0').set(await store.sizeBytes());
     } catch {
-      // A store that does not answer has no size to show; its health check says so.
+      // The size of an unreachable store is unknown; its health check reports the failure.
       family.clear();
     }
   };
@@ -41,11 +41,11 @@ export function sizeLook(
 
 const alarms = ['quota', 'low-space', 'disk-failed'] as const satisfies readonly StoreAlarm[];
 
-/** Shows why the store takes no more, as of now (TRUST-8). */
+/** Exposes why the store refuses writes (TRUST-8). */
 export function alarmLook(registry: MetricRegistry, space: StoreSpace): () => Promise<void> {
   const family = registry.gauge({
     name: 'apiserver_storage_alarm',
-    help: 'Whether the store refuses to grow: for its quota, the free space of its disk, or errors of the disk.',
+    help: 'Whether the store refuses to grow because of its quota, low disk space, or disk errors.',
     stability: 'ALPHA',
     labels: ['alarm'],
   });
@@ -66,7 +66,7 @@ interface OperationSeries {
   readonly duration: Histogram;
 }
 
-/** Measures the store under the names by which upstream measures etcd. */
+/** Measures the store under the names of kube-apiserver's etcd metrics. */
 export function storeObservers(
   registry: MetricRegistry,
   kinds: readonly ResourceDef[],
@@ -114,7 +114,10 @@ export function storeObservers(
   };
 }
 
-/** What the caches read out of the store; nothing is selected there, so all of it is given. */
+/**
+ * Counts the objects that caches read from the store; nothing is filtered there, so all are
+ * returned.
+ */
 function listObserver(registry: MetricRegistry, typeOfKey: (key: string) => string): ListObserver {
   const counter = (name: string, help: string) =>
     registry.counter({
@@ -137,7 +140,7 @@ function listObserver(registry: MetricRegistry, typeOfKey: (key: string) => stri
 }
 
 /**
- * Which kind a key of the store belongs to: `/registry/pods/default/a` to `pods`,
+ * Maps a key of the store to its kind: `/registry/pods/default/a` to `pods`,
  * `/registry/example.com/foos/a` to `foos.example.com`.
  */
 export function keyTypes(kinds: readonly ResourceDef[]): (key: string) => string {

@@ -1,21 +1,21 @@
 import { ConnectionError } from '@wheelhouse/client';
 import { type Clock, legacyNameCode, type MetricRegistry } from '@wheelhouse/machinery';
 
-/** Measures what this server asks of others, under upstream's names (OPS-1). */
+/** Measures outgoing requests under kube-apiserver's names (OPS-1). */
 export interface ClientMeter {
-  /** Runs one POST to `host`; what it rejects with is passed on. */
+  /** Runs one POST to `host` and passes on its rejection. */
   measured<Answer extends { readonly status: number; readonly bytes: Buffer }>(
     call: { readonly host: string; readonly body: string },
     run: () => Promise<Answer>,
   ): Promise<Answer>;
-  /** One is made again, since it was answered so. */
+  /** Counts a retry caused by a response status. */
   retried(host: string, status: number): void;
 }
 
 const durationBuckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60];
 const sizeBuckets = [64, 256, 512, ...Array.from({ length: 8 }, (_, step) => 1024 * 4 ** step)];
 const method = 'POST';
-/** The code of requests that got no response. */
+/** The code of requests without a response. */
 const unanswered = '<error>';
 
 const meters = new WeakMap<MetricRegistry, ClientMeter>();
@@ -76,7 +76,7 @@ function createFamilies(registry: MetricRegistry) {
     unnamed: registry
       .counter({
         name: 'apiserver_webhooks_x509_missing_san_total',
-        help: 'Connections to webhooks that were refused since the certificate names the server in its common name alone.',
+        help: 'Connections to webhooks refused because the certificate has the server name only in its common name.',
         labels: [],
         stability: 'ALPHA',
       })

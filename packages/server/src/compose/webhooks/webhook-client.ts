@@ -34,7 +34,10 @@ import { apiRelease } from '../apis/version.ts';
 import { hostRoots } from '../files/followed-files.ts';
 import type { ClientMeter } from './client-metrics.ts';
 
-/** All bytes of a stream; above `bytesMax` it is destroyed, and what `tooLong` makes is thrown. */
+/**
+ * Reads a whole stream. Beyond `bytesMax` the stream is destroyed and the error of `tooLong`
+ * thrown.
+ */
 export async function readWhole(
   stream: AsyncIterable<Buffer>,
   { bytesMax, tooLong }: { readonly bytesMax: number; readonly tooLong: () => Error },
@@ -50,17 +53,17 @@ export async function readWhole(
   return Buffer.concat(chunks);
 }
 
-/** A webhook that holds connections. */
+/** A webhook with open connections. */
 export interface ConnectedWebhook extends Webhook {
-  /** Posts `body` once; whatever the answer holds, its status alone says whether it was taken. */
+  /** Posts `body` once; only the status of the answer decides whether it was accepted. */
   post(body: string): Promise<void>;
-  /** Lets calls under way end, then drops the connections. */
+  /** Lets calls in flight end, then closes the connections. */
   retire(): void;
-  /** Ends calls under way with outcome `canceled`. */
+  /** Ends calls in flight with outcome `canceled`. */
   close(): void;
 }
 
-/** One round trip, for metrics. */
+/** One attempt, for metrics. */
 export interface WebhookAttempt {
   readonly outcome: WebhookOutcome;
   readonly durationMs: number;
@@ -70,12 +73,12 @@ const attemptsMax = 5;
 const usualFirstPauseMs = 500;
 const pauseFactor = 1.5;
 const pauseJitter = 0.2;
-/** A service may ask for more patience than the pauses above, but not for any amount of it. */
+/** Maximum pause that a Retry-After header may request. */
 const retryAfterMaxMs = 10_000;
 const answerBytesMax = 1024 * 1024;
 const defaultCallsMax = 1000;
 
-/** An attempt that failed, and whether another one may do better. */
+/** A failed attempt, and whether another one may succeed. */
 class AttemptError extends WebhookError {
   readonly retry: { readonly afterMs: number } | undefined;
 
@@ -89,9 +92,9 @@ class AttemptError extends WebhookError {
 }
 
 /**
- * A webhook at the address of `client`, asked as upstream asks: each attempt within `timeoutMs`, up
- * to five of them with growing pauses where the connection was reset, or the answer is 500, 504 or
- * 429, or says after how long to try again. Throws on a malformed address.
+ * A webhook at the address of `client`, called as kube-apiserver does: each attempt within
+ * `timeoutMs`, up to five attempts with growing pauses if the connection was reset or the answer is
+ * 500, 504, 429, or has Retry-After. Throws on a malformed address.
  */
 export function createWebhook(options: {
   readonly client: ClientConfig;
@@ -99,9 +102,9 @@ export function createWebhook(options: {
   readonly clock: Clock;
   readonly onAttempt?: (attempt: WebhookAttempt) => void;
   readonly meter?: ClientMeter | undefined;
-  /** How long to wait before the second attempt. */
+  /** Pause before the second attempt. */
   readonly firstPauseMs?: number;
-  /** More calls than these under way mean a service that does not answer: further ones fail. */
+  /** Maximum calls in flight; more mean that the service does not answer, and fail at once. */
   readonly callsMax?: number;
 }): ConnectedWebhook {
   const { timeoutMs, callsMax = defaultCallsMax } = options;
@@ -114,7 +117,7 @@ export function createWebhook(options: {
     userAgent: `kube-apiserver/v${major}.${minor}.${patch}`,
   });
   const closed = new AbortController();
-  // Each call under way listens.
+  // Each call in flight adds a listener.
   setMaxListeners(0, closed.signal);
   const path = pathOf(server, timeoutMs);
   const { host } = new URL(server);
@@ -165,7 +168,7 @@ interface Asking {
   readonly firstPauseMs?: number;
 }
 
-/** Runs what ends when the server stops, or `client` waits no longer. */
+/** Runs work that ends when the server stops or the client gives up. */
 async function whileWaited<T>(
   asking: Asking,
   client: Waiting | undefined,
@@ -184,7 +187,7 @@ async function whileWaited<T>(
   }
 }
 
-/** Tries until it succeeds, cannot pass, or has been tried often enough. */
+/** Retries until success, a permanent failure, or the last attempt. */
 async function persist<T>(asking: Asking, run: () => Promise<T>): Promise<T> {
   const { clock, closed, firstPauseMs = usualFirstPauseMs } = asking;
   for (let tried = 1, pauseMs = firstPauseMs; ; tried += 1, pauseMs *= pauseFactor) {
@@ -195,7 +198,7 @@ async function persist<T>(asking: Asking, run: () => Promise<T>): Promise<T> {
       if (retry === undefined || tried === attemptsMax || closed.aborted) throw error;
       const jittered = pauseMs * (1 + random() * pauseJitter);
       const ms = Math.max(jittered, retry.afterMs);
-      // Once nobody waits any more, the next attempt says so.
+      // If nobody waits any more, the next attempt fails accordingly.
       await pause(clock, { ms, signal: closed, where: 'webhook' }).catch(() => {});
     }
   }
@@ -221,13 +224,13 @@ async function attempt<T>(
   }
 }
 
-/** The address with its path as upstream's clients send it. */
+/** The address with its path as kube-apiserver's clients send it. */
 function sentUrl(server: string): string {
   const parsed = parseGoUrl(server);
   return typeof parsed === 'string' ? server : new URL(server).origin + sentUrlPath(parsed.path);
 }
 
-/** What stands behind the address; upstream tells the service how long it waits. */
+/** The request path; it tells the service the timeout, as kube-apiserver does. */
 function pathOf(server: string, timeoutMs: number): string {
   const root = new URL(server).pathname === '/' ? '/' : '';
   return `${root}?timeout=${printGoDuration(BigInt(Math.round(timeoutMs * 1e6)))}`;
@@ -241,7 +244,7 @@ async function post(asking: Asking, body: string): Promise<Buffer> {
     isLate = true;
     ended.abort();
   });
-  // Joined by hand: signals made of a lasting one stay with it in some releases of Node.
+  // Not AbortSignal.any: some Node.js releases never release signals derived from a lasting one.
   const release = whenAborted(closed, { where: 'webhook' }, () => ended.abort());
   try {
     const run = () => send(http, { path, body, signal: ended.signal });
@@ -314,8 +317,8 @@ function understood<T>(answer: Buffer, read: (answer: JsonObject) => T): T {
 }
 
 /**
- * How to reach the webhook that a kubeconfig's current context names. Rejects, naming the file, when
- * it cannot be read or names no server.
+ * Connection settings of the webhook in a kubeconfig's current context. Rejects with an error that
+ * names the file when it is unreadable or names no server.
  */
 export async function webhookOfKubeconfig(file: string): Promise<ClientConfig> {
   try {
@@ -324,7 +327,7 @@ export async function webhookOfKubeconfig(file: string): Promise<ClientConfig> {
     const context = config.contexts.get(config.currentContext)?.body ?? {};
     const cluster = textMember(context, 'cluster') ?? '';
     const entry = config.clusters.get(cluster);
-    // Programs for people fall back on a server of their own machine.
+    // Interactive programs would fall back to a server on this machine.
     if (entry === undefined || textMember(entry.body, 'server') === undefined) {
       const shown = JSON.stringify(cluster);
       throw new Error(`invalid configuration: no server found for cluster ${shown}`);
@@ -336,15 +339,15 @@ export async function webhookOfKubeconfig(file: string): Promise<ClientConfig> {
   }
 }
 
-/** Trusts what the host trusts, where the kubeconfig names no authority. */
+/** Trusts the host's CAs if the kubeconfig names none. */
 function withHostRoots(client: ClientConfig): ClientConfig {
   if (client.caPem !== undefined || client.insecureSkipTlsVerify === true) return client;
   return client.server.startsWith('https:') ? { ...client, caPem: hostRoots() } : client;
 }
 
 /**
- * How a workload of another server reaches that one's reviews of access. Throws where this process
- * is none: this server's own reviews would ask themselves.
+ * The access reviews of the cluster this process runs in as a workload. Throws outside a cluster,
+ * since the server would call itself.
  */
 export function webhookInCluster(
   reviewApi: { readonly dialect: Dialect; readonly version: string },
@@ -359,13 +362,14 @@ export function webhookInCluster(
   return { ...client, server: client.server + path };
 }
 
-/** Who this server is to a webhook's host, `host:port`; nobody when undefined. */
+/** Client credentials for a webhook's host, `host:port`; undefined for none. */
 export type WebhookCredentials = (host: string) => Partial<ClientConfig> | undefined;
 
 /**
- * Who this server is to admission webhooks, by a kubeconfig whose users are named after hosts (ADM-2):
- * `name.namespace.svc:8443`, without a port for 443, `*.namespace.svc` and `*` for many, and else the
- * user of the current context. Rejects, naming the file, when it cannot be used.
+ * Reads credentials for admission webhooks from a kubeconfig whose users are named after hosts
+ * (ADM-2): `name.namespace.svc:8443`, without a port for 443, `*.namespace.svc` and `*` as
+ * wildcards, and otherwise the user of the current context. Rejects with an error that names the
+ * file when it is unusable.
  */
 export async function readWebhookCredentials(file: string): Promise<WebhookCredentials> {
   const config = await loadKubeconfig({ files: [file], required: true }).catch((error: Error) => {
@@ -397,7 +401,10 @@ function wildcards(host: string): string[] {
   return steps.slice(1).map((_, index) => `*.${steps.slice(index + 1).join('.')}`);
 }
 
-/** What of a user goes with a call; where to and whom to trust is the webhook's own to say. */
+/**
+ * The credentials of a user, without address and CA, which the webhook's own configuration
+ * determines.
+ */
 function credentialsOf(config: Kubeconfig, user: string): Partial<ClientConfig> {
   const { client } = resolveContext(
     { ...config, currentContext: '' },
