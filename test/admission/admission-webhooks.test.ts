@@ -269,6 +269,23 @@ describe('ADM-2: the review that a webhook receives', () => {
     expect(requestAt('/v').object.command).toEqual(['ls', 'added']);
   });
 
+  test('ADM-2: OPTIONS of a proxy is a CONNECT', async () => {
+    const rules = [
+      { operations: ['CONNECT'], apiGroups: [''], apiVersions: ['v1'], resources: ['pods/proxy'] },
+    ];
+    await hooked('validating', { path: '/v', rules });
+    service.answer('/v', () => ({ allowed: false, status: { message: 'no proxies' } }));
+    const path = `/api/v1/namespaces/${namespace}/pods/p/proxy/x`;
+    const refused = await server.request('OPTIONS', path);
+    expect(refused.status).toBe(400);
+    expect(refused.body.message).toContain('denied the request: no proxies');
+    expect(requestAt('/v')).toMatchObject({
+      operation: 'CONNECT',
+      kind: { kind: 'PodProxyOptions' },
+      subResource: 'proxy',
+    });
+  });
+
   test('ADM-2: v1beta1 reviews go to webhooks that list it first', async () => {
     await hooked('mutating', { path: '/m', admissionReviewVersions: ['v9', 'v1beta1', 'v1'] });
     service.answer('/m', () => ({
