@@ -41,6 +41,16 @@ describe('OPS-1: /metrics', () => {
     }
   });
 
+  test('OPS-1: names of labels are in alphabetical order, before a bound or quantile', async () => {
+    const samples = (await scrape()).split('\n').filter((line) => line.includes('{'));
+    expect(samples.length).toBeGreaterThan(100);
+    for (const line of samples) {
+      const names = [...line.matchAll(/(\w+)="(?:[^"\\]|\\.)*"/g)].map(([, name]) => name);
+      const ordered = names.filter((name) => name !== 'le' && name !== 'quantile');
+      expect(ordered, line).toEqual([...ordered].sort());
+    }
+  });
+
   test('OPS-1: counts requests by verb, resource, scope, code, and dry run', async () => {
     const namespace = await freshNamespace(server);
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
