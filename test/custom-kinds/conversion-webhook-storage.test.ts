@@ -1,3 +1,4 @@
+import { systemClock } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { policyKit } from '../admission/admission-policies.ts';
 import {
@@ -117,6 +118,32 @@ describe('another storage version', () => {
     expect(body.spec.contentv2).toEqual({ key: 'value' });
     const made = await create('v1beta2', 'b');
     expect(made.spec.contentv2).toEqual({ key: 'value' });
+  });
+
+  test('CRD-4: a list asks again as soon as the definition names another webhook', async () => {
+    // On this clock no answer of a webhook grows old.
+    const clock = { ...systemClock, monotonic: () => systemClock.monotonic() / 1000 };
+    const young = await startTestServer({ clock });
+    try {
+      const kind = await establishMulti(young, conversionBy(service));
+      const path = kind.at('v1beta2', 'default');
+      await young.post(kind.at('v1beta1', 'default'), kind.object('v1beta1', 'a'));
+      const list = async () => (await young.get(path)).body.items[0].spec;
+      service.convert = (object, desired) => ({ ...swap(object, desired), spec: { numv2: {} } });
+      expect(await list()).toEqual({ numv2: {} });
+      service.convert = swap;
+      expect(await list()).toEqual({ numv2: {} });
+      await redefine(young, kind.name, (spec) => {
+        spec.conversion.webhook.clientConfig.url = `${service.url}/other`;
+      });
+      await eventually(async () => {
+        const { contentv2 } = await list();
+        return contentv2?.key === 'value';
+      }, 'the other webhook to be asked');
+      expect(service.received.at(-1)?.path).toContain('/other');
+    } finally {
+      await young.stop();
+    }
   });
 
   test('CRD-4: with strategy None only apiVersion differs', async () => {

@@ -186,6 +186,30 @@ describe('VER-5: gates that are off', () => {
     };
     await withGates(gates, run, 31);
   });
+
+  test('VER-5: in 1.31, load balancers without modes of their addresses', async () => {
+    const ingress = { ip: '192.0.2.1', ipMode: 'Proxy' };
+    const written = async (server: TestServer, namespace: string, status: JsonObject) => {
+      const services = `/api/v1/namespaces/${namespace}/services`;
+      const spec = { type: 'LoadBalancer', ports: [{ port: 80 }] };
+      await server.post(services, { metadata: { name: 'a' }, spec });
+      const answer = await server.patch(`${services}/a/status`, { status }, 'merge');
+      expect(answer.status, answer.text).toBe(200);
+      return answer.body.status.loadBalancer.ingress[0];
+    };
+    const withMode = { loadBalancer: { ingress: [ingress] } };
+    const withoutMode = { loadBalancer: { ingress: [{ ip: ingress.ip }] } };
+    const off = async (server: TestServer, namespace: string) => {
+      expect(await written(server, namespace, withMode)).toEqual({ ip: ingress.ip });
+      expect(await written(server, namespace, withoutMode)).toEqual({ ip: ingress.ip });
+    };
+    await withGates(['LoadBalancerIPMode=false'], off, 31);
+    const on = async (server: TestServer, namespace: string) => {
+      expect(await written(server, namespace, withMode)).toEqual(ingress);
+      expect(await written(server, namespace, withoutMode)).toMatchObject({ ipMode: 'VIP' });
+    };
+    await withGates([], on, 31);
+  });
 });
 
 describe('VER-5: gates that are on', () => {
