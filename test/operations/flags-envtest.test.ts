@@ -6,7 +6,7 @@ import { issueCertificate } from '@wheelhouse/server/testing';
 import { expect, test } from 'vitest';
 import { flagRuns } from './flags-run.ts';
 
-const { path, refuses, run, start } = flagRuns();
+const { path, refuses, run, start, startIn } = flagRuns();
 const dayMs = 24 * 60 * 60 * 1000;
 
 function certificateFor(name: string) {
@@ -87,6 +87,16 @@ test('PLANE-1: --cert-dir is unused next to --tls-cert-file', async () => {
   const { port } = await start(`--cert-dir=${directory}`, ...pair);
   expect((await servedAt(port)).subject).toBe('CN=other');
   expect(files()).toEqual(before);
+});
+
+test('PLANE-1: a server writes nothing outside the folders that its flags name', async () => {
+  const { directory } = suppliedDirectory('only');
+  const [home, temporary] = [path('home'), path('temporary')];
+  for (const folder of [home, temporary]) mkdirSync(folder);
+  const env = { HOME: home, TMPDIR: temporary, XDG_CACHE_HOME: '' };
+  const { get, as } = await startIn(env, `--cert-dir=${directory}`, '--dialect=kubernetes');
+  expect((await get('/api/v1/namespaces', as)).status).toBe(200);
+  expect([readdirSync(home), readdirSync(temporary)]).toEqual([[], []]);
 });
 
 test('PLANE-1: an unusable pair stops the start and stays', async () => {

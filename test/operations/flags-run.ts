@@ -27,19 +27,22 @@ export function flagRuns() {
     for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
   });
   const programs = () => made.programs as Programs;
+  const startIn = async (env: Readonly<Record<string, string>>, ...flags: string[]) => {
+    const all = ['--storage-backend=memory', ...flags];
+    const server: ServerProcess = await startProcess(programs(), { flags: all, env });
+    cleanups.push(() => server.remove());
+    const client = connect(server.url);
+    cleanups.push(client.close);
+    const port = Number(new URL(server.url).port);
+    return { server, port, ...client.calls, as: { token: server.token } };
+  };
   return {
     cleanups,
     path: (name: string) => join(made.directory ?? '', name),
     /** Starts a server on memory with the flags, and a client of its administrator's. */
-    async start(...flags: string[]) {
-      const all = ['--storage-backend=memory', ...flags];
-      const server: ServerProcess = await startProcess(programs(), { flags: all });
-      cleanups.push(() => server.remove());
-      const client = connect(server.url);
-      cleanups.push(client.close);
-      const port = Number(new URL(server.url).port);
-      return { server, port, ...client.calls, as: { token: server.token } };
-    },
+    start: (...flags: string[]) => startIn({}, ...flags),
+    /** The same with variables of the environment. */
+    startIn,
     run: (...args: string[]) => run(programs().wheelhouse, args),
     /** The start ends with code 1 and one line, which has `message` in it. */
     async refuses(message: string, ...flags: string[]) {
