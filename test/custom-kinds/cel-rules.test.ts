@@ -343,6 +343,24 @@ describe('definitions', () => {
     );
   });
 
+  test('CRD-3: rules of items need a list, where the type is that of a schema above', async () => {
+    const items = { type: 'string', ...rules({ rule: 'self == "a"' }) };
+    const odd = { type: 'object', items };
+    const places = [
+      [object({ odd }, { rule: 'has(self.odd)' }), 'properties[odd]'],
+      [object({ of: object({ odd }) }, { rule: 'has(self.of)' }), 'properties[of].properties[odd]'],
+    ] as const;
+    for (const [schema, place] of places) {
+      expect(await refusal(schema)).toBe(
+        `${root}.${place}.items.x-kubernetes-validations: Internal error: ` +
+          'failed to convert to declType for CEL validation rules',
+      );
+    }
+    const list = { type: 'array', items, maxItems: 3 };
+    const named = { rule: 'has(self.list)' };
+    for (const schema of [object({ odd }), object({ list }, named)]) await kindWith(schema);
+  });
+
   const text = { type: 'string' };
   const pairs = 'self.list.all(a, self.list.all(b, a != b))';
   const advice =

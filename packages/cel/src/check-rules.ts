@@ -37,6 +37,7 @@ export function checkRules(at: {
     path: at.path,
     isRoot: true,
     uncorrelatable: undefined,
+    typeFrom: 'itself' as const,
     cardinality: 1,
   };
   for (const place of placesOf(root)) {
@@ -54,10 +55,9 @@ function placeErrors(
 ): readonly FieldError[] {
   const self = selfSchema(place.schema, place.isRoot);
   const type = typeOfSchema(self, selfName);
-  if (type === undefined) {
-    const field = childPath(place.path, 'x-kubernetes-validations');
-    return [internal(field, `internal error: ${untyped}`)];
-  }
+  const field = childPath(place.path, 'x-kubernetes-validations');
+  if (type === undefined) return [internal(field, `internal error: ${untyped}`)];
+  if (place.typeFrom === 'nowhere') return [internal(field, noElements)];
   const size = declaredSize(self);
   const times = place.cardinality ?? (size === undefined ? 1 : timesInRequest(size));
   return rules.flatMap((rule, index) => {
@@ -83,6 +83,8 @@ function placeErrors(
 const untyped =
   'failed to construct type information for x-kubernetes-validations rules: ' +
   'unable to convert structural schema to CEL declarations';
+
+const noElements = 'failed to convert to declType for CEL validation rules';
 
 /** Limits on the estimated cost of one rule and of all rules of a schema. */
 const ruleCostMax = 10_000_000;

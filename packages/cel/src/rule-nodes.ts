@@ -192,6 +192,11 @@ export interface SchemaPlace {
   readonly isRoot: boolean;
   /** The path of the list or map whose items have no old values. */
   readonly uncorrelatable: string | undefined;
+  /**
+   * Where the type that rules see comes from: the schema itself, the type of a schema above that has
+   * rules, or nowhere, since the type above has no elements (`items` of an object).
+   */
+  readonly typeFrom: 'itself' | 'above' | 'nowhere';
   /** Maximum number of such values in an object; undefined if unlimited. */
   readonly cardinality: number | undefined;
 }
@@ -205,23 +210,46 @@ export function* placesOf(at: SchemaPlace): Generator<SchemaPlace> {
   const inside = isOdd ? (at.uncorrelatable ?? at.path) : at.uncorrelatable;
   const cardinality = cardinalityInside(schema, at.cardinality);
   const below = { isRoot: false, cardinality };
+  const elementsFrom = elementTypeFrom(schema, at.typeFrom);
+  const membersFrom = elementsFrom === 'nowhere' ? memberTypeFrom(at.typeFrom) : elementsFrom;
   if (schema.additionalProperties !== undefined) {
     const path = childPath(at.path, 'additionalProperties');
     const more = schema.additionalProperties;
-    yield* placesOf({ ...below, schema: more, path, uncorrelatable: at.uncorrelatable });
+    const { uncorrelatable } = at;
+    yield* placesOf({ ...below, schema: more, path, uncorrelatable, typeFrom: elementsFrom });
   }
   for (const [member, property] of schema.properties ?? []) {
     const path = `${childPath(at.path, 'properties')}[${member}]`;
-    yield* placesOf({ ...below, schema: property.schema, path, uncorrelatable: inside });
+    const { schema: part } = property;
+    yield* placesOf({
+      ...below,
+      schema: part,
+      path,
+      uncorrelatable: inside,
+      typeFrom: membersFrom,
+    });
   }
   if (schema.items !== undefined) {
     const path = childPath(at.path, 'items');
     const uncorrelatable =
       schema.listType === 'map' ? at.uncorrelatable : (at.uncorrelatable ?? at.path);
-    yield* placesOf({ ...below, schema: schema.items, path, uncorrelatable });
+    const { items } = schema;
+    yield* placesOf({ ...below, schema: items, path, uncorrelatable, typeFrom: elementsFrom });
   }
   yield { ...at, schema };
 }
+
+/** Where the type of a schema's items and of its values comes from. */
+function elementTypeFrom(schema: Schema, own: SchemaPlace['typeFrom']): SchemaPlace['typeFrom'] {
+  if (own === 'itself' && (schema.rules ?? []).length === 0) return 'itself';
+  const isMap = schema.type === 'object' && schemaOfValues(schema) !== undefined;
+  const hasElements = schema.type === 'array' || isMap;
+  return own !== 'nowhere' && hasElements ? 'above' : 'nowhere';
+}
+
+/** Members that the type above does not have are typed by themselves. */
+const memberTypeFrom = (own: SchemaPlace['typeFrom']): SchemaPlace['typeFrom'] =>
+  own === 'nowhere' ? 'nowhere' : 'above';
 
 /** The schemas that have rules or contain some: most parts of a large definition have none. */
 const withRules = new WeakMap<Schema, boolean>();
