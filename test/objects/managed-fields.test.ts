@@ -80,6 +80,16 @@ describe('entries', () => {
 });
 
 describe('writers', () => {
+  test('MF-2: the server manages the labels of the namespaces that it makes', async () => {
+    for (const name of ['default', 'svc-system', 'svc-public', 'svc-node-lease']) {
+      const { body } = await server.get(`/api/v1/namespaces/${name}`);
+      const labels = { '.': {}, 'f:svc.io/metadata.name': {} };
+      expect(body.metadata.managedFields, name).toMatchObject([
+        { operation: 'Update', fieldsV1: { 'f:metadata': { 'f:labels': labels } } },
+      ]);
+    }
+  });
+
   test('MF-2: create, update, and patch record the writer under Update', async () => {
     const name = freshName();
     const created = await server.post(`${maps}?fieldManager=one`, dataMap(name, { a: '1' }));

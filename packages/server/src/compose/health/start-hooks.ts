@@ -322,8 +322,10 @@ async function createSystemNamespaces(options: {
   const cache = registry.caches.of(def);
   const create = async (name: string) => {
     if ((await cache.get(name, undefined)) === undefined) {
-      const object = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
-      await createUnlessThere(registry, def, object);
+      // The label is given here and not by the strategy, so that the server is recorded as its manager.
+      const labels = { [dialect.label('metadata.name')]: name };
+      const metadata = { name, labels };
+      await createUnlessThere(registry, def, { apiVersion: 'v1', kind: 'Namespace', metadata });
     }
   };
   await Promise.all(names.map(create));
