@@ -137,6 +137,17 @@ describe('verdicts', () => {
     ]);
   });
 
+  test('CRD-3: a number is no duration, whatever its schema allows', async () => {
+    const any = { 'x-kubernetes-int-or-string': true };
+    const rule = "duration(self.any) > duration('1s')";
+    const kind = await kindWith(object({ any }, { rule }));
+    expect((await kind.create({ any: '2s' })).status).toBe(201);
+    expect(causesOf(await kind.update({ any: 2_000_000_000 }))).toEqual([
+      'spec: Invalid value: "object": type conversion error from ' +
+        `'int' to 'google.protobuf.Duration' evaluating rule: ${rule}`,
+    ]);
+  });
+
   test("CRD-3: protobuf's messages are what they stand for", async () => {
     const kind = await kindWith(
       object(

@@ -168,7 +168,13 @@ const times: Library = [
     },
   ],
   ['duration(duration): duration', same],
-  ['duration(int): duration', ([value]) => duration(asInt(value))],
+  [
+    // cel-go declares the conversion, and its integers refuse it.
+    'duration(int): duration',
+    () => {
+      throw conversionError('int', 'google.protobuf.Duration');
+    },
+  ],
   [
     'duration(string): duration',
     ([value]) => {
