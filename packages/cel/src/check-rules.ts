@@ -57,7 +57,7 @@ function placeErrors(
   const type = typeOfSchema(self, selfName);
   const field = childPath(place.path, 'x-kubernetes-validations');
   if (type === undefined) return [internal(field, `internal error: ${untyped}`)];
-  if (place.typeFrom === 'nowhere') return [internal(field, noElements)];
+  if (place.typeFrom === 'nothing') return [internal(field, noElements)];
   const size = declaredSize(self);
   const times = place.cardinality ?? (size === undefined ? 1 : timesInRequest(size));
   return rules.flatMap((rule, index) => {

@@ -193,10 +193,10 @@ export interface SchemaPlace {
   /** The path of the list or map whose items have no old values. */
   readonly uncorrelatable: string | undefined;
   /**
-   * Where the type that rules see comes from: the schema itself, the type of a schema above that has
-   * rules, or nowhere, since the type above has no elements (`items` of an object).
+   * Source of the type that rules see: the schema itself, the type of an enclosing schema with rules, or
+   * nothing if that type has no elements (`items` of an object).
    */
-  readonly typeFrom: 'itself' | 'above' | 'nowhere';
+  readonly typeFrom: 'itself' | 'enclosing' | 'nothing';
   /** Maximum number of such values in an object; undefined if unlimited. */
   readonly cardinality: number | undefined;
 }
@@ -211,7 +211,7 @@ export function* placesOf(at: SchemaPlace): Generator<SchemaPlace> {
   const cardinality = cardinalityInside(schema, at.cardinality);
   const below = { isRoot: false, cardinality };
   const elementsFrom = elementTypeFrom(schema, at.typeFrom);
-  const membersFrom = elementsFrom === 'nowhere' ? memberTypeFrom(at.typeFrom) : elementsFrom;
+  const membersFrom = elementsFrom === 'nothing' ? memberTypeFrom(at.typeFrom) : elementsFrom;
   if (schema.additionalProperties !== undefined) {
     const path = childPath(at.path, 'additionalProperties');
     const more = schema.additionalProperties;
@@ -239,17 +239,17 @@ export function* placesOf(at: SchemaPlace): Generator<SchemaPlace> {
   yield { ...at, schema };
 }
 
-/** Where the type of a schema's items and of its values comes from. */
+/** Source of the type of a schema's items and values. */
 function elementTypeFrom(schema: Schema, own: SchemaPlace['typeFrom']): SchemaPlace['typeFrom'] {
   if (own === 'itself' && (schema.rules ?? []).length === 0) return 'itself';
   const isMap = schema.type === 'object' && schemaOfValues(schema) !== undefined;
   const hasElements = schema.type === 'array' || isMap;
-  return own !== 'nowhere' && hasElements ? 'above' : 'nowhere';
+  return own !== 'nothing' && hasElements ? 'enclosing' : 'nothing';
 }
 
-/** Members that the type above does not have are typed by themselves. */
+/** Source of the type of a schema's members. A member that the enclosing type lacks has its own. */
 const memberTypeFrom = (own: SchemaPlace['typeFrom']): SchemaPlace['typeFrom'] =>
-  own === 'nowhere' ? 'nowhere' : 'above';
+  own === 'nothing' ? 'nothing' : 'enclosing';
 
 /** The schemas that have rules or contain some: most parts of a large definition have none. */
 const withRules = new WeakMap<Schema, boolean>();

@@ -169,7 +169,7 @@ const times: Library = [
   ],
   ['duration(duration): duration', same],
   [
-    // cel-go declares the conversion, and its integers refuse it.
+    // cel-go declares this overload and fails at run time.
     'duration(int): duration',
     () => {
       throw conversionError('int', 'google.protobuf.Duration');

@@ -322,7 +322,7 @@ async function createSystemNamespaces(options: {
   const cache = registry.caches.of(def);
   const create = async (name: string) => {
     if ((await cache.get(name, undefined)) === undefined) {
-      // The label is given here and not by the strategy, so that the server is recorded as its manager.
+      // The strategy would add this label, too late to record the server as its manager.
       const labels = { [dialect.label('metadata.name')]: name };
       const metadata = { name, labels };
       await createUnlessThere(registry, def, { apiVersion: 'v1', kind: 'Namespace', metadata });
