@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,11 +15,8 @@ import { parse } from 'yaml';
 
 /** `examples/monitoring` names metrics that a running server has. */
 
-const read = (name: string): string =>
-  readFileSync(
-    fileURLToPath(new URL(`../../examples/monitoring/${name}`, import.meta.url)),
-    'utf8',
-  );
+const examples = fileURLToPath(new URL('../../examples/monitoring/', import.meta.url));
+const read = (name: string): string => readFileSync(join(examples, name), 'utf8');
 
 interface Rule {
   readonly alert: string;
@@ -165,4 +163,17 @@ test('the scrape configuration parses and reads the rules', () => {
   expect(document.rule_files).toEqual(['alerts.yaml']);
   expect(document.scrape_configs[0].job_name).toBe('wheelhouse');
   for (const { expr } of rules) expect(expr).toContain('job="wheelhouse"');
+});
+
+test('promtool accepts the rules and the scrape configuration', ({ skip }) => {
+  const promtool = (...words: readonly string[]) =>
+    spawnSync('promtool', words, { cwd: examples, encoding: 'utf8' });
+  if (promtool('--version').status !== 0) return skip('no promtool');
+  const checked = promtool('check', 'rules', 'alerts.yaml');
+  expect(checked.stdout).toContain(`SUCCESS: ${rules.length} rules found`);
+  const configuration = promtool('check', 'config', '--syntax-only', 'prometheus.yaml');
+  expect({ status: configuration.status, errors: configuration.stderr }).toEqual({
+    status: 0,
+    errors: '',
+  });
 });
