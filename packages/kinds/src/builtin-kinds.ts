@@ -73,7 +73,7 @@ import { storageClass } from './storage/storage-class.ts';
 import { volumeAttachment } from './storage/volume-attachment.ts';
 
 /** Ports through which kinds use a running server. */
-export interface KindPorts {
+interface KindPorts {
   /** Validates the schemas and rules of custom kinds' definitions. */
   readonly definitions?: CrdOptions;
   /** Compiles the expressions of webhooks and policies. */

@@ -33,7 +33,7 @@ export interface FieldFacts {
 }
 
 /** A struct of a built-in group. */
-export interface StructFacts {
+interface StructFacts {
   readonly name: string;
   readonly fields: readonly FieldFacts[];
   /** Whether it has its own apiVersion and kind. */
@@ -47,7 +47,7 @@ export interface StructFacts {
 }
 
 /** Facts about one API version of a group (`core.v1`). */
-export interface VersionFacts {
+interface VersionFacts {
   readonly struct: (name: string) => StructFacts | undefined;
   readonly hasStruct: (name: string) => boolean;
   readonly structNames: readonly string[];

@@ -24,7 +24,7 @@ export interface KindBehavior {
    */
   readonly reshapesStored: boolean;
   /** The version in which the strategy and validating admission receive objects. */
-  readonly judgedIn: 'stored version' | 'request version';
+  readonly validatedIn: 'stored version' | 'request version';
   /**
    * How a body is decoded. `typed`: into a new object; the body may leave its type out, and member
    * names match in any letter case. `unstructured`: in place, by `VersionDef.decode`; apiVersion and
@@ -59,7 +59,7 @@ export interface KindBehavior {
 }
 
 /** Names of a kind for messages. */
-export interface KindNames {
+interface KindNames {
   readonly group: string;
   readonly kind: string;
   readonly listKind: string;
@@ -77,7 +77,7 @@ export interface ObjectConverter {
 }
 
 /** How field managers own fields across versions (SSA-10). */
-export interface OwnershipBehavior {
+interface OwnershipBehavior {
   /** What a conversion keeps: the fields that the other version has, or all by name. */
   readonly conversionKeeps: 'fields of the version' | 'all fields';
   /** The versions in which writers cannot own the fields that an endpoint resets. */
@@ -85,7 +85,7 @@ export interface OwnershipBehavior {
 }
 
 /** How paths of the kind respond to what they do not serve. */
-export interface PathBehavior {
+interface PathBehavior {
   /** When a deprecated version is reported: for every path, or for paths with an endpoint. */
   readonly deprecationWarning: 'every path' | 'served paths';
   /** How a method without a verb's endpoint is refused. */
@@ -119,7 +119,7 @@ export interface ScaleBehavior {
 }
 
 /** What discovery and OpenAPI say of the kind (API-11, API-12). */
-export interface DocumentBehavior {
+interface DocumentBehavior {
   /** Discovery's verbs, in discovery's order. */
   readonly verbs: (verbs: readonly string[]) => string[];
   /** Whether aggregated discovery names a kind's group and version where the resource has the same. */
@@ -150,7 +150,7 @@ export const builtinBehavior: KindBehavior = {
   converter: undefined,
   lifetime: 'server',
   reshapesStored: false,
-  judgedIn: 'stored version',
+  validatedIn: 'stored version',
   bodies: 'typed',
   serverObjects: 'complete',
   offersProtobuf: true,

@@ -18,7 +18,7 @@ const defs = builtinKinds(dialectOf('svc'));
 /** Values to set in an object by path (`spec.ports.0.port`); undefined removes one. */
 export type Mutation = Readonly<Record<string, JsonValue | undefined>>;
 
-export interface JudgeOptions {
+interface HarnessOptions {
   readonly subresource?: string;
   /** The version of the body; the preferred one when absent. */
   readonly version?: string;
@@ -27,7 +27,7 @@ export interface JudgeOptions {
 
 const nowMs = Date.UTC(2030, 0, 1);
 
-function contextOf({ subresource = '', user = {} }: JudgeOptions): StrategyContext {
+function contextOf({ subresource = '', user = {} }: HarnessOptions): StrategyContext {
   const whole = { name: 'tester', uid: '', groups: [], extra: {}, ...user };
   return { user: whole, nowMs, dryRun: false, subresource };
 }
@@ -48,7 +48,11 @@ const versionOf = (def: ResourceDef, name: string | undefined): VersionDef => {
 };
 
 /** A body as the registry passes it to the kind: decoded, defaulted, in the stored version. */
-export function decoded(def: ResourceDef, body: JsonObject, options: JudgeOptions = {}): ApiObject {
+export function decoded(
+  def: ResourceDef,
+  body: JsonObject,
+  options: HarnessOptions = {},
+): ApiObject {
   const version = versionOf(def, options.version);
   const metadata = { name: 'x', ...(def.scope === 'Namespaced' ? { namespace: 'default' } : {}) };
   const whole = { ...body, metadata: { ...metadata, ...(body['metadata'] as JsonObject) } };
@@ -81,7 +85,7 @@ const lines = (errors: readonly { field: string; message: string }[]): string[] 
 export function createComplaints(
   def: ResourceDef,
   body: JsonObject,
-  options: JudgeOptions = {},
+  options: HarnessOptions = {},
 ): string[] {
   const object = decoded(def, body, options);
   const context = contextOf(options);
@@ -93,7 +97,7 @@ export function createComplaints(
 export function updateComplaints(
   def: ResourceDef,
   change: { readonly from: JsonObject; readonly to: JsonObject },
-  options: JudgeOptions = {},
+  options: HarnessOptions = {},
 ): string[] {
   const old = decoded(def, change.from);
   const object = decoded(def, change.to);

@@ -14,7 +14,7 @@ import { expect, test } from 'vitest';
 import { builtinKinds } from './builtin-kinds.ts';
 import { withoutPrivileged } from './pod/privileged.ts';
 import { errorSteps } from './rules/checks.ts';
-import { made, plainPod } from './rules/judging.suite.ts';
+import { made, plainPod } from './rules/rules.suite.ts';
 
 const kinds = builtinKinds(dialectOf('kubernetes'));
 

@@ -103,11 +103,11 @@ export function validatePolicyBasis(
   const spec = object.spec ?? {};
   const conditions = spec.matchConditions ?? [];
   const { list } = scope.own;
-  const judgedBy = (one: Stored<ValidatingAdmissionPolicy | MutatingAdmissionPolicy>) => [
+  const contextOf = (one: Stored<ValidatingAdmissionPolicy | MutatingAdmissionPolicy>) => [
     one.spec?.paramKind ?? null,
     conditionsOf(one),
   ];
-  const areOld = old !== undefined && same(judgedBy(object), judgedBy(old));
+  const areOld = old !== undefined && same(contextOf(object), contextOf(old));
   return [
     ...validateFailurePolicy(spec),
     ...validateParamKind(spec.paramKind, 'spec.paramKind'),

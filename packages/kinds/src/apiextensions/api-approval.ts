@@ -13,14 +13,14 @@ type Approval = 'missing' | 'bypassed' | 'approved' | 'invalid';
 const policy = 'https://github.com/kubernetes/enhancements/pull/1111';
 
 /** Whether a group belongs to the vendor, so that its definitions need approval. */
-export function isProtectedGroup(group: string, dialect: Dialect): boolean {
+function isProtectedGroup(group: string, dialect: Dialect): boolean {
   return [dialect.groupSuffix, dialect.labelDomain].some(
     (domain) => group === domain || group.endsWith(`.${domain}`),
   );
 }
 
 /** The annotation that approves a definition in a protected group. */
-export function approvalAnnotation(dialect: Dialect): string {
+function approvalAnnotation(dialect: Dialect): string {
   return `api-approved.${dialect.labelDomain}`;
 }
 

@@ -195,7 +195,7 @@ export function nameErrors(names: Partial<CrdNames>, path: string): FieldError[]
   return errors;
 }
 
-export interface ConversionOptions {
+interface ConversionOptions {
   readonly requireKnownReview: boolean;
   readonly checkBundle: ((bundle: string) => readonly string[]) | undefined;
 }

@@ -2,7 +2,7 @@ import type { Property, Schema } from '@wheelhouse/schema';
 import { schemaOf } from '../schema-of.ts';
 
 /** Versions of CustomResourceDefinition. */
-export type CrdVersionName = 'v1' | 'v1beta1';
+type CrdVersionName = 'v1' | 'v1beta1';
 
 /** Types that differ in v1beta1. */
 const earlierTable = `

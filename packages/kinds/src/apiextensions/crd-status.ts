@@ -17,7 +17,7 @@ import { notStructural, validateStructural } from './structural.ts';
  */
 
 /** A definition of the same group, with its accepted names. */
-export type OtherCrd = Pick<Crd, 'metadata' | 'spec' | 'status'>;
+type OtherCrd = Pick<Crd, 'metadata' | 'spec' | 'status'>;
 
 /** Inputs of `reconcileCrd`. */
 export interface ReconcileOptions {
@@ -70,7 +70,7 @@ function crdConditions(crd: Crd, others: readonly OtherCrd[], options: Reconcile
     ({ type }) => type !== 'NonStructuralSchema' || structure !== undefined,
   );
   const hindrance =
-    conflict !== undefined ? 'names' : hasBadBundle(crd, options) ? 'bundle' : undefined;
+    conflict !== undefined ? 'names' : hasInvalidBundle(crd, options) ? 'bundle' : undefined;
   const approval = approvalCondition(crd, options.dialect);
   const newConditions = [
     ...(approval === undefined ? [] : [approval]),
@@ -115,7 +115,7 @@ const violationsMax = 100;
 const keepsUnknown = invalid('spec.preserveUnknownFields', true, 'must be false');
 
 /** Whether the definition has an unreadable CA bundle for its conversion webhook. */
-function hasBadBundle({ spec }: Crd, { checkBundle }: ReconcileOptions): boolean {
+function hasInvalidBundle({ spec }: Crd, { checkBundle }: ReconcileOptions): boolean {
   const bundle = spec.conversion?.webhook?.clientConfig?.['caBundle'];
   return typeof bundle === 'string' && (checkBundle?.(bundle) ?? []).length > 0;
 }

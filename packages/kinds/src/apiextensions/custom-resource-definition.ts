@@ -48,7 +48,7 @@ export interface CrdOptions extends Pick<CrdRules, 'checkRules' | 'judgeDefault'
 }
 
 /** How metadata inside custom objects is decoded and validated. */
-export function embeddedRules(validateMeta?: EmbeddedRules['validateMeta']): EmbeddedRules {
+function embeddedRules(validateMeta?: EmbeddedRules['validateMeta']): EmbeddedRules {
   return {
     objectMeta: schemaOf('meta.v1.ObjectMeta'),
     validateMeta: validateMeta ?? embeddedMetaErrors,

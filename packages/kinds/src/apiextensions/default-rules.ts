@@ -31,7 +31,7 @@ export type DefaultJudge = (
   at: { readonly path: string; readonly isRoot: boolean; readonly budget: number },
 ) => { readonly errors: readonly FieldError[]; readonly left: number };
 
-export interface DefaultRuleOptions {
+interface DefaultRuleOptions {
   readonly embedded: EmbeddedRules;
   readonly judgeDefault: DefaultJudge | undefined;
 }
@@ -139,9 +139,9 @@ function valueErrors(
   const errors = validateStructure(schema)(standard, { prefix: place.field });
   if (errors.length > 0 || walk.judgeDefault === undefined) return errors;
   const at = { path: place.field, isRoot: place.root === schema, budget: walk.budget };
-  const judged = walk.judgeDefault(schema, standard, at);
-  walk.budget = judged.left;
-  return judged.errors;
+  const result = walk.judgeDefault(schema, standard, at);
+  walk.budget = result.left;
+  return result.errors;
 }
 
 const pathUnder = (parent: string, path: string): string => {

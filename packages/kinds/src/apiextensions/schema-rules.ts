@@ -16,7 +16,7 @@ import {
 } from './schema-props.ts';
 
 /** Rules that were added later and that an old definition may break. */
-export interface SchemaRuleOptions {
+interface SchemaRuleOptions {
   readonly requireValidTypes: boolean;
   readonly requireAtomicSets: boolean;
   readonly requireMapKeys: boolean;
@@ -35,7 +35,7 @@ const types = ['array', 'boolean', 'integer', 'number', 'object', 'string'];
 const metaFields = new Set(['metadata', 'kind', 'apiVersion']);
 
 /** An error and the path of the schema that breaks the rule; the field may be in another schema. */
-export interface SchemaFault {
+interface SchemaFault {
   readonly error: FieldError;
   readonly at: string;
 }

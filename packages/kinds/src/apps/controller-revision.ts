@@ -40,7 +40,10 @@ export function controllerRevision(dialect: Dialect): ResourceDef {
       extraMetadataChecks: { '': ['change', 'whole'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => [...validate(object), ...validateData(object.data)],
-      validateUpdate: (_, object, old) => [...validate(object), ...dataKept(object.data, old.data)],
+      validateUpdate: (_, object, old) => [
+        ...validate(object),
+        ...validateDataImmutable(object.data, old.data),
+      ],
     },
     example: () => ({
       apiVersion: 'apps/v1',
@@ -71,7 +74,10 @@ function validateData(data: JsonValue | undefined): FieldError[] {
 }
 
 /** kube-apiserver keeps the data as bytes and prints it as such. */
-function dataKept(data: JsonValue | undefined, old: JsonValue | undefined): FieldError[] {
+function validateDataImmutable(
+  data: JsonValue | undefined,
+  old: JsonValue | undefined,
+): FieldError[] {
   if (same(data, old)) return [];
   const bytes = [...Buffer.from(data === undefined ? 'null' : showValue(data))];
   const shown = bytes.map((byte) => `0x${byte.toString(16)}`).join(', ');

@@ -17,7 +17,6 @@ import { defineKind, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { DaemonSet, DaemonSetSpec, RollingUpdateDaemonSet } from '../gen/types/apps/v1.ts';
 import { fillPodSpec, leavingOldInitContainers } from '../pod/defaults.ts';
-import { templateOf } from '../pod/disabled.ts';
 import { noneNegative, notSupportedGo } from '../pod/fields.ts';
 import { goIntOrString, goSelector, goStrategy } from '../pod/go-text.ts';
 
@@ -26,6 +25,7 @@ import {
   notDecremented,
   selectorKept,
   selectsAll,
+  templateOf,
   templateRules,
   validateEndless,
   validatePodTemplate,

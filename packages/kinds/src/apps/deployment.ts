@@ -11,7 +11,6 @@ import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Deployment, DeploymentSpec, RollingUpdateDeployment } from '../gen/types/apps/v1.ts';
 import { fillPodSpec, leavingOldInitContainers } from '../pod/defaults.ts';
-import { templateOf } from '../pod/disabled.ts';
 import { noneNegative, notSupportedGo } from '../pod/fields.ts';
 import { goIntOrString, goStrategy } from '../pod/go-text.ts';
 
@@ -19,6 +18,7 @@ import type { PodRules } from '../pod/rules.ts';
 import {
   notDecremented,
   selectorKept,
+  templateOf,
   templateRules,
   validateSelector,
   validateTemplate,

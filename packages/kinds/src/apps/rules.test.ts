@@ -7,7 +7,7 @@ import {
   made,
   updated,
   updateErrors,
-} from '../rules/judging.suite.ts';
+} from '../rules/rules.suite.ts';
 
 const template = () => ({
   metadata: { labels: { app: 'a' } },

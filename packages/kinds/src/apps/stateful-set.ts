@@ -14,15 +14,15 @@ import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { StatefulSet, StatefulSetSpec } from '../gen/types/apps/v1.ts';
 import { fillPodSpec, fillResources, leavingOldInitContainers } from '../pod/defaults.ts';
-import { templateOf } from '../pod/disabled.ts';
 import { noneNegative } from '../pod/fields.ts';
 import { goSelector, goStrategy } from '../pod/go-text.ts';
 
 import type { PodRules } from '../pod/rules.ts';
 import {
-  isReadable,
+  isValidSelector,
   notDecremented,
   selectsAll,
+  templateOf,
   templateRules,
   validateEndless,
   validateSelected,
@@ -67,7 +67,7 @@ export function statefulSet(dialect: Dialect, features: Features = defaultFeatur
           ? validateStatus(object, old)
           : [
               ...validate(object, templateRules({ dialect, features }, templateOf(old))),
-              ...fixedFieldsKept(object, old),
+              ...validateImmutableFields(object, old),
             ],
       warnings: (object, old) => warnings(object, old, dialect),
     },
@@ -181,7 +181,7 @@ function validateOwnTemplate(object: Stored<StatefulSet>, rules: PodRules): Fiel
   const template = ensure(ensure(object, 'spec'), 'template');
   const selector = object.spec?.selector ?? undefined;
   const endless = validateEndless(template, path, 'StatefulSet');
-  if (!isReadable(selector)) {
+  if (!isValidSelector(selector)) {
     return [invalidGo('spec.selector', () => goSelector(selector), ''), ...endless];
   }
   return [
@@ -211,7 +211,10 @@ const mutable = [
   'minReadySeconds',
 ];
 
-function fixedFieldsKept(object: Stored<StatefulSet>, old: Stored<StatefulSet>): FieldError[] {
+function validateImmutableFields(
+  object: Stored<StatefulSet>,
+  old: Stored<StatefulSet>,
+): FieldError[] {
   const strip = (spec: Stored<StatefulSetSpec>) =>
     Object.fromEntries(Object.entries(spec).filter(([name]) => !mutable.includes(name)));
   if (sameOrEmpty(strip(ensure(object, 'spec')), strip(ensure(old, 'spec')))) return [];

@@ -11,11 +11,10 @@ import {
 import { ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
 import type { Features } from '../features/features.ts';
 import type { LabelSelector } from '../gen/types/meta/v1.ts';
-import { templateOf } from '../pod/disabled.ts';
 import { negative, noneNegative } from '../pod/fields.ts';
 import { goIntOrString } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
-import { templateRules } from '../pod/template.ts';
+import { templateOf, templateRules } from '../pod/template.ts';
 import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
 import type { ColumnDef, Strategy } from '../resource-def.ts';
 import { sortedKeys } from '../rules/checks.ts';

@@ -86,7 +86,7 @@ function metricToOlder(metric: JsonObject): JsonObject {
     object: (part) => ({
       target: objectAt(part, 'describedObject') ?? {},
       metricName: nameOf(part),
-      targetValue: valueOr(memberOf(part['target'], 'value')),
+      targetValue: valueOrZero(memberOf(part['target'], 'value')),
       ...definedMembers({
         selector: selectorOf(part),
         averageValue: memberOf(part['target'], 'averageValue'),
@@ -94,7 +94,7 @@ function metricToOlder(metric: JsonObject): JsonObject {
     }),
     pods: (part) => ({
       metricName: nameOf(part),
-      targetAverageValue: valueOr(memberOf(part['target'], 'averageValue')),
+      targetAverageValue: valueOrZero(memberOf(part['target'], 'averageValue')),
       ...definedMembers({ selector: selectorOf(part) }),
     }),
     resource: resourceTo,
@@ -127,7 +127,7 @@ const nameOf = (part: JsonObject): JsonValue => memberOf(part['metric'], 'name')
 const memberOf = (value: JsonValue | undefined, name: string): JsonValue | undefined =>
   isObject(value) ? value[name] : undefined;
 
-const valueOr = (value: JsonValue | undefined): JsonValue => value ?? '0';
+const valueOrZero = (value: JsonValue | undefined): JsonValue => value ?? '0';
 
 /** The members that are neither undefined nor null. */
 function definedMembers(members: Readonly<Record<string, JsonValue | undefined>>): JsonObject {
@@ -159,7 +159,7 @@ function statusToOlder(metric: JsonObject): JsonObject {
     object: (part) => ({
       target: objectAt(part, 'describedObject') ?? {},
       metricName: nameOf(part),
-      currentValue: valueOr(memberOf(part['current'], 'value')),
+      currentValue: valueOrZero(memberOf(part['current'], 'value')),
       ...definedMembers({
         selector: selectorOf(part),
         averageValue: memberOf(part['current'], 'averageValue'),
@@ -167,14 +167,14 @@ function statusToOlder(metric: JsonObject): JsonObject {
     }),
     pods: (part) => ({
       metricName: nameOf(part),
-      currentAverageValue: valueOr(memberOf(part['current'], 'averageValue')),
+      currentAverageValue: valueOrZero(memberOf(part['current'], 'averageValue')),
       ...definedMembers({ selector: selectorOf(part) }),
     }),
     resource: currentTo,
     containerResource: currentTo,
     external: (part) => ({
       metricName: nameOf(part),
-      currentValue: valueOr(memberOf(part['current'], 'value')),
+      currentValue: valueOrZero(memberOf(part['current'], 'value')),
       ...definedMembers({
         metricSelector: selectorOf(part),
         currentAverageValue: memberOf(part['current'], 'averageValue'),
@@ -185,7 +185,7 @@ function statusToOlder(metric: JsonObject): JsonObject {
 
 const currentTo: MetricPart = ({ current, ...rest }) => ({
   ...rest,
-  currentAverageValue: valueOr(memberOf(current, 'averageValue')),
+  currentAverageValue: valueOrZero(memberOf(current, 'averageValue')),
   ...definedMembers({ currentAverageUtilization: memberOf(current, 'averageUtilization') }),
 });
 
@@ -272,7 +272,7 @@ function metricFromOlder(metric: JsonObject): JsonObject {
   return withParts(metric, {
     object: (part) => {
       const type = part['averageValue'] === undefined ? 'Value' : 'AverageValue';
-      const target = { type, value: valueOr(part['targetValue']) };
+      const target = { type, value: valueOrZero(part['targetValue']) };
       return {
         describedObject: objectAt(part, 'target') ?? {},
         target: { ...target, ...definedMembers({ averageValue: part['averageValue'] }) },
@@ -281,7 +281,7 @@ function metricFromOlder(metric: JsonObject): JsonObject {
     },
     pods: (part) => ({
       metric: metricOf(part, 'selector'),
-      target: { type: 'AverageValue', averageValue: valueOr(part['targetAverageValue']) },
+      target: { type: 'AverageValue', averageValue: valueOrZero(part['targetAverageValue']) },
     }),
     resource: resourceFrom,
     containerResource: resourceFrom,
@@ -335,20 +335,20 @@ function statusFromOlder(metric: JsonObject): JsonObject {
       describedObject: objectAt(part, 'target') ?? {},
       metric: metricOf(part, 'selector'),
       current: {
-        value: valueOr(part['currentValue']),
+        value: valueOrZero(part['currentValue']),
         ...definedMembers({ averageValue: part['averageValue'] }),
       },
     }),
     pods: (part) => ({
       metric: metricOf(part, 'selector'),
-      current: { averageValue: valueOr(part['currentAverageValue']) },
+      current: { averageValue: valueOrZero(part['currentAverageValue']) },
     }),
     resource: currentFrom,
     containerResource: currentFrom,
     external: (part) => ({
       metric: metricOf(part, 'metricSelector'),
       current: {
-        value: valueOr(part['currentValue']),
+        value: valueOrZero(part['currentValue']),
         ...definedMembers({ averageValue: part['currentAverageValue'] }),
       },
     }),
@@ -358,7 +358,7 @@ function statusFromOlder(metric: JsonObject): JsonObject {
 const currentFrom: MetricPart = ({ currentAverageUtilization, currentAverageValue, ...rest }) => ({
   ...rest,
   current: {
-    averageValue: valueOr(currentAverageValue),
+    averageValue: valueOrZero(currentAverageValue),
     ...definedMembers({ averageUtilization: currentAverageUtilization }),
   },
 });

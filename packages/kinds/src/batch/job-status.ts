@@ -155,12 +155,12 @@ function validateEnd(change: Change): FieldError[] {
   if (isComplete && has(status, 'FailureTarget') && (completeMoved || targetMoved)) {
     errors.push(together('Complete', 'FailureTarget'));
   }
-  const isJudged = completeMoved || moved(change, 'completionTime');
-  if (isJudged && end !== '' && !isComplete) {
+  const applies = completeMoved || moved(change, 'completionTime');
+  if (applies && end !== '' && !isComplete) {
     const detail = 'cannot set completionTime when there is no Complete=True condition';
     errors.push(invalidGo(field, () => goTime(end), detail));
   }
-  if (isJudged && end === '' && isComplete) {
+  if (applies && end === '' && isComplete) {
     errors.push(required(field, 'completionTime is required for Complete jobs'));
   }
   const timesMoved = moved(change, 'startTime') || moved(change, 'completionTime');

@@ -20,7 +20,7 @@ import { noneNegative, oneOfIfSet } from '../pod/fields.ts';
 import { goSelector, goStringMap } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import {
-  isReadable,
+  isValidSelector,
   selectorKept,
   validatePodTemplate,
   validateSelected,
@@ -66,7 +66,7 @@ function validateGenerated(object: Stored<Job>, dialect: Dialect): FieldError[] 
     if (labelValue === undefined) return [required(field, detail)];
     return labelValue === value ? [] : [invalidGo(field, () => goStringMap(labels), detail)];
   });
-  if (isReadable(selector) && !selects(selector, expected)) {
+  if (isValidSelector(selector) && !selects(selector, expected)) {
     errors.push(
       invalidGo('spec.selector', () => goSelector(selector), '`selector` not auto-generated'),
     );
@@ -82,7 +82,7 @@ function* validateOwnSpec(object: Stored<Job>, rules: PodRules): Generator<void,
     ...(selector === undefined
       ? [required('spec.selector')]
       : validateLabelSelector(selector, 'spec.selector')),
-    ...(isReadable(selector) ? validateSelected(object, 'spec.template') : []),
+    ...(isValidSelector(selector) ? validateSelected(object, 'spec.template') : []),
   ];
 }
 

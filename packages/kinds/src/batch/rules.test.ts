@@ -7,7 +7,7 @@ import {
   made,
   updateErrors,
   updateWarnings,
-} from '../rules/judging.suite.ts';
+} from '../rules/rules.suite.ts';
 import { countIndexes, firstShared } from './job-policies.ts';
 
 const job = (): JsonObject => ({

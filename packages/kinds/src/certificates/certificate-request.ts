@@ -117,7 +117,7 @@ function wrongSignature({ asymmetricKeyType }: KeyObject): string {
 }
 
 /** The names that a request asks the certificate to carry. */
-export interface RequestedNames extends Subject {
+interface RequestedNames extends Subject {
   /** Whether it asks for hosts, addresses, and the like, which only server certificates have. */
   readonly hasAlternatives: boolean;
 }

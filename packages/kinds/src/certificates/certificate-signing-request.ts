@@ -61,7 +61,6 @@ export function certificateSigningRequest(
 ): ResourceDef {
   const text = <O = JsonObject>(name: string, cell: (object: O) => string, description: string) =>
     column(name, cell, { description });
-  const judge = (object: Stored<CertificateSigningRequest>) => validate(object, dialect);
   return defineKind<CertificateSigningRequest>({
     dialect,
     facts: 'certificates',
@@ -93,12 +92,12 @@ export function certificateSigningRequest(
       },
       // Any name that can be a path segment is allowed.
       validateName: pathSegment,
-      ...(options === undefined ? {} : { allocate: tellIssued(options) }),
+      ...(options === undefined ? {} : { allocate: reportIssued(options) }),
       prepareForCreate: stampRequester,
       prepareForUpdate: keepOthers,
-      validateCreate: (_, object) => judge(object),
+      validateCreate: (_, object) => validate(object, dialect),
       validateUpdate: (context, object, old) => [
-        ...judge(object),
+        ...validate(object, dialect),
         ...validateStatus(object, old),
         ...validateDecisions(object, old, context.subresource),
       ],
@@ -222,7 +221,7 @@ const allConditions = (object: Stored<CertificateSigningRequest>) =>
   object.status?.conditions ?? [];
 
 /** An `allocate` that allocates nothing and reports issued certificates when the write succeeds. */
-function tellIssued({ onIssued }: CertificateOptions): NonNullable<Strategy['allocate']> {
+function reportIssued({ onIssued }: CertificateOptions): NonNullable<Strategy['allocate']> {
   return async ({ subresource }, object, old) => {
     const issued = subresource === 'status' ? issuedBy(object, old) : undefined;
     return {

@@ -54,7 +54,7 @@ export const dataBytesMax = 1024 * 1024;
 
 function validate(object: Stored<ConfigMap>): FieldError[] {
   const errors: FieldError[] = [];
-  if (isSurelyFine(object)) return errors;
+  if (isClearlyValid(object)) return errors;
   const { data = {}, binaryData = {} } = object;
   let total = 0;
   for (const key of sortedKeys(data)) {
@@ -77,7 +77,7 @@ function validate(object: Stored<ConfigMap>): FieldError[] {
 /**
  * Whether no key can be wrong or in both maps, and the texts are small enough whatever they hold.
  */
-function isSurelyFine({ data, binaryData }: Stored<ConfigMap>): boolean {
+function isClearlyValid({ data, binaryData }: Stored<ConfigMap>): boolean {
   if (binaryData !== undefined) return false;
   let length = 0;
   for (const key in data) {

@@ -1,6 +1,6 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { createWarnings } from '../rules/judging.suite.ts';
+import { createWarnings } from '../rules/rules.suite.ts';
 import { keyPairProblem } from './secret.ts';
 
 // Of an Ed25519 key; its validity period does not matter.

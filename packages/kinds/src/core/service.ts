@@ -71,10 +71,10 @@ export function service(dialect: Dialect, options: ServiceOptions = {}): Resourc
       ...(allocate === undefined ? {} : { allocate }),
       ...(afterRemoval === undefined ? {} : { afterRemoval }),
       validateCreate: (_, object) => validateService(asService(object), dialect),
-      prepareForCreate: (_, object) => dropInsidePolicy(object),
+      prepareForCreate: (_, object) => dropInternalTrafficPolicy(object),
       prepareForUpdate: (context, object, old) => {
         if (context.subresource === 'status') return;
-        dropInsidePolicy(object);
+        dropInternalTrafficPolicy(object);
         dropTypeDependent(asService(object).spec, asService(old).spec);
       },
       validateUpdate: (context, object, old) =>
@@ -193,7 +193,7 @@ function fillFamilies(spec: ServiceSpec, primary: Family): void {
 /**
  * kube-apiserver hides the policy when such a Service is read, but still rejects unknown values.
  */
-function dropInsidePolicy(object: Stored<Service>): void {
+function dropInternalTrafficPolicy(object: Stored<Service>): void {
   const { spec } = asService(object);
   const isNamed = spec.type === 'ExternalName';
   if (isNamed && isKnownPolicy(spec.internalTrafficPolicy)) delete spec.internalTrafficPolicy;

@@ -67,7 +67,7 @@ export interface CustomKindDeps {
 }
 
 /** A version of a custom kind, with a decoder instead of `decodeTyped`. */
-export interface CustomVersionDef extends VersionDef {
+interface CustomVersionDef extends VersionDef {
   /**
    * Defaults, prunes, and coerces a body in place; returns the paths of unknown members. Throws
    * `DecodeError`, or `EmbeddedError` for metadata of the wrong type.
@@ -366,7 +366,7 @@ function customBehavior(
     converter,
     lifetime: 'definition',
     reshapesStored: true,
-    judgedIn: 'request version',
+    validatedIn: 'request version',
     bodies: 'unstructured',
     serverObjects: 'bare',
     offersProtobuf: false,

@@ -28,7 +28,7 @@ import type { CrdScale } from './definition.ts';
  * errors that do not reject a change because they existed before; with `unforgiving` they reject
  * it.
  */
-export type RuleValidator = (
+type RuleValidator = (
   object: ApiObject,
   old: ApiObject | undefined,
   warn?: ((text: string) => void) | 'unforgiving',
@@ -55,7 +55,7 @@ export interface VersionRules {
 }
 
 /** The context of a write. Rules apply in the version of the request, which the registry sets. */
-export interface VersionedContext extends StrategyContext {
+interface VersionedContext extends StrategyContext {
   readonly version?: string;
 }
 
@@ -85,7 +85,7 @@ export function customStrategy(
     },
     prepareForUpdate: (context, object, old) => {
       if (context.subresource === 'status') keepAllButStatus(object, old);
-      else prepareMain(rulesOf(context), object, old);
+      else prepareSpecUpdate(rulesOf(context), object, old);
     },
     validateCreate: (context, object) => validateNew(rulesOf(context), object),
     validateUpdate: (context, object, old) => {
@@ -124,7 +124,7 @@ function statusAlone(schema: Schema): Schema {
   return alone;
 }
 
-function prepareMain(rules: VersionRules, object: ApiObject, old: ApiObject): void {
+function prepareSpecUpdate(rules: VersionRules, object: ApiObject, old: ApiObject): void {
   if (rules.hasStatus) {
     const status = old['status'];
     if (status === undefined) dropStatus(rules, object);

@@ -3,7 +3,7 @@ import { splitTypeName, structFacts } from '../facts.ts';
 import { descriptionTexts } from './texts.ts';
 
 /** Members that all kinds have. */
-export type KindMember = 'apiVersion' | 'kind' | 'metadata';
+type KindMember = 'apiVersion' | 'kind' | 'metadata';
 
 /** The descriptions of one type and its fields. */
 export interface TypeDescriptions {

@@ -1,5 +1,5 @@
 /** A file of descriptions: its text and the group whose types it describes. */
-export interface DescriptionFile {
+interface DescriptionFile {
   readonly group: string;
   readonly text: string;
 }

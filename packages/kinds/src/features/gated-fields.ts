@@ -24,11 +24,7 @@ export interface GatedFields {
 type Path = readonly { readonly names: readonly string[]; readonly isList: boolean }[];
 
 /** Changes an incoming object before the rules of its kind run. */
-export type DropFields = (
-  object: JsonObject,
-  old: JsonObject | undefined,
-  subresource: string,
-) => void;
+type DropFields = (object: JsonObject, old: JsonObject | undefined, subresource: string) => void;
 
 /** Returns a function that drops the members of disabled features; undefined if all are enabled. */
 export function droppingFields(

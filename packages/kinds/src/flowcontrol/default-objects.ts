@@ -14,7 +14,7 @@ import type { Stored } from '../stored.ts';
  * The levels and schemas that every server has, with kube-apiserver's names and numbers (OPS-3).
  * Mandatory ones are always reset to these specs, suggested ones while their annotation says so.
  */
-export interface DefaultFlowObjects {
+interface DefaultFlowObjects {
   readonly levels: readonly ApiObject[];
   readonly schemas: readonly ApiObject[];
 }

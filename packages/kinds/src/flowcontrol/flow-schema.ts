@@ -23,7 +23,7 @@ import type {
   ResourcePolicyRule,
   Subject,
 } from '../gen/types/flowcontrol/v1.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Strategy } from '../resource-def.ts';
 import { goStrings } from '../rules/checks.ts';
 import { ensure, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
@@ -61,17 +61,7 @@ export function flowSchema(dialect: Dialect): ResourceDef {
       },
     ],
     generation: true,
-    strategy: {
-      extraMetadataChecks: { '': ['whole'], status: [] },
-      validateName: dnsSubdomain,
-      hasStatus: true,
-      resetFields: { '': ['status'], status: ['metadata', 'spec'] },
-      validateCreate: (_, object) => validateFlowSchema(object, dialect),
-      validateUpdate: (context, object) =>
-        context.subresource === 'status'
-          ? validateFlowConditions(object)
-          : validateFlowSchema(object, dialect),
-    },
+    strategy: flowStrategy((object) => validateFlowSchema(object, dialect)),
     subresources: [statusSubresource],
     example: () => ({
       apiVersion: `${dialect.group('flowcontrol.apiserver')}/v1`,
@@ -286,6 +276,21 @@ function validateUrl(url: string, field: string): FieldError[] {
   const star = url.indexOf('*');
   if (star < 0 || (star === url.length - 1 && url.endsWith('/*'))) return [];
   return refuse('wildcard can only do suffix matching');
+}
+
+/** The strategy of this group's kinds. `validate` checks all members except status. */
+export function flowStrategy<O extends Stored<FlowSchema | PriorityLevelConfiguration>>(
+  validate: (object: O) => readonly FieldError[],
+): Partial<Strategy<O>> & Pick<Strategy, 'validateName'> {
+  return {
+    extraMetadataChecks: { '': ['whole'], status: [] },
+    validateName: dnsSubdomain,
+    hasStatus: true,
+    resetFields: { '': ['status'], status: ['metadata', 'spec'] },
+    validateCreate: (_, object) => validate(object),
+    validateUpdate: (context, object) =>
+      context.subresource === 'status' ? validateFlowConditions(object) : validate(object),
+  };
 }
 
 /** Validates the conditions of this group's kinds: each type once, and named. */

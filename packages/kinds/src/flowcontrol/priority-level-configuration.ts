@@ -1,6 +1,5 @@
 import {
   type Dialect,
-  dnsSubdomain,
   type FieldError,
   forbiddenField,
   invalid,
@@ -21,7 +20,7 @@ import type { ResourceDef } from '../resource-def.ts';
 import { ensure, fill } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { validateMandatory } from './default-objects.ts';
-import { validateFlowConditions } from './flow-schema.ts';
+import { flowStrategy, validateFlowConditions } from './flow-schema.ts';
 
 /** PriorityLevelConfiguration: the share of the server that a level of requests may use (OPS-3). */
 export function priorityLevelConfiguration(dialect: Dialect): ResourceDef {
@@ -55,17 +54,7 @@ export function priorityLevelConfiguration(dialect: Dialect): ResourceDef {
       },
     ],
     generation: true,
-    strategy: {
-      extraMetadataChecks: { '': ['whole'], status: [] },
-      validateName: dnsSubdomain,
-      hasStatus: true,
-      resetFields: { '': ['status'], status: ['metadata', 'spec'] },
-      validateCreate: (_, object) => validatePriorityLevel(object, dialect),
-      validateUpdate: (context, object) =>
-        context.subresource === 'status'
-          ? validateFlowConditions(object)
-          : validatePriorityLevel(object, dialect),
-    },
+    strategy: flowStrategy((object) => validatePriorityLevel(object, dialect)),
     subresources: [statusSubresource],
     example: () => ({
       apiVersion: `${dialect.group('flowcontrol.apiserver')}/v1`,

@@ -238,7 +238,7 @@ function olderAutoscaling(dialect: Dialect): readonly OlderKind[] {
 
 /** Events of `v1beta1`: the current form with the rules of the core kind. */
 function olderEvents(dialect: Dialect): readonly OlderKind[] {
-  const judge = (object: ApiObject) =>
+  const validate = (object: ApiObject) =>
     validateEvent(object, { dialect, controllerField: 'reportingController' });
   return [
     {
@@ -249,8 +249,8 @@ function olderEvents(dialect: Dialect): readonly OlderKind[] {
           facts: 'events',
           version: 'v1beta1',
           rules: () => ({
-            validateCreate: (_, object) => judge(object),
-            validateUpdate: (_, object) => judge(object),
+            validateCreate: (_, object) => validate(object),
+            validateUpdate: (_, object) => validate(object),
             fieldLabels: { v1beta1: eventsGroupLabels },
           }),
         },

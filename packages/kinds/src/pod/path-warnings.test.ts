@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { changed, createWarnings, plainPod } from '../rules/judging.suite.ts';
+import { changed, createWarnings, plainPod } from '../rules/rules.suite.ts';
 
 const item = (path: string) => ({ key: 'k', path });
 const configMap = (...paths: string[]) => ({ name: 'c', items: paths.map(item) });

@@ -6,7 +6,7 @@ import {
   made,
   plainPod,
   updated,
-} from '../rules/judging.suite.ts';
+} from '../rules/rules.suite.ts';
 
 const pod = (changes: Changes) => made(changed(plainPod(), changes));
 const annotation = 'container.apparmor.security.beta.kubernetes.io/a';

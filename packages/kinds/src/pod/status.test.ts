@@ -6,7 +6,7 @@ import {
   plainPod,
   updated,
   updateErrors,
-} from '../rules/judging.suite.ts';
+} from '../rules/rules.suite.ts';
 
 type Row = readonly [before: Changes, after: Changes, ...errors: string[]];
 

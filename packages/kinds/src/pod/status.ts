@@ -56,7 +56,7 @@ export function validatePodStatus(
     ...validateClaimStatuses(status, spec),
     ...validateAddresses(status, { list: 'podIPs', type: 'PodIP' }),
     ...validateHostAddresses(status),
-    ...validateGiven(status, spec),
+    ...validateReportedResources(status, spec),
   ];
 }
 
@@ -200,7 +200,7 @@ function validateHostAddresses(status: Stored<PodStatus>): FieldError[] {
 }
 
 /** Validates what the status reports of claims, users of containers, and allocated devices. */
-function validateGiven(status: Stored<PodStatus>, spec: Stored<PodSpec>): FieldError[] {
+function validateReportedResources(status: Stored<PodStatus>, spec: Stored<PodSpec>): FieldError[] {
   const windows = (spec.os?.name ?? '') === 'windows';
   const linux = (spec.os?.name ?? '') === 'linux' || spec.os === undefined;
   const lists = ['containerStatuses', 'initContainerStatuses', 'ephemeralContainerStatuses'];
@@ -254,7 +254,7 @@ function validateAllocated(
       return [
         ...(container === undefined
           ? []
-          : validateAsked(allocated, { container, claimsOf, field: `${field}.name` })),
+          : validateAllocatedName(allocated, { container, claimsOf, field: `${field}.name` })),
         ...validateHealth(allocated, `${field}.resources`),
       ];
     }),
@@ -280,7 +280,7 @@ function claimsByContainer(): (container: JsonObject) => ReadonlySet<string> {
   };
 }
 
-function validateAsked(
+function validateAllocatedName(
   allocated: JsonObject,
   of: {
     readonly container: JsonObject;

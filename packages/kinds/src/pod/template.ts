@@ -4,6 +4,7 @@ import {
   invalid,
   invalidGo,
   isEmptySelector,
+  type JsonObject,
   required,
   selects,
   validateLabelSelector,
@@ -14,7 +15,7 @@ import type { Job } from '../gen/types/batch/v1.ts';
 import type { PodTemplateSpec } from '../gen/types/core/v1.ts';
 import type { LabelSelector } from '../gen/types/meta/v1.ts';
 import { sameOrEmpty } from '../rules/checks.ts';
-import { ensure } from '../rules/fill.ts';
+import { ensure, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { allowancesOf } from './allowances.ts';
 import { annotationsOf, validateAnnotations, validateLabels } from './fields.ts';
@@ -22,8 +23,6 @@ import { goSelector, goStringMap } from './go-text.ts';
 import { newlyAllowed, type PodPorts, type PodRules } from './rules.ts';
 import { validatePodAnnotations, validateProfileAgreement } from './validation/annotations.ts';
 import { validatePodSpec } from './validation/validate.ts';
-
-export { validateLabels } from './fields.ts';
 
 /** The rules of a template; if it replaces `old`, rules that `old` breaks are relaxed. */
 export function templateRules(
@@ -34,6 +33,10 @@ export function templateRules(
   const allow = old === undefined ? newlyAllowed(features) : allowancesOf(old, ports);
   return { ...ports, allow };
 }
+
+/** The pod template of a controller. */
+export const templateOf = (object: JsonObject | undefined): JsonObject | undefined =>
+  objectAt(object, 'spec', 'template');
 
 /** Validates `spec.selector` of a workload kind: present, valid, and not empty. */
 export function validateSelector(
@@ -61,7 +64,7 @@ export function selectorKept(
 }
 
 /** Whether a selector is valid; its errors are reported elsewhere. */
-export const isReadable = (selector: Stored<LabelSelector> | undefined): boolean =>
+export const isValidSelector = (selector: Stored<LabelSelector> | undefined): boolean =>
   validateLabelSelector(selector, '').length === 0;
 
 /** Whether a selector is present and matches everything. */
@@ -152,7 +155,7 @@ export function* validateTemplate(
   const path = 'spec.template';
   const template = ensure(ensure(object, 'spec'), 'template');
   const selector = object.spec?.selector ?? undefined;
-  if (!isReadable(selector)) {
+  if (!isValidSelector(selector)) {
     return [invalidGo('spec.selector', () => goSelector(selector), 'invalid label selector')];
   }
   return [

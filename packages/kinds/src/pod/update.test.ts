@@ -6,12 +6,12 @@ import {
   plainPod,
   updated,
   updateErrors,
-} from '../rules/judging.suite.ts';
+} from '../rules/rules.suite.ts';
 
 type Row = readonly [before: Changes, after: Changes, ...errors: unknown[]];
 
 /** Applies `before` to a valid pod, then `after` as an update. */
-const judge = (rows: readonly Row[], subresource = '') =>
+const testUpdates = (rows: readonly Row[], subresource = '') =>
   test.each(rows.map(([before, after, ...errors]) => [before, after, errors] as const))(
     '%j to %j',
     (before, after, errors) => {
@@ -28,7 +28,7 @@ const mutable =
 const refused = expect.stringContaining(mutable);
 
 describe('the spec', () => {
-  judge([
+  testUpdates([
     [{}, { 'spec.containers[0].image': 'i:2' }],
     [
       {},
@@ -74,7 +74,7 @@ describe('the spec', () => {
 
 describe('tolerations', () => {
   const has = { key: 'a', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 5 };
-  judge([
+  testUpdates([
     [{ 'spec.tolerations': [has] }, { 'spec.tolerations': [{ ...has, tolerationSeconds: 9 }] }],
     [{ 'spec.tolerations': [has] }, { 'spec.tolerations[1]': { operator: 'Exists' } }],
     [
@@ -90,7 +90,7 @@ describe('a gated pod', () => {
   const must = 'requiredDuringSchedulingIgnoredDuringExecution';
   const terms = `spec.affinity.nodeAffinity.${must}.nodeSelectorTerms`;
   const term = { matchExpressions: [{ key: 'k', operator: 'Exists' }] };
-  judge([
+  testUpdates([
     [gated, { 'spec.schedulingGates': [{ name: 'b' }] }],
     [
       gated,
@@ -135,7 +135,7 @@ describe('a gated pod', () => {
 
 describe('annotations', () => {
   const key = 'container.apparmor.security.beta.kubernetes.io/a';
-  judge([
+  testUpdates([
     [
       {},
       { [`metadata.annotations["${key}"]`]: 'unconfined' },
@@ -153,7 +153,7 @@ describe('ephemeral containers', () => {
   const debug = { name: 'd', image: 'i' };
   const list = 'spec.ephemeralContainers';
   const refuse = 'cannot be set for an Ephemeral Container';
-  judge(
+  testUpdates(
     [
       [{}, { [list]: [{ ...debug, targetContainerName: 'a' }] }],
       [{}, { [list]: [{ name: 'a', image: 'i' }] }, `${list}[0].name: Duplicate value: "a"`],

@@ -162,7 +162,7 @@ export function* validatePodUpdate(
   appendAll(errors, deadline.errors);
   if (deadline.isLast) return errors;
   appendAll(errors, validateAddedTolerations(spec, before));
-  appendAll(errors, validateGoneGates(spec, before));
+  appendAll(errors, validateRemovedGates(spec, before));
   yield;
   if (yield* sameOrEmptySteps(spec, before, new Stride())) return errors;
   yield;
@@ -233,7 +233,7 @@ function untimedIdentity(toleration: Stored<Toleration>): string {
   return JSON.stringify(names.map((name) => textAt(toleration, name)));
 }
 
-function validateGoneGates(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[] {
+function validateRemovedGates(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[] {
   const before = new Set((old.schedulingGates ?? []).map((gate) => gate.name ?? ''));
   return (spec.schedulingGates ?? []).flatMap((gate, index) => {
     const name = gate.name ?? '';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Changes, changed, createWarnings, made, plainPod } from '../rules/judging.suite.ts';
+import { type Changes, changed, createWarnings, made, plainPod } from '../rules/rules.suite.ts';
 
 type Row = readonly [changes: Changes, ...warnings: string[]];
 

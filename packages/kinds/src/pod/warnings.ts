@@ -46,7 +46,7 @@ export function podWarnings(
     ...annotationWarnings(annotations, annotationsPath, dialect),
     ...volumeWarnings(spec, `${own}.volumes`),
     ...pathWarnings(spec),
-    ...doubleNames(spec, own),
+    ...duplicateNames(spec, own),
     ...fractionWarnings(spec.overhead, `${own}.overhead`),
     ...podSeccompWarnings(spec, { annotations, annotationsPath, dialect }),
     ...containers.flatMap((placed) => [
@@ -198,7 +198,7 @@ export function claimWarnings(
   );
 }
 
-function doubleNames(spec: Stored<PodSpec>, path: string): string[] {
+function duplicateNames(spec: Stored<PodSpec>, path: string): string[] {
   const doubles = (list: string, member: string) => {
     const seen = new Set<string>();
     return objectsAt(spec, list).flatMap((one, index) => {

@@ -9,10 +9,10 @@ import {
 import { type PolicyRule, policyRule, trimStars } from './policy-rule.ts';
 
 /** Maximum steps of one comparison for a request (TRUST-2). */
-export const escalationStepsMax = 4_000_000;
+const escalationStepsMax = 4_000_000;
 
 /** Whether the rules that a user holds cover the rules to be granted, and which they do not. */
-export interface Coverage {
+interface Coverage {
   readonly covered: boolean;
   /** The smallest pieces of the wanted rules that no rule covers, in the order of the rules. */
   readonly missing: readonly PolicyRule[];

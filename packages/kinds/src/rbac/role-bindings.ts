@@ -107,7 +107,7 @@ function bindingStrategy(options: BindingOptions): Strategy<BindingLike> {
     validateCreate: (_, object) => validateBinding(object, options),
     validateUpdate: (_, object, old) => [
       ...reportedTwice(validateBinding(object, options)),
-      ...validateRoleRefKept(object, old),
+      ...validateRoleRefImmutable(object, old),
     ],
     allowCreateOnUpdate: true,
     allowUnconditionalUpdate: true,
@@ -152,7 +152,7 @@ function validateSubject(
   return errors;
 }
 
-function validateRoleRefKept(object: BindingLike, old: BindingLike): FieldError[] {
+function validateRoleRefImmutable(object: BindingLike, old: BindingLike): FieldError[] {
   const ref = object.roleRef ?? {};
   const before = old.roleRef ?? {};
   const parts = ['apiGroup', 'kind', 'name'] as const;

@@ -10,13 +10,12 @@ import {
 import { createdAtColumn, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { ClusterRole, PolicyRule, Role } from '../gen/types/rbac/v1.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Strategy } from '../resource-def.ts';
 import { goStrings, items, reportedTwice } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 /** Role: permissions on resources of its namespace. */
 export function role(dialect: Dialect): ResourceDef {
-  const validate = (object: Stored<Role>) => validateRules(object, { namespaced: true });
   return defineKind<Role>({
     dialect,
     facts: 'rbac',
@@ -24,13 +23,7 @@ export function role(dialect: Dialect): ResourceDef {
     resource: 'roles',
     scope: 'Namespaced',
     versions: [{ version: 'v1', columns: [nameColumn, createdAtColumn] }],
-    strategy: {
-      extraMetadataChecks: { '': ['whole', 'whole', 'change'] },
-      validateName: pathSegment,
-      validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object) => reportedTwice(validate(object)),
-      allowCreateOnUpdate: true,
-    },
+    strategy: roleStrategy((object) => validateRules(object, { namespaced: true })),
     example: () => ({
       apiVersion: `${dialect.group('rbac.authorization')}/v1`,
       kind: 'Role',
@@ -38,6 +31,18 @@ export function role(dialect: Dialect): ResourceDef {
       rules: [{ apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] }],
     }),
   });
+}
+
+function roleStrategy<O>(
+  validate: (object: O) => readonly FieldError[],
+): Partial<Strategy<O>> & Pick<Strategy, 'validateName'> {
+  return {
+    extraMetadataChecks: { '': ['whole', 'whole', 'change'] },
+    validateName: pathSegment,
+    validateCreate: (_, object) => validate(object),
+    validateUpdate: (_, object) => reportedTwice(validate(object)),
+    allowCreateOnUpdate: true,
+  };
 }
 
 /** Validates the rules of a role; those of a Role cannot name paths (RBAC-3). */
@@ -86,10 +91,6 @@ function validateRule(
 
 /** ClusterRole: permissions in all namespaces, on cluster-wide resources, and on paths. */
 export function clusterRole(dialect: Dialect): ResourceDef {
-  const validate = (object: Stored<ClusterRole>) => [
-    ...validateRules(object, { namespaced: false }),
-    ...validateAggregation(object),
-  ];
   return defineKind<ClusterRole>({
     dialect,
     facts: 'rbac',
@@ -97,13 +98,10 @@ export function clusterRole(dialect: Dialect): ResourceDef {
     resource: 'clusterroles',
     scope: 'Cluster',
     versions: [{ version: 'v1', columns: [nameColumn, createdAtColumn] }],
-    strategy: {
-      extraMetadataChecks: { '': ['whole', 'whole', 'change'] },
-      validateName: pathSegment,
-      validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object) => reportedTwice(validate(object)),
-      allowCreateOnUpdate: true,
-    },
+    strategy: roleStrategy((object) => [
+      ...validateRules(object, { namespaced: false }),
+      ...validateAggregation(object),
+    ]),
     example: () => ({
       apiVersion: `${dialect.group('rbac.authorization')}/v1`,
       kind: 'ClusterRole',

@@ -52,9 +52,9 @@ function validate(
     const [now, before] = [object, old].map((one) => at(one, 'spec', member));
     return old !== undefined && sameOrEmpty(now, before) ? 'stored' : 'new';
   };
-  const judging = (member: string) => ({ parts: partsOf(member), check }) as const;
+  const contextOf = (member: string) => ({ parts: partsOf(member), check }) as const;
   return [
-    ...validateSelectors(object.spec?.selectors ?? [], 'spec.selectors', judging('selectors')),
-    ...validateConfigurations(object.spec?.config ?? [], 'spec.config', judging('config')),
+    ...validateSelectors(object.spec?.selectors ?? [], 'spec.selectors', contextOf('selectors')),
+    ...validateConfigurations(object.spec?.config ?? [], 'spec.config', contextOf('config')),
   ];
 }

@@ -48,7 +48,7 @@ const poolNameLengthMax = 253;
 export const requestsMax = 32;
 
 /** Context of the rules: whether the parts are stored already, and the CEL compiler. */
-export interface DeviceJudging {
+interface DeviceRuleContext {
   /** Stored parts may break rules that have become stricter. */
   readonly parts: 'new' | 'stored';
   readonly check: ExpressionChecker | undefined;
@@ -130,20 +130,24 @@ function validateMatchAttribute(name: string, path: string): FieldError[] {
 export function validateSelectors(
   selectors: readonly Stored<DeviceSelector>[],
   path: string,
-  judging: DeviceJudging,
+  context: DeviceRuleContext,
 ): FieldError[] {
   const item = (selector: Stored<DeviceSelector>, itemPath: string) => {
     const cel = selector.cel;
     if (cel === undefined) return [required(`${itemPath}.cel`)];
-    return validateExpression(cel.expression ?? '', `${itemPath}.cel.expression`, judging);
+    return validateExpression(cel.expression ?? '', `${itemPath}.cel.expression`, context);
   };
   return validateItems(selectors, path, { max: selectorsMax, item });
 }
 
-function validateExpression(source: string, path: string, judging: DeviceJudging): FieldError[] {
+function validateExpression(
+  source: string,
+  path: string,
+  context: DeviceRuleContext,
+): FieldError[] {
   if (Buffer.byteLength(source) > expressionBytesMax) return [tooLong(path, expressionBytesMax)];
   const use = { variables: ['device'], wanted: ['bool', 'dyn'], costMax: expressionCostMax };
-  const problem = judging.check?.(source, use);
+  const problem = context.check?.(source, use);
   if (problem === undefined) return [];
   const { detail, type } = problem;
   if (type === 'forbidden') return [forbiddenField(path, detail)];
@@ -154,7 +158,7 @@ function validateExpression(source: string, path: string, judging: DeviceJudging
 export function validateParameters(
   parameters: JsonValue | undefined,
   path: string,
-  parts: DeviceJudging['parts'],
+  parts: DeviceRuleContext['parts'],
 ): FieldError[] {
   if (parameters === undefined || parameters === null) return [required(path)];
   const isLong = Buffer.byteLength(jsonText(parameters)) > parametersBytesMax;
@@ -164,10 +168,10 @@ export function validateParameters(
 }
 
 /** Validates a device configuration: opaque parameters for a driver. */
-export function validateConfiguration(
+function validateConfiguration(
   configuration: Stored<DeviceClaimConfiguration>,
   path: string,
-  { parts }: DeviceJudging,
+  { parts }: DeviceRuleContext,
 ): FieldError[] {
   const opaque = configuration.opaque;
   if (opaque === undefined) return [required(`${path}.opaque`)];
@@ -183,19 +187,19 @@ export function validateConfigurations(
     DeviceClaimConfiguration | DeviceClassConfiguration | DeviceAllocationConfiguration
   >[],
   path: string,
-  judging: DeviceJudging & {
+  context: DeviceRuleContext & {
     readonly requests?: ReadonlySet<string>;
     readonly max?: number;
     readonly more?: (configuration: JsonObject, path: string) => readonly FieldError[];
   },
 ): FieldError[] {
-  const { requests, max = configurationsMax, more } = judging;
+  const { requests, max = configurationsMax, more } = context;
   const item = (configuration: JsonObject, itemPath: string) => [
     ...(more?.(configuration, itemPath) ?? []),
     ...(requests === undefined
       ? []
       : validateReferences(listAt(configuration, 'requests'), `${itemPath}.requests`, requests)),
-    ...validateConfiguration(configuration, itemPath, judging),
+    ...validateConfiguration(configuration, itemPath, context),
   ];
   return validateItems(configurations, path, { max, item });
 }
@@ -231,13 +235,13 @@ export const requestNames = (devices: Stored<DeviceClaim> | undefined): Readonly
 export function validateClaimedDevices(
   devices: Stored<DeviceClaim> | undefined,
   path: string,
-  judging: DeviceJudging,
+  context: DeviceRuleContext,
 ): FieldError[] {
   const requests = requestNames(devices);
   return [
     ...validateItems(devices?.requests ?? [], `${path}.requests`, {
       max: requestsMax,
-      item: (request, itemPath) => validateRequest(request, itemPath, judging),
+      item: (request, itemPath) => validateRequest(request, itemPath, context),
       key: (request) => textAt(request, 'name'),
       member: 'name',
     }),
@@ -246,7 +250,7 @@ export function validateClaimedDevices(
       item: (constraint, itemPath) => validateConstraint(constraint, itemPath, requests),
     }),
     ...validateConfigurations(devices?.config ?? [], `${path}.config`, {
-      ...judging,
+      ...context,
       requests,
     }),
   ];
@@ -257,14 +261,14 @@ const modes = ['All', 'ExactCount'];
 function validateRequest(
   request: Stored<DeviceRequest>,
   path: string,
-  judging: DeviceJudging,
+  context: DeviceRuleContext,
 ): FieldError[] {
   const className = request.deviceClassName ?? '';
   const classPath = `${path}.deviceClassName`;
   return [
     ...breaks(`${path}.name`, request.name ?? '', dnsLabel),
     ...(className === '' ? [required(classPath)] : breaks(classPath, className, dnsSubdomain)),
-    ...validateSelectors(request.selectors ?? [], `${path}.selectors`, judging),
+    ...validateSelectors(request.selectors ?? [], `${path}.selectors`, context),
     ...validateMode(request, path),
   ];
 }

@@ -56,7 +56,7 @@ export function resourceClaim(
   const state = column('State', claimState, { description: 'How far it has come.' });
   const columns = [nameColumn, state, ageColumn];
   const defaults = (object: Stored<ResourceClaim>) => fillRequests(object.spec?.devices);
-  const judge = (object: Stored<ResourceClaim>, parts: 'new' | 'stored') =>
+  const validateParts = (object: Stored<ResourceClaim>, parts: 'new' | 'stored') =>
     validateClaimedDevices(object.spec?.devices, 'spec.devices', { parts, check });
   return defineKind({
     dialect,
@@ -71,11 +71,14 @@ export function resourceClaim(
       hasStatus: true,
       deleteAnswers: 'object',
       prepareForUpdate: dropDeallocated,
-      validateCreate: (_, object) => judge(object, 'new'),
+      validateCreate: (_, object) => validateParts(object, 'new'),
       validateUpdate: (context, object, old) =>
         context.subresource === 'status'
           ? validateStatus(object, old)
-          : [...judge(object, 'stored'), ...immutable('spec', at(object, 'spec'), at(old, 'spec'))],
+          : [
+              ...validateParts(object, 'stored'),
+              ...immutable('spec', at(object, 'spec'), at(old, 'spec')),
+            ],
     },
     example: () => ({
       apiVersion: `${dialect.group('resource')}/v1beta1`,
@@ -258,7 +261,7 @@ export function resourceClaimTemplate(
   const columns = [nameColumn, ageColumn];
   const devicesOf = (object: Stored<ResourceClaimTemplate>) => object.spec?.spec?.devices;
   const defaults = (object: Stored<ResourceClaimTemplate>) => fillRequests(devicesOf(object));
-  const judge = (object: Stored<ResourceClaimTemplate>, parts: 'new' | 'stored') => [
+  const validateParts = (object: Stored<ResourceClaimTemplate>, parts: 'new' | 'stored') => [
     ...validateTemplateMetadata(object.spec?.metadata, 'spec.metadata'),
     ...validateClaimedDevices(devicesOf(object), 'spec.spec.devices', { parts, check }),
   ];
@@ -273,9 +276,9 @@ export function resourceClaimTemplate(
     strategy: {
       validateName: dnsSubdomain,
       deleteAnswers: 'object',
-      validateCreate: (_, object) => judge(object, 'new'),
+      validateCreate: (_, object) => validateParts(object, 'new'),
       validateUpdate: (_, object, old) => [
-        ...judge(object, 'stored'),
+        ...validateParts(object, 'stored'),
         ...immutable('spec', at(object, 'spec'), at(old, 'spec')),
       ],
     },

@@ -10,7 +10,7 @@ import {
   updated,
   updateErrors,
   updateWarnings,
-} from './judging.suite.ts';
+} from './rules.suite.ts';
 
 /** Rules of many kinds that are too small for a file of their own. */
 

@@ -51,7 +51,7 @@ export function priorityClass(dialect: Dialect): ResourceDef {
         object.metadata.generation = 1;
       },
       validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object, old) => kept(object, old),
+      validateUpdate: (_, object, old) => validateImmutable(object, old),
     },
     example: () => ({
       apiVersion: `${dialect.group('scheduling')}/v1`,
@@ -102,7 +102,10 @@ function systemFault(object: Stored<PriorityClass>, name: string): string | unde
   return `globalDefault of ${name} PriorityClass must be false`;
 }
 
-function kept(object: Stored<PriorityClass>, old: Stored<PriorityClass>): FieldError[] {
+function validateImmutable(
+  object: Stored<PriorityClass>,
+  old: Stored<PriorityClass>,
+): FieldError[] {
   const errors =
     (object.value ?? 0) === (old.value ?? 0)
       ? []

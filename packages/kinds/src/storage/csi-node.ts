@@ -45,7 +45,7 @@ export function csiNode(dialect: Dialect): ResourceDef {
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object, old) => [
         ...reportedTwice(validate(object)),
-        ...kept(object, old),
+        ...validateImmutable(object, old),
       ],
       allowUnconditionalUpdate: false,
       deleteAnswers: 'object',
@@ -95,7 +95,7 @@ function validateTopologyKeys(driver: Stored<CSINodeDriver>, path: string): Fiel
 }
 
 /** A driver's entry must not change. */
-function kept(object: Stored<CSINode>, old: Stored<CSINode>): FieldError[] {
+function validateImmutable(object: Stored<CSINode>, old: Stored<CSINode>): FieldError[] {
   const now = new Map<string, JsonObject[]>();
   for (const driver of object.spec?.drivers ?? []) {
     const name = driver.name ?? '';

@@ -34,7 +34,7 @@ export function csiStorageCapacity(dialect: Dialect): ResourceDef {
       extraMetadataChecks: { '': ['whole', 'change'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object, old) => [...validate(object), ...kept(object, old)],
+      validateUpdate: (_, object, old) => [...validate(object), ...validateImmutable(object, old)],
       warnings: (object) => topologyWarnings(object, dialect),
       allowUnconditionalUpdate: false,
     },
@@ -65,7 +65,10 @@ function notNegativeQuantity(object: Stored<CSIStorageCapacity>, field: string):
   return [invalid(field, quantity.text, 'must be greater than or equal to 0')];
 }
 
-function kept(object: Stored<CSIStorageCapacity>, old: Stored<CSIStorageCapacity>): FieldError[] {
+function validateImmutable(
+  object: Stored<CSIStorageCapacity>,
+  old: Stored<CSIStorageCapacity>,
+): FieldError[] {
   const topology = 'nodeTopology';
   const shown = goSelector(objectAt(object, topology));
   const className = 'storageClassName';

@@ -67,7 +67,7 @@ export function storageClass(dialect: Dialect): ResourceDef {
       extraMetadataChecks: { '': ['whole', 'change'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object, old) => [...validate(object), ...kept(object, old)],
+      validateUpdate: (_, object, old) => [...validate(object), ...validateImmutable(object, old)],
       warnings: (object) => topologyWarnings(object, dialect),
       deleteAnswers: 'object',
     },
@@ -90,7 +90,7 @@ function validate(object: Stored<StorageClass>): FieldError[] {
       ? [required('provisioner')]
       : breaks('provisioner', provisioner.toLowerCase(), qualifiedName)),
     ...validateParameters(object.parameters),
-    ...knownIfSaid(object, 'reclaimPolicy', ['Delete', 'Retain']),
+    ...knownIfSet(object, 'reclaimPolicy', ['Delete', 'Retain']),
     ...validateEnum(object, 'volumeBindingMode', ['Immediate', 'WaitForFirstConsumer']),
     ...validateTopologies(object.allowedTopologies ?? []),
   ];
@@ -113,7 +113,7 @@ export function validateParameters(parameters: JsonObject | undefined): FieldErr
   ];
 }
 
-function knownIfSaid(
+function knownIfSet(
   object: Stored<StorageClass>,
   field: string,
   allowed: readonly string[],
@@ -131,7 +131,7 @@ function validateEnum(
 }
 
 /** Validates terms that select a topology; no two may be equal. */
-export function validateTopologies(terms: readonly Stored<TopologySelectorTerm>[]): FieldError[] {
+function validateTopologies(terms: readonly Stored<TopologySelectorTerm>[]): FieldError[] {
   // kube-apiserver starts with as many empty terms and reports each equal term once.
   const seen = new Map([['[]', terms.length]]);
   let pairs = 0;
@@ -174,7 +174,7 @@ function validateExpressions(
   });
 }
 
-function kept(object: Stored<StorageClass>, old: Stored<StorageClass>): FieldError[] {
+function validateImmutable(object: Stored<StorageClass>, old: Stored<StorageClass>): FieldError[] {
   const errors: FieldError[] = [];
   const forbid = (field: string) =>
     errors.push(forbiddenField(field, `updates to ${field} are forbidden.`));

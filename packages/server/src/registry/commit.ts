@@ -375,7 +375,7 @@ export function formToStore(
   object: ApiObject,
   options: { readonly context: WriteContext; readonly storedVersion: string },
 ): MaybePromise<ApiObject> {
-  if (def.behavior.judgedIn === 'stored version') return object;
+  if (def.behavior.validatedIn === 'stored version') return object;
   if (def.behavior.converter === undefined) return inStoredVersion(def, object);
   if (isFinalized(def.strategy, object)) return object;
   const isOwn = options.storedVersion === object.apiVersion;
@@ -388,7 +388,7 @@ export function formToStore(
  * Converts an object that was validated in the request's version to the stored version, in place.
  */
 function inStoredVersion(def: ResourceDef, object: ApiObject): ApiObject {
-  if (def.behavior.judgedIn === 'stored version') return object;
+  if (def.behavior.validatedIn === 'stored version') return object;
   const version = versionNamed(def, object.apiVersion);
   if (version === undefined) return object;
   return servesStoredForm(def, version) ? object : toStorage(def, version, object);

@@ -346,7 +346,7 @@ function readCurrent(
     entry: current,
     decoded,
     live,
-    old: def.behavior.judgedIn === 'request version' ? live : decoded,
+    old: def.behavior.validatedIn === 'request version' ? live : decoded,
     seen: view === undefined ? live : view.show(live, { owners: 'shown' }),
   });
   if (needsConversion(def, version, current)) {
@@ -469,7 +469,7 @@ function judgedForm(
   { def, version }: Target,
   { whole, before }: { readonly whole: ApiObject; readonly before: Before | undefined },
 ): ApiObject {
-  if (def.behavior.judgedIn === 'request version') return whole;
+  if (def.behavior.validatedIn === 'request version') return whole;
   if (!settlesOwners(plan) || before === undefined || before.live === before.decoded) {
     return toStorage(def, version, whole);
   }

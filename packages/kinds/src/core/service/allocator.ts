@@ -32,7 +32,7 @@ import {
 import { keepAllocated, syncClusterIps } from './transitions.ts';
 
 /** Whether a Service requests a specific number. */
-export type NumberScope = 'static' | 'dynamic';
+type NumberScope = 'static' | 'dynamic';
 
 /** Counts allocations; dry runs allocate nothing. */
 export interface NumberMeter {

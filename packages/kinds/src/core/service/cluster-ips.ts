@@ -248,8 +248,7 @@ function refuseUnserved(spec: ServiceSpec, served: ServedFamilies): FieldError[]
   return errors;
 }
 
-export const shownFamilies = ({ ipFamilies }: ServiceSpec): string =>
-  goList('core.IPFamily', ipFamilies);
+const shownFamilies = ({ ipFamilies }: ServiceSpec): string => goList('core.IPFamily', ipFamilies);
 
 /** An update may add or remove the second address, but not change one. */
 export function validateClusterIpsUpdate(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
@@ -257,7 +256,7 @@ export function validateClusterIpsUpdate(spec: ServiceSpec, old: ServiceSpec): F
   return [...ipsKept(spec, old), ...familiesKept(spec, old)];
 }
 
-const unchangeable = 'may not change once set';
+const immutableOnceSet = 'may not change once set';
 
 function ipsKept(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
   if (isHeadless(spec) && isHeadless(old)) return [];
@@ -265,11 +264,11 @@ function ipsKept(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
   const at = (index: number, detail: string) =>
     invalidGo(`spec.clusterIPs[${index}]`, () => shownIps(spec), detail);
   if (now.length === before.length) {
-    return before.flatMap((ip, index) => (ip === now[index] ? [] : [at(index, unchangeable)]));
+    return before.flatMap((ip, index) => (ip === now[index] ? [] : [at(index, immutableOnceSet)]));
   }
   const errors: FieldError[] = [];
   if (now.length === 0) errors.push(at(0, 'primary clusterIP can not be unset'));
-  else if (before.length > 0 && now[0] !== before[0]) errors.push(at(0, unchangeable));
+  else if (before.length > 0 && now[0] !== before[0]) errors.push(at(0, immutableOnceSet));
   if (now.length < before.length && now.length === 1) {
     appendAll(errors, mustBeSingle(spec, 'clusterIP'));
   }
@@ -289,14 +288,14 @@ function familiesKept(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
     invalidGo('spec.ipFamilies[0]', () => shown, detail);
   if (now.length === before.length) {
     const changed = before.filter((family, index) => family !== now[index]);
-    return changed.map(() => first(shownFamilies(spec), unchangeable));
+    return changed.map(() => first(shownFamilies(spec), immutableOnceSet));
   }
   const errors: FieldError[] = [];
   if (now.length < before.length && (spec.clusterIPs ?? []).length === 0) {
     errors.push(first(shownFamilies(spec), 'primary ipFamily can not be unset'));
   }
   if (now.length > 0 && before.length > 0 && now[0] !== before[0]) {
-    errors.push(first(shownIps(spec), unchangeable));
+    errors.push(first(shownIps(spec), immutableOnceSet));
   }
   if (now.length < before.length && now.length === 1) {
     appendAll(errors, mustBeSingle(spec, 'ipFamily'));

@@ -38,7 +38,7 @@ interface ServiceChange {
 }
 
 /** The part of the watch cache of Services that the ledger uses. */
-export interface ServiceCache {
+interface ServiceCache {
   /** Await the result: the cache then contains every write acknowledged before the call. */
   get(key: string, version: undefined): unknown;
   list(request: typeof everything): MaybePromise<ServiceList>;

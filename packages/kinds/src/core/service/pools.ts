@@ -56,7 +56,7 @@ export interface AddressPool extends Pool {
   keyOfAddress(ip: string): string | undefined;
 }
 
-export interface PortPool extends Pool {
+interface PortPool extends Pool {
   readonly first: number;
   /** `30000-32767`. */
   readonly text: string;
@@ -119,7 +119,7 @@ function readBlock(
 const v6AddressesMax = 65_536n;
 
 /** The addresses of a block from the flags. */
-export function createAddressPool(block: IpBlock): AddressPool {
+function createAddressPool(block: IpBlock): AddressPool {
   const whole = blockSize(block);
   const isLimited = block.base.family === 6 && whole > v6AddressesMax;
   return poolOf(block, isLimited ? v6AddressesMax : whole);
@@ -187,7 +187,7 @@ function readPorts(text: string): PortPool | string {
   return createPortPool({ first: low, size: high - low + 1 });
 }
 
-export function createPortPool(range: { first: number; size: number }): PortPool {
+function createPortPool(range: { first: number; size: number }): PortPool {
   const { first, size } = range;
   const keyOfPort = (port: number) =>
     port >= first && port < first + size ? portKey(port) : undefined;

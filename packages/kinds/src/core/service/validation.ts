@@ -19,8 +19,7 @@ import {
   required,
   strictAddressProblem,
 } from '@wheelhouse/machinery';
-import { portNumber } from '../../pod/fields.ts';
-import { validateLabels } from '../../pod/template.ts';
+import { portNumber, validateLabels } from '../../pod/fields.ts';
 import { keyed } from '../../rules/checks.ts';
 import { nonSpecialIp, validCidr, validIp } from '../addresses.ts';
 import { validateClusterIps, validateClusterIpsUpdate } from './cluster-ips.ts';
@@ -138,7 +137,7 @@ function knownOr(
 }
 
 /** Validates a number within 1 to 65535, or the name of a container's port. */
-export function validatePortOrName(field: string, port: number | string): FieldError[] {
+function validatePortOrName(field: string, port: number | string): FieldError[] {
   if (typeof port === 'string') return breaks(field, port, portName);
   return inRange(port, 1, 65535).map((message) => invalid(field, port, message));
 }

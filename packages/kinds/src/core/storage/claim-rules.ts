@@ -72,14 +72,14 @@ const goMember = (name: string) => (name === 'uid' ? 'uID' : name);
  * What an update may keep: the API group of a data source is validated only when it was not set.
  */
 interface ClaimTolerance {
-  readonly groups: 'judged' | 'taken';
+  readonly groups: 'validated' | 'accepted';
 }
 
 /** Validates the spec of a claim, at `path`, in a claim or in a template. */
 export function validateClaimSpec(
   spec: Stored<PersistentVolumeClaimSpec>,
   path: string,
-  tolerance: ClaimTolerance = { groups: 'judged' },
+  tolerance: ClaimTolerance = { groups: 'validated' },
 ): FieldError[] {
   const selector = spec.selector;
   const modes = `${path}.accessModes`;
@@ -120,7 +120,7 @@ function validateDataSource(
     .filter((name) => (source[name] ?? '') === '')
     .map((name) => required(`${path}.${name}`));
   if (group !== '') {
-    if (groups === 'judged') appendAll(errors, breaks(`${path}.apiGroup`, group, dnsSubdomain));
+    if (groups === 'validated') appendAll(errors, breaks(`${path}.apiGroup`, group, dnsSubdomain));
   } else if (kind !== claimKind) {
     const detail = `must be '${claimKind}' when referencing the default apiGroup`;
     errors.push(invalid(path, kind, detail));
@@ -207,7 +207,7 @@ export function validateClaimUpdate(
   const namedGroup = (['dataSource', 'dataSourceRef'] as const).some(
     (source) => typeof old.spec?.[source]?.apiGroup === 'string',
   );
-  const groups = namedGroup ? 'taken' : 'judged';
+  const groups = namedGroup ? 'accepted' : 'validated';
   const errors = reportedTwice(validateClaimSpec(object.spec ?? {}, 'spec', { groups }));
   const [now, before] = [cloneJson(ensure(object, 'spec')), cloneJson(ensure(old, 'spec'))];
   if ((before.volumeName ?? '') === '') before.volumeName = now.volumeName;
@@ -223,7 +223,7 @@ export function validateClaimUpdate(
     const difference = goDifference('core.PersistentVolumeClaimSpec', before, now);
     errors.push(forbiddenField('spec', `${frozen}\n${difference}`));
   }
-  return [...errors, ...validateSize(object, old), ...keptMembers(object, old, ports)];
+  return [...errors, ...validateSize(object, old), ...validateImmutableMembers(object, old, ports)];
 }
 
 /**
@@ -269,7 +269,7 @@ function validateSize(
   return [forbiddenField(request.join('.'), 'field can not be less than status.capacity')];
 }
 
-function keptMembers(
+function validateImmutableMembers(
   object: Stored<PersistentVolumeClaim>,
   old: Stored<PersistentVolumeClaim>,
   { features }: ClaimPorts,

@@ -17,9 +17,11 @@ import {
 } from './claim-rules.ts';
 import {
   accessModesText,
+  phaseText,
   quantityText,
   storageClassColumn,
   volumeClaimWarnings,
+  volumeModeColumn,
 } from './volumes.ts';
 
 /** PersistentVolumeClaim: a request for storage. */
@@ -81,7 +83,7 @@ function fillDefaults(object: Stored<PersistentVolumeClaim>): void {
 
 const columnsOf = (dialect: Dialect): readonly ColumnDef<Stored<PersistentVolumeClaim>>[] => [
   nameColumn,
-  column('Status', phase, { description: 'Pending, Bound or Lost.' }),
+  column('Status', phaseText, { description: 'Pending, Bound or Lost.' }),
   column('Volume', (object) => textAt(object, 'spec', 'volumeName'), {
     description: 'The volume it is bound to.',
   }),
@@ -102,16 +104,8 @@ const columnsOf = (dialect: Dialect): readonly ColumnDef<Stored<PersistentVolume
     { description: 'Class of attributes asked for.' },
   ),
   ageColumn,
-  column('VolumeMode', (object) => textAt(object, 'spec', 'volumeMode') || '<unset>', {
-    priority: 1,
-    description: 'Filesystem or Block.',
-  }),
+  volumeModeColumn,
 ];
-
-function phase(object: Stored<PersistentVolumeClaim>): string {
-  const deleting = object.metadata.deletionTimestamp !== undefined;
-  return deleting ? 'Terminating' : (object.status?.phase ?? '');
-}
 
 const bound = (object: Stored<PersistentVolumeClaim>, text: string) =>
   isBound(object) ? text : '';

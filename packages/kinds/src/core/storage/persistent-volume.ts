@@ -8,7 +8,14 @@ import type { ColumnDef, ResourceDef } from '../../resource-def.ts';
 import { ensure, fill, fillAbsent, fillAmounts } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import { validateVolume, validateVolumeUpdate } from './persistent-volume-rules.ts';
-import { accessModesText, quantityText, storageClassColumn, volumeWarnings } from './volumes.ts';
+import {
+  accessModesText,
+  phaseText,
+  quantityText,
+  storageClassColumn,
+  volumeModeColumn,
+  volumeWarnings,
+} from './volumes.ts';
 
 /** PersistentVolume: a piece of storage. */
 export function persistentVolume(
@@ -81,7 +88,7 @@ const columnsOf = (dialect: Dialect): readonly ColumnDef[] => [
     'persistentVolumeReclaimPolicy',
     'What becomes of it when released.',
   ),
-  column('Status', phase, { description: 'Available, Bound, Released or Failed.' }),
+  column('Status', phaseText, { description: 'Available, Bound, Released or Failed.' }),
   column('Claim', claim, { description: 'The claim it is bound to.' }),
   storageClassColumn(dialect, 'Class of storage.'),
   specColumn(
@@ -94,19 +101,11 @@ const columnsOf = (dialect: Dialect): readonly ColumnDef[] => [
     description: 'Why it is in its state.',
   }),
   ageColumn,
-  column('VolumeMode', (object) => textAt(object, 'spec', 'volumeMode') || '<unset>', {
-    priority: 1,
-    description: 'Filesystem or Block.',
-  }),
+  volumeModeColumn,
 ];
 
 const specColumn = (name: string, member: string, description: string, empty = '') =>
   column(name, (object) => textAt(object, 'spec', member) || empty, { description });
-
-function phase(object: Stored<PersistentVolume>): string {
-  const deleting = object.metadata.deletionTimestamp !== undefined;
-  return deleting ? 'Terminating' : (object.status?.phase ?? '');
-}
 
 function claim(object: Stored<PersistentVolume>): string {
   const name = object.spec?.claimRef?.name ?? '';

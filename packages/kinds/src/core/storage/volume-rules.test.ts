@@ -8,7 +8,7 @@ import {
   made,
   updated,
   updateErrors,
-} from '../../rules/judging.suite.ts';
+} from '../../rules/rules.suite.ts';
 
 const volume = (changes: Changes = {}): JsonObject =>
   changed(

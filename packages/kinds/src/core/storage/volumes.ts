@@ -152,6 +152,18 @@ export function quantityText(object: JsonObject, ...path: readonly string[]): st
   return value === undefined || value === null ? '0' : String(value);
 }
 
+/** The phase of a claim or volume, or that it is being deleted. */
+export function phaseText(object: Stored<PersistentVolume | PersistentVolumeClaim>): string {
+  const isDeleting = object.metadata.deletionTimestamp !== undefined;
+  return isDeleting ? 'Terminating' : (object.status?.phase ?? '');
+}
+
+export const volumeModeColumn: ColumnDef = column(
+  'VolumeMode',
+  (object) => textAt(object, 'spec', 'volumeMode') || '<unset>',
+  { priority: 1, description: 'Filesystem or Block.' },
+);
+
 /** The storage class of a claim or volume; the older annotation takes precedence over the field. */
 export function storageClassColumn(dialect: Dialect, description: string): ColumnDef {
   const annotation = dialect.label('storage-class', 'volume.beta');

@@ -209,7 +209,7 @@ function validateLabelKeys(term: Stored<PodAffinityTerm>, path: string): FieldEr
   const errors = [
     ...validateKeys(match, `${path}.matchLabelKeys`, selector),
     ...validateKeys(mismatch, `${path}.mismatchLabelKeys`, selector),
-    ...doubledKeys(match, selector, path),
+    ...duplicateKeys(match, selector, path),
   ];
   const both = 'exists in both matchLabelKeys and mismatchLabelKeys';
   const mismatched = new Set(mismatch);
@@ -236,7 +236,7 @@ function validateKeys(
  * The server adds each match label key to the selector; a key that is there already is a
  * duplicate.
  */
-function doubledKeys(
+function duplicateKeys(
   match: readonly string[],
   selector: Stored<LabelSelectorType> | undefined,
   path: string,

@@ -8,11 +8,13 @@ import {
   invalid,
   type JsonObject,
   notSupported,
+  portName,
   required,
 } from '@wheelhouse/machinery';
-import { at, listAt, textAt } from '../../cells.ts';
+import { at, listAt, numberAt, textAt } from '../../cells.ts';
 import type {
   Container,
+  ContainerPort,
   ContainerResizePolicy,
   EphemeralContainer,
   LifecycleHandler,
@@ -26,6 +28,7 @@ import {
   choice,
   intAt,
   isSet,
+  isTrue,
   needed,
   noneNegative,
   notFoundValue,
@@ -36,11 +39,28 @@ import {
 } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 import { validateEnvironment, validateEnvironmentSources } from './environment.ts';
-import { hostPortConflicts, validatePorts } from './ports.ts';
 import { type ClaimNames, claimNames, validateClaimUses } from './resource-claims.ts';
 import { validateResources } from './resources.ts';
-import { sharesUsers, validateContainerSecurity } from './security.ts';
+import { sharesUserNamespace, validateContainerSecurity } from './security.ts';
 import { type Volumes, validateDevices, validateMounts } from './volumes.ts';
+
+/** On the host's network, ports of containers are ports of the host. */
+export function validateHostNetworkPorts(
+  spec: Stored<PodSpec>,
+  path: string,
+  rules: PodRules,
+): FieldError[] {
+  if (!isTrue(spec, 'hostNetwork')) return [];
+  return (spec.containers ?? []).flatMap((container, at) =>
+    (container.ports ?? []).flatMap((port, index) => {
+      const hostPort = port.hostPort ?? 0;
+      const applies = rules.pod !== undefined || hostPort !== 0;
+      if (!applies || hostPort === (port.containerPort ?? 0)) return [];
+      const detail = 'must match `containerPort` when `hostNetwork` is true';
+      return [invalid(`${path}.containers[${at}].ports[${index}].hostPort`, hostPort, detail)];
+    }),
+  );
+}
 
 /** Context of the rules of a spec's containers. */
 interface Surroundings {
@@ -58,11 +78,11 @@ export function* validateContainers(
 ): Generator<void, FieldError[]> {
   const graceSeconds = wholeNumber(spec.terminationGracePeriodSeconds);
   const claims = claimNames(spec);
-  const around = { rules, volumes, claims, hostUsers: sharesUsers(spec) };
+  const around = { rules, volumes, claims, hostUsers: sharesUserNamespace(spec) };
   return [
-    ...(yield* validateRunning(spec, `${path}.containers`, { ...around, graceSeconds })),
-    ...(yield* validatePreparing(spec, `${path}.initContainers`, { ...around, graceSeconds })),
-    ...validateAdded(spec, `${path}.ephemeralContainers`, around),
+    ...(yield* validateRegularContainers(spec, `${path}.containers`, { ...around, graceSeconds })),
+    ...(yield* validateInitContainers(spec, `${path}.initContainers`, { ...around, graceSeconds })),
+    ...validateEphemeralContainers(spec, `${path}.ephemeralContainers`, around),
   ];
 }
 
@@ -70,7 +90,7 @@ interface LiveSurroundings extends Surroundings {
   readonly graceSeconds: number | undefined;
 }
 
-function* validateRunning(
+function* validateRegularContainers(
   spec: Stored<PodSpec>,
   path: string,
   around: LiveSurroundings,
@@ -84,7 +104,7 @@ function* validateRunning(
     const found = validateCommon(container, field, around);
     if (names.has(name)) found.push(duplicate(`${field}.name`, name));
     names.add(name);
-    appendAll(found, validateLiveChecks(container, field, around));
+    appendAll(found, validateHooksAndProbes(container, field, around));
     const policies = container.resizePolicy ?? [];
     const podPolicy = spec.restartPolicy ?? '';
     appendAll(found, validateResizePolicy(policies, `${field}.resizePolicy`, podPolicy));
@@ -120,8 +140,38 @@ function validateCommon(
   ];
 }
 
+const protocols = ['SCTP', 'TCP', 'UDP'];
+
+/** Validates the ports of one container. */
+function validatePorts(ports: readonly Stored<ContainerPort>[], path: string): FieldError[] {
+  const names = new Set<string>();
+  return ports.flatMap((port, index) => {
+    const field = `${path}[${index}]`;
+    const errors = validatePortName(port.name ?? '', { field: `${field}.name`, names });
+    const number = port.containerPort ?? 0;
+    if (number === 0) errors.push(required(`${field}.containerPort`));
+    else appendAll(errors, portNumber(`${field}.containerPort`, number));
+    const hostPort = port.hostPort ?? 0;
+    if (hostPort !== 0) appendAll(errors, portNumber(`${field}.hostPort`, hostPort));
+    appendAll(errors, choice(port, field, 'protocol', protocols));
+    return errors;
+  });
+}
+
+function validatePortName(
+  name: string,
+  { field, names }: { field: string; names: Set<string> },
+): FieldError[] {
+  if (name === '') return [];
+  const errors = breaks(field, name, portName);
+  if (errors.length > 0) return errors;
+  if (names.has(name)) return [duplicate(field, name)];
+  names.add(name);
+  return [];
+}
+
 /** Validates hooks and probes of a container that runs as long as its pod. */
-function validateLiveChecks(
+function validateHooksAndProbes(
   container: Stored<Container>,
   path: string,
   { graceSeconds, rules }: { graceSeconds: number | undefined; rules: PodRules },
@@ -262,9 +312,24 @@ function oneOf(path: string, value: string, supported: readonly string[]): Field
   return supported.includes(value) ? [] : [notSupported(path, value, [...supported])];
 }
 
+/** Rejects two containers that use the same host port at the same address. */
+function hostPortConflicts(containers: readonly JsonObject[], path: string): FieldError[] {
+  const taken = new Set<string>();
+  return containers.flatMap((container, at) =>
+    objectsAt(container, 'ports').flatMap((port, index) => {
+      const hostPort = numberAt(port, 'hostPort');
+      if (hostPort === 0) return [];
+      const claim = `${textAt(port, 'protocol')}/${textAt(port, 'hostIP')}/${hostPort}`;
+      if (taken.has(claim)) return [duplicate(`${path}[${at}].ports[${index}].hostPort`, claim)];
+      taken.add(claim);
+      return [];
+    }),
+  );
+}
+
 const liveChecks = ['lifecycle', 'livenessProbe', 'readinessProbe', 'startupProbe'];
 
-function* validatePreparing(
+function* validateInitContainers(
   spec: Stored<PodSpec>,
   path: string,
   around: LiveSurroundings,
@@ -289,7 +354,7 @@ function* validatePreparing(
     // kube-apiserver passes a list of only this container, so the path always says `[0]`.
     appendAll(errors, hostPortConflicts([container], path));
     if (restart === 'Always') {
-      appendAll(errors, validateLiveChecks(container, field, around));
+      appendAll(errors, validateHooksAndProbes(container, field, around));
     } else {
       const why = 'may not be set for init containers without restartPolicy=Always';
       appendAll(errors, refuseSet(container, liveChecks, { path: field, why }));
@@ -301,7 +366,11 @@ function* validatePreparing(
 const namesOf = (spec: Stored<PodSpec>, member: string) =>
   objectsAt(spec, member).map((container) => textAt(container, 'name'));
 
-function validateAdded(spec: Stored<PodSpec>, path: string, around: Surroundings): FieldError[] {
+function validateEphemeralContainers(
+  spec: Stored<PodSpec>,
+  path: string,
+  around: Surroundings,
+): FieldError[] {
   const added = spec.ephemeralContainers ?? [];
   if (added.length === 0) return [];
   const others = new Set([...namesOf(spec, 'containers'), ...namesOf(spec, 'initContainers')]);
@@ -319,7 +388,7 @@ function validateAdded(spec: Stored<PodSpec>, path: string, around: Surroundings
     if (target !== '' && !others.has(target)) {
       errors.push(notFoundValue(`${field}.targetContainerName`, target));
     }
-    return [...errors, ...refuseForAdded(container, field)];
+    return [...errors, ...refuseForEphemeral(container, field)];
   });
 }
 
@@ -334,7 +403,7 @@ export function validateImageSpacing(
 }
 
 /** Members that ephemeral containers must not have, in kube-apiserver's order. */
-const refusedForAdded = [
+const refusedForEphemeral = [
   'ports',
   'resources',
   'restartPolicy',
@@ -344,16 +413,16 @@ const refusedForAdded = [
   'lifecycle',
 ];
 
-const notForAdded = 'cannot be set for an Ephemeral Container';
+const notForEphemeral = 'cannot be set for an Ephemeral Container';
 
-function refuseForAdded(container: Stored<EphemeralContainer>, path: string): FieldError[] {
-  const refused = refusedForAdded.filter((name) => holdsSomething(container, name));
+function refuseForEphemeral(container: Stored<EphemeralContainer>, path: string): FieldError[] {
+  const refused = refusedForEphemeral.filter((name) => holdsSomething(container, name));
   return [
-    ...refused.map((name) => forbiddenField(`${path}.${name}`, notForAdded)),
+    ...refused.map((name) => forbiddenField(`${path}.${name}`, notForEphemeral)),
     ...(container.volumeMounts ?? []).flatMap((mount, index) =>
       (['subPath', 'subPathExpr'] as const)
         .filter((name) => (mount[name] ?? '') !== '')
-        .map((name) => forbiddenField(`${path}.volumeMounts[${index}].${name}`, notForAdded)),
+        .map((name) => forbiddenField(`${path}.volumeMounts[${index}].${name}`, notForEphemeral)),
     ),
   ];
 }

@@ -57,16 +57,16 @@ function validateValueFrom(variable: Stored<EnvVar>, path: string): FieldError[]
   if (source === undefined) return [];
   const errors: FieldError[] = [];
   let count = 0;
-  const judge = (name: string, rule: (part: JsonObject, field: string) => FieldError[]) => {
+  const validatePart = (name: string, rule: (part: JsonObject, field: string) => FieldError[]) => {
     const part = objectAt(source, name);
     if (part === undefined) return;
     count += 1;
     appendAll(errors, rule(part, `${path}.${name}`));
   };
-  judge('fieldRef', (part, field) => validateFieldRef(part, field, variableFields));
-  judge('resourceFieldRef', (part, field) => validateResourceRef(part, field));
-  judge('configMapKeyRef', validateKeyRef);
-  judge('secretKeyRef', validateKeyRef);
+  validatePart('fieldRef', (part, field) => validateFieldRef(part, field, variableFields));
+  validatePart('resourceFieldRef', (part, field) => validateResourceRef(part, field));
+  validatePart('configMapKeyRef', validateKeyRef);
+  validatePart('secretKeyRef', validateKeyRef);
   const detail = countProblem(count, (variable.value ?? '') !== '');
   return detail === undefined ? errors : [...errors, invalid(path, '', detail)];
 }

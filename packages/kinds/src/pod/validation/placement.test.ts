@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { changed, judgePods, made, plainPod } from '../../rules/judging.suite.ts';
+import { changed, made, plainPod, testPods } from '../../rules/rules.suite.ts';
 
 const must = 'requiredDuringSchedulingIgnoredDuringExecution';
 const should = 'preferredDuringSchedulingIgnoredDuringExecution';
@@ -9,7 +9,7 @@ const qualified =
 describe('node affinity', () => {
   const node = 'spec.affinity.nodeAffinity';
   const terms = `${node}.${must}.nodeSelectorTerms`;
-  judgePods([
+  testPods([
     [
       { [`${node}.${must}`]: { nodeSelectorTerms: [] } },
       `${terms}: Required value: must have at least one node selector term`,
@@ -50,7 +50,7 @@ describe('node affinity', () => {
 describe('pod affinity', () => {
   const near = `spec.affinity.podAffinity.${must}`;
   const apart = `spec.affinity.podAntiAffinity.${should}`;
-  judgePods([
+  testPods([
     [
       { [near]: [{ namespaces: ['A.b'] }] },
       expect.stringContaining(`${near}[0].namespace: Invalid value: "A.b"`),
@@ -102,7 +102,7 @@ describe('pod affinity', () => {
 
 describe('tolerations', () => {
   const one = 'spec.tolerations[0]';
-  judgePods([
+  testPods([
     [{ [one]: { operator: 'Exists' } }],
     [
       { [one]: {} },
@@ -131,7 +131,7 @@ describe('tolerations', () => {
 describe('topology spread constraints and scheduling gates', () => {
   const spread = 'spec.topologySpreadConstraints';
   const fine = { maxSkew: 1, topologyKey: 'z', whenUnsatisfiable: 'DoNotSchedule' };
-  judgePods([
+  testPods([
     [{ [spread]: [fine] }],
     [
       { [spread]: [{ maxSkew: 0 }] },

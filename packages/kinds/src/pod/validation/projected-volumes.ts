@@ -134,23 +134,23 @@ function validateProjection(
   const own = `${place.path}.sources[${place.index}]`;
   const errors: FieldError[] = [];
   let count = 0;
-  const judge = (name: string, rule: (part: JsonObject, path: string) => FieldError[]) => {
+  const validatePart = (name: string, rule: (part: JsonObject, path: string) => FieldError[]) => {
     const part = objectAt(source, name);
     if (part === undefined) return;
     count += 1;
     appendAll(errors, rule(part, `${own}.${name}`));
   };
   const keyedFiles = (part: JsonObject, path: string) => validateKeyedFiles(part, path, place);
-  judge('secret', keyedFiles);
-  judge('configMap', keyedFiles);
-  judge('downwardAPI', (part, path) =>
+  validatePart('secret', keyedFiles);
+  validatePart('configMap', keyedFiles);
+  validatePart('downwardAPI', (part, path) =>
     objectsAt(part, 'items').flatMap((file) => [
       ...validateDownwardFile(file, path),
       ...takePath(textAt(file, 'path'), place),
     ]),
   );
-  judge('serviceAccountToken', (part, path) => validateToken(part, path, place));
-  judge('clusterTrustBundle', (part, path) => validateTrust(part, path, place));
+  validatePart('serviceAccountToken', (part, path) => validateToken(part, path, place));
+  validatePart('clusterTrustBundle', (part, path) => validateTrust(part, path, place));
   if (count > 1) {
     errors.push(forbiddenField(own, 'may not specify more than 1 volume type per source'));
   }

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { changed, judgePods, made, plainPod } from '../../rules/judging.suite.ts';
+import { changed, made, plainPod, testPods } from '../../rules/rules.suite.ts';
 
 const pod = 'spec.securityContext';
 const container = 'spec.containers[0].securityContext';
 const range = 'must be between 0 and 2147483647, inclusive';
 
 describe('of a pod', () => {
-  judgePods([
+  testPods([
     [{ [pod]: { fsGroup: 0, runAsUser: 1, runAsGroup: 2, supplementalGroups: [3] } }],
     [
       { [pod]: { fsGroup: -1, runAsUser: -2, runAsGroup: 2 ** 31, supplementalGroups: [0, -3] } },
@@ -53,7 +53,7 @@ describe('of a pod', () => {
 });
 
 describe('of a container', () => {
-  judgePods([
+  testPods([
     [{ [container]: { runAsUser: -1 } }, `${container}.runAsUser: Invalid value: -1: ${range}`],
     [
       { [container]: { seccompProfile: { type: 'Localhost', localhostProfile: '../x' } } },
@@ -84,7 +84,7 @@ describe('of a container', () => {
 
 describe('on Windows', () => {
   const windows = `${container}.windowsOptions`;
-  judgePods([
+  testPods([
     [
       { [windows]: { gmsaCredentialSpecName: 'A', gmsaCredentialSpec: '', runAsUserName: '' } },
       expect.stringContaining(`${windows}.gmsaCredentialSpecName: Invalid value: "A"`),

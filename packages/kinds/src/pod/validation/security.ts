@@ -382,13 +382,13 @@ const changePolicies = ({ allow }: PodRules) =>
   allow.mountedLabels ? ['MountOption', 'Recursive'] : ['Recursive'];
 
 /** Whether a pod shares its host's user namespace, which is the default. */
-export const sharesUsers = (spec: Stored<PodSpec>): boolean => spec.hostUsers !== false;
+export const sharesUserNamespace = (spec: Stored<PodSpec>): boolean => spec.hostUsers !== false;
 
 /**
  * A pod with its own user namespace must not share others; kube-apiserver reports two odd paths.
  */
 export function validateHostUsers(spec: Stored<PodSpec>, path: string): FieldError[] {
-  if (sharesUsers(spec)) return [];
+  if (sharesUserNamespace(spec)) return [];
   const names = { hostNetwork: 'hostNetwork', hostPID: 'HostPID', hostIPC: 'HostIPC' };
   return Object.entries(names)
     .filter(([name]) => isTrue(spec, name))

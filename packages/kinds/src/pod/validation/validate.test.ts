@@ -1,5 +1,5 @@
 import { describe } from 'vitest';
-import { type Changes, judgePods } from '../../rules/judging.suite.ts';
+import { type Changes, testPods } from '../../rules/rules.suite.ts';
 
 const label63 =
   "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
@@ -12,7 +12,7 @@ const supported = (...values: string[]) =>
   `supported values: ${values.map((value) => JSON.stringify(value)).join(', ')}`;
 
 describe('a pod as a whole', () => {
-  judgePods([
+  testPods([
     [{}],
     [{ 'spec.containers': [] }, 'spec.containers: Required value'],
     [
@@ -95,7 +95,7 @@ describe('annotations', () => {
   const cost = 'controller.kubernetes.io/pod-deletion-cost';
   const apparmor = 'container.apparmor.security.beta.kubernetes.io/b';
   const tolerations = 'scheduler.alpha.kubernetes.io/tolerations';
-  judgePods([
+  testPods([
     [
       { [at(mirror)]: 'x' },
       `metadata.annotations[${mirror}]: Invalid value: "x": must set spec.nodeName if mirror pod annotation is set`,
@@ -150,7 +150,7 @@ describe('annotations', () => {
 });
 
 describe('containers', () => {
-  judgePods([
+  testPods([
     [
       { [`${first}.name`]: '', [`${first}.image`]: '' },
       `${first}.name: Required value`,
@@ -209,7 +209,7 @@ describe('containers', () => {
 describe('ports', () => {
   const ports = `${first}.ports`;
   const port = (more: Changes) => ({ containerPort: 80, ...more }) as never;
-  judgePods([
+  testPods([
     [
       { [ports]: [{ containerPort: 0, hostPort: 70000, protocol: 'ICMP' }] },
       `${ports}[0].containerPort: Required value`,
@@ -242,7 +242,7 @@ describe('environment', () => {
   const env = `${first}.env`;
   const from = `${env}[0].valueFrom`;
   const oneOf = '`fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`';
-  judgePods([
+  testPods([
     [{ [env]: [{ value: 'x' }] }, `${env}[0].name: Required value`],
     [
       { [env]: [{ name: 'A=' }] },
@@ -313,7 +313,7 @@ describe('environment', () => {
 
 describe('resources', () => {
   const resources = `${first}.resources`;
-  judgePods([
+  testPods([
     [
       { [resources]: { limits: { cpu: '1' }, requests: { cpu: '2' } } },
       `${resources}.requests: Invalid value: "2": must be less than or equal to cpu limit of 1`,
@@ -362,7 +362,7 @@ describe('resources', () => {
 describe('probes and hooks', () => {
   const live = `${first}.livenessProbe`;
   const ready = `${first}.readinessProbe`;
-  judgePods([
+  testPods([
     [{ [live]: {} }, `${live}: Required value: must specify a handler type`],
     [
       { [live]: { exec: {}, tcpSocket: { port: 1 } } },

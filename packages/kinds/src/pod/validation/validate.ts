@@ -27,9 +27,9 @@ import {
 } from '../fields.ts';
 import type { Allowances, PodRules } from '../rules.ts';
 import { validateAffinity } from './affinity.ts';
-import { validateContainers } from './containers.ts';
+import { validateContainers, validateHostNetworkPorts } from './containers.ts';
 import { validateSchedulingGates, validateSpread, validateToleration } from './placement.ts';
-import { validateHostNetworkPorts } from './ports.ts';
+
 import { claimNames, validateClaims, validateClaimUses } from './resource-claims.ts';
 import { validateAnyResourceName, validateResources } from './resources.ts';
 import {

@@ -1,6 +1,6 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { type Changes, changed, createErrors, plainPod } from '../../rules/judging.suite.ts';
+import { type Changes, changed, createErrors, plainPod } from '../../rules/rules.suite.ts';
 
 const volume = 'spec.volumes[0]';
 const mounts = 'spec.containers[0].volumeMounts';

@@ -114,10 +114,10 @@ export const plainPod = (): JsonObject => ({
 });
 
 /** Changes of a valid pod, and the resulting errors. */
-export type PodRow = readonly [changes: Changes, ...errors: string[]];
+type PodRow = readonly [changes: Changes, ...errors: string[]];
 
 /** A test for each row. */
-export const judgePods = (rows: readonly PodRow[]) =>
+export const testPods = (rows: readonly PodRow[]) =>
   test.each(rows.map(([changes, ...errors]) => [changes, errors] as const))(
     '%j',
     (changes, errors) => {
