@@ -8,7 +8,7 @@ const bool: ExpressionUse = { variables: [...always, 'params', 'authorizer'], wa
 const problemOf = (source: string, use: Partial<ExpressionUse> = {}) =>
   expressionProblem(source, { ...bool, ...use })?.detail;
 
-describe('what expressions about a request may name', () => {
+describe('variables of expressions about a request', () => {
   test.each([
     "request.kind.group == 'a' && request.kind.version == 'v1' && request.kind.kind == 'A'",
     "request.resource.group == 'a' && request.resource.resource == 'b'",
@@ -73,7 +73,7 @@ describe('what expressions about a request may name', () => {
     expect(problemOf(source)).toContain(wanted);
   });
 
-  test('where there is no authorizer, its functions are known and the variable is not', () => {
+  test('without an authorizer, its functions exist and the variable does not', () => {
     const without = { variables: always };
     const found = problemOf("authorizer.path('/').check('get').allowed()", without);
     expect(found).toContain("undeclared reference to 'authorizer' (in container '')");
@@ -99,7 +99,7 @@ describe('what expressions about a request may name', () => {
     );
   });
 
-  test('what cannot be made a program is an error of the server', () => {
+  test('an expression that cannot become a program is a server error', () => {
     expect(expressionProblem("object.a.find('(') == ''", bool)).toEqual({
       detail: expect.stringMatching(/^program instantiation failed: error parsing regexp/),
       type: 'internal',
@@ -153,7 +153,7 @@ describe('variables of a policy', () => {
     expect(inPolicy(source)).toContain(wanted);
   });
 
-  test('of two with one name, the later is meant from its place on', () => {
+  test('of two variables with one name, the later applies from its index on', () => {
     const list = [
       { name: 'a', expression: '1' },
       { name: 'b', expression: 'true' },
@@ -171,13 +171,13 @@ describe('variables of a policy', () => {
     expect(problemAt('variables.a == 1', 0)).toContain("undefined field 'a'");
   });
 
-  test('are known from where they stand on', () => {
+  test('are visible after their declaration', () => {
     expect(inPolicy('variables.number', 0)).toContain("undefined field 'number'");
     expect(inPolicy('variables.number', 1)).toBeUndefined();
     expect(inPolicy('variables.texts', 1)).toContain("undefined field 'texts'");
   });
 
-  test('messages may use those that ask the authorizer, and not ask it themselves', () => {
+  test('messages may use variables that call the authorizer, but not call it themselves', () => {
     const inMessage = { variables: [...always, 'variables'], own: { list }, wanted: ['string'] };
     expect(problemOf('string(variables.may)', inMessage)).toBeUndefined();
     expect(problemOf("authorizer.path('/').check('get').reason()", inMessage)).toContain(
@@ -185,7 +185,7 @@ describe('variables of a policy', () => {
     );
   });
 
-  test('by the types of a kind, the request’s own resource is not known', () => {
+  test('type checking against a kind does not know the request’s own resource', () => {
     const fields = new Map<string, Type>([
       ['a', stringType],
       ['b', intType],
@@ -207,7 +207,7 @@ describe('variables of a policy', () => {
   });
 });
 
-describe('what selectors of devices may name', () => {
+describe('variables of selectors of devices', () => {
   const use: ExpressionUse = {
     variables: ['device'],
     wanted: ['bool', 'dyn'],
@@ -235,12 +235,12 @@ describe('what selectors of devices may name', () => {
     expect(expressionProblem(source, use)?.detail).toContain(detail);
   });
 
-  test('values that are bound are known to them alone', () => {
+  test('bound values are visible only inside', () => {
     const detail = expressionProblem('cel.bind(x, true, x)', bool)?.detail;
     expect(detail).toContain("undeclared reference to 'cel'");
   });
 
-  test('a value that is bound is that of its name', () => {
+  test('a bound name has its value', () => {
     const compiled = compileExpression('cel.bind(x, device.a, x + cel.bind(x, 3, x))', {
       ...use,
       wanted: [],

@@ -13,7 +13,7 @@ function complaintsAbout(rule: JsonObject, schema: JsonObject = {}): readonly st
 
 const path = 'schema.x-kubernetes-validations[0]';
 
-test('a name is estimated as if it could fill a request', () => {
+test('the size of a name is estimated as if it could fill a request', () => {
   const rule = (length: number) => `self.metadata.name.matches('${'a'.repeat(length)}')`;
   expect(complaintsAbout({ rule: rule(120) })).toEqual([]);
   expect(complaintsAbout({ rule: rule(132) })).toEqual([
@@ -28,7 +28,7 @@ test('a name is estimated as if it could fill a request', () => {
   expect(complaintsAbout({ rule: rule(132) }, { properties })).toEqual([]);
 });
 
-test('the authorizer is not there for rules, though its functions are', () => {
+test('rules have no authorizer, although its functions exist', () => {
   const rule = "type(authorizer.group('').resource('').fieldSelector('')) == string";
   const told = "compilation failed: ERROR: <input>:1:6: undeclared reference to 'authorizer'";
   const [wrong = '', ...more] = complaintsAbout({ rule });

@@ -10,7 +10,7 @@ function run(source: string, variables: Readonly<Record<string, Value>> = {}): V
   return made.program().run(new Map(Object.entries(variables)), 1_000_000).value;
 }
 
-describe('what holds', () => {
+describe('true expressions', () => {
   test.each([
     '1 + 2 * 3 == 7 && -7 / 2 == -3 && -7 % 2 == -1',
     "'a' + \"b\" == 'ab' && r'\\n' != '\\n' && b'\\x41' == b'A' && '\\U0001F431'.size() == 1",
@@ -47,7 +47,7 @@ describe('what holds', () => {
   });
 });
 
-describe('what fails', () => {
+describe('failing expressions', () => {
   test.each([
     ['1 / 0', 'division by zero'],
     ['9223372036854775807 + 1', 'integer overflow'],
@@ -74,14 +74,14 @@ describe('what fails', () => {
     expect(() => run(source)).toThrow(message);
   });
 
-  test('an evaluation that costs too much', () => {
+  test('an evaluation above its cost limit', () => {
     const source = 'lists.range(1000).all(a, lists.range(1000).all(b, a + b >= 0))';
     expect(() => run(source)).toThrow(CelCostError);
     expect(() => run(`${source} || true`)).toThrow(CelCostError);
   });
 });
 
-describe('what does not compile', () => {
+describe('invalid expressions', () => {
   test.each([
     ['x == 1', "1:1: undeclared reference to 'x' (in container '')"],
     ["1 == 'a'", "1:3: found no matching overload for '_==_' applied to '(int, string)'"],
@@ -110,7 +110,7 @@ describe('what does not compile', () => {
     );
   });
 
-  test('what is no ASCII has wide dots and a wide caret', () => {
+  test('characters outside ASCII have wide dots and a wide caret', () => {
     const variables = new Map([['self', boolType]]);
     const compiled = () => compile("'é' + 1 == 'ü'", { functions: standardFunctions(), variables });
     expect(compiled).toThrow("\n | 'é' + 1 == 'ü'\n | .\uff0e..^");
@@ -119,7 +119,7 @@ describe('what does not compile', () => {
     expect(cut).toThrow(/found 'string'$/);
   });
 
-  test('the place is counted in characters and shown with a caret', () => {
+  test('the position counts characters and is shown with a caret', () => {
     const variables = new Map([['self', boolType]]);
     expect(() =>
       compile("'😀' == ''\n  && selff", { functions: standardFunctions(), variables }),

@@ -11,10 +11,10 @@ export { CelCompileError } from './issues.ts';
 export { jsonToValue, toJson } from './json-values.ts';
 export { loadExpressionChecker, loadKindTypes, loadRuleChecker, loadRuleRunner } from './lazy.ts';
 export {
-  type AccessAnswer,
   type AccessCosts,
-  type AskAccess,
+  type AccessDecision,
   authorizerValue,
+  type CheckAccess,
   resourceCheckValue,
 } from './library/authorizer.ts';
 export type { RuleMeter } from './run-rules.ts';

@@ -5,7 +5,7 @@ import {
   member,
   setMember,
 } from '@wheelhouse/machinery';
-import { type Schema, saysNothing } from '@wheelhouse/schema';
+import { isBooleanSchema, type Schema } from '@wheelhouse/schema';
 import {
   parseDuration,
   parseTimestamp,
@@ -13,7 +13,7 @@ import {
   showTimestamp,
   zoneOf,
 } from './library/times.ts';
-import { namesOf, seen } from './types/schema-types.ts';
+import { namesOf, visibleSchema } from './types/schema-types.ts';
 import {
   CelError,
   Duration,
@@ -35,7 +35,7 @@ import {
  * types. Members are converted lazily, so a rule pays only for what it reads.
  */
 export function jsonToValue(json: JsonValue, declaredSchema: Schema): Value {
-  const schema = seen(declaredSchema);
+  const schema = visibleSchema(declaredSchema);
   if (schema.intOrString === true && !isIntOrString(json)) throw new CelError(noIntOrString);
   if (json === null || typeof json === 'boolean' || typeof json === 'bigint') return json;
   if (typeof json === 'number') return numberOf(json, schema);
@@ -185,7 +185,7 @@ class JsonMap implements MapValue {
     const { properties, additionalProperties, type } = this.#schema;
     if (properties !== undefined) return properties.get(name)?.schema;
     if (additionalProperties !== undefined) {
-      return saysNothing(additionalProperties) ? undefined : additionalProperties;
+      return isBooleanSchema(additionalProperties) ? undefined : additionalProperties;
     }
     return type === undefined ? {} : undefined;
   }

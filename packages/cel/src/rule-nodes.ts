@@ -7,8 +7,8 @@ import type { Environment } from './types/environment.ts';
 import {
   escapeName,
   schemaOfValues,
-  seen,
   typeOfSchema,
+  visibleSchema,
   withTypeMeta,
 } from './types/schema-types.ts';
 import { standardFunctions } from './types/standard-functions.ts';
@@ -48,7 +48,7 @@ export interface RuleCosts {
 /** The schema that a rule on this node sees. */
 export function selfSchema(schema: Schema, isRoot: boolean): Schema {
   const plain = resolved(schema);
-  return isRoot ? withTypeMeta(plain) : seen(plain);
+  return isRoot ? withTypeMeta(plain) : visibleSchema(plain);
 }
 
 /** A rule that does not compile, with partial results. */

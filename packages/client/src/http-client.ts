@@ -5,7 +5,7 @@ import { isIP } from 'node:net';
 import type { Readable } from 'node:stream';
 import type { PeerCertificate } from 'node:tls';
 import { types } from 'node:util';
-import { checkServerNames, listen, trustIn, verdict } from '@wheelhouse/machinery';
+import { checkServerNames, listen, trustOptions, verdict } from '@wheelhouse/machinery';
 import {
   NotProcessed,
   SecureTunnelAgent,
@@ -89,7 +89,7 @@ function secureRoute(
 
 function tlsOptions(config: ClientConfig, shown: Credential): https.AgentOptions {
   return {
-    ...trustIn(config.caPem),
+    ...trustOptions(config.caPem),
     ...(shown.certificatePem === undefined ? {} : { cert: shown.certificatePem }),
     ...(shown.keyPem === undefined ? {} : { key: shown.keyPem }),
     ...nameCheck(config.tlsServerName),

@@ -9,7 +9,7 @@ const expected = {
 };
 const head = 'apiVersion: apiserver.config.svc.io/v1beta1\nkind: Sample\n';
 
-test('members that are not given have their zero value', async () => {
+test('absent members have their zero values', async () => {
   const { object, version } = await decodeConfiguration(`${head}items:\n- name: a\n- {}`, expected);
   expect(version).toBe('v1beta1');
   expect(object['items']).toEqual([

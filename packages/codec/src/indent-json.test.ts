@@ -4,7 +4,7 @@ import { indentedPieces, indentJson } from './indent-json.ts';
 
 const laidOut = (compact: string) => indentJson(Buffer.from(compact)).toString();
 
-test('any JSON is laid out as JSON.stringify lays it out', () => {
+test('any JSON is indented like JSON.stringify does', () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 6 }), (value) => {
       expect(laidOut(JSON.stringify(value))).toBe(JSON.stringify(value, null, 2));
@@ -13,13 +13,13 @@ test('any JSON is laid out as JSON.stringify lays it out', () => {
   );
 });
 
-test('numbers and escapes stay as they are, and white space is not', () => {
+test('numbers and escapes are unchanged, and white space is removed', () => {
   expect(laidOut('{"a": 9223372036854775807,\t"b":"\\u00e9\\"{,}"}\n')).toBe(
     '{\n  "a": 9223372036854775807,\n  "b": "\\u00e9\\"{,}"\n}',
   );
 });
 
-test('what grows beyond twice its size, and long strings, are there as a whole', () => {
+test('output of more than twice the size, and long strings, are complete', () => {
   const value = {
     deep: JSON.parse(`${'['.repeat(300)}${']'.repeat(300)}`),
     long: 'é"'.repeat(500),
@@ -27,11 +27,11 @@ test('what grows beyond twice its size, and long strings, are there as a whole',
   expect(laidOut(JSON.stringify(value))).toBe(JSON.stringify(value, null, 2));
 });
 
-test('what breaks off is laid out as far as it goes', () => {
+test('truncated input is indented as far as it goes', () => {
   expect(laidOut('{"a":"b\\')).toBe('{\n  "a": "b\\');
 });
 
-test('TRUST-3: JSON in pieces is laid out as if it were whole, wherever it is cut', () => {
+test('TRUST-3: JSON in pieces of any size is indented like the whole', () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 5 }), fc.integer({ min: 1, max: 9 }), (value, size) => {
       const json = Buffer.from(JSON.stringify({ value, text: '\\"\\\\"' }));

@@ -48,13 +48,13 @@ describe('decoding YAML', () => {
     expect(await readValue(text)).toEqual(value);
   });
 
-  test('keeps __proto__ a member', async () => {
+  test('treats __proto__ as a member', async () => {
     const value = await readValue('__proto__: {a: 1}');
     expect(Object.keys(value as object)).toEqual(['__proto__']);
     expect(({} as { a?: number }).a).toBeUndefined();
   });
 
-  test('tells keys given twice, the last of which wins', async () => {
+  test('reports duplicate keys, the last of which wins', async () => {
     expect(await decoded('a: 1\nb:\n  c: 1\n  c: 2\na: 3\n')).toEqual({
       value: { a: 3, b: { c: 2 } },
       duplicates: [],
@@ -80,7 +80,7 @@ describe('decoding YAML', () => {
     await expect(decoded(text)).rejects.toEqual(new YamlError(message));
   });
 
-  test('bounds what aliases multiply', async () => {
+  test('limits the growth by aliases', async () => {
     const lines = ['a0: &a0 [x,x,x,x,x,x,x,x,x,x]'];
     for (let level = 1; level < 9; level += 1) {
       const items = new Array(10).fill(`*a${level - 1}`).join(',');
@@ -93,7 +93,7 @@ describe('decoding YAML', () => {
 });
 
 describe('encoding YAML', () => {
-  test('writes blocks as upstream does', () => {
+  test('writes blocks like kube-apiserver', () => {
     const value = {
       kind: 'ConfigMap',
       apiVersion: 'v1',
@@ -167,7 +167,7 @@ describe('encoding YAML', () => {
     expect(await readValue(encodeYaml({ a: [text] }))).toEqual({ a: [text] });
   });
 
-  test('gives back any value it has written', async () => {
+  test('decodes what it has encoded', async () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
     const random = seeded(seed);
     for (let round = 0; round < 300; round += 1) {
@@ -195,7 +195,7 @@ describe('encoding YAML', () => {
     expect(written).toEqual(names.map(([name]) => name).sort(byNumber));
   });
 
-  test('TRUST-3: writes a list item by item as it writes the whole', () => {
+  test('TRUST-3: writes a list item by item like the whole', () => {
     const head = { kind: 'PodList', apiVersion: 'v1', metadata: { resourceVersion: '7' } };
     for (const items of [[], [{ b: 1, a: { c: [1] } }, {}, [], 'x', { z: 'y\nz' }]]) {
       for (const member of ['items', 'rows']) {
@@ -205,7 +205,7 @@ describe('encoding YAML', () => {
     }
   });
 
-  test('sorts names with numbers by their size', () => {
+  test('sorts numbers in names by value', () => {
     const names = ['b', 'a10', 'a2', 'a02', '1', 'B', '_x', 'a'];
     expect(names.sort(compareNaturally)).toEqual(['_x', '1', 'B', 'a', 'a2', 'a02', 'a10', 'b']);
   });

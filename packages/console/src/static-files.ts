@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { brotliDecompress, gzip } from 'node:zlib';
-import { type Exchange, type ResponseHeaders, takesCoding } from '@wheelhouse/machinery';
+import { acceptsCoding, type Exchange, type ResponseHeaders } from '@wheelhouse/machinery';
 
 /** Where the console is served: the folder's own URL ends in a slash. */
 export const consolePath = '/console/';
@@ -155,7 +155,7 @@ function formOf(body: Buffer): Form {
 function sendFile(exchange: Exchange, file: StaticFile): void {
   const accepted = exchange.header('accept-encoding') ?? '';
   const coding = codings.find(
-    (candidate) => file.encoded.has(candidate) && takesCoding(accepted, candidate),
+    (candidate) => file.encoded.has(candidate) && acceptsCoding(accepted, candidate),
   );
   const form = (coding && file.encoded.get(coding)) ?? file.plain;
   const headers = {

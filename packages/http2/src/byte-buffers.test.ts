@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ByteCollector } from './byte-buffers.ts';
 
-test('gives all bytes in order, whatever the pieces', () => {
+test('returns all bytes in order, whatever the pieces', () => {
   const collector = new ByteCollector();
   const pieces: Buffer[] = [];
   for (let round = 0; round < 400; round += 1) {
@@ -16,7 +16,7 @@ test('gives all bytes in order, whatever the pieces', () => {
   expect(collector.take().length).toBe(0);
 });
 
-test('a small piece does not keep the buffer it came in', () => {
+test('a small piece does not retain its buffer', () => {
   const collector = new ByteCollector();
   const large = Buffer.alloc(16_384, 1);
   collector.add(large.subarray(5, 15));
@@ -24,7 +24,7 @@ test('a small piece does not keep the buffer it came in', () => {
   expect(collector.take()).toEqual(Buffer.alloc(10, 1));
 });
 
-test('a million bytes one by one are few buffers', () => {
+test('a million single bytes become few buffers', () => {
   const collector = new ByteCollector();
   const one = Buffer.from('a');
   const before = process.memoryUsage().arrayBuffers;

@@ -111,7 +111,7 @@ describe('examples of RFC 7541, appendix C', () => {
   });
 });
 
-describe('what is no header block', () => {
+describe('malformed header blocks', () => {
   test.each([
     ['index 0', '80'],
     ['an index beyond both tables', 'be'],
@@ -133,7 +133,7 @@ describe('what is no header block', () => {
 });
 
 describe('the dynamic table', () => {
-  test('size updates empty it, and may come twice before the first field', () => {
+  test('is emptied by size updates, of which two may precede the first field', () => {
     const decoder = new HpackDecoder(4096);
     decoded(decoder, hex('4001 6101 62'));
     expect(decoded(decoder, hex('be'))).toEqual([['a', 'b']]);
@@ -141,7 +141,7 @@ describe('the dynamic table', () => {
     expect(() => decoded(decoder, hex('be'))).toThrow(ConnectionError);
   });
 
-  test('an entry larger than the table empties it and is given all the same', () => {
+  test('an entry larger than the table empties it and is still decoded', () => {
     const decoder = new HpackDecoder(64);
     decoded(decoder, hex('4001 6101 62'));
     const long = Buffer.concat([hex('4001 6140'), Buffer.alloc(64, 0x63)]);
@@ -149,7 +149,7 @@ describe('the dynamic table', () => {
     expect(() => decoded(decoder, hex('be'))).toThrow(ConnectionError);
   });
 
-  test('a name may come from the entry that its own insertion drives out', () => {
+  test('a name may refer to the entry that its insertion evicts', () => {
     const decoder = new HpackDecoder(40);
     decoded(decoder, hex('4003 616161 01 62'));
     expect(decoded(decoder, hex('7e 02 6363 be'))).toEqual([
@@ -158,7 +158,7 @@ describe('the dynamic table', () => {
     ]);
   });
 
-  test('is the same as a plain list would be, over many random blocks', () => {
+  test('behaves like a plain list over many random blocks', () => {
     const seed = Date.now() % 1_000_000;
     const random = randomOf(seed);
     const limit = 300;
@@ -216,14 +216,14 @@ describe('faults of names and values', () => {
   });
 });
 
-describe('what we encode', () => {
+describe('encoded blocks', () => {
   function encoded(add: (queue: ByteQueue) => void): Field[] {
     const queue = new ByteQueue();
     add(queue);
     return decoded(new HpackDecoder(4096), queue.bytes.subarray(0, queue.length));
   }
 
-  test('is what a decoder reads', () => {
+  test('can be decoded', () => {
     const long = 'x'.repeat(300);
     const values = { 'audit-id': 'a', 'content-type': 'b/c', 'x-long': long, vary: '' };
     for (let round = 0; round < 3; round += 1) {

@@ -17,7 +17,7 @@ function streamOf(id: number): Http2Stream {
   return new Http2Stream({ id, head, host, remoteEnded: true, ...windows });
 }
 
-test('holds what a map would, as streams open and close out of order', () => {
+test('behaves like a Map while streams open and close out of order', () => {
   const table = new StreamTable();
   const map = new Map<number, Http2Stream>();
   let next = 1;

@@ -3,7 +3,7 @@ import type {
   FieldError,
   JsonObject,
   MaybePromise,
-  MetaJudgement,
+  MetadataPass,
   UserInfo,
 } from '@wheelhouse/machinery';
 import type { CustomDecoder, Schema } from '@wheelhouse/schema';
@@ -196,7 +196,7 @@ export interface Strategy<O = ApiObject> {
    * subresource; absent: one, as a change. kube-apiserver validates metadata repeatedly: messages
    * hide it, because they omit duplicates, but the causes of a 422 do not.
    */
-  readonly extraMetadataChecks?: Readonly<Record<string, readonly MetaJudgement[]>>;
+  readonly extraMetadataChecks?: Readonly<Record<string, readonly MetadataPass[]>>;
   /** The group in errors about an object, if not the kind's own. */
   readonly errorGroup?: string;
   /** Finalizers that need no `/`; absent: finalizers are not validated. */

@@ -27,7 +27,7 @@ describe('a command line', () => {
     expect(parsed.words).toEqual(words);
   });
 
-  test('counts the words before a dash', () => {
+  test('counts the words before the double dash', () => {
     expect(parseCommandLine(['a', '--', 'b'], forms).wordsBeforeDash).toBe(1);
     expect(parseCommandLine(['a', 'b'], forms).wordsBeforeDash).toBeUndefined();
   });
@@ -43,7 +43,7 @@ describe('a command line', () => {
   });
 });
 
-test('booleans as Go writes them', () => {
+test('booleans are parsed as in Go', () => {
   expect(['1', 'T', 'True', 'yes', '0', 'FALSE', ''].map(booleanOf)).toEqual([
     ...[true, true, true, undefined],
     ...[false, false, undefined],

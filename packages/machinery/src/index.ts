@@ -4,8 +4,8 @@
  */
 
 export {
-  type Bounded,
   type Clock,
+  type DeadlineEntry,
   Deadlines,
   deadlineEarlyMs,
   holdProcess,
@@ -59,7 +59,7 @@ export {
   whenAborted,
 } from './base/faults.ts';
 export { nextTurn, random, randomBelow, randomUuid } from './base/host.ts';
-export { protocolsOf, takesCoding, withoutSecrets } from './base/http-text.ts';
+export { acceptsCoding, parseWebSocketProtocols, redactSecrets } from './base/http-text.ts';
 export {
   canonical,
   cloneJson,
@@ -117,7 +117,7 @@ export {
   orderedMapValues,
 } from './base/ordered-map.ts';
 export { isInSlab, Slab } from './base/slab.ts';
-export { checkServerNames, legacyNameCode, trustIn } from './base/trust.ts';
+export { checkServerNames, legacyNameCode, trustOptions } from './base/trust.ts';
 export {
   goEscaped,
   type Webhook,
@@ -180,7 +180,7 @@ export {
   tooMany,
   typeInvalid,
 } from './meta/field-error.ts';
-export { parseGoUrl, sentPath, sentUrlPath } from './meta/go-url.ts';
+export { normalizedPath, normalizedUrlPath, parseGoUrl } from './meta/go-url.ts';
 export {
   compareText,
   goEscapes,
@@ -242,7 +242,7 @@ export {
 export {
   dedupOwnerReferences,
   foregroundFinalizer,
-  type MetaJudgement,
+  type MetadataPass,
   type MetaRules,
   orphanFinalizer,
   unprintable,

@@ -36,12 +36,12 @@ export {
   type Alternatives,
   anySchema,
   type CelRule,
+  isBooleanSchema,
   type NestedValidation,
   noSchema,
   type Property,
   resolved,
   type Schema,
-  saysNothing,
   type ValueValidation,
 } from './schema.ts';
 export { formatCheck } from './validation/formats.ts';

@@ -81,7 +81,7 @@ export const anySchema: Schema = Object.freeze({});
 export const noSchema: Schema = Object.freeze({});
 
 /** Whether a schema is one of the two boolean schemas, which have no structure. */
-export function saysNothing(schema: Schema): boolean {
+export function isBooleanSchema(schema: Schema): boolean {
   return schema === anySchema || schema === noSchema;
 }
 

@@ -5,7 +5,7 @@ const version = 'meta.test/v1';
 const raw = (value: unknown) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
 
-test('reads what it wrote', () => {
+test('decodes what it encoded', () => {
   const point = { revision: 77, start: 'default/wéb\0' };
   const token = encodeContinue(point, version);
   expect(token).toMatch(/^[A-Za-z0-9_-]+$/);

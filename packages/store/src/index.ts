@@ -22,9 +22,9 @@ export {
   type StoreWatch,
   type WriteResult,
 } from './contract.ts';
-export { checkNotHeld } from './embedded/directory-lock.ts';
+export { checkNotLocked } from './embedded/directory-lock.ts';
 export { openEmbeddedStore, type StoreAlarm } from './embedded/embedded-store.ts';
-export { makeRestoredStore } from './embedded/restored-store.ts';
+export { createRestoredStore } from './embedded/restored-store.ts';
 export { encryptionFormat, loadEncryptionConfiguration } from './encryption/configuration.ts';
 export {
   type ChooseTransformer,
@@ -34,7 +34,7 @@ export {
 } from './encryption/encrypted-store.ts';
 export { type KmsProviders, openKmsProviders } from './encryption/kms-providers.ts';
 export type { KmsMeter } from './encryption/kms-service.ts';
-export type { Observed } from './encryption/transformer.ts';
+export type { TransformationObserver } from './encryption/transformer.ts';
 export { addressOf } from './etcd/client.ts';
 export { EtcdClaims, startEtcdCompactor } from './etcd/coordination.ts';
 export { CallError, statusName } from './etcd/errors.ts';

@@ -47,7 +47,7 @@ async function watched(store: Store, after = 0) {
   return { watch, events, ended, shown };
 }
 
-test('reads and events are converted, and hints of the form before are dropped', async () => {
+test('reads and events are converted, and hints of the original form are dropped', async () => {
   const memory = createMemoryStore();
   const store = convertedStore(memory, upper);
   const first = await put(memory, '/a/x', 'one');
@@ -93,7 +93,7 @@ test('events wait for their turn, and progress waits with them', async () => {
   await memory.close();
 });
 
-test('what cannot be converted fails the read, and ends the watch behind what could be', async () => {
+test('a value that cannot be converted fails the read and ends the watch', async () => {
   const memory = createMemoryStore();
   const convert: ConvertRecords = async (records) => {
     if (records.some(({ value }) => value.toString() === 'bad')) throw new Error('cannot');
@@ -115,7 +115,7 @@ test('what cannot be converted fails the read, and ends the watch behind what co
   await memory.close();
 });
 
-test('a watch that is closed hears nothing more, and the end of the store comes last', async () => {
+test('a closed watch receives nothing, and the end of the store comes last', async () => {
   const memory = createMemoryStore();
   const slow = held();
   const store = convertedStore(memory, slow.convert);

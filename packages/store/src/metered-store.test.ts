@@ -11,7 +11,7 @@ storeSuite({
   },
 });
 
-test('each operation is told of, with its key and its time', async () => {
+test('each operation is reported with its key and duration', async () => {
   const seen: Parameters<StoreObserver>[0][] = [];
   let time = 0;
   const now = () => {

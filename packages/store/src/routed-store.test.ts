@@ -13,7 +13,7 @@ storeSuite({
   },
 });
 
-test('keys of a route are in its store, with revisions of their own', async () => {
+test('keys of a route are in its store with separate revisions', async () => {
   const [main, other] = [createMemoryStore(), createMemoryStore()];
   const store = routedStore(main, [{ prefix: '/b/', store: other }]);
   const value = Buffer.from('v');

@@ -88,7 +88,7 @@ async function remove(store: Store, key: string, expected: number): Promise<numb
 }
 
 function writeTests({ store }: Context): void {
-  test('begins at revision 0 and grows by one with each write', async () => {
+  test('starts at revision 0 and grows by one with each write', async () => {
     expect(await store().currentRevision()).toBe(0);
     expect(await put(store(), '/a', '1')).toBe(1);
     expect(await put(store(), '/a', '2', 1)).toBe(2);
@@ -96,7 +96,7 @@ function writeTests({ store }: Context): void {
     expect(await store().currentRevision()).toBe(3);
   });
 
-  test('a failed expectation gives what stands in the way and costs no revision', async () => {
+  test('a failed expectation returns the conflicting record and uses no revision', async () => {
     await put(store(), '/a', '1');
     const create = await store().put({ key: '/a', value: bytes('x'), expect: 0 });
     expect(create.ok).toBe(false);
@@ -197,7 +197,7 @@ function readTests({ store }: Context): void {
     expect(result.records).toHaveLength(result.revision);
   });
 
-  test('what was read does not change later', async () => {
+  test('returned records do not change later', async () => {
     await put(store(), '/a', 'first');
     const one = await store().get('/a');
     const all = await store().range({ prefix: '/' });
@@ -232,7 +232,7 @@ function historyTests({ store }: Context): void {
     expect(shown(await store().get('/b', 5))).toEqual(['/b', '5', 5, 5]);
   });
 
-  test('refuses revisions that are yet to come', async () => {
+  test('rejects future revisions', async () => {
     await put(store(), '/a', '1');
     const future = { code: 'future-revision', revision: 1 };
     await expect(store().range({ prefix: '/', revision: 2 })).rejects.toMatchObject(future);
@@ -240,7 +240,7 @@ function historyTests({ store }: Context): void {
     await expect(store().compact(2)).rejects.toMatchObject(future);
   });
 
-  test('compaction forgets the past and nothing else', async () => {
+  test('compaction discards history and nothing else', async () => {
     await changes();
     await store().compact(4);
     expect(await store().compactRevision()).toBe(4);
@@ -263,7 +263,7 @@ function historyTests({ store }: Context): void {
 }
 
 function watchTests({ store }: Context): void {
-  test('delivers the past, then the present, once and in order', async () => {
+  test('delivers history, then new events, once and in order', async () => {
     await put(store(), '/a', '1');
     await put(store(), '/a', '2', 1);
     const seen = await collect(store(), { prefix: '/', after: 1 });
@@ -274,7 +274,7 @@ function watchTests({ store }: Context): void {
     seen.watch.close();
   });
 
-  test('catches up over thousands of events while writes go on', async () => {
+  test('catches up over thousands of events during writes', async () => {
     const writes = Array.from({ length: 2300 }, (_, i) => put(store(), `/k${i}`, 'v'));
     await Promise.all(writes);
     const seen = await collect(store(), { prefix: '/', after: 0 });
@@ -284,7 +284,7 @@ function watchTests({ store }: Context): void {
     expect(revisions).toEqual(Array.from({ length: 2320 }, (_, i) => i + 1));
   });
 
-  test('events are handed over before the write resolves, with the hint', async () => {
+  test('events are delivered with the hint before the write resolves', async () => {
     const seen = await collect(store(), { prefix: '/', after: 0 });
     const hint = { index: 1 };
     await store().put({ key: '/a', value: bytes('1'), expect: 0, hint });
@@ -293,7 +293,7 @@ function watchTests({ store }: Context): void {
     expect(seen.watch.reached(1)).toBeUndefined();
   });
 
-  test('a prefix sees its own keys only, and progress passes over the others', async () => {
+  test('a prefix sees only its own keys, and progress skips the others', async () => {
     const seen = await collect(store(), { prefix: '/a/', after: 0 });
     await put(store(), '/a', 'v');
     await put(store(), '/ab/x', 'v');
@@ -343,7 +343,7 @@ function watchTests({ store }: Context): void {
     expect(calls).toBe(1);
   });
 
-  test('a callback that throws harms nobody else', async () => {
+  test('a callback that throws does not affect others', async () => {
     await store().watch({
       prefix: '/',
       after: 0,
@@ -357,7 +357,7 @@ function watchTests({ store }: Context): void {
     expect(seen.events()).toHaveLength(1);
   });
 
-  test('a watch lives on when history before it is compacted', async () => {
+  test('a watch survives compaction of earlier history', async () => {
     const seen = await collect(store(), { prefix: '/', after: 0 });
     await put(store(), '/a', '1');
     await put(store(), '/a', '2', 1);
@@ -379,7 +379,7 @@ function watchTests({ store }: Context): void {
 }
 
 function lifeTests({ store }: Context): void {
-  test('a closed store ends its watches and refuses everything', async () => {
+  test('a closed store ends its watches and rejects everything', async () => {
     await put(store(), '/a', '1');
     await store().ping();
     expect(await store().sizeBytes()).toBeGreaterThan(0);
@@ -396,7 +396,7 @@ function lifeTests({ store }: Context): void {
 }
 
 function snapshotTests({ store }: Context): void {
-  test('holds one state, values as the store has them, whatever is written', async () => {
+  test('contains one state with stored values, whatever is written', async () => {
     const inOrder = ['/a', '/k/a', '/k/\ufffd', '/k/\u{1f600}', '/z'];
     for (const key of [...inOrder].reverse()) await put(store(), key, `of ${key}`);
     await put(store(), '/a', 'newer', 5);

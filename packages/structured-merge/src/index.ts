@@ -2,7 +2,7 @@
 
 export { applyPatch, applySteps, describe, describeKind } from './apply/apply-patch.ts';
 export {
-  ConversionWanted,
+  ConversionNeeded,
   type LastApplied,
   recordSteps,
   recordUpdate,
@@ -26,15 +26,19 @@ export {
 export {
   applyMergePatch,
   mergePatchBetween,
-  mergePatchOfThree,
   mergePatchSteps,
+  threeWayMergePatch,
   withoutNulls,
 } from './patch/merge-patch.ts';
 export { patchesConflict } from './patch/strategic-conflict.ts';
 export {
   strategicPatchBetween,
-  strategicPatchOfThree,
-  type ThreeWays,
+  type ThreeWayObjects,
+  threeWayStrategicPatch,
 } from './patch/strategic-diff.ts';
 export { StrategicMergeError } from './patch/strategic-fields.ts';
-export { spentPatchSteps, strategicMerge, strategicMergeSteps } from './patch/strategic-merge.ts';
+export {
+  remainingPatchSteps,
+  strategicMerge,
+  strategicMergeSteps,
+} from './patch/strategic-merge.ts';

@@ -20,21 +20,21 @@ export interface AccessQuestion {
 }
 
 /** A decision of authorization, or `error` if there is none. */
-export interface AccessAnswer {
+export interface AccessDecision {
   readonly allowed: boolean;
   readonly reason: string;
   readonly error: string;
 }
 
 /** Decides checks. A check that is not decided synchronously pauses the evaluation. */
-export type AskAccess = (question: AccessQuestion) => MaybePromise<AccessAnswer>;
+export type CheckAccess = (question: AccessQuestion) => MaybePromise<AccessDecision>;
 
 /** Whether checks and selectors have specific costs or that of an ordinary call. */
 export type AccessCosts = 'counted' | 'waived';
 
 /** An incomplete check and its authorizer. */
 interface Draft extends AccessQuestion {
-  readonly ask: AskAccess;
+  readonly ask: CheckAccess;
   readonly costs: AccessCosts;
 }
 
@@ -63,7 +63,7 @@ const blank: Omit<AccessQuestion, 'path' | 'user'> = {
  * The variable `authorizer` of one evaluation. Decisions are cached, so that a paused evaluation
  * finds them when it is repeated.
  */
-export function authorizerValue(ask: AskAccess, costs: AccessCosts = 'counted'): Value {
+export function authorizerValue(ask: CheckAccess, costs: AccessCosts = 'counted'): Value {
   const remembered = remembering(ask);
   return draftValue('authorizer', {
     ...blank,
@@ -76,7 +76,7 @@ export function authorizerValue(ask: AskAccess, costs: AccessCosts = 'counted'):
 
 /** The variable `authorizer.requestResource`. */
 export function resourceCheckValue(
-  ask: AskAccess,
+  ask: CheckAccess,
   at: Pick<AccessQuestion, 'group' | 'resource' | 'subresource' | 'namespace' | 'name'>,
   costs: AccessCosts = 'counted',
 ): Value {
@@ -84,14 +84,14 @@ export function resourceCheckValue(
   return draftValue('resource', draft);
 }
 
-function remembering(ask: AskAccess): AskAccess {
-  const answers = new Map<string, AccessAnswer>();
+function remembering(ask: CheckAccess): CheckAccess {
+  const answers = new Map<string, AccessDecision>();
   return (question) => {
     const key = JSON.stringify(questionOf(question));
     const cachedAnswer = answers.get(key);
     if (cachedAnswer !== undefined) return cachedAnswer;
     const answer = ask(question);
-    const keep = (received: AccessAnswer) => {
+    const keep = (received: AccessDecision) => {
       answers.set(key, received);
       return received;
     };
@@ -108,7 +108,7 @@ function questionOf(question: AccessQuestion): readonly (string | undefined)[] {
 }
 
 class DraftValue extends Opaque<Draft> {}
-class DecisionValue extends Opaque<AccessAnswer> {}
+class DecisionValue extends Opaque<AccessDecision> {}
 
 function draftValue(type: keyof typeof authorizerTypes, draft: Draft): Value {
   const key = JSON.stringify(questionOf(draft));
@@ -176,7 +176,7 @@ function selects(name: 'fieldSelector' | 'labelSelector') {
   };
 }
 
-function answerOf(value: Value | undefined): AccessAnswer {
+function answerOf(value: Value | undefined): AccessDecision {
   if (!(value instanceof DecisionValue)) throw misfit(value, authorizerTypes.decision);
   return value.value;
 }

@@ -14,7 +14,7 @@ function run(source: string, x: Value = null): Value {
 
 const named = (text: string) => text.replaceAll('@', 'google.protobuf.');
 
-describe('messages are what they stand for', () => {
+describe('messages become the values that they represent', () => {
   test.each([
     '@Int64Value{value: 7} == 7 && @Int64Value{} == 0 && @Int64Value{} != null',
     "@StringValue{value: 'a'} + 'b' == 'ab' && @StringValue{} == ''",
@@ -38,7 +38,7 @@ describe('messages are what they stand for', () => {
   });
 });
 
-describe('what does not compile', () => {
+describe('invalid expressions', () => {
   test.each([
     ["@Int64Value{value: 'a'}", "1:33: expected type of field 'value' is 'int' but provided"],
     ['@Int64Value{values: 1}', "1:34: undefined field 'values'"],
@@ -53,12 +53,12 @@ describe('what does not compile', () => {
     expect(() => run(named(source))).toThrow(message);
   });
 
-  test('nothing inside of an unknown message is looked at', () => {
+  test('the content of an unknown message is not checked', () => {
     expect(() => run('Nothing{a: unknown}')).not.toThrow("'unknown'");
   });
 });
 
-describe('what fails', () => {
+describe('failing expressions', () => {
   const at = (field: string) => `field type conversion error for google.protobuf.${field}`;
   test.each([
     ['@Int32Value{value: 2147483648}', `${at('Int32Value.value')} value type: integer overflow`],
@@ -78,7 +78,7 @@ describe('what fails', () => {
     expect(() => run(named(source))).toThrow(message);
   });
 
-  test('copying a large value has its cost', () => {
+  test('copying a large value is charged', () => {
     const item = `[${'0,'.repeat(1000)}]`;
     const source = named(`[${`${item},`.repeat(20)}].all(i, @ListValue{values: i}.size() == 1000)`);
     const program = compile(source, environment).program();

@@ -1,5 +1,5 @@
 import { type Property, resolved, type Schema } from '@wheelhouse/schema';
-import { namesOf, seen, typeOfSchema, withTypeMeta } from './schema-types.ts';
+import { namesOf, typeOfSchema, visibleSchema, withTypeMeta } from './schema-types.ts';
 import { dynType, listType, mapType, stringType, type Type, timestampType } from './types.ts';
 
 /**
@@ -33,7 +33,7 @@ const textTypes: ReadonlyMap<string, Type | undefined> = new Map([
 
 /** @param open enclosing schemas */
 function typeOf(declaredSchema: Schema, name: string, open: ReadonlySet<Schema>): Type | undefined {
-  const schema = seen(declaredSchema);
+  const schema = visibleSchema(declaredSchema);
   if (schema.intOrString === true) return dynType;
   if (schema.alternatives !== undefined) return undefined;
   if (schema.type === 'array') {

@@ -1,4 +1,10 @@
-import { noSchema, type Property, resolved, type Schema, saysNothing } from '@wheelhouse/schema';
+import {
+  isBooleanSchema,
+  noSchema,
+  type Property,
+  resolved,
+  type Schema,
+} from '@wheelhouse/schema';
 import {
   boolType,
   bytesType,
@@ -83,7 +89,7 @@ function declaresTypeMeta({ properties }: Schema): boolean {
 const withMeta = new WeakMap<Schema, Schema>();
 
 /** The schema that rules see; embedded objects include their type and name. */
-export function seen(schema: Schema): Schema {
+export function visibleSchema(schema: Schema): Schema {
   const plain = resolved(schema);
   if (plain.embeddedResource !== true) return plain;
   const cachedSchema = withMeta.get(plain);
@@ -98,7 +104,7 @@ export function seen(schema: Schema): Schema {
  * it. `name` is the name of the object type, derived from its path.
  */
 export function typeOfSchema(declaredSchema: Schema, name: string): Type | undefined {
-  const schema = seen(declaredSchema);
+  const schema = visibleSchema(declaredSchema);
   if (schema.intOrString === true) return dynType;
   switch (schema.type) {
     case 'boolean':
@@ -131,7 +137,9 @@ const stringFormats: Readonly<Record<string, Type | undefined>> = Object.assign(
  * an object.
  */
 export function schemaOfValues({ additionalProperties: values }: Schema): Schema | undefined {
-  return values === undefined || saysNothing(values) || values === noSchema ? undefined : values;
+  return values === undefined || isBooleanSchema(values) || values === noSchema
+    ? undefined
+    : values;
 }
 
 function objectType(schema: Schema, name: string): Type | undefined {
@@ -179,7 +187,7 @@ export function timesInRequest(size: DeclaredSize): number {
 
 /** The sizes of the parts of a schema that rules see; undefined if nothing is declared. */
 export function declaredSize(declaredSchema: Schema): DeclaredSize | undefined {
-  const schema = seen(declaredSchema);
+  const schema = visibleSchema(declaredSchema);
   if (schema.intOrString === true) return { max: requestBytesMax - 2, jsonBytesMin: 1 };
   switch (schema.type) {
     case 'boolean':

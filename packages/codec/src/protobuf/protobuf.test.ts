@@ -75,23 +75,23 @@ function read(body: Buffer): JsonObject {
 }
 
 describe('an object', () => {
-  test('comes back as it was, 64-bit integers exactly', () => {
+  test('survives encoding, including exact 64-bit integers', () => {
     expect(read(encodeEnvelope(thing, sample))).toEqual(sample);
   });
 
-  test('begins with the magic bytes and names its kind', () => {
+  test('starts with the magic bytes and names its kind', () => {
     const body = encodeEnvelope(thing, sample);
     expect(body.subarray(0, 4)).toEqual(Buffer.from('k8s\0'));
     expect(openEnvelope(body)).toMatchObject({ apiVersion: 'example.com/v1', kind: 'Thing' });
   });
 
-  test('has its required members written even when they are zero, its maps in order of keys', () => {
+  test('includes required members even if they are zero, and sorts maps by key', () => {
     const body = openEnvelope(encodeEnvelope(thing, { labels: { b: '', a: '' } })).raw;
     const labels = '2205 0a0161 1200 2205 0a0162 1200'.replaceAll(' ', '');
     expect(body.toString('hex')).toBe(`0a00${labels}3800 4202 0a00`.replaceAll(' ', ''));
   });
 
-  test('may hold fields this server does not know', () => {
+  test('may contain unknown fields', () => {
     const writer = new WireWriter();
     writer.raw(openEnvelope(encodeEnvelope(thing, { title: 'known' })).raw);
     writer.text('unknown');
@@ -120,12 +120,12 @@ describe('integers', () => {
     expect(new WireReader(writer.finish()).int64()).toBe(value);
   });
 
-  test('of more than ten bytes are refused', () => {
+  test('of more than ten bytes are rejected', () => {
     expect(() => new WireReader(Buffer.alloc(11, 0xff)).int64()).toThrow('integer overflow');
   });
 });
 
-describe('what is no message', () => {
+describe('malformed messages', () => {
   const envelope = (raw: string) => Buffer.concat([Buffer.from('k8s\0'), Buffer.from(raw, 'hex')]);
   test.each([
     ['no magic', Buffer.from('{}'), 'expected prefix 6b387300'],
@@ -144,7 +144,7 @@ describe('what is no message', () => {
     expect(() => decodeMessage(thing, Buffer.from(raw, 'hex'))).toThrow(message);
   });
 
-  test('a message inside itself without end is refused before the stack is used up', () => {
+  test('endlessly nested messages are rejected before the stack overflows', () => {
     const loop: Schema = {
       type: 'object',
       typed: true,
@@ -162,7 +162,7 @@ describe('what is no message', () => {
     expect(() => decodeMessage(loop, raw)).toThrow('nested too deeply');
   });
 
-  test('random damage gives an object or one of the two refusals', () => {
+  test('random damage yields an object or one of the two errors', () => {
     const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31));
     let state = seed;
     const next = (below: number) => {

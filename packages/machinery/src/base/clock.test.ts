@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { FakeClock, wallClock } from './clock.ts';
 
 describe('the wall clock', () => {
-  test('TRUST-9: follows the host when it is set, and has finer digits than the host gives', () => {
+  test('TRUST-9: follows changes of the system clock, with a finer resolution', () => {
     const host = { wallMs: 1_000_000, monotonicMs: 50.25 };
     const now = wallClock({
       wall: () => Math.floor(host.wallMs),
@@ -23,7 +23,7 @@ describe('the wall clock', () => {
     expect(now()).toBe(861_400_000);
   });
 
-  test('TRUST-9: never shows less than the host, nor more than a few milliseconds more', () => {
+  test('TRUST-9: is never behind the system clock, and at most a few milliseconds ahead', () => {
     const host = { wallMs: 0, monotonicMs: 0 };
     const now = wallClock({
       wall: () => Math.floor(host.wallMs),

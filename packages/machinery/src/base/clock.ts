@@ -150,7 +150,7 @@ export function holdProcess(): () => void {
 }
 
 /** Something that must end before a deadline. */
-export interface Bounded {
+export interface DeadlineEntry {
   /** The deadline in monotonic milliseconds. It may change while the entry is listed. */
   readonly dueMs: number;
   /** Index in the list, which maintains it; -1 if it is not listed. */
@@ -175,24 +175,24 @@ const precisionMs = 50;
  */
 export class Deadlines {
   readonly #clock: Clock;
-  readonly #open: Bounded[] = [];
+  readonly #open: DeadlineEntry[] = [];
   #looking: Timer | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  add(one: Bounded): void {
+  add(one: DeadlineEntry): void {
     one.place = this.#open.push(one) - 1;
     this.#looking ??= this.#clock.every(precisionMs, this.#look);
   }
 
   /** Does nothing for an entry that is not listed. */
-  remove(one: Bounded): void {
+  remove(one: DeadlineEntry): void {
     const { place } = one;
     if (place < 0) return;
     one.place = -1;
-    const last = this.#open.pop() as Bounded;
+    const last = this.#open.pop() as DeadlineEntry;
     if (last === one) return;
     this.#open[place] = last;
     last.place = place;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { type Bounded, type Clock, Deadlines, FakeClock, type Timer } from './clock.ts';
+import { type Clock, type DeadlineEntry, Deadlines, FakeClock, type Timer } from './clock.ts';
 
-class Work implements Bounded {
+class Work implements DeadlineEntry {
   place = -1;
   dueMs: number;
   readonly #onExpired: () => void;
@@ -39,7 +39,7 @@ function countingClock() {
   return { clock, counted, running: () => running };
 }
 
-test('each is told once, soon after its time, and only if it is not over', () => {
+test('each entry expires once, soon after its deadline, and only if it has not ended', () => {
   const clock = new FakeClock();
   const deadlines = new Deadlines(clock);
   const told: string[] = [];
@@ -56,7 +56,7 @@ test('each is told once, soon after its time, and only if it is not over', () =>
   expect(works.map(({ place }) => place)).toEqual([-1, -1, -1, -1]);
 });
 
-test('a deadline may be moved, and one may end another', () => {
+test('a deadline may be moved, and an expiring entry may end another', () => {
   const clock = new FakeClock();
   const deadlines = new Deadlines(clock);
   const told: string[] = [];
@@ -72,7 +72,7 @@ test('a deadline may be moved, and one may end another', () => {
   expect(told).toEqual(['first', 'moved']);
 });
 
-test('one timer serves all, and none runs while nothing is under way', () => {
+test('one timer serves all entries, and none runs while there are none', () => {
   const { clock, counted, running } = countingClock();
   const deadlines = new Deadlines(counted);
   expect(running()).toBe(0);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { FakeClock } from './clock.ts';
 import { createExpiringCache } from './expiring-cache.ts';
 
-test('a value is there until its time is over', () => {
+test('a value is cached until it expires', () => {
   const clock = new FakeClock();
   const cache = createExpiringCache<string>({ entriesMax: 10, clock });
   cache.set('a', 'one', 1000);
@@ -15,7 +15,7 @@ test('a value is there until its time is over', () => {
   expect(cache.size).toBe(0);
 });
 
-test('what was longest not asked for makes room', () => {
+test('the least recently used value is evicted', () => {
   const cache = createExpiringCache<number>({ entriesMax: 3, clock: new FakeClock() });
   for (const [index, key] of ['a', 'b', 'c'].entries()) cache.set(key, index, 1000);
   cache.get('a');

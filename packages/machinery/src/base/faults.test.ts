@@ -41,7 +41,7 @@ test('TRUST-1: a listener that throws ends its source and is reported', () => {
   expect(faults).toEqual([{ where: 'http2', error: new Error('boom') }]);
 });
 
-test('TRUST-1: a fault at one connection does not end the server that listens', () => {
+test('TRUST-1: a fault on one connection does not end the listening server', () => {
   const server = new Source();
   const connection = new Source();
   const end = (one: Source) => one.destroy();
@@ -50,7 +50,7 @@ test('TRUST-1: a fault at one connection does not end the server that listens', 
   expect([server.destroyed, connection.destroyed, faults.length]).toEqual([0, 1, 1]);
 });
 
-test('TRUST-1: removed listeners hear nothing, and others go on', () => {
+test('TRUST-1: removed listeners are not called, and others still are', () => {
   const source = new Source();
   const heard = vi.fn();
   const remove = listen(source, { where: 'client' }, { data: fail });
@@ -61,7 +61,7 @@ test('TRUST-1: removed listeners hear nothing, and others go on', () => {
   expect(faults).toEqual([]);
 });
 
-test('TRUST-1: what ends a connection may itself throw', () => {
+test('TRUST-1: a callback that ends a connection may throw', () => {
   contained({ where: 'webhook', end: fail }, fail)();
   expect(faults.map(({ where }) => where)).toEqual(['webhook', 'webhook']);
 });
@@ -74,14 +74,14 @@ test('TRUST-1: rejections are contained like exceptions', async () => {
   expect(ended).toHaveBeenCalledTimes(1);
 });
 
-test('TRUST-1: a fault in a callback that serves many ends what the call names', () => {
+test('TRUST-1: a fault in a shared callback ends what its arguments name', () => {
   const ended = vi.fn();
   containedEach({ where: 'tls', end: ended }, (_name: string) => fail())('example.com');
   expect(ended).toHaveBeenCalledWith(new Error('boom'), 'example.com');
   expect(faults).toEqual([{ where: 'tls', error: new Error('boom') }]);
 });
 
-test('TRUST-1: a check that throws has the verdict that it throws', () => {
+test('TRUST-1: a check that throws returns its error', () => {
   expect(verdict(fail)()).toEqual(new Error('boom'));
   expect(verdict(() => undefined)()).toBeUndefined();
   expect(faults).toEqual([]);
@@ -117,7 +117,7 @@ test('TRUST-1: timers and deferred tasks are contained, and a periodic one runs 
   timer.stop();
 });
 
-test('faults propagate where nobody observes them', () => {
+test('faults propagate if there is no observer', () => {
   stop();
   expect(contained({ where: 'timer' }, fail)).toThrow('boom');
 });

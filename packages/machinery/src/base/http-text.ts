@@ -7,7 +7,7 @@ const bearerPrefix = 'base64url.bearer.authorization.';
 /**
  * Splits a `Sec-WebSocket-Protocol` header into subprotocols, in order, and encoded bearer tokens.
  */
-export function protocolsOf(header: string | undefined): {
+export function parseWebSocketProtocols(header: string | undefined): {
   readonly names: readonly string[];
   readonly tokens: readonly string[];
 } {
@@ -25,7 +25,7 @@ export function protocolsOf(header: string | undefined): {
  * Whether an `Accept-Encoding` header lists a coding with a weight other than 0.
  * @param wanted in lower case
  */
-export function takesCoding(accepted: string, wanted: string): boolean {
+export function acceptsCoding(accepted: string, wanted: string): boolean {
   return accepted.split(',').some((one) => {
     const [coding = '', ...parameters] = one.split(';').map((part) => part.trim().toLowerCase());
     return coding === wanted && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
@@ -53,7 +53,7 @@ const replacement = 'REDACTED';
  * A request's path and query for logs and audit records, with the values of credentials in query
  * parameters redacted. Parameters whose names cannot be decoded are redacted too.
  */
-export function withoutSecrets(url: string): string {
+export function redactSecrets(url: string): string {
   const at = url.indexOf('?');
   if (at < 0) return url;
   const query = url.slice(at + 1);

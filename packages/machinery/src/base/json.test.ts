@@ -12,7 +12,7 @@ import {
 } from './json.ts';
 import { inOnePiece } from './work.ts';
 
-test('TRUST-2: a large value is copied in steps, and shares nothing with its copy', () => {
+test('TRUST-2: a large value is copied in steps and shares nothing with its copy', () => {
   const value: JsonObject = {
     items: Array.from({ length: 5_000 }, (_, index) => ({ name: `i${index}`, none: null })),
     ['__proto__x']: { a: [1n, true, ''] },
@@ -56,14 +56,14 @@ test('TRUST-2: large values are compared in steps, with the same outcome', () =>
   expect(inOnePiece(jsonEqualButSteps(make(1), make(2), 'data'))).toBe(false);
 });
 
-test('TRUST-2: weighing ends at the weight of a light value', () => {
+test('TRUST-2: weighing stops at the weight of a light value', () => {
   expect(weightOf(undefined)).toBe(1);
   expect(weightOf([1, { a: 'x', b: [] }])).toBe(5);
   expect(weightOf(Array.from({ length: 100_000 }, () => 1))).toBe(257);
   expect(weightOf(Array.from({ length: 200 }, () => [[]]))).toBe(257);
 });
 
-test('TRUST-2: the members of one object are listed once, however many objects are around it', () => {
+test('TRUST-2: the members of an object are listed once, however many objects enclose it', () => {
   let listed = 0;
   const wide = new Proxy<JsonObject>(
     Object.fromEntries(Array.from({ length: 1_000 }, (_, at) => [`k${at}`, at])),

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { appendAll, firstByName, largest, repeats, smallest } from './lists.ts';
 
-test('TRUST-1: lists of any length are appended and compared without the stack', () => {
+test('TRUST-1: lists of any length are appended and compared without overflowing the stack', () => {
   const many = Array.from({ length: 200_000 }, (_, index) => index);
   const target = [-1];
   appendAll(target, many);
@@ -12,12 +12,12 @@ test('TRUST-1: lists of any length are appended and compared without the stack',
   expect(largest(7, [])).toBe(7);
 });
 
-test('each value but the first of its kind is a repeat', () => {
+test('every value that equals an earlier one is a repeat', () => {
   expect(repeats(['a', 'b', 'a', '', 'a', ''])).toEqual([false, false, true, false, true, true]);
   expect(repeats([1, '1', 1])).toEqual([false, false, true]);
 });
 
-test('the first item of a name is found', () => {
+test('the first item with each name is found', () => {
   const items = [
     { name: 'a', at: 0 },
     { name: 'b', at: 1 },

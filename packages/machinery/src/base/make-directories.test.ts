@@ -13,7 +13,7 @@ afterAll(() => rmSync(directory, { recursive: true }));
 
 const modeOf = (path: string) => statSync(path).mode & 0o777;
 
-test('makes what is missing, and leaves what is there as it is', () => {
+test('creates missing directories and does not change existing ones', () => {
   mkdirSync(join(directory, 'there'), { mode: 0o750 });
   makeDirectories(join(directory, 'there', 'a', 'b'), 0o700);
   makeDirectories(join(directory, 'there', 'a', 'b'), 0o755);
@@ -21,7 +21,7 @@ test('makes what is missing, and leaves what is there as it is', () => {
   expect(modes).toEqual([0o750, 0o700, 0o700]);
 });
 
-test('says what is in the way', () => {
+test('reports an obstacle', () => {
   const file = join(directory, 'file');
   writeFileSync(file, '');
   expect(() => makeDirectories(file)).toThrow(/^EEXIST/);

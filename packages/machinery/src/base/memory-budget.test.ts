@@ -39,7 +39,7 @@ describe('TRUST-4: a memory budget', () => {
     expect(budget.shedAccounts).toBe(1);
   });
 
-  test('refuses owners above their share once the high-water mark is passed, and no others', () => {
+  test('above the high-water mark, refuses exactly the owners above their share', () => {
     const { budget, open } = budgetOf1000();
     const heavy = open('heavy');
     const light = open('light');
@@ -68,7 +68,7 @@ describe('TRUST-4: a memory budget', () => {
     expect(light.admits(700)).toBe(true);
   });
 
-  test('counts an account for the user that it turns out to be of', () => {
+  test('transfers an account to its authenticated user', () => {
     const { open } = budgetOf1000();
     const one = open('address');
     const other = open('address');
@@ -79,7 +79,7 @@ describe('TRUST-4: a memory budget', () => {
     expect(one.admits(20)).toBe(false);
   });
 
-  test('charges what several hold once, until the last lets go', () => {
+  test('charges a shared object once until its last holder releases it', () => {
     const { budget, open } = budgetOf1000();
     const one = open('one');
     const other = open('other');
@@ -96,7 +96,7 @@ describe('TRUST-4: a memory budget', () => {
     expect(budget.usedBytes).toBe(70);
   });
 
-  test('keeps its sums when a holder goes before it lets go of what it shares', () => {
+  test('keeps its sums if a holder closes before it releases a shared object', () => {
     const { budget, open } = budgetOf1000();
     const one = open('one');
     const other = open('other');

@@ -6,7 +6,7 @@ const create = (more: Partial<Parameters<typeof createMetricRegistry>[0]> = {}) 
   createMetricRegistry({ release: '1.32', hidden: 'hidden', ...more });
 
 describe('the text', () => {
-  test('has help with the stability, type, and samples in order of names', () => {
+  test('contains help with the stability, the type, and samples sorted by name', () => {
     const registry = create();
     const requests = registry.counter({
       name: 'requests_total',
@@ -35,7 +35,7 @@ describe('the text', () => {
     );
   });
 
-  test('has the buckets of a histogram added up', () => {
+  test('contains cumulative buckets of a histogram', () => {
     const registry = create();
     const family = registry.histogram({
       ...plain,
@@ -54,7 +54,7 @@ describe('the text', () => {
     ]);
   });
 
-  test('writes bounds as queries name them', () => {
+  test('formats bounds as queries name them', () => {
     const registry = create();
     const buckets = [1e-8, 0.00005, 0.0001, 1, 131_072, 999_999, 1e6, 3_050_000, 15_552_000];
     registry.histogram({ ...plain, name: 'd', buckets }).of();
@@ -63,7 +63,7 @@ describe('the text', () => {
     expect(bounds).toEqual(['1e-08', '5e-05', '0.0001', '1', ...large]);
   });
 
-  test('has quantiles of what was observed of late, and the sum and count of all', () => {
+  test('contains quantiles of recent observations, and the sum and count of all', () => {
     const registry = create();
     let nowMs = 1000;
     const family = registry.summary({
@@ -91,7 +91,7 @@ describe('the text', () => {
     expect(shown()?.[3]).toBe(101);
   });
 
-  test('leaves out metrics without a series', () => {
+  test('omits metrics without series', () => {
     const registry = create();
     const family = registry.gauge({ ...plain, name: 'g' });
     expect(registry.render()).toBe('');
@@ -101,13 +101,13 @@ describe('the text', () => {
   });
 });
 
-test('a name is taken once', () => {
+test('a name can be registered once', () => {
   const registry = create();
   registry.counter({ ...plain, name: 'a' });
   expect(() => registry.gauge({ ...plain, name: 'a' })).toThrow('the metric a is there already');
 });
 
-test('series above the limit are counted nowhere', () => {
+test('series above the limit are not counted', () => {
   const registry = create();
   const family = registry.counter({ ...plain, name: 'a', labels: ['n'] });
   for (let n = 0; n < 20_010; n += 1) family.of(String(n)).add(1);
@@ -125,13 +125,13 @@ describe('VER-6: deprecated metrics', () => {
     return { text: registry.render(), warned };
   };
 
-  test('VER-6: they say so and are warned of', () => {
+  test('VER-6: their help says so, and a warning is reported', () => {
     const { text, warned } = renderWith('1.32', 'hidden');
     expect(text).toContain('# HELP old [ALPHA] (Deprecated since 1.32.0) h');
     expect(warned).toEqual(['old']);
   });
 
-  test('VER-6: they hide from the next release on, unless they are asked for', () => {
+  test('VER-6: they are hidden from the next release on, unless shown explicitly', () => {
     expect(renderWith('1.31', 'hidden')).toEqual({ text: '', warned: [] });
     expect(renderWith('1.31', 'shown').text).toContain('(Deprecated since 1.31.0)');
   });

@@ -10,7 +10,7 @@ function movable() {
   return { host, clock, ran, note: (name: string) => () => void ran.push(name) };
 }
 
-test('it follows its host, and both kinds of time move ahead of it together', async () => {
+test('follows its host, and both kinds of time advance together', async () => {
   const { host, clock } = movable();
   host.advance(10);
   expect([clock.now(), clock.monotonic()]).toEqual([host.now(), host.monotonic()]);
@@ -19,7 +19,7 @@ test('it follows its host, and both kinds of time move ahead of it together', as
   expect(clock.monotonic() - host.monotonic()).toBe(dayMs);
 });
 
-test('what falls due on the way runs in order of time, once; what was stopped does not', async () => {
+test('tasks that become due run once, in order of time; stopped ones do not', async () => {
   const { clock, ran, note } = movable();
   clock.after(300, note('third'));
   clock.after(100, () => {
@@ -34,7 +34,7 @@ test('what falls due on the way runs in order of time, once; what was stopped do
   expect(ran).toEqual(['first', 'third', 'later']);
 });
 
-test('timers of before an advance come earlier on the host', async () => {
+test('timers from before an advance fire earlier on the host', async () => {
   const { host, clock, ran, note } = movable();
   clock.after(1000, note('one'));
   clock.every(400, note('period'));
@@ -47,7 +47,7 @@ test('timers of before an advance come earlier on the host', async () => {
   expect(ran).toEqual(['period', 'period', 'one']);
 });
 
-test('a periodic task runs once a step: a day costs no million calls', async () => {
+test('a periodic task runs once per step, so a day does not take a million calls', async () => {
   const { clock, ran, note } = movable();
   const timer = clock.every(50, note('tick'));
   await clock.advance(dayMs);
@@ -57,7 +57,7 @@ test('a periodic task runs once a step: a day costs no million calls', async () 
   expect(ran.length).toBe(100);
 });
 
-test('what is renewed in time is not missed by a long advance', async () => {
+test('a timer that is renewed in time does not expire during a long advance', async () => {
   const { clock } = movable();
   let renewedMs = clock.monotonic();
   let longestMs = 0;
@@ -71,7 +71,7 @@ test('what is renewed in time is not missed by a long advance', async () => {
   expect(longestMs).toBeLessThanOrEqual(2 * 36_000);
 });
 
-test('a delay longer than timers can wait is waited for in parts', () => {
+test('a delay longer than the maximum of timers is split', () => {
   const { host, clock, ran, note } = movable();
   clock.after(60 * dayMs, note('late'));
   host.advance(59 * dayMs);

@@ -61,7 +61,7 @@ function checkReads(
   expect([...orderedMapValues(map, { from, to })]).toEqual(sortedValues(model).slice(from, to));
 }
 
-test('is built at once from sorted pairs', () => {
+test('can be built from sorted pairs', () => {
   const pairs = Array.from({ length: 5000 }, (_, i) => [String(i).padStart(5, '0'), i] as const);
   const map = orderedMapOf(pairs);
   expect([...orderedMapValues(map)]).toEqual(pairs.map(([, value]) => value));

@@ -20,7 +20,7 @@ test('a pause rejects with the reason of its signal, before it and during it', a
   await expect(pause(clock, { ms: 100, signal: controller.signal, where })).rejects.toBe(reason);
 });
 
-test('a signal that lasts keeps no listener of a pause', async () => {
+test('a long-lived signal retains no listener of a pause', async () => {
   const clock = new FakeClock();
   const { signal } = new AbortController();
   const listeners = new Set<unknown>();

@@ -8,7 +8,7 @@ type Authorities = string | Buffer | readonly (string | Buffer)[];
  * may contain an intermediate CA or the server's own certificate, which Go accepts as trust anchors
  * and OpenSSL rejects by default. Without a bundle the system's CAs are trusted.
  */
-export function trustIn(bundle: Authorities | undefined): {
+export function trustOptions(bundle: Authorities | undefined): {
   ca?: string | Buffer | (string | Buffer)[];
   allowPartialTrustChain?: true;
 } {

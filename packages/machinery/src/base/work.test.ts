@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { FakeClock } from './clock.ts';
 import { Slices, WorkBudget, WorkExceeded } from './work.ts';
 
-test('a budget is spent to the last step, and names the work it was for', () => {
+test('a budget can be spent to the last step, and its error names the work', () => {
   const budget = new WorkBudget({ what: 'the JSON patch', steps: 10 });
   budget.spend(9);
   budget.spend();
@@ -10,7 +10,7 @@ test('a budget is spent to the last step, and names the work it was for', () => 
   expect(() => budget.spend()).toThrow(/^the JSON patch needs more work/);
 });
 
-test('a slice is over after its time, and a pause begins another', async () => {
+test('a slice ends after its time, and a pause starts another', async () => {
   const clock = new FakeClock();
   const slices = new Slices(clock);
   expect(slices.over).toBe(false);
@@ -20,7 +20,7 @@ test('a slice is over after its time, and a pause begins another', async () => {
   expect(slices.over).toBe(false);
 });
 
-test('TRUST-2: however much work waits, a turn of the event loop has one slice of it', async () => {
+test('TRUST-2: however much work waits, a turn of the event loop runs one slice', async () => {
   const clock = new FakeClock();
   const perTurn: number[] = [0];
   let isOver = false;

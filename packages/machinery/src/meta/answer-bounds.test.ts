@@ -3,7 +3,7 @@ import { boundedList, listedBytesMax, listedMax } from './answer-bounds.ts';
 
 const itself = (text: string) => text;
 
-test('a short list stays as it is', () => {
+test('a short list is unchanged', () => {
   const list = ['one', 'two'];
   expect(boundedList(list, itself)).toEqual({ items: list, omitted: 0 });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { sentPath, sentUrlPath } from './go-url.ts';
+import { normalizedPath, normalizedUrlPath } from './go-url.ts';
 
-describe('the path that a client of upstream sends', () => {
+describe("a path normalized like client-go's", () => {
   test.each([
     ['', '/'],
     ['/', '/'],
@@ -16,11 +16,11 @@ describe('the path that a client of upstream sends', () => {
     ["/a'(b)!*", '/a%27%28b%29%21%2A'],
     ['/a;b,c:d@e=f$g&h+i~', '/a;b,c:d@e=f$g&h+i~'],
   ])('of a URL with %j is %j', (path, sent) => {
-    expect(sentUrlPath(path)).toBe(sent);
+    expect(normalizedUrlPath(path)).toBe(sent);
   });
 
-  test('of a service keeps its percent signs, which it escapes', () => {
-    expect(sentPath('/%2F//d/')).toBe('/%252F/d');
-    expect(sentPath('/€')).toBe('/%E2%82%AC');
+  test("escapes the percent signs of a service's path", () => {
+    expect(normalizedPath('/%2F//d/')).toBe('/%252F/d');
+    expect(normalizedPath('/€')).toBe('/%E2%82%AC');
   });
 });

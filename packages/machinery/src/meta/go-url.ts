@@ -60,13 +60,13 @@ export function parseGoUrl(text: string): GoUrl | string {
  * escapes it. A strict server redirects clients that send other paths.
  * @param path without escapes: a percent sign is literal
  */
-export function sentPath(path: string): string {
+export function normalizedPath(path: string): string {
   const bytes = Buffer.from(path, 'utf8').toString('latin1');
   return escapedBytes(cleaned(bytes));
 }
 
-/** Like `sentPath`, for the path of a URL, whose escapes are decoded first: `/%2F/d` is `/d`. */
-export function sentUrlPath(path: string): string {
+/** Like `normalizedPath`, for the path of a URL, whose escapes are decoded first: `/%2F/d` is `/d`. */
+export function normalizedUrlPath(path: string): string {
   const bytes = Buffer.from(path, 'utf8').toString('latin1');
   const plain = bytes.replace(/%([0-9a-f]{2})/gi, (_, hex) =>
     String.fromCharCode(Number.parseInt(hex, 16)),

@@ -54,7 +54,7 @@ describe('blocks', () => {
     },
   );
 
-  test('one block is within another of the same family only', () => {
+  test('only blocks of one family contain each other', () => {
     const block = (text: string) => parseIpBlock(text) as IpBlock;
     expect(blockContains(block('10.0.0.0/8'), block('10.9.0.0/16'))).toBe(true);
     expect(blockContains(block('10.9.0.0/16'), block('10.0.0.0/8'))).toBe(false);

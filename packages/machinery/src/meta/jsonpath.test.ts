@@ -56,7 +56,7 @@ describe('modes of JSONPath', () => {
     }
   }
 
-  test('a relaxed path leads to any number of values, a strict one does not', () => {
+  test('a relaxed path yields any number of values, a strict one does not', () => {
     const many: JsonValue = { items: Array.from({ length: 10_001 }, (_, n) => ({ n })) };
     expect(valuesAtJsonPath(parseJsonPath('.items[*].n', 'relaxed'), many)).toHaveLength(10_001);
     expect(valuesAtJsonPath(parseJsonPath('.items[*].n'), many)).toBeUndefined();

@@ -128,11 +128,11 @@ export interface MetaRules {
    * How often kube-apiserver's strategy for the kind validates the metadata of an update, in
    * addition to the two passes for all kinds. Each pass adds its causes.
    */
-  readonly judgements?: readonly MetaJudgement[];
+  readonly judgements?: readonly MetadataPass[];
 }
 
 /** A pass over changed metadata: the rules for every object, or the rules for immutable fields. */
-export type MetaJudgement = 'whole' | 'change';
+export type MetadataPass = 'whole' | 'change';
 
 const annotationsBytesMax = 256 * 1024;
 const subresourceBytesMax = 256;

@@ -40,7 +40,7 @@ test.each([
   expect(stored(text)).toBe(expected);
 });
 
-test.each(['', '1 Gi', 'abc', '1Gx', '1.2.3', '1m5x'])('%j is no quantity', (text) => {
+test.each(['', '1 Gi', 'abc', '1Gx', '1.2.3', '1m5x'])('%j is not a quantity', (text) => {
   expect(stored(text)).toMatch(/^quantities must match the regular expression '\^\(\[\+-\]/);
 });
 
@@ -51,7 +51,7 @@ test.each(['--1', '1K', '1KK', '1Mm', '1e', '1ee3', '1e999999999'])(
   },
 );
 
-test('equal amounts are equal in billionths', () => {
+test('equal amounts have equal billionths', () => {
   const nano = (text: string) => (parseQuantity(text) as { nano: bigint }).nano;
   expect(nano('1Gi')).toBe(nano('1073741824'));
   expect(nano('250m')).toBe(nano('0.25'));

@@ -50,12 +50,12 @@ describe('label selectors', () => {
     expect(selects(selector, labels)).toBe(expected);
   });
 
-  test('no labels at all are none', () => {
+  test('absent labels count as empty', () => {
     expect(parseLabelSelector('!x').matches(undefined)).toBe(true);
     expect(parseLabelSelector('x,y').matches(undefined)).toBe(false);
   });
 
-  test('requirements come in the order of keys', () => {
+  test('requirements are sorted by key', () => {
     expect(parseLabelSelector('b notin (z,y,z),!a').requirements).toEqual([
       { key: 'a', operator: '!', values: [] },
       { key: 'b', operator: 'notin', values: ['y', 'z'] },
@@ -94,7 +94,7 @@ describe('label selectors', () => {
 });
 
 describe('field selectors', () => {
-  test('terms come sorted, without empty ones and without escapes', () => {
+  test('terms are unescaped, and empty ones are ignored', () => {
     expect(parseFieldSelector('b!=1,,a==x\\,y\\=z\\\\,c=')).toEqual([
       { label: 'a', operator: '=', value: 'x,y=z\\' },
       { label: 'b', operator: '!=', value: '1' },

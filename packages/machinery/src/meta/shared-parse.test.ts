@@ -21,7 +21,7 @@ test('TRUST-4: equal texts share one parsed value, short or long', () => {
   expect(parsed).toEqual(['a=b', long]);
 });
 
-test('TRUST-4: texts in use survive any number of others, and others are forgotten', () => {
+test('TRUST-4: values in use survive any number of other texts, and unused ones are dropped', () => {
   const { parse, parsed } = counting();
   for (let at = 0; at < 2000; at += 1) {
     parse('app=hot');

@@ -79,7 +79,7 @@ test.each<[string[], string]>([
   expect(aggregateText(messages)).toBe(text);
 });
 
-test('errors of fields are one text with the fields', () => {
+test('field errors are joined with their fields', () => {
   const error = (field: string) => ({ type: 'FieldValueInvalid', field, message: 'no' }) as const;
   expect(fieldErrorsText([error('a')])).toBe('a: no');
   expect(fieldErrorsText([error('a'), error('b'), error('a')])).toBe('[a: no, b: no]');

@@ -177,7 +177,7 @@ describe('a custom object', () => {
   );
   const decode = decodeCustom(schema, rules);
 
-  test('is defaulted, pruned, freed of nulls, and its metadata typed', () => {
+  test('is defaulted, pruned, and stripped of nulls, and its metadata is typed', () => {
     const body: JsonObject = {
       kind: 'A',
       metadata: { name: 'a', creationTimestamp: null, odd: 1 },

@@ -8,7 +8,7 @@ import {
   setMember,
 } from '@wheelhouse/machinery';
 import { childPath, FoundPaths, indexPath } from '../field-paths.ts';
-import { type Property, resolved, type Schema, saysNothing } from '../schema.ts';
+import { isBooleanSchema, type Property, resolved, type Schema } from '../schema.ts';
 import { decodeTyped } from './decode-typed.ts';
 import { coerceEmbedded, type EmbeddedRules, wellTyped } from './embedded.ts';
 
@@ -46,7 +46,7 @@ const isMetaField = (name: string) =>
   name === 'apiVersion' || name === 'kind' || name === 'metadata';
 
 function prunerOf(schema: Schema): Pruner {
-  if (saysNothing(schema)) return pruneUnknown;
+  if (isBooleanSchema(schema)) return pruneUnknown;
   const cachedPruner = pruners.get(schema);
   if (cachedPruner !== undefined) return cachedPruner;
   const pruner = build(schema);
@@ -193,7 +193,7 @@ interface Slot {
 
 function slotOf(schema: Schema, dropping: Dropping): Slot | undefined {
   const at = resolved(schema);
-  if (saysNothing(at)) return undefined;
+  if (isBooleanSchema(at)) return undefined;
   const isBare = at.nullable !== true && (at.default === undefined || at.default === null);
   return { drop: dropperOf(at, dropping), refusesNull: isBare && dropping.of(at) };
 }
@@ -323,7 +323,7 @@ function buildDefaulter(schema: Schema): Defaulter {
   const defaulted = [...slots].filter(([, slot]) => slot.standard !== undefined);
   const { additionalProperties } = schema;
   const additional =
-    additionalProperties === undefined || saysNothing(resolved(additionalProperties))
+    additionalProperties === undefined || isBooleanSchema(resolved(additionalProperties))
       ? undefined
       : defaultedSlotOf(additionalProperties);
   const items = schema.items === undefined ? undefined : defaultedSlotOf(schema.items);

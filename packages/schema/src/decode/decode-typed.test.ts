@@ -70,7 +70,7 @@ function decode(value: JsonValue): { object?: JsonValue; unknown: string[]; erro
 }
 
 describe('a typed decoder', () => {
-  test('orders members as declared, with the zero values that have no omitempty', () => {
+  test('orders members as declared and adds zero values without omitempty', () => {
     const { object } = decode({ spec: { name: 'a' }, kind: 'Thing' });
     expect(JSON.stringify(object)).toBe(
       '{"kind":"Thing","metadata":{"creationTimestamp":null},"spec":{"name":"a"}}',
@@ -110,7 +110,7 @@ describe('a typed decoder', () => {
     });
   });
 
-  test('times are kept in UTC, to the second', () => {
+  test('times are stored in UTC with whole seconds', () => {
     const { object } = decode({ metadata: { creationTimestamp: '2024-02-29T23:30:00.9+01:00' } });
     expect(object).toMatchObject({ metadata: { creationTimestamp: '2024-02-29T22:30:00Z' } });
   });
@@ -179,7 +179,7 @@ describe('a typed decoder', () => {
       'json: cannot unmarshal bool into Go struct field Part.spec.port of type int32',
     ],
   ];
-  test.each(refused)('refusal %# has the words of Go', (value, message) => {
+  test.each(refused)("error %# has Go's message", (value, message) => {
     expect(decode(value).error).toBe(message);
   });
 
@@ -199,7 +199,7 @@ describe('a typed decoder', () => {
     expect(JSON.stringify(object)).not.toMatch(/"[xyzwq]"/);
   });
 
-  test('keeps user-named members whatever their name is', () => {
+  test('keeps arbitrary members of maps whatever their names', () => {
     const labels = JSON.parse('{"__proto__":"a","constructor":"b"}') as JsonValue;
     const { object } = decode({ metadata: { labels } });
     expect(JSON.stringify(object)).toContain('{"__proto__":"a","constructor":"b"}');

@@ -2,6 +2,7 @@ import {
   cloneJson,
   cloneJsonSteps,
   compareText,
+  inOnePiece,
   isObject,
   type JsonArray,
   type JsonObject,
@@ -374,7 +375,7 @@ function structWalker(schema: Schema): TypedWalker {
     const outer = context.struct;
     context.struct = struct.name;
     const decoded = context.inputOrder
-      ? lookInInputOrder(struct, value, context)
+      ? inOnePiece(decodeInInputOrderSteps(struct, { value, context, stride: new Stride() }))
       : decodeFields(struct, value, context);
     context.struct = outer;
     context.depthLeft += 1;
@@ -386,7 +387,7 @@ function structWalker(schema: Schema): TypedWalker {
     const outer = context.struct;
     context.struct = struct.name;
     const decoded = context.inputOrder
-      ? yield* lookInInputOrderSteps(struct, { value, context, stride })
+      ? yield* decodeInInputOrderSteps(struct, { value, context, stride })
       : yield* decodeFieldsSteps(struct, { value, context, stride });
     context.struct = outer;
     context.depthLeft += 1;
@@ -509,20 +510,7 @@ function noteUnknownOf(
   }
 }
 
-function lookInInputOrder(struct: Struct, value: JsonObject, context: DecodeContext): JsonObject {
-  const names = Object.keys(value);
-  if (context.source === 'patched') names.sort(compareText);
-  for (const name of names) {
-    const memberValue = value[name];
-    const field = struct.byName.get(name);
-    if (memberValue === undefined) continue;
-    if (field === undefined) noteUnknown(context, name);
-    else if (memberValue !== null) decodeField(field, memberValue, context);
-  }
-  return {};
-}
-
-function* lookInInputOrderSteps(
+function* decodeInInputOrderSteps(
   struct: Struct,
   { value, context, stride }: Stepping,
 ): Generator<void, JsonObject> {

@@ -10,7 +10,7 @@ import {
 } from '@wheelhouse/machinery';
 import { childPath, FoundPaths, indexPath, keyPath } from '../field-paths.ts';
 
-import { type Property, resolved, type Schema, saysNothing } from '../schema.ts';
+import { isBooleanSchema, type Property, resolved, type Schema } from '../schema.ts';
 import { DecodeError } from './decode-context.ts';
 import { decodeTyped, type TypedDecoder } from './decode-typed.ts';
 
@@ -42,7 +42,7 @@ const walks = new WeakMap<Schema, Walk | null>();
 
 /** A function that visits all embedded resources of a schema; undefined if there are none. */
 function walkOf(schema: Schema): Walk | undefined {
-  if (saysNothing(schema)) return undefined;
+  if (isBooleanSchema(schema)) return undefined;
   const cachedWalk = walks.get(schema);
   if (cachedWalk !== undefined) return cachedWalk ?? undefined;
   const walk = buildWalk(schema);

@@ -12,7 +12,7 @@ import {
 } from '@wheelhouse/machinery';
 import { childPath, indexPath, keyPath } from '../field-paths.ts';
 import { goBadValue } from '../go-wording.ts';
-import { anySchema, type Property, resolved, type Schema, saysNothing } from '../schema.ts';
+import { anySchema, isBooleanSchema, type Property, resolved, type Schema } from '../schema.ts';
 
 type Check = (value: JsonValue, path: string, errors: FieldError[]) => void;
 const checks = new WeakMap<Schema, Check | null>();
@@ -31,7 +31,7 @@ export function validateUniqueness(schema: Schema, object: JsonValue): readonly 
 
 /** Undefined if no list below has a type, so that most kinds need no check. */
 function checkOf(schema: Schema): Check | undefined {
-  if (saysNothing(schema)) return undefined;
+  if (isBooleanSchema(schema)) return undefined;
   const cachedCheck = checks.get(schema);
   if (cachedCheck !== undefined) return cachedCheck ?? undefined;
   const check = schema.items === undefined ? membersCheck(schema) : listCheck(schema);

@@ -18,7 +18,7 @@ const patterns = [
   '(?P<name>a*){7}(b+)?',
 ];
 
-test.each(patterns)('TRUST-2: the size of %s is known before it is compiled', (source) => {
+test.each(patterns)('TRUST-2: the size of %s is estimated before it is compiled', (source) => {
   const size = RE2JS.compile(source).programSize();
   const estimate = programSizeOf(source);
   expect(estimate).toBeGreaterThanOrEqual(size - 2);
@@ -31,7 +31,7 @@ test('TRUST-2: patterns that are too large are refused before they are compiled'
   expect(() => new Pattern('a(')).toThrow(/missing closing/);
 });
 
-test('TRUST-2: the search for all matches has a budget, as each may look at the whole rest', () => {
+test('TRUST-2: the search for all matches has a budget, since each may scan the whole rest', () => {
   const budget = () => new WorkBudget({ what: 'the search', steps: 1_000_000 });
   const pattern = new Pattern('a.*z|a');
   expect(pattern.findAll('bazzab', 9, budget())).toEqual(['azz', 'a']);

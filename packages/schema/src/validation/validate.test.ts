@@ -221,7 +221,7 @@ describe('the validator', () => {
     },
   );
 
-  test('tells the errors of the alternative that comes closest', () => {
+  test('reports the errors of the closest alternative', () => {
     const props = {
       type: 'object',
       properties: { a: { type: 'string' }, b: { type: 'string' } },
@@ -238,7 +238,7 @@ describe('the validator', () => {
     ]);
   });
 
-  test('a part of an object has its place ahead of the field, not in the text', () => {
+  test('the place of a part precedes the field and is not in the message', () => {
     const schema = schemaFromOpenApi({ type: 'object', properties: { a: { type: 'string' } } });
     expect(validate(schema)({ a: 1 }, { prefix: 'status' })).toMatchObject([
       {

@@ -1,11 +1,11 @@
 import type { JsonValue } from '@wheelhouse/machinery';
 import {
+  isBooleanSchema,
   type NestedValidation,
   noSchema,
   type Property,
   resolved,
   type Schema,
-  saysNothing,
   type ValueValidation,
 } from '../schema.ts';
 import { formatCheck } from './formats.ts';
@@ -61,7 +61,8 @@ export function nodeOfSchema(
     properties.set(name, () => nodeOfSchema(property.schema, options));
   }
   const { additionalProperties, items } = at;
-  const hasAdditional = additionalProperties !== undefined && !saysNothing(additionalProperties);
+  const hasAdditional =
+    additionalProperties !== undefined && !isBooleanSchema(additionalProperties);
   return {
     types,
     nullable: at.nullable === true,

@@ -1,6 +1,6 @@
 import {
   type Exchange,
-  protocolsOf,
+  parseWebSocketProtocols,
   type ResponseHeaders,
   type UserInfo,
 } from '@wheelhouse/machinery';
@@ -108,7 +108,7 @@ function endToEnd(lines: readonly string[]): OutgoingHeaders {
   }
   for (const name of namedIn(connection)) delete headers[name];
   const protocols = (headers['sec-websocket-protocol'] ?? []).flatMap(
-    (header) => protocolsOf(header).names,
+    (header) => parseWebSocketProtocols(header).names,
   );
   if (protocols.length > 0) headers['sec-websocket-protocol'] = [protocols.join(', ')];
   else delete headers['sec-websocket-protocol'];

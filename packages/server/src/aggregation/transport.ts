@@ -6,7 +6,13 @@ import { isIP, isIPv6 } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { ConnectionError } from '@wheelhouse/client';
-import { checkServerNames, ignoreErrors, listen, trustIn, verdict } from '@wheelhouse/machinery';
+import {
+  checkServerNames,
+  ignoreErrors,
+  listen,
+  trustOptions,
+  verdict,
+} from '@wheelhouse/machinery';
 import { bundleCertificates } from '../gates/authn/certificate.ts';
 import { type RemoteServer, serverNameOf } from './api-service.ts';
 import type { OutgoingHeaders } from './proxy-headers.ts';
@@ -185,7 +191,7 @@ function tlsOptions(settings: TransportSettings): https.AgentOptions {
   return {
     ...(serverName === undefined ? {} : { servername: serverName }),
     minVersion: 'TLSv1.2',
-    ...trustIn(caPem),
+    ...trustOptions(caPem),
     ...(certificate === undefined
       ? {}
       : { cert: certificate.certificatePem, key: certificate.keyPem }),

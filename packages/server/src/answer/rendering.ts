@@ -2,10 +2,10 @@ import { covers, type MediaRange, parseAccept } from '@wheelhouse/codec';
 import {
   acceptedDiscoveryGroups,
   acceptedMetaGroups,
+  acceptsCoding,
   type Exchange,
   notAcceptable,
   notRepresentable,
-  takesCoding,
 } from '@wheelhouse/machinery';
 import { isListByWatch } from '../request/options.ts';
 import type { RequestInfo } from '../request/parse-request.ts';
@@ -150,7 +150,7 @@ export function takesGzip(accepted: string): boolean {
   if (accepted === '') return false;
   const cached = codings.get(accepted);
   if (cached !== undefined) return cached;
-  const takes = takesCoding(accepted, 'gzip');
+  const takes = acceptsCoding(accepted, 'gzip');
   if (codings.size >= memoMax) codings.clear();
   codings.set(accepted, takes);
   return takes;

@@ -5,7 +5,7 @@ import {
   type Exchange,
   ignoreErrors,
   listen,
-  protocolsOf,
+  parseWebSocketProtocols,
   type ResponseStream,
   type Timer,
 } from '@wheelhouse/machinery';
@@ -101,7 +101,7 @@ export function acceptWebSocket(
 }
 
 const requestedProtocols = (exchange: Pick<Exchange, 'header'>): readonly string[] =>
-  protocolsOf(exchange.header('sec-websocket-protocol')).names;
+  parseWebSocketProtocols(exchange.header('sec-websocket-protocol')).names;
 
 /** The header of a frame from the server, which is final and unmasked. */
 function frameHead(kind: number, bytes: number): Buffer {

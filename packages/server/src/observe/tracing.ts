@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomBytes } from 'node:crypto';
-import { type Clock, type Exchange, errorText, withoutSecrets } from '@wheelhouse/machinery';
+import { type Clock, type Exchange, errorText, redactSecrets } from '@wheelhouse/machinery';
 import type { RequestInfo } from '../request/parse-request.ts';
 import type { Answered, Authorized, TimedOut } from '../request/request-state.ts';
 import type { RequestObserver } from './request-observers.ts';
@@ -277,7 +277,7 @@ function requestAttributes(exchange: Exchange, auditId: string): Attributes {
   return {
     'http.method': method,
     'http.scheme': exchange.connection.encrypted ? 'https' : 'http',
-    'http.target': cut(withoutSecrets(url)),
+    'http.target': cut(redactSecrets(url)),
     'http.flavor': httpVersion,
     'net.host.name': cut(exchange.header('host') ?? exchange.header(':authority')),
     'net.sock.peer.addr': remoteAddress,

@@ -25,7 +25,7 @@ import { DecodeError, decodeTyped } from '@wheelhouse/schema';
 import {
   applyPatch,
   applySteps,
-  ConversionWanted,
+  ConversionNeeded,
   describeKind,
   type FieldFilter,
   type LastApplied,
@@ -223,7 +223,7 @@ class WebhookConversions {
   /** An object in another version; only to be called within `during`. */
   of(object: JsonObject, apiVersion: string): JsonObject {
     const found = this.#conversions?.get(keyOf(object, apiVersion));
-    if (found === undefined) throw new ConversionWanted(object, apiVersion);
+    if (found === undefined) throw new ConversionNeeded(object, apiVersion);
     if (found instanceof StatusError) throw found;
     return cloneJson(found);
   }
@@ -237,7 +237,7 @@ class WebhookConversions {
 
   async #goOn<T>(
     { def, conversions, work }: { def: ResourceDef; conversions: Conversions; work: () => T },
-    first: ConversionWanted,
+    first: ConversionNeeded,
   ): Promise<T> {
     let wanted = first;
     for (let calls = 0; calls < conversionsMax; calls += 1) {
@@ -251,12 +251,12 @@ class WebhookConversions {
     throw wanted;
   }
 
-  #run<T>(conversions: Conversions, work: () => T): { made: T } | { wanted: ConversionWanted } {
+  #run<T>(conversions: Conversions, work: () => T): { made: T } | { wanted: ConversionNeeded } {
     this.#conversions = conversions;
     try {
       return { made: work() };
     } catch (error) {
-      if (error instanceof ConversionWanted) return { wanted: error };
+      if (error instanceof ConversionNeeded) return { wanted: error };
       throw error;
     } finally {
       this.#conversions = undefined;

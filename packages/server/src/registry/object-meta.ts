@@ -12,7 +12,7 @@ import {
   invalidObject,
   jsonObject,
   type MaybePromise,
-  type MetaJudgement,
+  type MetadataPass,
   type MetaRules,
   modifiedMessage,
   type Pace,
@@ -215,7 +215,7 @@ export function invalidMeta(def: ResourceDef, name: string, errors: readonly Fie
   return invalidObject(groupKindOf(def), name, errors);
 }
 
-const asChange: readonly MetaJudgement[] = ['change'];
+const asChange: readonly MetadataPass[] = ['change'];
 
 function metaRules({ scope, strategy }: ResourceDef, subresource: string): MetaRules {
   return {

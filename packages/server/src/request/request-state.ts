@@ -1,7 +1,7 @@
 import {
-  type Bounded,
   BoundedTexts,
   type Clock,
+  type DeadlineEntry,
   type Exchange,
   type Pace,
   pacedBytesMin,
@@ -25,7 +25,7 @@ import type { RequestInfo } from './parse-request.ts';
 const writeTimeMaxMs = 34_000;
 
 /** The deadline of one request (docs/decisions/deadlines.md). Times are monotonic milliseconds. */
-export class RequestDeadline implements Bounded {
+export class RequestDeadline implements DeadlineEntry {
   /** Infinite for long-running requests. */
   dueMs = Number.POSITIVE_INFINITY;
   /** Its index among the open deadlines, which maintain it; -1 when it is not open. */

@@ -6,7 +6,13 @@ import {
   type TypeDescriptions,
 } from '@wheelhouse/kinds';
 import { type Dialect, type JsonObject, type JsonValue, setMember } from '@wheelhouse/machinery';
-import { anySchema, type Property, resolved, type Schema, saysNothing } from '@wheelhouse/schema';
+import {
+  anySchema,
+  isBooleanSchema,
+  type Property,
+  resolved,
+  type Schema,
+} from '@wheelhouse/schema';
 import { objectText } from './json-text.ts';
 import { definitionName } from './openapi-names.ts';
 import { validationJson } from './openapi-validation.ts';
@@ -306,7 +312,7 @@ function patchJson(schema: Schema): JsonObject {
 
 /** A custom kind's schema, or a part of it, in full. */
 function customJson(context: SchemaContext, schema: Schema): JsonObject {
-  if (saysNothing(schema)) return {};
+  if (isBooleanSchema(schema)) return {};
   const shape = shapeOf(context.form, schema);
   return {
     ...(schema.title === undefined ? {} : { title: schema.title }),
@@ -408,7 +414,7 @@ export function described(description: string | undefined): JsonObject {
 function additionalJson(context: SchemaContext, schema: Schema): JsonObject {
   const { additionalProperties } = schema;
   if (additionalProperties === undefined) return {};
-  if (saysNothing(additionalProperties)) {
+  if (isBooleanSchema(additionalProperties)) {
     return { additionalProperties: additionalProperties === anySchema };
   }
   return { additionalProperties: schemaJson(context, additionalProperties) };

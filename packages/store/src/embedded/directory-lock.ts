@@ -65,7 +65,7 @@ export function lockDirectory(options: {
 }
 
 /** Throws StoreError `locked` if another server holds the directory, and changes nothing. */
-export function checkNotHeld(directory: string): void {
+export function checkNotLocked(directory: string): void {
   if (readdirSync(directory).includes(lockName)) closeSync(openLocked(directory, 0));
   refuseOlderServer(directory);
 }

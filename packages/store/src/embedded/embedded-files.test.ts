@@ -41,7 +41,7 @@ async function fill(store: Store, options: { count: number; size: number }): Pro
   );
 }
 
-test('everything is there after a reopen, and only its owner may read it', async () => {
+test('everything survives a reopen, and only its owner may read it', async () => {
   const store = await open();
   await fill(store, { count: 10, size: 5000 });
   await store.compact(4);
@@ -54,7 +54,7 @@ test('everything is there after a reopen, and only its owner may read it', async
   expect(statSync(join(directory, 'log', 'log.1')).mode & 0o777).toBe(0o600);
 });
 
-test('a key beyond the limit is refused by name of the limit', async () => {
+test('the error for a key above the limit names the limit', async () => {
   const store = await open();
   const key = `/${'k'.repeat(1978)}`;
   await expect(store.put({ key, value: Buffer.from('v'), expect: 0 })).rejects.toThrow('1978');
@@ -63,7 +63,7 @@ test('a key beyond the limit is refused by name of the limit', async () => {
   expect((await store.get(longest))?.key).toBe(longest);
 });
 
-test('a snapshot stays as it is while the store is written and compacted', async () => {
+test('a snapshot does not change while the store is written and compacted', async () => {
   const store = await open();
   await fill(store, { count: 1200, size: 3000 });
   await store.delete({ key: '/registry/k7', expect: 8 });
@@ -110,7 +110,7 @@ test('disk use stays bounded under steady writes with compaction', async () => {
 });
 
 describe('lock', () => {
-  test('a second opening is refused, naming the holder', async () => {
+  test('opening a store twice is refused with the name of the holder', async () => {
     await open();
     await expect(open()).rejects.toMatchObject({
       code: 'locked',
@@ -118,7 +118,7 @@ describe('lock', () => {
     });
   });
 
-  test('lock files that older servers left behind do not matter', async () => {
+  test('leftover lock files of older servers are ignored', async () => {
     const self = {
       pid: process.pid,
       host: hostname(),
@@ -136,7 +136,7 @@ describe('lock', () => {
     expect([holder.pid, holder.host]).toEqual([process.pid, hostname()]);
   });
 
-  test('an older server that runs is respected, whoever it says it is', async () => {
+  test('the lock of a running older server is respected, whatever its content', async () => {
     const holder = { pid: 1, host: 'elsewhere', since: 'then', process: '', released: false };
     const older = openLmdb({ path: directory, noSubdir: false });
     writeFileSync(join(directory, 'lock.1'), JSON.stringify(holder));
@@ -147,7 +147,7 @@ describe('lock', () => {
     await older.close();
   });
 
-  test('what the lock file says is only said', async () => {
+  test('the content of the lock file is only informational', async () => {
     writeFileSync(join(directory, 'lock'), '{"pid":1,"host":"elsewhere","since":"then"}');
     await open();
     writeFileSync(join(directory, 'lock'), 'x');
@@ -170,7 +170,7 @@ describe('damage', () => {
     await expect(open()).rejects.toMatchObject({ code: 'damaged' });
   });
 
-  test('overwritten bytes are reported wherever they are, or were not in use', async () => {
+  test('overwritten bytes are reported unless they were unused', async () => {
     const path = await filledFile();
     const sound = readFileSync(path);
     for (let offset = 0; offset + 64 < sound.length; offset += 4096 * 7 + 600) {
@@ -216,7 +216,7 @@ describe('no space', () => {
     expect(await store.currentRevision()).toBe(revision);
   }
 
-  test('a full disk fails the write, and space makes it work again', async ({ skip }) => {
+  test('a full disk fails the write, and free space makes it work again', async ({ skip }) => {
     const mount = join(directory, 'small');
     mkdirSync(mount);
     try {

@@ -159,7 +159,7 @@ describe('the end of a log', () => {
     return { directory, ends };
   }
 
-  test('a write that a crash cut off was none', async () => {
+  test('a write that a crash cut off is ignored', async () => {
     const { directory, ends } = await written();
     const copy = copyOf(directory, 'crash');
     const path = join(copy, 'log.1');
@@ -173,7 +173,7 @@ describe('the end of a log', () => {
     expect(open(copy).state.revision).toBe(5);
   });
 
-  test('what was marked as durable is missed', async () => {
+  test('missing records before a mark are damage', async () => {
     const { directory, ends } = await written();
     await close(opened[0] as RecordLog);
     const path = join(directory, 'log.1');
@@ -183,7 +183,7 @@ describe('the end of a log', () => {
     expect(() => open(directory)).toThrow(/damaged.*cannot be read after byte/);
   });
 
-  test('so is a file from the middle of the log, or its oldest one', async () => {
+  test('a missing file in the middle of the log, or its oldest one, is damage', async () => {
     const directory = await fresh();
     const log = open(directory);
     for (let i = 0; i < 40; i++) await write(log, `/k/${i}`, Buffer.alloc(20_000, 'v'));

@@ -8,7 +8,7 @@ import { restoredRevision } from '../backup/backup-file.ts';
 import type { Revision, StoredRecord } from '../contract.ts';
 import { collect } from '../suite.ts';
 import { openEmbeddedStore } from './embedded-store.ts';
-import { makeRestoredStore, type RecordSink } from './restored-store.ts';
+import { createRestoredStore, type RecordSink } from './restored-store.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -26,50 +26,56 @@ const record = (key: string, modRevision: Revision): StoredRecord => ({
 function restore(fill: (sink: RecordSink) => Promise<Revision>): Promise<void> {
   const directory = join(folder, 'store');
   const staging = join(folder, 'store.restoring');
-  return makeRestoredStore({ directory, staging, clock: systemClock, fill });
+  return createRestoredStore({ directory, staging, clock: systemClock, fill });
 }
 
 const open = () => openEmbeddedStore({ directory: join(folder, 'store'), clock: systemClock });
 
-test.each([1000, 3e12, 2 ** 47])('a restored store goes on after revision %d', async (revision) => {
-  await restore(async (sink) => {
-    await sink.add([record('/a', 7), record('/b', 3)]);
-    await sink.add([record('/c', 999)]);
-    return revision;
-  });
-  const store = await open();
-  expect([await store.currentRevision(), await store.compactRevision()]).toEqual([
-    revision,
-    revision,
-  ]);
-  expect(await store.get('/b')).toEqual(record('/b', 3));
-  const { records } = await store.range({ prefix: '/' });
-  expect(records.map(({ key, modRevision }) => [key, modRevision])).toEqual([
-    ['/a', 7],
-    ['/b', 3],
-    ['/c', 999],
-  ]);
-  await expect(store.range({ prefix: '/', revision: revision - 1 })).rejects.toMatchObject({
-    code: 'compacted',
-  });
-  const seen = await collect(store, { prefix: '/', after: revision });
-  const value = Buffer.from('new');
-  const stale = await store.put({ key: '/a', value, expect: 8 });
-  expect(stale).toEqual({ ok: false, current: record('/a', 7) });
-  const put = await store.put({ key: '/a', value, expect: 7 });
-  expect(put).toEqual({ ok: true, revision: revision + 1 });
-  expect(await store.delete({ key: '/b', expect: 3 })).toMatchObject({ ok: true });
-  await store.compact(revision + 2);
-  expect((await store.range({ prefix: '/' })).records.map(({ key }) => key)).toEqual(['/a', '/c']);
-  await seen.watch.reached(revision + 2);
-  expect(seen.events().map((event) => event.revision)).toEqual([revision + 1, revision + 2]);
-  await store.close();
-  const again = await open();
-  expect(await again.currentRevision()).toBe(revision + 2);
-  await again.close();
-});
+test.each([1000, 3e12, 2 ** 47])(
+  'a restored store continues after revision %d',
+  async (revision) => {
+    await restore(async (sink) => {
+      await sink.add([record('/a', 7), record('/b', 3)]);
+      await sink.add([record('/c', 999)]);
+      return revision;
+    });
+    const store = await open();
+    expect([await store.currentRevision(), await store.compactRevision()]).toEqual([
+      revision,
+      revision,
+    ]);
+    expect(await store.get('/b')).toEqual(record('/b', 3));
+    const { records } = await store.range({ prefix: '/' });
+    expect(records.map(({ key, modRevision }) => [key, modRevision])).toEqual([
+      ['/a', 7],
+      ['/b', 3],
+      ['/c', 999],
+    ]);
+    await expect(store.range({ prefix: '/', revision: revision - 1 })).rejects.toMatchObject({
+      code: 'compacted',
+    });
+    const seen = await collect(store, { prefix: '/', after: revision });
+    const value = Buffer.from('new');
+    const stale = await store.put({ key: '/a', value, expect: 8 });
+    expect(stale).toEqual({ ok: false, current: record('/a', 7) });
+    const put = await store.put({ key: '/a', value, expect: 7 });
+    expect(put).toEqual({ ok: true, revision: revision + 1 });
+    expect(await store.delete({ key: '/b', expect: 3 })).toMatchObject({ ok: true });
+    await store.compact(revision + 2);
+    expect((await store.range({ prefix: '/' })).records.map(({ key }) => key)).toEqual([
+      '/a',
+      '/c',
+    ]);
+    await seen.watch.reached(revision + 2);
+    expect(seen.events().map((event) => event.revision)).toEqual([revision + 1, revision + 2]);
+    await store.close();
+    const again = await open();
+    expect(await again.currentRevision()).toBe(revision + 2);
+    await again.close();
+  },
+);
 
-describe('nothing is made', () => {
+describe('nothing is created', () => {
   test('when filling it fails', async () => {
     const failure = new Error('broken off');
     await expect(
@@ -92,7 +98,7 @@ describe('nothing is made', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  test('when another restore is at it, or a store has come meanwhile', async () => {
+  test('when another restore is running, or a store has appeared meanwhile', async () => {
     await restore(async () => {
       await expect(restore(async () => 1)).rejects.toMatchObject({ code: 'locked' });
       return 1000;
@@ -108,7 +114,7 @@ describe('nothing is made', () => {
   });
 });
 
-test('a restored revision is past all that may have been given out', () => {
+test('a restored revision is later than any that may have been issued', () => {
   const of = (ageMs: number) =>
     restoredRevision({ revision: 50, createdMs: 1000, nowMs: 1000 + ageMs });
   expect(of(0)).toBe(50 + 1e9);

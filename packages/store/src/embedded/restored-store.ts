@@ -28,7 +28,7 @@ export interface RecordSink {
  * compacted, so that every version that a client may have kept is Expired. Throws StoreError
  * `locked` if another process is restoring it.
  */
-export async function makeRestoredStore(options: {
+export async function createRestoredStore(options: {
   readonly directory: string;
   readonly staging: string;
   readonly clock: Clock;

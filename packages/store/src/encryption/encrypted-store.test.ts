@@ -31,7 +31,7 @@ describe.each(['aescbc', 'aesgcm', 'secretbox'] as const)('%s', (type) => {
   const first = key('one');
   const second = key('two');
 
-  test('STORE-3: values stand in the store under their key’s name, and no word of them', async () => {
+  test('STORE-3: stored values name their key and contain no plaintext', async () => {
     const inner = createMemoryStore();
     const choose = choosing({ type, keys: [first] });
     const store = encryptedStore(inner, { resourceOf, choose });
@@ -45,7 +45,7 @@ describe.each(['aescbc', 'aesgcm', 'secretbox'] as const)('%s', (type) => {
     expect((await store.range({ prefix: '/registry/' })).records[0]?.value).toEqual(value);
   });
 
-  test('STORE-3: all keys open, the first seals, and what another sealed is stale', async () => {
+  test('STORE-3: all keys decrypt, the first encrypts, and values of others are stale', async () => {
     const inner = createMemoryStore();
     const old = encryptedStore(inner, { resourceOf, choose: choosing({ type, keys: [first] }) });
     await old.put({ key: at, value, expect: 0 });
@@ -62,7 +62,7 @@ describe.each(['aescbc', 'aesgcm', 'secretbox'] as const)('%s', (type) => {
     );
   });
 
-  test('STORE-3: what was changed, or is another’s, cannot be read and says so', async () => {
+  test('STORE-3: changed or foreign values are reported as unreadable', async () => {
     const inner = createMemoryStore();
     const choose = choosing({ type, keys: [first] });
     const store = encryptedStore(inner, { resourceOf, choose });
@@ -88,7 +88,7 @@ describe.each(['aescbc', 'aesgcm', 'secretbox'] as const)('%s', (type) => {
   });
 });
 
-test('STORE-3: an AES-GCM value opens under its own key of the store alone', async () => {
+test('STORE-3: an AES-GCM value can be decrypted only under its own key of the store', async () => {
   const inner = createMemoryStore();
   const choose = choosing({ type: 'aesgcm', keys: [key('one')] });
   const store = encryptedStore(inner, { resourceOf, choose });
@@ -99,7 +99,7 @@ test('STORE-3: an AES-GCM value opens under its own key of the store alone', asy
   expect((await store.get(other))?.unreadable).toBe('cipher: message authentication failed');
 });
 
-test('STORE-3: identity leaves values as they are, and reads none that are sealed', async () => {
+test('STORE-3: identity stores values unchanged and rejects encrypted ones', async () => {
   const inner = createMemoryStore();
   const sealing = { type: 'secretbox', keys: [key('one')] } as const;
   const open = (...providers: Provider[]) =>
@@ -118,7 +118,7 @@ test('STORE-3: identity leaves values as they are, and reads none that are seale
   );
 });
 
-test('STORE-3: a resource has its own rule, else its group’s, else that for all', async () => {
+test('STORE-3: a resource has its own rule, else its group’s, else the general one', async () => {
   const provider = (name: string): Provider => ({ type: 'aescbc', keys: [key(name)] });
   const choose = chooseTransformers(
     [
@@ -136,7 +136,7 @@ test('STORE-3: a resource has its own rule, else its group’s, else that for al
   ).toEqual(['own', 'own', 'group', 'core', 'all']);
 });
 
-test('STORE-3: a watch of what cannot be read ends when the keys change, others go on', async () => {
+test('STORE-3: a watch of unreadable values ends when the keys change, others continue', async () => {
   const inner = createMemoryStore();
   const [lost, found] = [key('lost'), key('found')];
   const writer = encryptedStore(inner, {
@@ -171,7 +171,7 @@ test('STORE-3: a watch of what cannot be read ends when the keys change, others 
   expect((await store.get(at))?.value).toEqual(value);
 });
 
-test('STORE-3: of many watches exactly those end that have values that could not be read', async () => {
+test('STORE-3: of many watches exactly those with unreadable values end', async () => {
   const inner = createMemoryStore();
   const [lost, found] = [key('lost'), key('found')];
   const open = (...keys: NamedKey[]) =>

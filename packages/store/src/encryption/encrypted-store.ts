@@ -18,10 +18,10 @@ import { EventLine } from '../mapped-store.ts';
 import { type EncryptionRule, groupResourceOf } from './configuration.ts';
 import { identity, type KmsSettings, providerTransformer } from './providers.ts';
 import {
-  type Observed,
   type Opened,
   type Prefixed,
   prefixTransformer,
+  type TransformationObserver,
   type Transformer,
 } from './transformer.ts';
 
@@ -36,7 +36,7 @@ export type ChooseTransformer = (resource: string) => Transformer;
 export function chooseTransformers(
   rules: readonly EncryptionRule[],
   options: {
-    readonly observed: (resource: string) => Observed;
+    readonly observed: (resource: string) => TransformationObserver;
     readonly kms: (settings: KmsSettings) => Prefixed;
   },
 ): ChooseTransformer {

@@ -26,14 +26,14 @@ function played() {
   return { check, state, checkFor };
 }
 
-test('STORE-3: a value that is never decrypted is tried again ever more rarely', async () => {
+test('STORE-3: a value that is never decrypted is retried at growing intervals', async () => {
   const { check, state, checkFor } = played();
   check.readFailed();
   await checkFor(3600);
   expect(state.retries).toEqual([0, 60, 180, 420, 900, 1500, 2100, 2700, 3300]);
 });
 
-test('STORE-3: a plugin that recovers is asked at once for what it could not decrypt', async () => {
+test('STORE-3: failed values are retried immediately when a plugin recovers', async () => {
   const { check, state, checkFor } = played();
   check.readFailed();
   await checkFor(500);
@@ -45,7 +45,7 @@ test('STORE-3: a plugin that recovers is asked at once for what it could not dec
   expect(state.retries).toEqual([0, 60, 180, 420, 520, 580]);
 });
 
-test('STORE-3: a failed read is retried at once where the last retry found nothing', async () => {
+test('STORE-3: a failed read is retried immediately if the last retry had no failures', async () => {
   const { check, state, checkFor } = played();
   state.isLost = false;
   check.readFailed();

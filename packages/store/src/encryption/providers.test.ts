@@ -23,12 +23,12 @@ const vector = {
     7973f622a43d14a6599b1f654cb45a74e355a5`),
 };
 
-test('STORE-3: secretbox seals what NaCl’s test vector says', () => {
+test('STORE-3: secretbox matches NaCl’s test vector', () => {
   expect(sealBox(vector.text, vector).toString('hex')).toBe(vector.box.toString('hex'));
   expect(openBox(vector.box, vector)?.toString('hex')).toBe(vector.text.toString('hex'));
 });
 
-test('STORE-3: Poly1305 gives the tags of RFC 8439', () => {
+test('STORE-3: Poly1305 matches the tags of RFC 8439', () => {
   const key = hex('85d6be7857556d337f4452fe42d506a80103808afb0db2fd4abff6af4149f51b');
   const text = Buffer.from('Cryptographic Forum Research Group');
   expect(poly1305(text, key).toString('hex')).toBe('a8061dc1305136c6c22b8baf0c0127a9');
@@ -44,7 +44,7 @@ test('STORE-3: Poly1305 gives the tags of RFC 8439', () => {
   expect(poly1305(low, r('02')).toString('hex')).toBe(`fa${'ff'.repeat(15)}`);
 });
 
-test('STORE-3: a box opens to its text, whatever its length, and not when a bit is changed', () => {
+test('STORE-3: a box of any length opens to its text, and not if a bit was changed', () => {
   const [key, nonce] = [randomBytes(32), randomBytes(24)];
   for (let length = 0; length < 200; length += 1) {
     const text = randomBytes(length);

@@ -40,7 +40,7 @@ export type ObserveTransformation = (transformation: {
 }) => void;
 
 /** The observer of transformations, and the monotonic clock that times them. */
-export interface Observed {
+export interface TransformationObserver {
   readonly observe: ObserveTransformation;
   readonly now: () => number;
 }
@@ -51,7 +51,7 @@ export interface Observed {
  */
 export function prefixTransformer(
   list: readonly Prefixed[],
-  options: { readonly noMatch: string; readonly observed?: Observed },
+  options: { readonly noMatch: string; readonly observed?: TransformationObserver },
 ): Transformer {
   const prefixes = list.map(({ prefix }) => Buffer.from(prefix));
   const { noMatch, observed } = options;
@@ -74,7 +74,7 @@ interface Opening {
   readonly list: readonly Prefixed[];
   readonly prefixes: readonly Buffer[];
   readonly noMatch: string;
-  readonly observed: Observed | undefined;
+  readonly observed: TransformationObserver | undefined;
   readonly stored: Buffer;
   readonly context: string;
   readonly problems: string[];
@@ -114,7 +114,7 @@ function failureOf({ problems, observed, noMatch }: Opening): Error {
 }
 
 function countRead(
-  observed: Observed | undefined,
+  observed: TransformationObserver | undefined,
   { prefix, status }: { readonly prefix: string; readonly status: string },
 ): void {
   observed?.observe({ type: 'from_storage', prefix, durationMs: 0, status });
@@ -122,7 +122,7 @@ function countRead(
 
 function measured<T>(
   as: {
-    readonly observed: Observed | undefined;
+    readonly observed: TransformationObserver | undefined;
     readonly type: 'from_storage' | 'to_storage';
     readonly prefix: string;
   },

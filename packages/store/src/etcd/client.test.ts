@@ -99,7 +99,7 @@ const ask = (client: EtcdClient, repeatable: boolean) =>
   client.call(methods.compact, { revision: 1 }, { repeatable });
 
 describe('calls', () => {
-  test('are answered, one after another on one connection', async () => {
+  test('are answered sequentially on one connection', async () => {
     const { url, paths, sockets } = await scripted(answering);
     const client = clientOf([url]);
     const answers = await Promise.all([ask(client, false), ask(client, true), ask(client, true)]);
@@ -108,7 +108,7 @@ describe('calls', () => {
     expect(sockets.size).toBe(1);
   });
 
-  test('a leader that changed is told to who writes, and asked again for who reads', async () => {
+  test('a change of leader fails writes and repeats reads', async () => {
     const changed = failing(14, 'etcdserver: leader changed');
     const { url, paths } = await scripted(changed, changed, answering);
     const client = clientOf([url]);
@@ -135,7 +135,7 @@ describe('calls', () => {
     }
   });
 
-  test('what no server has seen is sent to the next, even a write', async () => {
+  test('a call that no server has received is sent to the next one, even a write', async () => {
     const refusing = await scripted((stream) => stream.close(constants.NGHTTP2_REFUSED_STREAM));
     const good = await scripted(answering);
     const dropping = createPlainServer((socket) => socket.destroy());
@@ -146,7 +146,7 @@ describe('calls', () => {
     expect(refusing.paths).toHaveLength(1);
   });
 
-  test('a write that was cut off is not made again', async () => {
+  test('an interrupted write is not repeated', async () => {
     const cutting = await scripted((stream) => stream.session?.destroy());
     const good = await scripted(answering);
     const client = clientOf([cutting.url, good.url]);
@@ -155,7 +155,7 @@ describe('calls', () => {
     expect(await ask(client, false)).toEqual({ header: { revision: 7 } });
   });
 
-  test('answers that are none are errors', async () => {
+  test('malformed responses are errors', async () => {
     const http = await scripted((stream) =>
       stream.respond({ ':status': 503 }, { endStream: true }),
     );
@@ -170,7 +170,7 @@ describe('calls', () => {
   });
 });
 
-describe('servers that stand still', () => {
+describe('suspended servers', () => {
   const silently = () => {};
 
   /** Moves the clock on in steps, so that what waits for the network has its turns. */
@@ -181,7 +181,7 @@ describe('servers that stand still', () => {
     }
   }
 
-  test('are left when a call has waited long enough, and so are their streams', async () => {
+  test('are abandoned when a call times out, along with their streams', async () => {
     const clock = new FakeClock();
     const still = await scripted(silently);
     const good = await scripted(answering);
@@ -202,7 +202,7 @@ describe('servers that stand still', () => {
     expect(await ask(client, false)).toEqual({ header: { revision: 7 } });
   });
 
-  test('are noticed by their silence where nobody asks', async () => {
+  test('are detected by keepalives when there are no calls', async () => {
     const clock = new FakeClock();
     const still = await scripted(silently);
     const line = await freezing(still.url);
@@ -224,7 +224,7 @@ describe('servers that stand still', () => {
     expect(error).toMatchObject({ code: 14, details: 'the connection was lost', reach: 'sent' });
   });
 
-  test('that never speak are no connection', async () => {
+  test('that never respond do not count as connected', async () => {
     const clock = new FakeClock();
     const mute = createPlainServer((socket) => socket.on('error', () => {}));
     const url = `http://127.0.0.1:${await listening(mute)}`;
@@ -253,7 +253,7 @@ describe('servers that stand still', () => {
     expect((error as CallError | undefined)?.details).toContain('could not be reached just now');
   });
 
-  test('a client that is closed lets all go', async () => {
+  test('closing a client releases everything', async () => {
     const still = await scripted(silently);
     const client = clientOf([still.url]);
     const waiting = ask(client, true);
@@ -285,14 +285,14 @@ describe('a start', () => {
     expect(await store.currentRevision()).toBe(7);
   });
 
-  test('STORE-2: ends where no leader is elected in time', async () => {
+  test('STORE-2: fails if no leader is elected in time', async () => {
     const { url, paths } = await scripted(failing(14, 'etcdserver: leader changed'));
     const message = `etcd at ${url} does not serve: etcdserver: leader changed`;
     await expect(open(url, 300)).rejects.toMatchObject({ code: 'unavailable', message });
     expect(paths.length).toBeGreaterThanOrEqual(2);
   });
 
-  test('STORE-2: ends at once where etcd refuses for good', async () => {
+  test('STORE-2: fails immediately if etcd refuses permanently', async () => {
     const { url, paths } = await scripted(failing(7, 'etcdserver: permission denied'));
     const message = `etcd at ${url} does not serve: etcdserver: permission denied`;
     await expect(open(url, 10_000)).rejects.toMatchObject({ code: 'unavailable', message });
@@ -300,7 +300,7 @@ describe('a start', () => {
   });
 });
 
-test('messages are put together however they are cut', () => {
+test('messages are reassembled from pieces of any size', () => {
   const texts = ['', 'a', 'b'.repeat(300), '', 'c'.repeat(70_000)];
   const whole = Buffer.concat(texts.map((text) => messageFrame(Buffer.from(text))));
   for (const size of [1, 2, 4, 5, 6, 7, 299, 4096, whole.length]) {

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
-import { type Clock, checkServerNames, itemAt, trustIn, verdict } from '@wheelhouse/machinery';
+import { type Clock, checkServerNames, itemAt, trustOptions, verdict } from '@wheelhouse/machinery';
 import { closedStore, StoreError } from '../contract.ts';
 
 import { CallError, isPassing, statusCode, storeErrorOf, timedOut, wasNotSent } from './errors.ts';
@@ -200,7 +200,7 @@ function memberOf(
   const hasCertificates = ca !== undefined || identity !== undefined;
   const { host, address, secure } = addressOf(server, { hasCertificates });
   const tls: ConnectionOptions = {
-    ...trustIn(ca),
+    ...trustOptions(ca),
     // SNI cannot carry an address; the certificate is still verified against it.
     ...(isIP(host) === 0 ? {} : { servername: '' }),
     checkServerIdentity: verdict((_name, shown) => checkServerNames(host, shown)),

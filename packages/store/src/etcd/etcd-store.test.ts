@@ -33,7 +33,7 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
       ...more,
     });
 
-  test('a store opened later reads the past that it was not there for', async () => {
+  test('a store reads history from before it was opened', async () => {
     const first = await open('/past');
     const before = await first.currentRevision();
     for (let i = 0; i < 5; i++) {
@@ -51,7 +51,7 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
     await Promise.all([first.close(), later.close()]);
   });
 
-  test('two stores see each other: what one has written the other reads and watches', async () => {
+  test('each of two stores reads and watches what the other writes', async () => {
     const [one, other] = await Promise.all([open('/both'), open('/both')]);
     const after = await other.currentRevision();
     const seen = await collect(other, { prefix: '/registry/', after });
@@ -67,7 +67,7 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
     await Promise.all([one.close(), other.close()]);
   });
 
-  test('keys of others move the progress of a watch, and are not seen', async () => {
+  test('keys of other users advance the progress of a watch and are not delivered', async () => {
     const [mine, others] = await Promise.all([open('/mine'), open('/others')]);
     const seen = await collect(mine, { prefix: '/registry/', after: await mine.currentRevision() });
     await others.put({ key: '/registry/x', value: bytes('v'), expect: 0 });
@@ -77,7 +77,7 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
     await Promise.all([mine.close(), others.close()]);
   });
 
-  test('keys that expire go by themselves, and no others', async () => {
+  test('exactly the expiring keys disappear', async () => {
     const expiring = [{ prefix: '/registry/events/', ttlMs: 1000, leaseReuseMs: 60_000 }];
     const store = await open('/expiring', { expiring });
     const after = await store.currentRevision();
@@ -92,7 +92,7 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
     await store.close();
   });
 
-  test('keys that expire are given another lease when theirs has gone', async () => {
+  test('expiring keys get another lease if theirs has expired', async () => {
     const expiring = [{ prefix: '/registry/events/', ttlMs: 3_600_000, leaseReuseMs: 60_000 }];
     const store = await open('/leased', { expiring });
     const put = (name: string) =>
@@ -108,7 +108,7 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
     await store.close();
   });
 
-  test('a watch goes on where it broke off, and ends when that was compacted', async () => {
+  test('a watch resumes where it broke off, and ends if that was compacted', async () => {
     const clock = new FakeClock();
     const store = await open('/broken', { clock });
     const [going, ending] = await Promise.all(
@@ -145,14 +145,14 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
     await Promise.all([store.close(), another.close()]);
   });
 
-  test('a copy is for etcd’s own tool to make', async () => {
+  test('snapshots are left to etcd’s own tool', async () => {
     const store = await open('/copied');
     const message = expect.stringContaining('etcdctl snapshot save');
     await expect(store.snapshot()).rejects.toMatchObject({ code: 'unavailable', message });
     await store.close();
   });
 
-  test('what etcd will not take is refused in its own words', async () => {
+  test('requests that etcd rejects fail with its own message', async () => {
     const store = await open('/large');
     const put = (size: number) =>
       store.put({ key: '/registry/large', value: Buffer.alloc(size, 'x'), expect: 0 });

@@ -29,7 +29,7 @@ describe.skipIf(!hasEtcd)('what servers on one etcd share', () => {
     return store;
   }
 
-  test('STORE-2: of several servers one compacts in each interval', async () => {
+  test('STORE-2: one of several servers compacts in each interval', async () => {
     const clock = new FakeClock();
     const compactors = await Promise.all(
       [1, 2].map(async () => {
@@ -64,7 +64,7 @@ describe.skipIf(!hasEtcd)('what servers on one etcd share', () => {
     });
   });
 
-  test('of several processes one has a name at a time', async () => {
+  test('one of several processes holds a name at a time', async () => {
     const prefix = '/claims/';
     const claimsOf = async () => {
       const { client } = await open();
@@ -85,7 +85,7 @@ describe.skipIf(!hasEtcd)('what servers on one etcd share', () => {
     await one.close();
   });
 
-  test('a process whose session is gone begins another', async () => {
+  test('a process whose session has expired starts another', async () => {
     const store = await open();
     const { client } = store;
     const claims = new EtcdClaims({ client, clock: systemClock, prefix: '/lost/' });

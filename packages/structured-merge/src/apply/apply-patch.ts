@@ -110,7 +110,7 @@ function* checkTyped(
     else validateTyped(type, patch, options);
   } catch (error) {
     if (onUndeclared === undefined) throw error;
-    const undeclared = undeclaredIn(type, patch);
+    const undeclared = undeclaredMembers(type, patch);
     if (undeclared.count > 0) onUndeclared(undeclared);
     throw error;
   }
@@ -325,7 +325,7 @@ function showManager(identity: string): string {
 }
 
 /** The paths of all undeclared members: `spec.ports[0].odd`. */
-function undeclaredIn(type: ValueType, value: JsonValue): FoundPaths {
+function undeclaredMembers(type: ValueType, value: JsonValue): FoundPaths {
   const found = new FoundPaths();
   search(type, value, { path: '', found });
   return found;

@@ -81,7 +81,7 @@ test('an applier owns exactly what it applied, and applying again changes nothin
   );
 });
 
-test('a forced apply takes from others exactly the paths it conflicts over', () => {
+test('a forced apply takes exactly the conflicting paths from others', () => {
   fc.assert(
     fc.property(fieldsArbitrary, fieldsArbitrary, (one, other) => {
       const script = scriptOf(schema);
@@ -150,7 +150,7 @@ test('appliers of different fields commute', () => {
   );
 });
 
-test('sets survive their encoding, and the algebra holds', () => {
+test('sets survive encoding, and the laws of set algebra hold', () => {
   fc.assert(
     fc.property(fieldsArbitrary, fieldsArbitrary, (one, other) => {
       const a = setOfFields(one);
@@ -168,7 +168,7 @@ test('sets survive their encoding, and the algebra holds', () => {
   );
 });
 
-test('TRUST-2: sets are joined and compared in steps as they are whole', () => {
+test('TRUST-2: set operations in steps have the same results as those at once', () => {
   fc.assert(
     fc.property(fieldsArbitrary, fieldsArbitrary, (one, other) => {
       const [left, right] = [setOfFields(one), setOfFields(other)];

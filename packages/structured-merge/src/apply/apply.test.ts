@@ -177,7 +177,7 @@ describe('applies and updates', () => {
     expect(owners(script)).toEqual(normalized(expected));
   });
 
-  test('applying the same again gives the very same owners, times and all', () => {
+  test('applying the same body again returns the same list of owners, including times', () => {
     const script = scriptOf(schema);
     const step = apply('a', { spec: { replicas: 1 }, tags: ['t'] });
     const first = structuredClone(write(script, step));
@@ -192,7 +192,7 @@ describe('applies and updates', () => {
 });
 
 describe('conflicts', () => {
-  test('name the manager, the path and, for updates, the version', () => {
+  test('name the manager, the path, and, for updates, the version', () => {
     const script = scriptOf(schema);
     write(script, apply('a', { items: [{ name: 'x', value: 1 }] }));
     write(script, update('u', { items: [{ name: 'x', value: 1 }], text: 't' }));
@@ -204,7 +204,7 @@ describe('conflicts', () => {
     ]);
   });
 
-  test('several are listed by manager', () => {
+  test('are grouped by manager', () => {
     const script = scriptOf(schema);
     write(script, apply('a', { spec: { replicas: 1, note: 'n' } }));
     expect(() => write(script, apply('b', { spec: { replicas: 2, note: 'm' } }))).toThrow(
@@ -216,9 +216,9 @@ describe('conflicts', () => {
   });
 });
 
-describe('bodies that do not fit', () => {
+describe('invalid bodies', () => {
   const refused = (fields: JsonObject) => () => write(scriptOf(schema), apply('a', fields));
-  test('duplicates, unknown members and wrong types are named as upstream does', () => {
+  test("duplicates, unknown members, and wrong types have kube-apiserver's messages", () => {
     const prefix = 'failed to create typed patch object (/a; example.com/v1, Kind=Thing): ';
     expect(refused({ ports: [{ port: 80 }, { port: 80, protocol: 'TCP' }] })).toThrow(
       `${prefix}.ports: duplicate entries for key [port=80,protocol="TCP"]`,
@@ -233,7 +233,7 @@ describe('bodies that do not fit', () => {
     expect(refused({ spec: 'x' })).toThrow(`${prefix}.spec: expected map, got &{x}`);
   });
 
-  test('managedFields and another kind are refused with 400', () => {
+  test('managedFields and another kind are rejected with 400', () => {
     const script = scriptOf(schema);
     expect(() => write(script, { ...apply('a', {}), metadata: { managedFields: [] } })).toThrow(
       'metadata.managedFields must be nil',
@@ -264,7 +264,7 @@ describe('versions', () => {
     expect(owners(script)).toEqual({ b: '{"f:spec":{"f:count":{}}}' });
   });
 
-  test('managers of a version that is gone disappear', () => {
+  test('managers of a removed version disappear', () => {
     const script = start();
     write(script, { ...apply('old', { spec: { count: 1 } }), version: 'v2' });
     script.live = { ...script.live!, apiVersion: 'example.com/v1', spec: { replicas: 1 } };
@@ -273,7 +273,7 @@ describe('versions', () => {
     expect(owners(script)).toEqual({ a: '{"f:spec":{"f:replicas":{}}}' });
   });
 
-  test('MF-8: what became atomic is owned as a whole', () => {
+  test('MF-8: a part that became atomic is owned as a whole', () => {
     const script = scriptOf(object({ part: object({ a: text, b: text }) }));
     write(script, apply('a', { part: { a: '1' } }));
     write(script, apply('b', { part: { b: '2' } }));
@@ -290,7 +290,7 @@ describe('managedFields in requests', () => {
     metadata: { managedFields },
   });
 
-  test('MF-3: one empty entry resets, an empty list and unreadable entries do not', () => {
+  test('MF-3: one empty entry resets the owners, an empty list and malformed entries do not', () => {
     const script = scriptOf(schema);
     write(script, apply('a', { text: 'x' }));
     for (const given of [[], [{ manager: 'm' }]]) {
@@ -303,7 +303,7 @@ describe('managedFields in requests', () => {
     expect(Object.keys(owners(script))).toEqual(['b', 'before-first-apply']);
   });
 
-  test('MF-9: the oldest updates are joined when there are more than ten', () => {
+  test('MF-9: the oldest updates are merged if there are more than ten', () => {
     const script = scriptOf(schema);
     for (let n = 0; n < 13; n += 1) {
       const data = Object.fromEntries(Array.from({ length: n + 1 }, (_, at) => [`k${at}`, 'v']));
@@ -316,7 +316,7 @@ describe('managedFields in requests', () => {
   });
 });
 
-test('kubectl takes over what client-side apply set and nobody changed', () => {
+test('kubectl takes over fields that client-side apply set and nobody changed', () => {
   const script = scriptOf(schema);
   const last = JSON.stringify({
     apiVersion: 'example.com/v1',

@@ -72,7 +72,7 @@ export interface TrackedKind {
  * Thrown by a kind's `convert` if the conversion is asynchronous. Nothing has changed yet; the
  * caller converts the object and starts over.
  */
-export class ConversionWanted extends Error {
+export class ConversionNeeded extends Error {
   readonly object: JsonObject;
   readonly apiVersion: string;
 
@@ -140,7 +140,7 @@ export function* recordSteps(
     yield* storeOwners({ live, object, owners, before, size: update.size });
     return undefined;
   } catch (error) {
-    if (error instanceof ConversionWanted) throw error;
+    if (error instanceof ConversionNeeded) throw error;
     delete object.metadata.managedFields;
     if (error instanceof Error) return error;
     throw error;

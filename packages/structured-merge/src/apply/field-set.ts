@@ -282,30 +282,25 @@ function* copied(set: FieldSet, stride: Stride): Generator<void, GrowingFieldSet
   return copy;
 }
 
-/**
- * Replaces the nodes of a set for the path elements that another set has.
- * @param change returns the replacement of `node`: undefined to remove it, `node` itself to keep it
- */
+/** What becomes of a node for a path element that another set has; undefined removes it. */
+type ChangeNode = (
+  node: FieldNode | undefined,
+  by: FieldNode,
+  stride: Stride,
+) => Generator<void, FieldNode | undefined>;
+
+/** Applies a change to the nodes of a set for the path elements that another set has. */
 function* changedBy(
   one: FieldSet,
   other: FieldSet,
-  {
-    stride,
-    change,
-  }: {
-    readonly stride: Stride;
-    readonly change: (
-      node: FieldNode | undefined,
-      by: FieldNode,
-    ) => Generator<void, FieldNode | undefined>;
-  },
+  { stride, change }: { readonly stride: Stride; readonly change: ChangeNode },
 ): Generator<void, FieldSet> {
   const changes: [PathElement, FieldNode | undefined][] = [];
   for (const [element, by] of other) {
     stride.count();
     if (stride.isOver) yield;
     const node = one.get(element);
-    const changed = yield* change(node, by);
+    const changed = yield* change(node, by, stride);
     if (changed !== node) changes.push([element, changed]);
   }
   if (changes.length === 0) return one;
@@ -330,20 +325,19 @@ export function* unionSteps(
 ): Generator<void, FieldSet> {
   if (one === other || other.size === 0) return one;
   if (one.size === 0) return other;
-  return yield* changedBy(one, other, {
-    stride,
-    *change(node, by) {
-      if (node === undefined || node === by) return by;
-      const children =
-        node.children === undefined || by.children === undefined
-          ? (node.children ?? by.children)
-          : yield* unionSteps(node.children, by.children, stride);
-      const member = node.member || by.member;
-      if (member === node.member && children === node.children) return node;
-      return { member, children };
-    },
-  });
+  return yield* changedBy(one, other, { stride, change: joinedNode });
 }
+
+const joinedNode: ChangeNode = function* (node, by, stride) {
+  if (node === undefined || node === by) return by;
+  const children =
+    node.children === undefined || by.children === undefined
+      ? (node.children ?? by.children)
+      : yield* unionSteps(node.children, by.children, stride);
+  const member = node.member || by.member;
+  if (member === node.member && children === node.children) return node;
+  return { member, children };
+};
 
 /** `intersection` in steps. */
 export function* intersectionSteps(
@@ -377,17 +371,14 @@ export function* differenceSteps(
 ): Generator<void, FieldSet> {
   if (one === other) return emptySet;
   if (one.size === 0 || other.size === 0) return one;
-  return yield* changedBy(one, other, {
-    stride,
-    *change(node, by) {
-      if (node === undefined) return undefined;
-      const children =
-        node.children === undefined || by.children === undefined
-          ? node.children
-          : yield* differenceSteps(node.children, by.children, stride);
-      const member = node.member && !by.member;
-      if (member === node.member && children === node.children) return node;
-      return nodeOf(member, children);
-    },
-  });
+  return yield* changedBy(one, other, { stride, change: reducedNode });
 }
+
+const reducedNode: ChangeNode = function* (node, by, stride) {
+  if (node === undefined) return undefined;
+  const children =
+    node.children === undefined || by.children === undefined
+      ? node.children
+      : yield* differenceSteps(node.children, by.children, stride);
+  return rest(node, node.member && !by.member, children);
+};

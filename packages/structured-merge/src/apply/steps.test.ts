@@ -71,7 +71,7 @@ test('TRUST-2: an apply pauses between its steps, with the same outcome and conf
   await expect(refused).rejects.toThrow(/conflict with "first"/);
 });
 
-test('TRUST-2: an apply that gives up fields pauses between the passes that remove them', async () => {
+test('TRUST-2: an apply that removes fields pauses between the passes', async () => {
   const live = stored();
   const base = { live: undefined, manager: 'second', nowMs, force: true };
   const applied = applyPatch(kind, { ...base, live, patch: thing('z') });
@@ -126,7 +126,7 @@ test('TRUST-2: an apply of many fields takes many steps, with the same outcome',
   expect(turns).toBeGreaterThan((3 * 2_000 * 2) / 250);
 });
 
-test('TRUST-2: large applies in steps give up fields and refuse misfits as small ones do', () => {
+test('TRUST-2: large applies in steps remove fields and reject invalid bodies like small ones', () => {
   const items = (count: number, more: (index: number) => JsonObject = () => ({})) =>
     Array.from({ length: count }, (_, index) => ({
       name: `i${index}`,

@@ -347,7 +347,7 @@ function* prune(
 ): Generator<void, TypedObject> {
   const { managers, manager, last } = pruning;
   const { set: now, apiVersion } = managers.get(manager)!;
-  if (last.set.size === 0 || nothingGivenUp(last, now, apiVersion)) return merged;
+  if (last.set.size === 0 || retainsAll(last, now, apiVersion)) return merged;
   const whole = port.convert(merged, last.apiVersion);
   if (whole === undefined) return merged;
   const bare = yield* removeFrom(whole, withNamedFields(last.set, whole.type));
@@ -363,7 +363,7 @@ function* prune(
  * Whether the current configuration contains all fields of the previous one in the same version, so
  * that there is nothing to prune.
  */
-function nothingGivenUp(last: VersionedSet, now: FieldSet, apiVersion: string): boolean {
+function retainsAll(last: VersionedSet, now: FieldSet, apiVersion: string): boolean {
   return last.apiVersion === apiVersion && containsSet(now, last.set);
 }
 

@@ -26,10 +26,10 @@ const owned = (entries: readonly JsonObject[] | undefined) =>
     return [manager, operation, apiVersion, subresource, names].filter(Boolean).join(' ');
   });
 
-describe('who owns a path', () => {
+describe('the owners of a path', () => {
   const path = ['data', 'a'].map(fieldElement);
 
-  test('is told by operation, each once', () => {
+  test('are distinct and selected by operation', () => {
     const entries = [
       entry('x Update', ['a']),
       entry('x Update', ['a', 'b'], { version: 'v2' }),
@@ -41,7 +41,7 @@ describe('who owns a path', () => {
     expect(ownersOf(undefined, { operation: 'Apply', path })).toEqual([]);
   });
 
-  test('what cannot be read owns nothing', () => {
+  test('do not include malformed entries', () => {
     const broken = { ...entry('x Update', []), fieldsV1: { nonsense: {} } };
     expect(ownersOf([broken, null, 'text'], { operation: 'Update', path })).toEqual([]);
   });
@@ -50,7 +50,7 @@ describe('who owns a path', () => {
 describe('an upgrade', () => {
   const to = 'ctl';
 
-  test('adds to the applier what the client-side manager owns in its version', () => {
+  test('gives the applier the fields that the client-side manager owns in its version', () => {
     const entries = [
       entry('ctl Apply', ['a']),
       entry('old Update', ['b']),
@@ -65,23 +65,23 @@ describe('an upgrade', () => {
     ]);
   });
 
-  test('makes the newest one the applier where there is none', () => {
+  test('makes the newest manager the applier if there is none', () => {
     const entries = [entry('old Update', ['c'], { version: 'v2' }), entry('old Update', ['b'])];
     expect(owned(upgradeOwners(entries, { from: ['old'], to }))).toEqual(['ctl Apply v2 c']);
   });
 
-  test('takes over from several', () => {
+  test('transfers the fields of several managers', () => {
     const entries = [entry('one Update', ['a']), entry('two Update', ['b'])];
     const upgraded = upgradeOwners(entries, { from: ['one', 'two'], to });
     expect(owned(upgraded)).toEqual(['ctl Apply v1 a,b']);
   });
 
-  test('changes nothing where there is nobody to take over from', () => {
+  test('changes nothing if there is no client-side manager', () => {
     expect(upgradeOwners([entry('ctl Apply', ['a'])], { from: ['old'], to })).toBeUndefined();
     expect(upgradeOwners(undefined, { from: ['old'], to })).toBeUndefined();
   });
 
-  test('throws for owners that cannot be read', () => {
+  test('throws for malformed entries', () => {
     const broken = { ...entry('old Update', []), fieldsV1: { nonsense: {} } };
     expect(() => upgradeOwners([broken], { from: ['old'], to })).toThrow();
   });

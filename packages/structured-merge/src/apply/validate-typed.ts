@@ -139,7 +139,7 @@ function* validateMapSteps(map: MapShape, value: JsonObject, at: Stepping): Gene
     }
     const isLight = stride.weigh(item) === 'light';
     if (stride.isOver) yield;
-    if (isFineScalar(type, item)) continue;
+    if (isValidScalar(type, item)) continue;
     const there = into(walk, belowField(walk.place, name));
     if (isLight) validateValue(type, item, there);
     else yield* validateValueSteps(type, item, { walk: there, stride });
@@ -180,7 +180,7 @@ function validateValue(type: ValueType, value: JsonValue, walk: Walk): void {
 }
 
 /** Fast path for valid scalars, which need no place for errors. */
-function isFineScalar(type: ValueType, value: JsonValue): boolean {
+function isValidScalar(type: ValueType, value: JsonValue): boolean {
   const { scalar } = type;
   return (
     scalar !== undefined &&
@@ -203,7 +203,7 @@ function validateMap(map: MapShape, value: JsonValue, walk: Walk): void {
       complain(belowField(walk.place, name), 'field not declared in schema');
       return;
     }
-    if (isFineScalar(type, item)) continue;
+    if (isValidScalar(type, item)) continue;
     validateValue(type, item, into(walk, belowField(walk.place, name)));
   }
 }

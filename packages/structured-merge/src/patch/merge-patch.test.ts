@@ -1,6 +1,6 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import { applyMergePatch, mergePatchBetween, mergePatchOfThree } from './merge-patch.ts';
+import { applyMergePatch, mergePatchBetween, threeWayMergePatch } from './merge-patch.ts';
 
 test.each<[string, JsonObject, JsonObject, JsonObject, JsonObject]>([
   ['nothing to do', { a: 1 }, { a: 1 }, { a: 1, theirs: 2 }, {}],
@@ -22,11 +22,11 @@ test.each<[string, JsonObject, JsonObject, JsonObject, JsonObject]>([
   ],
 ])('CLIENT-1: a custom kind is applied by what differs: %s', (_, last, wanted, live, patch) => {
   const before = structuredClone([last, wanted, live]);
-  expect(mergePatchOfThree({ last, wanted, live })).toEqual(patch);
+  expect(threeWayMergePatch({ last, wanted, live })).toEqual(patch);
   expect([last, wanted, live]).toEqual(before);
 });
 
-test('CLIENT-1: the merge patch between two objects makes the one of the other', () => {
+test('CLIENT-1: the merge patch between two objects transforms one into the other', () => {
   const before = { a: { b: 1, c: [1] }, gone: 1, same: { x: 1 } };
   const after = { a: { b: 2, c: [2], d: {} }, same: { x: 1 } };
   const patch = mergePatchBetween(before, after);

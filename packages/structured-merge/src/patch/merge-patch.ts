@@ -8,7 +8,7 @@ import {
   Stride,
   setMember,
 } from '@wheelhouse/machinery';
-import type { ThreeWays } from './strategic-diff.ts';
+import type { ThreeWayObjects } from './strategic-diff.ts';
 
 /**
  * Applies a merge patch (RFC 7386). Returns a new document that shares unchanged parts with
@@ -111,7 +111,7 @@ export function mergePatchBetween(before: JsonObject, after: JsonObject): JsonOb
  * The JSON merge patch of a client-side apply. It sets what `wanted` sets differently from `live`, and
  * deletes what `last` set and `wanted` omits or sets to null. It leaves everything else alone.
  */
-export function mergePatchOfThree({ last, wanted, live }: ThreeWays): JsonObject {
+export function threeWayMergePatch({ last, wanted, live }: ThreeWayObjects): JsonObject {
   const added = withoutDeletions(mergePatchBetween(live, wanted));
   const deleted = deletionsOf(mergePatchBetween(last, wanted));
   return overlaid(deleted, added);

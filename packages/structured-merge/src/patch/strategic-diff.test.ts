@@ -2,7 +2,7 @@ import type { JsonObject } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
 import { patchesConflict } from './strategic-conflict.ts';
-import { strategicPatchBetween, strategicPatchOfThree } from './strategic-diff.ts';
+import { strategicPatchBetween, threeWayStrategicPatch } from './strategic-diff.ts';
 import { strategicMerge } from './strategic-merge.ts';
 
 const text: Schema = { type: 'string', typed: true };
@@ -199,12 +199,12 @@ function withSlashes<T extends JsonObject>(patch: T): T {
 describe('CLIENT-1: the patch of a client-side apply', () => {
   test.each(Object.entries(cases))('%s', (_, { last = {}, wanted, live, patch, after }) => {
     const before = structuredClone([last, wanted, live]);
-    const made = strategicPatchOfThree(schema, { last, wanted, live });
+    const made = threeWayStrategicPatch(schema, { last, wanted, live });
     expect(made).toEqual(withSlashes(patch));
     expect(strategicMerge(schema, live, made)).toEqual(after);
     expect([last, wanted, live]).toEqual(before);
     // What was applied is not applied again.
-    const again = strategicPatchOfThree(schema, { last: wanted, wanted, live: after });
+    const again = threeWayStrategicPatch(schema, { last: wanted, wanted, live: after });
     expect(strategicMerge(schema, after, again)).toEqual(after);
   });
 
@@ -214,24 +214,24 @@ describe('CLIENT-1: the patch of a client-side apply', () => {
     ['a list of lists', { words: [['x']] }, { words: [['y']] }, 'lists of lists'],
     ['a field the kind has not', { x: { y: '1' } }, { x: { y: '2' } }, 'json field "x"'],
   ])('refuses %s', (_, live, wanted, message) => {
-    expect(() => strategicPatchOfThree(schema, { last: {}, wanted, live })).toThrow(message);
+    expect(() => threeWayStrategicPatch(schema, { last: {}, wanted, live })).toThrow(message);
   });
 
-  test('lets a field be that the kind has not, while it is the same', () => {
+  test('allows an unknown field that does not change', () => {
     const both = { x: { y: '1' }, z: ['1'] };
-    expect(strategicPatchOfThree(schema, { last: both, wanted: both, live: both })).toEqual({});
+    expect(threeWayStrategicPatch(schema, { last: both, wanted: both, live: both })).toEqual({});
   });
 });
 
 describe('CLIENT-1: the patch between two objects', () => {
-  test.each(Object.entries(cases))('makes the one of the other: %s', (_, { wanted, live }) => {
+  test.each(Object.entries(cases))('transforms one into the other: %s', (_, { wanted, live }) => {
     const patch = strategicPatchBetween(schema, live, wanted);
     const dropsNulls = JSON.parse(JSON.stringify(wanted, (_key, value) => value ?? undefined));
     expect(strategicMerge(schema, live, patch)).toEqual(dropsNulls);
   });
 });
 
-describe('CLIENT-1: patches that set a field differently', () => {
+describe('CLIENT-1: conflicting patches', () => {
   const conflict = (one: JsonObject, other: JsonObject) => patchesConflict(schema, one, other);
   test.each<[boolean, JsonObject, JsonObject]>([
     [false, { text: 'x' }, { text: 'x' }],

@@ -53,7 +53,7 @@ export function strategicPatchBetween(
 }
 
 /** The three objects of a client-side apply. */
-export interface ThreeWays {
+export interface ThreeWayObjects {
   /** What the client applied last. */
   readonly last: JsonObject;
   /** What the client applies now. */
@@ -67,7 +67,7 @@ export interface ThreeWays {
  * `live`, and deletes what `last` set and `wanted` omits. It leaves everything else alone, and
  * contains the same directives as kubectl's. Throws StrategicMergeError.
  */
-export function strategicPatchOfThree(schema: Schema, ways: ThreeWays): JsonObject {
+export function threeWayStrategicPatch(schema: Schema, ways: ThreeWayObjects): JsonObject {
   const { last, wanted, live } = ways;
   const added = diffObjects(schema, {
     before: live,

@@ -72,7 +72,7 @@ export function strategicMergeSteps(
  * and ordered lists. kube-apiserver shows it, rather than the original patch, if the result is
  * invalid. Throws StrategicMergeError.
  */
-export function* spentPatchSteps(
+export function* remainingPatchSteps(
   schema: Schema,
   object: JsonObject,
   patch: JsonObject,

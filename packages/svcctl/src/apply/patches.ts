@@ -4,11 +4,11 @@ import { apiVersionOf, isObject, type JsonObject } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
 import {
   mergePatchBetween,
-  mergePatchOfThree,
   patchesConflict,
   strategicPatchBetween,
-  strategicPatchOfThree,
-  type ThreeWays,
+  type ThreeWayObjects,
+  threeWayMergePatch,
+  threeWayStrategicPatch,
 } from '@wheelhouse/structured-merge';
 import { CliError } from '../io.ts';
 import { targetOf, targetPath } from '../selection.ts';
@@ -40,15 +40,15 @@ async function schemaOf(session: Session, resource: ApiResource): Promise<Schema
  */
 export async function threeWayPatch(
   session: Session,
-  { resource, ways }: { readonly resource: ApiResource; readonly ways: ThreeWays },
+  { resource, ways }: { readonly resource: ApiResource; readonly ways: ThreeWayObjects },
 ): Promise<TypedPatch> {
   const schema = await schemaOf(session, resource);
   if (schema === undefined) {
-    const patch = mergePatchOfThree(ways);
+    const patch = threeWayMergePatch(ways);
     checkIdentity(patch);
     return { patch, contentType: merge };
   }
-  const patch = strategicPatchOfThree(schema, ways);
+  const patch = threeWayStrategicPatch(schema, ways);
   if (!session.flags.boolean('overwrite', true))
     checkOverwriting(schema, { patch, ways, resource });
   return { patch, contentType: strategic };
@@ -93,7 +93,7 @@ function checkOverwriting(
     patch,
     ways,
     resource,
-  }: { readonly patch: JsonObject; readonly ways: ThreeWays; readonly resource: ApiResource },
+  }: { readonly patch: JsonObject; readonly ways: ThreeWayObjects; readonly resource: ApiResource },
 ): void {
   const changes = strategicPatchBetween(schema, ways.last, ways.live, { ordered: false });
   if (!patchesConflict(schema, patch, changes)) return;

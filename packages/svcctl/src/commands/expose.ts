@@ -199,7 +199,7 @@ function portsOf(session: Session, object: JsonObject, kind: Kind): JsonObject[]
     const target = /^\d+$/.test(wanted) ? Number(wanted) : wanted;
     const targetPort = wanted === '' ? port : target;
     const name = numbers.length > 1 ? `port-${at + 1}` : '';
-    const protocols = protocol === '' ? protocolsOf(own, port) : [protocol];
+    const protocols = protocol === '' ? parseWebSocketProtocols(own, port) : [protocol];
     return protocols.map((one) => {
       const ending = `port-${at + 1}-${one.toLowerCase()}`;
       const full = protocols.length > 1 ? ending : name;
@@ -208,7 +208,7 @@ function portsOf(session: Session, object: JsonObject, kind: Kind): JsonObject[]
   });
 }
 
-function protocolsOf(own: readonly OwnPort[], port: number): readonly string[] {
+function parseWebSocketProtocols(own: readonly OwnPort[], port: number): readonly string[] {
   const found = own.filter((one) => one.port === port).map((one) => one.protocol);
   return found.length === 0 ? ['TCP'] : found;
 }

@@ -1,9 +1,9 @@
 import {
-  type AccessAnswer,
   type AccessCosts,
-  type AskAccess,
+  type AccessDecision,
   authorizerValue,
   CelError,
+  type CheckAccess,
   compileExpression,
   EvaluationPaused,
   type ExpressionUse,
@@ -69,7 +69,7 @@ export function requestVariables(
   ]);
 }
 
-function askerFor(user: UserInfo, tools: Pick<AdmissionTools, 'authorize'>): AskAccess {
+function askerFor(user: UserInfo, tools: Pick<AdmissionTools, 'authorize'>): CheckAccess {
   return ({ user: account, path, fieldSelector, labelSelector, ...question }) => {
     const who = account === undefined ? user : serviceAccountUser(account);
     const selectors = readSelectors({ fieldSelector, labelSelector });
@@ -81,7 +81,7 @@ function askerFor(user: UserInfo, tools: Pick<AdmissionTools, 'authorize'>): Ask
       version: path === undefined ? '*' : '',
       path: path ?? '',
     });
-    const read = ({ decision, reason, error = '' }: Awaited<typeof answer>): AccessAnswer => ({
+    const read = ({ decision, reason, error = '' }: Awaited<typeof answer>): AccessDecision => ({
       allowed: decision === 'allow',
       reason,
       error,

@@ -19,9 +19,9 @@ import {
   type KmsMeter,
   type KmsProviders,
   loadEncryptionConfiguration,
-  type Observed,
   openKmsProviders,
   type Store,
+  type TransformationObserver,
 } from '@wheelhouse/store';
 import { serverIdentityHash } from '../../controllers/server-identity.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
@@ -234,7 +234,7 @@ const durationBuckets = Array.from({ length: 25 }, (_, index) => 5e-6 * 2 ** ind
 function createObserved(
   registry: MetricRegistry,
   { clock }: ServerConfig,
-): (resource: string) => Observed {
+): (resource: string) => TransformationObserver {
   const stability = 'ALPHA';
   const durations = registry.histogram({
     name: 'apiserver_storage_transformation_duration_seconds',

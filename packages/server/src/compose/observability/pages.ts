@@ -1,5 +1,5 @@
 import { type Features, releaseName } from '@wheelhouse/kinds';
-import { dialectOf, withoutSecrets } from '@wheelhouse/machinery';
+import { dialectOf, redactSecrets } from '@wheelhouse/machinery';
 import type { PlainAnswer } from '../../endpoints/call.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
 import { apiRelease } from '../apis/version.ts';
@@ -71,7 +71,7 @@ function takesText(accept: string | undefined): boolean {
 
 /** A flag's value without credentials in the user or query parts of URLs. */
 const shownFlag = (value: string) =>
-  withoutSecrets(value).replace(/:\/\/[^/@\s]*@/g, '://REDACTED@');
+  redactSecrets(value).replace(/:\/\/[^/@\s]*@/g, '://REDACTED@');
 
 function flagsText(component: string, flags: ServerConfig['flags']): string {
   const lines = [...(flags ?? [])]

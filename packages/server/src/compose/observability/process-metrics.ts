@@ -6,7 +6,7 @@ import {
   type Logger,
   type LoopOccupancy,
   type MetricRegistry,
-  withoutSecrets,
+  redactSecrets,
 } from '@wheelhouse/machinery';
 import { apiRelease, versionDocument } from '../apis/version.ts';
 
@@ -293,5 +293,5 @@ function lagHistogram(registry: MetricRegistry) {
 
 function describe({ occupant, heldMs }: NonNullable<ReturnType<LoopOccupancy['takeLongest']>>) {
   const { url, userName } = occupant;
-  return { requestMs: Math.round(heldMs), uri: withoutSecrets(url), user: userName ?? '' };
+  return { requestMs: Math.round(heldMs), uri: redactSecrets(url), user: userName ?? '' };
 }

@@ -10,9 +10,9 @@ import { systemClock } from '@wheelhouse/machinery';
 import {
   BackupError,
   type BackupSummary,
-  checkNotHeld,
+  checkNotLocked,
+  createRestoredStore,
   fileBytes,
-  makeRestoredStore,
   openEmbeddedStore,
   type Revision,
   readBackup,
@@ -221,7 +221,7 @@ async function restore(of: {
   const nowMs = systemClock.now();
   const revision = restoredRevision({ revision: checked.revision, createdMs, nowMs });
   ensureDataDirectory(dataDir);
-  await makeRestoredStore({
+  await createRestoredStore({
     directory: storeDirectory(dataDir),
     staging: restoringDirectory(dataDir),
     clock: systemClock,
@@ -254,7 +254,7 @@ function checkTarget(dataDir: string): void {
   if (!statSync(dataDir).isDirectory()) throw new Error(`${dataDir} is not a directory`);
   const store = storeDirectory(dataDir);
   if (existsSync(store)) {
-    checkNotHeld(store);
+    checkNotLocked(store);
     throw new Error(`${dataDir} has a store already: restore to another directory`);
   }
   const strange = readdirSync(dataDir).find((name) => !keptWithoutStore.has(name));

@@ -18,10 +18,10 @@ import {
   errorText,
   isObject,
   type JsonObject,
+  normalizedUrlPath,
   parseGoUrl,
   pause,
   random,
-  sentUrlPath,
   systemErrorCode,
   type Waiting,
   type Webhook,
@@ -227,7 +227,9 @@ async function attempt<T>(
 /** The address with its path as kube-apiserver's clients send it. */
 function sentUrl(server: string): string {
   const parsed = parseGoUrl(server);
-  return typeof parsed === 'string' ? server : new URL(server).origin + sentUrlPath(parsed.path);
+  return typeof parsed === 'string'
+    ? server
+    : new URL(server).origin + normalizedUrlPath(parsed.path);
 }
 
 /** The request path; it tells the service the timeout, as kube-apiserver does. */

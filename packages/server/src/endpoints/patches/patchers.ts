@@ -30,8 +30,8 @@ import {
   mergePatchSteps,
   PatchError,
   parseJsonPatch,
+  remainingPatchSteps,
   StrategicMergeError,
-  spentPatchSteps,
   strategicMergeSteps,
 } from '@wheelhouse/structured-merge';
 import type { FieldValidation } from '../../request/options.ts';
@@ -120,7 +120,7 @@ function* shapedSteps(
     return isStrict ? badRequest(refused.message) : refused;
   }
   function* refusedPatch(message: string): Generator<void, StatusError> {
-    const spent = yield* spentPatchSteps(schema, live, isObject(value) ? value : {});
+    const spent = yield* remainingPatchSteps(schema, live, isObject(value) ? value : {});
     return refusedAs(goPlain(spent), message);
   }
   function* refusedDocument(message: string): Generator<void, StatusError> {

@@ -3,9 +3,9 @@ import {
   type Exchange,
   isLongRunning,
   type MaybePromise,
+  redactSecrets,
   StatusError,
   type UserInfo,
-  withoutSecrets,
 } from '@wheelhouse/machinery';
 import { auditNotesOf } from '../authn/credentials.ts';
 import type { AuditDecision, AuditedRequest, DecideAudit } from './policy.ts';
@@ -66,7 +66,7 @@ export function createAuditGate(options: TrailHost & { readonly decide: DecideAu
       const required = (isRecorded: boolean): AuditTrail => {
         if (isRecorded) return trail;
         metrics.rejected.add(1);
-        throw notRecorded(withoutSecrets(exchange.url));
+        throw notRecorded(redactSecrets(exchange.url));
       };
       const recorded = trail.received();
       return recorded instanceof Promise ? recorded.then(required) : required(recorded);
@@ -93,7 +93,7 @@ function startOf(
   return {
     decision,
     auditID: auditId,
-    requestURI: withoutSecrets(exchange.url),
+    requestURI: redactSecrets(exchange.url),
     verb: info.verb,
     sourceIPs: sourceIps(exchange),
     userAgent:

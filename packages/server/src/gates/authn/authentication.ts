@@ -4,7 +4,7 @@ import {
   type Exchange,
   errorText,
   type MaybePromise,
-  protocolsOf,
+  parseWebSocketProtocols,
   StatusError,
   type UserInfo,
 } from '@wheelhouse/machinery';
@@ -173,7 +173,7 @@ export function withAuthenticatedGroup(user: UserInfo): UserInfo {
 function credentialsOf(exchange: Exchange): Credentials {
   if (exchange.header('authorization') !== undefined) return exchange;
   if (exchange.header('upgrade')?.toLowerCase() !== 'websocket') return exchange;
-  const { names, tokens } = protocolsOf(exchange.header('sec-websocket-protocol'));
+  const { names, tokens } = parseWebSocketProtocols(exchange.header('sec-websocket-protocol'));
   const [encoded, ...more] = tokens;
   if (encoded === undefined) return exchange;
   if (more.length > 0) throw new Error('multiple base64.bearer.authorization tokens specified');

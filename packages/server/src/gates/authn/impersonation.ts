@@ -5,9 +5,9 @@ import {
   type Exchange,
   type MaybePromise,
   type RequestSubject,
+  redactSecrets,
   StatusError,
   type UserInfo,
-  withoutSecrets,
 } from '@wheelhouse/machinery';
 import { anonymousUser } from './authentication.ts';
 import { headerText } from './credentials.ts';
@@ -139,7 +139,7 @@ function requireUser(exchange: Exchange, wishes: readonly Wish[]): void {
   throw new StatusError({
     code: 500,
     reason: 'InternalError',
-    message: `Internal Server Error: ${JSON.stringify(withoutSecrets(exchange.url))}: ${why}`,
+    message: `Internal Server Error: ${JSON.stringify(redactSecrets(exchange.url))}: ${why}`,
   });
 }
 

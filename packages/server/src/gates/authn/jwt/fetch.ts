@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import https from 'node:https';
-import { type Clock, listen, trustIn } from '@wheelhouse/machinery';
+import { type Clock, listen, trustOptions } from '@wheelhouse/machinery';
 
 /** How a provider is reached: its authorities, and the clock that ends what takes too long. */
 export interface ProviderAccess {
@@ -74,7 +74,7 @@ function get(
         accept: 'application/json',
         ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }),
       },
-      ...trustIn(authorities),
+      ...trustOptions(authorities),
     });
     const timer = clock.after(fetchTimeoutMs, () =>
       fail(new FetchError(`no whole answer within ${fetchTimeoutMs} ms`)),

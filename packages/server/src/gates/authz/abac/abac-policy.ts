@@ -138,14 +138,14 @@ function fromOldForm(fields: JsonObject): AbacPolicy {
   const policy = policyOf(fields);
   const isAnybody =
     policy.user === '*' || policy.group === '*' || (policy.user === '' && policy.group === '');
-  const saysNothing = policy.namespace === '' && policy.resource === '';
+  const isBooleanSchema = policy.namespace === '' && policy.resource === '';
   return {
     ...policy,
     ...(isAnybody ? { user: '', group: authenticated } : {}),
     namespace: policy.namespace || '*',
     resource: policy.resource || '*',
     apiGroup: '*',
-    nonResourcePath: saysNothing ? '*' : '',
+    nonResourcePath: isBooleanSchema ? '*' : '',
   };
 }
 
