@@ -208,7 +208,7 @@ interface ChainMeter {
 const buckets = [0.005, 0.025, 0.1, 0.5, 1, 2.5];
 const summaryAgeMs = 5 * 3_600_000;
 
-/** Registers the metrics; once for a registry. */
+/** Registers the metrics; call it once per registry. */
 export function createChainMeter(registry: MetricRegistry, now: () => number): ChainMeter {
   const labels = ['type', 'operation', 'rejected'];
   const plugins = registry.histogram({

@@ -162,7 +162,7 @@ const buckets: readonly number[] = Array.from({ length: 9 }).reduce<number[]>(
   [10e-9],
 );
 
-/** Registers the metrics; once for a registry. `now` gives monotonic milliseconds. */
+/** Registers the metrics; call it once per registry. `now` gives monotonic milliseconds. */
 export function createQueueMeters(registry: MetricRegistry, now: () => number): QueueMeters {
   const families = createFamilies(registry);
   const shown = new Map<QueueState, ShownQueue>();

@@ -3,25 +3,25 @@ import type { Counter, MetricRegistry } from '@wheelhouse/machinery';
 import type { RequestInfo } from '../request/parse-request.ts';
 import { scopeOf } from './request-series.ts';
 
-/** What lists and watches are measured by, under upstream's names (OPS-1). */
+/** Metrics of lists and watches under kube-apiserver's names (OPS-1). */
 export interface CollectionMetrics {
-  /** A list has been answered from the watch cache. */
+  /** A list was answered from the watch cache. */
   listed(
     def: ResourceDef,
     list: { readonly count: number; readonly examined?: number | undefined },
   ): void;
-  /** A read of what is newest was answered from the watch cache, or was not in its time. */
+  /** A consistent read was answered from the watch cache, or timed out. */
   readNewest(def: ResourceDef, success: boolean): void;
-  /** What counts the events of a version's watches: bytes of one, and to how many it goes. */
+  /** The counter of a version's watch events: bytes of an event, and its number of watchers. */
   eventsOf(def: ResourceDef, version: VersionDef): (bytes: number, watchers: number) => void;
-  /** A watch that began with what was there has been sent all of it. */
+  /** A watch has sent all of its initial objects. */
   watchListed(info: RequestInfo, tookMs: number): void;
 }
 
 const eventBuckets = Array.from({ length: 8 }, (_, step) => 1024 * 2 ** step);
 const watchListBuckets = [0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 15, 20, 30, 45, 60];
 
-/** Registers the metrics; once for a registry. */
+/** Registers the metrics; call it once per registry. */
 export function createCollectionMetrics(registry: MetricRegistry): CollectionMetrics {
   return { ...listMetrics(registry), ...watchMetrics(registry) };
 }
@@ -78,7 +78,7 @@ function listMetrics(registry: MetricRegistry): Pick<CollectionMetrics, 'listed'
   };
 }
 
-/** `/pods`, `/example.com/foos`: where the objects are, as upstream shows it. */
+/** The storage prefix as kube-apiserver shows it: `/pods`, `/example.com/foos`. */
 function shownPrefix({ storage: { prefix } }: ResourceDef): string {
   return prefix.replace(/^\/registry/, '').replace(/\/$/, '');
 }

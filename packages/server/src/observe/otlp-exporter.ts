@@ -55,27 +55,24 @@ const exportMethod = {
 
 const kinds = { internal: 1, server: 2, client: 3 } as const;
 const errorCode = 2;
-/**
- * As OpenTelemetry's batch processor: spans that wait, spans of one call, and the time between
- * calls.
- */
+/** The defaults of OpenTelemetry's batch processor: queue size, batch size, and export interval. */
 const limits = { waiting: 2048, batch: 512, everyMs: 5000, callMs: 10_000 };
-/** How long a stop waits for the collector. */
+/** Milliseconds that a stop waits for the collector. */
 const closeMs = 1000;
 const complaintMs = 60_000;
 
-/** Where spans are sent: `host:port`, or the path of a Unix socket. */
+/** The collector's address: `host:port`, or the path of a Unix socket. */
 export type CollectorAddress = { readonly address: string } | { readonly socketPath: string };
 
 /**
- * Sends spans to a collector over gRPC, without TLS, many at a time. Spans that it does not take
- * are lost, and so are those for which there is no room: a request never waits for its trace.
+ * Sends batches of spans to a collector over gRPC without TLS. Spans that the collector rejects or
+ * that do not fit into the queue are lost: a request never waits for its trace.
  */
 export class OtlpExporter {
   readonly #options: {
     readonly clock: Clock;
     readonly logger: Logger;
-    /** What the spans are of: `service.name` and the like. */
+    /** Resource attributes, such as `service.name`. */
     readonly resource: Attributes;
   };
   readonly #channel: GrpcChannel;
@@ -107,7 +104,7 @@ export class OtlpExporter {
     if (this.#waiting.length >= limits.batch) this.#sendSoon();
   }
 
-  /** Sends what waits, for a second at most, and closes the connection. */
+  /** Sends waiting spans, for at most a second, and closes the connection. */
   async close(): Promise<void> {
     this.#timer.stop();
     const flushed = (this.#sending ?? Promise.resolve()).then(() => this.#send());
@@ -124,7 +121,7 @@ export class OtlpExporter {
     background({ where: 'process' }, this.#sending);
   }
 
-  /** Sends what waits, until a call fails. Never rejects. */
+  /** Sends waiting spans until a call fails. Never rejects. */
   async #send(): Promise<void> {
     const { clock } = this.#options;
     const timeoutMs = limits.callMs;

@@ -13,24 +13,24 @@ import {
   ValueType,
 } from 'pprof-format';
 
-/** What is sampled: the processor's time, or allocations that are still in use, or all of them. */
+/** What to sample: CPU time, live allocations, or all allocations. */
 export type ProfileKind = 'profile' | 'heap' | 'allocs';
 
-/** Another profile is being taken: the sampling of the process is one. */
+/** Another profile is in progress; the process supports one at a time. */
 export class ProfileInUse extends Error {}
 
-/** Microseconds between two samples of the processor. */
+/** Microseconds between CPU samples. */
 const cpuIntervalUs = 1000;
-/** Bytes between two samples of allocations, on average: Go's figure. */
+/** Average bytes between allocation samples, as in Go. */
 const heapInterval = 512 * 1024;
-/** Entries of the processor's profile in which the program does not run. */
+/** Entries of the CPU profile in which the program does not run. */
 const notRunning = new Set(['(root)', '(idle)']);
 
 let isInUse = false;
 
 /**
- * Samples this thread while `during` lasts, which decides how long that is.
- * @param options.collect whether garbage is collected before the last look at the heap
+ * Samples this thread until `during` resolves.
+ * @param options.collect whether garbage is collected before the heap is read
  * @returns a profile in the pprof format, compressed with gzip
  * @throws ProfileInUse while another profile is taken, and what `during` rejects with
  */
@@ -70,7 +70,7 @@ async function cpuProfile(session: Session, during: () => Promise<void>): Promis
   return tableOfCpu(profile);
 }
 
-/** A sample lasts until the next one. */
+/** The duration of each sample, which lasts until the next one. */
 function tableOfCpu({ nodes, samples = [], timeDeltas = [] }: Profiler.Profile): PprofTable {
   const table = new PprofTable([
     ['samples', 'count'],
@@ -116,7 +116,7 @@ async function heapProfile(
     throw error;
   }
   const { profile } = await session.post('HeapProfiler.stopSampling');
-  // V8 tells how much a function has allocated, and not in how many objects.
+  // V8 reports allocated bytes, but not numbers of objects.
   const table = new PprofTable([[kind === 'heap' ? 'inuse_space' : 'alloc_space', 'bytes']]);
   addAllocations(table, profile);
   return table;
@@ -140,7 +140,7 @@ interface Frame {
   readonly lineNumber: number;
 }
 
-/** Collects stacks with their values, and names each function and place once. */
+/** Collects stacks with their values; each function and location is stored once. */
 class PprofTable {
   readonly #strings = new StringTable();
   readonly #types: readonly ValueType[];

@@ -31,69 +31,69 @@ import {
   slowBuckets,
 } from './request-series.ts';
 
-/** A request for a version that is on its way out (VER-3). */
+/** A request for a deprecated version (VER-3). */
 interface DeprecatedUse {
   readonly info: RequestInfo;
   readonly version: VersionDef;
 }
 
-/** Counts requests under upstream's names (OPS-1). */
+/** Metrics of requests under kube-apiserver's names (OPS-1). */
 export interface RequestMetrics extends DeadlineMetrics, CollectionMetrics {
-  /** The request is answered; one whose answer is a stream says so by `longRunning`. */
+  /** A request was answered; streams are reported through `longRunning` instead. */
   finished(request: {
     exchange: Exchange;
     info: RequestInfo;
     startMs: number;
     endMs: number;
-    /** What of the time others took: webhooks of admission, and who was before it in a queue. */
+    /** Milliseconds spent in admission webhooks and in flow-control queues. */
     othersMs: number;
   }): void;
-  /** A watch has begun; the function is called at its end, once or more often. */
+  /** A watch has begun; call the result at its end, at least once. */
   longRunning(
     exchange: Exchange,
     info: RequestInfo,
     time: { readonly othersMs: number },
   ): () => void;
-  /** The request has come through the gates, or has been turned away at one. */
+  /** A request has passed the gates, or was rejected by one. */
   passed(request: Answered | TimedOut): void;
   deprecated(use: DeprecatedUse): void;
-  /** A document of aggregated discovery has been made. */
+  /** A document of aggregated discovery was created. */
   discoveryAggregated(): void;
   readonly podLogs: PodLogMetrics;
 }
 
-/** Counts requests for logs of Pods by what they say of the kubelet's certificate. */
+/** Counts requests for logs of Pods by verification of the kubelet's certificate. */
 interface PodLogMetrics {
   requested(verification: 'skipped' | 'as configured'): void;
-  /** The kubelet's certificate was refused. */
+  /** The kubelet's certificate was rejected. */
   distrusted(): void;
 }
 
-/** Counts requests whose time was up. */
+/** Metrics of requests that timed out or were terminated. */
 interface DeadlineMetrics {
-  /** The server has answered in the place of what took too long. */
+  /** The server answered a request that took too long. */
   terminated(exchange: Exchange, info: RequestInfo): void;
-  /** A request for another server's API was refused in its place. */
+  /** The server rejected a request for another server's API. */
   refusedForAnother(exchange: Exchange, info: RequestInfo, status: number): void;
-  /** An answer has been cut off half-way. */
+  /** An answer was aborted. */
   aborted(exchange: Exchange, info: RequestInfo): void;
-  /** What went on behind a timeout has come to its end, or is waited for no longer. */
+  /** Work that continued after a timeout has ended, or is considered stuck. */
   afterTimeout(of: 'request' | 'write', came: AfterTimeout): void;
 }
 
-/** How what went on behind a timeout ended; `pending`: not yet, after minutes. */
+/** How work after a timeout ended; `pending`: not yet, after minutes. */
 export type AfterTimeout = 'ok' | 'error' | 'panic' | 'pending';
 
 /**
- * Counts in `registry`. Only what the catalogue knows becomes a label: a client cannot make series
- * by asking for names of its own.
+ * Registers the metrics. Only names that the catalogue knows become labels, so clients cannot
+ * create series.
  */
 export function createRequestMetrics(options: {
   readonly registry: MetricRegistry;
   readonly snapshot: () => CatalogueSnapshot;
   /** Monotonic milliseconds. */
   readonly now: () => number;
-  /** Names of users that are told apart. */
+  /** Names of users that get their own label. */
   readonly knownUsers: readonly string[];
 }): RequestMetrics {
   const { now } = options;
@@ -156,8 +156,8 @@ export function createRequestMetrics(options: {
 }
 
 /**
- * Series by group, then resource, version, and subresource or path, then by a number for the rest:
- * a few looks at short names cost less than making one long key for each request.
+ * Series by group, resource, version, and subresource or path, and then by a number for the rest: a
+ * few lookups of short names cost less than building one long key for every request.
  */
 interface Node {
   readonly children: Map<string, Node>;
@@ -213,7 +213,7 @@ function deadlineMetrics(options: {
       if (labels !== undefined) terminations.of(...labels, component, code).add(1);
     },
     refusedForAnother(exchange, info, status) {
-      // The group and version are those of an APIService; clients choose the rest of the path.
+      // Only group and version come from an APIService; the client chooses the rest of the path.
       const { group, version } = info;
       const place = [group, version, '', '', scopeOf(info), 'aggregator'];
       terminations.of(reportedVerb(exchange, info), ...place, String(status)).add(1);
@@ -231,8 +231,8 @@ function deadlineMetrics(options: {
 const directives: ReadonlySet<string> = new Set(['Ignore', 'Warn', 'Strict']);
 
 /**
- * Measures writes by what their `fieldValidation` says (OPS-1). The reference has these series, and
- * never observes anything in them.
+ * Measures writes by their `fieldValidation` (OPS-1). kube-apiserver registers this metric but
+ * never observes it.
  */
 function fieldValidationMetrics(
   registry: MetricRegistry,
@@ -257,13 +257,13 @@ const attemptBuckets = Array.from({ length: 15 }, (_, step) => 0.001 * 2 ** step
 const filterBuckets = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 5, 10, 15, 30];
 
 /**
- * Counts at the gates under upstream's names (OPS-1). What it gives is called once for each
- * request, at its end, and finds all series by properties.
+ * Metrics of the gates under kube-apiserver's names (OPS-1). The returned function is called once
+ * for each request at its end, and finds all series by property access.
  */
 function createGateMetrics(options: {
   readonly registry: MetricRegistry;
   readonly snapshot: () => CatalogueSnapshot;
-  /** Names that are told apart; of the others, those of mail addresses. */
+  /** User names with their own label; others are only classified as e-mail addresses or not. */
   readonly knownUsers: readonly string[];
 }): (request: Answered | TimedOut) => void {
   const { registry } = options;
@@ -299,7 +299,7 @@ function createGateMetrics(options: {
   };
 }
 
-/** How authorization refused a request; undefined where something else ended it. */
+/** How authorization rejected a request; undefined if something else ended it. */
 function refusalOf(failure: Failure | undefined): 'error' | 'denied' | 'no-opinion' | undefined {
   if (!(failure?.error instanceof NotPermitted)) return undefined;
   const { decision, error } = failure.error.result;
@@ -309,7 +309,7 @@ function refusalOf(failure: Failure | undefined): 'error' | 'denied' | 'no-opini
 
 type Attempt = (result: string, seconds: number) => void;
 
-/** Series are made when there is something to count, and then found by the result. */
+/** Series by result, created on first use. */
 function attempts(registry: MetricRegistry, gate: 'authentication' | 'authorization'): Attempt {
   const stability = 'ALPHA';
   const labels = ['result'];
@@ -355,7 +355,7 @@ function filterMetrics(registry: MetricRegistry) {
   return {
     authentication: of('authentication'),
     authorization: of('authorization'),
-    /** The gates between those. */
+    /** The gates between these. */
     passed(request: Authenticated | Admitted | Authorized): void {
       const { authenticatedMs, recordedMs } = request;
       if (recordedMs !== undefined) {
@@ -408,7 +408,7 @@ function podLogMetrics(registry: MetricRegistry): PodLogMetrics {
   };
 }
 
-/** Counts requests that the server makes of itself, or somebody in its name. */
+/** Counts requests by the server's own user. */
 function ownRequestCounter({
   registry,
   snapshot,
@@ -429,7 +429,7 @@ function ownRequestCounter({
   };
 }
 
-/** The same client comes again and again, with the same value for its user. */
+/** Labels by user value, which is the same for all requests of a client. */
 function userCounter({
   registry,
   knownUsers,

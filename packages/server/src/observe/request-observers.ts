@@ -12,23 +12,22 @@ import {
   type TimedOut,
 } from '../request/request-state.ts';
 
-/** Events that end a request, whose observers may have to wait for a back end. */
+/** Events that end a request; their observers may wait for a backend. */
 type EndEvent = 'expire' | 'finish';
 export type GateEvent = Exclude<RequestEvent, EndEvent>;
 
-/** What an observer does after an event, given the state that the event led to. */
+/** The callbacks of an observer by event, which receive the state after the event. */
 interface Callbacks {
   readonly gates: { readonly [Event in GateEvent]: (state: StateAfter[Event]) => void };
   readonly ends: { readonly [Event in EndEvent]: (state: StateAfter[Event]) => MaybePromise<void> };
 }
 
-/**
- * Follows requests: each member is called after its event, with the state that the event led to.
- */
+/** Observes requests: each member is called after its event with the new state. */
 export type RequestObserver = Partial<Callbacks['gates'] & Callbacks['ends']>;
 
 /**
- * The observers of a server's requests in their order; an event calls only those that follow it.
+ * The observers of a server's requests, in order; each event calls only those with a callback for
+ * it.
  */
 export class RequestObservers {
   readonly #gates: {
@@ -51,16 +50,13 @@ export class RequestObservers {
     };
   }
 
-  /** An error of an observer fails the request. */
+  /** Calls the observers of a gate's event; an error fails the request. */
   passed<Event extends GateEvent>(event: Event, state: StateAfter[Event]): void {
     const callbacks: readonly Callbacks['gates'][Event][] = this.#gates[event];
     for (const callback of callbacks) callback(state);
   }
 
-  /**
-   * Calls each observer when the one before it is done; returns a promise only where one takes
-   * time.
-   */
+  /** Calls the observers one after the other; returns a promise only if one is asynchronous. */
   ended<Event extends EndEvent>(
     event: Event,
     state: StateAfter[Event],
@@ -78,8 +74,8 @@ export class RequestObservers {
 
 /**
  * All observers of a server's requests, in the order in which they are called.
- * @param gate undefined where nothing is recorded
- * @param tracer undefined where requests are not traced
+ * @param gate undefined without an audit policy
+ * @param tracer undefined without tracing
  */
 export function createRequestObservers(
   context: EndpointContext,
@@ -96,7 +92,7 @@ export function createRequestObservers(
   ]);
 }
 
-/** Gives an ordinary request its time; one that its client wrote badly is a 400. */
+/** Sets the deadline of ordinary requests. Throws 400 for a malformed `?timeout`. */
 function deadlineObserver({
   deadlines,
   limits,
@@ -116,7 +112,7 @@ function deadlineObserver({
   };
 }
 
-/** Charges time of the event loop and memory of the connection to the user who sent the request. */
+/** Attributes event-loop time and the connection's memory to the user who sent the request. */
 const attributionObserver: RequestObserver = {
   authenticate({ exchange, requester }) {
     exchange.resumed?.();
@@ -156,7 +152,7 @@ function auditObserver(gate: AuditGate): RequestObserver {
   };
 }
 
-/** Counts requests when they have been answered, which is once (OPS-1). */
+/** Counts each request once, when it has been answered (OPS-1). */
 function metricsObserver({ metrics, clock }: EndpointContext): RequestObserver {
   const count = (state: Answered | TimedOut): void => {
     const { last } = state;
@@ -178,12 +174,12 @@ function metricsObserver({ metrics, clock }: EndpointContext): RequestObserver {
   };
 }
 
-/** `-v` from which each request is a line of the log, as in the reference. */
+/** The `-v` level from which each request is logged, as in kube-apiserver. */
 const requestLogLevel = 3;
 
 /**
- * Writes one line for a request whose answer is complete, or whose watch has begun. It names the
- * path without its query and no header but the client's own name: nothing that could be a secret.
+ * Logs one line for a request whose answer is complete, or whose watch has begun. It contains the
+ * path without the query, and no header except the User-Agent, so no secrets.
  */
 function logObserver({ logger, clock }: EndpointContext): RequestObserver {
   const log = (state: Answered | TimedOut): void => {

@@ -18,25 +18,25 @@ const bodyBuckets = Array.from({ length: 31 }, (_, step) => 50_000 + step * 100_
 
 /** Labels that most metrics of requests have. */
 export const common = ['group', 'version', 'resource', 'subresource', 'scope', 'component'];
-/** Who counts; of the paths of health, upstream says nothing there. */
+/** The label `component`, which is empty for health checks. */
 export const component = 'apiserver';
 const healthPaths = new Set(['/healthz', '/livez', '/readyz']);
 
-/** What is counted of requests that are alike. */
+/** The series of requests with equal labels. */
 export interface Series {
   readonly total: Counter;
   readonly duration: Histogram;
-  /** Without the time that others took; absent for watches, which last as long as clients like. */
+  /** Duration without webhooks and queues; absent for watches. */
   readonly own: Histogram | undefined;
   readonly ownFormerly: Histogram | undefined;
   readonly running: Gauge;
-  /** Of reads. */
+  /** Sizes of answers to reads. */
   readonly answers: Histogram | undefined;
-  /** Of writes. */
+  /** Sizes of bodies of writes. */
   readonly bodies: Histogram | undefined;
 }
 
-/** Counts one request that is over. */
+/** Counts one finished request. */
 export function count(
   { total, duration, own, ownFormerly }: Series,
   time: { readonly tookMs: number; readonly othersMs: number },
@@ -48,7 +48,9 @@ export function count(
   ownFormerly?.observe(ownSeconds);
 }
 
-/** Measures what a request has sent and was sent; a long list when the last of it is written. */
+/**
+ * Measures the body and the answer of a request; a long list is measured when it has been written.
+ */
 export function measureBodies({ answers, bodies }: Series, exchange: Exchange): void {
   if (bodies !== undefined && exchange.receivedBytes !== undefined) {
     bodies.observe(exchange.receivedBytes);
@@ -132,7 +134,7 @@ const bodyVerbs: ReadonlyMap<string, string> = new Map([
   ['DELETECOLLECTION', 'delete_collection'],
 ]);
 
-/** The series of requests of these labels. */
+/** Creates the series for these labels. */
 export function createSeries(
   families: ReturnType<typeof createFamilies>,
   labels: {
@@ -153,7 +155,7 @@ export function createSeries(
     duration: families.duration.of(verb, dryRun, ...place),
     own: isWatch ? undefined : families.own.of(verb, ...place),
     ownFormerly: isWatch ? undefined : families.ownFormerly.of(verb, ...place),
-    // Only watches run long; the others' gauge would be a series that is always 0.
+    // For other verbs the gauge would always be 0.
     running: isWatch ? families.running.of(verb, ...place) : noGauge,
     answers: verb === 'GET' || verb === 'LIST' ? families.answers.of(verb, ...place) : undefined,
     bodies:
@@ -165,25 +167,25 @@ export function createSeries(
 
 const noGauge: Gauge = { set: () => {}, add: () => {} };
 
-/** What is said of a request besides what it is about. */
+/** The labels of a request besides its target. */
 interface RequestKind {
   readonly verb: string;
   readonly scope: string;
   readonly dryRun: string;
 }
 
-/** Paths that are told apart, as upstream tells them by the label `subresource`. */
+/** Paths with their own value of the label `subresource`. */
 const plainPaths = new Set(['/backup', '/healthz', '/livez', '/readyz', '/metrics', '/version']);
 const documentPaths = /^\/(api|apis|openapi)(\/|$)/;
 
-/** Sub-resource or path; a client's own paths are none, and all documents of the API are one. */
+/** The label `subresource`: a subresource or a known path; all API documents share one value. */
 export function placeOf({ isResourceRequest, subresource, path }: RequestInfo): string | undefined {
   if (isResourceRequest) return subresource;
   if (plainPaths.has(path)) return path;
   return documentPaths.test(path) ? '' : undefined;
 }
 
-/** Group, version, resource and place; undefined for what the catalogue does not know. */
+/** Group, version, resource, and subresource; undefined if the catalogue does not know them. */
 export function namedParts(
   snapshot: CatalogueSnapshot,
   { info, place }: { readonly info: RequestInfo; readonly place: string },
@@ -212,10 +214,10 @@ const verbNames: ReadonlyMap<string, string> = new Map([
 const verbIndex: ReadonlyMap<string, number> = new Map(
   ['other', 'APPLY', 'CONNECT', ...verbNames.values()].map((verb, index) => [verb, index]),
 );
-/** Sub-resources that lead to somewhere else, whatever the verb. */
+/** Subresources that count as CONNECT for every verb. */
 const connecting = new Set(['attach', 'exec', 'log', 'portforward', 'proxy']);
 
-/** The verb as metrics name it. */
+/** The verb as metrics report it. */
 export function reportedVerb(exchange: Exchange, info: RequestInfo): string {
   const { verb, subresource } = info;
   if (subresource !== '' && info.isResourceRequest && connecting.has(subresource)) return 'CONNECT';
@@ -227,14 +229,14 @@ export function reportedVerb(exchange: Exchange, info: RequestInfo): string {
   return verbNames.get(verb) ?? 'other';
 }
 
-/** How much a request is about. */
+/** The label `scope` of a request. */
 export function scopeOf({ isResourceRequest, verb, name, namespace }: RequestInfo): string {
   if (!isResourceRequest) return '';
   if (name !== '' || verb === 'create') return 'resource';
   return namespace === '' ? 'cluster' : 'namespace';
 }
 
-/** What the label `dry_run` is. */
+/** The label `dry_run` of a request. */
 export function dryRunOf({ query }: RequestInfo): string {
   if (query.size === 0 || !query.has('dryRun')) return '';
   return query.getAll('dryRun').every((value) => value === 'All') ? 'All' : 'invalid';
@@ -243,7 +245,7 @@ export function dryRunOf({ query }: RequestInfo): string {
 const scopes = ['', 'cluster', 'namespace', 'resource'];
 const dryRuns = ['', 'All', 'invalid'];
 
-/** One number for each combination. */
+/** A distinct number for each combination of labels. */
 export function kindKey({ verb, scope, dryRun }: RequestKind, code: number): number {
   const kind = (verbIndex.get(verb) ?? 0) * scopes.length + scopes.indexOf(scope);
   return (kind * dryRuns.length + dryRuns.indexOf(dryRun)) * 1000 + code;

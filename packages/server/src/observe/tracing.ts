@@ -8,15 +8,15 @@ import type { RequestObserver } from './request-observers.ts';
 /** The attributes of a span. Headers and URLs are cut to `valueLengthMax` characters. */
 export type Attributes = Readonly<Record<string, string | number>>;
 
-/** A trace as another program continues it. */
+/** The context in which another program continues a trace. */
 interface RemoteContext {
   readonly traceId: Buffer;
   readonly spanId: Buffer;
 }
 
-/** A span that has ended. Times are nanoseconds since the epoch. */
+/** A finished span. Times are in nanoseconds since the epoch. */
 export interface FinishedSpan extends RemoteContext {
-  /** Empty for the first of a trace. */
+  /** Empty for the root span of a trace. */
   readonly parentSpanId: Buffer;
   readonly name: string;
   readonly kind: 'internal' | 'server' | 'client';
@@ -25,7 +25,7 @@ export interface FinishedSpan extends RemoteContext {
   readonly attributes: Attributes;
   /** The trace that the client's headers name. */
   readonly link: RemoteContext | undefined;
-  /** What went wrong; undefined when nothing did. */
+  /** The error; undefined after a success. */
   readonly error: string | undefined;
 }
 
@@ -35,18 +35,18 @@ const noSpan = Buffer.alloc(0);
 interface Place {
   readonly traceId: Buffer;
   readonly isSampled: boolean;
-  /** The parent of spans that begin now; it changes while the request goes on. */
+  /** The parent of new spans, which changes during the request. */
   spanId: Buffer;
 }
 
-/** The place of a request itself. */
+/** The trace context of a request. */
 interface TracedRequest extends Place {
   readonly rootId: Buffer;
   readonly link: RemoteContext | undefined;
   readonly startMs: number;
 }
 
-/** What a span shows besides its times and its outcome. */
+/** The contents of a span besides its times and outcome. */
 interface SpanFacts {
   readonly name: string;
   readonly kind?: FinishedSpan['kind'];
@@ -54,9 +54,8 @@ interface SpanFacts {
 }
 
 /**
- * Follows requests through the server in spans, of which a share is exported (OPS-1). A client's
- * trace is linked to, and neither continued nor obeyed: clients are not trusted with what is
- * sampled.
+ * Records spans of requests and exports a share of them (OPS-1). A client's trace is only linked
+ * to: clients must not decide what is sampled.
  */
 export class Tracer {
   readonly #places = new AsyncLocalStorage<Place>();
@@ -79,7 +78,7 @@ export class Tracer {
     this.#onSpan = options.onSpan;
   }
 
-  /** Runs what answers a request, as a trace of its own. */
+  /** Answers a request in its own trace. */
   serve<T>(exchange: Exchange, answer: () => T): T {
     const traceId = randomBytes(16);
     const isSampled = traceId.readBigUInt64BE(8) >> 1n < this.#sampledBelow;
@@ -96,7 +95,7 @@ export class Tracer {
     return this.#places.run(request, answer);
   }
 
-  /** Runs work as a span of its request; as it is, outside of requests that are sampled. */
+  /** Runs work in a span of its request; without a span if the request is not sampled. */
   async within<T>({ name, kind, attributes }: SpanFacts, work: () => T | Promise<T>): Promise<T> {
     const place = this.#places.getStore();
     if (place?.isSampled !== true) return work();
@@ -123,7 +122,7 @@ export class Tracer {
     }
   }
 
-  /** Headers by which another server continues the trace of the work that runs now. */
+  /** Headers with which another server continues the current trace. */
   headers(): Readonly<Record<string, string>> {
     const place = this.#places.getStore();
     if (place === undefined) return {};
@@ -132,7 +131,7 @@ export class Tracer {
     return { traceparent: `00-${traceId.toString('hex')}-${spanId.toString('hex')}-${flags}` };
   }
 
-  /** Follows the gates, the endpoint, and the end of each request. */
+  /** Observes the gates, the endpoint, and the end of each request. */
   readonly observer: RequestObserver = {
     authenticate: ({ exchange, startMs, authenticatedMs: endMs }) => {
       this.#gate(exchange, { name: 'authentication', startMs, endMs });
@@ -239,14 +238,14 @@ const endpointNames: Readonly<Record<string, string>> = {
   deletecollection: 'Delete',
 };
 
-/** The name of the span of what answers a request; undefined where it has none. */
+/** The name of a request's endpoint span; undefined if it has none. */
 function endpointName({ isResourceRequest, verb }: RequestInfo): string | undefined {
   return isResourceRequest ? endpointNames[verb] : undefined;
 }
 
 const parentForm = /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/;
 
-/** Reads a `traceparent` header (W3C Trace Context); undefined for what is none. */
+/** Parses a `traceparent` header (W3C Trace Context); undefined if it is malformed. */
 function remoteContext(header: string | undefined): RemoteContext | undefined {
   const [, trace = '', span = ''] = parentForm.exec(header ?? '') ?? [];
   if (/^0*$/.test(trace) || /^0*$/.test(span)) return undefined;
@@ -268,7 +267,7 @@ function requestName({ method }: Exchange, info: RequestInfo | undefined): strin
   return `${method} /${parts.join('/')}`;
 }
 
-/** Characters of a header or URL that a span has. */
+/** Most characters of a header or URL in a span. */
 const valueLengthMax = 2048;
 const cut = (text: string | undefined) => (text ?? '').slice(0, valueLengthMax);
 

@@ -19,10 +19,10 @@ export class BodyReader implements BodyReceiver {
   #settled = false;
   #resolve: (body: Buffer) => void = () => {};
   #reject: (error: Error) => void = () => {};
-  /** Monotonic milliseconds after which the sender counts as too slow. */
+  /** Monotonic milliseconds after which the client counts as too slow. */
   readonly deadline: number;
 
-  /** @param options.meter is told the bytes that are kept, as they come */
+  /** @param options.meter receives the bytes that are kept, as they arrive */
   constructor(options: {
     source: BodySource;
     limitBytes: number;
@@ -49,9 +49,9 @@ export class BodyReader implements BodyReceiver {
     return whole;
   }
 
-  /** Gives up: the client has gone, or was too slow. Harmless when the body is already complete. */
+  /** Aborts because the client has left or was too slow. No effect if the body is complete. */
   abort(why: string): void {
-    // An error writes down the stack: not at the end of every request that went well.
+    // Creating an error captures the stack, which every successful request would pay for.
     if (!this.#settled) this.#fail(new BodyAborted(why));
   }
 
@@ -80,22 +80,20 @@ export class BodyReader implements BodyReceiver {
   }
 }
 
-/** Bytes handed to a socket at once: a few TLS records, small enough to notice a slow reader. */
+/** Bytes written to a socket at once: several TLS records, small enough to notice a slow reader. */
 const batchBytes = 256 * 1024;
-/**
- * Pieces below this are gathered: a system call entry per 200-byte piece costs more than its copy.
- */
+/** Pieces below this size are joined: a write per 200-byte piece costs more than copying it. */
 const smallPieceBytes = 8 * 1024;
 const gatherBytes = 64 * 1024;
 
-/** Bytes taken before the clock is read again: making them may cost far more than writing them. */
+/** Bytes between clock readings; producing them may cost far more than writing them. */
 const uncheckedBytes = 16 * 1024;
 
 /**
- * Writes pieces with back-pressure, never more than about one batch ahead of the reader: large ones
- * as they are, small ones joined to blocks of up to 64 KiB where that helps. Ends the target after
- * the last piece. Pieces are made as they are taken, in slices (TRUST-2), and none once the reader
- * is gone: the source is then told to return (TRUST-3).
+ * Writes pieces with back-pressure, at most about one batch ahead of the reader: large pieces as
+ * they are, small ones joined to blocks of up to 64 KiB if that helps. Ends the target after the
+ * last piece. Pieces are produced as they are taken, in slices (TRUST-2); when the reader leaves,
+ * the source is told to return (TRUST-3).
  */
 export class PacedWriter {
   readonly #target: BodySink;
@@ -106,12 +104,12 @@ export class PacedWriter {
   readonly #onWritten: (bytes: number) => void;
   #bytes = 0;
   #state: 'ready' | 'paused' | 'over' = 'ready';
-  /** What has been taken and is still to be written: a piece, or a part of a large buffer. */
+  /** A piece, or the rest of a large buffer, that has been taken but not written. */
   #rest: BodyPiece | undefined;
 
   /**
-   * @param options.onFailure is told when a piece cannot be made; the answer must be cut off
-   * @param options.onWritten is told the bytes of all pieces, when the last has been handed on
+   * @param options.onFailure called if a piece cannot be produced; the answer must be aborted
+   * @param options.onWritten called with the total bytes after the last piece has been written
    */
   constructor(options: {
     target: BodySink;
@@ -130,12 +128,12 @@ export class PacedWriter {
     this.#target.onDrain(() => this.run());
   }
 
-  /** Whether the last piece has been handed to the target, or none will be any more. */
+  /** Whether the last piece has been written, or no more will be. */
   get over(): boolean {
     return this.#state === 'over';
   }
 
-  /** Writes until the reader is behind, the slice is over, or the pieces are used up. */
+  /** Writes until the reader is behind, the slice ends, or no pieces are left. */
   run(): void {
     if (this.#state !== 'ready') return;
     this.#onProgress();
@@ -147,7 +145,7 @@ export class PacedWriter {
     }
   }
 
-  /** Takes no more pieces: the reader is gone. */
+  /** Takes no more pieces, because the reader has left. */
   stop(): void {
     if (this.#state === 'over') return;
     this.#state = 'over';
@@ -194,7 +192,7 @@ export class PacedWriter {
         joiner?.flush();
         return { blocks, finished: true };
       }
-      // The slice is over before there is more.
+      // The slice has ended before the next piece was ready.
       if (piece.length === 0) break;
       if (piece.length > room && room < batchBytes) {
         this.#rest = piece;
@@ -208,7 +206,7 @@ export class PacedWriter {
     return { blocks, finished: false };
   }
 
-  /** The next piece, at most `room` bytes of it when it is a large buffer. */
+  /** The next piece; at most `room` bytes of a large buffer. */
   #nextPiece(room: number): BodyPiece | undefined {
     const piece = this.#rest ?? this.#take();
     this.#rest = undefined;
@@ -218,7 +216,7 @@ export class PacedWriter {
     return piece.subarray(0, room);
   }
 
-  /** The next piece, or an empty one when the slice is over before there is one. */
+  /** The next piece; empty if the slice ends before it is ready. */
   #take(): BodyPiece | undefined {
     for (;;) {
       const next = this.#pieces.next();
@@ -229,7 +227,7 @@ export class PacedWriter {
   }
 }
 
-/** Joins runs of small pieces, for a sink to which every piece is a write. */
+/** Joins small pieces, for a sink that writes every piece separately. */
 class Joiner {
   readonly blocks: Buffer[] = [];
   #small: Buffer[] = [];
@@ -256,5 +254,5 @@ class Joiner {
   }
 }
 
-/** Above this a body is paced; below it goes out in one write. */
+/** Bytes above which a body is written by a PacedWriter instead of in one write. */
 export const pacedAboveBytes = batchBytes;

@@ -20,31 +20,30 @@ import {
 import { BodyReader, PacedWriter, pacedAboveBytes } from './body-io.ts';
 import type { HttpLimits } from './limits.ts';
 
-/** What it takes to decode, default, and store a body besides the body, as a multiple of it. */
+/** Memory to decode, default, and store a body besides the body itself, as a multiple of it. */
 const decodedPart = 6;
 
-/** What an exchange needs of the server it belongs to. */
+/** What an exchange needs from its server. */
 export interface ExchangeHost {
   readonly clock: Clock;
   readonly limits: HttpLimits;
-  /** For whom the thread works. */
+  /** Attributes time of the event loop to exchanges. */
   readonly occupancy: LoopOccupancy;
-  /** The server is going; connections are not to be reused. */
+  /** Whether the server is stopping, so that connections must not be reused. */
   readonly draining: boolean;
-  /** Runs a callback of the application; a failure is logged, never thrown. */
 }
 
 /**
- * What HTTP/1.1 and HTTP/2 share: a source of the request's body, a sink for the answer's, counted
- * from the first header until the answer has gone out. The sweep calls `expire` now and then, so no
- * request has a timer of its own.
+ * The common part of HTTP/1.1 and HTTP/2 exchanges: a source of the request's body and a sink for
+ * the answer's, accounted for from the first header until the answer is sent. The sweep calls
+ * `expire` periodically, so requests need no timers.
  */
 export abstract class ExchangeBase implements Exchange {
   abstract readonly method: string;
   abstract readonly url: string;
   abstract readonly httpVersion: '1.1' | '2';
   readonly connection: PeerConnection;
-  /** Where it stands in the server's list of exchanges in flight; -1 when it does not. */
+  /** Its index among the server's exchanges in flight; -1 if it is not in flight. */
   place = -1;
   userName: string | undefined = undefined;
   protected readonly core: ExchangeHost;
@@ -59,11 +58,11 @@ export abstract class ExchangeBase implements Exchange {
   #receivedBytes: number | undefined;
   #answeredBytes: number | undefined;
   #whenAnswered: ((bytes: number) => void) | undefined;
-  /** Of an answer in several batches. */
+  /** Writes an answer in several batches; undefined for others. */
   #writer: PacedWriter | undefined;
   #isClosed = false;
   #delivered: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined;
-  /** What is charged for it, given back when it is over. */
+  /** Bytes charged for it, released at its end. */
   #requestBytes = 0;
   #bodyBytes = 0;
   #answerBytes = 0;
@@ -81,15 +80,15 @@ export abstract class ExchangeBase implements Exchange {
   abstract header(name: string): string | undefined;
   abstract headerLines(): readonly string[];
   protected abstract writeHead(head: ResponseHead): void;
-  /** The request has a body, perhaps an empty one. */
+  /** Whether the request has a body, possibly an empty one. */
   protected abstract readonly hasBody: boolean;
-  /** Tells a client that waits with `Expect: 100-continue` to go on. */
+  /** Lets a client that sent `Expect: 100-continue` continue. */
   protected abstract allowBody(): void;
   /** Ends the answer to a request whose body will not be read. */
   protected abstract endRefused(body: Buffer): void;
-  /** Once closed: whether the whole answer has gone out. */
+  /** Once closed: whether the whole answer was sent. */
   protected abstract readonly complete: boolean;
-  /** Cuts the exchange off. */
+  /** Aborts the exchange. */
   abstract destroy(): void;
 
   get remoteAddress(): string {
@@ -159,7 +158,7 @@ export abstract class ExchangeBase implements Exchange {
       const bytes = await whole;
       this.resumed();
       this.#receivedBytes = bytes.length;
-      // The body's own bytes are charged already.
+      // The body itself has already been charged.
       const more = bytes.length * decodedPart;
       if (!memory.admits(more)) throw new MemoryShort();
       this.bodyGrew(more);
@@ -171,13 +170,13 @@ export abstract class ExchangeBase implements Exchange {
     }
   }
 
-  /** The request has begun. */
+  /** Charges the memory of a request that has begun. */
   began(bytes: number): void {
     this.#requestBytes = bytes;
     this.connection.memory.charge('requests', bytes);
   }
 
-  /** What is held of its body, or was made of it, has grown. */
+  /** Charges memory for its body, or for what was decoded from it. */
   bodyGrew(bytes: number): void {
     if (this.#isOver || bytes === 0) return;
     this.#bodyBytes += bytes;
@@ -197,7 +196,7 @@ export abstract class ExchangeBase implements Exchange {
     return true;
   }
 
-  /** Bytes that would be released if it were over. */
+  /** Bytes that would be released if it ended. */
   get heldBytes(): number {
     const charged = this.#requestBytes + this.#bodyBytes + this.#answerBytes + this.#watchBytes;
     return charged + this.sink.bufferedBytes;
@@ -215,7 +214,7 @@ export abstract class ExchangeBase implements Exchange {
     this.#releases = undefined;
   }
 
-  /** Ends it to release what it holds: with `refusal` while nothing of an answer has gone out. */
+  /** Ends it to release memory: with `refusal` unless an answer has begun. */
   shed(refusal: WholeResponse): void {
     const respond = this.supersede();
     if (respond === undefined) this.destroy();
@@ -241,7 +240,7 @@ export abstract class ExchangeBase implements Exchange {
     else this.#abortCallbacks.push(callback);
   }
 
-  /** An own method for the exchanges that need it, so that the others pay nothing. */
+  /** Wraps `writeHead` of this exchange only, so that other exchanges pay nothing. */
   addHeaders(more: ResponseHeaders): void {
     const write = this.writeHead;
     this.writeHead = (head) => {
@@ -249,7 +248,7 @@ export abstract class ExchangeBase implements Exchange {
     };
   }
 
-  /** An answer is streamed to its client now, as watches are. */
+  /** Whether an answer is being streamed, as for a watch. */
   get isStreaming(): boolean {
     return this.#answering === 'stream';
   }
@@ -297,7 +296,7 @@ export abstract class ExchangeBase implements Exchange {
     return new StreamedAnswer(this, this.sink);
   }
 
-  /** A streamed answer has been given to its end, so that what is left of it must make progress. */
+  /** Ends a streamed answer; from now on the rest of it must make progress. */
   endStream(bytes: number): void {
     this.#answering = 'whole';
     this.sink.end();
@@ -309,12 +308,12 @@ export abstract class ExchangeBase implements Exchange {
     this.#whenAnswered?.(bytes);
   }
 
-  /** Gives the connection away, if it can be had. */
+  /** Releases the connection for a takeover; undefined if that is not possible. */
   protected release(): TakenConnection | undefined {
     return undefined;
   }
 
-  /** The exchange is over, well or not. */
+  /** Called when the exchange has ended, completely or not. */
   closed(): void {
     this.#releaseMemory();
     this.#reader?.abort('the client has gone');
@@ -333,7 +332,7 @@ export abstract class ExchangeBase implements Exchange {
     for (const callback of callbacks ?? []) contained({ where: 'endpoint' }, callback)();
   }
 
-  /** Called by the sweep: gives up on a client that is too slow. */
+  /** Called by the sweep: aborts the exchange if its client is too slow. */
   expire(now: number): void {
     const reader = this.#reader;
     if (reader !== undefined && !reader.settled && now > reader.deadline) {
@@ -376,7 +375,7 @@ function pendingPromise() {
   return { promise, resolve };
 }
 
-/** A class rather than an object of closures: there is one for every watch. */
+/** A class rather than an object with closures, because every watch has one. */
 class StreamedAnswer implements ResponseStream {
   readonly #exchange: ExchangeBase;
   readonly #sink: BodySink;
@@ -409,7 +408,7 @@ class StreamedAnswer implements ResponseStream {
   }
 }
 
-/** Of an exchange that somebody else answers. */
+/** The stream of an exchange that has already been answered by its timeout. */
 const unread: ResponseStream = {
   write: () => true,
   onDrain: () => {},

@@ -17,7 +17,7 @@ import {
 } from '@wheelhouse/machinery';
 import { ExchangeBase, type ExchangeHost } from './exchange-base.ts';
 
-/** The body of a request that node reads for us (HTTP/1.1). */
+/** The body of an HTTP/1.1 request, which Node reads. */
 class NodeBodySource implements BodySource {
   readonly #readable: Readable;
   #receiver: BodyReceiver | undefined;
@@ -34,7 +34,7 @@ class NodeBodySource implements BodySource {
       { where: 'http1' },
       { data: this.#onData, end: this.#onEnd },
     );
-    // A body read by nobody may have ended by itself, and says so once only.
+    // An unread body may already have ended, and `end` is emitted only once.
     if (this.#readable.readableEnded) this.#onEnd();
   }
 
@@ -52,7 +52,7 @@ class NodeBodySource implements BodySource {
     this.#readable.resume();
   }
 
-  /** Reads on, so that the connection's next request can be seen. */
+  /** Discards the rest, so that the connection's next request can be read. */
   drop(): void {
     this.stop();
     this.#readable.resume();
@@ -117,7 +117,7 @@ export class NodeBodySink implements BodySink {
     this.#drained = callback;
   }
 
-  /** Charges what waits for the reader, until it has been written or given up. */
+  /** Charges bytes that wait for the reader, until they have been written or abandoned. */
   #behind(): false {
     if (this.#charged === undefined) {
       this.#charged = 0;
@@ -154,9 +154,9 @@ export class Http1Exchange extends ExchangeBase {
     waitsForContinue: boolean;
     connection: PeerConnection;
     core: ExchangeHost;
-    /** Where node does not read the body: who does. */
+    /** The body, if Node does not read it. */
     body?: Readable;
-    /** Given where the client asks for another protocol: gives the connection away. */
+    /** For an upgrade request: releases the connection. */
     release?: () => TakenConnection;
   }) {
     super(options);
@@ -205,8 +205,8 @@ export class Http1Exchange extends ExchangeBase {
   }
 
   /**
-   * Answers at once, but keeps reading a while before it closes: closing with unread bytes makes
-   * the host reset the connection, and the client would lose the answer.
+   * Answers immediately, but continues to read for a while: closing a socket with unread bytes
+   * resets the connection, and the client would lose the answer.
    */
   protected endRefused(body: Buffer): void {
     const source = this.#request;
@@ -245,7 +245,7 @@ export class Http1Exchange extends ExchangeBase {
   }
 }
 
-/** Path and query of a request-target, which a proxy's client may send as a whole URL. */
+/** Path and query of a request target, which may be an absolute URL. */
 function originForm(target: string): string {
   if (target.startsWith('/')) return target;
   const scheme = target.indexOf('://');

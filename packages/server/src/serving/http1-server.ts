@@ -12,31 +12,29 @@ import {
 import { Http1Exchange } from './http1-exchange.ts';
 import type { ServerCore } from './server-core.ts';
 
-/** Begins to answer one request. `over` must be called once its answer is sent or given up. */
+/** Answers one request. `over` must be called once its answer is sent or abandoned. */
 type Turn = (over: () => void) => void;
 
-/** A request and the answer that node has made for it. */
+/** Node's request and response objects. */
 interface Message {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
 }
 
-/** Requests that wait on a connection before no more of it is read. */
+/** Waiting requests above which the connection is paused. */
 const readAheadMax = 16;
-/**
- * Requests that may wait at all: one chunk that has been read may hold more than `readAheadMax`.
- */
+/** Most waiting requests: one chunk may contain more than `readAheadMax`. */
 const waitingMax = 256;
-/** Bytes kept of what follows a request for another protocol that waits. */
+/** Bytes kept that follow a waiting upgrade request. */
 const behindBytesMax = 64 * 1024;
 
 /**
- * A client's HTTP/1.1 connection, which answers one request at a time. Pipelined requests, those
- * that ask for another protocol included, begin when all before them have been answered. An answer
- * therefore never meets a connection that is in use, and a queued request costs its headers alone.
+ * A client's HTTP/1.1 connection, which answers one request at a time. Pipelined requests,
+ * including upgrades, begin when all earlier ones have been answered, so answers never overlap and
+ * a queued request costs only its headers.
  */
 class Http1Connection extends PeerConnection {
-  /** What is being answered; undefined between requests. */
+  /** The request being answered; undefined between requests. */
   current: Message | undefined;
   readonly #waiting: Turn[] = [];
   readonly #run: (turn: Turn, over: () => void) => void;
@@ -64,7 +62,7 @@ class Http1Connection extends PeerConnection {
     return this.#isBusy;
   }
 
-  /** Begins the turn now, or when all that came before it are over. */
+  /** Begins the turn now, or after all earlier ones. */
   take(turn: Turn): void {
     if (!this.#isBusy) {
       this.#begin(turn);
@@ -76,8 +74,8 @@ class Http1Connection extends PeerConnection {
   }
 
   /**
-   * Begins the last turn of the connection, whose bytes are HTTP no longer.
-   * @param head what the client has sent behind the request; `turn` gets it with what has followed
+   * Begins the last turn of the connection, after which its bytes are no longer HTTP.
+   * @param head bytes that the client sent after the request; `turn` receives them and later ones
    */
   takeLast(head: Buffer, turn: (head: Buffer, over: () => void) => void): void {
     const { socket } = this;
@@ -97,7 +95,7 @@ class Http1Connection extends PeerConnection {
           bytes += chunk.length;
           if (bytes > behindBytesMax) socket.pause();
         },
-        // Node's server, which does this otherwise, has let go of the connection.
+        // Node's server has released the connection and no longer does this.
         drain: () => this.current?.response.emit('drain'),
       },
     );
@@ -137,25 +135,24 @@ class Http1Connection extends PeerConnection {
   }
 }
 
-/** A request that node has given away together with its connection. */
+/** An upgrade request, which Node has released together with its connection. */
 interface Upgrading {
   /** The request's body, which node no longer reads. */
   readonly body: Readable;
-  /** Answers as if the client had not asked for another protocol; the connection ends with it. */
+  /** An ordinary response without an upgrade, which ends the connection. */
   readonly response: ServerResponse;
-  /** Gives up on answering, for who goes on in another protocol. */
+  /** Releases the connection for another protocol. */
   release(): TakenConnection;
 }
 
 /**
- * Makes an ordinary request again of one that asks for another protocol, since whether it gets that
- * is not the transport's to say. Undefined when its body comes in chunks: node has stopped reading
- * HTTP here, and who asks for another protocol sends no such body.
+ * Turns an upgrade request into an ordinary one, because the application decides about the upgrade.
+ * Undefined for a chunked body, which Node no longer decodes here; upgrade requests have none.
  */
 function upgrading(options: {
   readonly request: IncomingMessage;
   readonly socket: Socket;
-  /** What has come behind the request's headers. */
+  /** Bytes after the request's headers. */
   readonly head: Buffer;
 }): Upgrading | undefined {
   const { request, head, socket } = options;
@@ -165,7 +162,7 @@ function upgrading(options: {
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
   response.assignSocket(socket);
-  // Node's server, which does these things otherwise, has let go of the connection.
+  // Node's server has released the connection and no longer does this.
   const containment = { where: 'http1', end: () => socket.destroy() } as const;
   const stopDraining = listen(socket, containment, { drain: () => response.emit('drain') });
   listen(response, containment, {
@@ -188,7 +185,7 @@ function upgrading(options: {
   };
 }
 
-/** The bytes of a body, taken from the connection as they are wanted. */
+/** A stream of the body's bytes from the connection. */
 function bodyOf(from: {
   readonly socket: Socket;
   readonly head: Buffer;
@@ -216,7 +213,7 @@ function bodyOf(from: {
 
 const where = 'http1';
 
-/** Serves the requests that node's HTTP/1.1 parser reads, one at a time on each connection. */
+/** Serves requests from Node's HTTP/1.1 parser, one at a time on each connection. */
 export function acceptHttp1(server: Server, core: ServerCore): { takeUpgrades(): void } {
   const http1 = new Http1Server(core);
   type Run = (request: IncomingMessage, response: ServerResponse) => void;
@@ -283,7 +280,7 @@ class Http1Server {
     });
   }
 
-  /** Answers with a status and nothing else, in turn, and closes. */
+  /** Answers with only a status, after earlier requests, and closes. */
   refuse(request: IncomingMessage, response: ServerResponse, status: number): void {
     ignoreErrors(request);
     ignoreErrors(response);
@@ -296,11 +293,11 @@ class Http1Server {
     });
   }
 
-  /** Serves a request that asks for another protocol, which is the last on its connection. */
+  /** Serves an upgrade request, which is the last on its connection. */
   upgrade(request: IncomingMessage, socket: Socket, behind: Buffer): void {
     ignoreErrors(socket);
     ignoreErrors(request);
-    // What else comes waits for whoever will have the connection.
+    // Further bytes wait for the new protocol.
     socket.off('data', discard);
     const connection = this.#connectionOf(socket);
     const core = this.#core;
@@ -322,7 +319,7 @@ class Http1Server {
     });
   }
 
-  /** Answers what is not HTTP, or not in time, and closes. */
+  /** Answers malformed or late requests and closes. */
   refuseMalformed(error: ParserError, socket: Socket): void {
     if (!socket.writable || error.code === 'ECONNRESET') {
       socket.destroy();
@@ -333,7 +330,7 @@ class Http1Server {
     const current = connection?.current;
     if (connection === undefined || current === undefined) socket.end(answer);
     else if (current.request.complete) {
-      // The answer under way is that of an earlier request.
+      // The answer in progress belongs to an earlier request.
       socket.removeAllListeners('data');
       readAsStream(socket);
       connection.take(() => socket.end(answer));
@@ -358,10 +355,10 @@ const ordinary = { waitsForContinue: false };
 const emptyAndLast = 'Connection: close\r\nContent-Length: 0\r\n\r\n';
 
 /**
- * Node's parser takes a connection's bytes past its stream, and stops while an earlier answer is
- * still on its way. What TLS had read already reached it nevertheless, and was refused as
- * malformed: the rest of a body that followed a large answer at once. Somebody who listens to the
- * stream makes the bytes go through it, where they wait.
+ * Makes Node read a connection through its stream. Node's parser otherwise bypasses the stream and
+ * stops during an earlier answer, but bytes that TLS had already read reached it all the same and
+ * were rejected as malformed (the rest of a body right after a large answer). With a data listener
+ * the bytes wait in the stream.
  */
 export function readAsStream(socket: Socket): void {
   socket.on('data', discard);

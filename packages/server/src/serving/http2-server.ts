@@ -61,7 +61,7 @@ export class Http2Exchange extends ExchangeBase implements StreamOwner {
     this.source.allowBody();
   }
 
-  /** The client is told to stop sending with the answer's end (RFC 9113, 8.1). */
+  /** The end of the answer asks the client to stop sending (RFC 9113, section 8.1). */
   protected endRefused(body: Buffer): void {
     this.sink.end(body);
   }
@@ -76,8 +76,7 @@ export class Http2Exchange extends ExchangeBase implements StreamOwner {
 }
 
 /**
- * Takes the connections whose client has chosen HTTP/2 away from node's HTTP/1.1 server, before
- * that sees them.
+ * Serves connections that negotiated HTTP/2, before Node's HTTP/1.1 server sees them.
  */
 export function acceptHttp2(
   server: SecureServer,
@@ -90,8 +89,7 @@ export function acceptHttp2(
   const { onHandshakeFailed = ignore, goAwayChance = 0 } = options;
   const listeners = server.listeners('secureConnection') as ((socket: TLSSocket) => void)[];
   server.removeAllListeners('secureConnection');
-  // A handshake that fails is no malformed request to be answered; its socket is destroyed as it
-  // is.
+  // Node would answer a failed handshake like a malformed request.
   server.removeAllListeners('tlsClientError');
   listenOn(server, { where: 'tls', end: ignore }, { tlsClientError: onHandshakeFailed });
   const begin = (stream: Http2Stream, connection: Http2Connection): void => {

@@ -2,7 +2,7 @@ import type { Server, Socket } from 'node:net';
 import type { PeerConnection } from '@wheelhouse/http2';
 import { listen, listenEach } from '@wheelhouse/machinery';
 
-/** Bounds on what one client may cost. Times are milliseconds, sizes bytes. */
+/** Limits on the cost of one client. Times are in milliseconds, sizes in bytes. */
 export interface HttpLimits {
   /** Request line and headers together, HTTP/1.1 and HTTP/2. */
   readonly headerBytesMax: number;
@@ -11,30 +11,27 @@ export interface HttpLimits {
   /** From the first byte of a request to the end of its headers (HTTP/1.1). */
   readonly headersTimeoutMs: number;
   readonly tlsHandshakeTimeoutMs: number;
-  /** From asking for a body to having all of it. */
+  /** From requesting a body to its last byte. */
   readonly bodyTimeoutMs: number;
-  /** How long a plain answer may make no progress before it is cut off. Streams are not bound. */
+  /** How long an answer may make no progress before it is aborted. Streams are not limited. */
   readonly writeTimeoutMs: number;
   /** How long a connection without a request in flight is kept. */
   readonly idleTimeoutMs: number;
-  /** How often the bounds above are looked at; they hold to this precision. */
+  /** How often the time limits are checked, which determines their precision. */
   readonly sweepPeriodMs: number;
   /**
-   * Concurrent HTTP/2 streams of one connection. Clients share one connection for all their watches
-   * and requests, so it is well above what they use; a stream over it is refused, to be tried
-   * again.
+   * Concurrent HTTP/2 streams of one connection, well above what clients use for all their watches
+   * and requests; further streams are refused with a retriable error.
    */
   readonly streamsPerConnectionMax: number;
-  /** Open connections; a new one above takes the place of an idle one. */
+  /** Open connections; above the limit a new one replaces an idle one. */
   readonly connectionsMax: number;
-  /**
-   * Once answered with 413, how much more of the body is read so that the client sees the answer.
-   */
+  /** After a 413, how much of the body is still read so that the client sees the answer. */
   readonly discardBytesMax: number;
   readonly discardTimeoutMs: number;
 }
 
-/** Upstream's figures where it has one (headers 32 s, idle 90 s); ours elsewhere. */
+/** The defaults; timeouts for headers and idle connections are kube-apiserver's. */
 export const defaultHttpLimits: HttpLimits = {
   headerBytesMax: 128 * 1024,
   urlBytesMax: 64 * 1024,
@@ -50,29 +47,29 @@ export const defaultHttpLimits: HttpLimits = {
   discardTimeoutMs: 2_000,
 };
 
-/** Accepted above the limit while those that make room for them close. */
+/** Connections accepted above the limit while others close to make room. */
 const closingMax = 16;
 
 interface Options {
   readonly server: Server;
   readonly connectionsMax: number;
-  /** The connections whose client has been heard. */
+  /** The connections whose client has sent something. */
   readonly peers: () => Iterable<PeerConnection>;
-  /** Is told of each connection that was closed to keep the limit. */
+  /** Called for each connection that is closed to keep the limit. */
   readonly onClosed: () => void;
 }
 
 /**
- * Keeps a server within `connectionsMax` open connections, so that files can still be opened for
- * the store (TRUST-4). A new connection takes the place of the oldest idle one of the owner that
- * has the most; where none is idle, of the oldest of an owner that has more than half of all;
- * otherwise it is closed itself. A connection is idle while it has no request in flight.
+ * Limits a server to `connectionsMax` open connections, so that the store can still open files
+ * (TRUST-4). A new connection replaces the oldest idle one of the owner with the most connections;
+ * if none is idle, the oldest of an owner with more than half of all; otherwise it is closed
+ * itself. A connection is idle while it has no request in flight.
  */
 export function limitConnections(options: Options): void {
   const { server, connectionsMax } = options;
   if (!Number.isFinite(connectionsMax)) return;
   server.maxConnections = connectionsMax + closingMax;
-  /** In the order of their arrival. */
+  /** In order of arrival. */
   const sockets = new Set<Socket>();
   const admit = (socket: Socket): void => {
     sockets.add(socket);
@@ -126,7 +123,7 @@ function victimAmong(
   return idle ?? (hasMost ? first.oldest : undefined);
 }
 
-/** The client's end, which a TLS socket shares with the socket beneath it. */
+/** The client's endpoint, which a TLS socket shares with its underlying socket. */
 function endOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }

@@ -11,15 +11,15 @@ import {
 import { containedEach, listenEach } from '@wheelhouse/machinery';
 import type { HttpLimits } from './limits.ts';
 
-/** The serving certificate, and how TLS is spoken. */
+/** The serving certificate and TLS settings. */
 export interface ServingTls extends CertificatePair {
-  /** OpenSSL's list of suites; the modern ones when absent. */
+  /** OpenSSL cipher list; modern suites when absent. */
   readonly ciphers?: string;
   /** TLS 1.2 when absent. */
   readonly minVersion?: SecureVersion;
-  /** Certificates for clients that ask for these names, in lower case; `*` for a first label. */
+  /** Certificates by requested server name, in lower case; the first label may be `*`. */
   readonly named?: ReadonlyMap<string, CertificatePair>;
-  /** PEM bundles whose subjects a client is told, so that it picks the certificate that counts. */
+  /** PEM bundles whose subjects are sent to clients, so that they choose a suitable certificate. */
   readonly clientAuthorities?: readonly string[];
 }
 
@@ -40,14 +40,14 @@ function http1Timeouts(limits: HttpLimits): {
 }
 
 /**
- * Answers go out at once; a client that vanished without a word, its watches still open, is found
- * out by the host after upstream's three minutes of silence.
+ * Answers are sent without delay. TCP keep-alive detects clients that vanished with open watches
+ * after three minutes, as in kube-apiserver.
  */
 const socketOptions = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 180_000 } as const;
 
 export function plainServer(limits: HttpLimits): Server {
   const maxHeaderSize = limits.headerBytesMax;
-  // A request without Host is refused in its turn (`http1-server.ts`), not at once.
+  // `http1-server.ts` rejects requests without Host, after earlier pipelined requests.
   const requireHostHeader = false;
   return createServer({
     ...socketOptions,
@@ -100,8 +100,8 @@ function nameChoice(tls: ServingTls): (name: string, answer: NameAnswer) => void
 }
 
 /**
- * Without authorities of its own a context gets those of the public web, which takes longer to read
- * than all the rest of a start. Those it has are named to clients; what they say is not relied on.
+ * A context without authorities loads those of the public web, which takes longer than the rest of
+ * the server's start. The given ones are only announced to clients; Node's verdict is not used.
  */
 function secureContext(tls: ServingTls): {
   ca: string[];
@@ -118,12 +118,12 @@ function secureContext(tls: ServingTls): {
     cert: tls.certificate,
     key: tls.key,
     minVersion,
-    // The library speaks the old versions at its lowest level alone.
+    // OpenSSL supports the old versions only at its lowest security level.
     ciphers: isOld ? `${ciphers}:@SECLEVEL=0` : ciphers,
   };
 }
 
-/** Forward secrecy and authenticated encryption only, as upstream's default list. */
+/** Only forward secrecy and authenticated encryption, like kube-apiserver's default list. */
 const modernCiphers = [
   'TLS_AES_128_GCM_SHA256',
   'TLS_AES_256_GCM_SHA384',
@@ -136,7 +136,7 @@ const modernCiphers = [
   'ECDHE-RSA-CHACHA20-POLY1305',
 ].join(':');
 
-/** What versions before 1.2 have of forward secrecy. */
+/** Forward-secret suites of TLS versions before 1.2. */
 const oldCiphers = [
   'ECDHE-ECDSA-AES128-SHA',
   'ECDHE-RSA-AES128-SHA',
@@ -150,13 +150,13 @@ export interface CertificatePair {
   readonly key: string | Buffer;
 }
 
-/** Gives node the certificate of a handshake, or the error that ends it. */
+/** Passes the certificate of a handshake to Node, or the error that ends the handshake. */
 type NameAnswer = (error: Error | null, context?: SecureContext) => void;
 
 /**
- * Picks the certificate that a client gets by the name it asks for (SNI): the one kept for the
- * name, for all of its domain (`*.example.com`), the usual one when it is good for the name, one
- * that is good for it although not kept for it, or else the usual one.
+ * Chooses the certificate for a requested server name (SNI): the one configured for the name or for
+ * its domain (`*.example.com`), the default one if it is valid for the name, any other that is
+ * valid for it, or else the default one.
  */
 function createNameChoice(options: {
   readonly named: ReadonlyMap<string, CertificatePair>;
@@ -187,10 +187,9 @@ function createNameChoice(options: {
 const notACertificate = Buffer.alloc(1);
 
 /**
- * Keeps connections sound whose client certificate the handshake could not verify. OpenSSL keeps
- * the error of a wrong signature in a queue of the thread, from which node takes it for an error of
- * the next read and fails the connection. What a certificate is worth is for the authenticator to
- * say.
+ * Keeps connections usable whose client certificate the handshake could not verify. OpenSSL leaves
+ * the error of a wrong signature in a thread-local queue, where Node mistakes it for an error of
+ * the next read and fails the connection. The authenticator decides about the certificate.
  */
 export function forgetCertificateErrors(server: TlsServer): void {
   listenEach(server, 'secureConnection', {
@@ -202,11 +201,11 @@ export function forgetCertificateErrors(server: TlsServer): void {
   });
 }
 
-/** Reading a certificate empties the queue when it is done. */
+/** Clears OpenSSL's error queue, which parsing a certificate does. */
 function clearErrors(): void {
   try {
     new X509Certificate(notACertificate);
   } catch {
-    // One byte is no certificate.
+    // Expected: one byte is not a certificate.
   }
 }

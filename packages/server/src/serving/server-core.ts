@@ -14,16 +14,16 @@ import type { ExchangeBase, ExchangeHost } from './exchange-base.ts';
 import type { HttpLimits } from './limits.ts';
 
 /**
- * Bytes charged for a request from its head to the end of its answer, in a queue or as a watch: an
- * estimate from measurements.
+ * Bytes charged for a request from its head to the end of its answer, also in a queue or as a
+ * watch; estimated from measurements.
  */
 function exchangeBytes(url: string): number {
   return 8 * 1024 + 4 * url.length;
 }
 
 /**
- * What the protocol adapters share: the exchanges in flight, the open connections, and the sweep
- * that enforces the time limits on both.
+ * State shared by the protocol adapters: the exchanges in flight, the open connections, and the
+ * sweep that enforces the time limits of both.
  */
 export class ServerCore implements ExchangeHost, ConnectionHost {
   readonly clock: Clock;
@@ -33,10 +33,10 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
   readonly occupancy: LoopOccupancy;
   readonly #logger: Logger;
   #onExchange: OnExchange;
-  /** Each at its own `place`. An array: a set would be rehashed every few exchanges. */
+  /** Each at index `place`. An array, because a set would be rehashed every few exchanges. */
   readonly #inFlight: ExchangeBase[] = [];
   readonly #connections = new Set<PeerConnection>();
-  /** Begun, and not yet handed to the application. */
+  /** Exchanges that have not yet been passed to the application. */
   #arrived: ExchangeBase[] = [];
   #draining = false;
   #onQuiet: (() => void) | undefined;
@@ -47,9 +47,9 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
     occupancy?: LoopOccupancy | undefined;
     logger: Logger;
     onExchange: OnExchange;
-    /** What clients may make the server hold; anything when absent. */
+    /** Budget for memory that clients cause; unlimited when absent. */
     memory?: MemoryBudget | undefined;
-    /** Paths that are served however little memory is left. */
+    /** Paths that are served even without memory left. */
     isAlwaysServed?: ((url: string) => boolean) | undefined;
   }) {
     this.clock = options.clock;
@@ -83,14 +83,14 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
   }
 
   /**
-   * Hands an exchange to the application, together with all others that this turn of the loop has
-   * read: step by step they then run through the same code, which costs a fifth less than each of
-   * them for itself. Whatever the application throws never leaves here.
+   * Passes an exchange to the application, together with all others from the same turn of the event
+   * loop: they run through the same code step by step, which costs a fifth less than one after the
+   * other. Exceptions of the application are handled here.
    */
   begin(exchange: ExchangeBase): void {
     exchange.place = this.#inFlight.push(exchange) - 1;
     exchange.connection.active += 1;
-    // Short requests come and go between two sweeps, which see none of them.
+    // Requests may begin and end between two sweeps, so a sweep alone cannot detect activity.
     exchange.connection.idleSince = undefined;
     const { url, connection } = exchange;
     const bytes = exchangeBytes(url);
@@ -113,7 +113,7 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
     const turn = this.#arrived;
     this.#arrived = [];
     for (const exchange of turn) {
-      // Whoever has gone already need not be answered.
+      // The client has already left.
       if (exchange.aborted) continue;
       exchange.resumed();
       try {
@@ -125,7 +125,7 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
     }
   };
 
-  /** The exchange is over, its answer written or given up. */
+  /** Removes an exchange whose answer has been written or abandoned. */
   end(exchange: ExchangeBase): void {
     if (!this.#remove(exchange)) return;
     exchange.connection.active -= 1;
@@ -134,7 +134,7 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
     if (this.#inFlight.length === 0) this.#onQuiet?.();
   }
 
-  /** Ends idle connections, gives up on slow clients. */
+  /** Ends idle connections and aborts exchanges of slow clients. */
   sweep(): void {
     const now = this.clock.monotonic();
     for (const exchange of [...this.#inFlight]) exchange.expire(now);
@@ -150,9 +150,9 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
   }
 
   /**
-   * Ends requests of a connection until about `bytes` are released, the heaviest first: one without
-   * an answer is answered 429, any other is cut off. The connection goes too where that is not
-   * enough.
+   * Ends requests of a connection until about `bytes` are released, the largest first: one without
+   * an answer is answered 429, any other is aborted. If that is not enough, the connection is
+   * closed too.
    */
   shed(connection: PeerConnection, bytes: number): void {
     const { memory } = connection;
@@ -166,12 +166,12 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
     if (memory.bytes > enough) connection.cutOff();
   }
 
-  /** Nothing but streams is in flight. */
+  /** Whether only streams are in flight. */
   get settled(): boolean {
     return this.#inFlight.every(({ isStreaming }) => isStreaming);
   }
 
-  /** From now on what `refusal` has an answer for gets that, the last one on its connection. */
+  /** Answers requests with `refusal` from now on, as the last answer on their connection. */
   turnAway(refusal: (exchange: Exchange) => WholeResponse | undefined): void {
     const goOn = this.#onExchange;
     this.#onExchange = (exchange) => {
@@ -183,7 +183,7 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
     };
   }
 
-  /** Tells every connection to go; resolves once nothing is in flight. */
+  /** Asks all clients to disconnect; resolves once nothing is in flight. */
   drain(): Promise<void> {
     this.#draining = true;
     for (const connection of this.#connections) connection.retire();
@@ -197,7 +197,7 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
     for (const connection of this.#connections) connection.destroy();
   }
 
-  /** @returns false when it was not in flight */
+  /** @returns false if it was not in flight */
   #remove(exchange: ExchangeBase): boolean {
     const { place } = exchange;
     if (this.#inFlight[place] !== exchange) return false;

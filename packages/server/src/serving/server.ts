@@ -27,70 +27,70 @@ export interface ListenOptions {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
-  /** Plain HTTP/1.1 must be asked for by name. */
+  /** Unencrypted HTTP/1.1 must be requested explicitly. */
   readonly tls: ServingTls | 'plaintext';
-  /** `off`: clients may speak HTTP/1.1 alone. */
+  /** `off`: only HTTP/1.1. */
   readonly http2?: 'on' | 'off';
 }
 
 export interface HttpServer {
   readonly address: { readonly host: string; readonly port: number };
-  /** Requests whose answer is not complete. */
+  /** Number of requests whose answer is not complete. */
   readonly inFlight: number;
   /**
-   * From now on requests that ask for another protocol may be given it (`Exchange.takeOver`). Until
-   * then such a wish is left aside, as most who utter it (`h2c`) do well without.
+   * Allows protocol upgrades from now on (`Exchange.takeOver`). Until then upgrade headers are
+   * ignored, because most clients that send them (`h2c`) do not need the upgrade.
    */
   takeUpgrades(): void;
   /**
-   * New handshakes use these certificates; open connections keep theirs. Throws, and changes
-   * nothing, when one does not fit its key. Certificates by name can be exchanged, but not be the
-   * first.
+   * Uses these certificates for new handshakes; open connections keep theirs. Throws and changes
+   * nothing if one does not match its key. Certificates by name can be replaced only if there were
+   * some at the start.
    */
   replaceCertificate(tls: ServingTls): void;
   /**
-   * Goes on accepting, but gives what `refusal` answers to what comes from now on, as the last
-   * answer on its connection; what it has none for is served. Resolves when all that was in flight
-   * is answered but for streams, or after `timeoutMs`.
+   * Continues to accept connections, but answers new requests with `refusal`, as the last answer on
+   * their connection; requests without a refusal are served. Resolves when all earlier requests
+   * except streams have been answered, or after `timeoutMs`.
    */
   turnAway(options: {
     refusal: (exchange: Exchange) => WholeResponse | undefined;
     timeoutMs: number;
   }): Promise<void>;
   /**
-   * Stops accepting, tells clients to go (GOAWAY, `connection: close`), calls `endStreams` so that
-   * the application ends its long-running answers, waits for what is in flight, then closes. What
-   * is still there after `timeoutMs` is cut off.
+   * Stops accepting connections, asks clients to disconnect (GOAWAY, `connection: close`), calls
+   * `endStreams` so that the application ends long-running answers, waits for requests in flight,
+   * and closes. Connections that remain after `timeoutMs` are destroyed.
    * @returns whether everything finished in time
    */
   drain(options: { timeoutMs: number; endStreams?: () => void }): Promise<{ complete: boolean }>;
-  /** Stops at once and cuts everything off. */
+  /** Stops immediately and destroys all connections. */
   close(): Promise<void>;
 }
 
 export interface HttpServerOptions {
   readonly listen: ListenOptions;
   readonly onExchange: OnExchange;
-  /** Which part of HTTP/2's requests makes its connection the last of it; none when absent. */
+  /** Probability with which an HTTP/2 request ends its connection with GOAWAY; 0 when absent. */
   readonly goAwayChance?: number;
-  /** A client and the server could not agree on how to speak. */
+  /** Called when a TLS handshake fails. */
   readonly onHandshakeFailed?: () => void;
-  /** A connection was closed to keep `connectionsMax`. */
+  /** Called when a connection is closed to keep `connectionsMax`. */
   readonly onConnectionClosed?: () => void;
   readonly limits?: Partial<HttpLimits>;
-  /** What clients may make the server hold (TRUST-4); anything when absent. */
+  /** Budget for memory that clients cause (TRUST-4); unlimited when absent. */
   readonly memory?: MemoryBudget;
-  /** Paths that are served however little memory is left. */
+  /** Paths that are served even without memory left. */
   readonly isAlwaysServed?: (url: string) => boolean;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Is told for which exchange the thread works. */
+  /** Attributes time of the event loop to exchanges. */
   readonly occupancy?: LoopOccupancy;
 }
 
 /**
- * Serves HTTP/2 and HTTP/1.1 over TLS, or HTTP/1.1 in plain. Client certificates are asked for but
- * not verified: that belongs to `authn/`. Rejects with the host's error when the port is taken.
+ * Serves HTTP/2 and HTTP/1.1 over TLS, or unencrypted HTTP/1.1. Client certificates are requested
+ * but not verified, which is the task of `authn/`. Rejects with Node's error if the port is in use.
  */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const { listen, clock, logger, onExchange, memory, isAlwaysServed, occupancy } = options;
@@ -121,7 +121,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     peers: () => core.connections,
     onClosed: options.onConnectionClosed ?? ignore,
   });
-  // A connection that cannot be accepted, for want of files for example, concerns no other.
+  // A connection that cannot be accepted (too many open files) does not affect others.
   const refused = (error: Error) => logger.error('a connection was not accepted', { error });
   listenOn(server, accepting, { error: refused });
   const sweep = clock.every(limits.sweepPeriodMs, () => core.sweep());
@@ -161,8 +161,8 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
 }
 
 /**
- * Gives what cuts all connections off, those too that the core has not heard of since they have not
- * asked anything: one that never gets so far would hold up a stop until it is too slow.
+ * Returns a function that destroys all connections, including those that have sent no request and
+ * are unknown to the core: they would delay a stop until their timeout.
  */
 function followSockets(server: Server, core: ServerCore): () => void {
   const sockets = new Set<Socket>();
@@ -180,7 +180,7 @@ function followSockets(server: Server, core: ServerCore): () => void {
 
 const settleStepMs = 20;
 
-/** Looks now and then rather than counts, so that requests pay nothing for it. */
+/** Polls instead of counting, so that requests pay nothing for it. */
 function settling(of: { core: ServerCore; clock: Clock; timeoutMs: number }): Promise<void> {
   const { core, clock } = of;
   const until = clock.monotonic() + of.timeoutMs;
@@ -193,7 +193,7 @@ function settling(of: { core: ServerCore; clock: Clock; timeoutMs: number }): Pr
   });
 }
 
-/** How long clients get to read their last answer and close, once nothing is in flight. */
+/** Milliseconds for clients to read their last answer and close, once nothing is in flight. */
 const partingMs = 250;
 
 async function within(options: {
@@ -213,7 +213,7 @@ async function within(options: {
 
 function ignore(): void {}
 
-/** A fault at a new connection does not stop the server that accepts them. */
+/** Faults of a new connection do not stop the server. */
 const accepting = { where: 'http1', end: ignore } as const;
 
 function listening(server: Server, listen: ListenOptions): Promise<HttpServer['address']> {

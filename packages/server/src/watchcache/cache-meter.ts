@@ -1,6 +1,6 @@
 import type { Counter, Family, Histogram, MetricRegistry } from '@wheelhouse/machinery';
 
-/** Counts what one cache does. A class whose series are made when there is something to count. */
+/** The metrics of one cache; series are created on first use. */
 export class CacheMeter {
   readonly #families: Families;
   readonly #resource: string;
@@ -12,7 +12,7 @@ export class CacheMeter {
   #waited: Histogram | undefined;
   /** The newest revision the cache has; undefined before it is loaded. */
   revision: () => number | undefined = () => undefined;
-  /** Most changes that the cache keeps for watches that begin in the past. */
+  /** Most changes that the cache keeps for watches from earlier versions. */
   capacity: number | undefined;
 
   constructor(families: Families, resource: string, onClosed: () => void) {
@@ -21,12 +21,12 @@ export class CacheMeter {
     this.#onClosed = onClosed;
   }
 
-  /** All objects have been read out of the store. */
+  /** All objects were loaded from the store. */
   loaded(): void {
     this.#families.loads.of(this.#resource).add(1);
   }
 
-  /** The store has told of changes. */
+  /** The store reported changes. */
   received(events: number): void {
     this.#received ??= this.#families.received.of(this.#resource);
     this.#storeEvents ??= this.#families.storeEvents.of(this.#resource);
@@ -34,24 +34,24 @@ export class CacheMeter {
     this.#storeEvents.add(events);
   }
 
-  /** Watchers have been told of changes. */
+  /** Changes were sent to watchers. */
   dispatched(events: number): void {
     this.#dispatched ??= this.#families.dispatched.of(this.#resource);
     this.#dispatched.add(events);
   }
 
-  /** A watcher has been told of what was there. */
+  /** Initial objects were sent to a watcher. */
   sentInitial(events: number): void {
     this.#initial ??= this.#families.initial.of(this.#resource);
     this.#initial.add(events);
   }
 
-  /** A watcher was too slow. */
+  /** A watcher was disconnected because it was too slow. */
   cutOff(): void {
     this.#families.cutOff.of(this.#resource).add(1);
   }
 
-  /** A read was as new as it wanted to be after that time. */
+  /** A read waited this many seconds for freshness. */
   waited(seconds: number): void {
     this.#waited ??= this.#families.waited.of(this.#resource);
     this.#waited.observe(seconds);
@@ -62,12 +62,12 @@ export class CacheMeter {
     this.#families.unreadable.of(this.#resource).add(1);
   }
 
-  /** The cache is no more. */
+  /** The cache was closed. */
   closed(): void {
     this.#onClosed();
   }
 
-  /** Shows how far the cache is. */
+  /** Updates the gauges. */
   look(): void {
     const revision = this.revision();
     if (revision !== undefined) this.#families.revision.of(this.#resource).set(revision);
@@ -76,15 +76,15 @@ export class CacheMeter {
   }
 }
 
-/** Makes a meter for each cache, under upstream's names (OPS-1). */
+/** Creates a meter for each cache, under kube-apiserver's names (OPS-1). */
 export interface CacheMeters {
   /** `resource`: `pods`, `deployments.apps`. */
   of(resource: string): CacheMeter;
-  /** Brings up to date what is not counted as it happens. */
+  /** Updates all gauges. */
   look(): void;
 }
 
-/** Registers the metrics; once for a registry. */
+/** Registers the metrics; call it once per registry. */
 export function createCacheMeters(registry: MetricRegistry): CacheMeters {
   const families = createFamilies(registry);
   const meters = new Set<CacheMeter>();

@@ -3,20 +3,18 @@ import type { Revision } from '@wheelhouse/store';
 import type { Entry, EntryFilter } from './entry.ts';
 
 export interface ListRequest {
-  /** Empty: all namespaces (or a cluster-scoped kind). */
+  /** Empty: all namespaces, or a cluster-scoped kind. */
   readonly namespace: string;
-  /**
-   * Set when the selectors allow one name only; `filter` still decides. Finds it without a scan.
-   */
+  /** Set if the selectors allow only one name, which avoids a scan; `filter` still applies. */
   readonly name?: string | undefined;
-  /** Query parameters, already known to be syntactically sound; `undefined` when unset or empty. */
+  /** Query parameters with valid syntax; undefined when unset or empty. */
   readonly resourceVersion: string | undefined;
   readonly resourceVersionMatch: 'Exact' | 'NotOlderThan' | undefined;
   readonly limit: number | undefined;
   readonly continueToken: string | undefined;
-  /** Absent when no selector narrows the list. */
+  /** Undefined without selectors. */
   readonly filter: EntryFilter | undefined;
-  /** Lists what can be read instead of failing where a stored object cannot. */
+  /** Omits unreadable objects instead of failing. */
   readonly unreadable?: 'left-out';
 }
 
@@ -25,15 +23,15 @@ export interface ListResult {
   readonly continueToken: string | undefined;
   readonly remainingItemCount: number | undefined;
   readonly count: number;
-  /** How many entries were looked at; absent: those that are shown. */
+  /** Number of examined entries; absent: `count`. */
   readonly examined?: number;
   entries(): Iterable<Entry>;
   /**
-   * The items' JSON in pieces of some 16 KiB that together read `{…},{…},{…}`, not copied before
-   * they are written.
+   * The JSON of the items, `{…},{…},{…}`, in pieces of about 16 KiB that are copied only when they
+   * are written.
    *
    * @param typeBytes length of the text of an item's type, `"apiVersion":"v1","kind":"Pod",`, which
-   *   stands behind its first brace and is left out; 0 leaves nothing out
+   *   follows its first brace and is omitted; 0 omits nothing
    */
   jsonPieces(typeBytes: number): Iterable<BodyPiece>;
 }
@@ -41,31 +39,30 @@ export interface ListResult {
 export type WatchEventType = 'ADDED' | 'MODIFIED' | 'DELETED';
 
 /**
- * Frames events of one encoding. Two watchers with the same `key` share frames: each event is
- * framed once per key, however many watchers there are.
+ * Frames events of one encoding. Watchers with the same `key` share frames: each event is framed
+ * once per key, for any number of watchers.
  */
 export interface EventEncoder {
   readonly key: string;
   frame(type: WatchEventType, entry: Entry): Buffer;
   /**
-   * Makes what `frame` returns in steps, for large entries (TRUST-2). Absent where frames are
-   * copies of what an entry has.
+   * `frame` in steps, for large entries (TRUST-2). Absent if frames only copy an entry's bytes.
    */
   readonly frameSteps?:
     | ((type: WatchEventType, entry: Entry) => Generator<void, Buffer>)
     | undefined;
   bookmark(revision: Revision, options: { readonly initialEventsEnd: boolean }): Buffer;
-  /** A frame of so many bytes goes to so many watchers. */
+  /** Called for each frame with its size and the number of watchers that receive it. */
   sent?(bytes: number, watchers: number): void;
 }
 
-/** Where a watcher's frames go. The cache calls it; `endpoints/` implements it over a socket. */
+/** The destination of a watcher's frames; `endpoints/` implements it over a socket. */
 export interface WatchSink {
-  /** Takes frames; returns false when the reader is behind and `onDrain` must be awaited. */
+  /** Accepts frames; false: the reader is behind, and the caller must wait for `onDrain`. */
   write(frames: Buffer): boolean;
-  /** Registers the one callback to run when the reader has caught up. */
+  /** Sets the callback that runs when the reader has caught up. */
   onDrain(callback: () => void): void;
-  /** The cache ends the watch. `error` is an ERROR frame's Status (410 and the like). */
+  /** Ends the watch; an `error` reason is sent as an ERROR frame (410, for example). */
   end(reason: WatchEnd): void;
 }
 
@@ -77,9 +74,9 @@ export type WatchEnd =
 
 export interface WatchSpec {
   readonly namespace: string;
-  /** Set when the watch is of one name (WATCH-8): it costs nothing on other objects' changes. */
+  /** Set for a watch of one name (WATCH-8), which costs nothing when other objects change. */
   readonly name?: string | undefined;
-  /** `undefined`: unset. */
+  /** Undefined when unset. */
   readonly resourceVersion: string | undefined;
   readonly filter: EntryFilter | undefined;
   readonly allowBookmarks: boolean;
@@ -94,36 +91,33 @@ export interface WatchHandle {
 }
 
 /**
- * All objects of one resource, held in memory in order of their keys, following the store.
- * Reads wait until the cache is as new as asked for; errors are `StatusError`s with upstream's
- * wording (LIST-4 to LIST-8, WATCH-3).
+ * All objects of one resource, in memory in key order, kept in step with the store. Reads wait
+ * until the cache is as new as requested; errors are StatusErrors (LIST-4 to LIST-8, WATCH-3).
  */
 export interface ResourceCache {
   /** Resolves when the first load from the store is complete. */
   ready(): Promise<void>;
-  /** The cached object, no wait: for callers that need no freshness. */
+  /** The cached object, without waiting, for callers that accept stale data. */
   peek(key: string): Entry | undefined;
-  /** How many objects are cached, no wait; undefined while they are being loaded. */
+  /** Number of cached objects, without waiting; undefined during the first load. */
   count(): number | undefined;
-  /** By the get table: unset = most recent, `0` = any, otherwise not older than. */
+  /**
+   * Reads one object: unset = most recent, `0` = any version, otherwise not older than (LIST-4).
+   */
   get(key: string, resourceVersion: string | undefined): MaybePromise<Entry | undefined>;
   list(request: ListRequest): MaybePromise<ListResult>;
-  /** Starts a watch; rejects with a StatusError if it cannot start. */
+  /** Starts a watch. Rejects with a StatusError if it cannot start. */
   watch(spec: WatchSpec): Promise<WatchHandle>;
-  /**
-   * Calls `listener` after each change, in order; for controllers and indexes inside the process.
-   */
+  /** Calls `listener` after each change, in order; for controllers and indexes in this process. */
   subscribe(listener: (change: EntryChange) => void): { close(): void };
-  /**
-   * Forgets, step by step, changes that are older than the history kept: writes do so otherwise.
-   */
+  /** Drops changes older than the history, in steps; otherwise only writes do that. */
   trimSteps(): Generator<void, void>;
   close(): void;
 }
 
 export interface EntryChange {
   readonly previous: Entry | undefined;
-  /** Absent when the object was removed. */
+  /** Undefined if the object was removed. */
   readonly current: Entry | undefined;
   readonly revision: Revision;
 }

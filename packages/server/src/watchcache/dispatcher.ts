@@ -19,21 +19,21 @@ import {
 } from './watcher.ts';
 import type { ChangeWindow, WindowChange } from './window.ts';
 
-/** The live watchers of one namespace, one object, one name, or of everything. */
+/** The live watchers of one scope: one namespace, one object, one name, or everything. */
 interface Circle {
-  /** Those without a filter, by encoding: all of a group are sent the very same buffer. */
+  /** Watchers without a filter, by encoding; each group receives the same buffer. */
   readonly groups: Map<string, Set<Watcher>>;
   readonly filtered: Set<Watcher>;
-  /** What the flush under way has for this circle. */
+  /** The changes for this scope in the current flush. */
   batch: WindowChange[];
 }
 
 /**
- * Finds the live watchers a change concerns in a few look-ups, however many there are: ten thousand
- * watchers of single objects cost nothing when another object changes.
+ * Finds the live watchers of a change with a few lookups: ten thousand watchers of single objects
+ * cost nothing when another object changes.
  *
- * Worked example: a change of `default/web` looks into everyone, byNamespace `default`,
- * byKey `default/web` and byName `web` (a watch of that name in all namespaces).
+ * Example: a change of `default/web` looks up everyone, byNamespace `default`, byKey `default/web`,
+ * and byName `web` (a watch of that name in all namespaces).
  */
 class Audience {
   readonly #everyone: Circle = makeCircle();
@@ -58,7 +58,7 @@ class Audience {
     else group.add(watcher);
   }
 
-  /** Removes a watcher; harmless when it is not there. */
+  /** Removes a watcher, if present. */
   remove(watcher: Watcher): void {
     const { map, key } = this.#place(watcher);
     const circle = map === undefined ? this.#everyone : map.get(key);
@@ -70,7 +70,7 @@ class Audience {
     if (circle.groups.size === 0 && circle.filtered.size === 0) map?.delete(key);
   }
 
-  /** Shares changes out over the circles they concern; returns those circles. */
+  /** Distributes changes to the circles that they concern, and returns these. */
   gather(changes: readonly WindowChange[]): readonly Circle[] {
     const touched: Circle[] = [];
     const give = (circle: Circle | undefined, change: WindowChange) => {
@@ -112,34 +112,34 @@ export interface DispatcherOptions {
   readonly meter?: CacheMeter | undefined;
   /** Everything up to and including this revision is in the window. */
   readonly progress: () => Revision;
-  /** Runs a task soon, after what is at hand: changes that come together are sent together. */
+  /** Runs a task after the current events, so that simultaneous changes are sent together. */
   readonly defer: (task: () => void) => void;
   readonly bookmarkMs: number;
-  /** A watcher that falls further behind than this is cut off (WATCH-7). */
+  /** A watcher that falls further behind is disconnected (WATCH-7). */
   readonly lagChangesMax: number;
   readonly lagBytesMax: number;
   /** In [0, 1): spreads bookmarks over time. */
   readonly random: () => number;
 }
 
-/** Chunks a watcher may be sent in one turn before others get theirs. */
+/** Chunks that a watcher receives in one turn before other watchers get theirs. */
 const chunksPerTurn = 8;
 const timeoutMaxMs = 2 ** 31 - 1;
 
 /**
- * Sends changes to watchers. Live watchers of one scope and encoding share one buffer per batch;
- * a watcher whose reader is behind leaves the live ones and later reads on from the window by
- * itself, so that it neither holds a queue nor stops the others. Watchers of an encoding in which
- * the next object takes longer than a slice leave the live ones in the same way.
+ * Sends changes to watchers. Live watchers of one scope and encoding share one buffer per batch. A
+ * watcher whose reader is behind stops being live and later continues from the window by itself, so
+ * it neither needs a queue nor delays others. Watchers of an encoding in which the next object
+ * takes longer than a slice do the same.
  *
- * Order: `added` hands over every change exactly once, in order; live watchers have been sent all
- * of those before `#pending`.
+ * Order: `added` delivers every change exactly once, in order; live watchers have received all
+ * changes before `#pending`.
  */
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #audience = new Audience();
   readonly #watchers = new Set<Watcher>();
-  /** Watchers that are neither live nor ended nor waiting. */
+  /** Watchers that are neither live, nor ended, nor waiting. */
   readonly #behind = new Set<Watcher>();
   #pending: WindowChange[] = [];
   #scheduled = false;
@@ -151,12 +151,12 @@ export class Dispatcher {
     this.#options = options;
   }
 
-  /** How many watches are open. */
+  /** Number of open watches. */
   get size(): number {
     return this.#watchers.size;
   }
 
-  /** Opens a watch, still waiting for its start; its time runs from now. */
+  /** Opens a watch that waits for its start; its timeout runs from now. */
   open(spec: WatchSpec): Watcher {
     const { namespaced, clock } = this.#options;
     const slices = new Slices(clock);
@@ -177,7 +177,7 @@ export class Dispatcher {
     this.#step(watcher);
   }
 
-  /** Ends a watch and tells its sink why. */
+  /** Ends a watch and reports the reason to its sink. */
   end(watcher: Watcher, reason: WatchEnd): void {
     if (!this.close(watcher)) return;
     if (reason.type === 'slow') this.#options.meter?.cutOff();
@@ -188,7 +188,7 @@ export class Dispatcher {
     }
   }
 
-  /** Ends a watch whose reader has gone; false when it had ended before. */
+  /** Ends a watch whose reader has left; false if it had already ended. */
   close(watcher: Watcher): boolean {
     if (watcher.state.type === 'ended') return false;
     moveWatcher(watcher, { type: 'end' });
@@ -202,13 +202,13 @@ export class Dispatcher {
     return true;
   }
 
-  /** Ends every watch, after what the live ones have yet to be sent, but for large frames. */
+  /** Ends every watch, after sending pending changes except large frames to the live ones. */
   endAll(reason: WatchEnd): void {
     this.flush();
     for (const watcher of [...this.#watchers]) this.end(watcher, reason);
   }
 
-  /** Takes a change that has just been added to the window. */
+  /** Accepts a change that has just been added to the window. */
   added(change: WindowChange): void {
     this.#pending.push(change);
     if (this.#scheduled) return;
@@ -219,7 +219,7 @@ export class Dispatcher {
     });
   }
 
-  /** Sends all pending changes to the live watchers, and cuts off those too far behind. */
+  /** Sends all pending changes to the live watchers, and disconnects watchers too far behind. */
   flush(): void {
     if (this.#flushing || this.#pending.length === 0) return;
     this.#flushing = true;
@@ -246,7 +246,7 @@ export class Dispatcher {
     }
   }
 
-  /** One buffer per run of changes, however many watchers. */
+  /** Sends one buffer per run of changes to any number of watchers. */
   #deliverShared(members: ReadonlySet<Watcher>, changes: readonly WindowChange[]): void {
     for (let from = 0; from < changes.length; ) {
       const [watcher] = members;
@@ -332,7 +332,9 @@ export class Dispatcher {
     this.#block(watcher, last.position + 1);
   }
 
-  /** A live watcher's reader is behind: it has been sent all changes before `position`. */
+  /**
+   * Blocks a live watcher whose reader is behind; it has received all changes before `position`.
+   */
   #block(watcher: Watcher, position: number): void {
     moveWatcher(watcher, { type: 'sentChanges', position, full: true });
     if (watcher.state.type !== 'blocked') return;
@@ -341,11 +343,11 @@ export class Dispatcher {
     this.#awaitDrain(watcher);
   }
 
-  /** A live watcher is sent what comes from `position` on by itself, as the frames are made. */
+  /** Lets a live watcher continue from `position` by itself, because the next frame takes time. */
   #fallBehind(watcher: Watcher, position: number): void {
     moveWatcher(watcher, { type: 'fellBehind', position });
     if (watcher.state.type !== 'catchingUp') return;
-    // Its reader keeps up, so that what has come already does not count against it.
+    // Its reader keeps up, so the current lag does not count against it.
     watcher.handicap = this.#lag(position);
     this.#audience.remove(watcher);
     this.#behind.add(watcher);
@@ -362,8 +364,8 @@ export class Dispatcher {
   }
 
   /**
-   * Sends a watcher that is not live what it lacks, until it is live, blocked, or has had its turn.
-   * All watchers together have one slice of each turn of the loop (TRUST-2).
+   * Sends missing changes to a watcher until it is live or blocked, or its turn ends. All watchers
+   * together have one slice of each turn of the event loop (TRUST-2).
    */
   #step(watcher: Watcher): void {
     if (this.#flushing) {
@@ -387,7 +389,7 @@ export class Dispatcher {
     return (state.type === 'catchingUp' || state.type === 'initial') && slices.over;
   }
 
-  /** One chunk; false when there is nothing more to do for now. */
+  /** Sends one chunk; false if there is nothing more to do for now. */
   #advance(watcher: Watcher): boolean {
     const { window } = this.#options;
     const { state } = watcher;
@@ -410,7 +412,10 @@ export class Dispatcher {
     return false;
   }
 
-  /** What is pending has been sent to this watcher already, so the others must get it first. */
+  /**
+   * Makes a watcher live. It has received the pending changes, so the live ones must get them
+   * first.
+   */
   #enter(watcher: Watcher): void {
     this.flush();
     if (watcher.state.type !== 'catchingUp') return;
@@ -446,7 +451,7 @@ export class Dispatcher {
 
   #scheduleBookmark(watcher: Watcher): void {
     const { clock, bookmarkMs, random } = this.#options;
-    // Upstream checks every 1 to 1.25 s who is due; so its bookmarks are that much late.
+    // kube-apiserver checks for due bookmarks every 1 to 1.25 s, so they are late by that much.
     const delayMs = bookmarkMs + Math.round(1000 * (1 + 0.25 * random()));
     const timer = clock.after(delayMs, () => {
       watcher.timers.delete(timer);
@@ -456,7 +461,7 @@ export class Dispatcher {
     watcher.timers.add(timer);
   }
 
-  /** Only a live watcher gets one: for any other the version would claim what it has not seen. */
+  /** Sends a bookmark to a live watcher; others have not received all changes up to its version. */
   #bookmark(watcher: Watcher): void {
     this.flush();
     if (watcher.state.type !== 'live') return;
@@ -467,7 +472,7 @@ export class Dispatcher {
     });
   }
 
-  /** Runs `work` for some watchers; an error (an object that cannot be encoded) ends just them. */
+  /** Runs `work` for some watchers; an error (an object that cannot be encoded) ends only these. */
   #guarded(watchers: Iterable<Watcher>, work: () => void): boolean {
     try {
       work();
@@ -486,7 +491,7 @@ export class Dispatcher {
   }
 }
 
-/** All members are of one encoding, so that one of them counts for all. */
+/** Counts sent frames; all members have the same encoding and counter. */
 function countSent(members: ReadonlySet<Watcher>, frames: readonly Buffer[]): void {
   const [first] = members;
   if (first?.spec.encoder.sent === undefined) return;

@@ -1,7 +1,7 @@
 import { type ApiObject, isInSlab, Slab } from '@wheelhouse/machinery';
 import type { Revision } from '@wheelhouse/store';
 
-/** What lists and watches need to know of an object without decoding it. */
+/** The facts of an object that lists and watches use without decoding it. */
 export interface EntryIndex {
   readonly name: string;
   /** Empty for cluster-scoped kinds. */
@@ -13,14 +13,14 @@ export interface EntryIndex {
   readonly ownerUids: readonly string[];
   /** `metadata.deletionTimestamp` is set. */
   readonly deleting?: boolean;
-  /** The object's version, where it is not that which the kind's objects are stored in now. */
+  /** The object's apiVersion, if it differs from the kind's current storage version. */
   readonly apiVersion?: string;
 }
 
 /**
- * One object at one revision. `json` is the canonical storage-version JSON with `resourceVersion`
- * spliced in: what a GET writes to the socket. Immutable but for `memo`, and for where in memory
- * the bytes of `json` lie.
+ * One object at one revision. `json` is the canonical JSON in the storage version with
+ * `resourceVersion` inserted: the bytes that a GET sends. Immutable except for `memo` and the
+ * memory location of `json`.
  */
 export interface Entry {
   /** `<namespace>/<name>`, or `<name>` for cluster-scoped kinds. */
@@ -29,22 +29,22 @@ export interface Entry {
   readonly createRevision: Revision;
   json: Buffer;
   readonly index: EntryIndex;
-  /** Other encodings of the same object (`v1beta1;json`, `v1;yaml`, …), made on demand, once. */
+  /** Other encodings of the object (`v1beta1;json`, …), created once on demand. */
   memo: Map<string, Buffer> | undefined;
 }
 
 /**
- * Passed as `PutRequest.hint`: the index of the object that the value encodes, and by which storage
- * definition it was written, which may be an older one than its readers go by.
+ * Passed as `PutRequest.hint`: the index of the encoded object, and the storage definition that the
+ * writer used, which may be older than the reader's.
  */
 export class EntryHint {
   readonly index: EntryIndex;
   readonly form: unknown;
-  /** What this process's cache has made of the write, once it has seen it. */
+  /** The entry that this process's cache created, once it has seen the write. */
   entry: Entry | undefined = undefined;
   /**
-   * The object that the value encodes, for a store that keeps another encoding: only while the put
-   * is being started, since its writer goes on to change it.
+   * The encoded object, for a store that keeps another encoding. Set only during the call to `put`,
+   * because the writer modifies it afterwards.
    */
   object: ApiObject | undefined;
   constructor(index: EntryIndex, form?: unknown, object?: ApiObject) {
@@ -54,7 +54,7 @@ export class EntryHint {
   }
 }
 
-/** Decides on an entry by its index; made once per request from label and field selectors. */
+/** Matches entries by their index; created once per request from label and field selectors. */
 export type EntryFilter = (index: EntryIndex) => boolean;
 
 const metadataStart = Buffer.from('"metadata":{');
@@ -66,9 +66,8 @@ const comma = 0x2c;
 const backslash = 0x5c;
 
 /**
- * Offset just behind `"metadata":{` of canonical JSON, where the version belongs. What stands
- * before it is `apiVersion` and `kind`, whose strings cannot contain an unescaped quote, so the
- * first match is the right one.
+ * Offset after `"metadata":{` in canonical JSON, where the version belongs. Only `apiVersion` and
+ * `kind` precede it, whose strings contain no unescaped quote, so the first match is correct.
  */
 function versionOffset(json: Buffer): number {
   const found = json.indexOf(metadataStart);
@@ -80,16 +79,16 @@ function noMetadata(): Error {
   return new Error('a stored object has no metadata');
 }
 
-/** Larger ones gain nothing by sharing. */
+/** Larger entries have their own memory, because sharing would save nothing. */
 const sharedBytesMax = 4 * 1024;
 const young = new Slab();
 
-/** Memory for an entry's JSON; what outlives its time in the window is moved (`settle`). */
+/** Memory for an entry's JSON; `settle` moves entries that outlive the window. */
 function allocate(size: number): Buffer {
   return size > sharedBytesMax ? Buffer.allocUnsafeSlow(size) : young.take(size);
 }
 
-/** Gives an entry that stays memory of its own, so that its slab can go with its neighbours. */
+/** Moves an entry's JSON to its own memory, so that its slab can be freed. */
 export function settle(entry: Entry): void {
   const { json } = entry;
   if (!isInSlab(json)) return;
@@ -98,7 +97,7 @@ export function settle(entry: Entry): void {
   entry.json = own;
 }
 
-/** JSON up to `before`, the version member, and JSON from `after` on. */
+/** Replaces the bytes from `before` to `after` with the version member. */
 function withVersion(json: Buffer, cut: { before: number; after: number }, revision: Revision) {
   const member = `"resourceVersion":"${revision}",`;
   const result = allocate(cut.before + member.length + json.length - cut.after);
@@ -109,10 +108,10 @@ function withVersion(json: Buffer, cut: { before: number; after: number }, revis
 }
 
 /**
- * What a GET answers, made from what is stored: `"resourceVersion":"N",` goes in right behind
- * `"metadata":{`. `stored` is canonical JSON (`{"apiVersion":…,"kind":…,"metadata":{…`) whose
- * metadata has no version of its own; throws when it has no metadata. Empty metadata, which only
- * other programs store, gets an empty name, as the version ends with a comma.
+ * Creates the JSON that a GET answers from the stored JSON: inserts `"resourceVersion":"N",` after
+ * `"metadata":{`. `stored` is canonical JSON (`{"apiVersion":…,"kind":…,"metadata":{…`) without a
+ * resourceVersion; throws if it has no metadata. Empty metadata, which only other programs store,
+ * gets an empty name, because the version ends with a comma.
  */
 export function spliceRevision(stored: Buffer, revision: Revision): Buffer {
   const offset = versionOffset(stored);
@@ -122,21 +121,21 @@ export function spliceRevision(stored: Buffer, revision: Revision): Buffer {
   return withVersion(named, cut, revision);
 }
 
-/** Puts another version in the place of the one `spliceRevision` put in. */
+/** Replaces the version that `spliceRevision` inserted. */
 export function replaceRevision(json: Buffer, revision: Revision): Buffer {
   const before = versionOffset(json);
   const after = json.indexOf(quote, before + versionStart.length) + 2;
   return withVersion(json, { before, after }, revision);
 }
 
-/** What was stored, of JSON that `spliceRevision` put the version into. */
+/** Restores the stored JSON by removing the version that `spliceRevision` inserted. */
 export function withoutRevision(json: Buffer): Buffer {
   const before = versionOffset(json);
   const after = json.indexOf(quote, before + versionStart.length) + 2;
   return Buffer.concat([json.subarray(0, before), json.subarray(after)]);
 }
 
-/** An entry as the cache holds it, made from the stored bytes. `key` has no storage prefix. */
+/** Creates a cache entry from stored bytes. `key` has no storage prefix. */
 export function makeEntry(options: {
   readonly key: string;
   readonly stored: Buffer;
@@ -150,25 +149,25 @@ export function makeEntry(options: {
 }
 
 /**
- * The last state of an object at the revision that removed it (WATCH-1) or moved it out of a
- * selector (WATCH-6): same object, the later version.
+ * The last state of an object with the revision that removed it (WATCH-1) or moved it out of a
+ * selector (WATCH-6).
  */
 export function entryAtRevision(entry: Entry, revision: Revision): Entry {
   return { ...entry, revision, json: replaceRevision(entry.json, revision), memo: undefined };
 }
 
-/** Where `metadata` stands in the text of an entry's JSON, its braces included. */
+/** The position of `metadata` in an entry's JSON text, including its braces. */
 export interface MetadataPlace {
   readonly start: number;
   readonly end: number;
-  /** Its `managedFields` with the comma that goes with them; both `end` when it has none. */
+  /** Its `managedFields` with their comma; both are `end` if it has none. */
   readonly managedStart: number;
   readonly managedEnd: number;
 }
 
 /**
- * Finds the metadata in an entry's JSON without parsing that: it is canonical, so that no white
- * space stands between its marks, and the first `"metadata":{` is the right one (`versionOffset`).
+ * Finds the metadata in an entry's JSON without parsing it: canonical JSON has no whitespace, and
+ * the first `"metadata":{` is the right one (`versionOffset`).
  */
 export function metadataPlace(text: string): MetadataPlace {
   const found = text.indexOf('"metadata":{');
@@ -198,10 +197,10 @@ export function metadataPlace(text: string): MetadataPlace {
   throw noMetadata();
 }
 
-/** A member of this name is always a list, and never the metadata's first: the version is. */
+/** Always a list, and never the first member of the metadata, which is the version. */
 const managedKey = '"managedFields":[';
 
-/** Index of the quote that ends the string begun at `start`. */
+/** Index of the closing quote of the string that begins at `start`. */
 function stringEnd(text: string, start: number): number {
   let end = text.indexOf('"', start + 1);
   while (isEscaped(text, end)) end = text.indexOf('"', end + 1);

@@ -27,9 +27,8 @@ interface Waiter {
 }
 
 /**
- * Waits until the cache has followed the store up to a revision. However many requests wait for
- * however distant revisions, the store is asked for one thing only, the next revision, so that
- * versions from the future cannot fill its memory.
+ * Waits until the cache has followed the store up to a revision. Whatever revisions requests wait
+ * for, the store is asked only for the next one, so future versions cannot fill its memory.
  */
 class Freshness {
   readonly #clock: Clock;
@@ -43,15 +42,15 @@ class Freshness {
     this.#progress = options.progress;
   }
 
-  /** The store watch that is followed from now on; undefined while there is none. */
+  /** Sets the store watch to follow; undefined while there is none. */
   follow(watch: StoreWatch | undefined): void {
     this.#watch = watch;
     this.check();
   }
 
   /**
-   * True once `revision` is reached, at once and without a promise if it is; false after the time,
-   * or when who waits has gone: `onCancel` is given the function to call then.
+   * Waits for `revision`: true when it is reached (synchronously if it already is), false after the
+   * timeout or on cancellation. `onCancel` receives the function that cancels the wait.
    */
   waitFor(
     revision: Revision,
@@ -81,7 +80,7 @@ class Freshness {
     });
   }
 
-  /** Wakes those whose revision has come. */
+  /** Wakes the waiters whose revision has been reached. */
   check(): void {
     if (this.#waiters.size === 0) return;
     const progress = this.#progress();
@@ -89,7 +88,7 @@ class Freshness {
     if (this.#waiters.size > 0) this.#ask(progress + 1);
   }
 
-  /** Lets all who wait go with false. */
+  /** Resolves all waiters with false. */
   giveUp(): void {
     for (const waiter of this.#waiters) waiter.settle(false);
   }
@@ -111,7 +110,7 @@ class Freshness {
         done();
         this.check();
       },
-      // The watch has ended: its follower asks anew.
+      // The watch has ended; the follower opens another.
       done,
     );
   }
@@ -121,37 +120,37 @@ export interface FollowerOptions extends LoaderOptions {
   readonly clock: Clock;
   readonly limits: WindowLimits;
   readonly meter?: CacheMeter | undefined;
-  /** Pause before the store is asked again after it failed. */
+  /** Milliseconds between retries after a failure of the store. */
   readonly retryMs: number;
-  /** A new window stands: after the first load, and after history was lost in between. */
+  /** Called with each new window: after the first load, and after history was lost. */
   readonly onLoaded: (window: ChangeWindow) => void;
-  /** There is no window yet, and the store did not give one; it is asked again. */
+  /** Called when a load failed while there is no window; it will be retried. */
   readonly onFailed: (error: unknown) => void;
-  /** Values cannot be had in the form they are wanted in: this is the end of following them. */
+  /** Called when values cannot be converted to the required form, which ends the follower. */
   readonly onUnusable: (error: StatusError) => void;
-  /** The present window is about to be replaced, since history was lost. */
+  /** Called before the window is replaced because history was lost. */
   readonly onLost: () => void;
   /** Called for each change in order, after it is in the window. */
   readonly onChange: (change: WindowChange) => void;
-  /** What changed between two loads, for those who only want to know of changes. */
+  /** Called for changes between two loads, for listeners that need no history. */
   readonly onMissed: (change: EntryChange) => void;
 }
 
-/** Keeps a window in step with the store: loads, follows, and starts over when it must. */
+/** Keeps a window in step with the store: loads, follows, and reloads if history is lost. */
 export class Follower {
   readonly freshness: Freshness;
   readonly #options: FollowerOptions;
   #unreadable = new Map<string, UnreadableRecord>();
-  /** The options with what cannot be read noted there. */
+  /** Loader options that record unreadable objects. */
   #noting: LoaderOptions;
   #window: ChangeWindow | undefined;
   #watch: StoreWatch | undefined;
   #applied: Revision = 0;
   #closed = false;
-  /** The window stands and is followed. */
+  /** Whether the window is complete and follows the store. */
   #isLoaded = false;
   #extending: Promise<void> | undefined;
-  /** Watches after this revision or an older one were found to be too old. */
+  /** History up to this revision is known to be gone. */
   #lostBefore: Revision = -1;
 
   constructor(options: FollowerOptions) {
@@ -160,7 +159,7 @@ export class Follower {
     this.freshness = new Freshness({ clock: options.clock, progress: () => this.progress() });
   }
 
-  /** Objects that stand in the store and cannot be read, by their keys. */
+  /** Unreadable stored objects by key. */
   get unreadable(): ReadonlyMap<string, UnreadableRecord> {
     return this.#unreadable;
   }
@@ -176,7 +175,7 @@ export class Follower {
     return Math.max(followed, this.#applied);
   }
 
-  /** Loads and follows; tries again until it works or the follower is closed. */
+  /** Loads and follows; retries until it succeeds or the follower is closed. */
   start(): void {
     background(
       { where: 'watch' },
@@ -193,8 +192,8 @@ export class Follower {
   }
 
   /**
-   * Where in the window a watch after `revision` starts, if need be after reading older history
-   * back from the store (as after a restart); undefined when that is gone too (WATCH-3).
+   * The window position at which a watch after `revision` starts, after reading older history from
+   * the store if necessary (as after a restart); undefined if that is gone too (WATCH-3).
    */
   async positionAfter(revision: Revision): Promise<number | undefined> {
     const window = this.#window;
@@ -261,7 +260,7 @@ export class Follower {
     const loading = noting(this.#options, unreadable);
     const { snapshot: loaded, revision } = await loadSnapshot(loading);
     if (this.#closed) return;
-    // Until here those of the load before stand: what is not yet read again is not gone.
+    // Until here the previous set stays valid: objects that are not yet reread are not readable.
     this.#unreadable = unreadable;
     this.#noting = loading;
     const before = this.#window?.current;
@@ -337,7 +336,7 @@ export class Follower {
   }
 }
 
-/** What cannot be read any more is not gone: it stays as it was seen last. */
+/** Keeps the last readable state of objects that can no longer be read. */
 function withKept(
   snapshot: Snapshot,
   { before, keys }: { before: Snapshot | undefined; keys: Iterable<string> },
@@ -351,7 +350,7 @@ function withKept(
   return kept;
 }
 
-/** The same options, with what cannot be read put into a map. */
+/** Loader options that add unreadable objects to a map. */
 function noting(options: FollowerOptions, into: Map<string, UnreadableRecord>): LoaderOptions {
   const { store, prefix, logger, indexOf, meter } = options;
   const onUnreadable = (found: UnreadableRecord) => {
@@ -361,7 +360,7 @@ function noting(options: FollowerOptions, into: Map<string, UnreadableRecord>): 
   return { store, prefix, logger, indexOf, onUnreadable };
 }
 
-/** Turns events into changes, with the previous states that the snapshot and they give. */
+/** Converts events to changes, with the previous states from the snapshot and earlier events. */
 function replay(
   options: LoaderOptions,
   history: { snapshot: Snapshot; events: readonly StoreEvent[]; at: number },

@@ -13,33 +13,33 @@ import type { EntryChange } from './contract.ts';
 import { type Entry, EntryHint, type EntryIndex, makeEntry } from './entry.ts';
 import type { Snapshot } from './window.ts';
 
-/** What is needed to read one resource's entries out of the store. */
+/** What reading one resource's entries from the store requires. */
 export interface LoaderOptions {
   readonly store: Store;
   /** Storage prefix of the resource, ending in `/`. */
   readonly prefix: string;
   readonly logger: Logger;
   readonly indexOf: (object: ApiObject) => EntryIndex;
-  /** Hears of values that cannot be read. */
+  /** Called for values that cannot be read. */
   readonly onUnreadable?: (found: UnreadableRecord) => void;
 }
 
-/** A stored value that cannot be opened, or is no object (STORE-3). */
+/** A stored value that cannot be decrypted, or is not an object (STORE-3). */
 export interface UnreadableRecord {
-  /** As entries have it: below the resource's prefix. */
+  /** The entry's key, below the resource's prefix. */
   readonly key: string;
-  /** As the store has it. */
+  /** The store's key. */
   readonly storeKey: string;
-  /** What is wrong, in upstream's words. */
+  /** The error, in kube-apiserver's wording. */
   readonly problem: string;
 }
 
 const pageRecords = 1000;
 
 /**
- * All entries at one revision, by default the newest. Reads page by page and yields to
- * other work between pages. Entries that are unchanged in `reusable` are taken from it instead of
- * being decoded again. Rejects with the store's `compacted` or `future-revision`.
+ * Loads all entries at one revision, by default the newest, page by page, with other work between
+ * pages. Entries that are unchanged in `reusable` are reused instead of decoded. Rejects with the
+ * store's `compacted` or `future-revision`.
  */
 export async function loadSnapshot(
   options: LoaderOptions,
@@ -68,14 +68,14 @@ export async function loadSnapshot(
     if (!page.more || after === undefined) break;
     await nextTurn();
   }
-  // The store orders by bytes, the map by UTF-16: they differ above the basic plane.
+  // The store sorts by bytes and the map by UTF-16, which differ above the basic plane.
   pairs.sort(([a], [b]) => (a < b ? -1 : 1));
   return { snapshot: orderedMapOf(pairs), revision };
 }
 
 /**
- * The entry of a stored value. Undefined, told of and logged, for one that cannot be read: one
- * damaged record must not take the others with it.
+ * The entry of a stored value. An unreadable one is reported, logged, and undefined, so that one
+ * damaged record does not affect the others.
  */
 export function decodeEntry(
   options: LoaderOptions,
@@ -101,7 +101,7 @@ export function decodeEntry(
 const undecodable = (revision: Revision, why: string) =>
   `object not decodable revision=${revision}: ${why}`;
 
-/** What is wrong with a record as the store gave it, in upstream's words; undefined: nothing. */
+/** Why a record is unreadable, in kube-apiserver's wording; undefined if it is readable. */
 export function problemOf(record: {
   readonly revision: Revision;
   readonly unreadable?: string;
@@ -114,7 +114,7 @@ export function problemOf(record: {
     : `data from the storage is not transformable revision=0: ${unreadable}`;
 }
 
-/** A text of its own: a slice keeps the whole alive, and is compared slowly. */
+/** The key below the prefix, copied: a slice would retain the whole string and compare slowly. */
 function keyBelow({ prefix }: LoaderOptions, storeKey: string): string {
   const first = prefix.length + 1;
   return [storeKey.slice(prefix.length, first), storeKey.slice(first)].join('');
@@ -127,9 +127,9 @@ function lose(options: LoaderOptions, found: UnreadableRecord): undefined {
 }
 
 /**
- * A write as the window takes it, or undefined when it changes nothing that can be seen. An object
- * that cannot be read any more is not gone: what is known of it stays, for those who follow it.
- * @param on.at when it came, in monotonic milliseconds
+ * The change that a store event makes; undefined if nothing visible changes. An object that has
+ * become unreadable still exists, so its last state is kept.
+ * @param on.at time of arrival, in monotonic milliseconds
  */
 export function changeOf(
   options: LoaderOptions,
@@ -144,7 +144,7 @@ export function changeOf(
   return { key, at, previous, current, revision: event.revision };
 }
 
-/** All events of the resource after one revision, up to and including another one. */
+/** Reads all events of the resource after one revision, up to and including another. */
 export async function readEvents(
   options: LoaderOptions,
   range: { readonly after: Revision; readonly upTo: Revision; readonly eventsMax: number },
@@ -182,8 +182,8 @@ const keptMax = 2;
 const keptMs = 30_000;
 
 /**
- * Snapshots that only the store still has, for lists at exactly an old revision. Each is a whole
- * load, so one is made at a time, and the last few are kept for the list's next chunks.
+ * Snapshots of revisions that only the store still has, for exact lists. Each requires a full load,
+ * so they are loaded one at a time, and the last few are kept for further chunks of a list.
  */
 export class HistoricSnapshots {
   readonly #load: (revision: Revision) => Promise<Snapshot>;
@@ -192,9 +192,7 @@ export class HistoricSnapshots {
   readonly #kept = new Map<Revision, Promise<Snapshot>>();
   #last: Promise<unknown> = Promise.resolve();
 
-  /**
-   * @param options.historyMs a snapshot is not kept longer than the store keeps history (LIST-6)
-   */
+  /** @param options.historyMs snapshots are not kept longer than the store's history (LIST-6) */
   constructor(options: {
     clock: Clock;
     historyMs: number;
@@ -205,7 +203,7 @@ export class HistoricSnapshots {
     this.#load = options.load;
   }
 
-  /** Rejects with the store's error when the revision is gone. */
+  /** The snapshot of a revision. Rejects with the store's error if the revision is gone. */
   at(revision: Revision): Promise<Snapshot> {
     const cached = this.#kept.get(revision);
     if (cached !== undefined) return cached;

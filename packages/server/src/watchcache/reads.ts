@@ -21,9 +21,9 @@ import type { ListRequest, ListResult } from './contract.ts';
 import type { Entry, EntryFilter } from './entry.ts';
 import type { Snapshot } from './window.ts';
 
-/** How fresh the state that answers a read must be. */
+/** The required freshness of a read. */
 export type ReadPoint =
-  /** At least as new as the store when the request came: a consistent read. */
+  /** At least as new as the store when the request arrived: a consistent read. */
   | { readonly type: 'newest' }
   | { readonly type: 'any' }
   | { readonly type: 'notOlderThan'; readonly revision: Revision; readonly requested: string }
@@ -31,11 +31,11 @@ export type ReadPoint =
 
 export interface ListPlan {
   readonly point: ReadPoint;
-  /** Where a continued list resumes. */
+  /** The position at which a continued list resumes. */
   readonly continued: ContinuePoint | undefined;
 }
 
-/** The get table (LIST-4): unset most recent, `0` any, else not older than. 400 when malformed. */
+/** The freshness of a get (LIST-4): unset most recent, `0` any, else not older than. Throws 400. */
 export function getPoint(resourceVersion: string | undefined): ReadPoint {
   if (resourceVersion === undefined || resourceVersion === '') return { type: 'newest' };
   const revision = soundRevision(resourceVersion);
@@ -45,8 +45,8 @@ export function getPoint(resourceVersion: string | undefined): ReadPoint {
 }
 
 /**
- * The list table (LIST-5), for requests that passed `validateListOptions`. Throws 400 for a
- * malformed version or token, and for a token together with a version other than `0`.
+ * The freshness and start of a list (LIST-5) that passed `validateListOptions`. Throws 400 for a
+ * malformed version or token, and for a token with a version other than `0`.
  * @param tokenVersion the `v` of continue tokens
  */
 export function planList(request: ListRequest, tokenVersion: string): ListPlan {
@@ -79,8 +79,8 @@ function planContinued(options: {
 }
 
 /**
- * Reads a get's or list's version. Upstream answers a malformed one with 400 where the request goes
- * to its storage and, by accident, 500 where it is served from its cache; here it is always 400.
+ * Parses the version of a get or list. Throws 400 if it is malformed, also where kube-apiserver
+ * answers 500 from its cache.
  */
 function soundRevision(text: string): Revision {
   const parsed = parseResourceVersion(text);
@@ -91,9 +91,7 @@ function soundRevision(text: string): Revision {
   );
 }
 
-/**
- * Reads a watch's version; 422 when malformed, with the resource in the kind's place as upstream.
- */
+/** Parses the version of a watch. Throws a 422 that names the resource in place of the kind. */
 export function watchRevision(
   text: string | undefined,
   resource: { readonly group: string; readonly resource: string },
@@ -105,25 +103,25 @@ export function watchRevision(
   throw invalidObject(kind, '', [invalid('resourceVersion', shown, parsed.why)]);
 }
 
-/** What a list is made from, once it is known at which state. */
+/** The state from which a list is answered. */
 interface ListSource {
   readonly snapshot: Snapshot;
   readonly revision: Revision;
   readonly namespaced: boolean;
   readonly tokenVersion: string;
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** Where a continued list goes on, relative to the namespace. */
+  /** The key at which a continued list resumes, relative to the namespace. */
   readonly start: string | undefined;
 }
 
-/** So many entries are filtered before the clock is read: a selector may have many terms. */
+/**
+ * Entries that are filtered between clock readings; small, because selectors may have many terms.
+ */
 const checkedEntries = 128;
-/** After so many entries a slice ends, whatever the clock says. */
+/** Entries after which a slice ends regardless of the clock. */
 const sliceEntriesMax = 10_000;
 
-/**
- * Cuts the answer to a list out of a snapshot; a promise only when a filter has much to look at.
- */
+/** Answers a list from a snapshot; returns a promise only if a filter examines many entries. */
 export function listSnapshot(source: ListSource, request: ListRequest): MaybePromise<ListResult> {
   const { snapshot, namespaced, start } = source;
   const scope = { namespace: request.namespace, name: request.name };
@@ -156,8 +154,8 @@ interface Filtering {
 }
 
 /**
- * The limit counts what passed the filter; the token stands behind the last entry looked at, and
- * there is one whenever entries are left to look at, as upstream (LIST-2).
+ * The limit counts matching entries. The token follows the last examined entry and exists whenever
+ * entries remain to be examined (LIST-2).
  */
 function filteredList(source: ListSource, filtering: Filtering): MaybePromise<ListResult> {
   const found: Entry[] = [];
@@ -173,7 +171,7 @@ interface FilterPart {
   readonly slices: Slices;
 }
 
-/** A long list is filtered in slices: the snapshot does not change meanwhile. */
+/** Filters the rest of a long list in slices; the snapshot is immutable. */
 async function filterRest(
   source: ListSource,
   filtering: Filtering,
@@ -187,7 +185,7 @@ async function filterRest(
   return filteredResult(source, filtering, { found, position: part.position });
 }
 
-/** Filters until the slice is over, and some entries at least. */
+/** Filters until the slice ends, but at least some entries. */
 function filterSlice(
   source: ListSource,
   filtering: Filtering,
@@ -205,7 +203,7 @@ function filterSlice(
   return { position, isDone: true };
 }
 
-/** Adds what passes to `found` until that is full; gives the position behind the last looked at. */
+/** Adds matches to `found` up to the limit; returns the position after the last examined entry. */
 function filterSome(
   source: ListSource,
   { request, filter }: Filtering,
@@ -241,7 +239,7 @@ function filteredResult(
   };
 }
 
-/** The token of a list that goes on behind the entry at `position`. */
+/** The token of a list that continues after the entry at `position`. */
 function tokenBehind(
   source: ListSource,
   { request, position }: { request: ListRequest; position: number },
@@ -253,7 +251,7 @@ function tokenBehind(
   return encodeContinue(point, source.tokenVersion);
 }
 
-/** The entries' JSON, none of it copied yet. */
+/** The entries' JSON as runs, which copy nothing yet. */
 function* leafPieces(
   source: ListSource,
   range: { readonly from: number; readonly to: number; readonly typeBytes: number },
@@ -267,7 +265,7 @@ function* leafPieces(
   }
 }
 
-/** Which keys a list or watch is about: all, a namespace's, or those of one name. */
+/** The keys that a list or watch covers: all, those of a namespace, or those of one name. */
 interface Scope {
   /** Empty: all namespaces, or a cluster-scoped kind. */
   readonly namespace: string;
@@ -275,9 +273,9 @@ interface Scope {
 }
 
 /**
- * The positions of the scope's entries in a snapshot, as narrow as the order of keys allows: one
- * name in all namespaces is still a walk over all of them.
- * @param start only keys from here on, relative to the namespace
+ * The positions of the scope's entries in a snapshot, as narrow as the key order allows: one name
+ * in all namespaces still covers all entries.
+ * @param options.start the first key, relative to the namespace
  */
 export function scopeRange(
   snapshot: Snapshot,
@@ -300,7 +298,7 @@ function keyRange(snapshot: Snapshot, key: string): { from: number; to: number }
 
 function prefixRange(snapshot: Snapshot, namespace: string): { from: number; to: number } {
   if (namespace === '') return { from: 0, to: snapshot.size };
-  // `0` is the character behind `/`: the first key that is no longer in the namespace.
+  // `0` is the character after `/`, so this is the first key after the namespace.
   const from = orderedMapRank(snapshot, `${namespace}/`);
   return { from, to: orderedMapRank(snapshot, `${namespace}0`) };
 }
@@ -309,18 +307,18 @@ const comma = 0x2c;
 const openingBrace = 0x7b;
 const runBytes = 16 * 1024;
 
-/** Some neighbours, `from` inclusive, `to` exclusive. */
+/** A range of neighboring entries; `from` is inclusive, `to` exclusive. */
 interface Entries {
   readonly entries: readonly Entry[];
   readonly from: number;
   readonly to: number;
-  /** Others follow them. */
+  /** Whether further entries follow. */
   readonly endsWithComma: boolean;
-  /** As of `ListResult.jsonPieces`. */
+  /** See `ListResult.jsonPieces`. */
   readonly typeBytes: number;
 }
 
-/** Entries as runs of 16 KiB or one entry more, so that a writer can stop soon. */
+/** Divides entries into runs of about 16 KiB, so that a writer can stop soon. */
 export function* runsOf(options: Entries): Generator<EntryRun> {
   const { entries, from, to, endsWithComma, typeBytes } = options;
   let start = from;
@@ -341,9 +339,9 @@ export function runsOfAll(entries: readonly Entry[], typeBytes: number): Generat
 }
 
 /**
- * The JSON of neighbouring entries with commas between them, and one behind the last when more are
- * to follow. It is copied from the entries' own buffers when it is written: a joined copy, kept for
- * the next list, would hold every object's bytes twice.
+ * The JSON of neighboring entries, separated by commas, with a comma at the end if more follow. It
+ * is copied from the entries' own buffers when it is written: a cached copy would hold the bytes of
+ * every object twice.
  */
 export class EntryRun implements ByteRun {
   readonly length: number;
@@ -351,7 +349,7 @@ export class EntryRun implements ByteRun {
   readonly #to: number;
   readonly #commas: number;
   readonly #typeBytes: number;
-  /** The entry that is being copied, and how much of it, its comma included, has been. */
+  /** The index of the next entry, and how many bytes of it, with its comma, have been copied. */
   #at: number;
   #done = 0;
 
@@ -374,7 +372,7 @@ export class EntryRun implements ByteRun {
     if (last < end) this.#copyPart(target, last, end);
   }
 
-  /** Copies entries that fit as a whole; returns where the last of them ends. */
+  /** Copies the entries that fit completely; returns the end of the last one. */
   #copyWhole(target: Buffer, start: number, end: number): number {
     const begun = this.#at;
     let at = begun;
@@ -385,8 +383,8 @@ export class EntryRun implements ByteRun {
       last = next;
     }
     this.#at = at;
-    // From the last to the first, and with its type, which the end of the one before it replaces:
-    // a view of the rest of each would cost more than to copy it.
+    // From last to first and including the type, which the previous entry's end overwrites:
+    // creating a view without the type would cost more than copying it.
     const typeBytes = this.#typeBytes;
     let to = last;
     for (at -= 1; at >= begun; at -= 1) {
@@ -404,7 +402,7 @@ export class EntryRun implements ByteRun {
     return last;
   }
 
-  /** Copies of the next entry what fits; returns where that ends. */
+  /** Copies as much of the next entry as fits; returns the end. */
   #copyPart(target: Buffer, start: number, end: number): number {
     if (this.#at >= this.#to) throw nothingLeft();
     const json = this.#jsonAt(this.#at);
@@ -414,7 +412,7 @@ export class EntryRun implements ByteRun {
     const done = Math.min(all, before + end - start);
     const last = start + done - before;
     checkType(json, typeBytes);
-    // The comma is not part of the JSON, whose end bounds the view.
+    // The view ends with the JSON; the comma is not part of it.
     target.set(json.subarray(typeBytes + before, typeBytes + done), start);
     if (before === 0 && typeBytes > 0) target[start] = openingBrace;
     if (done === all && this.#at < this.#commas) target[last - 1] = comma;
@@ -423,7 +421,7 @@ export class EntryRun implements ByteRun {
     return last;
   }
 
-  /** Bytes of an entry with its comma. */
+  /** Bytes of an entry, with its comma. */
   #bytesOf(at: number): number {
     return lengthAt(this.#entries, at) - this.#typeBytes + (at < this.#commas ? 1 : 0);
   }
@@ -439,7 +437,7 @@ const lengthAt = (entries: readonly Entry[], at: number) => entries[at]?.json.le
 
 const nothingLeft = () => new Error('nothing is left of these entries');
 
-/** The brace of an item takes the place of the comma that ends its type. */
+/** Checks that the item's brace can replace the comma that ends its type. */
 function checkType(json: Buffer, typeBytes: number): void {
   const isType = typeBytes === 0 || json[typeBytes] === comma;
   if (!isType) throw new Error('a stored object does not begin with its type');

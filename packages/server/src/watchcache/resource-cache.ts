@@ -58,40 +58,36 @@ export interface ResourceCacheOptions {
   readonly logger: Logger;
   /** The index of an object in its stored form. */
   readonly indexOf: (object: ApiObject) => EntryIndex;
-  /** Named in errors about a watch's version. */
+  /** For errors about a watch's version. */
   readonly groupResource: GroupResource;
   /** The `v` of continue tokens: the dialect's `meta.…/v1`. */
   readonly tokenVersion: string;
-  /** How long changes are kept for watches and old snapshots; 5 minutes. */
+  /** How long changes are kept for watches and old snapshots; 5 minutes by default. */
   readonly historyMs?: number;
-  /** … but at most so many of them … */
+  /** Most changes that are kept. */
   readonly historyChangesMax?: number;
-  /** … with so many bytes of JSON. */
+  /** Most bytes of JSON in kept changes. */
   readonly historyBytesMax?: number;
-  /** A watcher that is further behind is cut off (WATCH-7). */
+  /** A watcher that is further behind is disconnected (WATCH-7). */
   readonly watchLagChangesMax?: number;
   readonly watchLagBytesMax?: number;
-  /** About how often bookmarks are sent; a minute. */
+  /** Approximate interval of bookmarks; a minute by default. */
   readonly bookmarkMs?: number;
-  /** Pause before a failed store is asked again. */
+  /** Milliseconds before a failed store is tried again. */
   readonly retryMs?: number;
-  /** Runs a task after the events at hand; `setImmediate`. */
+  /** Runs a task after the current events; `setImmediate` by default. */
   readonly defer?: (task: () => void) => void;
   readonly random?: () => number;
-  /** `fresh`: reads that would take any version wait for the newest; `cached` when absent. */
+  /** `fresh`: reads of any version wait for the newest one; `cached` when absent. */
   readonly reads?: 'cached' | 'fresh';
-  /**
-   * `store`: lists that must be as new as the store are read from it; from the cache when absent.
-   */
+  /** `store`: consistent lists are read from the store; from the cache when absent. */
   readonly consistentLists?: 'cache' | 'store';
   readonly meter?: CacheMeter | undefined;
-  /**
-   * Called when values cannot be had in the form they are wanted in: the cache has ended itself.
-   */
+  /** Called when the cache has ended itself because values cannot be converted to its form. */
   readonly onGivenUp?: () => void;
 }
 
-/** How long a read waits for a version the cache has not reached, as upstream (LIST-7). */
+/** Milliseconds that a read waits for a version that the cache has not reached (LIST-7). */
 const freshTimeoutMs = 3000;
 const retryAfterSeconds = 1;
 
@@ -203,7 +199,7 @@ class StoreBackedCache implements ResourceCache {
     if (dispatcher === undefined || this.#closed) throw shuttingDown();
     const watcher = dispatcher.open(spec);
     const started = this.#start({ watcher, dispatcher, revision });
-    // A version from the future is waited for until the watch times out, as upstream.
+    // A watch from a future version waits for it until the watch times out.
     if (revision <= this.#follower.progress() || spec.sendInitialEvents === true) await started;
     return { close: () => dispatcher.close(watcher) };
   }
@@ -230,13 +226,13 @@ class StoreBackedCache implements ResourceCache {
     this.#options.meter?.closed();
   }
 
-  /** Who waits is told why, and whoever comes next is not to come here. */
+  /** Rejects pending reads and has the pool open a new cache for later ones. */
   #giveUp(error: StatusError): void {
     this.#options.onGivenUp?.();
     this.#end(error, { type: 'error', error });
   }
 
-  /** A list without what cannot be read would say that it is not there. */
+  /** Throws if a list would omit unreadable objects, which would look deleted. */
   #refuseUnreadable({ namespace, name }: Pick<ListRequest, 'namespace' | 'name'>): void {
     const { unreadable } = this.#follower;
     if (unreadable.size === 0) return;
@@ -255,7 +251,7 @@ class StoreBackedCache implements ResourceCache {
     return window;
   }
 
-  /** Waits for as long as the store takes, however often it fails. */
+  /** Waits for the first load, however often the store fails. */
   async #whenReady(): Promise<void> {
     while (this.#dispatcher === undefined) {
       const { promise } = this.#ready;
@@ -265,7 +261,7 @@ class StoreBackedCache implements ResourceCache {
     }
   }
 
-  /** Who waits for the first load is told that the store does not serve. */
+  /** Rejects reads that wait for the first load: the store is unavailable. */
   #failed(error: unknown): void {
     if (!(error instanceof StoreError)) return;
     const { reject } = this.#ready;
@@ -273,7 +269,9 @@ class StoreBackedCache implements ResourceCache {
     reject(unservedBy(error));
   }
 
-  /** Watchers of a window that is lost must list again; reads wait for the new one. */
+  /**
+   * Ends the watches of a lost window, whose clients must list again; reads wait for the new one.
+   */
   #lost(): void {
     const dispatcher = this.#dispatcher;
     if (dispatcher === undefined) return;
@@ -312,13 +310,16 @@ class StoreBackedCache implements ResourceCache {
     }
   }
 
-  /** Where reads are always fresh, any version will not do. */
+  /** The version to read; with fresh reads, `0` means the newest. */
   #wanted(resourceVersion: string | undefined): string | undefined {
     const isAny = resourceVersion === '0';
     return isAny && this.#options.reads === 'fresh' ? undefined : resourceVersion;
   }
 
-  /** A list of any version is answered from the cache as it is, whole; a fresh one in pages. */
+  /**
+   * A list of any version ignores its limit; with fresh reads it becomes a consistent list in
+   * pages.
+   */
   #taken(request: ListRequest): ListRequest {
     if (request.resourceVersion !== '0' || (request.continueToken ?? '') !== '') return request;
     return this.#options.reads === 'fresh'
@@ -326,7 +327,7 @@ class StoreBackedCache implements ResourceCache {
       : { ...request, limit: undefined };
   }
 
-  /** Reads all from the store, whatever the cache has. */
+  /** Answers a consistent list from the store instead of the cache. */
   async #listFromStore(plan: ListPlan, request: ListRequest): Promise<ListResult> {
     if (this.#dispatcher === undefined) await this.#ready.promise;
     const revision = await this.#newest();
@@ -335,7 +336,7 @@ class StoreBackedCache implements ResourceCache {
     return this.#answer({ plan, snapshot, revision }, request);
   }
 
-  /** Waits until the cache is as new as the point asks for; 504 when it takes too long. */
+  /** Waits until the cache is as new as the read point requires; throws 504 after a timeout. */
   #reach(point: ReadPoint): MaybePromise<void> {
     if (this.#dispatcher === undefined) return this.#ready.promise.then(() => this.#reach(point));
     switch (point.type) {
@@ -404,7 +405,9 @@ class StoreBackedCache implements ResourceCache {
     return listSnapshot(source, request);
   }
 
-  /** Finds where a watch starts and sets it going; one that cannot start ends with ERROR. */
+  /**
+   * Finds the start of a watch and begins it; a watch that cannot start ends with an ERROR event.
+   */
   async #start(options: {
     watcher: Watcher;
     dispatcher: Dispatcher;
@@ -469,7 +472,7 @@ function pendingPromise() {
   return { promise, ...settle };
 }
 
-/** Goes on with a value at once when it is there, so that hot paths make no promise. */
+/** Continues synchronously if the value is available, so that hot paths create no promise. */
 function chain<T, R>(value: MaybePromise<T>, next: (value: T) => MaybePromise<R>): MaybePromise<R> {
   return value instanceof Promise ? value.then(next) : next(value);
 }

@@ -8,9 +8,8 @@ import type { StoreError } from '@wheelhouse/store';
 import type { UnreadableRecord } from './loader.ts';
 
 /**
- * The answer to a request whose store does not serve, whether it read or wrote. What a service
- * behind the store says is passed on as upstream does: 500, in the service's own words; so is what
- * kept a value from getting the form that was asked for.
+ * The error of a request whose store fails. Errors of a service behind the store become a 500 in
+ * the service's own words; errors in converting a value are returned as they are.
  */
 export function unservedBy(error: StoreError): StatusError {
   if (error.cause instanceof StatusError) return error.cause;
@@ -33,22 +32,22 @@ export function unservedBy(error: StoreError): StatusError {
   }
 }
 
-/** Retriable: an administrator can make room, and a disk may answer again. */
+/** A retriable error: an administrator can free space, and a disk may recover. */
 function unavailable(message: string, cause: StoreError): StatusError {
   return new StatusError({ code: 503, reason: 'ServiceUnavailable', message, cause });
 }
 
-/** An object stands in the store and cannot be read (STORE-3, DEL-6). */
+/** A stored object cannot be read (STORE-3, DEL-6). */
 export class CorruptObjectError extends StatusError {}
 
 type Corrupt = Pick<UnreadableRecord, 'storeKey' | 'problem'>;
 
-/** Upstream's words, by which its clients tell such errors; 7 is its number for them. */
+/** kube-apiserver's wording, which clients match; 7 is its code for these errors. */
 function corruptText({ storeKey, problem }: Corrupt): string {
   return `StorageError: corrupt object, Code: 7, Key: ${storeKey}, ResourceVersion: 0, AdditionalErrorMsg: ${problem}`;
 }
 
-/** The answer to whoever reads, or would change, an object that cannot be read. */
+/** The error of a get or a change of an unreadable object. */
 export function corruptObject(found: Corrupt): CorruptObjectError {
   const message = corruptText(found);
   return new CorruptObjectError({
@@ -59,10 +58,10 @@ export function corruptObject(found: Corrupt): CorruptObjectError {
   });
 }
 
-/** Objects told of in one answer. */
+/** Most objects that one error lists. */
 const toldMax = 100;
 
-/** The answer to whoever lists or watches what holds objects that cannot be read. */
+/** The error of a list or watch that covers unreadable objects. */
 export function corruptList(
   { group, resource }: GroupResource,
   found: readonly Corrupt[],

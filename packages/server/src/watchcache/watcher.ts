@@ -6,50 +6,51 @@ import { scopeRange } from './reads.ts';
 import { type ChangeWindow, leavingEntry, type Snapshot, type WindowChange } from './window.ts';
 
 /**
- * The modes of a watcher, as values. Invariants, and what holds them:
+ * The states of a watcher. Invariants:
  *
- * 1. A live watcher has been sent every change before the dispatcher's position: only `caughtUp`
- *    leads to `live`, and the dispatcher says it only after flushing (`Dispatcher.enter`).
- * 2. A watcher that is not live owns no queue: it holds one position in the shared window, and
- *    while it is sending initial events one snapshot (WATCH-7).
- * 3. Nothing is written in `blocked` and `waiting`: `drained` and `begin` lead out.
- * 4. `ended` is final: every event leaves it as it is.
+ * 1. A live watcher has received every change before the dispatcher's position: only `caughtUp`
+ * leads to
+ *    `live`, and the dispatcher sends it only after flushing (`Dispatcher.enter`).
+ * 2. A watcher that is not live has no queue: it holds one position in the shared window, and one
+ *    snapshot while it sends initial events (WATCH-7).
+ * 3. Nothing is written in `blocked` and `waiting`, which end with `drained` and `begin`.
+ * 4. `ended` is final.
  */
 export type WatcherState =
-  /** The version it starts from is still to come. */
+  /** The version from which it starts has not arrived. */
   | { readonly type: 'waiting' }
   | Initial
   | CatchingUp
   | { readonly type: 'live' }
-  /** The reader is behind; `resume` is what goes on when it has caught up. */
+  /** The reader is behind; `resume` is the state after it has caught up. */
   | { readonly type: 'blocked'; readonly resume: Initial | CatchingUp }
   | { readonly type: 'ended' };
 
-/** Sending the snapshot's entries as ADDED; the first `sent` of those in scope are done with. */
+/** Sends the snapshot's entries as ADDED; the first `sent` entries in scope are done. */
 export interface Initial {
   readonly type: 'initial';
   readonly snapshot: Snapshot;
   readonly sent: number;
-  /** Where in the window the snapshot stands. */
+  /** The snapshot's position in the window. */
   readonly position: number;
 }
 
-/** Sending changes out of the window from `position` on. */
+/** Sends changes from the window, starting at `position`. */
 export interface CatchingUp {
   readonly type: 'catchingUp';
   readonly position: number;
 }
 
 export type WatcherEvent =
-  /** The version it starts from is here. */
+  /** The version from which it starts has arrived. */
   | { readonly type: 'begin'; readonly state: Initial | CatchingUp }
-  /** The first `sent` initial entries went out. */
+  /** The first `sent` initial entries were sent. */
   | { readonly type: 'sentInitial'; readonly sent: number; readonly full: boolean }
-  /** All initial entries, and the bookmark behind them, went out. */
+  /** All initial entries and the bookmark after them were sent. */
   | { readonly type: 'initialDone'; readonly full: boolean }
-  /** Changes before `position` went out. */
+  /** Changes before `position` were sent. */
   | { readonly type: 'sentChanges'; readonly position: number; readonly full: boolean }
-  /** What comes next, at `position`, takes longer to make than the others wait for. */
+  /** The frame at `position` takes longer to make than other watchers can wait. */
   | { readonly type: 'fellBehind'; readonly position: number }
   /** Nothing is left to send. */
   | { readonly type: 'caughtUp' }
@@ -106,14 +107,14 @@ const table: { readonly [S in WatcherState['type']]: Row<S> } = {
   ended: { ...nothing, end: stay },
 };
 
-/** The state after an event; total: an event that means nothing in a state leaves it as it is. */
+/** The state after an event; events without meaning in a state do not change it. */
 export function nextWatcherState(state: WatcherState, event: WatcherEvent): WatcherState {
   const row = table[state.type] as Row<WatcherState['type']>;
   const step = row[event.type] as (state: WatcherState, event: WatcherEvent) => WatcherState;
   return step(state, event);
 }
 
-/** The window position a watcher has yet to read; undefined when it needs none. */
+/** The window position that a watcher reads next; undefined if it needs none. */
 export function heldPosition(state: WatcherState): number | undefined {
   switch (state.type) {
     case 'initial':
@@ -128,34 +129,34 @@ export function heldPosition(state: WatcherState): number | undefined {
   }
 }
 
-/** Frames are gathered up to about this many bytes for one write. */
+/** Approximate bytes of frames in one write. */
 export const chunkBytes = 64 * 1024;
-/** A chunk ends after looking at so many entries, however few of them passed the filter. */
+/** Entries after which a chunk ends, however few of them match. */
 const chunkEntriesMax = 2000;
-/** Entries and changes that only the filter looks at, before the clock is read again. */
+/** Entries and changes that are only filtered between clock readings. */
 const checkedEntries = 64;
 
-/** One watch: what it asked for and where it stands. Owned by the dispatcher. */
+/** One watch: its specification and its state. Owned by the dispatcher. */
 export interface Watcher {
   readonly spec: WatchSpec;
   readonly namespaced: boolean;
-  /** Memo keys of its encoding, made once: `ADDED json`, … */
+  /** Memo keys of its encoding: `ADDED json`, … */
   readonly frameKeys: Readonly<Record<WatchEventType, string>>;
   readonly timers: Set<Timer>;
-  /** Divide what it is sent before it is live, and the work on large frames. */
+  /** Slices of the work before it is live, and of the work on large frames. */
   readonly slices: Slices;
-  /** Makes large frames; shared with the other watchers of the resource. */
+  /** Creates large frames; shared by all watchers of the resource. */
   readonly work: FrameWork;
   state: WatcherState;
-  /** Called once when it ends, whoever ends it. */
+  /** Called once when it ends. */
   whenEnded: (() => void) | undefined;
-  /** How far behind it was when it began, which is not held against it. */
+  /** Its lag when it began, which does not count against it. */
   handicap: { readonly changes: number; readonly bytes: number };
-  /** Revision of the initial events, when a bookmark must mark their end (WATCH-5). */
+  /** Revision of the initial events, if a bookmark must mark their end (WATCH-5). */
   initialEnd: Revision | undefined;
 }
 
-/** A new watcher, waiting for its start. */
+/** Creates a watcher that waits for its start. */
 export function makeWatcher(
   spec: WatchSpec,
   options: Pick<Watcher, 'namespaced' | 'slices' | 'work'>,
@@ -173,14 +174,14 @@ export function makeWatcher(
   };
 }
 
-/** Moves the watcher by its table. */
+/** Applies an event to the watcher's state. */
 export function moveWatcher(watcher: Watcher, event: WatcherEvent): void {
   watcher.state = nextWatcherState(watcher.state, event);
 }
 
 /**
- * What a change is to a watcher: nothing, or an event. With a filter, an object that starts to
- * match is ADDED and one that ceases to is DELETED (WATCH-6).
+ * The event type of a change for a watcher; undefined for none. With a filter, an object that
+ * starts to match is ADDED, and one that stops matching is DELETED (WATCH-6).
  */
 export function eventTypeFor(change: WindowChange, spec: WatchSpec): WatchEventType | undefined {
   const { previous, current } = change;
@@ -192,10 +193,10 @@ export function eventTypeFor(change: WindowChange, spec: WatchSpec): WatchEventT
 }
 
 /**
- * The frame of a change for a watcher's encoding; made once per type and encoding while hot.
- * Undefined for a large one that the slice is too short for, and that others wait behind.
+ * The frame of a change in a watcher's encoding, created once per type and encoding while the
+ * change is hot. Undefined for a large frame that is not finished in this slice.
  *
- * @param options.after how many frames go out before it in one write: a large frame is begun alone
+ * @param options.after number of frames before it in the same write: a large frame starts alone
  */
 export function frameOf(
   change: WindowChange,
@@ -220,7 +221,7 @@ export function frameOf(
   return frame;
 }
 
-/** The frame of an entry; undefined for a large one that is not made in this slice. */
+/** The frame of an entry; undefined for a large one that is not finished in this slice. */
 function madeFrame(
   watcher: Watcher,
   event: { readonly type: WatchEventType; readonly entry: Entry; readonly after: number },
@@ -235,7 +236,7 @@ function madeFrame(
   return watcher.work.make(watcher, { key: watcher.frameKeys[type], type, entry, frameSteps });
 }
 
-/** Whether a change's object lies in the watcher's namespace and has its name. */
+/** Whether a change's object has the watcher's namespace and name. */
 export function inScope(change: WindowChange, spec: WatchSpec): boolean {
   const entry = change.current ?? change.previous;
   if (entry === undefined) return false;
@@ -245,8 +246,8 @@ export function inScope(change: WindowChange, spec: WatchSpec): boolean {
 }
 
 /**
- * Writes the next chunk of initial events, which ends with the slice, and moves the watcher on.
- * Returns how many it wrote.
+ * Writes the next chunk of initial events, at most one slice of work, and advances the watcher.
+ * Returns the number of events.
  */
 export function sendInitial(watcher: Watcher, state: Initial): number {
   const { spec } = watcher;
@@ -280,7 +281,7 @@ export function sendInitial(watcher: Watcher, state: Initial): number {
   return sent;
 }
 
-/** Writes the next chunk of unseen changes, which ends with the slice, and moves the watcher on. */
+/** Writes the next chunk of changes, at most one slice of work, and advances the watcher. */
 export function sendChanges(watcher: Watcher, state: CatchingUp, window: ChangeWindow): void {
   const frames: Buffer[] = [];
   let bytes = 0;
@@ -306,7 +307,7 @@ export function sendChanges(watcher: Watcher, state: CatchingUp, window: ChangeW
   moveWatcher(watcher, { type: 'sentChanges', position, full });
 }
 
-/** Hands frames to the sink in one buffer; false when the reader is behind. */
+/** Writes frames to the sink in one buffer; false if the reader is behind. */
 export function writeFrames(watcher: Watcher, frames: readonly Buffer[]): boolean {
   const [first] = frames;
   if (first === undefined) return true;
@@ -320,34 +321,34 @@ function isWanted(entry: Entry, spec: WatchSpec): boolean {
   return spec.filter === undefined || spec.filter(entry.index);
 }
 
-/** Who wants a frame: a watcher, whose slices it is made in. */
+/** A watcher that needs a frame, in whose slices the frame is made. */
 interface Reader {
   readonly slices: Slices;
 }
 
-/** A frame as far as it is made. */
+/** A frame in progress. */
 interface Work {
   readonly key: string;
   readonly entry: Entry;
   readonly steps: Iterator<void, Buffer>;
-  /** Those who come back for it. */
+  /** The watchers that will return for it. */
   readonly readers: Set<Reader>;
   outcome: { readonly frame: Buffer } | { readonly error: unknown } | undefined;
 }
 
 /**
- * Makes frames of large objects in steps, one at a time (TRUST-2): whoever wants another frame
- * works on this one first, so that however many watchers wait, one object is decoded for them. A
- * frame that nobody comes back for is given up.
+ * Creates frames of large objects in steps, one at a time (TRUST-2): a watcher that needs another
+ * frame first works on the current one, so only one object is decoded at a time for any number of
+ * watchers. A frame that no watcher returns for is abandoned.
  */
 export class FrameWork {
   #current: Work | undefined;
 
   /**
-   * The frame of an entry, or undefined where the slice ends before it is made: the reader asks
+   * The frame of an entry; undefined if the slice ends before it is finished: the reader calls
    * again in a later slice, or calls `release`. Throws what the encoder throws.
    *
-   * @param event.key names the encoding and type: equal keys make equal frames of one entry
+   * @param event.key identifies the encoding and type: equal keys give equal frames of one entry
    */
   make(
     reader: Reader,
@@ -376,14 +377,14 @@ export class FrameWork {
     return outcome.frame;
   }
 
-  /** The reader does not come back soon: it has gone, or has to be waited for. */
+  /** Called for a reader that will not return soon: it has left or is blocked. */
   release(reader: Reader): void {
     const work = this.#current;
     if (work?.readers.delete(reader) === true && work.readers.size === 0) this.#current = undefined;
   }
 }
 
-/** Goes on with a frame until it is made or the slice is over. */
+/** Continues a frame until it is finished or the slice ends. */
 function outcomeOf(work: Work, slices: Slices): Work['outcome'] {
   try {
     while (work.outcome === undefined && !slices.over) {

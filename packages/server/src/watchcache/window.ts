@@ -11,56 +11,56 @@ import { type Entry, entryAtRevision, settle } from './entry.ts';
 /** All entries at one revision, by key. */
 export type Snapshot = OrderedMap<Entry>;
 
-/** One write, as the window keeps it. Immutable but for its memos. */
+/** One change in the window. Immutable except for its memos. */
 export interface WindowChange extends EntryChange {
   readonly key: string;
   readonly position: number;
   /** When it entered the window, monotonic ms. */
   readonly at: number;
-  /** Bytes that had gone through the window before it. */
+  /** Total bytes of all earlier changes. */
   readonly bytesBefore: number;
-  /** The state after it, on every 32nd change only: the others are replayed from there. */
+  /** The state after the change; only on every 32nd change, from which others are replayed. */
   readonly checkpoint: Snapshot | undefined;
   /** The last state at this change's revision, for DELETED. */
   leaving: Entry | undefined;
-  /** Frames by `<type> <encoder key>`; dropped once the change leaves the window's hot end. */
+  /** Frames by `<type> <encoder key>`; dropped when the change is no longer hot. */
   frames: Map<string, Buffer> | undefined;
 }
 
 export interface WindowLimits {
-  /** Changes older than this may be forgotten. */
+  /** Changes older than this may be dropped. */
   readonly historyMs: number;
   readonly changesMax: number;
-  /** Of the entries' JSON, in bytes. */
+  /** Most bytes of the entries' JSON. */
   readonly bytesMax: number;
 }
 
 const checkpointEvery = 32;
 const hotChanges = 256;
-/** Expired changes that one step forgets: some 2 ms, as entries that stay move (TRUST-2). */
+/** Expired changes that one step drops: about 2 ms, because remaining entries move (TRUST-2). */
 const expiredPerStep = 1024;
 
 /**
- * The recent changes of one resource, in order. A change has a position that it keeps for good, so
- * a reader needs to remember one number; positions before `start` have been forgotten.
+ * The recent changes of one resource, in order. The position of a change never changes, so a reader
+ * keeps only one number; changes at positions before `start` have been dropped.
  *
- * Worked example: loaded at revision 10, then writes 12, 15, 16 (13 and 14 were other resources'),
- * and 12 has been forgotten since:
+ * Example: loaded at revision 10, then changes at 12, 15, and 16 (13 and 14 belong to other
+ * resources); 12 has been dropped since:
  *
  *     floor 12 │ position 1: 15 │ position 2: 16 │ end 3
  *
- * A watch after 12, 13 or 14 starts at position 1, after 15 at 2, after 16 or more at 3; after 11
- * it is too old, since the change at 12 would be missed. A list at exactly 14 is the state before
- * position 1: the base, which is the state at the floor.
+ * A watch after 12, 13, or 14 starts at position 1, after 15 at 2, after 16 or later at 3. A watch
+ * after 11 is too old, because it would miss the change at 12. A list at exactly 14 is the state
+ * before position 1: the base, which is the state at the floor.
  */
 export class ChangeWindow {
   readonly #limits: WindowLimits;
   /**
-   * Undefined before `#head`: a forgotten change would hold its entries, and each of them a slab
-   * that it shares with entries of other resources.
+   * Undefined before `#head`: a dropped change would retain its entries, and they would retain
+   * slabs that they share with entries of other resources.
    */
   #changes: (WindowChange | undefined)[] = [];
-  /** Array index of the first change still kept; the array is cut when much of it is forgotten. */
+  /** Array index of the first kept change; the array is cut when much of it has been dropped. */
   #head = 0;
   /** Position of the change at array index 0. */
   #origin = 0;
@@ -78,17 +78,17 @@ export class ChangeWindow {
     this.#current = options.snapshot;
   }
 
-  /** Position of the oldest change kept. */
+  /** Position of the oldest kept change. */
   get start(): number {
     return this.#origin + this.#head;
   }
 
-  /** Position of the next change to come. */
+  /** Position of the next change. */
   get end(): number {
     return this.#origin + this.#changes.length;
   }
 
-  /** Watches after this revision, or a later one, miss nothing. */
+  /** Watches after this or a later revision miss nothing. */
   get floor(): Revision {
     return this.#floor;
   }
@@ -98,12 +98,12 @@ export class ChangeWindow {
     return this.#current;
   }
 
-  /** Bytes of JSON that have gone through the window up to `position`. */
+  /** Total bytes of JSON of all changes before `position`. */
   bytesAt(position: number): number {
     return position >= this.end ? this.#bytes : this.at(position).bytesBefore;
   }
 
-  /** The change at a position between `start` and `end`; throws outside. */
+  /** The change at a position from `start` to before `end`; throws for others. */
   at(position: number): WindowChange {
     const change = this.#changes[position - this.#origin];
     if (change === undefined || position < this.start) throw new Error('position is not kept');
@@ -115,7 +115,7 @@ export class ChangeWindow {
     return position >= this.end - hotChanges;
   }
 
-  /** Position of the first change after `revision`; undefined when that is no longer known. */
+  /** Position of the first change after `revision`; undefined if that has been dropped. */
   positionAfter(revision: Revision): number | undefined {
     if (revision < this.#floor) return undefined;
     let low = this.#head;
@@ -128,7 +128,7 @@ export class ChangeWindow {
     return this.#origin + low;
   }
 
-  /** The state at a revision that is not older than the floor; undefined when it is. */
+  /** The state at a revision; undefined if it is older than the floor. */
   snapshotAt(revision: Revision): Snapshot | undefined {
     const end = this.positionAfter(revision);
     if (end === undefined) return undefined;
@@ -149,7 +149,7 @@ export class ChangeWindow {
     return snapshot;
   }
 
-  /** Adds a change; its revision is higher than all before. Forgets what is beyond the limits. */
+  /** Adds a change with a higher revision than all others. Drops changes beyond the limits. */
   append(change: EntryChange & { readonly key: string; readonly at: number }): WindowChange {
     const { key, at, previous, current, revision } = change;
     this.#current = applied(this.#current, change);
@@ -173,7 +173,7 @@ export class ChangeWindow {
     return added;
   }
 
-  /** Forgets nothing until the function given back is called: older changes are being fetched. */
+  /** Drops nothing until the returned function is called, while older changes are being fetched. */
   hold(): () => void {
     this.#holds += 1;
     return () => {
@@ -182,9 +182,9 @@ export class ChangeWindow {
   }
 
   /**
-   * Forgets changes beyond the limits at the time `now` (monotonic ms): all that are too many or
-   * too large, and a bounded number of those that are only too old. Returns whether some of the
-   * latter are left.
+   * Drops changes beyond the limits at the time `now` (monotonic ms): all that exceed number or
+   * size, and a bounded number of those that are only too old. Returns whether such old ones
+   * remain.
    */
   trim(now: number): boolean {
     if (this.#holds > 0) return false;
@@ -209,7 +209,7 @@ export class ChangeWindow {
     return this.start < this.end && isOld;
   }
 
-  /** Forgets the oldest change. */
+  /** Drops the oldest change. */
   #forget(oldest: WindowChange): void {
     this.#base = oldest.checkpoint ?? applied(this.#base, oldest);
     this.#floor = oldest.revision;
@@ -220,8 +220,8 @@ export class ChangeWindow {
   }
 
   /**
-   * Puts older changes, read back from the store, before those kept: `changes` are all between
-   * `revision` and the present floor. Positions of the changes already kept stay as they are.
+   * Prepends older changes that were read from the store: all changes between `revision` and the
+   * current floor. Positions of the kept changes stay the same.
    */
   prepend(older: {
     readonly revision: Revision;
@@ -251,7 +251,7 @@ export class ChangeWindow {
   }
 }
 
-/** The entry that a DELETED event of this change carries; made once. */
+/** The entry in the DELETED event of a change; created once. */
 export function leavingEntry(change: WindowChange): Entry {
   const { previous } = change;
   if (previous === undefined) throw new Error('an object that was not there cannot leave');

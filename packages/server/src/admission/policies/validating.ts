@@ -41,7 +41,7 @@ interface PolicyMetrics {
 
 const buckets = [0.000_000_5, 0.001, 0.01, 0.1, 1];
 
-/** Registers the metrics; once for a registry. */
+/** Registers the metrics; call it once per registry. */
 function policyMetrics(registry: MetricRegistry): PolicyMetrics {
   const labels = ['policy', 'policy_binding', 'error_type', 'enforcement_action'];
   const stability = 'BETA';

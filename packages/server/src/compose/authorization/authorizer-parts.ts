@@ -247,7 +247,7 @@ export interface AuthorizationMetrics {
 const attemptBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const conditionBuckets = [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
 
-/** Registers the metrics; once for a registry. */
+/** Registers the metrics; call it once per registry. */
 export function createAuthorizationMetrics(
   registry: MetricRegistry,
   clock: Clock,

@@ -35,13 +35,13 @@ import {
 import { compileMatchCondition, type MatchCondition, matchesAll } from './match-conditions.ts';
 import type { MatchRequest, WebhookAuthorizerSettings } from './webhook-authorizer.ts';
 
-/** How to reach a webhook, and what for. */
+/** How to reach a webhook, and for which requests. */
 export interface ConfiguredWebhook extends Omit<WebhookAuthorizerSettings, 'selectors'> {
   readonly timeoutMs: number;
-  /** Undefined: as a workload of the server finds it. */
+  /** Undefined: from the pod's environment. */
   readonly kubeConfigFile: string | undefined;
   readonly matches: MatchRequest | undefined;
-  /** What `matches` judges by, to tell configurations apart. */
+  /** The expressions of `matches`, to compare configurations. */
   readonly expressions: readonly string[];
 }
 
@@ -52,11 +52,11 @@ export type ConfiguredAuthorizer =
 
 export interface ConfigurationRules {
   readonly dialect: Dialect;
-  /** Whether conditions may speak of selectors. */
+  /** Whether conditions may use selectors. */
   readonly selectors: 'told' | 'left out';
-  /** What is wrong with a kubeconfig's path; undefined for a file that can be read. */
+  /** Returns the error of a kubeconfig's path; undefined if the file is readable. */
   readonly fileProblem: (path: string) => string | undefined;
-  /** Types that must stay, because they were there at the start. */
+  /** Types that must stay, because the server started with them. */
   readonly requiredTypes: ReadonlySet<AuthorizerType>;
 }
 
@@ -92,8 +92,9 @@ export const authorizationFormat = {
 } as const satisfies ConfigurationFormat;
 
 /**
- * Reads an AuthorizationConfiguration (AUTHZ-3), YAML or JSON, of any of its versions, and judges
- * it by upstream's rules. Rejects with ConfigurationError, all that is wrong in one line.
+ * Reads an AuthorizationConfiguration (AUTHZ-3), YAML or JSON, of any of its versions, and
+ * validates it like kube-apiserver. Rejects with a ConfigurationError that lists all errors in one
+ * line.
  */
 export async function loadAuthorizationConfiguration(
   text: string,
@@ -114,7 +115,7 @@ export async function loadAuthorizationConfiguration(
 }
 
 async function decoded(text: string, dialect: Dialect): Promise<JsonObject> {
-  // Nothing at all is upstream's empty configuration, which then has no authorizers.
+  // An empty file is an empty configuration, which is invalid for its lack of authorizers.
   if (text === '') return {};
   const group = dialect.group(authorizationFormat.group);
   try {
@@ -142,7 +143,7 @@ function withDefaults(authorizer: JsonObject): JsonObject {
   };
 }
 
-/** Authorizers other than webhooks have their type's name, as those of flags have. */
+/** The name of an authorizer: its type, except for webhooks. */
 function nameProblem({ type, name }: ConfiguredAuthorizer): string[] {
   const expected = type.toLowerCase();
   if (type === 'Webhook' || name === expected) return [];
@@ -185,14 +186,14 @@ interface Rules {
 }
 
 /**
- * What is wrong with the authorizers of a configuration, and the conditions of each by its index.
+ * Errors in the authorizers of a configuration, and the compiled conditions of each by index.
  */
 interface Judged {
   readonly errors: readonly string[];
   readonly conditions: ReadonlyMap<number, readonly MatchCondition[]>;
 }
 
-/** Judges decoded and defaulted authorizers in upstream's words (AUTHZ-3). */
+/** Validates decoded and defaulted authorizers in kube-apiserver's wording (AUTHZ-3). */
 function validateAuthorizers(authorizers: readonly JsonObject[], rules: Rules): Judged {
   const errors: FieldError[] = [];
   const conditions = new Map<number, readonly MatchCondition[]>();

@@ -5,15 +5,15 @@ import type { Attributes, AuthorizationResult, Authorizer } from './contract.ts'
 export interface Authorization {
   /** The decision of the first authorizer with an opinion; for reviews and special verbs. */
   decide(attributes: Attributes): MaybePromise<AuthorizationResult>;
-  /** The gate: a Permit, or throws (rejects with) the 403 StatusError. */
+  /** The gate: returns a Permit; throws or rejects with a 403 StatusError. */
   authorize(attributes: Attributes): MaybePromise<Permit>;
 }
 
 /**
- * Joins authorizers in their order (AUTHZ-2): the first that allows or denies decides, and a
- * request nobody has an opinion on is not allowed; the reasons given are then joined by line.
- * An authorizer that throws counts as having no opinion, its error not being the client's to see.
- * `authorizers` is asked once for each request, so that its answer may change between requests.
+ * Combines authorizers in order (AUTHZ-2): the first that allows or denies decides. A request
+ * without any opinion is not allowed, with all reasons joined by line. An authorizer that throws
+ * has no opinion, and the client does not see its error. `authorizers` is called once for each
+ * request, so its result may change between requests.
  */
 export function createAuthorization(options: {
   readonly authorizers: () => readonly Authorizer[];
@@ -90,7 +90,7 @@ function permit(attributes: Attributes, result: AuthorizationResult): Permit {
   return grantPermit(attributes, result.reason);
 }
 
-/** The 403 of a request that was not allowed, in upstream's words (AUTHZ-1). */
+/** The 403 of a request that is not allowed (AUTHZ-1). */
 export class NotPermitted extends AccessDenied {
   readonly result: AuthorizationResult;
 
@@ -123,7 +123,7 @@ function cannot(attributes: Attributes): string {
   return `${user} resource ${JSON.stringify(resource)} in API group ${group} ${scope}`;
 }
 
-/** Upstream's guard against browsers that render the message as a page. */
+/** Escapes markup, because a browser might render the message as a page. */
 function escapeMarkup(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
@@ -134,13 +134,13 @@ export const alwaysAllow: Authorizer = {
   authorize: () => ({ decision: 'allow', reason: '' }),
 };
 
-/** Allows nothing, without stopping authorizers behind it, as upstream does. */
+/** Allows nothing, but lets later authorizers decide. */
 export const alwaysDeny: Authorizer = {
   name: 'AlwaysDeny',
   authorize: () => ({ decision: 'no-opinion', reason: 'Everything is forbidden.' }),
 };
 
-/** Allows members of the groups everything; stands before all other authorizers (AUTHZ-10). */
+/** Allows everything to members of the groups; it precedes all other authorizers (AUTHZ-10). */
 export function createPrivilegedGroupAuthorizer(
   groups: readonly string[] = ['system:masters'],
 ): Authorizer {

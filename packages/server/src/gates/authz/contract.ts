@@ -8,15 +8,16 @@ import type {
 } from '@wheelhouse/machinery';
 
 /**
- * What authorization looks at (AUTHZ-1). Made from a RequestInfo, or by hand for reviews and
- * checks.
+ * The attributes that authorization considers (AUTHZ-1), of a request, a review, or a check.
  */
 export interface Attributes extends RequestSubject {
   readonly user: UserInfo;
-  /** What a list, watch or deletecollection keeps to; absent when it keeps to nothing readable. */
+  /**
+   * The selectors of a list, watch, or deletecollection; absent if there are none or unreadable.
+   */
   readonly fieldSelector?: readonly FieldRequirement[];
   readonly labelSelector?: readonly LabelRequirement[];
-  /** Who waits for the verdict: where nobody does any more, nobody else need be asked. */
+  /** The waiting client; when it has left, webhooks need not be called. */
   readonly client?: Waiting | undefined;
 }
 
@@ -24,19 +25,19 @@ export type Decision = 'allow' | 'deny' | 'no-opinion';
 
 export interface AuthorizationResult {
   readonly decision: Decision;
-  /** Shown to the client when denied: `RBAC: clusterrole.… "x" not found`. May be empty. */
+  /** Shown to the client on denial: `RBAC: clusterrole.… "x" not found`. May be empty. */
   readonly reason: string;
-  /** What kept an authorizer from judging, for who reviews access; says nothing confidential. */
+  /** Why an authorizer could not decide, for access reviews; contains nothing confidential. */
   readonly error?: string;
 }
 
-/** One authorizer of the chain; never throws for a lack of permission. */
+/** One authorizer of the chain; a missing permission is a result, not an error. */
 export interface Authorizer {
   readonly name: string;
   authorize(attributes: Attributes): MaybePromise<AuthorizationResult>;
 }
 
-/** What authorizers a server may have, in upstream's words. */
+/** Types of authorizers. */
 export const authorizerTypes = [
   'ABAC',
   'AlwaysAllow',
@@ -47,6 +48,6 @@ export const authorizerTypes = [
 ] as const;
 export type AuthorizerType = (typeof authorizerTypes)[number];
 
-/** Versions of SubjectAccessReview that a webhook may be asked in. */
+/** Versions of SubjectAccessReview that can be sent to a webhook. */
 export const accessReviewVersions = ['v1', 'v1beta1'] as const;
 export type AccessReviewVersion = (typeof accessReviewVersions)[number];

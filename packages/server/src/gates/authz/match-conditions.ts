@@ -23,19 +23,19 @@ import {
   member,
 } from '@wheelhouse/machinery';
 
-/** What one expression may cost. */
+/** Cost limit of one expression. */
 const costMax = 1_000_000;
 
-/** A condition for asking a webhook, compiled. */
+/** A compiled match condition of a webhook. */
 export interface MatchCondition {
   readonly expression: string;
-  /** Throws with upstream's message where it cannot be evaluated. */
+  /** Throws an error in kube-apiserver's wording if the evaluation fails. */
   matches(request: Value): boolean;
 }
 
 /**
- * Compiles a CEL expression over `request`, the spec of a v1 SubjectAccessReview; gives what is
- * wrong with it where it does not compile, or is no condition.
+ * Compiles a CEL expression over `request`, the spec of a v1 SubjectAccessReview. Returns the error
+ * if it does not compile or is not a condition.
  */
 export function compileMatchCondition(
   expression: string,
@@ -77,8 +77,8 @@ function evaluate(program: Program, at: { expression: string; value: Value }): b
 }
 
 /**
- * Judges a request by all conditions: false as soon as one is, whatever failed before; throws where
- * some failed and none is false.
+ * Evaluates all conditions: false if any is false, even if others failed; throws if some failed and
+ * none is false.
  */
 export function matchesAll(conditions: readonly MatchCondition[], spec: JsonObject): boolean {
   const request = requestValue(spec);
@@ -145,7 +145,7 @@ function shownType({ name, args }: Type): string {
   return name === 'null' ? 'null_type' : name;
 }
 
-/** Unlike in the review, members that are texts are there when they are empty. */
+/** The variables of a condition; unlike in the review, empty string members are present. */
 function requestValue(spec: JsonObject): Value {
   const resource = member(spec, 'resourceAttributes');
   const path = member(spec, 'nonResourceAttributes');

@@ -24,7 +24,7 @@ import type {
   Authorizer,
 } from './contract.ts';
 
-/** What a webhook says of a request. */
+/** A webhook's decision. */
 interface AccessReviewStatus {
   readonly allowed: boolean;
   readonly denied: boolean;
@@ -32,8 +32,8 @@ interface AccessReviewStatus {
 }
 
 /**
- * The spec of a v1 SubjectAccessReview about a request, members in upstream's order and empty ones
- * left out, so that equal requests have equal texts.
+ * The spec of a v1 SubjectAccessReview for a request, in kube-apiserver's member order and without
+ * empty members, so that equal requests have equal texts.
  */
 function accessReviewSpec(
   attributes: Attributes,
@@ -89,7 +89,7 @@ const operators: Readonly<Partial<Record<LabelOperator, string>>> = {
 };
 
 /**
- * Comparisons of size have no word in reviews; leaving a condition out only widens what is asked.
+ * Reviews cannot express comparisons of size; omitting a requirement only widens the question.
  */
 function labelRequirements({ labelSelector = [] }: Attributes): JsonObject[] {
   return labelSelector.flatMap(({ key, operator, values }) => {
@@ -99,14 +99,14 @@ function labelRequirements({ labelSelector = [] }: Attributes): JsonObject[] {
   });
 }
 
-/** In order of names, as upstream's encoder writes maps. */
+/** Sorts members by name, as Go encodes maps. */
 function extraOf({ extra }: UserInfo): JsonObject {
   const sorted: JsonObject = {};
   for (const name of Object.keys(extra).sort()) setMember(sorted, name, [...(extra[name] ?? [])]);
   return sorted;
 }
 
-/** The body posted to a webhook; the older version has another name for the groups. */
+/** The body posted to a webhook; v1beta1 has another name for the groups. */
 function accessReviewBody(
   spec: JsonObject,
   review: { readonly apiVersion: string; readonly version: AccessReviewVersion },
@@ -155,30 +155,32 @@ function readAccessReview(answer: JsonObject, apiVersion: string): AccessReviewS
   };
 }
 
-/** Upstream's bounds: how many answers are kept, and how long what a client chose may be then. */
+/**
+ * Limits of the cache, as in kube-apiserver: number of answers, and length of cacheable requests.
+ */
 const answersMax = 8192;
 const controlledLengthMax = 10_000;
 
-/** What a webhook authorizer does by; times in milliseconds. */
+/** Options of a webhook authorizer; times are in milliseconds. */
 export interface WebhookAuthorizerSettings {
   readonly name: string;
   readonly version: AccessReviewVersion;
   readonly authorizedTtlMs: number;
   readonly unauthorizedTtlMs: number;
-  /** What a call that fails comes to. */
+  /** The decision after a failed call. */
   readonly failurePolicy: 'NoOpinion' | 'Deny';
-  /** Whether selectors of lists are told to the webhook. */
+  /** Whether the webhook receives the selectors of lists. */
   readonly selectors: 'told' | 'left out';
 }
 
-/** Whether a request is the webhook's concern. Throws when that cannot be told. */
+/** Whether a request matches the webhook's conditions. Throws if that cannot be evaluated. */
 export type MatchRequest = (spec: JsonObject) => boolean;
 
 /**
- * Decides by what a webhook answers to a SubjectAccessReview (AUTHZ-2, AUTHZ-3). Answers are kept
- * for a while, those of allowed requests apart from the others. A call that fails, an answer that
- * cannot be understood and a condition that cannot be evaluated come to what the failure policy
- * says. `onFailOpen` hears of calls whose failure let the next authorizer decide.
+ * Decides by a webhook's answer to a SubjectAccessReview (AUTHZ-2, AUTHZ-3). Answers are cached,
+ * with separate durations for allowed and other requests. The failure policy applies to failed
+ * calls, malformed answers, and conditions that cannot be evaluated. `onFailOpen` is called when a
+ * failure lets the next authorizer decide.
  */
 export function createWebhookAuthorizer(
   settings: WebhookAuthorizerSettings,
@@ -242,13 +244,13 @@ function resultOf({ allowed, denied, reason }: AccessReviewStatus): Authorizatio
 
 const plainKeyMax = 500;
 
-/** The text of a spec, or a digest of a long one, so that keys take little memory. */
+/** The text of a spec, or the digest of a long one, to limit the memory of keys. */
 function keyOf(spec: JsonObject): string {
   const text = JSON.stringify(spec);
   return text.length <= plainKeyMax ? text : createHash('sha256').update(text).digest('base64');
 }
 
-/** What clients choose at will could otherwise fill the memory. */
+/** Whether a request is small enough to cache; clients choose these values. */
 function isCacheable(attributes: Attributes): boolean {
   const { namespace, verb, group, version, resource, subresource, name, path } = attributes;
   const controlled = [namespace, verb, group, version, resource, subresource, name, path];

@@ -12,19 +12,19 @@ import type {
   UrlRule,
 } from './settings.ts';
 
-/** The number that tells a flow from others: the first eight bytes of a digest of both names. */
+/** The hash of a flow: the first eight bytes of a digest of schema and distinguisher. */
 export function flowHash(schema: string, distinguisher: string): bigint {
   const digest = createHash('sha256').update(`${schema}\0${distinguisher}`).digest();
   return digest.readBigUInt64LE(0);
 }
 
 /**
- * The queues a flow may use: `handSize` different ones of `queues`, dealt by its hash as cards are
- * off a deck. Two flows share all their queues only by rare chance, so that one that fills its own
- * leaves the other a way through.
+ * The queues that a flow may use: `handSize` of `queues`, dealt by its hash like cards from a deck
+ * (shuffle sharding). Two flows rarely share all their queues, so a flow that fills its own does
+ * not block the other.
  *
- * Dealing 3 of 5 with hash 97: 97 = 19*5 + 2, 19 = 4*4 + 3, 4 = 1*3 + 1 give the places 2, 3 and 1
- * among the cards still there: card 2, then of 0 1 3 4 the last, 4, then of 0 1 3 the card 1.
+ * Dealing 3 of 5 with hash 97: 97 = 19*5 + 2, 19 = 4*4 + 3, and 4 = 1*3 + 1 give the positions 2,
+ * 3, and 1 among the remaining cards: card 2, then card 4 of 0 1 3 4, then card 1 of 0 1 3.
  */
 export function dealHand(
   hash: bigint,
@@ -46,18 +46,16 @@ export function dealHand(
   });
 }
 
-/** Which flow of which level a request belongs to. */
+/** The priority level and flow of a request. */
 interface Classified {
   readonly level: PriorityLevel;
   readonly flow: Flow;
 }
 
-/**
- * Distinguishers of a schema that are remembered; namespaces and impersonated users may be many.
- */
+/** Most cached flows of a schema; there may be many namespaces and impersonated users. */
 const flowsMax = 4096;
 
-/** A schema with the flows it has been found to have. */
+/** A flow schema with its cached flows. */
 class SchemaFlows {
   readonly settings: SchemaSettings;
   readonly level: PriorityLevel;
@@ -77,7 +75,7 @@ class SchemaFlows {
     };
   }
 
-  /** Whether its flows are told apart, which they need not be where there is but one queue. */
+  /** How its flows are distinguished; undefined if there is only one queue. */
   get method(): SchemaSettings['method'] {
     const { response } = this.level.settings;
     return response.type === 'Queue' && response.queues > 1 ? this.settings.method : undefined;
@@ -102,19 +100,19 @@ class SchemaFlows {
   }
 }
 
-/** A schema that speaks of a user, and of what. */
+/** A flow schema with rules for a user. */
 interface Candidate {
   readonly schema: SchemaFlows;
   readonly matcher: RequestMatcher;
-  /** The user's one flow; undefined until it is known, and where it depends on the request. */
+  /** The user's only flow; undefined before first use, and if it depends on the request. */
   flow: Classified | undefined;
 }
 
 /**
- * Finds the first schema that a request matches. What schemas say of a user is worked out once for
- * each user value, as authentication hands out the same one for every request of a credential; most
- * users have one or two candidates then, the last of which takes everything. One classifier is made
- * for each state of the configuration, and all that it remembers goes with it.
+ * Finds the first flow schema that a request matches. Rules are evaluated once per user value,
+ * because authentication returns the same value for every request with a credential; most users
+ * then have one or two candidates, the last of which matches everything. Each configuration has its
+ * own classifier, whose caches end with it.
  */
 export class Classifier {
   readonly #schemas: readonly SchemaFlows[];
@@ -122,8 +120,9 @@ export class Classifier {
   readonly #users = new WeakMap<UserInfo, readonly Candidate[]>();
 
   /**
-   * @param options.schemas in order of precedence, each with its level; the last one catches all
-   * @param options.series what is counted of a schema's requests, made when it has the first
+   * @param options.schemas in order of precedence, each with its level
+   * @param options.catchAll the name of the schema for requests that match no other
+   * @param options.series creates the series of a schema with its first request
    */
   constructor(options: {
     readonly schemas: readonly { settings: SchemaSettings; level: PriorityLevel }[];
@@ -149,7 +148,7 @@ export class Classifier {
       if (candidate.matcher.scope === 'some' && !candidate.matcher.matches(info)) continue;
       return candidate.flow ?? this.#flowOf(candidate, user, info);
     }
-    // Somebody in neither of the groups that everybody is in.
+    // A user in neither of the two groups that contain every user.
     return this.#catchAll.flowOf(this.#catchAll.method === 'ByUser' ? user.name : '');
   }
 
@@ -172,14 +171,14 @@ export class Classifier {
   }
 }
 
-/** Whether a request is of those that a rule speaks of, once it is known that its user is. */
+/** Matches requests of a user whom the rules name. */
 interface RequestMatcher {
   matches(info: FlowInfo): boolean;
-  /** `all`: every request there can be. */
+  /** `all`: matches every request. */
   readonly scope: 'all' | 'some';
 }
 
-/** All requests that the rules about this user speak of; undefined where none is about them. */
+/** A matcher for the rules that name a user; undefined if none does. */
 export function matcherFor(
   rules: readonly RuleSettings[],
   user: UserInfo,
@@ -241,7 +240,7 @@ function matchesResource(rule: ResourceRule, info: FlowInfo): boolean {
   return namespace === '' ? rule.clusterScope : includes(rule.namespaces, namespace);
 }
 
-/** A URL stands for what is below it too, whether it ends in a star or not. */
+/** Matches paths by rule; a URL includes the paths below it, with or without a trailing star. */
 function matchesUrl({ verbs, urls }: UrlRule, { verb, path }: FlowInfo): boolean {
   if (!includes(verbs, verb)) return false;
   return urls.some((url) => {

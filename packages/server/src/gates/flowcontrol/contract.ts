@@ -6,20 +6,20 @@ import {
   type UserInfo,
 } from '@wheelhouse/machinery';
 
-/** What flow control looks at of what a request asks for. */
+/** The attributes of a request that flow control considers. */
 export interface FlowInfo extends RequestSubject {
   readonly query: URLSearchParams;
 }
 
-/** A request that wants to run. */
+/** A request that asks for seats. */
 export interface FlowRequest {
   readonly info: FlowInfo;
   readonly user: UserInfo;
-  /** Who waits for the answer: one that leaves while its request waits gives up its turn. */
+  /** The exchange; a client that leaves removes its waiting request. */
   readonly exchange: { readonly aborted: boolean; onAbort(callback: () => void): void };
 }
 
-/** Which schema and level a request belongs to; the uids are empty for those not stored. */
+/** The flow schema and priority level of a request; the uids are empty if they are not stored. */
 export interface FlowClass {
   readonly flowSchema: string;
   readonly flowSchemaUid: string;
@@ -27,43 +27,41 @@ export interface FlowClass {
   readonly priorityLevelUid: string;
 }
 
-/** The seats that a request holds; leaving twice is harmless. */
+/** The seats that a request holds; `leave` is idempotent. */
 export interface GrantedSeat {
   leave(): void;
-  /** Undefined where nothing is classified. */
+  /** Undefined if requests are not classified. */
   readonly flowClass: FlowClass | undefined;
-  /**
-   * When the request arrived and when it was admitted, monotonic; absent where nothing is timed.
-   */
+  /** Monotonic milliseconds of arrival and admission; absent if they are not measured. */
   readonly arrivalMs?: number;
   readonly startMs?: number | undefined;
 }
 
-/** How many requests there are by whether they may write. */
+/** Numbers of requests that only read and of requests that may write. */
 export interface ByKind {
   readonly readOnly: number;
   readonly mutating: number;
 }
 
-/** Who runs when not all can (OPS-3). */
+/** Decides which requests run when not all can (OPS-3). */
 export interface FlowControl {
   /**
-   * Takes seats: at once where they are free, else a promise of them. Throws or rejects with
+   * Takes seats: synchronously if they are free, otherwise as a promise. Throws or rejects with
    * `Overloaded`.
    */
   enter(request: FlowRequest): MaybePromise<GrantedSeat>;
-  /** Requests that run, for metrics. */
+  /** Running requests, for metrics. */
   readonly inFlight: ByKind;
-  /** Requests that wait. */
+  /** Waiting requests, for metrics. */
   readonly inQueue: ByKind;
 }
 
-/** Tells a client, by its uid, by which schema its request was told from others. */
+/** The header with the uid of the flow schema that a request matched. */
 export const flowSchemaHeader = 'x-kubernetes-pf-flowschema-uid';
-/** And the level that it was given. */
+/** The header with the uid of the request's priority level. */
 export const priorityLevelHeader = 'x-kubernetes-pf-prioritylevel-uid';
 
-/** Adds the headers; those of objects that are not stored would say nothing. */
+/** Adds the two headers, except for objects that are not stored. */
 export function addFlowHeaders(
   headers: Record<string, string>,
   { flowSchemaUid, priorityLevelUid }: FlowClass,
@@ -73,8 +71,8 @@ export function addFlowHeaders(
 }
 
 /**
- * 429 with Retry-After. Upstream's filters tell it as a line of plain text, not as a Status, since
- * who writes it has no time for more.
+ * 429 with Retry-After. It is answered as a line of plain text, not as a Status, like in
+ * kube-apiserver, to keep it cheap under load.
  */
 export class Overloaded extends StatusError {
   readonly flowClass: FlowClass | undefined;
@@ -90,18 +88,18 @@ export class Overloaded extends StatusError {
   }
 }
 
-/** As upstream: what is neither of these may write. */
+/** Whether a verb only reads; every other verb counts as mutating. */
 export function isReadOnly(verb: string): boolean {
   return verb === 'get' || verb === 'list' || verb === 'watch';
 }
 
-/** What requests hold that are not counted. */
+/** The seat of requests that are not counted. */
 export const uncountedSeat: GrantedSeat = { leave: () => {}, flowClass: undefined };
 
 /**
- * Bounds requests in flight, reads and writes apart (`--max-requests-inflight`,
- * `--max-mutating-requests-inflight`; 0 and infinity are no bound). What lasts long is not counted,
- * and members of `system:masters` come in where there is no place left, as upstream.
+ * Limits requests in flight, separately for reads and writes (`--max-requests-inflight`,
+ * `--max-mutating-requests-inflight`; 0 and infinity: no limit). Long-running requests are not
+ * counted, and members of `system:masters` are always admitted.
  */
 export function limitInFlight(limits: { readOnlyMax: number; mutatingMax: number }): FlowControl {
   const inFlight = { readOnly: 0, mutating: 0 };

@@ -8,7 +8,7 @@ type Rows = readonly (readonly string[])[];
 
 const folder = '/debug/api_priority_and_fairness/';
 
-/** What the debug paths show of the levels, by upstream's columns; undefined for other paths. */
+/** The debug pages about priority levels, in kube-apiserver's format; undefined for other paths. */
 export function dumpLevels(
   levels: PriorityLevels,
   request: { readonly path: string; readonly query: URLSearchParams },
@@ -78,7 +78,7 @@ function levelRows(levels: readonly PriorityLevel[]): Rows {
   return [header, ...rows.map((row) => row.map(String))];
 }
 
-/** Every queue of a level, those too that nobody has used. */
+/** Every queue of a level, including unused ones. */
 function queuesOf({ settings, set }: PriorityLevel): readonly (FlowQueue | number)[] {
   const { response } = settings;
   const used = new Map(set.queues().map((queue) => [queue.index, queue]));
@@ -87,7 +87,7 @@ function queuesOf({ settings, set }: PriorityLevel): readonly (FlowQueue | numbe
   return [...first, ...[...used.values()].filter(({ index }) => index >= count)];
 }
 
-/** A level may be configured to have millions, of which those are shown beyond that are in use. */
+/** Most queues shown; a level may have millions, of which further ones are shown only if in use. */
 const shownQueuesMax = 10_000;
 
 function queueRows(levels: readonly PriorityLevel[]): Rows {
@@ -192,7 +192,7 @@ function requestRow(
   return [...row, user.name, verb, path, namespace, name, version, resource, subresource];
 }
 
-/** RFC 3339, without the zeros that end a fraction. */
+/** RFC 3339 without trailing zeros in the fraction. */
 function timeText(wallMs: number): string {
   return new Date(wallMs).toISOString().replace(/\.?0+Z$/, 'Z');
 }

@@ -24,13 +24,12 @@ import { QueueSet } from './queue-set.ts';
 import { Seat, type WorkEstimate } from './seat.ts';
 import type { LevelSettings, SchemaSettings } from './settings.ts';
 
-/** Longest time that is asked for, seconds; no older refusals count. */
+/** Longest Retry-After in seconds, and the age above which rejections no longer count. */
 const longest = 32;
 
 /**
- * How long those turned away at a level are asked to stay away (OPS-3): a second, twice as long
- * each time that more than three a second went on being turned away, and a second less again when
- * fewer than one a second were.
+ * The Retry-After of a priority level (OPS-3): one second at first, doubled while more than three
+ * requests per second are rejected, and one second less when fewer than one per second are.
  */
 export class RetryAfter {
   readonly #clock: Clock;
@@ -40,7 +39,7 @@ export class RetryAfter {
     this.#clock = clock;
   }
 
-  /** Counts a request turned away, and gives the seconds it is asked to wait. */
+  /** Counts a rejected request and returns its Retry-After in seconds. */
   refused(level: string): number {
     const second = Math.floor(this.#clock.monotonic() / 1000);
     let refusals = this.#levels.get(level);
@@ -53,14 +52,14 @@ export class RetryAfter {
     return refusals.seconds;
   }
 
-  /** Levels that are gone need not be remembered. */
+  /** Drops levels that no longer exist. */
   keep(levels: ReadonlySet<string>): void {
     for (const level of this.#levels.keys()) if (!levels.has(level)) this.#levels.delete(level);
   }
 }
 
 interface Refusals {
-  /** The second that `count` is of. */
+  /** The second in which `count` was counted. */
   current: number;
   count: number;
   past: { readonly second: number; readonly count: number }[];
@@ -84,21 +83,21 @@ function turnTo(refusals: Refusals, second: number): void {
   } else if (recent < seconds && seconds > 1) refusals.seconds -= 1;
 }
 
-/** What flow control goes by. */
+/** The configuration of flow control. */
 export interface FlowSettings {
   readonly levels: readonly LevelSettings[];
   readonly schemas: readonly SchemaSettings[];
 }
 
 const waitLimitMaxMs = 60_000;
-/** What part of its time a request may spend waiting. */
+/** A request may wait for one part in this many of its timeout. */
 const waitingPart = 4;
 const catchAll = 'catch-all';
 
 /**
- * Priority and fairness (OPS-3): requests are told apart by schemas, each level has seats of its
- * own, and flows of one level take turns. The defaults rule from the first moment; an object of
- * theirs that is not stored, or whose stored form is of no use, counts as it is here.
+ * API priority and fairness (OPS-3): flow schemas classify requests, each priority level has its
+ * own seats, and the flows of one level share them fairly. The defaults apply from the start, and
+ * wherever a default object is not stored or its stored form is unusable.
  */
 export class FairFlowControl implements FlowControl {
   readonly #clock: Clock;
@@ -113,12 +112,12 @@ export class FairFlowControl implements FlowControl {
 
   constructor(options: {
     readonly clock: Clock;
-    /** Seats of the server; one at least. */
+    /** Seats of the server: at least one. */
     readonly seatsTotal: number;
     readonly requestTimeoutMs: number;
     readonly defaults: FlowSettings;
     readonly countObjects: CountObjects;
-    /** The watches that stand. */
+    /** The open watches. */
     readonly watches: WatchCounts;
     readonly seriesOf: SeriesOf;
     readonly levelSeriesOf?: ((level: string) => LevelSeries) | undefined;
@@ -144,7 +143,7 @@ export class FairFlowControl implements FlowControl {
 
   enter(request: FlowRequest): MaybePromise<GrantedSeat> {
     const { info, user } = request;
-    // A watch is counted until it stands.
+    // A watch holds its seats until it is established.
     if (isLongRunning(info) && info.verb !== 'watch') return uncountedSeat;
     const { level, flow } = this.#classifier.classify(user, info);
     const work = this.#estimate(info, flow.series, level.seatsMax);
@@ -154,7 +153,7 @@ export class FairFlowControl implements FlowControl {
     return level.set.enter(seat);
   }
 
-  /** Goes by what is stored from now on. What waits goes on waiting where it is. */
+  /** Applies a stored configuration. Waiting requests stay in their queues. */
   configure(stored: FlowSettings): void {
     this.#classifier = this.#configured(stored);
   }
@@ -196,7 +195,7 @@ export class FairFlowControl implements FlowControl {
     });
   }
 
-  /** Limits follow demand for as long as there is some; an idle server has no timer. */
+  /** Adjusts limits periodically while there is demand; an idle server has no timer. */
   #keepAdjusting(): void {
     if (this.#clock.monotonic() - this.#adjustedMs > adjustmentPeriodMs) this.#adjust();
     this.#adjusting = this.#clock.after(adjustmentPeriodMs, () => {
@@ -212,7 +211,7 @@ export class FairFlowControl implements FlowControl {
   }
 }
 
-/** Stored ones, and the defaults of names that are not among them. */
+/** The stored objects, and the defaults whose names are not among them. */
 function withDefaults<T extends { readonly name: string }>(
   stored: readonly T[],
   defaults: readonly T[],
@@ -239,27 +238,27 @@ function waitLimitOf({ verb, query }: FlowInfo, requestTimeoutMs: number): numbe
   return Math.min(waitLimitMaxMs, Math.min(timeoutMs, requestTimeoutMs) / waitingPart);
 }
 
-/** How many objects of a resource there are; undefined for one that is not known. */
+/** Counts the objects of a resource; undefined if the count is unknown. */
 type CountObjects = (info: FlowInfo) => number | undefined;
 
-/** The most seats of one request, where its level does not allow fewer. */
+/** Most seats of one request, if its level does not allow fewer. */
 const seatsBound = 10;
 const objectsPerSeat = 100;
 const watchesPerSeat = 10;
-/** How long a seat's share of watches is busy with one event, ms. */
+/** Milliseconds that one seat's share of watches is busy with one event. */
 const eventMs = 5;
 
 const oneSeat: WorkEstimate = { initialSeats: 1, finalSeats: 0, lingerMs: 0 };
 
-/** Seats up to the bound, made once: none is made for each request. */
+/** Estimates by number of seats, created once instead of for every request. */
 const estimates = Array.from({ length: seatsBound + 1 }, (_, seats) => ({
   ...oneSeat,
   initialSeats: seats,
 }));
 
 /**
- * What requests take of the server (OPS-3): lists by how many objects they go over, writes by how
- * many watches their events go to afterwards, all others one seat.
+ * Estimates the work of requests (OPS-3): lists by the number of objects that they examine, writes
+ * by the number of watches that receive their events, all others one seat.
  */
 export function createWorkEstimator(options: {
   readonly watches: WatchCounts;
@@ -284,7 +283,7 @@ export function createWorkEstimator(options: {
   };
 }
 
-/** A watch that begins with what there is costs like a list. */
+/** Whether a watch starts with the current objects, which costs as much as a list. */
 function sendsObjects(query: URLSearchParams): boolean {
   if (query.get('sendInitialEvents') === 'true') return true;
   const version = query.get('resourceVersion') ?? '';
@@ -306,7 +305,7 @@ function listEstimate(
   return estimates[Math.max(1, Math.min(seats, boundOf(of.seatsMax)))] ?? oneSeat;
 }
 
-/** Estimates as upstream does: a page is read from the store, and the remainder is counted. */
+/** Estimates like kube-apiserver, which reads a page from its store and counts the remainder. */
 function objectsGoneOver({ verb, query }: FlowInfo, stored: number): number {
   if (verb === 'watch' || query.size === 0) return stored;
   const requestedLimit = Number(query.get('limit') ?? '');
@@ -327,31 +326,31 @@ function writeEstimate(
     readonly seatsMax: number | undefined;
   },
 ): WorkEstimate {
-  // A token is made for an account, and changes nothing that somebody watches.
+  // A token request changes nothing that a watch could see.
   if (info.resource === 'serviceaccounts' && info.subresource === 'token') return oneSeat;
   const watches = of.watches.interestedIn(info);
   of.series.watched(watches);
   if (watches < watchesPerSeat) return oneSeat;
   const seats = Math.ceil(watches / watchesPerSeat);
   const finalSeats = Math.min(seats, boundOf(of.seatsMax));
-  // As much work as that many seats would do, by fewer of them for longer.
+  // The same amount of work, with fewer seats for a longer time.
   return { initialSeats: 1, finalSeats, lingerMs: (seats * eventMs) / finalSeats };
 }
 
-/** Watches of one resource, by what they are of. */
+/** Watches of one resource, by scope. */
 interface Counts {
   ofAll: number;
-  /** By `namespace`, and `namespace/name`. */
+  /** Keys are `namespace` and `namespace/name`. */
   readonly of: Map<string, number>;
 }
 
-/** Counts the watches that a write's events go to, to know what the write costs (OPS-3). */
+/** Counts the watches that receive the events of a write, to estimate its cost (OPS-3). */
 export class WatchCounts {
-  /** By resource, then group. */
+  /** Keys are resources, then groups. */
   readonly #resources = new Map<string, Map<string, Counts>>();
   #total = 0;
 
-  /** A watch has begun; what it gives is called at its end. */
+  /** Counts a watch that has started; call the result at its end. */
   began(info: FlowInfo): () => void {
     if (info.resource === 'pods' && isOfOneNode(info.query)) return () => {};
     const counts = this.#countsOf(info);
@@ -374,7 +373,7 @@ export class WatchCounts {
     };
   }
 
-  /** How many watches may see what this request writes. */
+  /** The number of watches that may see what this request writes. */
   interestedIn({ group, resource, namespace, name }: FlowInfo): number {
     if (this.#total === 0) return 0;
     const counts = this.#resources.get(resource)?.get(group);
@@ -405,7 +404,7 @@ function keyOf({ namespace, name }: FlowInfo): string {
   return name === '' ? namespace : `${namespace}/${name}`;
 }
 
-/** Such a watch is told of few pods: those of the one node it names. */
+/** Whether a watch of pods selects one node and so receives few events. */
 function isOfOneNode(query: URLSearchParams): boolean {
   const selector = query.get('fieldSelector');
   if (selector === null || !selector.includes('spec.nodeName')) return false;

@@ -1,46 +1,46 @@
 import type { Counter, Gauge, Histogram, MetricRegistry, Stability } from '@wheelhouse/machinery';
 import { isReadOnly } from './contract.ts';
 
-/** Why a request is turned away. */
+/** Why a request is rejected. */
 export type Refusal = 'queue-full' | 'concurrency-limit' | 'time-out' | 'cancelled';
 
-/** What is counted of one schema's requests at one level. Times in seconds. */
+/** The metrics of one schema's requests at one level. Times are in seconds. */
 export interface FlowSeries {
-  /** A request of so many seats was looked at. */
+  /** A request was estimated at this many seats. */
   estimated(seats: number): void;
-  /** A request runs; `waited` is undefined where nobody waits. */
+  /** A request starts; `waited` is undefined for exempt levels. */
   began(seats: number, waited: number | undefined): void;
-  /** It has been answered, or its watch stands. */
+  /** A request was answered, or its watch was established. */
   ended(took: number, type: 'watch' | 'regular'): void;
-  /** Its seats are free again. */
+  /** A request's seats were released. */
   released(seats: number): void;
-  /** So many requests are in the queue it has come to. */
+  /** A request entered a queue of this length. */
   arrived(queueLength: number): void;
-  /** A request waits, or does so no longer, by 1 and -1. */
+  /** A request starts (1) or stops (-1) waiting. */
   waiting(requests: number, seats: number): void;
   refused(reason: Refusal, waited: number): void;
-  /** Its turn has come, and there are not as many seats free as it wants. */
+  /** The next request needs more seats than are free. */
   tooWide(): void;
-  /** So many watches see what it writes. */
+  /** This many watches receive the events of a write. */
   watched(watches: number): void;
 }
 
-/** What a level's seats and requests are, between two changes. */
+/** The use of a level between two changes. */
 export interface LevelUsage {
   readonly seatsInUse: number;
   readonly seatsWaiting: number;
   readonly executing: { readonly length: number };
   readonly waiting: number;
-  /** Seats by shares alone, and as of now. */
+  /** Nominal and current seats. */
   readonly nominal: number;
   readonly limit: number;
-  /** Requests that its queues hold together. */
+  /** Total capacity of its queues. */
   readonly room: number;
 }
 
-/** How long one level was used how much. */
+/** The metrics of one level's use over time. */
 export interface LevelSeries {
-  /** The usage was this for so long. */
+  /** The usage was constant for this many nanoseconds. */
   lasted(nanoseconds: number, usage: LevelUsage): void;
 }
 
@@ -55,10 +55,10 @@ const demandBuckets = [0.2, 0.4, 0.6, 0.8, 1, 1.2, 1.4, 1.7, 2, 2.8, 4, 6];
 const seatPartBuckets = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1];
 const requestPartBuckets = [0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 1];
 
-/** Schemas come and go; their series stay with the registry, which has a bound of its own. */
+/** Most cached series; schemas come and go, and the registry bounds its own series. */
 const knownMax = 1000;
 
-/** The level whose requests never wait. */
+/** The priority level whose requests never wait. */
 const exempt = 'exempt';
 
 /** A priority level as its metrics show it; counts are of seats. */
@@ -86,15 +86,15 @@ interface MeasuredLevels {
 
 type Families = ReturnType<typeof createFamilies>;
 
-/** Counts what flow control does under upstream's names (OPS-1, OPS-3). */
+/** Metrics of flow control under kube-apiserver's names (OPS-1, OPS-3). */
 export interface FlowMetrics {
   readonly seriesOf: SeriesOf;
   readonly levelSeriesOf: (level: string) => LevelSeries;
-  /** Fills what is looked up only when somebody asks. */
+  /** Updates the gauges; called before metrics are read. */
   look(levels: MeasuredLevels): void;
 }
 
-/** Registers the metrics; series appear when there is something to count. */
+/** Registers the metrics; series are created on first use. */
 export function createFlowMetrics(registry: MetricRegistry): FlowMetrics {
   const families = createFamilies(registry);
   const showLimits = limitGauges(registry);
@@ -134,7 +134,7 @@ function metricMaker(registry: MetricRegistry) {
     gauge: (...of: Parameters<typeof definition>) => registry.gauge(definition(...of)),
     histogram: (buckets: readonly number[], ...of: Parameters<typeof definition>) =>
       registry.histogram({ ...definition(...of), buckets }),
-    /** Of how long something had which value; the reference shows no stability of these. */
+    /** A time-weighted histogram, which kube-apiserver shows without a stability level. */
     timed: (buckets: readonly number[], ...of: Parameters<typeof definition>) =>
       registry.histogram({ ...definition(...of), buckets, shownStability: 'left-out' }),
   };
@@ -206,7 +206,7 @@ function createFamilies(registry: MetricRegistry) {
   };
 }
 
-/** The series of one schema at one level, each made when there is something to count. */
+/** The series of one schema at one level, created on first use. */
 class CountedSeries implements FlowSeries {
   readonly #families: Families;
   readonly #level: string;
@@ -293,7 +293,7 @@ class CountedSeries implements FlowSeries {
   }
 }
 
-/** Counts each nanosecond of a level by how much of it was used then. */
+/** Registers histograms in which each nanosecond of a level is observed with its use. */
 function levelSeries(registry: MetricRegistry): (level: string) => LevelSeries {
   const { timed } = metricMaker(registry);
   const level = ['priority_level'];
@@ -336,7 +336,7 @@ function levelSeries(registry: MetricRegistry): (level: string) => LevelSeries {
   };
 }
 
-/** What levels may have and wanted, as of the last adjustment. */
+/** Registers gauges of the levels' limits and demand at the last adjustment. */
 function limitGauges(registry: MetricRegistry): (levels: MeasuredLevels) => void {
   const { gauge } = metricMaker(registry);
   const level = ['priority_level'];
@@ -382,13 +382,13 @@ function limitGauges(registry: MetricRegistry): (levels: MeasuredLevels) => void
   };
 }
 
-/** Counts above this are measured as this. */
+/** Higher counts are measured as this one. */
 const countMax = 4095;
 const buckets = [0, 0.001, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1];
 
-/** How long there were how many requests. A change costs an addition; looking costs more. */
+/** Time spent at each number of requests. A change costs one addition; reading costs more. */
 class TimeAtCounts {
-  /** By count: milliseconds since the last look. */
+  /** Milliseconds at each count since the last reading. */
   readonly #times: number[] = [0];
   #count = 0;
   #sinceMs: number;
@@ -405,7 +405,7 @@ class TimeAtCounts {
     while (this.#times.length <= Math.min(this.#count, countMax)) this.#times.push(0);
   }
 
-  /** Observes the time at each count, in nanoseconds, as a part of `limit`. */
+  /** Observes the time at each count, in nanoseconds, with the count as a fraction of `limit`. */
   moveTo(histogram: Histogram, limit: number): void {
     for (const [count, timeMs] of this.#times.entries()) {
       if (timeMs === 0) continue;
@@ -422,7 +422,7 @@ interface Limits {
   readonly waiting: number;
 }
 
-/** Measures how many requests run and wait, reads and writes apart. Times are monotonic. */
+/** Measures running and waiting requests, separately for reads and writes. Times are monotonic. */
 export class KindUsage {
   readonly #executing: { readonly readOnly: TimeAtCounts; readonly mutating: TimeAtCounts };
   readonly #waiting: { readonly readOnly: TimeAtCounts; readonly mutating: TimeAtCounts };
@@ -446,7 +446,7 @@ export class KindUsage {
     (isReadOnly(verb) ? readOnly : mutating).change(by, nowMs);
   }
 
-  /** Registers the metric; the function brings it up to date (OPS-1). */
+  /** Registers the metric; the returned function updates it (OPS-1). */
   measureIn(registry: MetricRegistry): (nowMs: number, limits: Limits) => void {
     const family = registry.histogram({
       name: 'apiserver_flowcontrol_read_vs_write_current_requests',

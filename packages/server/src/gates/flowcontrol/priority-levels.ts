@@ -3,32 +3,33 @@ import type { QueueSet } from './queue-set.ts';
 import type { DemandReport } from './seat.ts';
 import type { LevelSettings } from './settings.ts';
 
-/** What a level may have at least and at most, and what it would like. */
+/** Bounds and target of a level's seats. */
 export interface SeatClaim {
   readonly lower: number;
   readonly upper: number;
   readonly target: number;
 }
 
-/** What each level gets, in the order of the claims; parts of seats are the caller's to round. */
+/** The seats of each level, in the order of the claims; the caller rounds fractions. */
 interface SeatAllocation {
   readonly seats: readonly number[];
-  /** What part of its target each level gets that no bound holds. */
+  /** The fraction of its target that each level receives unless a bound limits it. */
   readonly fairPart: number;
 }
 
-/** A target of nothing would have no part. */
+/** Lower bound of targets, because a fraction of zero would be zero. */
 const targetMin = 0.001;
 const tolerance = 1e-7;
-/** Halvings; each doubles the precision, and a double has no more than 53 bits and an exponent. */
+/** Most bisection steps; each doubles the precision. */
 const stepsMax = 200;
 
 /**
- * Divides `sum` seats: each level gets the same part of its target, but not less than its lower
- * bound nor more than its upper. Undefined when the bounds do not let the seats add up to `sum`.
+ * Divides `sum` seats: each level receives the same fraction of its target, within its bounds.
+ * Undefined if the bounds do not allow the seats to add up to `sum`.
  *
- * An example: 10 seats, targets 2 and 18, bounds 0 to 10 and 0 to 6. At the part 0.5 they would
- * have 1 and 9; the second's bound holds it at 6, and the part rises to 2, where the first has 4.
+ * Example: 10 seats, targets 2 and 18, bounds 0 to 10 and 0 to 6. A fraction of 0.5 would give 1
+ * and 9; the bound limits the second level to 6, and the fraction rises to 2, which gives the first
+ * level 4.
  */
 export function allocateSeats(
   sum: number,
@@ -57,19 +58,19 @@ function seatsAt(part: number, { lower, upper, target }: SeatClaim): number {
   return Math.max(lower, Math.min(upper, part * Math.max(target, targetMin)));
 }
 
-/** How often levels' limits follow what they want, ms. */
+/** Milliseconds between adjustments of the levels' limits to demand. */
 export const adjustmentPeriodMs = 10_000;
 
 /**
- * Divides the server's seats among the levels: by their shares, and then, from time to time, by
- * what they could use, as far as they lend and borrow (OPS-3).
+ * Divides the server's seats among the priority levels: by their shares, and periodically by
+ * demand, as far as they lend and borrow (OPS-3).
  */
 export class PriorityLevels {
   readonly #clock: Clock;
   readonly #seatsTotal: number;
   readonly #newSet: (name: string) => QueueSet;
   #levels = new Map<string, PriorityLevel>();
-  /** Rounding up lets it exceed the server's seats by a few. */
+  /** May slightly exceed the server's seats because shares are rounded up. */
   #nominalTotal = 0;
   #adjustedMs: number;
   fairPart = 0;
@@ -94,7 +95,7 @@ export class PriorityLevels {
     return this.#levels.values();
   }
 
-  /** Somebody at a level that limits wants seats, or did so before the last adjustment. */
+  /** Whether a limited level has demand, or had some before the last adjustment. */
   get isWanted(): boolean {
     for (const { isExempt, set, demand } of this.#levels.values()) {
       if (!isExempt && (!set.isIdle || demand.highWatermark > 0)) return true;
@@ -102,7 +103,9 @@ export class PriorityLevels {
     return false;
   }
 
-  /** Goes by these levels; one that is no longer among them stays until it has served its last. */
+  /**
+   * Applies the configuration of levels; a removed level stays until its last request has finished.
+   */
   configure(settings: readonly LevelSettings[]): void {
     const next = new Map<string, PriorityLevel>();
     for (const one of settings) {
@@ -122,8 +125,8 @@ export class PriorityLevels {
   }
 
   /**
-   * Gives the levels what they could use since the last time. When that is long ago because nothing
-   * was wanted, old demand counts as forgotten for as long.
+   * Adjusts the levels' seats to the demand since the last adjustment. Periods without adjustments,
+   * when there was no demand, count as adjustments with none.
    */
   adjust(): void {
     const nowMs = this.#clock.monotonic();
@@ -158,9 +161,9 @@ export class PriorityLevels {
   }
 
   /**
-   * Levels that limit get what they could use, as long as exempt ones have left enough for all to
-   * have the least they should. One that may have a seat has one at least: with none, its first
-   * request would have to wait for the next adjustment.
+   * Allocates seats to limited levels by demand, as far as the exempt levels leave enough for all
+   * lower bounds. A level that may have a seat has at least one; otherwise its first request would
+   * wait for the next adjustment.
    */
   #allocate(): void {
     const levels = [...this.#levels.values()];
@@ -197,7 +200,8 @@ export class PriorityLevels {
     const found = allocateSeats(this.#nominalTotal, claims);
     this.fairPart = found?.fairPart ?? 0;
     limited.forEach((level, index) => {
-      // Bounds that do not add up leave things as they are; a new level begins with what it has.
+      // If the bounds are not feasible, levels keep their seats; a new level starts with its
+      // nominal ones.
       const kept = level.current === 0 ? level.nominal : level.current;
       limit(level, Math.round(found?.seats[index] ?? kept));
     });
@@ -208,7 +212,7 @@ function limit(level: PriorityLevel, seats: number): void {
   level.limitTo(Math.max(seats, Math.min(1, level.upper)));
 }
 
-/** What a level's demand for seats was, made smooth over the adjustments. */
+/** A level's demand for seats, smoothed over adjustments. */
 interface DemandStatistics {
   highWatermark: number;
   average: number;
@@ -217,20 +221,20 @@ interface DemandStatistics {
   target: number;
 }
 
-/** How slowly demand that has gone is forgotten: by half in five minutes of adjustments. */
+/** Smoothing factor per adjustment: past demand halves in about five minutes. */
 const smoothing = 0.977;
 
-/** A level with its seats. */
+/** A priority level with its seats. */
 export class PriorityLevel {
   settings: LevelSettings;
   readonly set: QueueSet;
-  /** Taken out of the configuration, and still busy. */
+  /** Whether it has been removed from the configuration but still has requests. */
   isQuiescing = false;
   nominal = 0;
   lower = 0;
   upper = 0;
   current = 0;
-  /** The most seats one request may be given; undefined where the estimator's own bound holds. */
+  /** Most seats of one request; undefined: the estimator's own bound. */
   seatsMax: number | undefined = undefined;
   readonly demand: DemandStatistics = {
     highWatermark: 0,
@@ -253,7 +257,7 @@ export class PriorityLevel {
     return this.settings.response.type === 'Exempt';
   }
 
-  /** The seats it has of itself, of which it may lend some and to which it may borrow. */
+  /** Sets its nominal seats, and the bounds for lending and borrowing. */
   nominate(seatsTotal: number, sharesTotal: number): void {
     const { shares, lendablePercent, borrowingLimitPercent, response } = this.settings;
     const nominal = sharesTotal > 0 ? Math.ceil((seatsTotal * shares) / sharesTotal) : 0;
@@ -273,7 +277,7 @@ export class PriorityLevel {
     }
   }
 
-  /** Takes in what was wanted since the last adjustment, and `missed` adjustments of nothing. */
+  /** Records the demand since the last adjustment, and `missed` adjustments without demand. */
   noteDemand(report: DemandReport, missed: number): void {
     const { demand } = this;
     demand.highWatermark = Math.round(report.max);
@@ -285,14 +289,14 @@ export class PriorityLevel {
     demand.smoothed = Math.max(envelope, smoothing * decayed + (1 - smoothing) * envelope);
   }
 
-  /** The least it may have now: what it wanted, within what it has of itself. */
+  /** Its current lower bound: the demand, up to its nominal seats. */
   get currentLower(): number {
     const { highWatermark } = this.demand;
     if (this.isExempt) return Math.max(this.lower, highWatermark);
     return Math.max(this.lower, Math.min(this.nominal, highWatermark));
   }
 
-  /** From now on so many seats. */
+  /** Sets its number of seats. */
   limitTo(seats: number): void {
     this.current = seats;
     this.set.configure(this.settings.response, seats);

@@ -5,10 +5,10 @@ import type { KindUsage, LevelSeries, LevelUsage, Refusal } from './flow-metrics
 import { type FlowQueue, type Seat, SeatDemand, SeatList, type SeatOwner } from './seat.ts';
 import type { LimitResponse } from './settings.ts';
 
-/** How long a request is expected to take, seconds, until it is known. */
+/** Expected duration of a request in seconds, until it has finished. */
 const serviceSeconds = 0.003;
 
-/** What has become of a level's requests since it began. */
+/** Totals of a priority level's requests. */
 export interface QueueSetTotals {
   readonly dispatched: number;
   readonly rejected: number;
@@ -16,33 +16,33 @@ export interface QueueSetTotals {
   readonly cancelled: number;
 }
 
-/** What a set of queues needs of its surroundings. */
+/** Dependencies of a set of queues. */
 export interface QueueSetOptions {
   readonly clock: Clock;
-  /** The error of a request that is turned away. */
+  /** Creates the error of a rejected request. */
   readonly refusal: (seat: Seat) => Error;
-  /** How long a request may wait. */
+  /** Longest wait of a request in milliseconds. */
   readonly waitLimitMs: (request: FlowRequest) => number;
   readonly series?: LevelSeries | undefined;
-  /** Shared by the sets of a server. */
+  /** Shared by all sets of a server. */
   readonly kinds?: KindUsage | undefined;
 }
 
 /**
- * The seats of one level and the queues before them (OPS-3). Requests of a flow go to one of the
- * queues of its hand; a free seat goes to the queue that fair queuing serves first.
+ * The seats of one priority level and its queues (OPS-3). A request is enqueued in one of the
+ * queues of its flow's hand; a free seat goes to the queue that fair queuing serves next.
  *
- * Fair queuing: imagine that all queues with something to do are served at once, each by the same
- * part of the seats. R is how many seat-seconds each queue has been served so since the beginning;
- * it runs the faster, the fewer queues there are. A queue's `nextR` is when, on that scale, its
- * oldest request would begin, and adding the request's own work gives when it would be done. The
- * queue whose oldest would be done first is served first.
+ * Fair queuing: imagine that all non-empty queues are served at once, each with an equal part of
+ * the seats. R is the number of seat-seconds that each queue would have received since the start;
+ * it grows faster with fewer queues. A queue's `nextR` is the R at which its oldest request would
+ * begin; adding the request's work gives the R at which it would finish. The queue whose oldest
+ * request would finish first is served next.
  *
- * An example, one seat, requests of 3 ms: flow a sends three, then b one, all at R = 0. a's first
- * runs: a.nextR = 3. Of those that wait, a's would be done at 6 and b's at 3: b is next although it
- * came last.
+ * Example with one seat and requests of 3 ms: flow a sends three requests, then flow b sends one,
+ * all at R = 0. The first of a runs, so a.nextR = 3. Of the waiting requests, a's would finish at 6
+ * and b's at 3, so b is next although it arrived last.
  *
- * The path of a request that finds a seat makes nothing but the seat itself and waits for nothing.
+ * A request that finds a free seat allocates nothing but the seat and awaits nothing.
  */
 export class QueueSet implements SeatOwner, LevelUsage {
   readonly #clock: Clock;
@@ -53,7 +53,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
   readonly demand: SeatDemand;
   readonly executing = new SeatList();
   readonly #queues: (FlowQueue | undefined)[] = [];
-  /** Queues that have somebody waiting, in no order. */
+  /** Queues with waiting requests, in no order. */
   readonly #waitingQueues: FlowQueue[] = [];
   readonly #lingering = new LingeringSeats();
   #response: LimitResponse = { type: 'Reject' };
@@ -63,7 +63,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
   seatsInUse = 0;
   seatsWaiting = 0;
   waiting = 0;
-  /** Queues with something that waits or runs. */
+  /** Number of queues with waiting or running requests. */
   #activeQueues = 0;
   #enqueues = 0;
   #lastServed = 0;
@@ -71,7 +71,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
   #lastMs: number;
   #timer: Timer | undefined;
   #timerDueMs = Number.POSITIVE_INFINITY;
-  /** No request that waits has to go before this. */
+  /** No waiting request expires before this. */
   #deadlineMs = Number.POSITIVE_INFINITY;
   readonly #totals = { dispatched: 0, rejected: 0, timedOut: 0, cancelled: 0 };
 
@@ -107,12 +107,12 @@ export class QueueSet implements SeatOwner, LevelUsage {
     return this.waiting === 0 && this.executing.length === 0;
   }
 
-  /** The queues that a request may be put in, or that still hold some: made when first used. */
+  /** The queues that have been used; each is created on first use. */
   queues(): readonly FlowQueue[] {
     return this.#queues.filter((queue) => queue !== undefined);
   }
 
-  /** Goes by other numbers from now on; what runs goes on. */
+  /** Changes the limits; running requests continue. */
   configure(response: LimitResponse, limit: number): void {
     const nowMs = this.#clock.monotonic();
     this.#reach(nowMs);
@@ -122,7 +122,9 @@ export class QueueSet implements SeatOwner, LevelUsage {
     this.#arm();
   }
 
-  /** Takes the request's seats, now or when its turn comes. Throws or rejects when it may not. */
+  /**
+   * Takes the request's seats now or when it is dispatched. Throws or rejects if it is rejected.
+   */
   enter(seat: Seat): MaybePromise<Seat> {
     const nowMs = this.#clock.monotonic();
     this.#reach(nowMs);
@@ -153,14 +155,14 @@ export class QueueSet implements SeatOwner, LevelUsage {
     return this.#wait(seat, queue, nowMs);
   }
 
-  /** A request gives up waiting: its client has gone. */
+  /** Removes a waiting request whose client has left. */
   cancel(seat: Seat): void {
     if (seat.state !== 'waiting') return;
     this.#reach(this.#clock.monotonic());
     this.#eject(seat, 'cancelled');
   }
 
-  /** A request is over; its seats are free, now or after it has lingered. */
+  /** Ends a request; its seats are released now or after lingering. */
   finish(seat: Seat): void {
     const nowMs = this.#clock.monotonic();
     this.#reach(nowMs);
@@ -170,7 +172,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
     this.executing.remove(seat);
     if (queue !== undefined) {
       queue.executing -= 1;
-      // It was booked for the expected time; the queue gets back, or owes, the difference.
+      // The expected duration was charged to the queue; correct it by the difference.
       queue.nextR -= seat.initialSeats * (serviceSeconds - seconds);
       this.#boundNext(queue);
       if (queue.waiting.length + queue.executing === 0) this.#activeQueues -= 1;
@@ -186,12 +188,12 @@ export class QueueSet implements SeatOwner, LevelUsage {
     this.#arm();
   }
 
-  /** Brings what is shown up to now. */
+  /** Advances the measurements to the current time. */
   look(): void {
     this.#reach(this.#clock.monotonic());
   }
 
-  /** Whoever waits is turned away, and no timer is left. */
+  /** Rejects waiting requests and stops the timer. */
   close(): void {
     this.#timer?.stop();
     this.#timer = undefined;
@@ -200,7 +202,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
     }
   }
 
-  /** Moves R to now, freeing on the way what has lingered long enough. */
+  /** Advances R to the current time and releases seats that have lingered long enough. */
   #reach(nowMs: number): void {
     if (this.#lingering.firstDueMs > nowMs) {
       this.#advance(nowMs);
@@ -224,7 +226,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
     this.#progress += (seconds * seats) / this.#activeQueues;
   }
 
-  /** The queue of the hand with the least work waiting; each call begins at another card. */
+  /** The queue of the hand with the least waiting work; each call starts at another card. */
   #queueFor(seat: Seat): FlowQueue {
     const { hand } = seat.flow;
     const offset = this.#enqueues % hand.length;
@@ -255,7 +257,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
     return made;
   }
 
-  /** One that wants more seats than there are runs when nobody else does. */
+  /** Whether a request can run now; one with more seats than the limit runs alone. */
   #fits(seat: Seat): boolean {
     if (this.#response.type === 'Exempt') return true;
     const { maxSeats } = seat;
@@ -268,7 +270,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
     queue.waiting.add(seat);
     this.#countWaiting(seat, queue, 1);
     this.#dispatch(nowMs);
-    // The turn of the one that came may have been next.
+    // The new request may have been dispatched immediately.
     if (seat.state !== 'waiting') return seat;
     this.demand.set(nowMs, this.seatsInUse + this.seatsWaiting);
     seat.deadlineMs = nowMs + this.#waitLimitMs(seat.request);
@@ -290,7 +292,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
     this.seatsWaiting += seats;
     queue.maxSeatsWaiting += seats;
     queue.initialSeatsWaiting += by * seat.initialSeats;
-    // Sums of fractions must come back to nothing when nobody is left.
+    // Resets rounding errors when the queue is empty.
     queue.workWaiting = queue.waiting.length === 0 ? 0 : queue.workWaiting + by * workOf(seat);
     seat.flow.series.waiting(by, seats);
     this.#kinds?.waiting(seat.request.info.verb, by, this.#lastMs);
@@ -325,7 +327,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
     }
   }
 
-  /** Of queues that would be done at the same time, the next one around from the last served. */
+  /** The queue to serve next; ties go to the next one after the last served queue. */
   #nextQueue(): FlowQueue | undefined {
     const deck = this.#queues.length;
     const turnOf = (queue: FlowQueue) => (queue.index - this.#lastServed - 1 + deck) % deck;
@@ -348,7 +350,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
     const { queue } = seat;
     const work = workOf(seat);
     if (seat.finalSeats > this.#limit && queue !== undefined) {
-      // As much work in all, of fewer seats for longer.
+      // The same amount of work, with fewer seats for a longer time.
       seat.lingerMs = (seat.lingerMs * seat.finalSeats) / this.#limit;
       seat.finalSeats = this.#limit;
     }
@@ -369,7 +371,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
     seat.flow.series.began(maxSeats, isExempt ? undefined : (nowMs - seat.arrivalMs) / 1000);
   }
 
-  /** No request begins, on the scale of R, before it has come. */
+  /** Ensures that a queue's next request begins, in terms of R, no earlier than its arrival. */
   #boundNext(queue: FlowQueue): void {
     const oldest = queue.waiting.first;
     if (oldest !== undefined && queue.nextR < oldest.arrivalR) queue.nextR = oldest.arrivalR;
@@ -403,7 +405,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
     seat.refused?.(this.#refuse(seat, reason, (nowMs - seat.arrivalMs) / 1000));
   }
 
-  /** Sets the one timer for what comes first: a request that has waited long enough, or a seat. */
+  /** Sets the single timer for the earliest deadline of a waiting request or a lingering seat. */
   #arm(): void {
     if (this.waiting === 0) return;
     const dueMs = Math.min(this.#deadlineMs, this.#lingering.firstDueMs);
@@ -435,15 +437,15 @@ export class QueueSet implements SeatOwner, LevelUsage {
   }
 }
 
-/** Seat-seconds that a request is booked for. */
+/** Estimated work of a request in seat-seconds. */
 function workOf(seat: Seat): number {
   const lingering = seat.lingerMs > 0 ? (seat.finalSeats * seat.lingerMs) / 1000 : 0;
   return seat.initialSeats * serviceSeconds + lingering;
 }
 
-/** Seats that are kept for a while after their request's end, while its events are sent. */
+/** Seats that are held after their request's end, while its watch events are sent. */
 class LingeringSeats {
-  /** By when they are due. */
+  /** Sorted by due time. */
   readonly #seats: { readonly dueMs: number; readonly seat: Seat }[] = [];
 
   get firstDueMs(): number {
@@ -452,12 +454,12 @@ class LingeringSeats {
 
   add(seat: Seat, dueMs: number): void {
     let at = this.#seats.length;
-    // Most linger equally long, so that the place is nearly always the last.
+    // Most linger equally long, so the insertion point is nearly always the end.
     while (at > 0 && (this.#seats[at - 1]?.dueMs ?? 0) > dueMs) at -= 1;
     this.#seats.splice(at, 0, { dueMs, seat });
   }
 
-  /** Takes out the first that is due by now. */
+  /** Removes the first seat that is due. */
   dueBy(nowMs: number): { readonly dueMs: number; readonly seat: Seat } | undefined {
     const first = this.#seats[0];
     return first !== undefined && first.dueMs <= nowMs ? this.#seats.shift() : undefined;

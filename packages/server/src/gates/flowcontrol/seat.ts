@@ -1,25 +1,25 @@
 import type { FlowClass, FlowRequest, GrantedSeat } from './contract.ts';
 import type { FlowSeries } from './flow-metrics.ts';
 
-/** Requests that share fairly with other flows: those of one schema and one distinguisher. */
+/** Requests of one schema and one distinguisher, which share seats fairly with other flows. */
 export interface Flow {
   readonly distinguisher: string;
-  /** The queues it may use; one at least where its level queues. */
+  /** The queues that it may use; at least one if its level queues. */
   readonly hand: readonly number[];
   readonly series: FlowSeries;
   readonly flowClass: FlowClass;
 }
 
-/** What a request is expected to take. */
+/** The estimated work of a request. */
 export interface WorkEstimate {
   /** Seats while it runs. */
   readonly initialSeats: number;
-  /** Seats it keeps for `lingerMs` after its end. */
+  /** Seats that it keeps for `lingerMs` after its end. */
   readonly finalSeats: number;
   readonly lingerMs: number;
 }
 
-/** Whoever can take a seat back. */
+/** The owner to which a seat is returned. */
 export interface SeatOwner {
   finish(seat: Seat): void;
 }
@@ -27,22 +27,22 @@ export interface SeatOwner {
 /** Requests of some flows, oldest first. */
 export interface FlowQueue {
   readonly index: number;
-  /** How far the queue has been served, in seat-seconds of the level's progress. */
+  /** The R at which its next request begins; see `QueueSet`. */
   nextR: number;
   readonly waiting: SeatList;
   executing: number;
   seatsInUse: number;
-  /** Sums over those that wait. */
+  /** Sums over the waiting requests. */
   initialSeatsWaiting: number;
   maxSeatsWaiting: number;
   workWaiting: number;
-  /** Where it stands among the queues that have somebody waiting; -1 when it has nobody. */
+  /** Its index among the queues with waiting requests; -1 if it has none. */
   position: number;
 }
 
 /**
- * A request's seats at its level. It is in exactly one state, and in exactly one list while it
- * waits or runs:
+ * A request's seats at its priority level. It is in exactly one state, and in exactly one list
+ * while it waits or runs:
  * | state     | dispatched | taken back or too late | left      |
  * |-----------|------------|------------------------|-----------|
  * | waiting   | executing  | over                   |           |
@@ -59,9 +59,9 @@ export class Seat implements GrantedSeat {
   queue: FlowQueue | undefined = undefined;
   arrivalMs = 0;
   arrivalR = 0;
-  /** Undefined while it waits. */
+  /** Undefined while waiting. */
   startMs: number | undefined = undefined;
-  /** The last moment at which it may begin. */
+  /** The latest time at which it may start. */
   deadlineMs = 0;
   previous: Seat | undefined = undefined;
   next: Seat | undefined = undefined;
@@ -90,7 +90,7 @@ export class Seat implements GrantedSeat {
   }
 }
 
-/** Seats in order, linked through themselves, so that any can be taken out at once. */
+/** A doubly linked list of seats, from which any can be removed in constant time. */
 export class SeatList {
   first: Seat | undefined = undefined;
   last: Seat | undefined = undefined;
@@ -120,7 +120,7 @@ export class SeatList {
   }
 }
 
-/** How much was wanted over a time, weighted by how long it was. */
+/** Demand over a period, weighted by time. */
 export interface DemandReport {
   readonly seconds: number;
   readonly average: number;
@@ -128,7 +128,7 @@ export interface DemandReport {
   readonly max: number;
 }
 
-/** Follows how many seats a level could use, from one report to the next. */
+/** Tracks a level's demand for seats between reports. */
 export class SeatDemand {
   #lastMs: number;
   #seats = 0;
@@ -141,14 +141,14 @@ export class SeatDemand {
     this.#lastMs = nowMs;
   }
 
-  /** From now on so many are wanted. */
+  /** Sets the current demand. */
   set(nowMs: number, seats: number): void {
     this.#reach(nowMs);
     this.#seats = seats;
     if (seats > this.#max) this.#max = seats;
   }
 
-  /** What there was since the last report. */
+  /** The demand since the last report. */
   report(nowMs: number): DemandReport {
     this.#reach(nowMs);
     const seconds = this.#seconds;

@@ -1,7 +1,7 @@
 import { at, listAt, numberAt, objectAt, objectsAt, textAt } from '@wheelhouse/kinds';
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 
-/** What becomes of a level's requests when all its seats are taken. */
+/** What happens to a level's requests when all its seats are taken. */
 export type LimitResponse =
   | { readonly type: 'Exempt' }
   | { readonly type: 'Reject' }
@@ -12,26 +12,26 @@ export type LimitResponse =
       readonly queueLengthLimit: number;
     };
 
-/** A PriorityLevelConfiguration as flow control goes by it. */
+/** The parts of a PriorityLevelConfiguration that flow control uses. */
 export interface LevelSettings {
   readonly name: string;
   readonly uid: string;
   readonly shares: number;
   readonly lendablePercent: number;
-  /** Undefined: no limit but the server's. */
+  /** Undefined: only the server's limit. */
   readonly borrowingLimitPercent: number | undefined;
   readonly response: LimitResponse;
 }
 
-/** Whom a rule is about. */
+/** A subject of a rule. */
 export interface SubjectSettings {
   readonly kind: string;
   readonly name: string;
-  /** Of service accounts alone. */
+  /** Set for service accounts only. */
   readonly namespace: string;
 }
 
-/** Requests to resources that a rule is about; a list of one star means all. */
+/** Resource requests that a rule matches; a list with one star matches all. */
 export interface ResourceRule {
   readonly verbs: readonly string[];
   readonly apiGroups: readonly string[];
@@ -40,7 +40,7 @@ export interface ResourceRule {
   readonly clusterScope: boolean;
 }
 
-/** Other requests that a rule is about. */
+/** Non-resource requests that a rule matches. */
 export interface UrlRule {
   readonly verbs: readonly string[];
   readonly urls: readonly string[];
@@ -53,7 +53,7 @@ export interface RuleSettings {
   readonly urlRules: readonly UrlRule[];
 }
 
-/** A FlowSchema as flow control goes by it. */
+/** The parts of a FlowSchema that flow control uses. */
 export interface SchemaSettings {
   readonly name: string;
   readonly uid: string;
@@ -63,7 +63,7 @@ export interface SchemaSettings {
   readonly rules: readonly RuleSettings[];
 }
 
-/** Undefined for a level whose parts contradict each other: it counts as absent. */
+/** Reads a level; undefined if its parts contradict each other, so that it counts as absent. */
 export function readLevel(object: ApiObject): LevelSettings | undefined {
   const name = textAt(object, 'metadata', 'name');
   const spec = objectAt(object, 'spec') ?? {};
@@ -97,7 +97,7 @@ function responseOf(limited: JsonObject | undefined): LimitResponse | undefined 
   return { type, queues, handSize, queueLengthLimit: numberAt(queuing, 'queueLengthLimit') };
 }
 
-/** Reads a schema, which validation has let pass; what it names may not be there. */
+/** Reads a validated schema, whose priority level may not exist. */
 export function readSchema(object: ApiObject): SchemaSettings {
   const spec = objectAt(object, 'spec') ?? {};
   const method = textAt(spec, 'distinguisherMethod', 'type');

@@ -16,14 +16,14 @@ import { checkClaims, JwtError, readToken, tokenLengthMax, type UnverifiedToken 
 import { userOfClaims } from './user.ts';
 import { type CheckedAuthenticator, pemCertificates } from './validate.ts';
 
-/** Issuers of claims of other providers that one authenticator follows. */
+/** Most issuers of distributed claims that one authenticator follows. */
 const issuersMax = 16;
 const fetchesMax = 50;
 
 /**
- * Finds a claim that a token only points to (OpenID Connect Core 5.6.2): `_claim_names` names the
- * source, `_claim_sources` its endpoint, which answers with a token of its own. Aggregated claims
- * are not followed, as upstream does not. Owns the providers of such tokens; `stop` ends them.
+ * Resolves distributed claims (OpenID Connect Core 5.6.2): `_claim_names` names the source and
+ * `_claim_sources` its endpoint, which answers with another token. Aggregated claims are not
+ * supported, as in kube-apiserver. Owns the providers of these tokens; `stop` ends them.
  */
 class DistributedClaims {
   readonly #options: {
@@ -39,11 +39,11 @@ class DistributedClaims {
   #stopped = false;
 
   constructor(options: {
-    /** The claim that may be elsewhere. */
+    /** The claim that may be distributed. */
     readonly claim: string;
     readonly algorithms: readonly string[];
     readonly audiences: readonly string[];
-    /** The authenticator's own, which may have issued the claim too. */
+    /** The authenticator's own provider, which may have issued the claim too. */
     readonly provider: Provider;
     readonly access: ProviderAccess;
     readonly logger: Logger;
@@ -57,7 +57,8 @@ class DistributedClaims {
   }
 
   /**
-   * The claims with the one that was elsewhere; the same value when it is not. Rejects: JwtError.
+   * The claims with the distributed one resolved; the same value if there is none. Rejects with
+   * JwtError.
    */
   async expand(claims: JsonObject): Promise<JsonObject> {
     const { claim } = this.#options;
@@ -125,7 +126,7 @@ class DistributedClaims {
     return made;
   }
 
-  /** Issuers that are nowhere must not keep out those that are somewhere. */
+  /** Evicts issuers that cannot be reached first. */
   #dropOneNotFound(): void {
     for (const [issuer, provider] of this.#providers) {
       if (provider.ready) continue;
@@ -143,7 +144,7 @@ class DistributedClaims {
   }
 }
 
-/** Where a claim is; undefined when the token points nowhere for it. */
+/** The endpoint of a distributed claim; undefined if the token names none. */
 function sourceOf(claims: JsonObject, claim: string): JsonObject | undefined {
   const failed = (why: string) => new JwtError(`oidc: could not expand distributed claims: ${why}`);
   const names = member(claims, '_claim_names');
@@ -159,17 +160,17 @@ function sourceOf(claims: JsonObject, claim: string): JsonObject | undefined {
   return source;
 }
 
-/** What authenticators of JSON web tokens work with. */
+/** Dependencies of JWT authenticators. */
 export interface JwtAuthenticationOptions {
-  /** Signing algorithms accepted. */
+  /** Accepted signing algorithms. */
   readonly algorithms: readonly string[];
-  /** PEM; asked when a provider has no authorities of its own. Undefined: Node's. */
+  /** PEM authorities for providers without their own; undefined: Node's. */
   readonly hostRoots: () => string | undefined;
-  /** Key of the extra value that holds a token's id. */
+  /** Key of the extra value with a token's ID. */
   readonly credentialKey: string;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Told of each token that was judged, not only looked up. */
+  /** Called for each token that was verified, not found in the cache. */
   readonly onJudged: (judged: {
     readonly issuer: string;
     readonly result: 'success' | 'failure';
@@ -177,17 +178,17 @@ export interface JwtAuthenticationOptions {
   }) => void;
 }
 
-/** Authenticates the tokens of OpenID providers; which providers can be changed as a whole. */
+/** Authenticates tokens of OpenID providers, whose configuration can be replaced as a whole. */
 export interface JwtAuthentication extends Authenticator {
   /**
-   * Takes other authenticators in the place of those there are, once all their providers are found;
-   * rejects, and keeps those there are, when that takes longer than a minute.
+   * Replaces the authenticators once all their providers have been discovered; rejects and keeps
+   * the current ones if that takes longer than a minute.
    */
   replace(authenticators: readonly CheckedAuthenticator[]): Promise<void>;
   stop(): void;
 }
 
-/** Providers of a new configuration that are not found; they may be when it is tried again. */
+/** Providers of a new configuration were not discovered in time; a retry may succeed. */
 export class ProvidersNotReady extends Error {
   constructor(issuers: readonly string[]) {
     super(`no keys of ${issuers.join(', ')} within ${replaceTimeoutMs} ms`);
@@ -197,13 +198,13 @@ export class ProvidersNotReady extends Error {
 
 const replaceTimeoutMs = 60_000;
 
-/** The authenticators of one configuration, with the tokens they have judged. */
+/** The authenticators of one configuration, with their cached tokens. */
 interface Generation {
   readonly byIssuer: ReadonlyMap<string, IssuerAuthenticator>;
   readonly judged: JudgedTokens;
 }
 
-/** Begins with authenticators whose providers are sought in the background (AUTHN-7). */
+/** Starts authenticators whose providers are discovered in the background (AUTHN-7). */
 export function createJwtAuthentication(
   authenticators: readonly CheckedAuthenticator[],
   options: JwtAuthenticationOptions,
@@ -245,11 +246,11 @@ export function createJwtAuthentication(
   };
 }
 
-/** How long a good token is not judged again, as upstream; never beyond its expiry. */
+/** Milliseconds for which a valid token is cached, but never beyond its expiry. */
 const judgedMs = 10_000;
 const judgedMax = 5000;
 
-/** What a judged token is good for. */
+/** A cached token. */
 interface Verdict {
   readonly user: UserInfo;
   readonly expiresMs: number;
@@ -257,13 +258,13 @@ interface Verdict {
 
 interface JudgedToken {
   readonly user: Promise<UserInfo>;
-  /** When the verdict is too old, on the monotonic clock. */
+  /** When the cached verdict expires, in monotonic milliseconds. */
   staleMs: number;
-  /** When the token expires, in wall time. */
+  /** When the token expires, in milliseconds of wall time. */
   expiresMs: number;
 }
 
-/** Remembers good tokens, and those that are being judged, by their digests, oldest first. */
+/** Caches valid tokens, and verifications in progress, by digest, oldest first. */
 class JudgedTokens {
   readonly #clock: Clock;
   readonly #judged = new Map<string, JudgedToken>();
@@ -273,7 +274,7 @@ class JudgedTokens {
   }
 
   /**
-   * The user of a token; `judge` is asked when none is known, and may have nothing to say of it.
+   * The user of a token; on a cache miss `judge` verifies it and may return undefined.
    */
   userOf(text: string, judge: () => Promise<Verdict> | undefined): Promise<UserInfo> | undefined {
     const digest = createHash('sha256').update(text).digest('base64');
@@ -310,7 +311,7 @@ class JudgedTokens {
   }
 }
 
-/** Judges the tokens of one issuer. */
+/** Verifies the tokens of one issuer. */
 class IssuerAuthenticator {
   readonly issuer: string;
   readonly #checked: CheckedAuthenticator;
@@ -346,7 +347,7 @@ class IssuerAuthenticator {
     this.#distributed?.stop();
   }
 
-  /** Rejects with JwtError for a token that is not good. */
+  /** Verifies a token. Rejects with JwtError if it is invalid. */
   async judge(token: UnverifiedToken): Promise<Verdict> {
     const { clock, onJudged } = this.#options;
     const startMs = clock.monotonic();

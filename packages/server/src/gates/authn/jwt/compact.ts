@@ -1,11 +1,11 @@
 import { decodeJson, JsonError } from '@wheelhouse/codec';
 import { isObject, type JsonObject } from '@wheelhouse/machinery';
 
-/** A JSON web token in the compact form; nothing of it is proved. */
+/** A parsed but unverified JSON web token in compact form. */
 export interface CompactToken {
   readonly header: JsonObject;
   readonly claims: JsonObject;
-  /** What the signature is over. */
+  /** The signed text. */
   readonly signed: string;
   readonly signature: Buffer;
 }
@@ -13,9 +13,9 @@ export interface CompactToken {
 const limits = { depthMax: 64, valuesMax: 20_000 };
 
 /**
- * Reads a token of the compact form in its one encoding (TRUST-5): three parts in base64url without
- * padding, whose unused bits are zeros, two of them objects that have no member twice. Undefined
- * for everything else, and for a header that asks for what is not supported (RFC 7515 `crit`, RFC
+ * Parses a token in compact form, in its only encoding (TRUST-5): three parts in base64url without
+ * padding, with zero unused bits, two of them objects without duplicate members. Undefined for
+ * everything else, and for a header that requires unsupported extensions (RFC 7515 `crit`, RFC
  * 7797).
  */
 export function readCompact(
@@ -35,7 +35,7 @@ export function readCompact(
   return { header, claims, signed: `${head}.${body}`, signature };
 }
 
-/** The bytes of a text that is their one encoding in base64url; undefined when it is not. */
+/** Decodes canonical base64url; undefined for any other text. */
 export function decodeBase64url(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64url');
   return text !== '' && bytes.toString('base64url') === text ? bytes : undefined;

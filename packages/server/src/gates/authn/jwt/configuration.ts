@@ -9,15 +9,15 @@ import {
 } from '@wheelhouse/codec';
 import type { Dialect, JsonObject } from '@wheelhouse/machinery';
 
-/** A claim with what is put ahead of its value, or an expression; what is not set is empty. */
+/** A claim with a prefix, or an expression; unset members are empty. */
 export interface PrefixedClaimOrExpression {
   readonly claim: string;
-  /** Null is not set, which differs from empty. */
+  /** Null: unset, which differs from empty. */
   readonly prefix: string | null;
   readonly expression: string;
 }
 
-/** A claim with the value it must have, or an expression that must hold. */
+/** A claim with its required value, or an expression that must be true. */
 export interface ClaimValidationRule {
   readonly claim: string;
   readonly requiredValue: string;
@@ -25,7 +25,7 @@ export interface ClaimValidationRule {
   readonly message: string;
 }
 
-/** How the tokens of one issuer become users (AUTHN-7, AUTHN-8). Null lists are empty. */
+/** How tokens of one issuer map to users (AUTHN-7, AUTHN-8). Null lists are empty. */
 export interface JwtAuthenticatorConfiguration {
   readonly issuer: {
     readonly url: string;
@@ -47,10 +47,10 @@ export interface JwtAuthenticatorConfiguration {
     | null;
 }
 
-/** Who may come without a credential, when the file says so. */
+/** Anonymous access, if the file configures it. */
 export interface AnonymousConfiguration {
   readonly enabled: boolean;
-  /** Paths, of which the request's must be one; none: any. */
+  /** Paths open to anonymous requests; empty: all. */
   readonly conditions: readonly { readonly path: string }[] | null;
 }
 
@@ -93,7 +93,7 @@ const jwtType = structType('JWTAuthenticator', {
   ),
 });
 
-/** Both versions of the release have the same members. */
+/** Both served versions have the same members. */
 const fileType = structType('AuthenticationConfiguration', {
   jwt: listType(jwtType),
   anonymous: optional(
@@ -110,7 +110,7 @@ export const authenticationFormat = {
   versions: { v1beta1: fileType, v1alpha1: fileType },
 } as const satisfies ConfigurationFormat;
 
-/** Reads the text of a file; rejects with ConfigurationError. What it says is not judged yet. */
+/** Decodes the text of a file without validating its values. Rejects with ConfigurationError. */
 export async function readAuthenticationConfiguration(
   text: string,
   dialect: Dialect,

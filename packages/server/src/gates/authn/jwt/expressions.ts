@@ -16,10 +16,10 @@ import {
 import type { JsonObject, UserInfo } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
 
-/** What an expression may see: the claims of a token, or the user they were made into. */
+/** The variables of an expression: the claims of a token, or the user made from them. */
 export type Subject = 'claims' | 'user';
 
-/** An expression that was compiled. */
+/** A compiled expression. */
 export interface Expression {
   readonly source: string;
   /** Throws ExpressionError. */
@@ -27,8 +27,8 @@ export interface Expression {
 }
 
 /**
- * An expression that failed on a token. The message has the expression, which is configuration, but
- * nothing of the token: it may end up in a log.
+ * An expression failed on a token. The message contains the expression, which is configuration, but
+ * nothing of the token, because it may be logged.
  */
 export class ExpressionError extends Error {
   constructor(message: string) {
@@ -63,10 +63,10 @@ const subjectTypes: Readonly<Record<Subject, Type>> = {
   },
 };
 
-/** What one evaluation may cost, as for the rules of custom kinds. */
+/** Cost limit of one evaluation, as for the rules of custom kinds. */
 const costMax = 1_000_000;
 
-/** Compiles an expression, or says in upstream's words why it cannot be. */
+/** Compiles an expression, or returns the error in kube-apiserver's wording. */
 export function compileExpression(
   source: string,
   wanted: { readonly subject: Subject; readonly result: 'bool' | 'any' },
@@ -109,18 +109,18 @@ function expressionOf(
   };
 }
 
-/** Reasons may hold a claim's value; one that names a member the expression names does not. */
+/** The reason of a failure, unless it might contain the value of a claim. */
 function shownReason(reason: string, source: string): string {
   const missing = /^no such key: (\w+)$/.exec(reason)?.[1];
   return missing !== undefined && source.includes(missing) ? `: ${reason}` : '';
 }
 
-/** Claims as expressions see them. */
+/** Claims as CEL values. */
 export function claimsValue(claims: JsonObject): Value {
   return jsonToValue(claims, {});
 }
 
-/** A user as expressions see it. */
+/** A user as a CEL value. */
 export function userValue(user: UserInfo): Value {
   const extra = Object.fromEntries(
     Object.entries(user.extra).map(([key, values]) => [key, [...values]]),
@@ -130,8 +130,8 @@ export function userValue(user: UserInfo): Value {
 }
 
 /**
- * The texts a mapping gives: one, several, or none for null and empty. Throws ExpressionError for
- * anything else.
+ * The strings that a mapping returns: one, several, or none for null and empty. Throws
+ * ExpressionError for other types.
  */
 export function textsOf(value: Value): readonly string[] {
   if (value === null || value === '') return [];

@@ -2,22 +2,22 @@ import type { IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { type Clock, listen, trustOptions } from '@wheelhouse/machinery';
 
-/** How a provider is reached: its authorities, and the clock that ends what takes too long. */
+/** Options to reach a provider: its authorities, and the clock for timeouts. */
 export interface ProviderAccess {
-  /** PEM; undefined: Node's own roots. */
+  /** PEM; undefined: Node's root certificates. */
   readonly authorities: string | readonly string[] | undefined;
   readonly clock: Clock;
 }
 
-/** An answer of a provider. */
+/** A provider's answer. */
 export interface Fetched {
   readonly status: number;
   readonly text: string;
-  /** How long it may be kept, in ms, when the provider says so. */
+  /** Milliseconds for which it may be cached, if the provider states it. */
   readonly maxAgeMs: number | undefined;
 }
 
-/** A provider that could not be asked; the message is for the log, not for clients. */
+/** A provider could not be reached; the message is for the log, not for clients. */
 export class FetchError extends Error {
   constructor(message: string) {
     super(message);
@@ -25,14 +25,14 @@ export class FetchError extends Error {
   }
 }
 
-/** No answer of a provider may take longer, from the first byte of the connection to the last. */
+/** Milliseconds for a provider's answer, from the start of the connection to its last byte. */
 export const fetchTimeoutMs = 10_000;
 const bytesMax = 1024 * 1024;
 const redirectsMax = 5;
 
 /**
- * Gets a document over TLS, bounded in time, size and redirects; a bearer token goes to no other
- * host. Rejects with FetchError, also for an address that is not of https.
+ * Fetches a document over TLS with limits on time, size, and redirects; a bearer token is not sent
+ * to other hosts. Rejects with FetchError, also for a URL that is not https.
  */
 export async function fetchText(
   address: string,
@@ -55,7 +55,7 @@ export async function fetchText(
 
 const redirections = new Set([301, 302, 303, 307, 308]);
 
-/** An absolute address, or one relative to `base`; throws FetchError unless it is of https. */
+/** An absolute URL, or one relative to `base`. Throws FetchError unless it is https. */
 export function httpsUrl(address: string, base?: string): URL {
   const url = URL.canParse(address, base) ? new URL(address, base) : undefined;
   if (url?.protocol !== 'https:') throw new FetchError('the address is not of https');

@@ -2,7 +2,7 @@ import { isObject, type JsonObject, member } from '@wheelhouse/machinery';
 import { type CryptoKey, compactVerify, importJWK, type JWK } from 'jose';
 import type { UnverifiedToken } from './token.ts';
 
-/** Signing algorithms that may be accepted, with the kind of key each takes. */
+/** Supported signing algorithms, each with its type of key. */
 const keyKinds: Readonly<Record<string, string>> = {
   RS256: 'RSA',
   RS384: 'RSA',
@@ -15,19 +15,19 @@ const keyKinds: Readonly<Record<string, string>> = {
   PS512: 'RSA',
 };
 
-/** Those algorithms, in order of names. */
+/** The supported algorithms, sorted by name. */
 export const signingAlgorithms: readonly string[] = Object.keys(keyKinds).sort();
 
-/** A public key of a provider. */
+/** A provider's public key. */
 export interface ProviderKey {
   readonly keyId: string;
-  /** The key for an algorithm, made once; undefined when it is not for it. */
+  /** The key for an algorithm, created once; undefined if it does not fit. */
   forAlgorithm(algorithm: string): Promise<CryptoKey> | undefined;
 }
 
 const keysMax = 1000;
 
-/** Reads a JSON web key set. Throws when the text is none; keys of other kinds are left out. */
+/** Parses a JSON web key set; keys of unsupported types are omitted. Throws for malformed text. */
 export function readKeySet(text: string): readonly ProviderKey[] {
   const set: unknown = JSON.parse(text);
   const keys = isObject(set) ? member(set, 'keys') : undefined;
@@ -39,7 +39,7 @@ function keyOf(jwk: JsonObject): ProviderKey[] {
   const { kty, crv, n, e, x, y, use, alg, kid } = jwk;
   const kind = kty === 'EC' ? `EC ${String(crv)}` : String(kty);
   if (!Object.values(keyKinds).includes(kind) || (use !== undefined && use !== 'sig')) return [];
-  // Only what is public: a provider that shows private parts must not turn verifying into signing.
+  // Only public members: a key set with private parts must not become a signing key.
   const publicPart = (kty === 'EC' ? { kty, crv, x, y } : { kty, n, e }) as JWK;
   const made = new Map<string, Promise<CryptoKey>>();
   const forAlgorithm = (algorithm: string): Promise<CryptoKey> | undefined => {
@@ -53,12 +53,12 @@ function keyOf(jwk: JsonObject): ProviderKey[] {
   return [{ keyId: typeof kid === 'string' ? kid : '', forAlgorithm }];
 }
 
-/** Keys tried for one token: only one that names no key has several. */
+/** Most keys tried for a token that names no key. */
 const triesMax = 16;
 
 /**
- * Whether one of the keys has signed a token. A token that names a key is tried with that one only.
- * The token's algorithm must have been found acceptable before.
+ * Whether one of the keys signed a token. A token that names a key is verified with that key only.
+ * The caller has already checked the token's algorithm.
  */
 export async function isSigned(
   token: UnverifiedToken,
@@ -86,7 +86,7 @@ async function isSignedBy(
     await compactVerify(text, await key, { algorithms: [algorithm] });
     return true;
   } catch {
-    // Whatever is wrong with key, header or signature, the token is not proved.
+    // Any error in key, header, or signature means that the token is not verified.
     return false;
   }
 }

@@ -13,29 +13,28 @@ import { JwtError, type UnverifiedToken } from './token.ts';
 const wellKnownPath = '/.well-known/openid-configuration';
 const retryMs = 10_000;
 /**
- * Tokens with unknown keys cause a fetch at once, as a rotated key does, but anybody can make up
- * such tokens: after a burst there is one fetch in each interval.
+ * A token with an unknown key causes an immediate fetch, because the key may be new. Clients can
+ * invent such tokens, so after a burst there is at most one fetch per interval.
  */
 const refetches = { burst: 3, intervalMs: 5000 };
 /**
- * How long keys are used without a look whether they still stand, when the provider does not say.
+ * Milliseconds for which keys are used without a refresh, if the provider does not state it.
  */
 const keptMs = { usual: 300_000, min: 60_000, max: 3_600_000 };
-/** Tokens that may wait for a fetch at once; a provider that hangs must not gather requests. */
+/** Most tokens that wait for a fetch, so that a hanging provider does not accumulate requests. */
 const waitingMax = 100;
 
-/** What was learnt of a provider. */
+/** The keys of a provider. */
 interface KeySet {
   readonly keysUrl: string;
   readonly keys: readonly ProviderKey[];
-  /** Monotonic time at which to look again whether the keys still stand. */
+  /** Monotonic milliseconds at which the keys must be refreshed. */
   readonly freshUntil: number;
 }
 
 /**
- * An OpenID provider: discovers where its keys are, in the background and again until it succeeds
- * (AUTHN-7), fetches them for the first token, follows their rotation, and tells which tokens they
- * have signed. States:
+ * An OpenID provider: discovers the location of its keys in the background, with retries (AUTHN-7),
+ * fetches them for the first token, follows their rotation, and verifies signatures. States:
  *
  * | state   | `#keySet` | a token                                                         |
  * |---------|-----------|-----------------------------------------------------------------|
@@ -43,7 +42,7 @@ interface KeySet {
  * | ready   | present   | is judged by the keys; one that they do not prove has them fetched |
  * | stopped | either    | as before; nothing is fetched any more                          |
  *
- * Keys that were learnt stay while the provider cannot be reached.
+ * Known keys stay valid while the provider cannot be reached.
  */
 export class Provider {
   readonly issuer: string;
@@ -58,13 +57,13 @@ export class Provider {
   #keySet: KeySet | undefined;
   #fetching: Promise<void> | undefined;
   #fetchedAt = Number.NEGATIVE_INFINITY;
-  /** Monotonic time at which all fetches of a burst are allowed again. */
+  /** Monotonic milliseconds at which a full burst of fetches is allowed again. */
   #burstRestoredAt = Number.NEGATIVE_INFINITY;
   #waiting = 0;
   #retry: Timer | undefined;
   #stopped = false;
 
-  /** Begins to seek the provider. `discoveryUrl` undefined: by the issuer's address. */
+  /** Starts discovery. @param discoveryUrl undefined: derived from the issuer */
   constructor(options: {
     readonly issuer: string;
     readonly discoveryUrl: string | undefined;
@@ -83,7 +82,7 @@ export class Provider {
     return this.#keySet !== undefined;
   }
 
-  /** Whether the provider is found before `timeoutMs` have passed. */
+  /** Whether the provider is discovered within `timeoutMs`. */
   readyWithin(timeoutMs: number): Promise<boolean> {
     if (this.ready) return Promise.resolve(true);
     const { clock } = this.#options.access;
@@ -102,7 +101,7 @@ export class Provider {
     this.#retry?.stop();
   }
 
-  /** Rejects with JwtError unless a key of the provider has signed the token. */
+  /** Rejects with JwtError unless a key of the provider signed the token. */
   async verify(token: UnverifiedToken): Promise<void> {
     const keySet = this.#keySet;
     if (keySet === undefined) throw new JwtError('oidc: authenticator not initialized');
@@ -146,7 +145,7 @@ export class Provider {
     }
   }
 
-  /** The address of the keys, from the provider's description of itself. */
+  /** The URL of the keys, from the provider's discovery document. */
   async #discover(): Promise<string> {
     const { issuer, discoveryUrl, access } = this.#options;
     const address = discoveryUrl ?? issuer.replace(/\/$/, '') + wellKnownPath;
@@ -166,7 +165,7 @@ export class Provider {
     return httpsUrl(keysUrl).href;
   }
 
-  /** Fetches the keys for a token that they do not prove, within bounds. */
+  /** Fetches the keys for a token that the known ones do not verify, within limits. */
   #refetchKeys(): Promise<void> {
     if (this.#fetching !== undefined) return this.#fetching;
     const { burst, intervalMs } = refetches;
@@ -177,7 +176,7 @@ export class Provider {
     return this.#fetchKeys(0);
   }
 
-  /** Fetches the keys again; one fetch for all who ask meanwhile, none too soon after the last. */
+  /** Refreshes the keys; concurrent callers share one fetch, and fetches are rate-limited. */
   #fetchKeys(spacingMs: number): Promise<void> {
     if (this.#fetching !== undefined) return this.#fetching;
     const keysUrl = this.#keySet?.keysUrl;
@@ -204,7 +203,7 @@ export class Provider {
   #log(what: string, error: unknown): void {
     if (this.#stopped) return;
     const { logger, issuer } = this.#options;
-    // A document that is no JSON is not quoted: parsers show the text they stumble over.
+    // The parser's message is dropped, because it quotes the document.
     const why = error instanceof SyntaxError ? 'the document is not JSON' : errorText(error);
     logger.error(`oidc authenticator: ${what}`, { issuer, error: why });
   }

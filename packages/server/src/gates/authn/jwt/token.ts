@@ -2,8 +2,8 @@ import { type JsonObject, member } from '@wheelhouse/machinery';
 import { readCompact } from './compact.ts';
 
 /**
- * A token that is not good. The message is for a log and for who asked about the token, so it holds
- * nothing out of it.
+ * An invalid token. The message is for the log and for token reviews, so it contains nothing of the
+ * token.
  */
 export class JwtError extends Error {
   constructor(message: string) {
@@ -12,20 +12,20 @@ export class JwtError extends Error {
   }
 }
 
-/** A token that has the form of a JSON web token; nothing of it is proved. */
+/** A parsed but unverified JSON web token with its standard claims. */
 export interface UnverifiedToken {
   readonly text: string;
   readonly algorithm: string;
   readonly keyId: string;
   readonly claims: JsonObject;
-  /** Empty when there is none. */
+  /** Empty if absent. */
   readonly issuer: string;
 }
 
-/** What is longer is no token of a provider. */
+/** Longest accepted token. */
 export const tokenLengthMax = 64 * 1024;
 
-/** Reads a token in the compact form; undefined for what is none. */
+/** Parses a token in compact form; undefined for other text. */
 export function readToken(text: string): UnverifiedToken | undefined {
   const token = readCompact(text, { lengthMax: tokenLengthMax });
   if (token === undefined) return undefined;
@@ -47,7 +47,7 @@ function textAt(object: JsonObject, name: string): string {
 
 const notBeforeLeewayMs = 60_000;
 
-/** Judges when and for whom a token is good. Throws JwtError. @returns when it expires, in ms */
+/** Checks validity period and audience of a token. Throws JwtError. @returns its expiry in ms */
 export function checkClaims(
   claims: JsonObject,
   expected: { readonly audiences: readonly string[]; readonly nowMs: number },
@@ -71,7 +71,7 @@ export function checkClaims(
   return expiresMs;
 }
 
-/** Seconds since the epoch, as a number or as upstream also reads them, a text. */
+/** Seconds since the epoch, as a number or, as kube-apiserver also accepts, a string. */
 function timeAt(claims: JsonObject, name: string): number | undefined {
   const value = member(claims, name);
   const isTime =

@@ -18,9 +18,9 @@ import { JwtError } from './token.ts';
 import type { CheckedAuthenticator, CompiledRule } from './validate.ts';
 
 /**
- * Makes a user of the claims of a token that was verified, and judges both by the rules (AUTHN-7,
- * AUTHN-8). `credentialKey` is the key of the extra value that tells tokens apart. Throws JwtError;
- * what it says names claims and expressions, never a value.
+ * Maps the claims of a verified token to a user and applies the validation rules to both (AUTHN-7,
+ * AUTHN-8). `credentialKey` is the key of the extra value with the token's ID. Throws JwtError,
+ * which names claims and expressions but never a value.
  */
 export function userOfClaims(
   claims: JsonObject,
@@ -81,7 +81,7 @@ function usernameOf(
 }
 
 /**
- * An address that its provider has not verified is nobody's; one it says nothing of is let pass.
+ * Rejects an e-mail address that its provider states is not verified.
  */
 function checkEmailVerified(claims: JsonObject): void {
   const verified = member(claims, 'email_verified');
@@ -188,7 +188,7 @@ function evaluationError(what: string, detail: string): JwtError {
   return new JwtError(`oidc: error evaluating ${what}: ${detail}`);
 }
 
-/** A claim that must be a text; null reads as the empty one, as in Go. */
+/** A claim that must be a string; null is the empty string, as in Go. */
 function textClaim(claims: JsonObject, claim: string, what: string): string {
   const value = member(claims, claim);
   if (value === undefined) throw new JwtError(`oidc: parse ${what}: claim not present`);

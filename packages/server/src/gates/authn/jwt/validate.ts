@@ -22,7 +22,7 @@ import type {
 } from './configuration.ts';
 import { compileExpression, type Expression } from './expressions.ts';
 
-/** What is wrong with an address that must be of https and nothing but a place (AUTHN-8). */
+/** Errors in a URL that must be https, without user, query, and fragment (AUTHN-8). */
 function urlErrors(field: string, text: string): readonly FieldError[] {
   const parts = parseGoUrl(text);
   if (typeof parts === 'string') return [invalid(field, text, parts)];
@@ -34,7 +34,7 @@ function urlErrors(field: string, text: string): readonly FieldError[] {
   return details.map((detail) => invalid(field, text, detail));
 }
 
-/** The expressions of an authenticator, compiled. */
+/** The compiled expressions of an authenticator. */
 export interface CompiledExpressions {
   readonly username: Expression | undefined;
   readonly groups: Expression | undefined;
@@ -44,23 +44,23 @@ export interface CompiledExpressions {
   readonly userRules: readonly CompiledRule[];
 }
 
-/** A rule with what it says when it does not hold. */
+/** A validation rule with its error message. */
 export interface CompiledRule {
   readonly rule: Expression;
   readonly message: string;
 }
 
-/** What the configuration around the file has to say. */
+/** Settings from outside the file that validation depends on. */
 export interface ValidationOptions {
-  /** Issuers of the server's own tokens. */
+  /** Issuers of the server's own tokens, which the file must not use. */
   readonly disallowedIssuers: readonly string[];
-  /** Its domains are not for keys of extra values. */
+  /** The dialect, whose domains are reserved in keys of extra values. */
   readonly dialect: Dialect;
   /** Gate AnonymousAuthConfigurableEndpoints. */
   readonly anonymousConfigurable: boolean;
 }
 
-/** An authenticator whose configuration was found good. */
+/** An authenticator with a valid configuration. */
 export interface CheckedAuthenticator {
   readonly configuration: JwtAuthenticatorConfiguration;
   readonly expressions: CompiledExpressions;
@@ -69,8 +69,8 @@ export interface CheckedAuthenticator {
 const authenticatorsMax = 64;
 
 /**
- * Judges a configuration by upstream's rules, in its words and order (AUTHN-8), and compiles its
- * expressions. The authenticators are good only when there are no errors.
+ * Validates a configuration with kube-apiserver's rules, wording, and order (AUTHN-8), and compiles
+ * its expressions. The authenticators are usable only if there are no errors.
  */
 export function validateAuthentication(
   { jwt, anonymous }: AuthenticationConfiguration,
@@ -116,7 +116,7 @@ function anonymousErrors(
   return errors;
 }
 
-/** Values that may each stand once; tells of one that does not. */
+/** Detects duplicate values. */
 class Unique {
   readonly #seen = new Set<string>();
   readonly #errors: FieldError[];
@@ -136,7 +136,7 @@ class Unique {
   }
 }
 
-/** Owns the errors of one authenticator, and which claims of e-mail its expressions use. */
+/** Collects the errors of one authenticator, and the e-mail claims that its expressions use. */
 class AuthenticatorValidation {
   readonly #errors: FieldError[];
   readonly #options: ValidationOptions;
@@ -363,7 +363,7 @@ function withoutSlashes(url: string): string {
   return url.slice(0, end);
 }
 
-/** Why a text holds no certificates to trust; undefined when it does. */
+/** Why a text is not a bundle of certificates; undefined if it is. */
 function bundleProblem(pem: string): string | undefined {
   const blocks = pemCertificates(pem);
   if (blocks.length === 0) return 'data does not contain any valid RSA or ECDSA certificates';
@@ -375,7 +375,7 @@ function bundleProblem(pem: string): string | undefined {
   }
 }
 
-/** The certificates of a bundle, each in PEM. */
+/** The certificates of a bundle, each as PEM. */
 export function pemCertificates(pem: string): readonly string[] {
   const blocks = pemBlocks(pem).filter(({ type }) => type === 'CERTIFICATE');
   return blocks.map(({ text }) => text);
@@ -384,7 +384,7 @@ export function pemCertificates(pem: string): readonly string[] {
 const pathForm = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+";
 const pathPattern = /^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$/;
 
-/** `acme.io/foo`, in upstream's words when it is not. */
+/** Errors of a key that must have the form `acme.io/foo`. */
 function domainPathErrors(field: string, path: string): readonly FieldError[] {
   if (path === '') return [required(field)];
   const slash = path.indexOf('/');

@@ -3,13 +3,13 @@ import type { UserInfo } from '@wheelhouse/machinery';
 import type { Attributes, AuthorizationResult, Authorizer } from '../contract.ts';
 import type { AbacPolicy } from './abac-policy.ts';
 
-/** An authorizer by a list of policies that does not change. */
+/** An authorizer with a fixed list of policies. */
 export interface AbacAuthorizer extends Authorizer {
-  /** Every rule that holds for the user in the namespace. */
+  /** All rules that apply to the user in the namespace. */
   rulesFor(user: UserInfo, namespace: string): readonly PolicyRule[];
 }
 
-/** Decides by the policies of an ABAC file (AUTHZ-2): the first that matches allows. */
+/** Decides by the policies of an ABAC file (AUTHZ-2): the first matching one allows. */
 export function createAbacAuthorizer(policies: readonly AbacPolicy[]): AbacAuthorizer {
   const allowed: AuthorizationResult = { decision: 'allow', reason: '' };
   const noOpinion: AuthorizationResult = { decision: 'no-opinion', reason: 'No policy matched.' };
@@ -38,7 +38,8 @@ function matches(policy: AbacPolicy, attributes: Attributes): boolean {
 }
 
 /**
- * Whoever is named must be asked for, user and group both; a policy that names nobody is nobody's.
+ * Whether a policy names the user: both its user and its group must match, and at least one must be
+ * set.
  */
 function isAbout({ user, group }: AbacPolicy, asking: UserInfo): boolean {
   if (user !== '' && user !== '*' && user !== asking.name) return false;

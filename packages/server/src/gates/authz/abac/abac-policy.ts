@@ -11,31 +11,31 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
 
-/** One rule of an ABAC policy file (AUTHZ-2): who may do what; empty members match nothing. */
+/** One rule of an ABAC policy file (AUTHZ-2); empty members match nothing. */
 export interface AbacPolicy {
-  /** `*` is anybody. */
+  /** `*`: any user. */
   readonly user: string;
   readonly group: string;
-  /** Only reading: get, list and watch. */
+  /** Whether only get, list, and watch are allowed. */
   readonly readonly: boolean;
   readonly apiGroup: string;
   readonly resource: string;
   readonly namespace: string;
-  /** `*` is any path, a star at the end any path that begins so. */
+  /** `*`: any path; a trailing star matches any suffix. */
   readonly nonResourcePath: string;
 }
 
-/** A policy file that cannot be used; the message names the file, and the line with its text. */
+/** An invalid policy file; the message names the file and the line with its text. */
 export class AbacPolicyError extends Error {}
 
 const authenticated = 'system:authenticated';
-/** Upstream's reader of lines takes no longer ones. */
+/** Longest line, as in Go's line scanner. */
 const lineBytesMax = 64 * 1024;
 
 /**
- * Reads a policy file: one JSON object a line, in the versioned form or the old one without; blank
- * lines and those that begin with `#` are skipped. `warn` hears when there are rules of the old
- * form. Throws AbacPolicyError for the first line that is neither.
+ * Reads a policy file: one JSON object per line, in the versioned or the old unversioned form;
+ * blank lines and lines that start with `#` are skipped. `warn` is called if there are rules in the
+ * old form. Throws AbacPolicyError for the first line in neither form.
  */
 export function parseAbacPolicies(options: {
   readonly file: string;
@@ -89,7 +89,7 @@ const versionedType = structType('Policy', {
 const { user, group, readonly, resource, namespace } = specMembers;
 const oldType = structType('Policy', { ...meta, user, group, readonly, resource, namespace });
 
-/** The old form is tried where version or kind are missing or unknown, as upstream does. */
+/** Reads a line; if version or kind is missing or unknown, as the old form. */
 function readPolicy(
   line: string,
   dialect: Dialect,
@@ -133,7 +133,9 @@ function fromVersioned(spec: JsonObject): AbacPolicy {
     : policy;
 }
 
-/** In the old form an empty field matches everything, but only for authenticated users. */
+/**
+ * Converts the old form, in which an empty field matches everything, for authenticated users only.
+ */
 function fromOldForm(fields: JsonObject): AbacPolicy {
   const policy = policyOf(fields);
   const isAnybody =

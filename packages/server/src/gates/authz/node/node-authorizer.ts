@@ -5,7 +5,7 @@ import { compileRule, ruleAllows } from '../rbac/rules.ts';
 import type { NodeGraph, VertexKind } from './node-graph.ts';
 
 export interface NodeAuthorizer extends Authorizer {
-  /** Why what the user may do cannot be listed; undefined for who is no node. */
+  /** Why the rules of the user cannot be listed; undefined if the user is not a node. */
   unlisted(user: UserInfo): string | undefined;
 }
 
@@ -21,9 +21,9 @@ const silent: AuthorizationResult = { decision: 'no-opinion', reason: '' };
 const no = (reason: string): AuthorizationResult => ({ decision: 'no-opinion', reason });
 
 /**
- * Decides for nodes (AUTHZ-9): what they read is what pods bound to them need, what they write is
- * about themselves as far as a URL tells; the rest is for the NodeRestriction plugin. All else is
- * by the rules of the role `system:node`. Has no opinion on anybody but nodes.
+ * Decides requests of nodes (AUTHZ-9): they may read what the pods bound to them need, and write
+ * objects about themselves as far as the URL shows; NodeRestriction checks the rest. All other
+ * requests follow the rules of the role `system:node`. Has no opinion on other users.
  */
 export function createNodeAuthorizer(options: {
   readonly graph: NodeGraph;
@@ -54,7 +54,7 @@ export function createNodeAuthorizer(options: {
   };
 }
 
-/** The resources whose access is divided between nodes. */
+/** Resources to which each node has its own access. */
 function decisionsOf(
   graph: NodeGraph,
   options: { readonly dialect: Dialect; readonly nodesAndPods: 'own' | 'any' },
@@ -139,7 +139,7 @@ function tokenCreation(related: Decide): Decide {
 
 const ownObjectVerbs = new Set(['get', 'create', 'update', 'patch', 'delete']);
 
-/** The name of a new object is not known here: NodeRestriction looks at it. */
+/** Allows creates, because the URL has no name; NodeRestriction checks the object. */
 function ownLease(namespace: string): Decide {
   return ({ node, attributes }) => {
     if (!ownObjectVerbs.has(attributes.verb)) {
@@ -193,7 +193,7 @@ function slices(related: Decide, nodesAndPods: 'own' | 'any'): Decide {
   };
 }
 
-/** Whether the request's field selector keeps to the node that asks. */
+/** Whether the request's field selector selects only the requesting node. */
 function selectsNode({ node, attributes }: Asked, label: string): boolean {
   return (attributes.fieldSelector ?? []).some(
     (one) => one.label === label && one.operator === '=' && one.value === node,

@@ -9,7 +9,7 @@ import {
 } from '@wheelhouse/kinds';
 import { type ApiObject, isObject, type JsonObject } from '@wheelhouse/machinery';
 
-/** What an edge of the graph may begin at. */
+/** Types of vertices at which an edge of the graph may begin. */
 export type VertexKind =
   | 'configmap'
   | 'persistentvolume'
@@ -29,9 +29,9 @@ export interface Vertex {
 }
 
 interface Volume {
-  /** Vertex key of the claim it is bound to. */
+  /** Vertex key of the bound claim. */
   readonly claim: string;
-  /** Vertex keys of the Secrets that a node mounts it with. */
+  /** Vertex keys of the Secrets that a node needs to mount it. */
   readonly secrets: readonly string[];
 }
 
@@ -41,24 +41,25 @@ interface Holder {
 }
 
 /**
- * Which objects each node needs (AUTHZ-9): a pod bound to it and what the pod refers to, volumes
- * bound to the pod's claims and their Secrets, attachments and slices that name the node.
+ * The objects that each node needs (AUTHZ-9): pods bound to it with the objects they refer to,
+ * volumes bound to the pods' claims with their Secrets, and attachments and slices that name the
+ * node.
  *
- * A pod's references are counted per node as it comes and goes, so a question is a look-up:
+ * References of pods are counted per node as pods come and go, so a query is a lookup:
  *
  *     pod web on n1 mounts secret s     nodes of `secret default/s`: { n1: 1 }
  *     pod db on n1 mounts it too                                     { n1: 2 }
  *     both are gone                     no entry
  *
- * Volumes are the one step between: their claim is looked up when asked.
+ * Volumes are the only intermediate step: their claim is looked up during the query.
  */
 export class NodeGraph {
-  /** Node names by vertex key, with the number of holders that lead there. */
+  /** Node names by vertex key, with the number of references. */
   readonly #nodes = new Map<string, Map<string, number>>();
-  /** What each pod, attachment or slice brought in, by vertex key. */
+  /** The references of each pod, attachment, or slice, by its vertex key. */
   readonly #holders = new Map<string, Holder>();
   readonly #volumes = new Map<string, Volume>();
-  /** Names of the volumes that use a Secret, by its vertex key. */
+  /** Names of the volumes that use a Secret, by the Secret's vertex key. */
   readonly #volumesOfSecret = new Map<string, Set<string>>();
   readonly #mirrorAnnotation: string;
 
@@ -78,7 +79,7 @@ export class NodeGraph {
     return false;
   }
 
-  /** Takes in a pod as it is now. */
+  /** Updates a pod. */
   setPod(pod: ApiObject): void {
     const { namespace = '', name = '' } = pod.metadata;
     const key = vertexKey('pod', namespace, name);
@@ -91,7 +92,7 @@ export class NodeGraph {
     this.#release(vertexKey('pod', namespace, name));
   }
 
-  /** Takes in a volume as it is now; one that is bound to no claim leads nowhere. */
+  /** Updates a volume; an unbound volume has no edges. */
   setVolume(volume: ApiObject): void {
     const { name = '' } = volume.metadata;
     this.removeVolume(name);
@@ -118,14 +119,14 @@ export class NodeGraph {
     this.#volumes.delete(name);
   }
 
-  /** Takes in an object that belongs to one node; an empty node takes it out. */
+  /** Updates an object that belongs to one node; an empty node removes it. */
   setNodeOf(kind: 'volumeattachment' | 'resourceslice', name: string, node: string): void {
     const key = vertexKey(kind, '', name);
     if (node === '') this.#release(key);
     else this.#hold(key, { node, vertices: [key] });
   }
 
-  /** How many vertices are known; 0 again once everything is gone. */
+  /** Number of vertices. */
   get size(): number {
     return this.#nodes.size + this.#volumes.size + this.#volumesOfSecret.size;
   }
@@ -135,7 +136,7 @@ export class NodeGraph {
     return claim !== undefined && this.#nodes.get(claim)?.has(node) === true;
   }
 
-  /** A mirror pod is made by the node itself, which could otherwise name what it likes. */
+  /** The references of a pod: none for a mirror pod, which the node itself creates. */
   #references(pod: ApiObject): readonly string[] {
     const { namespace = '', annotations = {} } = pod.metadata;
     if (Object.hasOwn(annotations, this.#mirrorAnnotation)) return [];
@@ -182,7 +183,7 @@ export class NodeGraph {
   }
 }
 
-/** Names have no slash and no blank, so that no two vertices share a key. */
+/** The key of a vertex, unique because names contain neither slash nor space. */
 function vertexKey(kind: VertexKind, namespace: string, name: string): string {
   return `${kind} ${namespace}/${name}`;
 }
@@ -195,12 +196,12 @@ function sameHolder(one: Holder, other: Holder): boolean {
   );
 }
 
-/** Drivers whose Secret is in the claim's namespace unless they name another. */
+/** Drivers whose Secret is in the claim's namespace unless they state another. */
 const driversOfClaim = ['cephfs', 'flexVolume', 'rbd', 'scaleIO', 'iscsi'];
-/** Drivers that name the namespace themselves. */
+/** Drivers that state the namespace themselves. */
 const driversOfOwn = ['cinder', 'storageos'];
 /**
- * The Secrets of a CSI volume that a node uses; others are for the controller beside the driver.
+ * The Secrets of a CSI volume that a node uses; others are for the driver's controller.
  */
 const csiReferences = ['nodePublishSecretRef', 'nodeStageSecretRef', 'nodeExpandSecretRef'];
 

@@ -4,9 +4,9 @@ import type { RuleWords } from './default-rules.ts';
 type Rules = Readonly<Record<string, readonly PolicyRule[]>>;
 
 /**
- * What each built-in controller may do, by its name: `system:controller:<name>` is its role and its
- * account's binding (AUTHZ-7). They are the same whether this server runs the controller or another
- * program does, under the account of that name.
+ * Rules of the built-in controllers by name: `system:controller:<name>` is the name of the role and
+ * of its binding to the controller's account (AUTHZ-7). They exist whether this server or another
+ * program runs the controller.
  */
 export function controllerRoles(words: RuleWords): Rules {
   return {

@@ -27,21 +27,21 @@ import {
 
 type Rules = Readonly<Record<string, readonly PolicyRule[]>>;
 
-/** A default role, or more rules of one, that is there while features are on (AUTHZ-7). */
+/** A default role, or additional rules of one, that depends on feature gates (AUTHZ-7). */
 interface FeatureRules {
   readonly gates: readonly GateName[];
   readonly role: string;
   readonly rules: readonly PolicyRule[];
 }
 
-/** The rules that features add to default roles, by the role's name. */
+/** Rules that features add to default roles, by role name. */
 function featureRules(words: RuleWords, role: string): readonly PolicyRule[] {
   return enabled(words, componentRules(words))
     .filter((one) => one.role === role)
     .flatMap(({ rules }) => rules);
 }
 
-/** The roles of controllers that features bring, by the controller's name. */
+/** Roles of controllers that depend on features, by controller name. */
 function featureControllers(words: RuleWords): Rules {
   const found = enabled(words, [...ofAllocation(words), ...ofMigration(words)]);
   return Object.fromEntries(found.map(({ role, rules }) => [role, rules]));
@@ -170,16 +170,16 @@ function ofMigration({ rule, events, signer }: RuleWords): readonly FeatureRules
   ];
 }
 
-/** The default RBAC objects (AUTHZ-7), complete, to be reconciled at each start in this order. */
+/** The complete default RBAC objects (AUTHZ-7), which each start reconciles in this order. */
 export interface DefaultRbac {
   readonly clusterRoles: readonly ApiObject[];
   readonly clusterRoleBindings: readonly ApiObject[];
-  /** In the system namespaces, which must exist first. */
+  /** Objects in system namespaces, which must exist first. */
   readonly roles: readonly ApiObject[];
   readonly roleBindings: readonly ApiObject[];
 }
 
-/** Names of the annotations and labels that defaults carry. */
+/** Names of the annotation and label on default objects. */
 export function defaultMarks(dialect: Dialect): {
   readonly autoupdate: string;
   readonly bootstrapping: string;
@@ -192,7 +192,7 @@ export function defaultMarks(dialect: Dialect): {
   };
 }
 
-/** All default roles and bindings in a dialect, with those of features that are on. */
+/** All default roles and bindings in a dialect, including those of enabled features. */
 export function defaultRbac(dialect: Dialect, features?: Features): DefaultRbac {
   const make = maker(dialect);
   const words = ruleWords(dialect, features);
@@ -229,7 +229,7 @@ interface Maker {
   readonly clusterRole: (role: DefaultRole) => ApiObject;
   readonly clusterBinding: (role: string, subjects: readonly JsonObject[]) => ApiObject;
   readonly role: (place: { namespace: string; name: string }, rules: PolicyRule[]) => ApiObject;
-  /** To the role of the same name, unless another is named. */
+  /** The role; by default the one with the binding's name. */
   readonly binding: (
     place: { namespace: string; name: string; role?: string },
     subjects: readonly JsonObject[],
@@ -291,7 +291,7 @@ function maker(dialect: Dialect): Maker {
   };
 }
 
-/** A rule as stored: empty lists left out, members in alphabetical order of their lists. */
+/** A rule as stored: without empty lists, members in alphabetical order. */
 function ruleObject(rule: PolicyRule): JsonObject {
   const object: JsonObject = {};
   for (const name of [
@@ -320,7 +320,7 @@ function clusterBindings({ clusterBinding, group, user }: Maker): ApiObject[] {
     clusterBinding('system:kube-scheduler', [user('system:kube-scheduler')]),
     clusterBinding('system:volume-scheduler', [user('system:kube-scheduler')]),
     clusterBinding('system:service-account-issuer-discovery', [group('system:serviceaccounts')]),
-    // Bound to nobody: nodes are the Node authorizer's, and reconciling keeps it so.
+    // Bound to nobody: the Node authorizer decides about nodes.
     clusterBinding('system:node', []),
   ];
 }
@@ -386,16 +386,16 @@ function namespacedDefaults(
   };
 }
 
-/** What to do so that a default is in force; `recreate` is delete, then create. */
+/** The action that brings a default object up to date; `recreate`: delete, then create. */
 type Reconciliation =
   | { readonly action: 'none' }
   | { readonly action: 'create' | 'update' | 'recreate'; readonly object: ApiObject };
 
 /**
- * Compares a stored default role or binding with what it should be (AUTHZ-7): missing permissions,
- * subjects, labels and annotations are added, what somebody added stays, an object whose autoupdate
- * annotation is `false` is left alone, and a binding of another role is made anew, since its
- * roleRef cannot change. Pure.
+ * Compares a stored default role or binding with the desired one (AUTHZ-7): adds missing
+ * permissions, subjects, labels, and annotations, and keeps additions by users. An object whose
+ * autoupdate annotation is `false` stays as it is, and a binding of another role is recreated,
+ * because its roleRef is immutable.
  */
 export function reconcile(options: {
   readonly existing: ApiObject | undefined;
@@ -436,7 +436,7 @@ function withSubjects(existing: ApiObject, desired: ApiObject): JsonObject {
 
 function withRules(existing: ApiObject, desired: ApiObject): JsonObject {
   if (isObject(desired.aggregationRule)) return withSelectors(existing, desired.aggregationRule);
-  // An aggregated role's rules are its controller's; adding to them would be undone.
+  // A controller owns the rules of an aggregated role and would revert additions.
   if (existing.aggregationRule !== undefined) return {};
   const existingRules = rulesOf(existing);
   const missing = list(desired.rules).filter(

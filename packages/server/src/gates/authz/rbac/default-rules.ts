@@ -1,13 +1,13 @@
 import { defaultFeatures, type Features, type PolicyRule, policyRule } from '@wheelhouse/kinds';
 import type { Dialect } from '@wheelhouse/machinery';
 
-/** A default ClusterRole: its name, rules and the roles it is aggregated to or from. */
+/** A default ClusterRole: its name, its rules, and the roles that it is aggregated to or from. */
 export interface DefaultRole {
   readonly name: string;
   readonly rules: readonly PolicyRule[];
-  /** `admin`: carries the label that adds it to the role of that name. */
+  /** `admin`: has the label that adds it to the role `admin`. */
   readonly addsTo?: string;
-  /** `admin`: its rules are gathered from the roles with the label of that name. */
+  /** `admin`: aggregates the roles with the label for `admin`. */
   readonly gathers?: string;
 }
 
@@ -15,20 +15,20 @@ const read = 'get list watch';
 const write = 'create update patch delete deletecollection';
 const readWrite = `${read} ${write}`;
 
-/** Makes rules from words; a group is named by its stem (`rbac.authorization`). */
+/** Builds rules from space-separated words; a group is named by its stem (`rbac.authorization`). */
 export interface RuleWords {
   rule(verbs: string, group: string, resources: string, names?: string): PolicyRule;
   urls(paths: string): PolicyRule;
-  /** Writing events, in both groups that serve them. */
+  /** Rules to write events, in both groups that serve them. */
   events(): PolicyRule;
-  /** A signer of the server's own: `kubelet-serving` -> `svc.io/kubelet-serving`. */
+  /** The name of a built-in signer: `kubelet-serving` -> `svc.io/kubelet-serving`. */
   signer(name: string): string;
-  /** The full name of a group, for names of roles. */
+  /** The full name of a group, for role names. */
   groupName(stem: string): string;
   readonly features: Features;
 }
 
-/** The word forms of rules in a dialect. */
+/** The rule builder of a dialect. */
 export function ruleWords(dialect: Dialect, features: Features = defaultFeatures): RuleWords {
   const groupName = (stem: string) => (stem === '*' ? '*' : dialect.group(stem));
   return {
@@ -52,7 +52,7 @@ export function ruleWords(dialect: Dialect, features: Features = defaultFeatures
   };
 }
 
-/** Discovery, self-review and monitoring: what everybody, or nearly, may do. */
+/** Roles for (nearly) everybody: discovery, self-review, and monitoring. */
 export function discoveryRoles({ rule, urls }: RuleWords): readonly DefaultRole[] {
   const health = '/healthz /livez /readyz';
   return [
@@ -88,7 +88,7 @@ export function discoveryRoles({ rule, urls }: RuleWords): readonly DefaultRole[
   ];
 }
 
-/** `admin`, `edit` and `view`, and the roles they are made of. */
+/** `admin`, `edit`, and `view`, and the roles that they aggregate. */
 export function userFacingRoles(words: RuleWords): readonly DefaultRole[] {
   const { rule } = words;
   return [
@@ -181,7 +181,7 @@ function viewRules({ rule }: RuleWords): PolicyRule[] {
   ];
 }
 
-/** Roles of the components around an API server. */
+/** Roles of other control-plane components. */
 export function componentRoles(words: RuleWords): readonly DefaultRole[] {
   const { rule, events } = words;
   const reviews = [
@@ -248,7 +248,7 @@ export function componentRoles(words: RuleWords): readonly DefaultRole[] {
   ];
 }
 
-/** Who may have certificates for nodes, and who may approve for each signer. */
+/** Roles to request certificates for nodes, and to approve requests for each signer. */
 export function certificateRoles({ rule, signer, groupName }: RuleWords): readonly DefaultRole[] {
   const stem = `system:${groupName('certificates')}`;
   const requests = 'certificatesigningrequests';
@@ -311,7 +311,9 @@ function schedulerRules({ rule, events }: RuleWords): PolicyRule[] {
   ];
 }
 
-/** The role `system:node`; the Node authorizer decides by them what is the same for all nodes. */
+/**
+ * The rules of `system:node`, with which the Node authorizer decides what is equal for all nodes.
+ */
 export function nodeRules({ rule }: RuleWords): PolicyRule[] {
   return [
     rule('create', 'authentication', 'tokenreviews'),

@@ -24,7 +24,7 @@ import { groupResourceOf } from '../../../registry/registry.ts';
 import type { Attributes, AuthorizationResult } from '../contract.ts';
 import type { RbacAuthorizer } from './rbac-authorizer.ts';
 
-/** What the check asks of authorization, which is set up after the registry. */
+/** The part of authorization that the check needs. */
 export interface EscalationPort {
   decide(attributes: Attributes): MaybePromise<AuthorizationResult>;
   /** Roles and bindings as new as the store. */
@@ -39,10 +39,10 @@ const everything: readonly PolicyRule[] = [
 ];
 
 /**
- * Lets nobody grant what they don't hold (AUTHZ-5): a role's rules, or those of the role a binding
- * refers to, must be held by the writer in that namespace (or everywhere), unless the writer may
- * `escalate` the role or `bind` it. It is no admission plugin upstream, so no flag turns it off;
- * it stands last in the mutating phase, seeing the object as it will be, and before validation.
+ * Prevents privilege escalation (AUTHZ-5): the writer must hold the rules of a role, or of the role
+ * that a binding refers to, in that namespace or everywhere, unless the writer may `escalate` or
+ * `bind` the role. kube-apiserver implements it outside of admission, so no flag disables it. It
+ * runs last in the mutating phase, on the final object and before validation.
  */
 export function escalationCheck(options: {
   readonly dialect: Dialect;
@@ -90,7 +90,7 @@ async function checkBinding({ port, clock, call, object }: Check): Promise<void>
   const roleRef = isObject(value) ? value : {};
   const kind = textOf(roleRef, 'kind');
   const name = textOf(roleRef, 'name');
-  // A reference to anything else is for validation to refuse.
+  // Validation rejects references to other kinds.
   if (kind !== 'Role' && kind !== 'ClusterRole') return;
   const { namespace } = call.target;
   const resource = kind === 'Role' ? 'roles' : 'clusterroles';
@@ -120,7 +120,7 @@ async function isAllowed(
 async function confirmHeld(
   options: Omit<Check, 'object'> & {
     readonly wanted: readonly PolicyRule[];
-    /** Said instead of what is missing. */
+    /** Replaces the list of missing rules in the message. */
     readonly why?: string;
   },
 ): Promise<void> {

@@ -4,29 +4,29 @@ import type { AuthorizationResult, Authorizer } from '../contract.ts';
 import { type RbacChange, RbacIndex, type RbacKind, type RoleSlot } from './rbac-index.ts';
 import { ruleAllows } from './rules.ts';
 
-/** Where roles and bindings come from: the watch caches, in the server. */
+/** The source of roles and bindings: in the server, the watch caches. */
 export interface RbacSource {
-  /** All objects of a kind as they are now. */
+  /** All current objects of a kind. */
   list(kind: RbacKind): Iterable<ApiObject>;
-  /** Calls `listener` for every later change, in order; returns how to stop that. */
+  /** Calls `listener` for every later change, in order; the result unsubscribes it. */
   onChange(listener: (change: RbacChange) => void): () => void;
 }
 
-/** Rules that hold for a user somewhere, and what kept others from being known. */
+/** Rules that apply to a user, and errors that may hide others. */
 export interface RulesForUser {
   readonly rules: readonly PolicyRule[];
   readonly errors: readonly string[];
 }
 
 export interface RbacAuthorizer extends Authorizer {
-  /** Takes a change in by hand, for owners without a subscription. */
+  /** Applies a change, for owners without a subscription. */
   apply(change: RbacChange): void;
   /**
-   * Every rule that holds for the user in the namespace (empty: at the cluster scope), those of a
-   * role once however many bindings lead to it.
+   * All rules that apply to the user in the namespace (empty: at the cluster scope); those of a
+   * role appear once for any number of bindings.
    */
   rulesFor(user: UserInfo, namespace: string): RulesForUser;
-  /** The rules of a role as a binding in `namespace` refers to it, or why there are none. */
+  /** The rules of a role that a binding in `namespace` refers to, or the error. */
   rulesOfRole(
     roleRef: { readonly kind: string; readonly name: string },
     namespace: string,
@@ -37,7 +37,10 @@ export interface RbacAuthorizer extends Authorizer {
 
 const kinds: readonly RbacKind[] = ['ClusterRole', 'Role', 'ClusterRoleBinding', 'RoleBinding'];
 
-/** Decides by Roles, ClusterRoles and their bindings (AUTHZ-4), from an index kept up to date. */
+/**
+ * Decides by Roles, ClusterRoles, and their bindings (AUTHZ-4), using an index that is kept
+ * current.
+ */
 export function createRbacAuthorizer(options: {
   readonly source: RbacSource;
   readonly dialect: Dialect;

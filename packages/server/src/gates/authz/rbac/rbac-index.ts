@@ -10,21 +10,21 @@ import { type CompiledRule, compileRule } from './rules.ts';
 
 export type RbacKind = 'Role' | 'ClusterRole' | 'RoleBinding' | 'ClusterRoleBinding';
 
-/** A change of one object: `previous` absent when it is new, `current` absent when it is gone. */
+/** A change of one object: `previous` is absent for a new one, `current` for a removed one. */
 export interface RbacChange {
   readonly kind: RbacKind;
   readonly previous?: ApiObject | undefined;
   readonly current?: ApiObject | undefined;
 }
 
-/** A role as looked up by bindings; it has a place here also while it does not exist. */
+/** A role as bindings look it up; it has a slot even while it does not exist. */
 export interface RoleSlot {
   readonly roleRef: { readonly kind: string; readonly name: string };
   rules: readonly PolicyRule[] | undefined;
   compiled: readonly CompiledRule[];
 }
 
-/** One subject of one binding, found under the subject's key. */
+/** One subject of one binding, stored under the subject's key. */
 export interface Grant {
   readonly role: RoleSlot;
   /** `ClusterRoleBinding "x" of ClusterRole "y" to User "z"`, for the audit log. */
@@ -40,24 +40,24 @@ interface IndexedBinding {
 }
 
 /**
- * All roles and bindings, arranged by who they are for. Looking a user up costs one map access for
- * the name and each group, at the cluster and in the namespace; nothing depends on how many
- * bindings there are for others. Worked example: RoleBinding `b` in `ns` of Role `r` to user `u`
+ * All roles and bindings, indexed by subject. A lookup costs one map access for the user's name and
+ * for each group, at the cluster scope and in the namespace, whatever the number of other bindings.
+ * Example: RoleBinding `b` in `ns` of Role `r` to user `u`
  *
  *     scopes: 'ns' -> bySubject: 'u:u' -> [ grant(role -> slot 'ns/r') ]
  *     slots:  'ns/r' -> { rules: undefined }          until Role `r` arrives and fills the slot
  *
- * A slot stays while a role or a binding uses it, so grants point at it and no lookup by name
- * happens when a request is decided.
+ * A slot exists while a role or a binding uses it, so grants refer to it and decisions need no
+ * lookup by name.
  */
 export class RbacIndex {
   readonly #scopes = new Map<string, Map<string, Set<Grant>>>();
   readonly #slots = new Map<string, RoleSlot>();
   readonly #slotUsers = new Map<RoleSlot, number>();
-  /** What each binding put into the index, for taking it out again. */
+  /** The index entries of each binding, to remove them. */
   readonly #bindings = new Map<string, IndexedBinding>();
 
-  /** Takes a change in; the same change twice does no harm. */
+  /** Applies a change; idempotent. */
   apply(change: RbacChange): void {
     const object = change.current ?? change.previous;
     if (object === undefined) return;
@@ -73,13 +73,16 @@ export class RbacIndex {
     }
   }
 
-  /** Calls `visit` for each grant that applies to the user, the cluster's first, until `stop`. */
+  /**
+   * Calls `visit` for each grant that applies to the user, those of the cluster first, until
+   * `stop`.
+   */
   visit(user: UserInfo, namespace: string, visit: (grant: Grant) => 'continue' | 'stop'): void {
     if (this.#visitScope('', user, visit) === 'stop' || namespace === '') return;
     this.#visitScope(namespace, user, visit);
   }
 
-  /** The slot of a role reference, if any role or binding names it. */
+  /** The slot of a role reference, if a role or binding uses it. */
   role(roleRef: { kind: string; name: string }, namespace: string): RoleSlot | undefined {
     return this.#slots.get(slotKey(roleRef, namespace));
   }
@@ -217,8 +220,9 @@ function subjectsOf(binding: ApiObject): JsonObject[] {
 }
 
 /**
- * Where a subject belongs in the index. A User or Group with a namespace, or a kind unknown, is
- * filed under those it seems to mean, with a problem to be told when they are refused (AUTHZ-4).
+ * The keys of a subject in the index. A User or Group with a namespace, or a subject of unknown
+ * kind, is stored under the keys that it probably means, with a problem to report on denial
+ * (AUTHZ-4).
  */
 function placeSubject(
   subject: JsonObject,

@@ -1,11 +1,11 @@
 import { type PolicyRule, trimStars } from '@wheelhouse/kinds';
 import type { Attributes } from '../contract.ts';
 
-/** A rule's lists as sets. `undefined` for a set stands for everything. */
+/** A rule's lists as sets; undefined: everything. */
 export interface CompiledRule {
   readonly verbs: ReadonlySet<string> | undefined;
   readonly groups: ReadonlySet<string> | undefined;
-  /** Also holds the wildcards of sub-resources, as written: the star, a slash and the name. */
+  /** Includes wildcards of subresources as written: a star, a slash, and the name. */
   readonly resources: ReadonlySet<string> | undefined;
   readonly names: ReadonlySet<string> | undefined;
   readonly urls: ReadonlySet<string> | undefined;
