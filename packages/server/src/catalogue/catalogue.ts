@@ -6,19 +6,21 @@ import {
   type VersionDef,
 } from '@wheelhouse/kinds';
 
-/** The live set of kinds: built-in ones fixed at start, custom ones replaced as a whole. */
+/**
+ * The live set of kinds: built-in kinds are fixed at the start, custom kinds replaced as a whole.
+ */
 export interface Catalogue {
-  /** The current view; the same object until something changes. */
+  /** The current snapshot; the same object until something changes. */
   snapshot(): CatalogueSnapshot;
-  /** Puts `defs` in place of all custom kinds; subscribers hear of the new snapshot. */
+  /** Replaces all custom kinds with `defs` and notifies subscribers. */
   replaceCustom(defs: readonly ResourceDef[]): void;
-  /** Calls `listener` after each change; the returned function stops that. */
+  /** Calls `listener` after each change; the result unsubscribes it. */
   subscribe(listener: (snapshot: CatalogueSnapshot) => void): () => void;
 }
 
 /**
- * Makes the live catalogue. `groupOrder` lists group names by precedence (see `builtinGroupOrder`);
- * groups that are not in it come after those that are, by name.
+ * Creates the live catalogue. `groupOrder` lists group names by precedence (see
+ * `builtinGroupOrder`); other groups follow, sorted by name.
  */
 export function createCatalogue(
   builtins: readonly ResourceDef[],
@@ -60,10 +62,10 @@ interface Found {
 }
 
 /**
- * An immutable view of `defs`; the first of two that claim the same resource wins. A group with a
- * served built-in version has built-in kinds only, as upstream routes all paths of such a group to
- * them: custom kinds of that group are left out of the view, so that none is served, discovered,
- * counted, or collected in the place of a built-in kind (CRD-1).
+ * An immutable snapshot of `defs`; the first of two kinds that claim the same resource wins. A
+ * group with a served built-in version has only built-in kinds, because kube-apiserver routes all
+ * paths of such a group to them: custom kinds of that group are omitted, so that none is served,
+ * discovered, counted, or collected in place of a built-in kind (CRD-1).
  */
 export function snapshotOf(options: {
   defs: readonly ResourceDef[];
@@ -71,7 +73,7 @@ export function snapshotOf(options: {
   generation: number;
 }): CatalogueSnapshot {
   const defs = withoutIntruders(options.defs);
-  // In steps, so that a look-up, which every request makes, joins no strings.
+  // Nested maps, so that the lookup of every request joins no strings.
   const found = new Map<string, Map<string, Map<string, Found>>>();
   const versions = new Map<string, Set<string>>();
   const builtins = defs.filter(isBuiltin);
@@ -102,7 +104,7 @@ export function snapshotOf(options: {
   };
 }
 
-/** The kinds without the custom ones of groups in which a built-in kind is served. */
+/** All kinds except custom ones in groups with a served built-in kind. */
 function withoutIntruders(defs: readonly ResourceDef[]): readonly ResourceDef[] {
   const reserved = new Set(
     defs
@@ -119,7 +121,7 @@ export function sharesKeys(prefix: string, other: string): boolean {
   return prefix.startsWith(other) || other.startsWith(prefix);
 }
 
-/** The map under a key, made when there is none yet. */
+/** The map under a key, created if missing. */
 function within<Inner>(outer: Map<string, Map<string, Inner>>, key: string): Map<string, Inner> {
   let inner = outer.get(key);
   if (inner === undefined) {

@@ -3,22 +3,22 @@ import { answerHeaders } from '../answer/respond.ts';
 import type { ProfileKind } from '../observe/profiles.ts';
 import type { AuthorizedCall } from './call.ts';
 
-/** Profiles that can be taken, with the seconds that one lasts unless the request says. */
+/** Available profiles, with their default duration in seconds. */
 const profiles: ReadonlyMap<string, { readonly kind: ProfileKind; readonly seconds: number }> =
   new Map([
     ['allocs', { kind: 'allocs', seconds: 10 }],
     ['heap', { kind: 'heap', seconds: 10 }],
     ['profile', { kind: 'profile', seconds: 30 }],
   ]);
-/** Longer ones would hold too many samples in memory. */
+/** Longest profile in seconds; longer ones would keep too many samples in memory. */
 const secondsMax = 600;
-/** The largest verbosity of the log. */
+/** The highest log verbosity. */
 const verbosityMax = 2 ** 31 - 1;
 const flagBytesMax = 64 * 1024;
 
 /**
- * Answers paths below `/debug/pprof` and `/debug/flags`, as long as `--profiling` is on. False: the
- * path is none of these.
+ * Answers paths below `/debug/pprof` and `/debug/flags` if `--profiling` is on. Resolves with false
+ * for other paths.
  */
 export async function debugEndpoint(call: AuthorizedCall): Promise<boolean> {
   const { context, info } = call;
@@ -120,19 +120,19 @@ async function sendProfile(call: AuthorizedCall, name: string): Promise<void> {
   }
 }
 
-/** The seconds of a profile; undefined where they cannot be had. */
+/** The requested seconds of a profile; undefined if they are invalid. */
 function secondsOf(
   text: string,
   { kind, seconds }: { readonly kind: ProfileKind; readonly seconds: number },
 ): number | undefined {
   if (text === '') return seconds;
   const wanted = /^[+-]?\d+$/.test(text) ? Number(text) : Number.NaN;
-  // Upstream's profile of the processor takes anything that is no duration for the usual one.
+  // For the CPU profile a malformed duration means the default, as in Go.
   if (kind === 'profile' && !(wanted > 0)) return seconds;
   return wanted > 0 && wanted <= secondsMax ? wanted : undefined;
 }
 
-/** PUT sets how much is logged, until the server ends; nothing else is allowed there. */
+/** PUT sets the log verbosity until the server exits; other methods are not allowed. */
 async function setVerbosity(call: AuthorizedCall): Promise<void> {
   const { context, exchange, info } = call;
   const answer = (status: number, text: string) =>

@@ -19,8 +19,8 @@ import type { AuthorizedCall, EndpointContext } from './call.ts';
 const documentsByContext = new WeakMap<EndpointContext, OpenApiDocuments>();
 
 /**
- * Answers `/openapi/v2`, `/openapi/v3` and the documents below it (API-12). False: the path is none
- * of them. Throws 404 for a document there is none of, 405, 406.
+ * Answers `/openapi/v2`, `/openapi/v3`, and the documents below it (API-12). Resolves with false
+ * for other paths. Throws 404 for an unknown document, 405, and 406.
  */
 export function openApiEndpoint(call: AuthorizedCall): MaybePromise<boolean> {
   const { path, verb } = call.info;
@@ -42,7 +42,7 @@ export function openApiEndpoint(call: AuthorizedCall): MaybePromise<boolean> {
   });
 }
 
-/** This server's own documents. */
+/** The documents of this server. */
 export function documentsOf(context: EndpointContext): OpenApiDocuments {
   const cached = documentsByContext.get(context);
   if (cached !== undefined) return cached;
@@ -69,8 +69,8 @@ function versionText(version: JsonObject): string {
 }
 
 /**
- * Answers with a document of OpenAPI 3, by its name in the index. A URL with its digest may be kept
- * for good; one with another's leads to the new one.
+ * Answers with an OpenAPI 3 document by its name in the index. A URL with the document's digest may
+ * be cached forever; one with another digest redirects to the current one.
  */
 export function answerPart(
   call: AuthorizedCall,
@@ -95,9 +95,9 @@ function lasting(context: EndpointContext): Record<string, string> {
   return { 'cache-control': 'public, immutable', expires };
 }
 
-/** A type that documents come in. */
+/** A media type of documents. */
 export interface ServedType extends EncodingDescriptor {
-  /** What the answer calls it: of two names for one form, the newer. */
+  /** The Content-Type of the answer: of two names for one form, the newer. */
   readonly answersAs: OpenApiMediaType;
 }
 
@@ -110,18 +110,18 @@ const served = (mediaType: EncodingDescriptor['mediaType'], answersAs: OpenApiMe
 
 const json: ServedType = served('application/json', 'application/json');
 
-/** The encodings of a form of OpenAPI: its protobuf goes by an old name and by a new one. */
+/** The encodings of an OpenAPI version; its protobuf has an old and a new name. */
 function typesOf(form: 'v2' | 'v3'): readonly ServedType[] {
   const stem = `application/com.github.proto-openapi.spec.${form}` as const;
   const protobuf = `${stem}.v1.0+protobuf` as const;
   return [json, served(protobuf, protobuf), served(`${stem}@v1.0+protobuf`, protobuf)];
 }
 
-/** The types of `/openapi/v2`. */
+/** The media types of `/openapi/v2`. */
 export const wholeTypes = typesOf('v2');
 const partTypes = typesOf('v3');
 
-/** The first wanted type that is served. */
+/** The first acceptable type that is served. */
 function chosenType(header: string | undefined, types: readonly ServedType[]): ServedType {
   const accepted = header === undefined || header === '' ? '*/*' : header;
   for (const range of parseAccept(accepted)) {
@@ -131,12 +131,12 @@ function chosenType(header: string | undefined, types: readonly ServedType[]): S
   throw notAcceptable(types.map((one) => one.mediaType));
 }
 
-/** Answers with a document in a type that the client takes, or 304. Throws 406. */
+/** Answers with a document in a type that the client accepts, or with 304. Throws 406. */
 export async function answerDocument(
   call: AuthorizedCall,
   options: {
     document: CachedDocument;
-    /** Absent: JSON, whatever the client asks for. */
+    /** Absent: JSON, whatever the client accepts. */
     types?: readonly ServedType[];
     headers?: Record<string, string>;
   },

@@ -429,7 +429,7 @@ function ownRequestCounter({
   };
 }
 
-/** Labels by user value, which is the same for all requests of a client. */
+/** Counts requests by user; the series is cached by user value, which a client's requests share. */
 function userCounter({
   registry,
   knownUsers,

@@ -35,7 +35,10 @@ export function checkPreconditions(
   }
 }
 
-/** The name in the conflict: the kind, or the resource for kinds with their own deletion. */
+/**
+ * The 409 of a failed precondition; kinds with their own deletion (Namespaces) have another
+ * wording.
+ */
 function mismatch(
   { def, name }: DeletePlan['target'],
   { what, wanted, actual }: { what: 'UID' | 'ResourceVersion'; wanted: string; actual: string },

@@ -35,7 +35,7 @@ export function groupList(snapshot: CatalogueSnapshot): JsonObject {
   };
 }
 
-/** The paths of discovery: the two roots, every group, every version. */
+/** All discovery paths: the two roots, every group, and every version. */
 export function groupPaths(snapshot: CatalogueSnapshot): string[] {
   const below = snapshot.groups().flatMap((group) => {
     const root = group === '' ? '/api' : `/apis/${group}`;
@@ -67,7 +67,7 @@ export function resourceList(
     resourceEntry(def, at),
     ...subresourcesOf(def, at.version).map((sub) => subresourceEntry(def, sub, at)),
   ]);
-  // Upstream strips the version of the core group's lists, for its oldest clients.
+  // Lists of the core group have no apiVersion, for kube-apiserver's oldest clients.
   const list = at.group === '' ? {} : { apiVersion: 'v1' };
   return { kind: 'APIResourceList', ...list, groupVersion: apiVersionOf(at), resources };
 }
@@ -100,7 +100,7 @@ function resourceEntry(
   };
 }
 
-/** Group and version are told where the kind is another's: a Scale, an Eviction. */
+/** Group and version, if the kind belongs to another group: a Scale, an Eviction. */
 function subresourceEntry(
   def: ResourceDef,
   sub: SubresourceDef,
@@ -132,7 +132,7 @@ function storageHash(def: ResourceDef): string {
   return digest(`${qualified}/${kind}`);
 }
 
-/** Opaque to clients, which compare it for equality only; made the way upstream makes it. */
+/** The storage version hash, which clients only compare; computed like kube-apiserver's. */
 function digest(text: string): string {
   return createHash('sha256').update(text).digest().subarray(0, 8).toString('base64');
 }

@@ -3,31 +3,31 @@ import { apiVersionOf, type Dialect, type GroupVersion } from '@wheelhouse/machi
 import { capitalised, operationGroup } from './openapi-names.ts';
 import type { Route } from './openapi-routes.ts';
 
-/** A path that tells what there is. */
+/** A discovery path. */
 export interface DiscoveryPath {
-  /** Without the slash at its end: `/apis/apps`. */
+  /** Without a trailing slash: `/apis/apps`. */
   readonly path: string;
   readonly tag: string;
   readonly operationId: string;
-  /** Type of the answer, as the tables name it; absent: text. */
+  /** Type of the answer by its name in the tables; absent: text. */
   readonly answers?: string;
   readonly description: string;
-  /** What it takes and gives; absent: the encodings of objects. */
+  /** Media types of bodies and answers; absent: the encodings of objects. */
   readonly types?: { readonly takes?: readonly string[]; readonly produces: readonly string[] };
 }
 
-/** `core`, `apps`, `rbacAuthorization`: how operations of a group are tagged. */
+/** The tag of a group's operations: `core`, `apps`, `rbacAuthorization`. */
 export function groupTag(dialect: Dialect, group: string): string {
   const name = operationGroup(dialect, group);
   return name.slice(0, 1).toLowerCase() + name.slice(1);
 }
 
-/** Whether a group is the server's own, not of custom kinds alone. */
+/** Whether a group has built-in kinds. */
 export function isBuiltIn(snapshot: CatalogueSnapshot, group: string): boolean {
   return snapshot.builtins.some((def) => def.group === group);
 }
 
-/** What a server answers beside its objects: the two last are there where it issues tokens. */
+/** Paths besides resources; the last two exist if the server issues tokens. */
 const plainDocuments: readonly DiscoveryPath[] = [
   {
     path: '/version',
@@ -54,8 +54,8 @@ const plainDocuments: readonly DiscoveryPath[] = [
 ];
 
 /**
- * The discovery paths above versions: the two roots, one of each group of the server's own, and
- * those of `plainPaths` and `/version` that are described.
+ * The discovery paths above versions: the two roots, one for each built-in group, and the described
+ * ones of `plainPaths` and `/version`.
  */
 export function rootDiscovery(source: {
   readonly snapshot: CatalogueSnapshot;
@@ -103,7 +103,7 @@ export function versionDiscovery(dialect: Dialect, at: GroupVersion): DiscoveryP
   };
 }
 
-/** A discovery path's operation. */
+/** The operation of a discovery path. */
 export function discoveryRoute(dialect: Dialect, discovery: DiscoveryPath): Route {
   const { answers } = discovery;
   const encodings = ['application/json', 'application/yaml', dialect.protobufMediaType];

@@ -39,7 +39,7 @@ import {
   withRef,
 } from './openapi-schema.ts';
 
-/** The members of which one is wanted, as another member says: by type, whatever its version. */
+/** Discriminated unions by type: the discriminator, and the members that it selects. */
 const unions: Readonly<Record<string, readonly [discriminator: string, members: string[]]>> = {
   'core.AppArmorProfile': ['type', ['localhostProfile']],
   'core.SeccompProfile': ['type', ['localhostProfile']],
@@ -48,7 +48,7 @@ const unions: Readonly<Record<string, readonly [discriminator: string, members: 
   'flowcontrol.Subject': ['kind', ['group', 'serviceAccount', 'user']],
 };
 
-/** What a definition says of the union that its type is; nothing of most. */
+/** The union extension of a definition; absent for most types. */
 function unionJson({ typeName = '' }: Schema): JsonObject {
   const [directory, , name] = typeName.split('.');
   const key = `${directory}.${name}`;
@@ -61,44 +61,44 @@ function unionJson({ typeName = '' }: Schema): JsonObject {
 
 const upperCase = (letter: string) => letter.toUpperCase();
 
-/** What a document is made from. */
+/** The inputs of a document. */
 export interface OpenApiSource {
   readonly snapshot: CatalogueSnapshot;
   readonly dialect: Dialect;
-  /** What the document says is its API's version (`v1.32.0`). */
+  /** The API version that the document states (`v1.32.0`). */
   readonly release: string;
-  /** The paths served beside the objects'. */
+  /** Paths served besides resources. */
   readonly plainPaths: readonly string[];
-  /** Whether built-in types say which values a field may have; they do when absent. */
+  /** Whether built-in types list the values of enum fields; they do when absent. */
   readonly enums?: 'left-out' | undefined;
   readonly descriptions: Descriptions;
 }
 
-/** Collects paths and the definitions they need, for one document. */
+/** Collects paths and their definitions for one document. */
 export interface OpenApiBuilder {
   /** Adds the paths of a group and version. */
   add(at: GroupVersion): void;
-  /** Adds a path of discovery. */
+  /** Adds a discovery path. */
   addDiscovery(path: DiscoveryPath): void;
   /**
-   * The JSON of all that was added: paths by themselves, definitions with all they refer to. A step
-   * for each of them.
+   * The JSON of everything that was added: the paths, and the definitions with all that they
+   * reference. One step for each of them.
    */
   finish(): Generator<void, { paths: string; definitions: string }>;
 }
 
-/** The JSON of a reference to a schema, or of the schema in place. */
+/** The JSON of a reference to a schema, or of the inline schema. */
 export type SchemaText = (schema: RouteSchema) => string;
 
-/** How a form of OpenAPI writes an operation, in JSON text. */
+/** How an OpenAPI version writes an operation, as JSON text. */
 export interface OperationForm {
-  /** What this form alone has, between an operation's id and its responses. */
+  /** Members specific to this version, between an operation's ID and its responses. */
   ownMembers(route: Route, schema: SchemaText): Record<string, string | undefined>;
-  /** The member of a response that says what is answered. */
+  /** The member of a response with its schema. */
   answerMember(route: Route, schema: string): string;
 }
 
-/** The versions a snapshot serves of a group. */
+/** The served versions of a group. */
 export function servedAt(
   snapshot: CatalogueSnapshot,
   { group, version }: GroupVersion,
@@ -110,7 +110,7 @@ export function servedAt(
   });
 }
 
-/** The API that a document describes: the server's own, or one that definitions declare. */
+/** The API that a document describes: built-in, or declared by definitions. */
 export type DescribedApi = 'own' | 'defined';
 
 /** Begins a document. */
@@ -163,8 +163,8 @@ export function openApiBuilder(
         paths.set(path, pathItem(form, operations, ofPath));
         yield;
       }
-      // A map's iteration reaches what is added on the way: the definitions' own references. No
-      // custom kind takes the place of a built-in type of the same name.
+      // The iteration includes entries that are added meanwhile: definitions that others reference.
+      // A custom kind never replaces a built-in type of the same name.
       for (const [name, schema] of types) {
         const kinds = kindsOf(dialect, { schema, api });
         const more = { ...(kinds.length === 0 ? {} : kindJson(...kinds)), ...unionJson(schema) };
@@ -181,7 +181,7 @@ interface OperationParts {
   readonly schema: SchemaText;
 }
 
-/** The operations of a path: what all of them can be given is said once. */
+/** The operations of a path; common parameters are stated once. */
 function pathItem(
   form: OpenApiForm,
   operations: OperationForm,
@@ -226,13 +226,13 @@ function pathsText(paths: ReadonlyMap<string, Record<string, string>>): string {
   return textInOrder(new Map([...paths].map(([path, item]) => [path, objectText(item)])));
 }
 
-/** Members by name, in the order of their names. */
+/** Members sorted by name. */
 function textInOrder(members: ReadonlyMap<string, string>): string {
   const names = [...members.keys()].sort();
   return objectText(Object.fromEntries(names.map((name) => [name, members.get(name)])));
 }
 
-/** The texts of definitions by name. */
+/** Texts of definitions by name. */
 type Definitions = Map<string, string>;
 
 function routeSchema(
@@ -253,7 +253,7 @@ function routeSchema(
   const { groupVersion } = splitTypeName(resolved(own).typeName ?? '');
   const typeName = `${groupVersion}.${def.listKind}`;
   if (hasStructFacts(typeName)) return typeRefText(context, typeName);
-  // A package whose tables have no lists: every list has the same form.
+  // A package without list types in its tables: every list has the same form.
   const name = definitionName(context.dialect, typeName);
   if (!definitions.has(name)) {
     const item = withRef(context, schemaJson(context, own), { default: {} });
@@ -295,14 +295,14 @@ function kindJson(...kinds: readonly GroupVersionKind[]): JsonObject {
   return { 'x-kubernetes-group-version-kind': list };
 }
 
-/** The definition of a custom kind: its schema, with the members every object has. */
+/** The definition of a custom kind: its schema, with the members of every object. */
 function customDefinition(
   context: SchemaContext,
   def: ResourceDef,
   kind: GroupVersionKind,
 ): JsonObject {
   const schema = def.versions.find((one) => one.version === kind.version)?.schema;
-  // Clients of OpenAPI 2 would take known members for the only ones.
+  // OpenAPI 2 clients would assume that the listed members are the only ones.
   const isOpen = schema === undefined || schema.preserveUnknownFields === true;
   if (schema === undefined || (isOpen && context.form === 'v2')) {
     return { type: 'object', ...kindJson(kind) };
@@ -320,7 +320,7 @@ interface ListOptions {
   readonly item: JsonObject;
   readonly def: ResourceDef;
   readonly at: GroupVersion;
-  /** What stands beside the reference to the type of `metadata`. */
+  /** Members next to the reference to the type of `metadata`. */
   readonly metadata?: JsonObject;
 }
 
@@ -347,7 +347,7 @@ function listDefinition(
   };
 }
 
-/** Kinds of `meta` that are registered in every group, being bodies or answers of all. */
+/** Kinds of `meta` that every group registers, as bodies or answers. */
 const everywhere = new Set(['meta.v1.DeleteOptions', 'meta.v1.WatchEvent']);
 
 function kindsOf(
@@ -368,10 +368,10 @@ function kindsOf(
   return all.filter((at) => !outside.includes(at.group)).map((at) => ({ ...at, kind: name }));
 }
 
-/** Groups that upstream's clients know nothing of, from which it tells of custom kinds. */
+/** Groups that are described like those of custom kinds. */
 const clientless = ['admission', 'apiextensions', 'apiregistration', 'imagepolicy'];
 
-/** Types without tables are kinds when they have a kind's metadata. */
+/** Whether a type without tables is a kind: it is if it has a kind's metadata. */
 function isKind(typeName: string): boolean {
   return structFacts(typeName)?.isKind ?? true;
 }

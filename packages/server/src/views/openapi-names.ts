@@ -1,7 +1,7 @@
 import { groupStems } from '@wheelhouse/kinds';
 import type { Dialect } from '@wheelhouse/machinery';
 
-/** Packages of types that do not stand below `api.<group>`. */
+/** Packages of types that are not under `api.<group>`. */
 const packages: readonly (readonly [start: string, place: string])[] = [
   ['meta.', 'apimachinery.pkg.apis.'],
   ['resource.Quantity', 'apimachinery.pkg.api.'],
@@ -12,14 +12,14 @@ const packages: readonly (readonly [start: string, place: string])[] = [
   ['apiregistration.', 'kube-aggregator.pkg.apis.'],
 ];
 
-/** `k8s.io` -> `io.k8s`; group names of custom kinds the same way. */
+/** Reverses a domain: `k8s.io` -> `io.k8s`. */
 function reversed(name: string): string {
   return name.split('.').reverse().join('.');
 }
 
 /**
- * The name a document has for a built-in type: `core.v1.Pod` -> `io.k8s.api.core.v1.Pod`, the first
- * two parts being the dialect's.
+ * The name of a built-in type in documents: `core.v1.Pod` -> `io.k8s.api.core.v1.Pod`; the first
+ * two parts come from the dialect.
  */
 export function definitionName(dialect: Dialect, typeName: string): string {
   const place = packages.find(([start]) => typeName.startsWith(start))?.[1] ?? 'api.';
@@ -45,7 +45,7 @@ export function factsOfGroup(dialect: Dialect, group: string): string | undefine
   return found?.[0];
 }
 
-/** `rbac.authorization.k8s.io` -> `RbacAuthorization`, as operation ids have it; core is `Core`. */
+/** A group in operation IDs: `rbac.authorization.k8s.io` -> `RbacAuthorization`; core is `Core`. */
 export function operationGroup(dialect: Dialect, group: string): string {
   if (group === '') return 'Core';
   const suffix = `.${dialect.groupSuffix}`;
@@ -53,7 +53,7 @@ export function operationGroup(dialect: Dialect, group: string): string {
   return stem.split(/[.-]/).map(capitalised).join('');
 }
 
-/** The first letter in upper case. */
+/** Capitalizes the first letter. */
 export function capitalised(word: string): string {
   return word.slice(0, 1).toUpperCase() + word.slice(1);
 }

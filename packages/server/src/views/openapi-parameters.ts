@@ -3,7 +3,7 @@ import { hasStructFacts } from '@wheelhouse/kinds';
 import type { Dialect, JsonObject } from '@wheelhouse/machinery';
 import { factsOfGroup } from './openapi-names.ts';
 
-/** What `x-kubernetes-action` says of an operation. */
+/** Values of `x-kubernetes-action`. */
 export type RouteAction =
   | 'connect'
   | 'delete'
@@ -76,7 +76,7 @@ const deleting = [
 ] as const;
 const writing = ['dryRun', 'fieldManager', 'fieldValidation'] as const;
 
-/** The query parameters of each operation, but for `pretty`, which all have. */
+/** The query parameters of each operation, except `pretty`, which all have. */
 export const routeParameters = {
   list: sorted([...selecting, 'allowWatchBookmarks', 'watch']),
   deletecollection: sorted([...selecting, ...deleting]),
@@ -98,7 +98,7 @@ const options: Readonly<Record<string, readonly ParameterName[]>> = {
   proxy: ['path'],
 };
 
-/** The query parameters of a sub-resource that has options of its own. */
+/** The query parameters of a subresource with its own options. */
 export function optionNames(subresource: string): readonly ParameterName[] {
   return options[subresource] ?? [];
 }
@@ -113,7 +113,7 @@ interface Parameter {
   readonly type: 'string' | 'integer' | 'boolean';
 }
 
-/** What is passed through is not printed, prettily or not. */
+/** Actions without `pretty`, because they forward data. */
 const passedThrough = /\{name\}\/(?:attach|exec|portforward|proxy)(?:\/\{path\})?$/;
 
 /**
@@ -142,7 +142,7 @@ export function queryParametersText(form: 'v2' | 'v3', names: readonly Parameter
   );
 }
 
-/** A document has a thousand lists of parameters, of a dozen contents. */
+/** Cached texts: a document has a thousand lists of parameters, but only a dozen different ones. */
 const texts = new Map<string, string>();
 
 function keptText(key: string, make: () => JsonObject[]): string {
@@ -166,9 +166,7 @@ function parameterJson(form: 'v2' | 'v3', parameter: Parameter): JsonObject {
   };
 }
 
-/**
- * The type of a sub-resource's own kind (`autoscaling.v1.Scale`); undefined when no table has it.
- */
+/** The type of a subresource's own kind (`autoscaling.v1.Scale`); undefined if no table has it. */
 export function namedOptions(
   dialect: Dialect,
   kind: { readonly group: string; readonly version: string; readonly kind: string },

@@ -2,15 +2,15 @@ import { encodeYaml } from '@wheelhouse/codec';
 import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 
 /**
- * OpenAPI documents in protobuf, which some clients ask for. Tables of the messages' shapes stand
- * beside the documents; here is how they are read. Messages are written from the end of the buffer
- * forward, so that the length of one is known when its head is written.
+ * OpenAPI documents in protobuf, which some clients request, encoded by tables of message shapes.
+ * Messages are written from the end of the buffer to its start, so that the length of each is known
+ * when its header is written.
  */
 
 /** `string`, `bool`, `int`, `double`, `any` (YAML in a string) or the name of a message. */
 export type FieldType = string;
 
-/** How a JSON value becomes a message. */
+/** How a JSON value maps to a message. */
 export interface MessageShape {
   /** JSON member -> field number and type; a type ending in `*` is a list's. */
   readonly fields?: Readonly<Record<string, readonly [number: number, type: FieldType]>>;
@@ -18,14 +18,14 @@ export interface MessageShape {
   readonly named?: readonly [number: number, type: FieldType];
   /** Members beginning with `x-`, as pairs of name and YAML. */
   readonly extensions?: number;
-  /** The value itself stands in a field that depends on it; undefined: in none. */
+  /** The field for the value itself, which depends on its type; undefined: none. */
   readonly wrap?: (value: JsonValue) => readonly [number: number, type: FieldType] | undefined;
 }
 
 /** Messages by their names; a document's is `Document`. */
 export type MessageShapes = Readonly<Record<string, MessageShape>>;
 
-/** The protobuf form of a document, by the shapes of its form of OpenAPI. */
+/** Encodes a document as protobuf by the shapes of its OpenAPI version. */
 export function openApiProto(shapes: MessageShapes, document: JsonObject): Buffer {
   const writer = new BackwardWriter(shapes);
   writeMessage(writer, 'Document', document);
@@ -111,11 +111,11 @@ function writeField(writer: BackwardWriter, { number, type }: Field, value: Json
   }
 }
 
-/** Protobuf's wire format, the last byte first. */
+/** Writes protobuf's wire format, last byte first. */
 class BackwardWriter {
   readonly shapes: MessageShapes;
   #buffer = Buffer.allocUnsafe(64 * 1024);
-  /** Where the first byte written stands; all after it is done. */
+  /** Offset of the first written byte. */
   #start = this.#buffer.length;
 
   constructor(shapes: MessageShapes) {
@@ -145,7 +145,7 @@ class BackwardWriter {
     this.#number(field << 3);
   }
 
-  /** A field whose length comes first: `write` puts its content there. */
+  /** Writes a length-delimited field; `write` writes its content. */
   delimited(field: number, write: () => void): void {
     const end = this.#buffer.length - this.#start;
     write();
@@ -153,7 +153,7 @@ class BackwardWriter {
     this.#number((field << 3) | 2);
   }
 
-  /** A number in groups of seven bits; negative ones as 64-bit two's complement. */
+  /** Writes a varint; negative numbers as 64-bit two's complement. */
   #number(value: number): void {
     const groups: number[] = [];
     let rest = BigInt.asUintN(64, BigInt(Math.trunc(value)));

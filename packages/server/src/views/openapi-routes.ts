@@ -20,15 +20,13 @@ export interface GroupVersionKind {
   readonly kind: string;
 }
 
-/**
- * A schema a route speaks of: a type of the tables, one of the group's own kinds, or plain text.
- */
+/** A schema of a route: a type of the tables, one of the group's own kinds, or plain text. */
 export type RouteSchema =
   | { readonly type: string }
   | { readonly def: ResourceDef; readonly list: boolean }
   | 'text';
 
-/** One operation of the API, before it is written in either form of OpenAPI. */
+/** One operation of the API, independent of the OpenAPI version. */
 export interface Route {
   readonly path: string;
   readonly method: 'get' | 'put' | 'post' | 'delete' | 'patch' | 'head' | 'options';
@@ -36,7 +34,7 @@ export interface Route {
   readonly description: string;
   readonly action?: RouteAction;
   readonly kind?: GroupVersionKind;
-  /** Parameters of the path: each may also be the whole path's, see `pathParameters`. */
+  /** Parameters of the operation; see `pathParameters` for those of the whole path. */
   readonly query: readonly ParameterName[];
   readonly body?: {
     readonly schema: RouteSchema;
@@ -45,7 +43,7 @@ export interface Route {
   };
   readonly responses: readonly (readonly [status: 200 | 201 | 202, RouteSchema])[];
   readonly produces: readonly string[];
-  /** What is taken where there is no body to say it of; absent: anything; empty: it is not said. */
+  /** Accepted media types without a body; absent: any; empty: not stated. */
   readonly takes?: readonly string[];
 }
 
@@ -79,13 +77,13 @@ export function routesOf(dialect: Dialect, def: ResourceDef, version: VersionDef
   ];
 }
 
-/** `/apis/g/v/namespaces/{namespace}/things`, or without the namespace. */
+/** A path: `/apis/g/v/namespaces/{namespace}/things`, or without the namespace. */
 function collectionPath({ root, def }: Place, before = ''): string {
   const inside = def.scope === 'Namespaced' ? '/namespaces/{namespace}' : '';
   return `${root}${before}${inside}/${def.resource}`;
 }
 
-/** `list` + `CoreV1` + `NamespacedPod`. */
+/** An operation ID: `list` + `CoreV1` + `NamespacedPod`. */
 function operationId(place: Place, verb: string, rest = '', before = ''): string {
   const { dialect, def, version } = place;
   const group = operationGroup(dialect, def.group) + capitalised(version.version);
@@ -177,7 +175,7 @@ function deleteOptions(place: Place): NonNullable<Route['body']> {
   return { schema: { type: 'meta.v1.DeleteOptions' }, types: bodyTypes(place), required: false };
 }
 
-/** What POST, PUT and PATCH have in common. */
+/** The common parts of POST, PUT, and PATCH. */
 function writing(
   place: Place,
   options: {
@@ -228,7 +226,10 @@ function objectRoutes(place: Place): Route[] {
   return [...routes.map(({ route }) => route), ...(def.verbs.includes('delete') ? [remove] : [])];
 }
 
-/** A kind that only begins to go answers with the object, which the documents do not tell. */
+/**
+ * The answer of a deletion; kinds with a grace period answer with the object, which is
+ * undocumented.
+ */
 const answersObject = ({ strategy }: ResourceDef) =>
   strategy.deleteAnswers === 'object' && strategy.beforeDelete === undefined;
 
@@ -236,11 +237,11 @@ interface Part {
   readonly path: string;
   readonly own: RouteSchema;
   readonly kind: GroupVersionKind;
-  /** Ends the operation ids: `Status`. */
+  /** Suffix of the operation IDs: `Status`. */
   readonly rest: string;
 }
 
-/** Reading, replacing and patching an object or a part of it. */
+/** Operations to read, replace, and patch an object or a part of it. */
 function readWriteRoutes(
   place: Place,
   { path, own, kind, rest }: Part,
@@ -279,7 +280,7 @@ function readWriteRoutes(
   ];
 }
 
-/** Sub-resources that pass a stream through, or give plain text. */
+/** Subresources that forward a stream or return plain text. */
 const streams = new Set(['attach', 'exec', 'portforward', 'proxy']);
 
 function subresourceRoutes(place: Place, sub: SubresourceDef): Route[] {
@@ -317,7 +318,7 @@ const connectVerbs = {
   update: 'put',
 } as const;
 
-/** A proxy passes on what discovery has no verb for as well, and paths below its own. */
+/** Operations of a proxy, which also forwards methods without a verb, and paths below its own. */
 function connectRoutes(
   place: Place,
   sub: SubresourceDef,
@@ -352,7 +353,7 @@ function schemaOfKind(place: Place, sub: SubresourceDef): RouteSchema {
   return type === undefined ? { def, list: false } : { type };
 }
 
-/** The old way to watch, `/api/v1/watch/…`, deprecated in favor of lists with `watch`. */
+/** The old watch paths, `/api/v1/watch/…`, deprecated in favor of lists with `watch`. */
 function watchRoutes(place: Place): Route[] {
   const { def, root } = place;
   if (!def.verbs.includes('watch')) return [];

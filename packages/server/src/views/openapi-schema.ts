@@ -17,31 +17,31 @@ import { objectText } from './json-text.ts';
 import { definitionName } from './openapi-names.ts';
 import { validationJson } from './openapi-validation.ts';
 
-/** Which form of OpenAPI is written. */
+/** The OpenAPI version to write. */
 export type OpenApiForm = 'v2' | 'v3';
 
-/** What the schemas of one document have in common. */
+/** State shared by the schemas of one document. */
 export interface SchemaContext {
   readonly form: OpenApiForm;
   readonly dialect: Dialect;
   readonly enums: 'left-out' | undefined;
-  /** What types and their fields mean. */
+  /** Descriptions of types and fields. */
   readonly descriptions: Descriptions;
-  /** Called for each named type a schema refers to, which the document must then define. */
+  /** Called for each named type that a schema references and the document must define. */
   readonly refer: (name: string, type: Schema) => void;
-  /** What schemas are written as in place: most fields of a document have one of a few. */
+  /** Cached inline schemas: most fields of a document have one of a few. */
   readonly written: Map<Schema, JsonObject>;
-  /** The same as text, and that of fields which are always there. */
+  /** The same as text, for optional and for required fields. */
   readonly texts: { readonly inPlace: Map<Schema, string>; readonly always: Map<Schema, string> };
 }
 
-/** What the schemas of a document that is begun have in common. */
+/** Creates the state for the schemas of a new document. */
 export function schemaContext(options: Omit<SchemaContext, 'written' | 'texts'>): SchemaContext {
   const texts = { inPlace: new Map<Schema, string>(), always: new Map<Schema, string>() };
   return { ...options, written: new Map(), texts };
 }
 
-/** Where the definitions stand, as references begin. */
+/** Prefix of references to definitions. */
 const places = { v2: '#/definitions/', v3: '#/components/schemas/' } as const;
 
 /** `{"$ref": …}` of a definition by its name in the document. */
@@ -55,7 +55,7 @@ const versionFields = [
   ...['buildDate', 'goVersion', 'compiler', 'platform'],
 ];
 
-/** Types that no table has: the body of a PATCH, and what `/version` answers. */
+/** Types without a table: the body of a PATCH, and the answer of `/version`. */
 const ownTypes: ReadonlyMap<string, Schema> = new Map<string, Schema>([
   ['meta.v1.Patch', { type: 'object', typed: true, typeName: 'meta.v1.Patch' }],
   [
@@ -84,7 +84,7 @@ function namedSchema(typeName: string): Schema {
   return ownTypes.get(typeName) ?? schemaOf(typeName);
 }
 
-/** A schema as a document has it in place: named types become references. */
+/** An inline schema of a document: named types become references. */
 export function schemaJson(context: SchemaContext, schema: Schema): JsonObject {
   const at = resolved(schema);
   let json = context.written.get(at);
@@ -107,9 +107,7 @@ export function schemaText(context: SchemaContext, schema: Schema): string {
   return text;
 }
 
-/**
- * Named lists and maps are written out where they are used; only structs and leaves are defined.
- */
+/** Whether a named type has a definition: only structs and leaves; lists and maps are inlined. */
 function isNamed(schema: Schema): schema is Schema & { readonly typeName: string } {
   return (
     schema.typeName !== undefined &&
@@ -135,7 +133,7 @@ function reference(
   return withRef(context, refTo(context.form, name), extras);
 }
 
-/** OpenAPI 3.0 lets nothing stand beside a reference, so that it goes inside `allOf`. */
+/** Wraps a reference in `allOf`, because OpenAPI 3.0 allows no members next to a reference. */
 export function withRef(
   context: SchemaContext,
   ref: JsonObject,
@@ -148,8 +146,8 @@ export function withRef(
 }
 
 /**
- * The JSON text of a type's definition: what a reference to it stands for, and `more` behind it.
- * Most of a document are the properties here.
+ * The JSON text of a type's definition, followed by `more`. Most of a document consists of these
+ * properties.
  */
 export function definitionText(context: SchemaContext, schema: Schema, more: JsonObject): string {
   const { typed, properties } = schema;
@@ -169,7 +167,7 @@ export function definitionText(context: SchemaContext, schema: Schema, more: Jso
   });
 }
 
-/** A schema in full, but for the properties of a built-in type. */
+/** A full schema, except the properties of a built-in type. */
 export function inlineJson(context: SchemaContext, schema: Schema): JsonObject {
   if (schema.typed !== true) return customJson(context, schema);
   const leaf = leafJson(context.form, schema);
@@ -189,11 +187,11 @@ export function inlineJson(context: SchemaContext, schema: Schema): JsonObject {
   return Object.assign(json, listJson(schema), mapTypeJson(schema), patchJson(schema));
 }
 
-/** Types whose Go code writes its own JSON. */
+/** Types with custom JSON encoding in Go. */
 function leafJson(form: OpenApiForm, schema: Schema): JsonObject | undefined {
   if (schema.alternatives !== undefined) return {};
   if (schema.preserveUnknownFields === true) {
-    // Raw JSON of any shape has no type; the two others are always objects.
+    // Raw JSON has no type; the other two are always objects.
     const isObject = schema.type === 'object' || (schema.typeName ?? '').startsWith('runtime.');
     return isObject ? { type: 'object' } : {};
   }
@@ -227,7 +225,7 @@ function typedProperties(
   return `${text}}`;
 }
 
-/** The text of a schema with a description; a reference takes one as it takes other members. */
+/** The text of a schema with a description; for a reference, see `beside`. */
 function withDescription(
   { form }: SchemaContext,
   text: string,
@@ -240,7 +238,7 @@ function withDescription(
   return isBare ? `${first},"allOf":[${text}]}` : `${first},${text.slice(1)}`;
 }
 
-/** The text of a field that Go always writes. */
+/** The text of a field that Go never omits. */
 function givenText(context: SchemaContext, schema: Schema): string {
   const { always } = context.texts;
   let text = always.get(schema);
@@ -255,7 +253,7 @@ function elementJson(context: SchemaContext, schema: Schema): JsonObject {
   return withDefault(context, schemaJson(context, schema), zeroOf(resolved(schema)));
 }
 
-/** Fields that Go always writes have their zero value for a default. */
+/** The default of a field that Go never omits: its zero value. */
 function withDefault(
   context: SchemaContext,
   json: JsonObject,
@@ -310,7 +308,7 @@ function patchJson(schema: Schema): JsonObject {
   };
 }
 
-/** A custom kind's schema, or a part of it, in full. */
+/** The full schema of a custom kind, or a part of it. */
 function customJson(context: SchemaContext, schema: Schema): JsonObject {
   if (isBooleanSchema(schema)) return {};
   const shape = shapeOf(context.form, schema);
@@ -341,8 +339,8 @@ function customJson(context: SchemaContext, schema: Schema): JsonObject {
 type Shape = Pick<Schema, 'type' | 'properties' | 'required' | 'items' | 'embeddedResource'>;
 
 /**
- * OpenAPI 2 knows neither null nor members of unknown names beside known ones, and its clients
- * refuse both: such a value has no type and no structure there.
+ * OpenAPI 2 has neither null nor unknown members next to known ones, and its clients reject both,
+ * so such a value has neither type nor structure there.
  */
 function shapeOf(form: OpenApiForm, schema: Schema): Shape {
   if (form === 'v3') return schema;
@@ -385,7 +383,7 @@ function customProperties(context: SchemaContext, shape: Shape): JsonObject {
   };
 }
 
-/** The members every object has, as the schemas of custom kinds are given them. */
+/** The members of every object, for schemas of custom kinds. */
 export function objectMembers(context: SchemaContext): JsonObject {
   return {
     ...typeMembers(context),
@@ -406,7 +404,7 @@ export function typeMembers(context: SchemaContext): JsonObject {
   };
 }
 
-/** The member `description`, where there is a text. */
+/** The member `description`, if there is a text. */
 export function described(description: string | undefined): JsonObject {
   return description === undefined ? {} : { description };
 }

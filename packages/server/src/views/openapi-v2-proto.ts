@@ -13,7 +13,7 @@ const parameterFields = {
   name: [4, 'string'],
 } as const;
 
-/** The messages of `openapi.v2`, with the members our documents have. */
+/** The messages of `openapi.v2`, with the members that the documents use. */
 export const openApiV2Shapes: MessageShapes = {
   Document: {
     fields: {

@@ -5,7 +5,7 @@ import { type OpenApiSource, type OperationForm, openApiBuilder } from './openap
 import { queryParametersText } from './openapi-parameters.ts';
 
 /**
- * The OpenAPI 2 document of all that is served (API-12) as JSON, in steps; a pure function of the
+ * The OpenAPI 2 document of all served APIs (API-12) as JSON, in steps; a pure function of the
  * snapshot.
  */
 export function* openApiV2(source: OpenApiSource): Generator<void, string> {

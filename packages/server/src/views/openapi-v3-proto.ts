@@ -8,14 +8,14 @@ const refOr =
   (value) =>
     isObject(value) && value['$ref'] !== undefined ? [2, 'Reference'] : [number, type];
 
-/** A default is a number, a boolean or a string; others have no place in the message. */
+/** A default is a number, a boolean, or a string; the message has no field for others. */
 function defaultField(value: JsonValue): readonly [number: number, type: FieldType] | undefined {
   if (typeof value === 'number') return [1, 'double'];
   if (typeof value === 'boolean') return [2, 'bool'];
   return typeof value === 'string' ? [3, 'string'] : undefined;
 }
 
-/** The messages of `openapi.v3`, with the members our documents have. */
+/** The messages of `openapi.v3`, with the members that the documents use. */
 export const openApiV3Shapes: MessageShapes = {
   Document: {
     fields: {

@@ -12,11 +12,11 @@ import {
 } from './openapi-document.ts';
 import { queryParametersText } from './openapi-parameters.ts';
 
-/** One document of OpenAPI 3, made when it is wanted. */
+/** One OpenAPI 3 document, created on demand. */
 export interface DocumentPlace {
   /** Its name in the index: `api/v1`, `apis/apps/v1`, `apis/apps`. */
   readonly name: string;
-  /** The kinds in it: while they are the same, so is the document. */
+  /** Its kinds: the document is unchanged while they are. */
   readonly defs: readonly ResourceDef[];
   /** Its JSON, in steps. */
   make(): Generator<void, string>;
@@ -42,7 +42,7 @@ export function openApiV3Places(source: OpenApiSource): DocumentPlace[] {
   return [...roots, ...versions];
 }
 
-/** Documents of APIs that definitions declare omit what the reference leaves out of theirs. */
+/** Parts that kube-apiserver omits from documents of custom APIs. */
 function* documentOf(
   source: OpenApiSource,
   { api, fill }: { readonly api: DescribedApi; readonly fill: (to: OpenApiBuilder) => void },
@@ -72,7 +72,7 @@ function* documentOf(
   });
 }
 
-/** Where a document is, by the digest of its bytes: what is there never changes (API-12). */
+/** The URL of a document with its digest, so that the content never changes (API-12). */
 export function documentUrl(name: string, digest: string): string {
   return `/openapi/v3/${name}?hash=${digest}`;
 }

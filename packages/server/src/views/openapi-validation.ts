@@ -20,8 +20,8 @@ const keywords = [
 const junctors = ['allOf', 'anyOf', 'oneOf'] as const;
 
 /**
- * The keywords that judge a value. OpenAPI 2 is given no `allOf`, `anyOf`, `oneOf` and `not`: it
- * does not have most of them, and its clients do not understand the first.
+ * The validation keywords. OpenAPI 2 gets no `allOf`, `anyOf`, `oneOf`, and `not`: it lacks most of
+ * them, and its clients do not understand `allOf`.
  */
 export function validationJson(
   form: 'v2' | 'v3',

@@ -1,10 +1,10 @@
 import { type ColumnDef, createdAtColumn, nameColumn } from '@wheelhouse/kinds';
 import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
 
-/** What a row carries besides its cells (CODEC-5). */
+/** What a table row contains besides its cells (CODEC-5). */
 export type IncludeObject = 'None' | 'Metadata' | 'Object';
 
-/** Columns of kinds that declare none. */
+/** Columns of kinds without declared columns. */
 export const defaultColumns: readonly ColumnDef[] = [nameColumn, createdAtColumn];
 
 /** A table's `columnDefinitions`. */
@@ -18,7 +18,7 @@ export function columnDefinitions(columns: readonly ColumnDef[]): JsonObject[] {
   }));
 }
 
-/** One row of a table; `metaVersion` is the apiVersion of the metadata it carries. */
+/** One row of a table; `metaVersion` is the apiVersion of its metadata. */
 export function tableRow(
   object: JsonObject,
   options: {
@@ -37,7 +37,7 @@ export function tableRow(
   };
 }
 
-/** A row's cells, in order of the columns. */
+/** The cells of a row in column order. */
 export function tableCells(
   object: JsonObject,
   columns: readonly ColumnDef[],
@@ -51,7 +51,7 @@ function carried(object: JsonObject, include: IncludeObject, metaVersion: string
   return include === 'Object' ? object : partialObject(object, metaVersion);
 }
 
-/** An object's metadata alone (CODEC-6). */
+/** An object's PartialObjectMetadata (CODEC-6). */
 export function partialObject(object: JsonObject, metaVersion: string): JsonObject {
   return {
     kind: 'PartialObjectMetadata',

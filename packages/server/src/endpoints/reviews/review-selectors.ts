@@ -21,16 +21,18 @@ import {
 } from '@wheelhouse/machinery';
 import type { Attributes } from '../../gates/authz/contract.ts';
 
-/** The selectors of a review's resource attributes (AUTHZ-8), and what of them was left out. */
+/**
+ * The selectors of a review's resource attributes (AUTHZ-8), and errors of omitted requirements.
+ */
 export interface ReviewSelectors {
   readonly attributes: Pick<Attributes, 'fieldSelector' | 'labelSelector'>;
-  /** For the status, in upstream's words. */
+  /** For the status, in kube-apiserver's wording. */
   readonly problems: readonly string[];
 }
 
 type Which = 'fieldSelector' | 'labelSelector';
 
-/** What is wrong with the selectors; operators nobody knows yet are let pass, for newer clients. */
+/** Errors in the selectors; unknown operators are accepted, for newer clients. */
 export function validateReviewSelectors(resource: JsonObject): FieldError[] {
   return [...validate(resource, 'fieldSelector'), ...validate(resource, 'labelSelector')];
 }
@@ -89,7 +91,7 @@ function validateRequirement(
   ];
 }
 
-/** The selectors as authorizers look at them: what cannot be read only widens what is asked. */
+/** The selectors for authorizers; omitting an unreadable requirement only widens the question. */
 export function reviewSelectors(resource: JsonObject): ReviewSelectors {
   const fields = read(resource, {
     which: 'fieldSelector',
@@ -136,7 +138,7 @@ function read<Requirement>(
   return { found, problems: [problem] };
 }
 
-/** One value each: upstream's field selectors support no more. */
+/** Field requirements, which support only one value each. */
 function fieldRequirement(requirement: JsonObject): FieldRequirement | undefined {
   const operator = textAt(requirement, 'operator');
   const [value, ...more] = textsAt(requirement, 'values');

@@ -40,7 +40,7 @@ const reviews: Readonly<Record<string, Review>> = {
   TokenReview: tokenReview,
 };
 
-/** POST of a virtual kind: 201 with what it asks answered in its status (API-6, AUTHZ-8). */
+/** POST of a review: 201 with the answer in its status (API-6, AUTHZ-8). */
 export async function reviewEndpoint(call: ApiCall, options: WriteOptions): Promise<void> {
   const { def } = call.target;
   const review = reviews[def.kind];
@@ -104,7 +104,7 @@ function validateAccess(spec: JsonObject, { named }: { named: boolean }): FieldE
   return errors;
 }
 
-/** The non-resource attributes of a review, in the form that Go prints. */
+/** The non-resource attributes of a review, as Go prints them. */
 function invalidPath(field: string, value: JsonValue, why: string): FieldError {
   const attributes = isObject(value) ? value : {};
   const [path, verb] = ['path', 'verb'].map((name) => JSON.stringify(textAt(attributes, name)));
@@ -112,9 +112,7 @@ function invalidPath(field: string, value: JsonValue, why: string): FieldError {
   return { type: 'FieldValueInvalid', field, message: `Invalid value: ${shown}: ${why}` };
 }
 
-/**
- * A review has no name or labels; a local one is about its own namespace, and never about paths.
- */
+/** Validates a review: no name or labels; a local one concerns only its namespace, and no paths. */
 function validatePlace(call: ApiCall, object: ApiObject, spec: JsonObject): FieldError[] {
   const { managedFields: _managed, namespace: _namespace, ...rest } = object.metadata;
   const isLocal = call.target.def.scope === 'Namespaced';
@@ -144,7 +142,7 @@ function withoutNulls(metadata: JsonObject): JsonObject {
 }
 
 function refuseInvalid(call: ApiCall, errors: readonly FieldError[]): void {
-  // Upstream asks the decoded object for its kind, which does not know it.
+  // kube-apiserver names no kind here.
   const { group } = groupKindOf(call.target.def);
   if (errors.length > 0) throw invalidObject({ group, kind: '' }, '', errors);
 }
@@ -158,7 +156,7 @@ function attributesOf(spec: JsonObject, user: UserInfo): Attributes {
     isResourceRequest,
     verb: textAt(isResourceRequest ? resource : path, 'verb'),
     group: textAt(resource, 'group'),
-    // A review that names no version is about all of them.
+    // A review without a version concerns all versions.
     version: isResourceRequest ? textAt(resource, 'version') || '*' : '',
     resource: textAt(resource, 'resource'),
     subresource: textAt(resource, 'subresource'),
@@ -180,7 +178,7 @@ function userOf(spec: JsonObject): UserInfo {
   };
 }
 
-/** Upstream answers with the status alone, the spec empty. */
+/** The answer of a SelfSubjectRulesReview, whose spec is empty. */
 async function rulesReview(call: ApiCall, object: ApiObject): Promise<JsonObject> {
   const namespace = textAt(objectAt(object, 'spec'), 'namespace');
   if (namespace === '') throw badRequest('no namespace on request');
@@ -214,10 +212,10 @@ async function rulesReview(call: ApiCall, object: ApiObject): Promise<JsonObject
   };
 }
 
-/** Most values that the rules of one review have together (TRUST-3). */
+/** Most values in the rules of one review (TRUST-3). */
 export const reviewedValuesMax = 100_000;
 
-/** The first rules of a user, as many as one answer may hold; an error tells of those left out. */
+/** As many rules of a user as one answer may contain; an error reports omitted ones. */
 function boundedRules({ rules, errors }: RulesForUser): RulesForUser {
   let values = 0;
   let kept = 0;

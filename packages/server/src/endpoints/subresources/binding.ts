@@ -20,7 +20,7 @@ import { admitVirtual, type VirtualRequest, virtualRequest } from '../body/virtu
 import type { ApiCall } from '../call.ts';
 import { writeContext } from '../write.ts';
 
-/** POST to `binding`: gives a Pod the node it is to run on, once (API-6). */
+/** POST to `binding`: assigns a node to a Pod, once (API-6). */
 export async function bindingEndpoint(call: ApiCall): Promise<void> {
   const request = await virtualRequest(call, 'core.v1.Binding');
   if (request.object.metadata.name !== call.target.name) {
@@ -29,7 +29,7 @@ export async function bindingEndpoint(call: ApiCall): Promise<void> {
   await bind(call, request, call);
 }
 
-/** POST to `bindings`: the same, where the object alone says which Pod it is about. */
+/** POST to `bindings`: the same, with the Pod named by the object alone. */
 export async function bindingsEndpoint(call: ApiCall): Promise<void> {
   const { context, info, target } = call;
   const options = parseCreateOptions(info.query, context.dialect);
@@ -44,7 +44,7 @@ export async function bindingsEndpoint(call: ApiCall): Promise<void> {
   await bind({ ...call, target: pod }, { object, options }, call);
 }
 
-/** @param bindingCall the call as received, which admission judges */
+/** @param bindingCall the original call, for admission */
 async function bind(
   call: ApiCall,
   { object, options }: VirtualRequest,
@@ -69,9 +69,7 @@ async function bind(
   await sendValue(call, { status: 201, value: successStatus({ code: 201 }) });
 }
 
-/**
- * The node a Binding names. A wrong one is the client's fault: 422, in the place of upstream's 500.
- */
+/** The node that a Binding names. An invalid one is a 422, where kube-apiserver answers 500. */
 function nodeOf(binding: ApiObject): string {
   const target = isObject(binding.target) ? binding.target : {};
   const [kind, name] = [target.kind ?? '', target.name];

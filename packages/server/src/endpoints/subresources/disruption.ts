@@ -16,11 +16,13 @@ import { consequentPermit } from '../../registry/permit.ts';
 import { write } from '../../registry/write.ts';
 import type { ApiCall } from '../call.ts';
 
-/** Disruption budgets, as evictions meet them: who may be disturbed, and how the count is kept. */
+/**
+ * Disruption budgets in evictions: which pods may be disrupted, and how disruptions are counted.
+ */
 
-/** Seconds a client waits before it asks again of a budget that nobody has counted yet. */
+/** Retry-After in seconds for a budget whose status is not current. */
 const retrySeconds = 10;
-/** Evictions that were allowed but not yet noticed by whoever counts the pods. */
+/** Most allowed evictions that the disruption controller has not processed. */
 const disruptedPodsMax = 2000;
 const allowedCondition = 'DisruptionAllowed';
 
@@ -29,7 +31,7 @@ const countAt = (object: JsonObject | undefined, name: string) => Number(object?
 const budgetsOf = (call: ApiCall): ResourceDef | undefined =>
   call.context.catalogue.snapshot().builtin('policy', 'poddisruptionbudgets');
 
-/** The budget a pod is under; undefined for none. Two of them are an error without a reason. */
+/** The budget of a pod; undefined if it has none. Throws a 500 for several budgets. */
 export async function budgetOf(call: ApiCall, pod: ApiObject): Promise<ApiObject | undefined> {
   const def = budgetsOf(call);
   if (def === undefined) return undefined;
@@ -52,7 +54,7 @@ export async function budgetOf(call: ApiCall, pod: ApiObject): Promise<ApiObject
   throw new StatusError({ code: 500, reason: '', message });
 }
 
-/** Whether a pod may go uncounted: it is not ready, and its budget says that is no loss. */
+/** Whether a pod may be evicted without counting: it is not ready, and its budget allows that. */
 export function isUncounted(budget: ApiObject, pod: ApiObject): boolean {
   const conditions = objectsAt(pod, 'status', 'conditions');
   const ready = conditions.find((one) => textAt(one, 'type') === 'Ready');
@@ -63,7 +65,7 @@ export function isUncounted(budget: ApiObject, pod: ApiObject): boolean {
   return desired > 0 && countAt(status, 'currentHealthy') >= desired;
 }
 
-/** Takes one disruption from a budget; throws what forbids it. */
+/** Takes one disruption from a budget. Throws if the budget forbids it. */
 export async function takeDisruption(
   call: ApiCall,
   disruption: { readonly budget: string; readonly context: WriteContext },
@@ -106,7 +108,9 @@ function checkBudget(budget: ApiObject): void {
   if (allowed === 0) throw tooManyDisruptions(whyNone(name, status), undefined);
 }
 
-/** Where the last count failed the numbers tell nothing, so that is told first. */
+/**
+ * Explains a refusal; a failed computation of the status comes first, because it voids the numbers.
+ */
 function whyNone(name: string, status: JsonObject | undefined): string {
   const conditions = objectsAt(status, 'conditions');
   const condition = conditions.find((one) => textAt(one, 'type') === allowedCondition);
@@ -123,7 +127,7 @@ function whyNone(name: string, status: JsonObject | undefined): string {
   return message === '' ? refused : `${refused} (${reason}): ${message}`;
 }
 
-/** The status of a budget with one disruption less; the condition tells when it was the last. */
+/** The status of a budget after one disruption; its condition changes with the last one. */
 function disrupted(budget: ApiObject, eviction: { evicted: string; now: string }): JsonObject {
   const { evicted, now } = eviction;
   const status = objectAt(budget, 'status') ?? {};
@@ -149,7 +153,7 @@ function noneAllowed(status: JsonObject, now: string): JsonObject[] {
   return before === undefined ? [...kept, none] : kept;
 }
 
-/** 429: whoever counts the pods of this budget has not seen all of it. */
+/** The 429 for a budget whose latest generation the disruption controller has not processed. */
 export function stillProcessed(budget: string): StatusError {
   const why = `The disruption budget ${budget} is still being processed by the server.`;
   return tooManyDisruptions(why, retrySeconds);
@@ -167,12 +171,14 @@ function tooManyDisruptions(why: string, retryAfterSeconds: number | undefined):
   });
 }
 
-/** Whether nobody is disturbed by an eviction, as the pod runs nowhere or goes anyway. */
+/**
+ * Whether an eviction disrupts nothing, because the pod is not running or is already terminating.
+ */
 export function disturbsNobody(pod: ApiObject): boolean {
   return isEnding(pod) || textAt(objectAt(pod, 'status'), 'phase') === 'Pending';
 }
 
-/** Whether a pod has ended or is about to. */
+/** Whether a pod has terminated or is terminating. */
 export function isEnding(pod: ApiObject): boolean {
   const phase = isObject(pod.status) ? pod.status.phase : undefined;
   const isOver = phase === 'Succeeded' || phase === 'Failed';

@@ -34,7 +34,7 @@ import {
   takeDisruption,
 } from './disruption.ts';
 
-/** How often a pod that changed meanwhile is looked at anew. */
+/** Most attempts for a pod that changes concurrently. */
 const attemptsMax = 20;
 
 interface Removal {
@@ -43,7 +43,7 @@ interface Removal {
 }
 
 /**
- * POST to `eviction`: deletes a Pod if its disruption budget allows it, 429 if not now (API-6). The
+ * POST to `eviction`: deletes a Pod if its disruption budget allows it, else 429 (API-6). The
  * Eviction itself is not stored.
  */
 export async function evictionEndpoint(call: ApiCall): Promise<void> {
@@ -64,7 +64,7 @@ export async function evictionEndpoint(call: ApiCall): Promise<void> {
   await sendValue(call, { status: 201, value: successStatus({ code: 201 }) });
 }
 
-/** Upstream's checks of the delete options that precede all others. */
+/** Validates the delete options first, as kube-apiserver does. */
 function checkOptions(
   { info, target }: ApiCall,
   deleteOptions: JsonObject | undefined,
@@ -91,7 +91,7 @@ async function evict(call: ApiCall, removal: Removal): Promise<void> {
     const pod = decodeEntry(entry);
     if (!disturbsNobody(pod)) return evictCounted(call, removal, entry);
     try {
-      // What is pending may become ready: then its budget has a say.
+      // A pending pod may become ready, and then its budget applies.
       return await remove(call, isEnding(pod) ? removal : pinned(removal, entry), entry);
     } catch (error) {
       if (!isConflict(error) || isPinned || attempt >= attemptsMax) throw error;
@@ -125,7 +125,7 @@ async function readPod({ context, target }: ApiCall): Promise<Entry> {
   return entry;
 }
 
-/** The removal of just what was looked at, unless the client has named a version itself. */
+/** Restricts the deletion to the checked version of the pod, unless the client stated one. */
 function pinned(removal: Removal, { revision }: Entry): Removal {
   const { preconditions } = removal.options;
   if (preconditions?.resourceVersion !== undefined) return removal;
@@ -138,7 +138,9 @@ function withVersion(removal: Removal, revision: number): Removal {
   return { ...removal, options: { ...removal.options, preconditions } };
 }
 
-/** Says in the pod's status why it goes, and deletes it. Admission has judged the Eviction. */
+/**
+ * Sets the disruption condition of the pod and deletes it. Admission has validated the Eviction.
+ */
 async function remove(call: ApiCall, removal: Removal, entry: Entry): Promise<void> {
   const { options, context } = removal;
   const target = { ...call.target, subresource: '' };

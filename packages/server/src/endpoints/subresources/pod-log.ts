@@ -29,8 +29,7 @@ import type { ApiCall, KubeletRequest } from '../call.ts';
 import { writeContext } from '../write.ts';
 
 /**
- * Judges what is asked of a pod's log, as upstream does before it looks for the pod. Throws 400,
- * 422.
+ * Validates log options before the pod is looked up, as kube-apiserver does. Throws 400 and 422.
  */
 function checkLogOptions(query: URLSearchParams, pod: string): void {
   const read = (name: string) => ({ name, value: optionalInteger(query, name) });
@@ -45,7 +44,7 @@ function checkLogOptions(query: URLSearchParams, pod: string): void {
     ...(isTwofold
       ? [forbiddenField('[]', 'at most one of `sinceTime` or `sinceSeconds` may be specified')]
       : atLeast(since, 1, 'must be greater than 0')),
-    // One of the two streams alone is behind a gate that is off.
+    // Selecting a single stream requires a feature gate that is off.
     ...(query.has('stream') ? [forbiddenField('stream', 'may not be specified')] : []),
   ];
   if (errors.length > 0) throw invalidObject({ group: '', kind: 'PodLogOptions' }, pod, errors);
@@ -59,7 +58,7 @@ function atLeast(
   return value === undefined || value >= least ? [] : [invalid(name, value, detail)];
 }
 
-/** GET of `log`: the log of a container, as its node's kubelet has it; empty without a node. */
+/** GET of `log`: the log of a container from its node's kubelet; empty without a node. */
 export async function podLogEndpoint(call: ApiCall): Promise<void> {
   const { exchange, info, target, context } = call;
   const skips = isTrue(info.query.get('insecureSkipTLSVerifyBackend') ?? 'false');
@@ -82,7 +81,7 @@ export async function podLogEndpoint(call: ApiCall): Promise<void> {
   });
 }
 
-/** The options of a log as its kubelet takes them. */
+/** Log options as parameters of the kubelet. */
 function logQuery(query: URLSearchParams): string {
   const params = new URLSearchParams();
   for (const name of ['follow', 'previous', 'timestamps']) {
@@ -108,13 +107,13 @@ async function podSpec({ context, target }: ApiCall): Promise<JsonObject> {
   return isObject(spec) ? spec : {};
 }
 
-/** `exec`, `attach`, and `portforward`: streams, which the kubelet of the Pod's node serves. */
+/** `exec`, `attach`, and `portforward`: streams that the kubelet of the Pod's node serves. */
 export async function podStreamEndpoint(call: ApiCall): Promise<void> {
   const { target, context } = call;
   const object = await admitStream(call);
   const spec = await podSpec(call);
   const path = [target.namespace, target.name];
-  // A forwarded port is the pod's, not a container's.
+  // Ports belong to the pod, not to a container.
   if (target.subresource !== 'portforward') {
     const wanted = { pod: target.name, container: textAt(object, 'container') };
     path.push(containerOf(spec, wanted));
@@ -129,7 +128,7 @@ export async function podStreamEndpoint(call: ApiCall): Promise<void> {
   });
 }
 
-/** Names of a kubelet's parameters, by the options that they stand for. */
+/** Names of the kubelet's parameters by option. */
 const streamFlags = { stdin: 'input', stdout: 'output', stderr: 'error', tty: 'tty' } as const;
 
 function streamQuery(object: JsonObject): string {
@@ -144,8 +143,8 @@ function streamQuery(object: JsonObject): string {
 }
 
 /**
- * Has a connection judged (ADM-2); gives its options, of which `fixed` does not come from the
- * query. Rejects with a StatusError.
+ * Runs admission for a connection (ADM-2) and returns its options; those in `fixed` do not come
+ * from the query. Rejects with a StatusError.
  */
 export async function admitStream(
   call: ApiCall,
@@ -162,7 +161,7 @@ export async function admitStream(
   return object;
 }
 
-/** The options of a stream, read from the query, as an object of their own kind. Throws 400. */
+/** The options of a stream, from the query, as an object of their own kind. Throws 400. */
 function streamOptions({ target, info }: ApiCall): ApiObject {
   const { kind = '' } = target.def.subresources.find(isNamed(target.subresource))?.kind ?? {};
   const parameters: JsonObject = {};
@@ -178,7 +177,7 @@ function streamOptions({ target, info }: ApiCall): ApiObject {
   return { kind, apiVersion: 'v1', ...parameters } as ApiObject;
 }
 
-/** The ports of a list with commas, which are all the numbers that streams take. Throws 400. */
+/** Parses a comma-separated list of ports. Throws 400. */
 function portsOf(list: string): number[] {
   return list.split(',').map((text) => {
     const isNumber = /^\d+$/.test(text);
@@ -192,7 +191,7 @@ function portsOf(list: string): number[] {
 
 const isNamed = (wanted: string) => (one: { readonly name: string }) => one.name === wanted;
 
-/** Where a node's kubelet listens. Throws 404, and 500 for a node without a fitting address. */
+/** The address of a node's kubelet. Throws 404, and 500 for a node without a suitable address. */
 export async function kubeletOf(
   { context }: ApiCall,
   name: string,
@@ -219,7 +218,7 @@ export async function kubeletOf(
   throw new StatusError({ code: 500, reason: '', message });
 }
 
-/** The container that is asked for, or the only one. Throws 400 when there is none such. */
+/** The requested container, or the only one. Throws 400 if there is no such container. */
 function containerOf(
   spec: JsonObject,
   { pod, container }: { readonly pod: string; readonly container: string },

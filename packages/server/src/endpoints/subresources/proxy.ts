@@ -19,15 +19,15 @@ import { admitStream, kubeletOf } from './pod-log.ts';
 type Destination = Pick<ProxiedRequest, 'scheme' | 'host' | 'port' | 'trust'>;
 
 /**
- * The `proxy` of a Pod, a Service, or a Node: admission judges the request (ADM-2), which then goes
- * on to the Pod, to a Pod behind the Service, or to the Node. Rejects with 400, 404, and 503.
+ * The `proxy` of a Pod, a Service, or a Node: after admission (ADM-2) the request is forwarded to
+ * the Pod, to a Pod behind the Service, or to the Node. Rejects with 400, 404, and 503.
  */
 export async function proxyEndpoint(call: ApiCall): Promise<void> {
   const { exchange, info, target, context } = call;
   if ((info.query.get('dryRun') ?? '') !== '') throw badRequest('dryRun is not supported');
   const options = await admitStream(call, { path: pathBehind(call) });
   const destination = await destinationOf(call);
-  // As upstream joins paths: one that is cleaned keeps the slash at its end.
+  // A cleaned path keeps its trailing slash, as in kube-apiserver.
   const joined = textAt(options, 'path');
   const path = joined === '' ? '' : posix.normalize(joined);
   const isUpgrade = exchange.header('connection')?.toLowerCase().includes('upgrade') === true;
@@ -41,14 +41,14 @@ export async function proxyEndpoint(call: ApiCall): Promise<void> {
   await context.kubelets.proxy(call, { ...destination, path: path === '' ? '/' : path, prefix });
 }
 
-/** What follows `proxy` in the request's path; empty, or with a slash in front. */
+/** The path after `proxy`; empty, or with a leading slash. */
 function pathBehind({ info }: ApiCall): string {
   const rest = info.parts.slice(3).join('/');
   const path = rest === '' || rest.startsWith('/') ? rest : `/${rest}`;
   return info.path.endsWith('/') && !path.endsWith('/') ? `${path}/` : path;
 }
 
-/** Links of a page are relative to its path, which must therefore end in a slash. */
+/** Whether to redirect to a path with a trailing slash, to which relative links refer. */
 function redirectToRoot({ exchange, baseHeaders }: ApiCall): void {
   const [path = '', ...query] = exchange.url.split('?');
   const location = [`${path}/`, ...query].join('?');
@@ -58,7 +58,7 @@ function redirectToRoot({ exchange, baseHeaders }: ApiCall): void {
 interface Place {
   readonly scheme: ProxiedRequest['scheme'];
   readonly name: string;
-  /** Empty where none is given. */
+  /** Empty if absent. */
   readonly port: string;
 }
 
@@ -68,7 +68,7 @@ const schemes = new Map<string, ProxiedRequest['scheme']>([
   ['https', 'https'],
 ]);
 
-/** Reads `name`, `name:port`, or `scheme:name:port`; undefined for anything else. */
+/** Parses `name`, `name:port`, or `scheme:name:port`; undefined for anything else. */
 function splitPlace(text: string): Place | undefined {
   const parts = text.split(':');
   if (parts.length > 3) return undefined;
@@ -109,7 +109,7 @@ async function podDestination(call: ApiCall, { scheme, name, port }: Place): Pro
   return { scheme, host, port: portNumber(wanted, scheme), trust: 'anyone' };
 }
 
-/** A port is a number, or the name that TCP has for it; the default of the scheme when empty. */
+/** The port number of a number or a TCP service name; the default of the scheme if empty. */
 function portNumber(text: string, scheme: Place['scheme']): number {
   const fault = (why: string) =>
     serviceUnavailable(`error trying to reach service: dial tcp: ${why}`);
@@ -123,8 +123,8 @@ function portNumber(text: string, scheme: Place['scheme']): number {
 }
 
 /**
- * The address in its usual form: the host's resolver reads `0177.0.0.1` as an address of its own.
- * Addresses of this host and of its link are not Pods' or Nodes'. Throws 400.
+ * The address in canonical form, because the host's resolver accepts others (`0177.0.0.1`). Throws
+ * 400 for loopback and link-local addresses, which are not those of Pods or Nodes.
  */
 function globalAddress(text: string): string {
   const address = parseIpAddress(text);
@@ -152,7 +152,7 @@ async function objectOf(
   return decodeEntry(entry);
 }
 
-/** A port may be given by its number; endpoints list it by its name. */
+/** The name of a port that is given by number, because endpoints list ports by name. */
 async function serviceDestination(
   call: ApiCall,
   { scheme, name, port }: Place,
@@ -188,13 +188,13 @@ async function serviceDestination(
   throw serviceUnavailable(`no endpoints available for service ${JSON.stringify(shownName)}`);
 }
 
-/** The items in turn from a random one, so that requests spread over them. */
+/** The items in order from a random start, to spread requests over them. */
 function startingAnywhere<T>(items: readonly T[]): T[] {
   const start = items.length === 0 ? 0 : randomBelow(items.length);
   return [...items.slice(start), ...items.slice(0, start)];
 }
 
-/** An address that a Pod of the namespace has: whoever writes endpoints may list any. */
+/** Whether a Pod of the namespace has the address: writers of endpoints may list any address. */
 async function podAddress(
   call: ApiCall,
   addresses: readonly JsonObject[],

@@ -19,13 +19,13 @@ import type { ApiCall } from '../call.ts';
 import { writeContext } from '../write.ts';
 
 /**
- * POST to `rollback` of a Deployment, which releases up to 1.15 had (VER-2): writes down for the
- * Deployment's controller which revision is wanted back. Throws 400 when the body names another
- * Deployment, 422 for a wrong one, 404 when there is none of that name.
+ * POST to `rollback` of a Deployment, which releases up to 1.15 served (VER-2): records the
+ * requested revision for the Deployment's controller. Throws 400 if the body names another
+ * Deployment, 422 for an invalid body, and 404 for a missing Deployment.
  */
 export async function rollbackEndpoint(call: ApiCall): Promise<void> {
   const { context, target } = call;
-  // Both groups that had it are spelt as the directories of their facts.
+  // The names of both groups are also the directories of their facts.
   const typeName = `${target.def.group}.${target.version.version}.DeploymentRollback`;
   const { object, options } = await virtualRequest(call, typeName);
   checkRollback(object);
@@ -44,7 +44,7 @@ export async function rollbackEndpoint(call: ApiCall): Promise<void> {
     onAbsent: 'refuse',
   });
   const message = `rollback request for deployment ${JSON.stringify(target.name)} succeeded`;
-  // As it was: the body has another code than the answer.
+  // As in those releases, the code in the body differs from that of the answer.
   await sendValue(call, { status: 201, value: successStatus({ message, code: 200 }) });
 }
 

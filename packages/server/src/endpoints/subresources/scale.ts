@@ -40,13 +40,13 @@ import type { ApiCall } from '../call.ts';
 import type { PatchChange } from '../patches/apply.ts';
 import { changeOf, readPatch, writeContext } from '../write.ts';
 
-/** apiVersion of the Scale objects. */
+/** The apiVersion of Scale objects. */
 const scaleVersion = 'autoscaling/v1';
 
-/** Where an object keeps what its Scale shows, and in which form. */
+/** The paths in an object that its Scale shows, and their form. */
 interface ScaleForm extends ScalePaths, Pick<ScaleBehavior, 'selector'> {}
 
-/** Where a version keeps what its Scale shows; undefined when it has none. */
+/** The Scale paths of a version; undefined if it has no Scale. */
 function scaleFormOf({ def }: Target, version: VersionDef): ScaleForm | undefined {
   const { paths, selector } = def.behavior.scale;
   const found = version.scale ?? paths;
@@ -68,7 +68,7 @@ function integerAt(object: JsonObject, path: string): number | undefined {
   throw internalError(`${path} accessor error: the value is not an integer`);
 }
 
-/** The Scale of an object; `replicas` is undefined when the object says nothing of them. */
+/** The Scale of an object; `replicas` is undefined if the object does not state them. */
 function scaleOf(
   object: ApiObject,
   paths: ScaleForm,
@@ -90,7 +90,7 @@ function scaleOf(
   return { scale, replicas };
 }
 
-/** The selector of an object as text; empty for none, and for one of another form. */
+/** The selector of an object as text; empty if it is absent or has another form. */
 function selectorOf(object: ApiObject, { labelSelectorPath, selector: form }: ScaleForm): string {
   const selector = labelSelectorPath ? valueAt(object, labelSelectorPath) : undefined;
   if (form === 'text') return typeof selector === 'string' ? selector : '';
@@ -104,7 +104,7 @@ function withoutAbsent(object: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined));
 }
 
-/** Sets the replicas of an object in place, making what leads there. */
+/** Sets the replicas of an object in place, and creates missing parents. */
 function setReplicas(object: ApiObject, path: string, replicas: number): void {
   const steps = stepsOf(path);
   const last = steps.pop() ?? '';
@@ -120,7 +120,7 @@ function setReplicas(object: ApiObject, path: string, replicas: number): void {
   setMember(holder, last, replicas);
 }
 
-/** How owners of a kind's replicas are those of its Scale (SSA-10). */
+/** Maps owners of a kind's replicas to owners of its Scale (SSA-10). */
 function scaleMappingOf(target: Target): ScaleMapping {
   const { def, version } = target;
   const pathOf = (one: VersionDef) => {
@@ -140,12 +140,12 @@ function scaleMappingOf(target: Target): ScaleMapping {
   };
 }
 
-/** What the Scale of a custom object that says nothing of replicas has for a patch to change. */
+/** The Scale that a patch changes if a custom object does not state replicas. */
 const noneYet = -(2 ** 31);
 
 /**
- * The `scale` sub-resource: the replicas of an object, seen and written as a Scale whose owners are
- * the object's owners of that one field (SSA-10).
+ * The `scale` subresource: the replicas of an object, read and written as a Scale, whose field
+ * owners are the object's owners of that field (SSA-10).
  */
 export async function scaleEndpoint(call: ApiCall): Promise<void> {
   const paths = scaleFormOf(call.target, call.target.version);
@@ -183,7 +183,7 @@ async function writeScale(
   await sendScale(call, scale);
 }
 
-/** An object as its Scale: a change of the view changes the replicas and their owners. */
+/** The Scale view of an object: changing it changes the replicas and their owners. */
 function scaleView(
   call: ApiCall,
   { paths, source }: { readonly paths: ScaleForm; readonly source: UpdatePlan['source'] },
@@ -208,7 +208,7 @@ function scaleView(
       checkUid(target, { changed, object, source });
       if (wanted !== scaleOf(object, paths).replicas) {
         setReplicas(object, paths.specReplicasPath, wanted);
-        // The replicas may bring a spec, and that has defaults.
+        // Setting the replicas may create the spec, which has defaults.
         target.version.decode?.(object, { keepsNulls: true });
       }
       const { resourceVersion = '', managedFields } = changed.metadata;
@@ -222,7 +222,7 @@ function scaleView(
 
 const kinds = new Map<Dialect, ResourceDef>();
 
-/** The Scale as a kind of its own, so that it is decoded, patched and applied like any other. */
+/** The Scale as a kind, so that it is decoded, patched, and applied like any other. */
 function scaleTarget({ target, context }: ApiCall): Target {
   const { dialect } = context;
   const def = kinds.get(dialect) ?? scaleKind(dialect);
@@ -236,7 +236,7 @@ function scaleTarget({ target, context }: ApiCall): Target {
 
 const printed = new WeakMap<VersionDef, VersionDef>();
 
-/** A Scale whose columns of names and ages have the formats that custom kinds give them. */
+/** A Scale with the column formats of custom kinds. */
 function withFormats(version: VersionDef): VersionDef {
   let formatted = printed.get(version);
   if (formatted === undefined) {
@@ -261,7 +261,7 @@ async function getScale(call: ApiCall, paths: ScaleForm): Promise<void> {
   await sendScale(call, scale);
 }
 
-/** Answers with a Scale, in the form asked for: it prints as a kind of its own (CODEC-5). */
+/** Answers with a Scale in the requested form; in tables it has its own columns (CODEC-5). */
 function sendScale(call: ApiCall, scale: ApiObject): Promise<void> {
   const form = transformFor({ ...call, target: scaleTarget(call) }, 'object');
   return sendValue(call, { status: 200, value: form?.object(scale) ?? scale });
@@ -273,7 +273,7 @@ const noReplicas = ({ specReplicasPath }: ScaleForm) =>
 const replicasOf = (scale: ApiObject) =>
   Number((scale['spec'] as { replicas?: number } | undefined)?.replicas ?? 0);
 
-/** The rules of a custom kind's own strategy hold for the replicas of its objects. */
+/** Validates the replicas by the custom kind's own strategy. */
 function checkScale(target: Target, scale: ApiObject, dialect: Dialect): void {
   const errors = validateScale(scale, dialect);
   if (errors.length > 0) {
@@ -284,9 +284,7 @@ function checkScale(target: Target, scale: ApiObject, dialect: Dialect): void {
 const emptyReplicas = ({ specReplicasPath }: ScaleForm) =>
   badRequest(`the spec replicas field ${JSON.stringify(specReplicasPath)} cannot be empty`);
 
-/**
- * A PUT asks for the object by its uid; a patch, of built-in kinds alone, for that of the Scale.
- */
+/** The uid that a write of a Scale expects: the object's for a PUT, the Scale's for a patch. */
 function checkUid(
   target: Target,
   scale: {

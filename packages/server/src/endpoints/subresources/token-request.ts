@@ -30,7 +30,10 @@ const boundKinds: Readonly<Record<string, string>> = {
   Node: 'nodes',
 };
 
-/** POST to a ServiceAccount's `token`: a signed token, not stored (API-6, AUTHN-6). */
+/**
+ * POST to a ServiceAccount's `token`: answers with a signed token, which is not stored (API-6,
+ * AUTHN-6).
+ */
 export async function tokenRequestEndpoint(call: ApiCall): Promise<void> {
   const { context, target } = call;
   const request = await virtualRequest(call, 'authentication.v1.TokenRequest');
@@ -82,7 +85,7 @@ export async function tokenRequestEndpoint(call: ApiCall): Promise<void> {
 
 const specOf = (object: ApiObject): JsonObject => (isObject(object.spec) ? object.spec : {});
 
-/** A body that names an account names that of the path. */
+/** Throws 400 if the body names another account than the path. */
 function checkName({ target }: ApiCall, object: ApiObject): void {
   const stated = object.metadata.name ?? '';
   if (stated === '' || stated === target.name) return;
@@ -110,7 +113,7 @@ function expirationOf(object: ApiObject, spec: JsonObject): number {
   return seconds;
 }
 
-/** The object the token lives as long as; it must be there, with the uid given if one is. */
+/** The object that the token is bound to, which must exist and have the stated uid, if any. */
 async function boundObject(call: ApiCall, spec: JsonObject): Promise<BoundObject | undefined> {
   const reference = spec.boundObjectRef;
   if (!isObject(reference)) return undefined;
@@ -143,14 +146,14 @@ async function boundObject(call: ApiCall, spec: JsonObject): Promise<BoundObject
   return node === undefined ? bound : { ...bound, node };
 }
 
-/** As upstream reads it: what is no group and version counts as none. */
+/** Parses an apiVersion; a malformed one counts as empty. */
 function groupVersionOf(apiVersion: string): { group: string; version: string } {
   const [first = '', second, ...more] = apiVersion.split('/');
   if (more.length > 0) return { group: '', version: '' };
   return second === undefined ? { group: '', version: first } : { group: first, version: second };
 }
 
-/** A pod's token is for the pod's own account, and says which node the pod is on. */
+/** Checks that a pod uses the account, and returns the pod's node for the token. */
 async function nodeOfPod(call: ApiCall, entry: Entry): Promise<BoundObject['node']> {
   const spec = specOf(decodeEntry(entry));
   if (spec.serviceAccountName !== call.target.name) {
