@@ -209,7 +209,6 @@ describe("the server's folders", () => {
     expect(makers(/\binternalPermit\(/)).toEqual(['controllers/inside.ts', 'registry/registry.ts']);
     expect(makers(/\bconsequentPermit\(/)).toEqual([
       'endpoints/subresources/binding.ts',
-      'endpoints/subresources/disruption.ts',
       'endpoints/subresources/eviction.ts',
       'endpoints/subresources/rollback.ts',
     ]);

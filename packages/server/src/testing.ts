@@ -12,7 +12,7 @@ import { podSecurityFormat } from './admission/configuration/pod-security.ts';
 
 import { egressFormat } from './compose/nodes/egress.ts';
 import { tracingFormat } from './compose/observability/tracing.ts';
-import { auditPolicyFormat } from './gates/audit/policy-file.ts';
+import { auditPolicyFormat } from './gates/audit/policy.ts';
 import { authenticationFormat } from './gates/authn/jwt/configuration.ts';
 import { authorizationFormat } from './gates/authz/authorization-configuration.ts';
 

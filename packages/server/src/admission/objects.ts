@@ -1,6 +1,6 @@
 import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
 import { type ApiObject, type Dialect, type JsonObject, jsonEqual } from '@wheelhouse/machinery';
-import type { CachePool } from '../registry/cache-pool.ts';
+import type { CachePool } from '../registry/caches.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import type { ObjectReader } from './tools.ts';

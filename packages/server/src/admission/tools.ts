@@ -11,7 +11,7 @@ import {
   type StatusError,
   type UserInfo,
 } from '@wheelhouse/machinery';
-import type { CachePool } from '../registry/cache-pool.ts';
+import type { CachePool } from '../registry/caches.ts';
 import type { AdmissionCall } from '../registry/contract.ts';
 import { groupResourceOf, type Registry } from '../registry/registry.ts';
 import type { PluginConfigurations } from './configuration/plugins.ts';

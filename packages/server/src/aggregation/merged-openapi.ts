@@ -11,12 +11,12 @@ import {
   StatusError,
   setMember,
 } from '@wheelhouse/machinery';
-import { CachedDocument } from '../answer/openapi-documents.ts';
 import type { AuthorizedCall } from '../endpoints/call.ts';
-import { answerDocument, documentsOf, wholeTypes } from '../endpoints/openapi.ts';
-import { openApiV2Shapes } from '../views/openapi-v2-proto.ts';
-import { documentUrl } from '../views/openapi-v3.ts';
-import { openApiV3Shapes } from '../views/openapi-v3-proto.ts';
+import { answerDocument, CachedDocument, documentsOf, wholeTypes } from '../endpoints/openapi.ts';
+
+import { openApiV2Shapes } from '../views/openapi-v2.ts';
+import { documentUrl, openApiV3Shapes } from '../views/openapi-v3.ts';
+
 import type { RemoteApi } from './api-service.ts';
 import type { AskServer } from './discovery-follower.ts';
 import {

@@ -15,7 +15,7 @@ import type { Authorizer } from '../gates/authz/contract.ts';
 import type { EscalationPort } from '../gates/authz/rbac/escalation-check.ts';
 import { WatchCounts } from '../gates/flowcontrol/fair-flow-control.ts';
 import type { Gates } from '../pipeline.ts';
-import { type CachePool, createCachePool, createComputedCache } from '../registry/cache-pool.ts';
+import { type CachePool, createCachePool, createComputedCache } from '../registry/caches.ts';
 
 import { viewStore } from '../registry/conversion/views.ts';
 import { createFieldManager } from '../registry/field-managers.ts';

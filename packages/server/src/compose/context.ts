@@ -1,7 +1,7 @@
 import type { Dialect } from '@wheelhouse/machinery';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { QueueMeters } from '../controllers/work-queue.ts';
-import type { CachePool } from '../registry/cache-pool.ts';
+import type { CachePool } from '../registry/caches.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { ServerConfig } from './config.ts';
 import type { Metrics } from './observability/metrics.ts';

@@ -1,6 +1,6 @@
 import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
 import { type OwnerReference, parseApiVersion } from '@wheelhouse/machinery';
-import { followBeside } from '../registry/follow.ts';
+import { followBeside } from '../registry/caches.ts';
 import { decodeEntry, decodeMetadata, objectKey } from '../registry/object-codec.ts';
 import type { ResourceCache } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';

@@ -12,7 +12,7 @@ import {
   type UserInfo,
 } from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
-import type { CachePool } from '../registry/cache-pool.ts';
+import type { CachePool } from '../registry/caches.ts';
 import type { DeleteRequestOptions, Target, WriteContext } from '../registry/contract.ts';
 import { objectKey } from '../registry/object-codec.ts';
 import { internalPermit } from '../registry/permit.ts';

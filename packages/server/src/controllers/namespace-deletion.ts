@@ -6,7 +6,7 @@ import {
   isObject,
   type JsonObject,
 } from '@wheelhouse/machinery';
-import { followBeside } from '../registry/follow.ts';
+import { followBeside } from '../registry/caches.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { type ControllerTools, listEntries, removeEntries } from './inside.ts';

@@ -15,7 +15,7 @@ import {
 import type { Property, Schema } from '@wheelhouse/schema';
 import { objectsOf, textsOf } from '../admission/matching/rules.ts';
 import { conditionsOf } from '../admission/webhooks/hooks.ts';
-import { followBeside } from '../registry/follow.ts';
+import { followBeside } from '../registry/caches.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { ControllerTools } from './inside.ts';
 import { createWorkQueue } from './work-queue.ts';

@@ -13,11 +13,12 @@ import type {
   Received,
   TimedOut,
 } from '../request/request-state.ts';
-import { type CollectionMetrics, createCollectionMetrics } from './collection-metrics.ts';
 import {
+  type CollectionMetrics,
   common,
   component,
   count,
+  createCollectionMetrics,
   createFamilies,
   createSeries,
   dryRunOf,

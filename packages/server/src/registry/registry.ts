@@ -10,7 +10,7 @@ import {
 } from '@wheelhouse/machinery';
 import { type Store, StoreError } from '@wheelhouse/store';
 import { unservedBy } from '../watchcache/store-errors.ts';
-import type { CachePool } from './cache-pool.ts';
+import type { CachePool } from './caches.ts';
 import type { AdmissionPort, FieldManagerPort, WriteContext } from './contract.ts';
 import type { DecodedObjects } from './object-codec.ts';
 import { internalPermit } from './permit.ts';

@@ -2,8 +2,8 @@ import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
 import protobuf from 'protobufjs';
 import { describe, expect, test } from 'vitest';
 import { openApiProto } from './openapi-proto.ts';
-import { openApiV2Shapes } from './openapi-v2-proto.ts';
-import { openApiV3Shapes } from './openapi-v3-proto.ts';
+import { openApiV2Shapes } from './openapi-v2.ts';
+import { openApiV3Shapes } from './openapi-v3.ts';
 
 type Loose = ReturnType<typeof JSON.parse>;
 

@@ -1,7 +1,7 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
 import type { ApiObject } from '@wheelhouse/machinery';
-import type { CachePool } from '../../registry/cache-pool.ts';
-import { follow } from '../../registry/follow.ts';
+import { type CachePool, follow } from '../../registry/caches.ts';
+
 import { decodeEntry } from '../../registry/object-codec.ts';
 import type { Entry } from '../../watchcache/entry.ts';
 

@@ -11,7 +11,7 @@ import type { Aggregation } from '../../aggregation/aggregation.ts';
 import { requiredKind } from '../../catalogue/catalogue.ts';
 import { listEntries } from '../../controllers/inside.ts';
 import type { AggregationPort, AggregationSlot } from '../../endpoints/call.ts';
-import type { CachePool } from '../../registry/cache-pool.ts';
+import type { CachePool } from '../../registry/caches.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import type { EntryChange } from '../../watchcache/contract.ts';
 import type { Entry } from '../../watchcache/entry.ts';

@@ -2,20 +2,22 @@ import { readFileSync } from 'node:fs';
 import { dialectOf, errorText } from '@wheelhouse/machinery';
 import { batchingSink } from '../../gates/audit/batch-sink.ts';
 import { type AuditGate, createAuditGate } from '../../gates/audit/gate.ts';
-import { createLogSink, type LineWriter } from '../../gates/audit/log-sink.ts';
 import type { AuditMetrics } from '../../gates/audit/metrics.ts';
-import { auditPolicy, type DecideAudit } from '../../gates/audit/policy.ts';
-import { loadAuditPolicy } from '../../gates/audit/policy-file.ts';
+import { auditPolicy, type DecideAudit, loadAuditPolicy } from '../../gates/audit/policy.ts';
+
 import { openRotatingFile } from '../../gates/audit/rotating-file.ts';
 import {
   type AuditSink,
   allSinks,
+  createLogSink,
   createTellLoss,
+  createWebhookSink,
   forgivingSink,
+  type LineWriter,
   type TellLoss,
+  truncatingSink,
 } from '../../gates/audit/sink.ts';
-import { truncatingSink } from '../../gates/audit/truncate-sink.ts';
-import { createWebhookSink } from '../../gates/audit/webhook-sink.ts';
+
 import type { ServerConfig } from '../config.ts';
 import { createWebhook, webhookOfKubeconfig } from '../webhooks/webhook-client.ts';
 

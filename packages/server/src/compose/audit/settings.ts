@@ -1,6 +1,6 @@
 import type { Dialect } from '@wheelhouse/machinery';
 import type { BatchSettings } from '../../gates/audit/batch-sink.ts';
-import type { LogFormat } from '../../gates/audit/log-sink.ts';
+import type { LogFormat } from '../../gates/audit/sink.ts';
 import type { CommandLine, Feature } from '../feature.ts';
 import { FlagError, type FlagTable, type FlagValues } from '../flags/flags.ts';
 

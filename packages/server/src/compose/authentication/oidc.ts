@@ -21,7 +21,7 @@ import {
   type AuthenticationConfiguration,
   readAuthenticationConfiguration,
 } from '../../gates/authn/jwt/configuration.ts';
-import { signingAlgorithms } from '../../gates/authn/jwt/keys.ts';
+import { signingAlgorithms } from '../../gates/authn/jwt/provider.ts';
 import {
   type CheckedAuthenticator,
   validateAuthentication,

@@ -24,8 +24,8 @@ import {
 } from '../../gates/authz/rbac/rbac-authorizer.ts';
 import type { RbacChange, RbacKind } from '../../gates/authz/rbac/rbac-index.ts';
 import type { MatchRequest } from '../../gates/authz/webhook-authorizer.ts';
-import type { CachePool } from '../../registry/cache-pool.ts';
-import { follow } from '../../registry/follow.ts';
+import { type CachePool, follow } from '../../registry/caches.ts';
+
 import { decodeEntry } from '../../registry/object-codec.ts';
 import type { EntryChange } from '../../watchcache/contract.ts';
 import type { Entry } from '../../watchcache/entry.ts';

@@ -1,8 +1,8 @@
 import { type CatalogueSnapshot, textAt } from '@wheelhouse/kinds';
 import type { Dialect } from '@wheelhouse/machinery';
 import { NodeGraph } from '../../gates/authz/node/node-graph.ts';
-import type { CachePool } from '../../registry/cache-pool.ts';
-import { follow } from '../../registry/follow.ts';
+import { type CachePool, follow } from '../../registry/caches.ts';
+
 import { decodeEntry } from '../../registry/object-codec.ts';
 import type { Entry } from '../../watchcache/entry.ts';
 

@@ -15,7 +15,7 @@ import { createQueueMeters, type QueueMeters } from '../../controllers/work-queu
 import type { PlainAnswer } from '../../endpoints/call.ts';
 import type { FlowControl } from '../../gates/flowcontrol/contract.ts';
 import { createRequestMetrics, type RequestMetrics } from '../../observe/request-metrics.ts';
-import type { CachePool } from '../../registry/cache-pool.ts';
+import type { CachePool } from '../../registry/caches.ts';
 import { type CacheMeter, createCacheMeters } from '../../watchcache/cache-meter.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
 import { apiRelease } from '../apis/version.ts';

@@ -30,7 +30,7 @@ import {
   type TokenKeys,
   tokenPayload,
 } from '../../gates/authn/service-account-token.ts';
-import type { CachePool } from '../../registry/cache-pool.ts';
+import type { CachePool } from '../../registry/caches.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
 import type { ServerConfig } from '../config.ts';

@@ -16,7 +16,7 @@ import {
   StatusError,
   type Timer,
 } from '@wheelhouse/machinery';
-import { followBeside } from '../../registry/follow.ts';
+import { followBeside } from '../../registry/caches.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { Entry } from '../../watchcache/entry.ts';
 import { type ControllerTools, listEntries } from '../inside.ts';

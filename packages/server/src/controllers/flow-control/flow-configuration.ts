@@ -3,7 +3,7 @@ import type { FlowSchema } from '@wheelhouse/kinds/types/flowcontrol/v1';
 import { type ApiObject, cloneJson, formatTime, nextTurn } from '@wheelhouse/machinery';
 import type { FlowSettings } from '../../gates/flowcontrol/fair-flow-control.ts';
 import { readLevel, readSchema } from '../../gates/flowcontrol/settings.ts';
-import { follow } from '../../registry/follow.ts';
+import { follow } from '../../registry/caches.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import type { Entry } from '../../watchcache/entry.ts';
 import type { ControllerTools } from '../inside.ts';

@@ -16,7 +16,7 @@ import {
   jsonObject,
   nextTurn,
 } from '@wheelhouse/machinery';
-import { follow } from '../../registry/follow.ts';
+import { follow } from '../../registry/caches.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import type { Entry } from '../../watchcache/entry.ts';
 import { type ControllerTools, createAbsent } from '../inside.ts';

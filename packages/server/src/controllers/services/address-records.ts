@@ -20,7 +20,7 @@ import {
   parseIpAddress,
   parseIpBlock,
 } from '@wheelhouse/machinery';
-import type { CachePool } from '../../registry/cache-pool.ts';
+import type { CachePool } from '../../registry/caches.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import { type Inside, listEntries } from '../inside.ts';
 

@@ -1,8 +1,7 @@
 import { ConfigurationError } from '@wheelhouse/codec';
 import { dialectOf } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { type AuditedRequest, auditPolicy } from './policy.ts';
-import { loadAuditPolicy } from './policy-file.ts';
+import { type AuditedRequest, auditPolicy, loadAuditPolicy } from './policy.ts';
 
 const dialect = dialectOf('svc');
 const load = (policy: object) =>

@@ -16,7 +16,7 @@ import { basename, dirname, extname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { type Clock, makeDirectories } from '@wheelhouse/machinery';
-import type { LineWriter } from './log-sink.ts';
+import type { LineWriter } from './sink.ts';
 
 /** When a file is rotated, and how long old ones are kept: the flags `--audit-log-max*`. */
 export interface RotationSettings {

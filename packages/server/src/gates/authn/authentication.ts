@@ -10,7 +10,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { Authenticator, Credentials, TokenCacheMeter, TokenVerdict } from './contract.ts';
 import { bearerToken, InvalidBearerToken } from './credentials.ts';
-import { decodeBase64url } from './jwt/compact.ts';
+import { decodeBase64url } from './jwt/token.ts';
 
 /** The user of requests without credentials. */
 export const anonymousUser: UserInfo = {

@@ -24,7 +24,7 @@ import {
   statusName,
   text,
 } from '@wheelhouse/store';
-import { decodeBase64url, readCompact } from './jwt/compact.ts';
+import { decodeBase64url, readCompact } from './jwt/token.ts';
 import {
   algorithmOf,
   type TokenKey,

@@ -7,7 +7,7 @@ import {
   verify,
 } from 'node:crypto';
 import { isObject, type JsonObject, randomUuid } from '@wheelhouse/machinery';
-import { readCompact } from './jwt/compact.ts';
+import { readCompact } from './jwt/token.ts';
 
 /** The algorithms of service account tokens. */
 export type TokenAlgorithm = 'RS256' | 'ES256' | 'ES384' | 'ES512';

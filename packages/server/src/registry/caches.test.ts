@@ -2,7 +2,7 @@ import { StoreError } from '@wheelhouse/store';
 import { expect, test } from 'vitest';
 import type { EntryChange, ResourceCache } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
-import { follow, followBeside } from './follow.ts';
+import { follow, followBeside } from './caches.ts';
 
 function deferred<T>() {
   let resolve: (value: T) => void = () => {};

@@ -1,6 +1,6 @@
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { isSigned, readKeySet, signingAlgorithms } from './keys.ts';
+import { isSigned, readKeySet, signingAlgorithms } from './provider.ts';
 import { readToken } from './token.ts';
 
 let publicJwk: JWK;
