@@ -321,7 +321,11 @@ function untyped(options: unknown): ControlPlaneOptions {
 }
 
 test.each([
-  ['an unknown option', { crd: ['a.yaml'] }, 'do not include "crd": there are flags, crds'],
+  [
+    'an unknown option',
+    { crd: ['a.yaml'] },
+    '"crd" is not one of the options of a plane, which are flags, crds',
+  ],
   ['no options', null, 'the options of a plane must be an object'],
   ['one path for a list', { crds: 'crds' }, '"crds" of the options of a plane must be a list'],
   ['a number for a manifest', { objects: [3] }, '"objects" of the options of a plane must be'],
@@ -329,7 +333,11 @@ test.each([
   ['no room for requests', { recordedMax: 0 }, '"recordedMax" of the options of a plane must be'],
   ['a text as seed', { seed: 'x' }, '"seed" of the options of a plane must be a number'],
   ['webhooks that are none', { webhooks: true }, '"webhooks" of the options of a plane must be'],
-  ['an unknown option of webhooks', { webhooks: { port: 1 } }, 'do not include "port"'],
+  [
+    'an unknown option of webhooks',
+    { webhooks: { port: 1 } },
+    '"port" is not one of the options of webhooks',
+  ],
   ['an address without port', { webhooks: { address: 'here' } }, '"here" is not host:port'],
   ['a port out of range', { webhooks: { address: 'a:70000' } }, 'a port from 1 to 65535'],
   ['a port of nobody', { webhooks: { address: '127.0.0.1:0' } }, 'a port from 1 to 65535'],

@@ -92,7 +92,7 @@ export function misfitOf(shape: keyof typeof shapes, value: unknown): string | u
     const check = checks.get(name);
     if (check === undefined) {
       const names = [...checks.keys()].join(', ');
-      return `the ${shape} do not include ${JSON.stringify(name)}: there are ${names}`;
+      return `${JSON.stringify(name)} is not one of the ${shape}, which are ${names}`;
     }
     const misfit = member === undefined ? undefined : check(member);
     if (misfit !== undefined) return `${JSON.stringify(name)} of the ${shape} ${misfit}`;

@@ -315,7 +315,7 @@ class Snapshots {
   readonly restore = async (snapshot: PlaneSnapshot): Promise<RestoredPlane> => {
     const store = this.#open();
     const checkpoint = this.#checkpoints.get(snapshot);
-    if (checkpoint === undefined) throw new Error('the snapshot is not one of this plane');
+    if (checkpoint === undefined) throw new Error('the snapshot was not taken from this plane');
     const { revision, changes } = store.restore(checkpoint, { last: this.#last });
     return { resourceVersion: String(revision), changes };
   };

@@ -128,7 +128,9 @@ function asksForHistory({ query }: RequestInfo): boolean {
 function verbsFor({ effect, verb }: FaultRule): ReadonlySet<string> {
   if (!Object.hasOwn(verbsOf, effect)) {
     const effects = Object.keys(verbsOf).join(', ');
-    throw new FaultRuleError(`unknown effect ${JSON.stringify(effect)}: there are ${effects}`);
+    throw new FaultRuleError(
+      `unknown effect ${JSON.stringify(effect)}; the effects are ${effects}`,
+    );
   }
   const possible = verbsOf[effect];
   if (verb === undefined) return new Set(possible);
@@ -136,7 +138,8 @@ function verbsFor({ effect, verb }: FaultRule): ReadonlySet<string> {
   const wrong = wanted.find((one) => !possible.includes(one));
   if (wrong === undefined) return new Set(wanted);
   throw new FaultRuleError(
-    `a fault that is to ${effect} cannot befall ${JSON.stringify(wrong)}: give ${possible.join(', ')}`,
+    `a fault with the effect ${effect} cannot apply to the verb ${JSON.stringify(wrong)}; ` +
+      `it applies to ${possible.join(', ')}`,
   );
 }
 
