@@ -218,7 +218,9 @@ test('PLANE-3: snapshots of other planes are refused, and the plane keeps workin
   const [one, other] = await Promise.all([start(), start()]);
   const foreign = await other.plane.snapshot();
   await expect(one.plane.restore(foreign)).rejects.toThrow('not taken from this plane');
-  await expect(one.plane.restore({ resourceVersion: '1' })).rejects.toThrow('not taken from this plane');
+  await expect(one.plane.restore({ resourceVersion: '1' })).rejects.toThrow(
+    'not taken from this plane',
+  );
   expect((await one.post(maps, configMap('a'))).status).toBe(201);
   const embedded = await start({ flags: ['--storage-backend=embedded'] });
   await expect(embedded.plane.snapshot()).rejects.toThrow('in memory');
