@@ -60,6 +60,17 @@ describe('of a workload', () => {
     expect(absent.body.message).toBe('deployments.apps "nobody" not found');
   });
 
+  test('SSA-10, LIST-4: GET reads the Scale at the requested resourceVersion', async () => {
+    const name = fresh();
+    const { body } = await server.post(deployments, deployment(name, 2));
+    const path = `${deployments}/${name}/scale?resourceVersion=`;
+    for (const version of ['0', body.metadata.resourceVersion]) {
+      expect((await server.get(path + version)).body.spec).toEqual({ replicas: 2 });
+    }
+    const refused = await server.get(`${path}x`);
+    expect([refused.status, refused.body.reason]).toEqual([400, 'BadRequest']);
+  });
+
   test('SSA-10: PUT sets the replicas, which the writer of the scale then owns', async () => {
     const name = fresh();
     await apply(server, `${deployments}/${name}`, deployment(name, 2));

@@ -252,9 +252,9 @@ function withFormats(version: VersionDef): VersionDef {
 
 async function getScale(call: ApiCall, paths: ScaleForm): Promise<void> {
   const { context, target } = call;
-  parseGetOptions(call.info.query, context.dialect);
+  const { resourceVersion } = parseGetOptions(call.info.query, context.dialect);
   const key = objectKey(target.namespace, target.name);
-  const entry = await context.registry.caches.of(target.def).get(key, undefined);
+  const entry = await context.registry.caches.of(target.def).get(key, resourceVersion);
   if (entry === undefined) throw notFound(groupResourceOf(target.def), target.name);
   const { scale, replicas } = scaleOf(await shownObject(target, entry), paths);
   if (replicas === undefined && target.def.behavior.scale.requiresReplicas) throw noReplicas(paths);
