@@ -1,8 +1,9 @@
-// Runs kube-controller-manager and kube-scheduler, with played nodes, against both servers and
-// compares what becomes of workloads and what the two programs log.
+// Runs kube-controller-manager and kube-scheduler, with played nodes or with those of kwok, against
+// both servers and compares what becomes of workloads and what the two programs log.
 import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { haveControllers, startControllers } from './controllers.mjs';
+import { haveKwok, runKwok } from './kwok-nodes.mjs';
 import { playNodes } from './played-nodes.mjs';
 import { storedResult, writeResult } from './results.mjs';
 import { onBoth } from './servers.mjs';
@@ -38,9 +39,14 @@ function errorLines(path) {
   return [...new Set(plain)].sort();
 }
 
+const withKwok = process.argv[2] === 'kwok';
+const kubelets = withKwok
+  ? { run: runKwok, program: `kwok ${process.env.KWOK_VERSION ?? ''}`.trim() }
+  : { run: playNodes, program: 'played kubelets' };
+
 async function play(server) {
   const { programs, logs, stop } = startControllers(server);
-  const nodes = playNodes(server, { names: ['peer-0', 'peer-1'] });
+  const nodes = kubelets.run(server, { names: ['peer-0', 'peer-1'] });
   try {
     const states = await playScenarios(server);
     const alive = programs.every(({ child }) => child.exitCode === null);
@@ -82,6 +88,8 @@ function differences({ reference, wheelhouse }) {
 
 if (!haveControllers) {
   console.log('skipped: workloads need KUBE_CONTROLLER_MANAGER and KUBE_SCHEDULER (see README.md)');
+} else if (withKwok && !haveKwok) {
+  console.log('skipped: workloads of kwok need KWOK (see README.md)');
 } else {
   const results = await onBoth(play);
   for (const [name, result] of Object.entries(results)) console.log(`${name}: ${summary(result)}`);
@@ -89,9 +97,10 @@ if (!haveControllers) {
   if (results.reference !== undefined && results.wheelhouse !== undefined) {
     const found = differences(results);
     for (const line of found) console.log(`difference: ${line}`);
-    const reasons = storedResult('workloads')?.differences ?? [];
-    writeResult('workloads', {
-      program: 'kube-controller-manager and kube-scheduler, with played kubelets',
+    const name = withKwok ? 'workloads-kwok' : 'workloads';
+    const reasons = storedResult(name)?.differences ?? [];
+    writeResult(name, {
+      program: `kube-controller-manager and kube-scheduler, with ${kubelets.program}`,
       version: process.env.KUBERNETES_VERSION ?? 'unknown',
       script: 'workloads.mjs',
       what: `With the credentials of their service accounts: ${Object.keys(results.wheelhouse.states).join(', ')}.`,
