@@ -273,8 +273,8 @@ function* madePieces(
 const recordedUnitsMax = 3 * 1024 * 1024;
 
 /**
- * Puts a list into the audit record where the policy wants answers recorded (OPS-2), in slices. One
- * that is too long is left out, and an annotation says so, as where events are truncated.
+ * Adds a list to the audit record if the policy records answers (OPS-2), in slices. A list that is
+ * too long is omitted, which an annotation states, as for truncated events.
  */
 export async function recordList(call: ApiCall, document: ListDocument): Promise<void> {
   const { audit } = call;

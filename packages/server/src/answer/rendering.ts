@@ -88,7 +88,7 @@ function memoOf(served: readonly ServedEncoding[]): Memo {
   return memo;
 }
 
-/** What negotiation knows of a request's target. */
+/** The facts about a request's target that negotiation needs. */
 export interface Negotiable {
   readonly served: readonly ServedEncoding[];
   /** Whether the target can be shown as a table; absent: it can. */
@@ -96,15 +96,15 @@ export interface Negotiable {
   /** Whether the server compresses answers at all; absent: it does not. */
   readonly compression?: 'on' | 'off';
   /**
-   * Called before a 406 for a type that is served, but not in this form; may throw another error.
+   * Called before a 406 for a served type in a form that is not served; may throw another error.
    */
   readonly beforeRefusal?: () => void;
 }
 
 /**
  * The rendering of an answer, from `Accept`, `Accept-Encoding`, `pretty`, and the User-Agent
- * (CODEC-1, CODEC-2, CODEC-7). A clause that asks for something not served is passed over for the
- * next. Throws 406.
+ * (CODEC-1, CODEC-2, CODEC-7). A clause that requests something that is not served is skipped.
+ * Throws 406.
  */
 export function negotiate(exchange: Exchange, info: RequestInfo, target: Negotiable): Rendering {
   const { served } = target;

@@ -281,14 +281,14 @@ export async function sendValue(
   answer: { status: number; value: JsonObject },
 ): Promise<void> {
   const { audit } = call;
-  if (audit !== undefined) tellAnswer(audit, answer.value);
+  if (audit !== undefined) recordAnswer(audit, answer.value);
   const body = await encodeValue(call.rendering, answer.value);
   const headers = answerHeaders(call, call.rendering.encoding.mediaType);
   call.exchange.send({ status: answer.status, headers, body });
 }
 
 /** Records the answer for audit; a Status has its own field there. */
-function tellAnswer(audit: AuditTrail, value: JsonObject): void {
+function recordAnswer(audit: AuditTrail, value: JsonObject): void {
   if (isStatus(value)) audit.responseStatus(value);
   else audit.responseObject(() => value);
 }

@@ -76,7 +76,7 @@ export function watchEncoding(requestedCall: ApiCall, onInitialEnd: () => void):
         ...(initialEventsEnd ? { annotations: endOfInitial(call, transform) } : {}),
       };
       const bare: JsonObject = { kind: def.kind, apiVersion, metadata };
-      // What Go writes of an object that nobody has filled in.
+      // An empty object as Go encodes it.
       const object =
         def.behavior.serverObjects === 'complete' ? asTyped(version.schema, bare) : bare;
       return framing.object('BOOKMARK', transform?.object(object) ?? object);
@@ -95,8 +95,8 @@ function asTyped(schema: Schema, object: JsonObject): JsonObject {
 }
 
 /**
- * The annotations of the bookmark behind the initial events: with it comes an empty list in the
- * encoding of the watch, for clients that make a list of those events (WATCH-5).
+ * The annotations of the bookmark after the initial events, with an empty list in the encoding of
+ * the watch for clients that build a list from these events (WATCH-5).
  */
 function endOfInitial(call: ApiCall, transform: Transform | undefined): JsonObject {
   const { context, rendering, target } = call;
@@ -135,7 +135,7 @@ function withColumns(
 ): Buffer {
   const isCbor = rendering.encoding.form === 'cbor';
   const encoded = (value: JsonObject) =>
-    // A map of one member, without the bytes that open it.
+    // The member of a one-member map, without the bytes that open the map.
     isCbor ? encodeCbor(value).subarray(4) : encodeJson(value).subarray(1, -1);
   const left = encoded({ columnDefinitions: null });
   const at = frames.indexOf(left);

@@ -192,12 +192,14 @@ export interface RequestTap {
   over(exchange: Exchange, info: RequestInfo | undefined): void;
 }
 
-/** What reviews ask of authorization and authentication. */
+/** The parts of authorization and authentication that reviews need. */
 export interface ReviewPort {
   decide(attributes: Attributes): MaybePromise<AuthorizationResult>;
-  /** Everything a user may do in a namespace, as far as it can be listed. */
+  /** The rules of a user in a namespace, as far as they can be listed. */
   rulesFor(user: UserInfo, namespace: string): Promise<RulesForUser>;
   reviewToken: ReviewToken;
-  /** Whether reviews are about selectors too; those that are left out nobody judges nor answers. */
+  /**
+   * Whether reviews include selectors (`told`); otherwise they are neither validated nor evaluated.
+   */
   readonly selectors: 'told' | 'left out';
 }

@@ -45,7 +45,7 @@ export async function dispatch(context: EndpointContext, request: Authorized): P
   if (found === undefined) throw noSuchPath();
   checkShape(info, found.def);
   const { deprecationWarning } = found.def.behavior.paths;
-  if (deprecationWarning === 'every path') tellDeprecated(context, request, found.version);
+  if (deprecationWarning === 'every path') reportDeprecation(context, request, found.version);
   const run = verbEndpoint({ info, method: exchange.method }, found);
   if (run === undefined) throw refusedMethod(info, found.def);
   const rendering = negotiate(exchange, info, {
@@ -56,7 +56,7 @@ export async function dispatch(context: EndpointContext, request: Authorized): P
       if (acrossNamespaces.has(info.verb)) checkListQuery(context, info.query);
     },
   });
-  if (deprecationWarning === 'served paths') tellDeprecated(context, request, found.version);
+  if (deprecationWarning === 'served paths') reportDeprecation(context, request, found.version);
   // No spread: V8 would create a dictionary-mode object for every request.
   const target = {
     def: found.def,
@@ -121,7 +121,11 @@ function checkShape(info: RequestInfo, def: ResourceDef): void {
 /**
  * Reports the use of a deprecated version to the client, the metrics, and the audit log (VER-3).
  */
-function tellDeprecated(context: EndpointContext, request: Authorized, version: VersionDef): void {
+function reportDeprecation(
+  context: EndpointContext,
+  request: Authorized,
+  version: VersionDef,
+): void {
   const { deprecationWarning, removedRelease } = version;
   if (deprecationWarning === undefined) return;
   const { info, audit, warnings } = request;

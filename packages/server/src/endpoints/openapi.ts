@@ -248,32 +248,28 @@ interface Part {
   readonly document: Promise<CachedDocument>;
 }
 
+/** What the documents of a server are made from. */
+interface DocumentsSource {
+  readonly dialect: Dialect;
+  readonly release: string;
+  readonly enums?: OpenApiSource['enums'];
+  readonly plainPaths: () => readonly string[];
+  readonly snapshot: () => CatalogueSnapshot;
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+}
+
 /**
  * All OpenAPI documents of a server. Each is created by the first request for it, and again after
  * its kinds have changed.
  */
 class OpenApiDocuments {
-  readonly #source: {
-    readonly dialect: Dialect;
-    readonly release: string;
-    readonly enums?: OpenApiSource['enums'];
-    readonly plainPaths: () => readonly string[];
-    readonly snapshot: () => CatalogueSnapshot;
-    readonly clock: Pick<Clock, 'now' | 'monotonic'>;
-  };
+  readonly #source: DocumentsSource;
   #descriptions: Descriptions | undefined;
   #parts: ReadonlyMap<string, Part> = new Map();
   #index: { generation: number; document: CachedDocument } | undefined;
   #whole: { generation: number; document: Promise<CachedDocument> } | undefined;
 
-  constructor(source: {
-    readonly dialect: Dialect;
-    readonly release: string;
-    readonly enums?: OpenApiSource['enums'];
-    readonly plainPaths: () => readonly string[];
-    readonly snapshot: () => CatalogueSnapshot;
-    readonly clock: Pick<Clock, 'now' | 'monotonic'>;
-  }) {
+  constructor(source: DocumentsSource) {
     this.#source = source;
   }
 

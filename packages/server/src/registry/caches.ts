@@ -134,13 +134,16 @@ function keyOf(def: ResourceDef): ResourceDef | string {
   return def.behavior.lifetime === 'server' ? def.storage.prefix : def;
 }
 
-/** The view of the same version as the kind is now; undefined where it has none such. */
+/** The view of the same version of the current kind; undefined if it no longer has the version. */
 function sameView(view: ResourceDef, next: ResourceDef): ResourceDef | undefined {
   const version = versionNamed(next, view.storage.apiVersion);
   return version === undefined ? undefined : viewOf(next, version);
 }
 
-/** What a request of a changed kind goes on with, if its objects' stored form is still the same. */
+/**
+ * The kind with which a request of a changed kind continues. Throws 404 if there is none, and 503
+ * if the stored form of its objects has changed.
+ */
 function replacement(def: ResourceDef, next: ResourceDef | undefined): ResourceDef {
   if (next === undefined) throw noSuchPath();
   const isAlike =

@@ -149,7 +149,7 @@ export function reshapeStored(
   if (def.behavior.converter === undefined) object.apiVersion = storage.apiVersion;
   else if (object.apiVersion !== storage.apiVersion) mixed.add(def);
   object.kind = storage.kind;
-  // A version that is no more has no schema, but all have the metadata of one that is.
+  // A removed version has no schema, but all versions have the same metadata.
   const decode = versionNamed(def, textOf(object.apiVersion))?.decode;
   const dropsMistyped = true;
   if (decode !== undefined) decode(object, { dropsMistyped });
@@ -165,7 +165,7 @@ export function reshapeStored(
   return reshaped.equals(value) ? value : reshaped;
 }
 
-/** Custom objects have a name, and count their changes; some from long ago do not say so. */
+/** Fills in name, namespace, and generation, which old custom objects may lack. */
 function fillIdentity({ metadata }: ApiObject, key: string): void {
   const slash = key.indexOf('/');
   if ((metadata.name ?? '') === '') metadata.name = key.slice(slash + 1);
@@ -175,11 +175,13 @@ function fillIdentity({ metadata }: ApiObject, key: string): void {
 
 const mixed = new WeakSet<ResourceDef>();
 
-/** Whether objects of other versions than the stored one of a kind were seen in the store. */
+/**
+ * Whether objects of a kind were found in the store in another version than the storage version.
+ */
 export const isMixed = (def: ResourceDef): boolean => mixed.has(def);
 
 /**
- * The entry's JSON in a served version; the cached bytes themselves when that is the stored one.
+ * The entry's JSON in a served version; the cached bytes themselves if that is the stored version.
  */
 export function jsonIn(def: ResourceDef, version: VersionDef, entry: Entry): Buffer {
   if (servesStoredForm(def, version)) return entry.json;

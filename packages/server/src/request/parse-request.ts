@@ -121,7 +121,7 @@ function isBehindProxy(segments: readonly string[], index: number): boolean {
   return segments[0] === 'api' && [4, 6].some((at) => segments[at] === 'proxy' && index > at);
 }
 
-/** HTTP/1.1 may name the server in the request line: `GET https://host/path`. */
+/** Removes the server from an absolute request target: `GET https://host/path`. */
 function originForm(url: string): string {
   const found = /^https?:\/\/[^/?]*(.*)$/is.exec(url);
   if (found === null) return `/${url}`;
@@ -146,7 +146,8 @@ function decodePath(raw: string): string {
 }
 
 /**
- * Without the slashes at both ends. `.` and `..` are no legal names anywhere, so they never pass.
+ * The segments of a path, without the slashes at both ends. Throws 400 for `.` and `..`, which are
+ * never valid names.
  */
 function segmentsOf(path: string): string[] {
   let start = 0;

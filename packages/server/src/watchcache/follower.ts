@@ -142,7 +142,7 @@ export class Follower {
   readonly #options: FollowerOptions;
   #unreadable = new Map<string, UnreadableRecord>();
   /** Loader options that record unreadable objects. */
-  #noting: LoaderOptions;
+  #recording: LoaderOptions;
   #window: ChangeWindow | undefined;
   #watch: StoreWatch | undefined;
   #applied: Revision = 0;
@@ -155,7 +155,7 @@ export class Follower {
 
   constructor(options: FollowerOptions) {
     this.#options = options;
-    this.#noting = noting(options, this.#unreadable);
+    this.#recording = recordingUnreadable(options, this.#unreadable);
     this.freshness = new Freshness({ clock: options.clock, progress: () => this.progress() });
   }
 
@@ -257,12 +257,12 @@ export class Follower {
 
   async #load(): Promise<void> {
     const unreadable = new Map<string, UnreadableRecord>();
-    const loading = noting(this.#options, unreadable);
+    const loading = recordingUnreadable(this.#options, unreadable);
     const { snapshot: loaded, revision } = await loadSnapshot(loading);
     if (this.#closed) return;
     // Until here the previous set stays valid: objects that are not yet reread are not readable.
     this.#unreadable = unreadable;
-    this.#noting = loading;
+    this.#recording = loading;
     const before = this.#window?.current;
     const snapshot = withKept(loaded, { before, keys: unreadable.keys() });
     const { limits, onLost, onLoaded } = this.#options;
@@ -315,7 +315,7 @@ export class Follower {
       if (this.#unreadable.size > 0) {
         this.#unreadable.delete(event.key.slice(this.#options.prefix.length));
       }
-      const change = changeOf(this.#noting, event, { snapshot: window.current, at });
+      const change = changeOf(this.#recording, event, { snapshot: window.current, at });
       this.#applied = event.revision;
       if (change !== undefined) this.#options.onChange(window.append(change));
     }
@@ -351,7 +351,10 @@ function withKept(
 }
 
 /** Loader options that add unreadable objects to a map. */
-function noting(options: FollowerOptions, into: Map<string, UnreadableRecord>): LoaderOptions {
+function recordingUnreadable(
+  options: FollowerOptions,
+  into: Map<string, UnreadableRecord>,
+): LoaderOptions {
   const { store, prefix, logger, indexOf, meter } = options;
   const onUnreadable = (found: UnreadableRecord) => {
     meter?.unreadable();

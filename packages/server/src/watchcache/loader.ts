@@ -84,7 +84,8 @@ export function decodeEntry(
 ): Entry | undefined {
   const { value, createRevision, revision, hint } = record;
   const problem = problemOf(record);
-  if (problem !== undefined) return lose(options, { key, storeKey: record.key, problem });
+  if (problem !== undefined)
+    return reportUnreadable(options, { key, storeKey: record.key, problem });
   try {
     if (hint instanceof EntryHint) {
       hint.entry = makeEntry({ key, stored: value, revision, createRevision, index: hint.index });
@@ -94,7 +95,11 @@ export function decodeEntry(
     return makeEntry({ key, stored: value, revision, createRevision, index });
   } catch (error) {
     const why = errorText(error);
-    return lose(options, { key, storeKey: record.key, problem: undecodable(revision, why) });
+    return reportUnreadable(options, {
+      key,
+      storeKey: record.key,
+      problem: undecodable(revision, why),
+    });
   }
 }
 
@@ -120,7 +125,7 @@ function keyBelow({ prefix }: LoaderOptions, storeKey: string): string {
   return [storeKey.slice(prefix.length, first), storeKey.slice(first)].join('');
 }
 
-function lose(options: LoaderOptions, found: UnreadableRecord): undefined {
+function reportUnreadable(options: LoaderOptions, found: UnreadableRecord): undefined {
   const { storeKey, problem } = found;
   options.logger.error('a stored object cannot be read', { key: storeKey, error: problem });
   options.onUnreadable?.(found);

@@ -131,9 +131,9 @@ class StoreBackedCache implements ResourceCache {
       onUnusable: (error) => this.#giveUp(error),
       onChange: (change) => {
         this.#dispatcher?.added(change);
-        this.#tell(change);
+        this.#notify(change);
       },
-      onMissed: (change) => this.#tell(change),
+      onMissed: (change) => this.#notify(change),
     });
     this.#historic = new HistoricSnapshots({
       clock: options.clock,
@@ -165,7 +165,7 @@ class StoreBackedCache implements ResourceCache {
   }
 
   get(key: string, resourceVersion: string | undefined): MaybePromise<Entry | undefined> {
-    return chain(this.#reach(getPoint(this.#wanted(resourceVersion))), () => {
+    return chain(this.#reach(getPoint(this.#versionToRead(resourceVersion))), () => {
       const { unreadable } = this.#follower;
       const lost = unreadable.size === 0 ? undefined : unreadable.get(key);
       if (lost !== undefined) throw corruptObject(lost);
@@ -174,7 +174,7 @@ class StoreBackedCache implements ResourceCache {
   }
 
   list(incoming: ListRequest): MaybePromise<ListResult> {
-    const request = this.#taken(incoming);
+    const request = this.#normalized(incoming);
     const plan = planList(request, this.#options.tokenVersion);
     if (plan.point.type === 'newest' && this.#options.consistentLists === 'store') {
       return this.#listFromStore(plan, request);
@@ -300,7 +300,7 @@ class StoreBackedCache implements ResourceCache {
     this.#ready.resolve();
   }
 
-  #tell(change: EntryChange): void {
+  #notify(change: EntryChange): void {
     for (const listener of this.#listeners) {
       try {
         listener(change);
@@ -311,7 +311,7 @@ class StoreBackedCache implements ResourceCache {
   }
 
   /** The version to read; with fresh reads, `0` means the newest. */
-  #wanted(resourceVersion: string | undefined): string | undefined {
+  #versionToRead(resourceVersion: string | undefined): string | undefined {
     const isAny = resourceVersion === '0';
     return isAny && this.#options.reads === 'fresh' ? undefined : resourceVersion;
   }
@@ -320,7 +320,7 @@ class StoreBackedCache implements ResourceCache {
    * A list of any version ignores its limit; with fresh reads it becomes a consistent list in
    * pages.
    */
-  #taken(request: ListRequest): ListRequest {
+  #normalized(request: ListRequest): ListRequest {
     if (request.resourceVersion !== '0' || (request.continueToken ?? '') !== '') return request;
     return this.#options.reads === 'fresh'
       ? { ...request, resourceVersion: undefined, resourceVersionMatch: undefined }

@@ -59,14 +59,14 @@ export function corruptObject(found: Corrupt): CorruptObjectError {
 }
 
 /** Most objects that one error lists. */
-const toldMax = 100;
+const listedMax = 100;
 
 /** The error of a list or watch that covers unreadable objects. */
 export function corruptList(
   { group, resource }: GroupResource,
   found: readonly Corrupt[],
 ): CorruptObjectError {
-  const causes = found.slice(0, toldMax).map((one) => ({
+  const causes = found.slice(0, listedMax).map((one) => ({
     reason: 'UnexpectedServerResponse',
     message: corruptText(one),
     field: one.storeKey,
@@ -84,7 +84,7 @@ export function corruptList(
       ...(group === '' ? {} : { group }),
       kind: resource,
       name: 'list',
-      causes: found.length < toldMax ? causes : [...causes, tooMany],
+      causes: found.length < listedMax ? causes : [...causes, tooMany],
     },
   });
 }

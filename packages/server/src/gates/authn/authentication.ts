@@ -30,7 +30,7 @@ export class NotRecognized extends StatusError {
   }
 }
 
-interface Asked {
+interface Attempt {
   readonly exchange: Exchange;
   readonly shown: Credentials;
 }
@@ -59,7 +59,7 @@ export function createAuthentication(options: {
   readonly tokens?: TokenCacheMeter | undefined;
 }): Authenticate {
   const { authenticators, anonymous, anonymousPaths, onRejected, tokens } = options;
-  const finish = ({ exchange, shown }: Asked, rejection: Rejection): UserInfo => {
+  const finish = ({ exchange, shown }: Attempt, rejection: Rejection): UserInfo => {
     const isToken = bearerToken(shown) !== undefined;
     if (isToken) tokens?.missed(rejection === 'failed' ? 'error' : 'ok');
     if (isToken || rejection !== 'none') throw new NotRecognized('bad');
@@ -81,7 +81,7 @@ export function createAuthentication(options: {
   };
 
   const continueAsync = async (
-    request: Asked,
+    request: Attempt,
     state: { pending: Promise<UserInfo | undefined>; index: number; rejection: Rejection },
   ): Promise<UserInfo> => {
     let { pending, rejection } = state;

@@ -10,26 +10,25 @@ import {
 import type { Authenticator } from './contract.ts';
 import { bearerToken, InvalidBearerToken, isSameSecret } from './credentials.ts';
 
-/** A bootstrap-token Secret as it stands, whatever its use allows. */
+/** A bootstrap-token Secret, whatever its permitted uses. */
 export interface BootstrapToken {
   readonly id: string;
   readonly secret: string;
-  /** Milliseconds since the epoch; undefined: for ever. A time nobody can read is long past. */
+  /** Milliseconds since the epoch; undefined: never. A malformed time counts as expired. */
   readonly expiresMs: number | undefined;
   readonly uses: { readonly authentication: boolean; readonly signing: boolean };
-  /** As written; undefined when one of them may not be given this way. */
+  /** The additional groups; undefined if one of them is not allowed. */
   readonly groups: readonly string[] | undefined;
 }
 
-/** What bootstrap-token Secrets are named, before the token's id. */
+/** The prefix of the names of bootstrap-token Secrets, before the token ID. */
 export const bootstrapSecretPrefix = 'bootstrap-token-';
 
 const idPattern = /^[a-z0-9]{6}$/;
 const secretPattern = /^[a-z0-9]{16}$/;
 
 /**
- * Reads a Secret by the rules of bootstrap tokens (AUTHN-4). Undefined: it is none, as its type,
- * name, id or secret is not as it must be.
+ * Reads a bootstrap-token Secret (AUTHN-4); undefined if its type, name, ID, or secret is invalid.
  */
 export function readBootstrapToken(
   object: ApiObject,
@@ -61,7 +60,7 @@ export function bootstrapTokenType(dialect: Dialect): string {
   return `bootstrap.${dialect.labelDomain}/token`;
 }
 
-/** When a Secret of the type expires, even one that is no token otherwise. */
+/** When a Secret of the type expires, even if it is otherwise not a valid token. */
 export function secretExpiryMs(object: ApiObject): number | undefined {
   const value = isObject(object.data) ? member(object.data, 'expiration') : undefined;
   return expiryOf(typeof value === 'string' ? Buffer.from(value, 'base64').toString('utf8') : '');
@@ -90,7 +89,8 @@ const tokenPattern = /^([a-z0-9]{6})\.([a-z0-9]{16})$/;
 
 /**
  * Authenticates bootstrap tokens (AUTHN-4): `<id>.<secret>` of a Secret in the system namespace
- * that allows it, has not expired and is not being deleted. `find` gives the Secret as it is now.
+ * that permits authentication, has not expired, and is not being deleted. `find` returns the
+ * current Secret.
  */
 export function createBootstrapTokenAuthenticator(options: {
   readonly dialect: Dialect;

@@ -45,7 +45,7 @@ const keysMessage = message({
 });
 const nothing = message({});
 
-/** A method of the signer: what it does, in errors, and how long it may take. */
+/** A method of the signer: its description in errors, and its timeout. */
 interface SignerCall<Request, Response> extends Method<Request, Response> {
   readonly doing: string;
   readonly timeoutMs: number;
@@ -74,14 +74,14 @@ const metadataCall = {
   response: message({ maxSeconds: one(1, integer) }),
 };
 
-/** How long after a failure the keys are fetched again. */
+/** Milliseconds after a failure until the keys are fetched again. */
 const retryMs = 10_000;
 const keyIdLengthMax = 1024;
-/** The least lifetime of tokens that clients can ask for, which a signer must grant. */
+/** The shortest token lifetime that clients can request, which a signer must support. */
 const lifetimeSecondsMin = 600;
 const algorithms: readonly unknown[] = ['RS256', 'ES256', 'ES384', 'ES512'];
 
-/** A signer that cannot be used, or has refused; its message is for clients. */
+/** The signer is unavailable or rejected a request; clients receive the message. */
 export class SignerError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, { cause });
@@ -89,36 +89,36 @@ export class SignerError extends Error {
   }
 }
 
-/** Counts what a signer is asked for; `code` is gRPC's, by name. */
+/** Metrics of calls to a signer; `code` is the name of the gRPC code. */
 export interface SignerMeter {
   called(path: string, code: string, seconds: number): void;
   fetched(code: string): void;
-  /** The keys were fetched, and are of this time, in seconds since the epoch. */
+  /** The keys were fetched; they date from this time, in seconds since the epoch. */
   refreshed(dataSeconds: number): void;
   signed(code: string): void;
 }
 
 export interface ExternalSignerOptions {
-  /** The path of the Unix socket; a leading `@` stands for Linux's abstract names. */
+  /** The path of the Unix socket; a leading `@` denotes an abstract name on Linux. */
   readonly endpoint: string;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly meter: SignerMeter;
 }
 
-/** What a signer has told of its keys. */
+/** The keys that a signer reported. */
 interface KeySet {
   readonly keys: readonly TokenKey[];
-  /** What tells two sets apart. */
+  /** Identifies the set, to detect changes. */
   readonly digest: string;
   readonly dataSeconds: number;
   readonly refreshSeconds: number;
 }
 
 /**
- * Signs service account tokens by another process (AUTHN-6), which speaks gRPC on a Unix socket and
- * keeps the keys: `v1alpha1.ExternalJWTSigner`. Its public keys are fetched as often as it asks
- * for, and when a token names one that is unknown.
+ * Signs service account tokens with an external process (AUTHN-6) that holds the keys and speaks
+ * gRPC on a Unix socket (`v1alpha1.ExternalJWTSigner`). Its public keys are refreshed at the
+ * interval that it requests, and when a token names an unknown key.
  */
 export class ExternalSigner implements TokenKeys {
   readonly #options: ExternalSignerOptions;
@@ -137,7 +137,7 @@ export class ExternalSigner implements TokenKeys {
     this.#channel = new GrpcChannel({ origin: 'http://localhost', socketPath, clock });
   }
 
-  /** Connects, and asks for the keys and the lifetime. Throws SignerError when it cannot. */
+  /** Connects and fetches the keys and the longest lifetime. Rejects with SignerError. */
   static async open(options: ExternalSignerOptions): Promise<ExternalSigner> {
     const signer = new ExternalSigner(options);
     try {
@@ -156,7 +156,7 @@ export class ExternalSigner implements TokenKeys {
     }
   }
 
-  /** The longest that its tokens are good for. */
+  /** The longest lifetime of its tokens. */
   get maxSeconds(): number {
     return this.#maxSeconds;
   }
@@ -180,7 +180,7 @@ export class ExternalSigner implements TokenKeys {
   }
 
   /**
-   * Has a token of these claims signed. Throws SignerError when it is not, or not as it must be.
+   * Has a token with these claims signed. Rejects with SignerError, also for an invalid signature.
    */
   async sign(payload: object): Promise<string> {
     const { meter } = this.#options;
@@ -225,7 +225,7 @@ export class ExternalSigner implements TokenKeys {
     }
   }
 
-  /** Fetches the keys for somebody who misses one; of several at a time, once. */
+  /** Fetches the keys because of an unknown key; concurrent callers share one fetch. */
   #refetch(): Promise<void> {
     return this.#fetch().catch((error: unknown) => {
       this.#options.logger.warn('the keys of the signer of tokens were not fetched', {
@@ -293,7 +293,7 @@ function headerOf(encoded: string): Readonly<Record<string, unknown>> | undefine
   }
 }
 
-/** Judges what a signer has told of its keys. */
+/** Validates the keys that a signer reported. */
 function keySetOf(answer: ReturnType<typeof keysMessage.decode>): KeySet {
   const { refreshSeconds, dataTimestamp } = answer;
   if (refreshSeconds <= 0) {
@@ -327,14 +327,14 @@ function publicKeyOf(der: Buffer): Pick<TokenKey, 'algorithm' | 'publicKey'> {
   throw new SignerError('while parsing external public keys: neither RSA nor ECDSA');
 }
 
-/** The name of the status that a call failed with; `unknown-non-grpc` for what was no call. */
+/** The name of a failed call's gRPC status; `unknown-non-grpc` for other errors. */
 function codeOf(error: unknown): string {
   const failure = error instanceof SignerError ? error.cause : error;
   if (!(failure instanceof CallError)) return 'unknown-non-grpc';
   return statusName(failure.code);
 }
 
-/** All that is known of a failure, for the log. */
+/** The details of a failure, for the log. */
 export function detailsOf(error: unknown): string {
   if (!(error instanceof SignerError) || error.cause === undefined) return String(error);
   const { cause, message: summary } = error;

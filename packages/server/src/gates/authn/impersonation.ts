@@ -13,7 +13,7 @@ import { anonymousUser } from './authentication.ts';
 import { headerText } from './credentials.ts';
 
 /** One identity that a requester wants to assume, as it is authorized. */
-interface Wish {
+interface Identity {
   readonly kind: 'User' | 'ServiceAccount' | 'Group' | 'UserExtra' | 'UID';
   readonly resource: string;
   readonly group: string;
@@ -45,10 +45,10 @@ export function createImpersonation(options: {
   return (exchange, requester) => {
     const lines = impersonationLines(exchange.headerLines());
     if (lines === undefined) return requester;
-    const wishes = wishesOf(lines, authenticationGroup);
-    if (wishes.length === 0) return requester;
-    requireUser(exchange, wishes);
-    return impersonate({ authorization, requester, wishes });
+    const identities = identitiesOf(lines, authenticationGroup);
+    if (identities.length === 0) return requester;
+    requireUser(exchange, identities);
+    return impersonate({ authorization, requester, identities });
   };
 }
 
@@ -82,30 +82,30 @@ function valueOfLine(value: string): string {
 const extraPrefix = 'impersonate-extra-';
 
 /** The identities to authorize, in order: the user, groups, extra values, the uid. */
-function wishesOf(lines: readonly Line[], authenticationGroup: string): Wish[] {
+function identitiesOf(lines: readonly Line[], authenticationGroup: string): Identity[] {
   const first = (name: string) => lines.find((line) => line[0] === name)?.[1] ?? '';
   const core = { group: '', namespace: '', extraKey: '' };
-  const wishes: Wish[] = [];
+  const identities: Identity[] = [];
   const user = first('impersonate-user');
   const account = serviceAccountOf(user);
   if (account !== undefined) {
-    wishes.push({ ...core, kind: 'ServiceAccount', resource: 'serviceaccounts', ...account });
+    identities.push({ ...core, kind: 'ServiceAccount', resource: 'serviceaccounts', ...account });
   } else if (user !== '') {
-    wishes.push({ ...core, kind: 'User', resource: 'users', name: user });
+    identities.push({ ...core, kind: 'User', resource: 'users', name: user });
   }
   for (const [name, value] of lines) {
     if (name !== 'impersonate-group') continue;
-    wishes.push({ ...core, kind: 'Group', resource: 'groups', name: value });
+    identities.push({ ...core, kind: 'Group', resource: 'groups', name: value });
   }
   const own = { group: authenticationGroup, namespace: '', extraKey: '' };
   for (const [name, value] of lines) {
     if (!name.startsWith(extraPrefix)) continue;
     const extraKey = unescapeHeaderKey(name.slice(extraPrefix.length));
-    wishes.push({ ...own, kind: 'UserExtra', resource: 'userextras', name: value, extraKey });
+    identities.push({ ...own, kind: 'UserExtra', resource: 'userextras', name: value, extraKey });
   }
   const uid = first('impersonate-uid');
-  if (uid !== '') wishes.push({ ...own, kind: 'UID', resource: 'uids', name: uid });
-  return wishes;
+  if (uid !== '') identities.push({ ...own, kind: 'UID', resource: 'uids', name: uid });
+  return identities;
 }
 
 const accountPrefix = 'system:serviceaccount:';
@@ -128,12 +128,12 @@ export function unescapeHeaderKey(key: string): string {
   }
 }
 
-function requireUser(exchange: Exchange, wishes: readonly Wish[]): void {
-  const [first] = wishes;
+function requireUser(exchange: Exchange, identities: readonly Identity[]): void {
+  const [first] = identities;
   if (first?.kind === 'User' || first?.kind === 'ServiceAccount') return;
-  const shown = wishes.map((wish) => {
-    const version = wish.group === '' ? '' : `${wish.group}/v1`;
-    return `{${wish.kind} ${wish.namespace} ${wish.name}  ${version}  ${wish.extraKey}}`;
+  const shown = identities.map((identity) => {
+    const version = identity.group === '' ? '' : `${identity.group}/v1`;
+    return `{${identity.kind} ${identity.namespace} ${identity.name}  ${version}  ${identity.extraKey}}`;
   });
   const why = `requested [${shown.join(' ')}] without impersonating a user`;
   throw new StatusError({
@@ -146,10 +146,10 @@ function requireUser(exchange: Exchange, wishes: readonly Wish[]): void {
 async function impersonate(options: {
   readonly authorization: ImpersonationAuthorizer;
   readonly requester: UserInfo;
-  readonly wishes: readonly Wish[];
+  readonly identities: readonly Identity[];
 }): Promise<UserInfo> {
-  const { authorization, requester, wishes } = options;
-  for (const { group, resource, namespace, name, extraKey } of wishes) {
+  const { authorization, requester, identities } = options;
+  for (const { group, resource, namespace, name, extraKey } of identities) {
     await authorization.authorize({
       user: requester,
       verb: 'impersonate',
@@ -163,17 +163,17 @@ async function impersonate(options: {
       path: '',
     });
   }
-  return userOf(wishes);
+  return userOf(identities);
 }
 
-function userOf(wishes: readonly Wish[]): UserInfo {
-  const of = (kind: Wish['kind']) => wishes.filter((wish) => wish.kind === kind);
+function userOf(identities: readonly Identity[]): UserInfo {
+  const of = (kind: Identity['kind']) => identities.filter((identity) => identity.kind === kind);
   const [account] = of('ServiceAccount');
   const name =
     account === undefined
       ? (of('User')[0]?.name ?? '')
       : `${accountPrefix}${account.namespace}:${account.name}`;
-  const groupNames = of('Group').map((wish) => wish.name);
+  const groupNames = of('Group').map((identity) => identity.name);
   const ofAccount =
     account === undefined
       ? []

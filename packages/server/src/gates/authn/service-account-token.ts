@@ -20,20 +20,20 @@ export interface TokenKey {
   readonly id: string;
   readonly algorithm: TokenAlgorithm;
   readonly publicKey: KeyObject;
-  /** It verifies tokens, and nobody is told of it. */
+  /** It verifies tokens but is not published. */
   readonly published?: 'never';
 }
 
 /** The keys that verify tokens, which may change while the server runs. */
 export interface TokenKeys {
-  /** The keys now; another array after a change. */
+  /** The current keys; a new array after each change. */
   current(): readonly TokenKey[];
   /**
-   * Fetches the keys again when a token of one of these issuers names a key that is unknown;
-   * undefined when there is nothing to wait for. Never rejects.
+   * Refreshes the keys if a token of one of these issuers names an unknown key; undefined if there
+   * is nothing to wait for. Never rejects.
    */
   learn?(token: string, issuers: readonly string[]): Promise<void> | undefined;
-  /** How many seconds the keys may be kept by whoever reads them. */
+  /** Seconds for which readers may cache the keys. */
   maxAgeSeconds?(): number;
 }
 
@@ -66,20 +66,20 @@ const curves: Readonly<Record<string, TokenAlgorithm>> = {
   secp521r1: 'ES512',
 };
 
-/** The algorithm of tokens that a key signs; undefined when it can sign none. */
+/** The algorithm of tokens that a key signs; undefined if it cannot sign tokens. */
 export function algorithmOf(key: KeyObject): TokenAlgorithm | undefined {
   if (key.asymmetricKeyType === 'rsa') return 'RS256';
   if (key.asymmetricKeyType !== 'ec') return undefined;
   return curves[key.asymmetricKeyDetails?.namedCurve ?? ''];
 }
 
-/** An object a token is bound to, or its account. */
+/** The account of a token, or an object that it is bound to. */
 export interface ObjectName {
   readonly name: string;
   readonly uid: string;
 }
 
-/** What a token says; times in seconds since the epoch. */
+/** The claims of a token; times are in seconds since the epoch. */
 export interface TokenClaims {
   readonly audiences: readonly string[];
   readonly issuer: string;
@@ -91,13 +91,13 @@ export interface TokenClaims {
   readonly pod: ObjectName | undefined;
   readonly secret: ObjectName | undefined;
   readonly node: ObjectName | undefined;
-  /** From when on it should have been replaced, where it is good for longer than was asked. */
+  /** When it should be replaced, if it is valid for longer than requested. */
   readonly warnAfter?: number | undefined;
 }
 
 /**
- * What a token says, in the form that is signed.
- * @param privateClaim the member under which the token's own claims stand: the label domain
+ * The claims of a token in the form that is signed.
+ * @param privateClaim the member that contains the private claims: the label domain
  */
 export function tokenPayload(claims: TokenClaims, privateClaim: string): object {
   const { namespace, serviceAccount, pod, secret, node, warnAfter } = claims;
@@ -121,7 +121,7 @@ export function tokenPayload(claims: TokenClaims, privateClaim: string): object 
   };
 }
 
-/** Makes a JSON web token of any claims. */
+/** Signs any claims as a JSON web token. */
 export function signClaims(key: SigningKey, payload: object): string {
   const { algorithm, id, privateKey } = key;
   const signed = `${encode({ alg: algorithm, kid: id })}.${encode(payload)}`;
@@ -140,12 +140,12 @@ export const newTokenId = (): string => randomUuid();
 
 const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url');
 
-/** ECDSA signatures in a JWT are the two numbers side by side. */
+/** JWTs use the raw form of ECDSA signatures: the two numbers concatenated. */
 function signingOptions(key: KeyObject) {
   return key.asymmetricKeyType === 'ec' ? { key, dsaEncoding: 'ieee-p1363' as const } : { key };
 }
 
-/** A token that is ours to judge and does not hold. */
+/** An invalid token of this server's own issuer. */
 export class TokenError extends Error {
   constructor(message: string) {
     super(message);
@@ -153,12 +153,12 @@ export class TokenError extends Error {
   }
 }
 
-/** No longer token is read. */
+/** Longest accepted token. */
 export const tokenLengthMax = 16 * 1024;
 
 /**
- * Reads a token's claims if its issuer is ours and a key of ours signed it. Undefined: not a token
- * of this issuer, some other authenticator's business. Throws TokenError: ours, and bad.
+ * The claims of a token from one of the issuers that one of the keys signed. Undefined for a token
+ * of another issuer, which another authenticator may know. Throws TokenError for an invalid token.
  */
 export function verifyToken(
   token: string,
@@ -176,8 +176,8 @@ export function verifyToken(
 }
 
 /**
- * A token's claims, unjudged but for issuer and signature. Undefined: not of these issuers. Throws
- * TokenError when no key has signed it.
+ * The claims of a token with verified issuer and signature, otherwise not validated. Undefined for
+ * other issuers. Throws TokenError if no key signed it.
  */
 export function signedClaims(
   token: string,
@@ -195,7 +195,9 @@ export function signedClaims(
   return { payload, issuer };
 }
 
-/** The key a header names, or every key of its algorithm; never an algorithm the header chooses. */
+/**
+ * The key that a header names, or all keys of its algorithm; keys, not headers, fix the algorithm.
+ */
 function candidates(keys: readonly TokenKey[], header: JsonObject): readonly TokenKey[] {
   const fitting = keys.filter((key) => key.algorithm === header['alg']);
   const named = fitting.filter((key) => key.id === header['kid']);

@@ -189,9 +189,18 @@ function userOfClaims(
   add('pod-uid', pod?.uid);
   add('node-name', node?.name);
   add('node-uid', node?.uid);
+  return accountUser(namespace, serviceAccount, extra);
+}
+
+/** The user of a service account. */
+function accountUser(
+  namespace: string,
+  { name, uid }: { readonly name: string; readonly uid: string },
+  extra: UserInfo['extra'],
+): UserInfo {
   return {
-    name: `system:serviceaccount:${namespace}:${serviceAccount.name}`,
-    uid: serviceAccount.uid,
+    name: `system:serviceaccount:${namespace}:${name}`,
+    uid,
     groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`],
     extra,
   };
@@ -345,12 +354,7 @@ export function createLegacyTokenAuthenticator(options: LegacyTokenOptions): Aut
     const { namespace, serviceAccount } = read;
     if (lookup === 'required') await checkObjects(read, token, to);
     options.used?.all.add(1);
-    return {
-      name: `system:serviceaccount:${namespace}:${serviceAccount.name}`,
-      uid: serviceAccount.uid,
-      groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`],
-      extra: {},
-    };
+    return accountUser(namespace, serviceAccount, {});
   };
   return {
     name: 'legacy-token',

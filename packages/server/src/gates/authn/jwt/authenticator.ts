@@ -20,34 +20,29 @@ import { type CheckedAuthenticator, pemCertificates } from './validate.ts';
 const issuersMax = 16;
 const fetchesMax = 50;
 
+interface DistributedClaimsOptions {
+  /** The claim that may be distributed. */
+  readonly claim: string;
+  readonly algorithms: readonly string[];
+  readonly audiences: readonly string[];
+  /** The authenticator's own provider, which may have issued the claim too. */
+  readonly provider: Provider;
+  readonly access: ProviderAccess;
+  readonly logger: Logger;
+}
+
 /**
  * Resolves distributed claims (OpenID Connect Core 5.6.2): `_claim_names` names the source and
  * `_claim_sources` its endpoint, which answers with another token. Aggregated claims are not
  * supported, as in kube-apiserver. Owns the providers of these tokens; `stop` ends them.
  */
 class DistributedClaims {
-  readonly #options: {
-    readonly claim: string;
-    readonly algorithms: readonly string[];
-    readonly audiences: readonly string[];
-    readonly provider: Provider;
-    readonly access: ProviderAccess;
-    readonly logger: Logger;
-  };
+  readonly #options: DistributedClaimsOptions;
   readonly #providers = new Map<string, Provider>();
   #fetches = 0;
   #stopped = false;
 
-  constructor(options: {
-    /** The claim that may be distributed. */
-    readonly claim: string;
-    readonly algorithms: readonly string[];
-    readonly audiences: readonly string[];
-    /** The authenticator's own provider, which may have issued the claim too. */
-    readonly provider: Provider;
-    readonly access: ProviderAccess;
-    readonly logger: Logger;
-  }) {
+  constructor(options: DistributedClaimsOptions) {
     this.#options = options;
   }
 
