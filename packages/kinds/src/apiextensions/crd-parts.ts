@@ -1,6 +1,7 @@
 import {
   appendAll,
   dns1035Label,
+  dnsSubdomain,
   duplicate,
   type FieldError,
   forbiddenField,
@@ -22,7 +23,7 @@ import type {
   CrdSubresources,
   CrdVersion,
 } from '../custom/definition.ts';
-import { goStrings } from '../rules/checks.ts';
+import { eachError, goStrings } from '../rules/checks.ts';
 import { webhookServiceErrors, webhookUrlErrors } from '../webhook-client.ts';
 import { fieldPathTarget, type SchemaProps } from './schema-props.ts';
 
@@ -63,6 +64,57 @@ export function internalSpec(crd: Crd): InternalSpec {
   return { spec, top: top as Shared, versions };
 }
 
+export function groupErrors(group: string): FieldError[] {
+  const field = 'spec.group';
+  if (group === '') return [required(field)];
+  const wrong = dnsSubdomain(group);
+  if (wrong.length > 0) return [invalid(field, group, wrong.join(','))];
+  if (group.includes('.')) return [];
+  return [invalid(field, group, 'should be a domain with at least one dot')];
+}
+
+const scopes = ['Cluster', 'Namespaced'];
+
+export function scopeErrors(scope: string): FieldError[] {
+  if (scope === '') return [required('spec.scope')];
+  return scopes.includes(scope) ? [] : [notSupported('spec.scope', scope, scopes)];
+}
+
+export function requiredNames({ spec }: InternalSpec): FieldError[] {
+  return (['plural', 'singular', 'kind', 'listKind'] as const)
+    .filter((name) => (spec.names[name] ?? '') === '')
+    .map((name) => required(`spec.names.${name}`));
+}
+
+const printable = 'must only contain printable UTF-8 characters';
+
+export function deprecationErrors(version: CrdVersion, path: string): FieldError[] {
+  const { deprecated = false, deprecationWarning: text } = version;
+  if (text === undefined) return [];
+  const field = childPath(path, 'deprecationWarning');
+  if (!deprecated) return [invalid(field, text, 'can only be set for deprecated versions')];
+  const errors: FieldError[] = [];
+  if (Buffer.byteLength(text) > 256) {
+    errors.push(invalid(field, text, 'must be <= 256 characters long'));
+  }
+  if (text === '') errors.push(invalid(field, text, 'must not be an empty string'));
+  const at = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u.exec(text)?.index;
+  if (at !== undefined) {
+    const index = Buffer.byteLength(text.slice(0, at));
+    const detail = `${printable}; non-printable character found at index ${index}`;
+    errors.push(invalid(field, text, detail));
+  }
+  return errors;
+}
+
+/** Validates the printer columns of a definition or version, in steps. */
+export function allColumnErrors(
+  columns: readonly CrdColumn[],
+  path: string,
+): Generator<void, FieldError[]> {
+  return eachError(columns, (column, index) => columnErrors(column, indexPath(path, index)));
+}
+
 const columnTypes = ['boolean', 'date', 'integer', 'number', 'string'];
 const columnFormats = [
   'byte',
@@ -75,7 +127,7 @@ const columnFormats = [
   'password',
 ];
 
-export function columnErrors(column: CrdColumn, path: string): FieldError[] {
+function columnErrors(column: CrdColumn, path: string): FieldError[] {
   const errors: FieldError[] = [];
   const at = (name: string) => childPath(path, name);
   const oneOf = (values: readonly string[]) => `must be one of ${values.join(',')}`;

@@ -3,14 +3,12 @@ import {
   canonical,
   type Dialect,
   dns1035Label,
-  dnsSubdomain,
   type FieldError,
   forbiddenField,
   invalid,
   invalidGo,
   jsonEqual,
   jsonObject,
-  notSupported,
   required,
 } from '@wheelhouse/machinery';
 import {
@@ -20,17 +18,21 @@ import {
   type Schema,
   schemaFromOpenApi,
 } from '@wheelhouse/schema';
-import type { Crd, CrdColumn, CrdVersion } from '../custom/definition.ts';
+import type { Crd, CrdVersion } from '../custom/definition.ts';
 import { crdConditionIsTrue } from '../custom/definition.ts';
 
 import { approvalErrors } from './api-approval.ts';
 import {
-  columnErrors,
+  allColumnErrors,
   conversionErrors,
+  deprecationErrors,
+  groupErrors,
   hasKnownReview,
   type InternalSpec,
   internalSpec,
   nameErrors,
+  requiredNames,
+  scopeErrors,
   selectableErrors,
   subresourceErrors,
 } from './crd-parts.ts';
@@ -206,22 +208,6 @@ function bundleCheck({ rules, old }: Options): CrdRules['checkBundle'] {
   return check;
 }
 
-function groupErrors(group: string): FieldError[] {
-  const field = 'spec.group';
-  if (group === '') return [required(field)];
-  const wrong = dnsSubdomain(group);
-  if (wrong.length > 0) return [invalid(field, group, wrong.join(','))];
-  if (group.includes('.')) return [];
-  return [invalid(field, group, 'should be a domain with at least one dot')];
-}
-
-const scopes = ['Cluster', 'Namespaced'];
-
-function scopeErrors(scope: string): FieldError[] {
-  if (scope === '') return [required('spec.scope')];
-  return scopes.includes(scope) ? [] : [notSupported('spec.scope', scope, scopes)];
-}
-
 function missingSchemaErrors(internal: InternalSpec): FieldError[] {
   if (internal.top.schema?.openAPIV3Schema !== undefined) return [];
   return internal.versions.flatMap((version, index) =>
@@ -301,7 +287,7 @@ function* oneVersionErrors(
       { statusEnabled: subresources?.status !== undefined, common },
     )),
     ...subresourceErrors(version.subresources, childPath(path, 'subresources')),
-    ...(yield* columnErrorSteps(columns, childPath(path, 'additionalPrinterColumns'))),
+    ...(yield* allColumnErrors(columns, childPath(path, 'additionalPrinterColumns'))),
     ...selectable(version.selectableFields, {
       schema: version.schema,
       path: childPath(path, 'selectableFields'),
@@ -309,21 +295,6 @@ function* oneVersionErrors(
       common,
     }),
   ];
-}
-
-/** Columns that one step validates. */
-const columnsPerStep = 200;
-
-function* columnErrorSteps(
-  columns: readonly CrdColumn[],
-  path: string,
-): Generator<void, FieldError[]> {
-  const errors: FieldError[] = [];
-  for (const [index, column] of columns.entries()) {
-    if (index % columnsPerStep === columnsPerStep - 1) yield;
-    appendAll(errors, columnErrors(column, indexPath(path, index)));
-  }
-  return errors;
 }
 
 function selectable(
@@ -340,33 +311,6 @@ function selectable(
   return selectableErrors(fields, schema, { path: at.path, mayExceed });
 }
 
-const printable = 'must only contain printable UTF-8 characters';
-
-function deprecationErrors(version: CrdVersion, path: string): FieldError[] {
-  const { deprecated = false, deprecationWarning: text } = version;
-  if (text === undefined) return [];
-  const field = childPath(path, 'deprecationWarning');
-  if (!deprecated) return [invalid(field, text, 'can only be set for deprecated versions')];
-  const errors: FieldError[] = [];
-  if (Buffer.byteLength(text) > 256) {
-    errors.push(invalid(field, text, 'must be <= 256 characters long'));
-  }
-  if (text === '') errors.push(invalid(field, text, 'must not be an empty string'));
-  const at = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u.exec(text)?.index;
-  if (at !== undefined) {
-    const index = Buffer.byteLength(text.slice(0, at));
-    const detail = `${printable}; non-printable character found at index ${index}`;
-    errors.push(invalid(field, text, detail));
-  }
-  return errors;
-}
-
-function requiredNames({ spec }: InternalSpec): FieldError[] {
-  return (['plural', 'singular', 'kind', 'listKind'] as const)
-    .filter((name) => (spec.names[name] ?? '') === '')
-    .map((name) => required(`spec.names.${name}`));
-}
-
 function* topErrors(internal: InternalSpec, common: Common): Generator<void, FieldError[]> {
   const { top } = internal;
   const anyStatus = [top, ...internal.versions].some(
@@ -378,7 +322,7 @@ function* topErrors(internal: InternalSpec, common: Common): Generator<void, Fie
       { statusEnabled: anyStatus, common },
     )),
     ...subresourceErrors(top.subresources, 'spec.subresources'),
-    ...(yield* columnErrorSteps(
+    ...(yield* allColumnErrors(
       top.additionalPrinterColumns ?? [],
       'spec.additionalPrinterColumns',
     )),

@@ -229,7 +229,7 @@ describe('v1', () => {
         },
       }),
     ],
-    ['behaviour', { 'spec.behavior.scaleDown': { selectPolicy: 'Min' } }],
+    ['behavior', { 'spec.behavior.scaleDown': { selectPolicy: 'Min' } }],
     [
       'status',
       {

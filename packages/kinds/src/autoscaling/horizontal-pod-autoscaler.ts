@@ -18,7 +18,7 @@ import type { ColumnDef, ResourceDef } from '../resource-def.ts';
 import { ensure, objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { validateAutoscaler, validateAutoscalerStatus } from './autoscaler-rules.ts';
-import { dropAnnotations, fromFirstVersion, toFirstVersion } from './kept-in-annotations.ts';
+import { dropAnnotations, fromFirstVersion, toFirstVersion } from './conversions.ts';
 
 /** HorizontalPodAutoscaler: scales a workload by metrics. */
 export function horizontalPodAutoscaler(

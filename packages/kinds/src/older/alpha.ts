@@ -13,43 +13,6 @@ import type { OlderKind, OlderVersion } from './contract.ts';
 
 const rbacGroup = 'rbac.authorization';
 
-/** Subjects had an apiVersion in this version, and `*` meant any authenticated user. */
-function subjects(dialect: Dialect): Pick<OlderVersion, 'toStorage' | 'fromStorage'> {
-  const group = dialect.group(rbacGroup);
-  const isOwn = (kind: string) => kind === 'User' || kind === 'Group';
-  const groupOf = (subject: JsonObject): string => {
-    const kind = textAt(subject, 'kind');
-    if (isOwn(kind)) return group;
-    if (kind === 'ServiceAccount') return '';
-    return parseApiVersion(textAt(subject, 'apiVersion'))?.group ?? '';
-  };
-  const versionOf = (subject: JsonObject): string => {
-    const [kind, apiGroup] = [textAt(subject, 'kind'), textAt(subject, 'apiGroup')];
-    if (kind === 'ServiceAccount' && apiGroup === '') return 'v1';
-    return isOwn(kind) && apiGroup === group ? `${group}/v1alpha1` : apiGroup;
-  };
-  return {
-    toStorage(object) {
-      for (const subject of objectsAt(object, 'subjects')) {
-        const apiGroup = groupOf(subject);
-        delete subject['apiVersion'];
-        if (apiGroup !== '') subject['apiGroup'] = apiGroup;
-        const isAnybody = subject['kind'] === 'User' && subject['name'] === '*';
-        if (isAnybody) Object.assign(subject, { kind: 'Group', name: 'system:authenticated' });
-      }
-      return object;
-    },
-    fromStorage(object) {
-      for (const subject of objectsAt(object, 'subjects')) {
-        const apiVersion = versionOf(subject);
-        delete subject['apiGroup'];
-        if (apiVersion !== '') subject['apiVersion'] = apiVersion;
-      }
-      return object;
-    },
-  };
-}
-
 /** RuntimeClass had a spec in this version. */
 const inSpec: Pick<OlderVersion, 'toStorage' | 'fromStorage' | 'defaulting'> = {
   defaulting: 'alone',
@@ -111,4 +74,41 @@ export function olderAlpha(dialect: Dialect): readonly OlderKind[] {
     storage('CSIStorageCapacity'),
     storage('VolumeAttachment'),
   ];
+}
+
+/** Subjects had an apiVersion in this version, and `*` meant any authenticated user. */
+function subjects(dialect: Dialect): Pick<OlderVersion, 'toStorage' | 'fromStorage'> {
+  const group = dialect.group(rbacGroup);
+  const isOwn = (kind: string) => kind === 'User' || kind === 'Group';
+  const groupOf = (subject: JsonObject): string => {
+    const kind = textAt(subject, 'kind');
+    if (isOwn(kind)) return group;
+    if (kind === 'ServiceAccount') return '';
+    return parseApiVersion(textAt(subject, 'apiVersion'))?.group ?? '';
+  };
+  const versionOf = (subject: JsonObject): string => {
+    const [kind, apiGroup] = [textAt(subject, 'kind'), textAt(subject, 'apiGroup')];
+    if (kind === 'ServiceAccount' && apiGroup === '') return 'v1';
+    return isOwn(kind) && apiGroup === group ? `${group}/v1alpha1` : apiGroup;
+  };
+  return {
+    toStorage(object) {
+      for (const subject of objectsAt(object, 'subjects')) {
+        const apiGroup = groupOf(subject);
+        delete subject['apiVersion'];
+        if (apiGroup !== '') subject['apiGroup'] = apiGroup;
+        const isAnybody = subject['kind'] === 'User' && subject['name'] === '*';
+        if (isAnybody) Object.assign(subject, { kind: 'Group', name: 'system:authenticated' });
+      }
+      return object;
+    },
+    fromStorage(object) {
+      for (const subject of objectsAt(object, 'subjects')) {
+        const apiVersion = versionOf(subject);
+        delete subject['apiGroup'];
+        if (apiVersion !== '') subject['apiVersion'] = apiVersion;
+      }
+      return object;
+    },
+  };
 }

@@ -10,58 +10,8 @@ import type { OlderKind, OlderVersion } from './contract.ts';
  * change, and they had other defaults.
  */
 
-/** The value that kube-apiserver writes where the oldest Deployments had no limit. */
-const unlimited = 2_147_483_647;
-
 /** The annotation that carries a member which `apps/v1` no longer has. */
 const rollbackAnnotation = 'deprecated.deployment.rollback.to';
-
-function selectorFromTemplate(object: JsonObject): void {
-  const spec = ensure(object, 'spec');
-  const labels = objectAt(spec, 'template', 'metadata', 'labels');
-  if (labels === undefined) return;
-  spec['selector'] ??= { matchLabels: { ...labels } };
-  const metadata = ensure(object, 'metadata');
-  if (Object.keys(objectAt(metadata, 'labels') ?? {}).length > 0) return;
-  metadata['labels'] = { ...labels };
-}
-
-function extensionsDeployment(object: JsonObject): void {
-  selectorFromTemplate(object);
-  const spec = ensure(object, 'spec');
-  fill(spec, { progressDeadlineSeconds: unlimited, revisionHistoryLimit: unlimited });
-  const strategy = ensure(spec, 'strategy');
-  fill(strategy, { type: 'RollingUpdate' });
-  const rolls = strategy['type'] === 'RollingUpdate' || strategy['rollingUpdate'] !== undefined;
-  if (rolls) fill(ensure(strategy, 'rollingUpdate'), { maxUnavailable: 1, maxSurge: 1 });
-}
-
-function firstDeployment(object: JsonObject): void {
-  selectorFromTemplate(object);
-  fill(ensure(object, 'spec'), { revisionHistoryLimit: 2 });
-}
-
-function replacedByHand(object: JsonObject): void {
-  selectorFromTemplate(object);
-  fill(ensure(ensure(object, 'spec'), 'updateStrategy'), { type: 'OnDelete' });
-}
-
-/** Stores a member in an annotation that the stored form does not have. */
-function toAnnotation(object: ApiObject, name: string, value: unknown): void {
-  const { annotations, ...metadata } = object.metadata;
-  const { [name]: _, ...others } = annotations ?? {};
-  const kept = value === undefined ? others : { ...others, [name]: String(value) };
-  object.metadata = metadata;
-  if (Object.keys(kept).length > 0) object.metadata.annotations = kept;
-}
-
-/** Removes a number from an annotation and returns it; undefined if there is none. */
-function fromAnnotation(object: ApiObject, name: string): number | undefined {
-  const text = textAt(jsonObject(object), 'metadata', 'annotations', name);
-  if (!/^-?\d{1,15}$/.test(text)) return undefined;
-  toAnnotation(object, name, undefined);
-  return Number(text);
-}
 
 const rollback: Pick<OlderVersion, 'toStorage' | 'fromStorage' | 'operations'> = {
   operations: [{ name: 'rollback', kind: 'DeploymentRollback' }],
@@ -94,42 +44,9 @@ const templateGeneration: Pick<OlderVersion, 'toStorage' | 'fromStorage'> = {
   },
 };
 
-/** Rules that let the selector change, for the endpoints of old clients. */
-const freeSelector = (strategy: Strategy): Partial<Strategy> => ({
-  validateUpdate(context, object, old) {
-    const spec = { ...objectAt(old, 'spec') };
-    const selector = at(object, 'spec', 'selector');
-    if (selector === undefined) delete spec['selector'];
-    else spec['selector'] = selector;
-    return strategy.validateUpdate?.(context, object, { ...old, spec }) ?? [];
-  },
-});
-
-/** A rollback stores its request unchanged: the object's own rules do not apply. */
-const rollsBack = (strategy: Strategy): Partial<Strategy> => {
-  const rules = { ...strategy, ...freeSelector(strategy) };
-  return {
-    ...rules,
-    prepareForUpdate(context, object, old) {
-      if (context.subresource !== 'rollback') rules.prepareForUpdate?.(context, object, old);
-    },
-    validateUpdate: (context, object, old) =>
-      context.subresource === 'rollback'
-        ? []
-        : (rules.validateUpdate?.(context, object, old) ?? []),
-  };
-};
-
-const version = (facts: string, name: string, more: Partial<OlderVersion> = {}): OlderVersion => ({
-  facts,
-  version: name,
-  defaultPropagation: 'Orphan',
-  ...more,
-});
-
 /** Older versions of Deployment, DaemonSet, ReplicaSet, and StatefulSet. */
 export function olderApps(): readonly OlderKind[] {
-  const labelled = { defaults: selectorFromTemplate };
+  const labeled = { defaults: selectorFromTemplate };
   return [
     {
       facts: 'apps',
@@ -171,7 +88,7 @@ export function olderApps(): readonly OlderKind[] {
         version('apps', 'v1beta2'),
         // The type came with the next version; this version's package has none.
         version('apps', 'v1beta1', {
-          ...labelled,
+          ...labeled,
           type: 'apps.v1beta2.ReplicaSet',
           life: {
             introduced: 6,
@@ -180,7 +97,7 @@ export function olderApps(): readonly OlderKind[] {
             replacement: { group: 'apps', version: 'v1', kind: 'ReplicaSet' },
           },
         }),
-        version('extensions', 'v1beta1', { ...labelled, rules: freeSelector }),
+        version('extensions', 'v1beta1', { ...labeled, rules: freeSelector }),
       ],
     },
     {
@@ -189,4 +106,87 @@ export function olderApps(): readonly OlderKind[] {
       older: [version('apps', 'v1beta2'), version('apps', 'v1beta1', { defaults: replacedByHand })],
     },
   ];
+}
+
+function selectorFromTemplate(object: JsonObject): void {
+  const spec = ensure(object, 'spec');
+  const labels = objectAt(spec, 'template', 'metadata', 'labels');
+  if (labels === undefined) return;
+  spec['selector'] ??= { matchLabels: { ...labels } };
+  const metadata = ensure(object, 'metadata');
+  if (Object.keys(objectAt(metadata, 'labels') ?? {}).length > 0) return;
+  metadata['labels'] = { ...labels };
+}
+
+const version = (facts: string, name: string, more: Partial<OlderVersion> = {}): OlderVersion => ({
+  facts,
+  version: name,
+  defaultPropagation: 'Orphan',
+  ...more,
+});
+
+/** Stores a member in an annotation that the stored form does not have. */
+function toAnnotation(object: ApiObject, name: string, value: unknown): void {
+  const { annotations, ...metadata } = object.metadata;
+  const { [name]: _, ...others } = annotations ?? {};
+  const kept = value === undefined ? others : { ...others, [name]: String(value) };
+  object.metadata = metadata;
+  if (Object.keys(kept).length > 0) object.metadata.annotations = kept;
+}
+
+/** Removes a number from an annotation and returns it; undefined if there is none. */
+function fromAnnotation(object: ApiObject, name: string): number | undefined {
+  const text = textAt(jsonObject(object), 'metadata', 'annotations', name);
+  if (!/^-?\d{1,15}$/.test(text)) return undefined;
+  toAnnotation(object, name, undefined);
+  return Number(text);
+}
+
+function firstDeployment(object: JsonObject): void {
+  selectorFromTemplate(object);
+  fill(ensure(object, 'spec'), { revisionHistoryLimit: 2 });
+}
+
+/** A rollback stores its request unchanged: the object's own rules do not apply. */
+const rollsBack = (strategy: Strategy): Partial<Strategy> => {
+  const rules = { ...strategy, ...freeSelector(strategy) };
+  return {
+    ...rules,
+    prepareForUpdate(context, object, old) {
+      if (context.subresource !== 'rollback') rules.prepareForUpdate?.(context, object, old);
+    },
+    validateUpdate: (context, object, old) =>
+      context.subresource === 'rollback'
+        ? []
+        : (rules.validateUpdate?.(context, object, old) ?? []),
+  };
+};
+
+/** Rules that let the selector change, for the endpoints of old clients. */
+const freeSelector = (strategy: Strategy): Partial<Strategy> => ({
+  validateUpdate(context, object, old) {
+    const spec = { ...objectAt(old, 'spec') };
+    const selector = at(object, 'spec', 'selector');
+    if (selector === undefined) delete spec['selector'];
+    else spec['selector'] = selector;
+    return strategy.validateUpdate?.(context, object, { ...old, spec }) ?? [];
+  },
+});
+
+/** The value that kube-apiserver writes where the oldest Deployments had no limit. */
+const unlimited = 2_147_483_647;
+
+function extensionsDeployment(object: JsonObject): void {
+  selectorFromTemplate(object);
+  const spec = ensure(object, 'spec');
+  fill(spec, { progressDeadlineSeconds: unlimited, revisionHistoryLimit: unlimited });
+  const strategy = ensure(spec, 'strategy');
+  fill(strategy, { type: 'RollingUpdate' });
+  const rolls = strategy['type'] === 'RollingUpdate' || strategy['rollingUpdate'] !== undefined;
+  if (rolls) fill(ensure(strategy, 'rollingUpdate'), { maxUnavailable: 1, maxSurge: 1 });
+}
+
+function replacedByHand(object: JsonObject): void {
+  selectorFromTemplate(object);
+  fill(ensure(ensure(object, 'spec'), 'updateStrategy'), { type: 'OnDelete' });
 }

@@ -8,41 +8,7 @@ import type { OlderKind } from './contract.ts';
 
 /** CertificateSigningRequest before `v1`, which requires less and guesses the signer. */
 
-const nodeGroup = 'system:nodes';
-const nodePrefix = 'system:node:';
 const common = ['digital signature', 'key encipherment'];
-
-/** Whether these are the usages, ignoring key encipherment. */
-function hasUsages(object: JsonObject, kind: string): boolean {
-  const usages = new Set(listAt(object, 'spec', 'usages'));
-  usages.delete('key encipherment');
-  return usages.size === 2 && usages.has('digital signature') && usages.has(kind);
-}
-
-/** The signer for a kubelet's request, which the names in the request identify. */
-function signerOf(object: JsonObject, dialect: Dialect): string {
-  const unknown = dialect.label('legacy-unknown');
-  const pem = Buffer.from(textAt(object, 'spec', 'request'), 'base64');
-  const names = requestedNames(pem);
-  if (names === undefined) return unknown;
-  const isNode =
-    names.organizations.join() === nodeGroup && names.commonName.startsWith(nodePrefix);
-  if (!isNode) return unknown;
-  if (!names.hasAlternatives && hasUsages(object, 'client auth')) {
-    return dialect.label('kube-apiserver-client-kubelet');
-  }
-  const serves = names.hasAlternatives && hasUsages(object, 'server auth');
-  return serves ? dialect.label('kubelet-serving') : unknown;
-}
-
-/** Removes errors that only the current version reports. */
-function lenient(errors: readonly FieldError[], legacySigner: string): readonly FieldError[] {
-  return errors.filter(({ type, field, message }) => {
-    if (/^spec\.usages(\[|$)/.test(field)) return false;
-    if (field === 'spec.signerName' && message.includes(legacySigner)) return false;
-    return !(field.startsWith('status.conditions[') && type !== 'FieldValueRequired');
-  });
-}
 
 /** The older version of CertificateSigningRequest, with lenient rules. */
 export function olderCertificates(dialect: Dialect): readonly OlderKind[] {
@@ -78,4 +44,39 @@ export function olderCertificates(dialect: Dialect): readonly OlderKind[] {
       ],
     },
   ];
+}
+
+/** Removes errors that only the current version reports. */
+function lenient(errors: readonly FieldError[], legacySigner: string): readonly FieldError[] {
+  return errors.filter(({ type, field, message }) => {
+    if (/^spec\.usages(\[|$)/.test(field)) return false;
+    if (field === 'spec.signerName' && message.includes(legacySigner)) return false;
+    return !(field.startsWith('status.conditions[') && type !== 'FieldValueRequired');
+  });
+}
+
+const nodeGroup = 'system:nodes';
+const nodePrefix = 'system:node:';
+
+/** The signer for a kubelet's request, which the names in the request identify. */
+function signerOf(object: JsonObject, dialect: Dialect): string {
+  const unknown = dialect.label('legacy-unknown');
+  const pem = Buffer.from(textAt(object, 'spec', 'request'), 'base64');
+  const names = requestedNames(pem);
+  if (names === undefined) return unknown;
+  const isNode =
+    names.organizations.join() === nodeGroup && names.commonName.startsWith(nodePrefix);
+  if (!isNode) return unknown;
+  if (!names.hasAlternatives && hasUsages(object, 'client auth')) {
+    return dialect.label('kube-apiserver-client-kubelet');
+  }
+  const serves = names.hasAlternatives && hasUsages(object, 'server auth');
+  return serves ? dialect.label('kubelet-serving') : unknown;
+}
+
+/** Whether these are the usages, ignoring key encipherment. */
+function hasUsages(object: JsonObject, kind: string): boolean {
+  const usages = new Set(listAt(object, 'spec', 'usages'));
+  usages.delete('key encipherment');
+  return usages.size === 2 && usages.has('digital signature') && usages.has(kind);
 }

@@ -3,36 +3,6 @@ import { at } from '../cells.ts';
 import { fill, objectAt } from '../rules/fill.ts';
 import type { OlderKind, OlderVersion } from './contract.ts';
 
-/** Concurrency shares of a level that states none. */
-const standardShares = 30;
-
-/** Defaults of a limited level except its shares, which differ between versions. */
-function fillLevel(object: JsonObject): void {
-  fill(objectAt(object, 'spec', 'exempt'), { nominalConcurrencyShares: 0, lendablePercent: 0 });
-  fill(objectAt(object, 'spec', 'limited'), { lendablePercent: 0 });
-  const queuing = objectAt(object, 'spec', 'limited', 'limitResponse', 'queuing');
-  if (queuing === undefined) return;
-  const standard = { queues: 64, handSize: 8, queueLengthLimit: 50 };
-  for (const [name, value] of Object.entries(standard)) {
-    if (queuing[name] === undefined || queuing[name] === 0) queuing[name] = value;
-  }
-}
-
-/** In versions with assured shares, zero is the same as absent. */
-function fillShares(object: JsonObject, member: string): void {
-  const limited = objectAt(object, 'spec', 'limited');
-  if (limited === undefined) return;
-  if ((limited[member] ?? 0) === 0) limited[member] = standardShares;
-}
-
-function rename(object: ApiObject, { from, to }: { from: string; to: string }): ApiObject {
-  const limited = objectAt(object, 'spec', 'limited');
-  if (limited === undefined || limited[from] === undefined) return object;
-  limited[to] = limited[from];
-  delete limited[from];
-  return object;
-}
-
 const assured = 'assuredConcurrencyShares';
 const nominal = 'nominalConcurrencyShares';
 
@@ -47,6 +17,31 @@ const assuredLevel: Omit<OlderVersion, 'facts' | 'version'> = {
   toStorage: (object) => rename(object, { from: assured, to: nominal }),
   fromStorage: (object) => rename(object, { from: nominal, to: assured }),
 };
+
+/** Older versions of FlowSchema and PriorityLevelConfiguration. */
+export function olderFlowControl(dialect: Dialect): readonly OlderKind[] {
+  const facts = 'flowcontrol';
+  const schema = (version: string): OlderVersion => ({ facts, version, isOnByDefault: true });
+  return [
+    {
+      facts,
+      kind: 'FlowSchema',
+      older: ['v1beta3', 'v1beta2', 'v1beta1'].map(schema),
+    },
+    {
+      facts,
+      kind: 'PriorityLevelConfiguration',
+      older: [
+        nominalLevel(dialect),
+        { facts, version: 'v1beta2', ...assuredLevel },
+        { facts, version: 'v1beta1', ...assuredLevel },
+      ],
+    },
+  ];
+}
+
+/** Concurrency shares of a level that states none. */
+const standardShares = 30;
 
 /**
  * PriorityLevelConfiguration `v1beta3`: only absent shares are defaulted. As in kube-apiserver, an
@@ -77,24 +72,29 @@ function nominalLevel(dialect: Dialect): OlderVersion {
   };
 }
 
-/** Older versions of FlowSchema and PriorityLevelConfiguration. */
-export function olderFlowControl(dialect: Dialect): readonly OlderKind[] {
-  const facts = 'flowcontrol';
-  const schema = (version: string): OlderVersion => ({ facts, version, isOnByDefault: true });
-  return [
-    {
-      facts,
-      kind: 'FlowSchema',
-      older: ['v1beta3', 'v1beta2', 'v1beta1'].map(schema),
-    },
-    {
-      facts,
-      kind: 'PriorityLevelConfiguration',
-      older: [
-        nominalLevel(dialect),
-        { facts, version: 'v1beta2', ...assuredLevel },
-        { facts, version: 'v1beta1', ...assuredLevel },
-      ],
-    },
-  ];
+/** Defaults of a limited level except its shares, which differ between versions. */
+function fillLevel(object: JsonObject): void {
+  fill(objectAt(object, 'spec', 'exempt'), { nominalConcurrencyShares: 0, lendablePercent: 0 });
+  fill(objectAt(object, 'spec', 'limited'), { lendablePercent: 0 });
+  const queuing = objectAt(object, 'spec', 'limited', 'limitResponse', 'queuing');
+  if (queuing === undefined) return;
+  const standard = { queues: 64, handSize: 8, queueLengthLimit: 50 };
+  for (const [name, value] of Object.entries(standard)) {
+    if (queuing[name] === undefined || queuing[name] === 0) queuing[name] = value;
+  }
+}
+
+/** In versions with assured shares, zero is the same as absent. */
+function fillShares(object: JsonObject, member: string): void {
+  const limited = objectAt(object, 'spec', 'limited');
+  if (limited === undefined) return;
+  if ((limited[member] ?? 0) === 0) limited[member] = standardShares;
+}
+
+function rename(object: ApiObject, { from, to }: { from: string; to: string }): ApiObject {
+  const limited = objectAt(object, 'spec', 'limited');
+  if (limited === undefined || limited[from] === undefined) return object;
+  limited[to] = limited[from];
+  delete limited[from];
+  return object;
 }

@@ -32,7 +32,7 @@ import { schemaOf } from '../schema-of.ts';
 import { volumeAttributesClass } from '../storage/volume-attributes-class.ts';
 import { storageVersionMigration } from '../storagemigration/storage-version-migration.ts';
 import type { OlderKind, OlderVersion } from './contract.ts';
-import { endedKinds } from './ended-kinds.ts';
+import { removedKinds } from './removed-kinds.ts';
 import { olderKinds } from './table.ts';
 
 /**
@@ -104,7 +104,7 @@ function withOlderVersions(defs: readonly ResourceDef[], release: Release): read
     ...mutatingPolicyKinds(dialect, admission),
     ...previewKinds(dialect, features, admission),
   ];
-  const grown = [...defs, ...endedKinds(dialect), ...previews].flatMap((def) => {
+  const grown = [...defs, ...removedKinds(dialect), ...previews].flatMap((def) => {
     const kinds = table.filter(
       (one) => one.kind === def.kind && groupOf(dialect, one.facts) === def.group,
     );

@@ -1,6 +1,6 @@
 import type { ApiObject, Dialect, FieldError, JsonObject } from '@wheelhouse/machinery';
 import { fillMissingAction } from '../admissionregistration/policy-binding.ts';
-import { fromFlatMetrics, toFlatMetrics } from '../autoscaling/kept-in-annotations.ts';
+import { fromFlatMetrics, toFlatMetrics } from '../autoscaling/conversions.ts';
 import { listAt, textAt } from '../cells.ts';
 import { eventsGroupLabels, validateEvent } from '../core/event.ts';
 import type { Findings, Strategy } from '../resource-def.ts';

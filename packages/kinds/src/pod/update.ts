@@ -38,67 +38,6 @@ import { validateImageSpacing } from './validation/containers.ts';
 import { validateTolerations } from './validation/placement.ts';
 import { validatePodSpec } from './validation/validate.ts';
 
-/** While scheduling gates hold a pod back, its node selection may be narrowed. */
-
-const must = 'requiredDuringSchedulingIgnoredDuringExecution';
-const termsPath = `spec.affinity.nodeAffinity.${must}.nodeSelectorTerms`;
-
-/** Rejects changes that do more than narrow the selection. */
-function validateNodeSelection(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[] {
-  const before = old.nodeSelector ?? {};
-  const now = spec.nodeSelector;
-  const isNarrowed = Object.keys(before).every((key) => now?.[key] === before[key]);
-  const detail = 'only additions to spec.nodeSelector are allowed (no mutations or deletions)';
-  return [
-    ...(isNarrowed ? [] : [invalidGo('spec.nodeSelector', () => goStringMap(now), detail)]),
-    ...validateTerms(termsOf(spec), termsOf(old)),
-  ];
-}
-
-const termsOf = (spec: Stored<PodSpec>) =>
-  objectsAt(spec, 'affinity', 'nodeAffinity', must, 'nodeSelectorTerms');
-
-function validateTerms(terms: readonly JsonObject[], old: readonly JsonObject[]): FieldError[] {
-  if (old.length === 0) return [];
-  if (terms.length !== old.length) {
-    const shown = goStructs('core.NodeSelectorTerm', terms, goNodeSelectorTerm);
-    const detail = 'no additions/deletions to non-empty NodeSelectorTerms list are allowed';
-    return [invalidGo(termsPath, () => shown, detail)];
-  }
-  return terms.flatMap((term, index) => {
-    if (isNarrowedTerm(term, old[index] ?? {})) return [];
-    const detail = 'only additions are allowed (no mutations or deletions)';
-    return [invalidGo(`${termsPath}[${index}]`, () => goNodeSelectorTerm(term), detail)];
-  });
-}
-
-const parts = ['matchExpressions', 'matchFields'];
-
-/** A term without requirements matches nothing, so adding one would widen it. */
-function isNarrowedTerm(term: Stored<NodeSelectorTerm>, old: Stored<NodeSelectorTerm>): boolean {
-  const isEmpty = parts.every((name) => listAt(old, name).length === 0);
-  if (isEmpty) return parts.every((name) => listAt(term, name).length === 0);
-  return parts.every((name) => {
-    const before = listAt(old, name);
-    return same([...listAt(term, name).slice(0, before.length)], [...before]);
-  });
-}
-
-/** Restores the old node affinity, so that other changes of the affinity are detected. */
-function keepNodeAffinity(spec: Stored<PodSpec>, old: Stored<PodSpec>): void {
-  const before = old.affinity?.nodeAffinity;
-  const affinity = spec.affinity;
-  if (sameOrEmpty(affinity?.nodeAffinity, before)) return;
-  if (affinity === undefined) {
-    spec.affinity = { nodeAffinity: before };
-    return;
-  }
-  const others = affinity.podAffinity !== undefined || affinity.podAntiAffinity !== undefined;
-  if (old.affinity === undefined && !others) delete spec.affinity;
-  else if (before === undefined) delete affinity.nodeAffinity;
-  else affinity.nodeAffinity = before;
-}
-
 const annotationsPath = 'metadata.annotations';
 
 /** Rules of a Pod on creation and on each change except of its status. */
@@ -243,64 +182,6 @@ function validateRemovedGates(spec: Stored<PodSpec>, old: Stored<PodSpec>): Fiel
   });
 }
 
-const mutableFields =
-  'pod updates may not change fields other than `spec.containers[*].image`,' +
-  '`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` ' +
-  '(only additions to existing tolerations),`spec.terminationGracePeriodSeconds` ' +
-  '(allow it to be set to 1 if it was previously negative)';
-
-/** After restoring what may change, nothing may differ. */
-function* restErrorSteps(
-  spec: Stored<PodSpec>,
-  old: Stored<PodSpec>,
-): Generator<void, FieldError[]> {
-  const rest = yield* withMutableOf(spec, old);
-  const errors: FieldError[] = [];
-  if ((old.schedulingGates ?? []).length > 0) {
-    appendAll(errors, validateNodeSelection(rest, old));
-    rest.nodeSelector = old.nodeSelector;
-    keepNodeAffinity(rest, old);
-  }
-  if (yield* sameOrEmptySteps(rest, old, new Stride())) return errors;
-  const difference = yield* goDifferenceSteps('core.PodSpec', old, rest);
-  return [...errors, forbiddenField('spec', `${mutableFields}\n${difference}`)];
-}
-
-function* withMutableOf(
-  spec: Stored<PodSpec>,
-  old: Stored<PodSpec>,
-): Generator<void, Stored<PodSpec>> {
-  const rest = yield* cloneJsonSteps(spec);
-  for (const member of ['containers', 'initContainers'] as const) {
-    const before = old[member] ?? [];
-    (rest[member] ?? []).forEach((container, index) => {
-      container.image = before[index]?.image;
-    });
-  }
-  rest.activeDeadlineSeconds = old.activeDeadlineSeconds;
-  rest.schedulingGates = old.schedulingGates;
-  rest.tolerations = old.tolerations;
-  const grace = 'terminationGracePeriodSeconds';
-  if (numberAt(old, grace) < 0 && rest[grace] === 1) rest[grace] = old[grace];
-  return rest;
-}
-
-/** Go's semantic equality: absent and empty are equal at any depth. */
-export function sameOrEmptyDeep(one: JsonObject, other: JsonObject): boolean {
-  for (const name of Object.keys(one)) {
-    if (!sameOrEmptyIn(one[name], member(other, name))) return false;
-  }
-  return hasNoOthers(one, other);
-}
-
-/** Whether all members that only `other` has are empty. */
-function hasNoOthers(one: JsonObject, other: JsonObject): boolean {
-  for (const name of Object.keys(other)) {
-    if (!Object.hasOwn(one, name) && !sameOrEmptyIn(undefined, other[name])) return false;
-  }
-  return true;
-}
-
 /** `sameOrEmptyDeep` in steps. */
 function* sameOrEmptySteps(
   one: JsonObject,
@@ -344,6 +225,126 @@ function sameOrEmptyIn(left: JsonValue | undefined, right: JsonValue | undefined
     const before = right[index];
     return isObject(item) && isObject(before) ? sameOrEmptyDeep(item, before) : same(item, before);
   });
+}
+
+/** Go's semantic equality: absent and empty are equal at any depth. */
+export function sameOrEmptyDeep(one: JsonObject, other: JsonObject): boolean {
+  for (const name of Object.keys(one)) {
+    if (!sameOrEmptyIn(one[name], member(other, name))) return false;
+  }
+  return hasNoOthers(one, other);
+}
+
+/** Whether all members that only `other` has are empty. */
+function hasNoOthers(one: JsonObject, other: JsonObject): boolean {
+  for (const name of Object.keys(other)) {
+    if (!Object.hasOwn(one, name) && !sameOrEmptyIn(undefined, other[name])) return false;
+  }
+  return true;
+}
+
+const mutableFields =
+  'pod updates may not change fields other than `spec.containers[*].image`,' +
+  '`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` ' +
+  '(only additions to existing tolerations),`spec.terminationGracePeriodSeconds` ' +
+  '(allow it to be set to 1 if it was previously negative)';
+
+/** After restoring what may change, nothing may differ. */
+function* restErrorSteps(
+  spec: Stored<PodSpec>,
+  old: Stored<PodSpec>,
+): Generator<void, FieldError[]> {
+  const rest = yield* withMutableOf(spec, old);
+  const errors: FieldError[] = [];
+  if ((old.schedulingGates ?? []).length > 0) {
+    appendAll(errors, validateNodeSelection(rest, old));
+    rest.nodeSelector = old.nodeSelector;
+    keepNodeAffinity(rest, old);
+  }
+  if (yield* sameOrEmptySteps(rest, old, new Stride())) return errors;
+  const difference = yield* goDifferenceSteps('core.PodSpec', old, rest);
+  return [...errors, forbiddenField('spec', `${mutableFields}\n${difference}`)];
+}
+
+function* withMutableOf(
+  spec: Stored<PodSpec>,
+  old: Stored<PodSpec>,
+): Generator<void, Stored<PodSpec>> {
+  const rest = yield* cloneJsonSteps(spec);
+  for (const member of ['containers', 'initContainers'] as const) {
+    const before = old[member] ?? [];
+    (rest[member] ?? []).forEach((container, index) => {
+      container.image = before[index]?.image;
+    });
+  }
+  rest.activeDeadlineSeconds = old.activeDeadlineSeconds;
+  rest.schedulingGates = old.schedulingGates;
+  rest.tolerations = old.tolerations;
+  const grace = 'terminationGracePeriodSeconds';
+  if (numberAt(old, grace) < 0 && rest[grace] === 1) rest[grace] = old[grace];
+  return rest;
+}
+
+/**
+ * Rejects changes that do more than narrow the node selection, which may be narrowed while
+ * scheduling gates hold the pod back.
+ */
+function validateNodeSelection(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[] {
+  const before = old.nodeSelector ?? {};
+  const now = spec.nodeSelector;
+  const isNarrowed = Object.keys(before).every((key) => now?.[key] === before[key]);
+  const detail = 'only additions to spec.nodeSelector are allowed (no mutations or deletions)';
+  return [
+    ...(isNarrowed ? [] : [invalidGo('spec.nodeSelector', () => goStringMap(now), detail)]),
+    ...validateTerms(termsOf(spec), termsOf(old)),
+  ];
+}
+
+const must = 'requiredDuringSchedulingIgnoredDuringExecution';
+const termsPath = `spec.affinity.nodeAffinity.${must}.nodeSelectorTerms`;
+
+function validateTerms(terms: readonly JsonObject[], old: readonly JsonObject[]): FieldError[] {
+  if (old.length === 0) return [];
+  if (terms.length !== old.length) {
+    const shown = goStructs('core.NodeSelectorTerm', terms, goNodeSelectorTerm);
+    const detail = 'no additions/deletions to non-empty NodeSelectorTerms list are allowed';
+    return [invalidGo(termsPath, () => shown, detail)];
+  }
+  return terms.flatMap((term, index) => {
+    if (isNarrowedTerm(term, old[index] ?? {})) return [];
+    const detail = 'only additions are allowed (no mutations or deletions)';
+    return [invalidGo(`${termsPath}[${index}]`, () => goNodeSelectorTerm(term), detail)];
+  });
+}
+
+const parts = ['matchExpressions', 'matchFields'];
+
+/** A term without requirements matches nothing, so adding one would widen it. */
+function isNarrowedTerm(term: Stored<NodeSelectorTerm>, old: Stored<NodeSelectorTerm>): boolean {
+  const isEmpty = parts.every((name) => listAt(old, name).length === 0);
+  if (isEmpty) return parts.every((name) => listAt(term, name).length === 0);
+  return parts.every((name) => {
+    const before = listAt(old, name);
+    return same([...listAt(term, name).slice(0, before.length)], [...before]);
+  });
+}
+
+const termsOf = (spec: Stored<PodSpec>) =>
+  objectsAt(spec, 'affinity', 'nodeAffinity', must, 'nodeSelectorTerms');
+
+/** Restores the old node affinity, so that other changes of the affinity are detected. */
+function keepNodeAffinity(spec: Stored<PodSpec>, old: Stored<PodSpec>): void {
+  const before = old.affinity?.nodeAffinity;
+  const affinity = spec.affinity;
+  if (sameOrEmpty(affinity?.nodeAffinity, before)) return;
+  if (affinity === undefined) {
+    spec.affinity = { nodeAffinity: before };
+    return;
+  }
+  const others = affinity.podAffinity !== undefined || affinity.podAntiAffinity !== undefined;
+  if (old.affinity === undefined && !others) delete spec.affinity;
+  else if (before === undefined) delete affinity.nodeAffinity;
+  else affinity.nodeAffinity = before;
 }
 
 /** Containers may be added to a running pod, but those added earlier must not change. */

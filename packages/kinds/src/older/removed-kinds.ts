@@ -16,7 +16,7 @@ import { ensure, fill, objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
 /** Kinds of which no current version is left. */
-export function endedKinds(dialect: Dialect): readonly ResourceDef[] {
+export function removedKinds(dialect: Dialect): readonly ResourceDef[] {
   return [podSecurityPolicy(dialect)];
 }
 
