@@ -25,12 +25,12 @@ import { type ControllerTools, listEntries, removeEntries } from './inside.ts';
 
 import { createWorkQueue } from './work-queue.ts';
 
-/** How long to wait before looking again at custom objects that finalizers hold. */
+/** Interval for rechecking custom objects that finalizers hold, in milliseconds. */
 const recheckMs = 200;
-/** The same, while another server gives names of the group. */
+/** Interval for retrying while another server assigns names of the group. */
 const turnMs = 50;
 
-/** Keeps the catalogue's custom kinds in step with the CustomResourceDefinitions (CRD-1). */
+/** Keeps the catalogue's custom kinds in sync with the CustomResourceDefinitions (CRD-1). */
 export interface CustomKinds {
   /** Resolves when the definitions stored before the start are served. */
   readonly ready: Promise<void>;
@@ -42,26 +42,26 @@ export interface CustomKindsOptions extends ControllerTools {
   readonly catalogue: Catalogue;
   readonly deps: CustomKindDeps;
   readonly dialect: Dialect;
-  /** What is wrong with the authorities of a conversion webhook (base64 of PEM). */
+  /** Validates the CA bundle of a conversion webhook (base64 of PEM). */
   readonly checkBundle: ReconcileOptions['checkBundle'];
   readonly cleanupFinalizer: string;
-  /** Kept filled with the names of definitions being deleted: their kinds take no new objects. */
+  /** Receives the names of definitions being deleted, whose kinds accept no new objects. */
   readonly terminating: Set<string>;
-  /** Where other servers on the same store give names too; absent where there is but one. */
+  /** Present when other servers on the same store assign names too. */
   readonly claims?: NumberClaims | undefined;
 }
 
 /**
- * Follows the definitions. Every change gives the whole set of kinds anew, entries that did not
- * change being the same values, so that nothing compiled for them is lost. A definition's entry is
- * served before its status says so, and taken away after its objects are gone.
+ * Follows the definitions. Every change builds the whole set of kinds, reusing unchanged entries so
+ * that what was compiled for them is kept. A definition's entry is served before its status says
+ * so, and removed after its objects are gone.
  */
 export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
   const { definitions, caches, clock, logger, terminating } = options;
   const cache = caches.of(definitions);
   const kinds = createKindTable(options);
   const crds = new Map<string, Crd>();
-  /** The current definition, including names that were just accepted. */
+  /** The current definition, including newly accepted names. */
   const current = async (name: string) => {
     await ready;
     await cache.get(name, undefined);
@@ -76,7 +76,8 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
     const turn = await takeTurn(options, crd.spec.group);
     if (turn === undefined) return names.addAfter(name, turnMs);
     try {
-      // What another server gave is seen now, and none gives any before this is written.
+      // Names that another server assigned are visible now, and none are assigned before this
+      // write.
       const now = await current(name);
       const isThere = now !== undefined && now.metadata.deletionTimestamp === undefined;
       if (isThere) await writeStatus(options, now, [...crds.values()]);
@@ -91,7 +92,7 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
     if (crd?.metadata.deletionTimestamp === undefined) return;
     if (await cleanUp(options, kinds, crd)) removals.addAfter(name, recheckMs);
   };
-  // One at a time: two definitions must not be given the same name. Nor must they by two servers.
+  // One at a time, since two definitions must not get the same name, not even from two servers.
   const tools = { clock, logger, queues: options.queues };
   const names = createWorkQueue({ ...tools, name: namesQueue, run: decideNames, workers: 1 });
   const removals = createWorkQueue({ ...tools, name: 'crd_finalizer', run: remove, workers: 4 });
@@ -116,7 +117,7 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
     refresh();
     for (const name of crds.keys()) names.add(name);
   });
-  // A server that gives up its start closes the caches before anybody waits for this.
+  // A server that gives up its start closes the caches before anyone awaits this.
   ready.catch(() => {});
   return {
     ready,
@@ -127,12 +128,14 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
   };
 }
 
-/** Bytes of JSON from which on a definition is read in a turn of its own. */
+/**
+ * Definitions of at least this many bytes of JSON are parsed in a separate turn of the event loop.
+ */
 const largeDefinitionBytes = 131_072;
 
 /**
- * Applies changes in their order: a small definition at once, a large one in a turn of the event loop
- * of its own, once it has been parsed in steps (TRUST-2). Small ones behind a large one wait for it.
+ * Applies changes in order: a small definition at once, a large one in a turn of its own after
+ * being parsed in steps (TRUST-2). Small definitions wait for a large one ahead of them.
  */
 function followInSteps(
   { clock, logger }: Pick<CustomKindsOptions, 'clock' | 'logger'>,
@@ -166,7 +169,7 @@ function followInSteps(
       waiting += 1;
       last = last.then(() => applyInSteps(change));
     },
-    /** Resolves when every change that was taken has been handed on. */
+    /** Resolves when every received change was passed on. */
     idle: () => last,
   };
 }
@@ -175,12 +178,12 @@ const namesQueue = 'crd_naming_condition_controller';
 
 const ownTurn = { release: () => {}, doubt: () => {} };
 
-/** The right to give names of a group, which one server has at a time; undefined: another has it. */
+/** The exclusive right to assign names of a group; undefined while another server holds it. */
 async function takeTurn({ claims }: CustomKindsOptions, group: string) {
   return claims === undefined ? ownTurn : claims.take([`definitions/${group}`]);
 }
 
-/** Definitions whose names are not all accepted; any change may free those names. */
+/** Definitions without all names accepted; any change may free those names. */
 function waitingForNames(crds: ReadonlyMap<string, Crd>): readonly string[] {
   const waits = (crd: Crd) =>
     crd.status?.conditions?.some((one) => one.type === 'NamesAccepted' && one.status === 'False');
@@ -188,8 +191,8 @@ function waitingForNames(crds: ReadonlyMap<string, Crd>): readonly string[] {
 }
 
 /**
- * The definitions that can be read. The log names the others: their kinds are not served, and their
- * objects stay where they are.
+ * The readable definitions. The others are logged: their kinds are not served, and their objects
+ * stay in the store.
  */
 async function storedDefinitions({
   caches,
@@ -209,7 +212,7 @@ async function storedDefinitions({
 
 interface KindTable {
   replace(definitions: ReadonlyMap<string, Crd>): void;
-  /** The served entry of a definition, if it has one. */
+  /** The served entry of a definition, if any. */
   find(name: string): CustomResourceDef | undefined;
 }
 
@@ -251,7 +254,10 @@ function createKindTable(options: CustomKindsOptions): KindTable {
   };
 }
 
-/** Established, or about to be: the entry must be there before the status tells of it. */
+/**
+ * Whether the definition is established or about to be: the entry must exist before the status says
+ * so.
+ */
 function isServed(crd: Crd, all: ReadonlyMap<string, Crd>, options: CustomKindsOptions): boolean {
   if (crdConditionIsTrue(crd, 'Established')) return true;
   if (crd.metadata.deletionTimestamp !== undefined) return false;
@@ -260,8 +266,8 @@ function isServed(crd: Crd, all: ReadonlyMap<string, Crd>, options: CustomKindsO
 }
 
 /**
- * Whether nothing but objects of this definition can be stored under its prefix. Definitions named
- * like kinds that the server itself stores by group and plural would otherwise take their objects.
+ * Whether only objects of this definition can be stored under its prefix. A definition named like a
+ * kind that the server stores by group and plural would otherwise take over its objects.
  */
 function hasOwnKeys(crd: Crd, catalogue: Catalogue): boolean {
   const { group, names } = crd.spec;
@@ -279,7 +285,7 @@ function isSameKind(one: Crd, other: Crd): boolean {
   );
 }
 
-/** The accepted names, or those asked for while nothing was decided. */
+/** The accepted names, or the requested ones until names are accepted. */
 function namesOf({ spec, status }: Crd): CrdNames {
   const accepted = status?.acceptedNames;
   return accepted === undefined || accepted.plural === '' ? spec.names : accepted;
@@ -308,7 +314,7 @@ async function writeStatus(
   });
 }
 
-/** Removes the kind's objects, then the finalizer; true when some still stand. */
+/** Removes the kind's objects and then the finalizer; returns true while objects remain. */
 async function cleanUp(options: CustomKindsOptions, kinds: KindTable, crd: Crd): Promise<boolean> {
   const { inside, definitions, cleanupFinalizer, caches } = options;
   const at = { def: definitions, namespace: '', name: crd.metadata.name ?? '' };
@@ -321,7 +327,7 @@ async function cleanUp(options: CustomKindsOptions, kinds: KindTable, crd: Crd):
     const left = await listEntries(caches, { def, namespace: '' });
     if (left.length > 0) return true;
   }
-  // Seen only where somebody else's finalizer keeps the definition.
+  // Visible only if another finalizer keeps the definition.
   if (finalizers.length > 1) await markTerminating(options, crd, outcomeOf(crd, options.catalogue));
   await inside.change(at, (object) => {
     const rest = (object.metadata.finalizers ?? []).filter((one) => one !== cleanupFinalizer);
@@ -358,7 +364,7 @@ const neverEstablished = {
   message: 'resource was never established',
 } as const;
 
-/** What became of the objects of a definition whose cleanup has ended. */
+/** The outcome of a definition's cleanup. */
 function outcomeOf(crd: Crd, catalogue: Catalogue) {
   if (!hasOwnKeys(crd, catalogue)) return overlapping;
   return crdConditionIsTrue(crd, 'Established') ? completed : neverEstablished;

@@ -7,19 +7,18 @@ import type { EntryChange } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { listEntries, storedVersion } from './inside.ts';
 
-/** Removals that run at a time. */
+/** Concurrent removals. */
 const parallelMax = 32;
-/** Events that fall due within this share of their life are removed together. */
+/** Events that expire within this share of their lifetime are removed together. */
 const sweepShare = 0.1;
 const sweepMsMax = 1000;
 
 /**
- * Removes Events a time after they were last written (EVENT-3), as leases do upstream: whatever
- * finalizers they have, and only if nobody wrote them meanwhile; watchers see DELETED.
- *
- * `due` is in order of time, since all live equally long: a change takes its Event out and puts it
- * at the end. Worked example, with a life of 60 s: a written at 0 s, b at 10 s, a again at
- * 20 s gives `b -> 70 s, a -> 80 s`, and one timer, for b.
+ * Removes Events some time after their last write (EVENT-3), as etcd leases do for kube-apiserver:
+ * regardless of finalizers, and only if nobody wrote them meanwhile; watchers see DELETED. `due` is
+ * sorted by time because all lifetimes are equal: a change moves its Event to the end. Example with
+ * a lifetime of 60 s: a written at 0 s, b at 10 s, and a again at 20 s yields `b -> 70 s, a -> 80
+ * s` and one timer, for b.
  */
 export function startEventExpiry(options: EventExpiryOptions): { close(): Promise<void> } {
   const { events, registry, logger } = options;
@@ -28,7 +27,9 @@ export function startEventExpiry(options: EventExpiryOptions): { close(): Promis
   const subscription = cache.subscribe((change) => expiry.changed(change));
   const loading = listEntries(registry.caches, { def: events, namespace: '' })
     .then((entries) => expiry.loaded(entries))
-    .catch((error: unknown) => logger.error('old Events stay', { error: String(error) }));
+    .catch((error: unknown) =>
+      logger.error('expired Events cannot be removed', { error: String(error) }),
+    );
   return {
     async close() {
       subscription.close();
@@ -42,7 +43,7 @@ export interface EventExpiryOptions {
   readonly registry: Registry;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** How long an Event is kept, ms. */
+  /** Lifetime of Events in milliseconds. */
   readonly ttlMs: number;
 }
 
@@ -68,7 +69,7 @@ class EventExpiry {
     this.#schedule();
   }
 
-  /** Takes in what was there at the start, ahead of what has changed since. */
+  /** Adds the Events that existed at the start ahead of those that changed since. */
   loaded(entries: readonly Entry[]): void {
     const { clock, ttlMs } = this.#options;
     const nowMs = clock.monotonic();
@@ -81,7 +82,7 @@ class EventExpiry {
       .sort((a, b) => a[1] - b[1]);
     this.#due.clear();
     for (const [key, atMs] of [...earlier, ...later]) this.#due.set(key, atMs);
-    // A timer that runs is for what has changed since, which falls due later.
+    // A running timer belongs to a later change, which is due later.
     this.#timer?.stop();
     this.#timer = undefined;
     this.#schedule();
@@ -120,7 +121,7 @@ class EventExpiry {
     await Promise.all(batch.map((one) => this.#remove(one)));
   }
 
-  /** What could not be removed stays in its place and is tried again by the next sweep. */
+  /** An Event that cannot be removed stays and is retried by the next sweep. */
   async #remove(key: string): Promise<void> {
     const { events, registry, logger } = this.#options;
     const entry = registry.caches.of(events).peek(key);
@@ -140,7 +141,7 @@ function targetOf(def: ResourceDef, entry: Entry) {
   return { def, version: storedVersion(def), namespace, name, subresource: '' };
 }
 
-/** When an Event from an earlier run was last written, by its metadata; 0 if unknown. */
+/** When an Event was last written in an earlier run, by its metadata; 0 if unknown. */
 function lastWrittenMs(entry: Entry): number {
   const { metadata } = asApiObject(decodeEntry(entry));
   const times = [metadata.creationTimestamp, ...(metadata.managedFields ?? []).map(timeOf)];

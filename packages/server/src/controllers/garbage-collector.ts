@@ -9,13 +9,13 @@ import { createWorkQueue } from './work-queue.ts';
 
 const orphanFinalizer = 'orphan';
 const foregroundFinalizer = 'foregroundDeletion';
-/** Dependents left by a foreground deletion are looked at again after this. */
+/** Interval for rechecking dependents of a foreground deletion, in milliseconds. */
 const recheckMs = 500;
 
 /**
- * Removes what nobody owns any more (DEL-5). It keeps, for every owner uid, the objects that name
- * it; owners themselves are looked up by the coordinates in the reference, and count as gone when
- * nothing, or something with another uid, stands there.
+ * Removes objects without owners (DEL-5). It indexes objects by the UIDs of their owners; owners
+ * are looked up by the coordinates in the reference, and are absent if there is no object, or one
+ * with another UID.
  */
 export function startGarbageCollector(
   options: ControllerTools & {
@@ -82,13 +82,13 @@ export function startGarbageCollector(
   };
 }
 
-/** A changed custom kind has a new cache, which must then be followed in the old one's place. */
+/** A changed custom kind has a new cache, which replaces the followed one. */
 interface Followed {
   readonly cache: ResourceCache;
   close(): void;
 }
 
-/** What an object was and is; one of them may be absent. */
+/** The previous and the current state of an object; either may be absent. */
 interface Change {
   readonly previous: Entry | undefined;
   readonly current: Entry | undefined;
@@ -103,7 +103,7 @@ interface Graph {
   update(def: ResourceDef, change: Change): void;
   locate(id: string): Located | undefined;
   dependentsOf(uid: string): readonly string[];
-  /** Objects with this uid that wait for their dependents. */
+  /** Objects with this UID that wait for their dependents. */
   holders(uid: string): readonly string[];
 }
 
@@ -156,7 +156,7 @@ function createGraph(): Graph {
 
 type Collector = Parameters<typeof startGarbageCollector>[0] & { readonly graph: Graph };
 
-/** Does what one object needs; true when it should be looked at again. */
+/** Processes one object; returns true if it must be processed again. */
 async function collect(collector: Collector, { def, key }: Located): Promise<boolean> {
   const entry = collector.caches.of(def).peek(key);
   if (entry === undefined) return false;
@@ -221,7 +221,10 @@ function locateObject(collector: Collector, id: string): ObjectAt | undefined {
   return { def: located.def, namespace: entry.index.namespace, name: entry.index.name };
 }
 
-/** Deletes an object all of whose owners are gone or going; else drops references to absent ones. */
+/**
+ * Deletes an object if all of its owners are gone or being deleted; otherwise drops references to
+ * absent owners.
+ */
 async function judgeOwners(
   collector: Collector,
   dependent: { entry: Entry; at: ObjectAt; owners: readonly OwnerReference[] },
@@ -245,7 +248,10 @@ async function judgeOwners(
 
 type OwnerState = 'present' | 'waiting' | 'absent' | 'unknown';
 
-/** Reads the owner as fresh as the store has it: a cache still loading must not look like absence. */
+/**
+ * Reads the owner as new as the store, since a cache that is still loading must not look like an
+ * absent owner.
+ */
 async function ownerState(
   collector: Collector,
   owner: OwnerReference,

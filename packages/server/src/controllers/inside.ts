@@ -23,22 +23,22 @@ import { CorruptObjectError } from '../watchcache/store-errors.ts';
 import type { QueueMeters } from './work-queue.ts';
 
 /**
- * The API as controllers inside the process use it: the same verbs, admission and rules as over
- * HTTP, without the socket. A controller acts under a user of its own.
+ * Writes objects on behalf of a controller, with the verbs, admission, and rules of the HTTP API.
+ * Each controller acts as a user of its own.
  */
 export interface Inside {
-  /** Deletes; absent objects are no error. */
+  /** Deletes an object; an absent object is no error. */
   remove(at: ObjectAt, options?: Partial<DeleteRequestOptions>): Promise<void>;
-  /** Creates an object in its stored version; resolves to false when one stands there already. */
+  /** Creates an object in its stored version; resolves to false if the name is taken. */
   create(at: ObjectAt, object: ApiObject): Promise<boolean>;
-  /** Changes an object in its stored version; absent objects are no error. */
+  /** Changes an object in its stored version; an absent object is no error. */
   change(
     at: ObjectAt & { readonly subresource?: string },
     edit: (object: ApiObject) => ApiObject,
   ): Promise<void>;
   /**
-   * Applies what the controller has to say of an object of a built-in kind, in its stored version,
-   * over what others say; absent objects are no error.
+   * Applies a controller's fields to an object of a built-in kind, in its stored version and with
+   * force; an absent object is no error.
    */
   apply(at: ObjectAt & { readonly subresource: string }, body: JsonObject): Promise<void>;
 }
@@ -49,12 +49,12 @@ export interface ObjectAt {
   readonly name: string;
 }
 
-/** As whom a controller reads and writes. */
+/** The identity under which a controller writes. */
 export interface InsideUser {
   readonly controller: string;
   /** Groups of the controller's user besides `system:authenticated`. */
   readonly groups?: readonly string[];
-  /** Whom it acts as, where it is not a user of its own. */
+  /** The user to act as, if not the controller's own. */
   readonly user?: UserInfo;
 }
 
@@ -101,7 +101,7 @@ export function createInside(options: InsideUser & { readonly registry: Registry
         const nowMs = clock.now();
         const apply = { target, live, patch, manager: controller, force: true, nowMs };
         const applied = cloneJson(jsonObject(await fieldManager.applyPatch(apply)));
-        // What has lost its last member is null then, which is nothing.
+        // Apply leaves null for an object without members; decoding removes it.
         return asApiObject(decodeTyped(target.version.schema)(applied));
       };
       await ignoring('NotFound', () =>
@@ -118,18 +118,18 @@ export function createInside(options: InsideUser & { readonly registry: Registry
   };
 }
 
-/** What every controller works with. */
+/** The dependencies of every controller. */
 export interface ControllerTools {
   readonly caches: CachePool;
   /** Writes as the controller's own user. */
   readonly inside: Inside;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Counts what the controller's queue does. */
+  /** Measures the controller's queue. */
   readonly queues?: QueueMeters | undefined;
 }
 
-/** Makes the tools of one controller; `as` names it and the user that it writes as. */
+/** Creates the tools of one controller; `as` is the identity that it writes under. */
 export function controllerTools(
   around: {
     readonly config: Pick<ControllerTools, 'clock' | 'logger'>;
@@ -143,7 +143,7 @@ export function controllerTools(
   return { caches: registry.caches, inside, clock, logger, queues };
 }
 
-/** The version of a kind that its stored form belongs to, or the preferred one. */
+/** The version that a kind's stored form belongs to, or else the preferred version. */
 export function storedVersion(def: ResourceDef): VersionDef {
   const name = def.storage.apiVersion.split('/').at(-1);
   const version = def.versions.find((one) => one.version === name) ?? def.versions[0];
@@ -174,7 +174,7 @@ function contextOf(controller: string, groups: readonly string[]): WriteContext 
   };
 }
 
-/** Resolves to false when the work fails for this reason. */
+/** Resolves to false if the work fails for this reason. */
 async function ignoring(reason: StatusReason, work: () => Promise<unknown>): Promise<boolean> {
   try {
     await work();
@@ -189,11 +189,10 @@ async function ignoring(reason: StatusReason, work: () => Promise<unknown>): Pro
 const pausesMs = [20, 50, 100, 200, 400];
 
 /**
- * Creates an object that a server starts with, unless one is stored under its name, whoever stored
- * it and in whatever state. A rejected attempt is repeated: another server that starts on the same
- * store may have claimed what the object needs, and not yet have stored the object. An object that
- * stays rejected, or that the store refuses, is logged and left to the controller that maintains it,
- * so that neither it nor a full disk keeps the server from starting (OPS-3).
+ * Creates an object that a server starts with, unless an object of that name is stored, whatever
+ * its state. A rejected attempt is repeated: another starting server may have claimed what the
+ * object needs without having stored the object yet. A permanently rejected object is logged and
+ * left to its controller, so that neither it nor a full disk prevents the start (OPS-3).
  */
 export async function createAbsent(
   { caches, inside, clock, logger }: ControllerTools,
@@ -226,16 +225,16 @@ export async function createAbsent(
 /** All objects of a kind, or those of one namespace. */
 interface Content {
   readonly def: ResourceDef;
-  /** Empty: everywhere. */
+  /** Empty: all namespaces. */
   readonly namespace: string;
 }
 
-/** Deletions that run at a time. */
+/** Concurrent deletions. */
 const parallelMax = 32;
 
 /**
- * What a consistent list shows.
- * @param options.unreadable lists the rest although stored objects cannot be read
+ * A consistent list of the content.
+ * @param options.unreadable lists the rest if some stored objects cannot be read
  */
 export async function listEntries(
   caches: CachePool,
@@ -254,7 +253,7 @@ export async function listEntries(
   return [...list.entries()];
 }
 
-/** Tells every object to go; finalizers may keep some. */
+/** Deletes all objects; finalizers may delay their removal. */
 export async function removeEntries(options: {
   readonly caches: CachePool;
   readonly inside: Inside;

@@ -16,7 +16,7 @@ import { write } from '../registry/write.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { storedVersion } from './inside.ts';
 
-/** What a Lease says of who leads. */
+/** The leadership fields of a Lease. */
 type LeaseSpec = {
   readonly holderIdentity?: string;
   readonly leaseDurationSeconds?: number;
@@ -25,7 +25,7 @@ type LeaseSpec = {
   readonly leaseTransitions?: number;
 };
 
-/** `beaten`: somebody changed the Lease meanwhile, and who holds it is to be looked up again. */
+/** `beaten`: the Lease changed meanwhile, and its holder must be read again. */
 type Outcome = 'held' | 'beaten' | 'others';
 
 export interface LeaderElectionOptions {
@@ -33,33 +33,33 @@ export interface LeaderElectionOptions {
   readonly registry: Registry;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Where the Lease is. */
+  /** Where the Lease is stored. */
   readonly namespace: string;
   readonly name: string;
-  /** Who we are; no other server may be called the same. */
+  /** This server's identity, unique among servers. */
   readonly identity: string;
   readonly leaseDurationMs: number;
   readonly renewDeadlineMs: number;
   readonly retryPeriodMs: number;
-  /** Starts what the leader does; it is closed when another may lead. */
+  /** Starts the leader's work, which is closed before another server may lead. */
   readonly lead: () => { close(): Promise<void> };
   readonly random?: () => number;
 }
 
-/** Retries wait up to this share longer, so that candidates do not keep step; as upstream. */
+/**
+ * Retries wait up to this factor longer, so that candidates do not run in step; client-go's figure.
+ */
 const jitterFactor = 1.2;
-/** Who stops does not wait longer for the Lease to be released: it expires by itself. */
+/** Maximum time that a stopping server waits to release the Lease, which expires anyway. */
 const releaseMs = 2000;
 
 /**
- * Leads where no other server does, by the scheme of upstream's controller managers: a Lease names
- * the leader, who renews it; a Lease that nobody has seen change for its duration is anybody's.
- *
- * States: `candidate` tries every retry period, and at once when the Lease is released. `leader`
- * renews every retry period, and stops to lead when it could not for the renew deadline, which is
- * shorter than the duration: no other leads before. `closed` has released what it held.
- *
- * Times are measured here, from when a change of the Lease was seen: clocks need not agree.
+ * Leads while no other server does, by client-go's protocol: a Lease names the leader, who renews
+ * it; a Lease that did not change for its duration may be taken. States: `candidate` tries every
+ * retry period, and at once when the Lease is released. `leader` renews every retry period, and
+ * stops leading if renewal fails for the renew deadline, which is shorter than the duration, so no
+ * other server leads before. `closed` has released the Lease. Durations are measured locally from
+ * the last observed change, so clocks need not agree.
  */
 export function startLeaderElection(options: LeaderElectionOptions): { close(): Promise<void> } {
   const election = new LeaderElection(options);
@@ -106,7 +106,7 @@ class LeaderElection {
     await Promise.race([this.#release(), late]);
   }
 
-  /** Tries now rather than at the next turn; a candidate's try under way will do. */
+  /** Tries now rather than after the retry period, unless an attempt is in progress. */
   #hurry(): void {
     if (this.#closed || this.#led !== undefined || this.#trying !== undefined) return;
     this.#next?.stop();
@@ -127,13 +127,16 @@ class LeaderElection {
     const { clock, logger, name } = this.#options;
     const startedMs = clock.monotonic();
     try {
-      // What led before must have ended before we lead again.
+      // The previous term must have ended before the next one.
       await this.#ending;
       const outcome = await this.#acquire();
       if (outcome === 'others') this.#resign();
       else if (outcome === 'held' && !this.#closed) this.#leadUntil(startedMs);
     } catch (error) {
-      logger.warn('the lease of the controllers was not had', { name, error: String(error) });
+      logger.warn('the lease of the controllers could not be acquired or renewed', {
+        name,
+        error: String(error),
+      });
     }
   }
 
@@ -157,13 +160,13 @@ class LeaderElection {
     if (led === undefined) return;
     this.#led = undefined;
     const { logger, name, identity } = this.#options;
-    logger.info('this server leads the controllers no more', { name, identity });
+    logger.info('this server no longer leads the controllers', { name, identity });
     this.#ending = led.close().catch((error: unknown) => {
-      logger.error('a controller did not end well', { error: String(error) });
+      logger.error('a controller failed while stopping', { error: String(error) });
     });
   }
 
-  /** Takes or renews the Lease. Rejects when the store cannot tell. */
+  /** Acquires or renews the Lease. Rejects when the store fails. */
   async #acquire(): Promise<Outcome> {
     const { registry, leases, namespace, name, identity, clock, leaseDurationMs } = this.#options;
     const entry = await registry.caches.of(leases).get(objectKey(namespace, name), undefined);
@@ -216,7 +219,7 @@ class LeaderElection {
     return unlessBeaten('AlreadyExists', create);
   }
 
-  /** Writes the Lease on condition that it is as it was read. */
+  /** Writes the Lease on condition that it is unchanged. */
   #write(entry: Entry, next: (before: LeaseSpec) => LeaseSpec): Promise<Outcome> {
     const { registry, leases, namespace, name } = this.#options;
     const target = {
@@ -233,7 +236,7 @@ class LeaderElection {
         operation: 'update',
         target,
         context: serverContext,
-        // It says of which version it is, so that an update of a later one is refused.
+        // The object carries its resourceVersion, so that an outdated update is refused.
         transform: () => structuredClone(object),
         source: 'body',
         onAbsent: 'refuse',
@@ -241,7 +244,7 @@ class LeaderElection {
     );
   }
 
-  /** Lets others lead at once. */
+  /** Releases the Lease, so that others can lead at once. */
   async #release(): Promise<void> {
     const { registry, leases, namespace, name, identity, logger } = this.#options;
     try {
@@ -256,7 +259,7 @@ class LeaderElection {
         holderIdentity: '',
       }));
     } catch (error) {
-      logger.warn('the lease of the controllers was not released', { error: String(error) });
+      logger.warn('the lease of the controllers could not be released', { error: String(error) });
     }
   }
 

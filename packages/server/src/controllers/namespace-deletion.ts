@@ -13,19 +13,19 @@ import { type ControllerTools, listEntries, removeEntries } from './inside.ts';
 
 import { createWorkQueue, type WorkQueue } from './work-queue.ts';
 
-/** How long to wait before looking again at content that finalizers hold. */
+/** Interval for rechecking content that finalizers hold, in milliseconds. */
 const recheckMs = 1_000;
 /**
- * A create that admission let pass while the namespace was there may reach the store after the
- * namespace has gone, but no later than this: a write has 34 seconds, and a network some more.
+ * Admission may let a create pass just before the namespace is removed; its write reaches the store
+ * within this time: a write may take 34 seconds, and the network some more.
  */
 const lateWritesMs = 60_000;
 
 /**
  * Empties a namespace that is being deleted: removes every namespaced object in it, custom ones
- * too, reports what remains in conditions, then takes its own finalizer away so that the namespace
- * goes (DEL-4). Afterwards it removes what creates under way have left behind: at once, and again
- * when none can be under way any more.
+ * too, reports what remains in conditions, and then removes its own finalizer, which completes the
+ * deletion (DEL-4). Afterwards it removes what late creates left behind: at once, and again when
+ * none can be in flight anymore.
  */
 export function startNamespaceDeletion(
   options: ControllerTools & {
@@ -33,13 +33,13 @@ export function startNamespaceDeletion(
     readonly namespaces: ResourceDef;
     /** The entry of `spec.finalizers` that this controller owns. */
     readonly finalizer: string;
-    /** Whether everything but Pods waits until these are gone (gate OrderedNamespaceDeletion). */
+    /** Whether everything else waits until the Pods are gone (gate OrderedNamespaceDeletion). */
     readonly order?: 'pods first' | 'any';
   },
 ): { close(): Promise<void> } {
   const { caches, namespaces, clock } = options;
   const cache = caches.of(namespaces);
-  /** Until when the content of namespaces that are gone is looked for, on the monotonic clock. */
+  /** Until when the content of removed namespaces is searched for, in monotonic milliseconds. */
   const gone = new Map<string, number>();
   const sweep = async (name: string, untilMs: number) => {
     if ((await cache.get(name, undefined)) !== undefined) {
@@ -83,12 +83,12 @@ export function startNamespaceDeletion(
 
 type Options = Parameters<typeof startNamespaceDeletion>[0];
 
-/** What still stands in a namespace after its objects were told to go. */
+/** What remains in a namespace after its objects were deleted. */
 interface Remaining {
   readonly count: number;
-  /** Objects left by resource. */
+  /** Number of remaining objects, by resource. */
   readonly resources: ReadonlyMap<string, number>;
-  /** Objects held by finalizer. */
+  /** Number of held objects, by finalizer. */
   readonly finalizers: ReadonlyMap<string, number>;
   readonly failures: readonly string[];
 }
@@ -99,7 +99,7 @@ function isTerminating(entry: Entry): boolean {
 
 const isPods = ({ group, resource }: ResourceDef) => group === '' && resource === 'pods';
 
-/** The kinds of a namespace's content, in the order in which they go. */
+/** The kinds of a namespace's content, in order of deletion. */
 function inOrder({ catalogue, order }: Options): readonly ResourceDef[] {
   const { defs } = catalogue.snapshot();
   if (order !== 'pods first') return defs;
@@ -121,7 +121,7 @@ async function removeContent(options: Options, namespace: string): Promise<Remai
       failures.push(errorText(error));
     }
     for (const entry of await listEntries(options.caches, { def, namespace })) {
-      // With the dot also where the group is empty: so upstream writes it.
+      // The dot is present even if the group is empty, as in kube-controller-manager.
       const label = `${def.resource}.${def.group}`;
       resources.set(label, (resources.get(label) ?? 0) + 1);
       for (const finalizer of decodeEntry(entry).metadata.finalizers ?? []) {

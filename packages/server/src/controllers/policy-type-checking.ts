@@ -20,13 +20,13 @@ import { decodeEntry } from '../registry/object-codec.ts';
 import type { ControllerTools } from './inside.ts';
 import { createWorkQueue } from './work-queue.ts';
 
-/** Kinds of one rule that expressions are checked against. */
+/** Maximum number of kinds per rule that expressions are checked against. */
 const typesMax = 10;
 
 /**
- * Tells in the status of each ValidatingAdmissionPolicy what its expressions would stumble over, by the
- * types of the kinds that its rules name (ADM-3). Looked at once for each change of its spec; what
- * checks types is loaded with the first policy.
+ * Reports in the status of each ValidatingAdmissionPolicy the type errors of its expressions for
+ * the kinds that its rules name (ADM-3). Runs once per change of a spec; the type checker is loaded
+ * with the first policy.
  */
 export function startPolicyTypeChecking(
   options: ControllerTools & {
@@ -70,20 +70,20 @@ function observedGeneration({ status }: ApiObject): number {
   return typeof observed === 'number' ? observed : 0;
 }
 
-/** A kind that a policy is about. */
+/** A kind that a policy applies to. */
 interface CheckedKind {
-  /** As upstream prints it: `apps/v1, Kind=Deployment`. */
+  /** As kube-apiserver prints it: `apps/v1, Kind=Deployment`. */
   readonly shown: string;
   readonly kind: string;
   readonly schema: Schema;
   readonly metadata: KindBehavior['metadataSchema'];
 }
 
-/** What a policy's expressions are checked with. */
+/** The context of a policy's type check. */
 interface Checking {
   readonly spec: JsonObject;
   readonly snapshot: CatalogueSnapshot;
-  /** What is published of the metadata of custom kinds. */
+  /** The published schema of custom kinds' metadata. */
   readonly metadata: Property | undefined;
 }
 
@@ -118,7 +118,7 @@ async function checkTypes(checking: Checking): Promise<JsonObject> {
   return expressionWarnings.length === 0 ? {} : { expressionWarnings };
 }
 
-/** What expressions may name for each kind; parameters only where their kind is known. */
+/** The variables of expressions for each kind; parameters only if their kind is known. */
 function usesOf(
   { spec, snapshot }: Checking,
   typeOf: (kind: CheckedKind) => Type | undefined,
@@ -160,7 +160,7 @@ function checkedKind(def: ResourceDef, { version, schema }: VersionDef): Checked
   return { shown, kind: def.kind, schema, metadata: def.behavior.metadataSchema };
 }
 
-/** The kinds that a policy's rules name, in the order of their names. */
+/** The kinds that a policy's rules name, sorted by name. */
 function kindsOf(spec: JsonObject, snapshot: CatalogueSnapshot): readonly CheckedKind[] {
   const constraints = isObject(spec['matchConstraints']) ? spec['matchConstraints'] : {};
   const found = new Map<string, CheckedKind & { readonly order: readonly string[] }>();
@@ -170,7 +170,7 @@ function kindsOf(spec: JsonObject, snapshot: CatalogueSnapshot): readonly Checke
       const kind = checkedKind(def, version);
       found.set(kind.shown, { ...kind, order: [def.group, version.version, def.kind] });
     }
-    // A rule that names that many is the last that is looked at.
+    // The rule that reaches the maximum is the last to be read.
     if (named.length >= typesMax) break;
   }
   return [...found.values()].sort((one, other) => compareLists(one.order, other.order));
@@ -182,7 +182,7 @@ function compareLists(one: readonly string[], other: readonly string[]): number 
   return (one[at] ?? '') < (other[at] ?? '') ? -1 : 1;
 }
 
-/** What a rule names; one with wildcards in its groups or versions names nothing. */
+/** The kinds that a rule names; none if its groups or versions have wildcards. */
 function namedBy(rule: JsonObject, snapshot: CatalogueSnapshot): readonly Named[] {
   const groups = [...textsOf(rule['apiGroups'])].sort();
   const versions = [...textsOf(rule['apiVersions'])].sort();
@@ -200,7 +200,9 @@ interface Named {
   readonly version: VersionDef;
 }
 
-/** As upstream looks resources up: by either name, and in all groups where none is given. */
+/**
+ * Resolves a resource as kube-apiserver does: by either name, and in all groups if none is given.
+ */
 function resolve(
   at: { readonly group: string; readonly version: string; readonly resource: string },
   snapshot: CatalogueSnapshot,

@@ -24,25 +24,25 @@ import { type ControllerTools, listEntries } from './inside.ts';
 
 import { createWorkQueue } from './work-queue.ts';
 
-/** Namespaces counted side by side. */
+/** Namespaces recounted concurrently. */
 const workers = 4;
-/** Deletions that come together are counted together. */
+/** Deletions within this time are recounted together, in milliseconds. */
 const gatherMs = 20;
 
-/** What a count works with. */
+/** The dependencies of a recount. */
 export interface QuotaTools extends ControllerTools {
   readonly quotas: ResourceDef;
   readonly snapshot: () => CatalogueSnapshot;
   readonly dialect: Dialect;
   readonly ledger: QuotaLedger;
-  /** Everything is counted anew after this long, whatever was missed; ms. */
+  /** Interval between full recounts, in milliseconds. */
   readonly resyncMs: number;
 }
 
 /**
- * Keeps the status of quotas (ADM-1): their limits as the spec has them, and what the namespace
- * takes up, counted when a quota is new or changed, and when something that it counts goes or
- * becomes less. What comes is charged by admission; both work in turn, by the ledger.
+ * Maintains the status of quotas (ADM-1): the limits of the spec, and the usage of the namespace,
+ * recounted when a quota is new or changed and when a counted object is deleted or shrinks.
+ * Admission charges for new usage; the ledger serializes both.
  */
 export function startResourceQuotas(tools: QuotaTools): { close(): Promise<void> } {
   const { quotas, caches, clock, logger, resyncMs } = tools;
@@ -86,7 +86,7 @@ export function startResourceQuotas(tools: QuotaTools): { close(): Promise<void>
   };
 }
 
-/** Follows the kinds that quotas count, each from when the first quota counts it. */
+/** Follows the kinds that quotas count, each from its first quota on. */
 function createFollowers(
   { caches, ledger }: Pick<QuotaTools, 'caches' | 'ledger'>,
   changed: (namespace: string) => void,
@@ -96,7 +96,7 @@ function createFollowers(
     const index = (current ?? previous)?.index;
     if (index === undefined) return;
     ledger.seen(index.namespace, index.uid, revision);
-    // What is new was charged by admission; what changed may take up less than it did.
+    // Admission charged for the new state; an update may have reduced usage.
     if (previous !== undefined) changed(index.namespace);
   };
   return {
@@ -110,7 +110,7 @@ function createFollowers(
   };
 }
 
-/** Looks at a namespace once the charges of this moment are old enough to be judged. */
+/** Recounts a namespace once its current charges are old enough. */
 function createLateLooks(
   { clock, afterMs }: { readonly clock: Clock; readonly afterMs: number },
   look: (namespace: string) => void,
@@ -132,7 +132,7 @@ function createLateLooks(
   };
 }
 
-/** Counts a namespace and writes its quotas; what is counted is followed first. */
+/** Recounts a namespace and updates its quotas; counted kinds are followed first. */
 async function recount(
   tools: QuotaTools,
   namespace: string,
@@ -164,7 +164,7 @@ interface Counter {
   readonly evaluator: QuotaEvaluator;
 }
 
-/** An object, and what it may be about to become. */
+/** An object with its possible future states. */
 interface Counted {
   readonly forms: readonly ApiObject[];
 }
@@ -208,7 +208,7 @@ async function objectsOf(
   namespace: string,
 ): Promise<readonly Counted[]> {
   const resource = def.group === '' ? def.resource : `${def.resource}.${def.group}`;
-  // Before the objects: what is in neither was stored and has gone, or never was.
+  // Read before the objects: a reservation that is missing here was either stored or dropped.
   const reserved = new Map(await tools.ledger.reserved(namespace, resource));
   const entries = await listEntries(tools.caches, { def, namespace });
   const stored = entries.map((entry) => {

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 
 /**
- * The name by which a server announces itself: the same after a restart, and another for each
- * component of a host. Upstream makes it of the same bytes, so that programs find the Lease of a
- * host's server by its name (PLANE-1).
+ * The name by which a server announces itself: stable across restarts and distinct for each
+ * component of a host. kube-apiserver derives it from the same bytes, so programs find the Lease of
+ * a host's server by name (PLANE-1).
  */
 export function serverIdentity(hostname: string, component: string): string {
   const hash = createHash('sha256');
@@ -16,7 +16,7 @@ export function serverIdentity(hostname: string, component: string): string {
   return `apiserver-${base32(hash.digest().subarray(0, 16))}`;
 }
 
-/** The label of metrics that tells servers apart without naming their hosts. */
+/** A metric label that distinguishes servers without naming their hosts. */
 export function serverIdentityHash(hostname: string, component: string): string {
   const identity = serverIdentity(hostname, component);
   return `sha256:${createHash('sha256').update(identity).digest('hex')}`;

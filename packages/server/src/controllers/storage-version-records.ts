@@ -7,7 +7,7 @@ import type {
 import { apiVersionOf, formatTime, type JsonObject } from '@wheelhouse/machinery';
 import type { Inside } from './inside.ts';
 
-/** What one server stores of a resource. */
+/** The versions of one server for a resource. */
 interface ServerVersions {
   readonly apiServerID: string;
   readonly encodingVersion: string;
@@ -22,8 +22,8 @@ export interface RecordedResource {
 }
 
 /**
- * Records in StorageVersions in which version this server stores the objects of each resource, beside
- * what other servers say there. Rejects when one cannot be written.
+ * Records in StorageVersions the version in which this server stores each resource, beside the
+ * records of other servers. Rejects when one cannot be written.
  */
 export async function recordStorageVersions(options: {
   readonly storageVersions: ResourceDef;
@@ -60,7 +60,7 @@ function versionsOf({ def, allVersions }: RecordedResource, serverId: string): S
   };
 }
 
-/** The status with what this server says in the place of what it said before. */
+/** The status with this server's entry replaced. */
 function statusWith(
   record: Stored<StorageVersion>,
   { own, nowMs }: { readonly own: ServerVersions; readonly nowMs: number },

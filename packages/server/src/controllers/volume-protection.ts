@@ -6,17 +6,17 @@ import { type ControllerTools, listEntries } from './inside.ts';
 
 import { createWorkQueue } from './work-queue.ts';
 
-/** Objects looked at side by side. */
+/** Objects processed concurrently. */
 const workers = 4;
 
 interface ProtectionTools extends ControllerTools {
-  /** What holds the object until nothing uses it. */
+  /** The finalizer that holds the object while it is in use. */
   readonly finalizer: string;
 }
 
 /**
- * Lets a claim that was told to go, go once no pod that runs somewhere uses it: takes away the
- * finalizer that admission gave it (ADM-1).
+ * Releases a deleted claim once no scheduled pod uses it, by removing the finalizer that admission
+ * added (ADM-1).
  */
 export function startClaimProtection(
   options: ProtectionTools & { readonly claims: ResourceDef; readonly pods: ResourceDef },
@@ -51,13 +51,13 @@ export function startClaimProtection(
   };
 }
 
-/** A pod holds its claims from when it has a node until it has ended. */
+/** A pod uses its claims from when it is scheduled until it has ended. */
 function runs({ index: { fields } }: Entry): boolean {
   const phase = fields['status.phase'];
   return fields['spec.nodeName'] !== '' && phase !== 'Succeeded' && phase !== 'Failed';
 }
 
-/** Lets a volume that was told to go, go once it is bound to no claim any more (ADM-1). */
+/** Releases a deleted volume once it is no longer bound to a claim (ADM-1). */
 export function startVolumeProtection(
   options: ProtectionTools & { readonly volumes: ResourceDef },
 ): { close(): Promise<void> } {
@@ -75,7 +75,7 @@ function startProtection(
     readonly controller: string;
     readonly kept: ResourceDef;
     readonly isUsed: (object: ApiObject) => Promise<boolean>;
-    /** Told of what must wait, before it is looked at whether it must. */
+    /** Called for an object in use, ahead of the check. */
     readonly used: (key: string, namespace: string) => void;
   },
 ): { look(key: string): void; close(): Promise<void> } {

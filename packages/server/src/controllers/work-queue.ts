@@ -23,9 +23,9 @@ import {
  */
 export interface WorkQueue {
   add(key: string): void;
-  /** Like `add`, but after a while. */
+  /** Like `add`, after a delay. */
   addAfter(key: string, delayMs: number): void;
-  /** No task starts any more; resolves when those that run are done. */
+  /** Starts no further tasks; resolves when the running ones are done. */
   close(): Promise<void>;
 }
 
@@ -56,14 +56,14 @@ export interface WorkQueueOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly run: (key: string) => Promise<void>;
-  /** Tasks that may run at once. */
+  /** Tasks that may run concurrently. */
   readonly workers: number;
   readonly queues?: QueueMeters | undefined;
 }
 
 export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   const { clock, logger, run, workers, name } = options;
-  /** Since when each waits for a worker. */
+  /** Since when each key waits for a worker. */
   const ready = new Map<string, number>();
   const running = new Map<string, Running>();
   const waiting = new Map<string, Timer>();
@@ -100,7 +100,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     failures.set(key, count + 1);
     meter?.retries.add(1);
     const queued = { queue: name, key, failures: count + 1 };
-    logger.debug(2, 'will try again', { ...queued, error: errorText(error) });
+    logger.debug(2, 'a task failed and will be retried', { ...queued, error: errorText(error) });
     addAfter(key, Math.min(lastRetryMs, firstRetryMs * 2 ** count));
   };
   const startNext = () => {
@@ -131,32 +131,35 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   };
 }
 
-/** What a queue shows of itself when somebody asks. */
+/** The state that a queue exposes to its metrics. */
 interface QueueState {
   /** Keys that wait for a worker. */
   readonly depth: number;
-  /** When each task that runs began, monotonic. */
+  /** Monotonic start time of each running task. */
   begun(): Iterable<number>;
 }
 
-/** Counts what one queue does. */
+/** Metrics of one queue. */
 interface QueueMeter {
   readonly adds: Counter;
   readonly retries: Counter;
   readonly waited: Histogram;
   readonly worked: Histogram;
-  /** The queue is closed. */
+  /** Called when the queue is closed. */
   close(): void;
 }
 
-/** Makes a meter for each queue, under upstream's names (OPS-1). */
+/** Creates a meter for each queue, under kube-controller-manager's names (OPS-1). */
 export interface QueueMeters {
   of(name: string, state: QueueState): QueueMeter;
-  /** Brings up to date what is not counted as it happens. */
+  /** Updates the gauges. */
   look(): void;
 }
 
-/** 10 ns, and up to ten seconds, multiplied out as upstream does: queries name bounds by their text. */
+/**
+ * From 10 ns to ten seconds, multiplied step by step as in client-go, since queries name bounds by
+ * their text.
+ */
 const buckets: readonly number[] = Array.from({ length: 9 }).reduce<number[]>(
   (bounds) => [...bounds, (bounds.at(-1) ?? 0) * 10],
   [10e-9],

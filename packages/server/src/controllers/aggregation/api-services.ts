@@ -5,13 +5,13 @@ import { decodeEntry } from '../../registry/object-codec.ts';
 import { type ControllerTools, createAbsent, listEntries, type ObjectAt } from '../inside.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
-/** Where a group version stands in discovery that others are merged into. */
+/** The rank of a group version in merged discovery. */
 export interface Priority {
   readonly groupPriorityMinimum: number;
   readonly versionPriority: number;
 }
 
-/** Groups by their stems, as upstream ranks them. */
+/** Ranks of groups, by stem, as in kube-apiserver. */
 const groups: Readonly<Record<string, number>> = {
   '': 18_000,
   apps: 17_800,
@@ -38,7 +38,7 @@ const groups: Readonly<Record<string, number>> = {
   storagemigration: 15_800,
 };
 
-/** Versions that do not have the rank of their stage, by the group's stem. */
+/** Versions without the usual rank of their stage, by the group's stem. */
 const versions: Readonly<Record<string, number>> = {
   '/v1': 1,
   'admissionregistration/v1beta1': 12,
@@ -55,10 +55,10 @@ const versions: Readonly<Record<string, number>> = {
   'scheduling/v1beta1': 12,
 };
 
-/** All custom kinds stand behind. */
+/** Custom kinds come last. */
 export const customPriority: Priority = { groupPriorityMinimum: 1000, versionPriority: 100 };
 
-/** The ranks of built-in group versions; undefined for a group of no rank. */
+/** The ranks of built-in group versions; undefined for an unranked group. */
 export function prioritiesOf(
   dialect: Dialect,
 ): (group: string, version: string) => Priority | undefined {
@@ -84,9 +84,9 @@ export interface ApiServicesOptions extends ControllerTools {
 }
 
 /**
- * Keeps an APIService for each group version that this server answers. Those of built-in groups are
- * made at the start, so one that somebody deletes comes back with the next start; those of custom
- * kinds come and go with the kinds. One without the label is its author's own.
+ * Maintains an APIService for each group version that this server serves. Those of built-in groups
+ * are created at the start, so a deleted one returns with the next start; those of custom kinds
+ * follow the kinds. One without the label belongs to its author.
  */
 export function startApiServices(options: ApiServicesOptions): { close(): Promise<void> } {
   const { apiServices, catalogue, caches } = options;
@@ -109,7 +109,7 @@ export function startApiServices(options: ApiServicesOptions): { close(): Promis
   };
 }
 
-/** Creates the absent APIServices, all at once (HEALTH-2). */
+/** Creates the missing APIServices concurrently (HEALTH-2). */
 export function createApiServices(options: ApiServicesOptions): Promise<void> {
   return new Registrar(options).create();
 }
@@ -125,7 +125,7 @@ interface Wanted {
 class Registrar {
   readonly #options: ApiServicesOptions;
   readonly #label: string;
-  /** Names made since the start: what is deleted after that stays away. */
+  /** Names created since the start, which are not recreated after a deletion. */
   #made: Set<string> | undefined;
 
   constructor(options: ApiServicesOptions) {
@@ -133,7 +133,7 @@ class Registrar {
     this.#label = options.dialect.label('automanaged', 'kube-aggregator');
   }
 
-  /** Creates what is absent. The rest is left to the first `settle`. */
+  /** Creates the missing ones; the first `settle` does the rest. */
   async create(): Promise<void> {
     const creations = [...this.#wanted()].map(([name, wanted]) =>
       createAbsent(this.#options, this.#placed(name, wanted)),
@@ -141,7 +141,7 @@ class Registrar {
     await Promise.all(creations);
   }
 
-  /** Brings all in order. */
+  /** Reconciles all APIServices. */
   async settle(): Promise<void> {
     const { apiServices, caches } = this.#options;
     const wanted = this.#wanted();
@@ -164,7 +164,7 @@ class Registrar {
     const builtin = prioritiesOf(dialect);
     const wanted = new Map<string, Wanted>();
     for (const group of snapshot.groups()) {
-      // The group of these objects themselves is not among those registered.
+      // The group of APIServices itself is not registered.
       if (group === apiServices.group) continue;
       for (const version of snapshot.groupVersions(group)) {
         const priority = own.has(group) ? builtin(group, version) : customPriority;

@@ -27,17 +27,16 @@ export interface CoordinatedElectionOptions extends ControllerTools {
   readonly candidates: ResourceDef;
 }
 
-/** How often a Lease with candidates is looked at, so that one that expires is noticed. */
+/** Interval for rechecking a Lease with candidates, so that expiry is noticed. */
 const recheckMs = 5000;
 
 const microTime = (ms: number) => printGoTime({ ms, micros: Math.floor((ms % 1000) * 1000) }, 6);
 
 /**
  * Elects the holders of Leases among their LeaseCandidates: pings candidates, gives a free Lease to
- * the best one that answers, and names a better one as preferred holder. Removes candidates that
- * have not renewed themselves for half an hour.
- *
- * An election has no state of its own: each step follows from the Lease and its candidates.
+ * the best one that answers, and marks a better one as preferred holder. Removes candidates that
+ * did not renew for half an hour. Elections are stateless: each step follows from the Lease and its
+ * candidates.
  */
 export function startCoordinatedElection(options: CoordinatedElectionOptions): {
   close(): Promise<void>;
@@ -53,11 +52,14 @@ export function startCoordinatedElection(options: CoordinatedElectionOptions): {
 
 class CoordinatedElection {
   readonly #options: CoordinatedElectionOptions;
-  /** The candidates of each Lease, by their own keys. */
+  /** The candidates of each Lease, by their keys. */
   readonly #candidates = new Map<string, Map<string, Candidate>>();
   readonly #queue: ReturnType<typeof createWorkQueue>;
   readonly #following: readonly { close(): void }[];
-  /** Whether all stored candidates are known. Nobody is elected before, as the best may be missing. */
+  /**
+   * Whether all stored candidates are loaded; no election runs before, since the best may be
+   * missing.
+   */
   #isListed = false;
 
   constructor(options: CoordinatedElectionOptions) {
@@ -70,7 +72,7 @@ class CoordinatedElection {
       workers: 1,
     });
     const failed = (error: unknown) =>
-      logger.error('elections of Leases could not begin', { error: String(error) });
+      logger.error('elections of Leases could not start', { error: String(error) });
     this.#following = [
       followBeside(caches.of(options.candidates), {
         tell: (key, current, previous) => this.#note(key, current, previous),
@@ -99,11 +101,11 @@ class CoordinatedElection {
     else siblings.set(key, after);
     if (siblings.size === 0) this.#candidates.delete(leaseKey);
     else this.#candidates.set(leaseKey, siblings);
-    // A ping is no news: the controller has sent it.
+    // Ignores pings, which the controller itself sends.
     if (this.#isListed && (after === undefined || !isUnanswered(after))) this.#queue.add(leaseKey);
   }
 
-  /** Leases without candidates are none of the controller's business. */
+  /** Ignores Leases without candidates. */
   #lookSoon(leaseKey: string): void {
     if (this.#isListed && this.#candidates.has(leaseKey)) this.#queue.add(leaseKey);
   }
@@ -165,15 +167,15 @@ const specOf = (object: ApiObject): object => {
   return typeof spec === 'object' && spec !== null ? spec : {};
 };
 
-/** Whether the API refuses a write, as it will again until something changes: a Lease's bad name. */
+/** Whether the API refuses a write permanently, such as for an invalid Lease name. */
 const isRefusal = (error: unknown): boolean =>
   error instanceof StatusError && [403, 404, 422].includes(error.code);
 
-/** The key of the Lease that a candidate names, which never changes. */
+/** The key of the Lease that a candidate names, which is immutable. */
 const leaseKeyOf = (candidate: Candidate | undefined): string | undefined =>
   candidate === undefined ? undefined : objectKey(candidate.namespace, candidate.leaseName);
 
-/** Removes candidates that have expired, at once and then as often as they may expire. */
+/** Removes expired candidates, initially and periodically. */
 function collectCandidates(options: CoordinatedElectionOptions): { close(): Promise<void> } {
   const { caches, candidates, inside, clock, logger } = options;
   let isClosed = false;
@@ -189,7 +191,8 @@ function collectCandidates(options: CoordinatedElectionOptions): { close(): Prom
   };
   const run = () => {
     working = working.then(collect).catch((error: unknown) => {
-      if (!isClosed) logger.warn('expired candidates were not removed', { error: String(error) });
+      if (!isClosed)
+        logger.warn('expired candidates could not be removed', { error: String(error) });
     });
     background({ where: 'controller' }, working);
   };
@@ -204,7 +207,7 @@ function collectCandidates(options: CoordinatedElectionOptions): { close(): Prom
   };
 }
 
-/** What an election reads of a LeaseCandidate; times are in milliseconds. */
+/** The fields of a LeaseCandidate that an election uses; times are in milliseconds. */
 interface Candidate {
   readonly namespace: string;
   readonly name: string;
@@ -213,20 +216,20 @@ interface Candidate {
   readonly binaryVersion: SemanticVersion;
   readonly emulationVersion: SemanticVersion | undefined;
   readonly createdMs: number;
-  /** When the candidate last said that it lives. */
+  /** Time of the candidate's last renewal. */
   readonly renewedMs: number | undefined;
-  /** When the controller last asked it to say so. */
+  /** Time of the controller's last ping. */
   readonly pingedMs: number | undefined;
 }
 
-/** How long a candidate counts after its last renewal. */
+/** Lifetime of a candidate after its last renewal. */
 const candidateLifetimeMs = 30 * 60_000;
-/** How long a candidate has to answer a ping, and how long its answer counts. */
+/** Time to answer a ping, and time for which the answer counts. */
 const electionMs = 5000;
 
 const zero: SemanticVersion = { core: [0, 0, 0], preRelease: [] };
 
-/** Reads a time of an object's spec; undefined when it is absent. */
+/** A time of an object's spec; undefined when absent. */
 function timeOf(object: JsonObject, member: string): number | undefined {
   const ms = Date.parse(textAt(object, 'spec', member));
   return Number.isNaN(ms) ? undefined : ms;
@@ -250,15 +253,15 @@ function candidateOf(entry: Entry): Candidate {
   };
 }
 
-/** Whether a candidate has not renewed itself for as long as it counts. */
+/** Whether a candidate's lifetime has passed since its last renewal. */
 const isExpiredCandidate = ({ renewedMs }: Candidate, nowMs: number): boolean =>
   renewedMs === undefined || renewedMs + candidateLifetimeMs < nowMs;
 
-/** Whether a candidate has been pinged and has not answered yet. */
+/** Whether a ping is still unanswered. */
 const isUnanswered = ({ pingedMs, renewedMs }: Candidate): boolean =>
   pingedMs !== undefined && (renewedMs === undefined || renewedMs < pingedMs);
 
-/** Whether a candidate has renewed itself so lately that it may be elected. */
+/** Whether a candidate renewed recently enough to be elected. */
 const hasAnswered = ({ renewedMs }: Candidate, nowMs: number): boolean =>
   renewedMs !== undefined && renewedMs + electionMs > nowMs;
 
@@ -266,7 +269,7 @@ const hasAnswered = ({ renewedMs }: Candidate, nowMs: number): boolean =>
 const isAwaited = (candidate: Candidate, nowMs: number): boolean =>
   isUnanswered(candidate) && (candidate.pingedMs ?? 0) + electionMs > nowMs;
 
-/** Whether a candidate is to be pinged: it has not answered lately, and no ping is unanswered. */
+/** Whether to ping a candidate: it has no recent answer and no unanswered ping. */
 function needsPing(candidate: Candidate, nowMs: number): boolean {
   if (hasAnswered(candidate, nowMs) || isUnanswered(candidate)) return false;
   const { pingedMs } = candidate;
@@ -274,8 +277,8 @@ function needsPing(candidate: Candidate, nowMs: number): boolean {
 }
 
 /**
- * The strategy of the candidates of the newest release, which must agree on it.
- * @throws Error when two of them name different ones
+ * The common strategy of the newest release's candidates. @throws Error when they name different
+ * ones
  */
 function strategyOf(candidates: readonly Candidate[]): string {
   const compare = (one: Candidate, other: Candidate) =>
@@ -291,7 +294,10 @@ function strategyOf(candidates: readonly Candidate[]): string {
   throw new Error(`candidates of one release name different strategies: ${strategies.join(', ')}`);
 }
 
-/** The candidate that acts as the oldest release; of several the oldest binary, then object. */
+/**
+ * The candidate with the oldest emulated release; of several, the oldest binary, then the oldest
+ * object.
+ */
 function oldestEmulation(candidates: readonly Candidate[]): Candidate | undefined {
   let best: Candidate | undefined;
   for (const one of candidates) {
@@ -311,7 +317,7 @@ function precedes(one: Candidate, other: Candidate): boolean {
   return binary === 0 ? one.createdMs < other.createdMs : binary < 0;
 }
 
-/** Whether nobody holds a Lease any more: it was not renewed for its duration. */
+/** Whether a Lease was not renewed for its duration. */
 function isExpiredLease(lease: Stored<Lease>, nowMs: number): boolean {
   const renewedMs = timeOf(lease, 'renewTime');
   const seconds = lease.spec?.leaseDurationSeconds;
@@ -319,7 +325,7 @@ function isExpiredLease(lease: Stored<Lease>, nowMs: number): boolean {
   return renewedMs + seconds * 1000 < nowMs;
 }
 
-/** Whether a Lease has no holder, has lost it, or a better one may be found. */
+/** Whether a Lease is free, has lost its holder, or may have a better candidate. */
 function needsElection(
   lease: Stored<Lease> | undefined,
   candidates: readonly Candidate[],
@@ -328,7 +334,7 @@ function needsElection(
   if (lease === undefined || isExpiredLease(lease, nowMs)) return true;
   const holder = lease.spec?.holderIdentity ?? '';
   if (holder === '') return true;
-  // An election from time to time shows which candidates live.
+  // A periodic election shows which candidates are alive.
   const halfMs = candidateLifetimeMs / 2;
   if (candidates.some(({ renewedMs }) => (renewedMs ?? nowMs) + halfMs < nowMs)) return true;
   if (strategyOf(candidates) !== oldestEmulationVersion) return false;
@@ -336,20 +342,20 @@ function needsElection(
   return best !== undefined && best.name !== holder;
 }
 
-/** How long a holder has to renew a Lease that the controller has given to it. */
+/** Seconds that a holder has to renew a Lease given to it. */
 const leaseSeconds = 5;
 
-/** What the controller writes into a Lease. */
+/** The outcome of an election. */
 interface Result {
   readonly strategy: string;
-  /** Undefined when another controller elects by this strategy. */
+  /** Undefined if another controller elects by this strategy. */
   readonly holder: string | undefined;
   readonly nowMs: number;
-  /** The same moment as it is written. */
+  /** The time of the outcome, as stored. */
   readonly time: string;
 }
 
-/** The outcome of an election among candidates that live. @throws Error as `strategyOf` does */
+/** The outcome of an election among live candidates. @throws Error like `strategyOf` */
 function electionResult(
   candidates: readonly Candidate[],
   at: Pick<Result, 'nowMs' | 'time'>,
@@ -371,8 +377,8 @@ function newLeaseSpec({ strategy, holder, time }: Result): JsonObject {
 }
 
 /**
- * The spec of a Lease after an election: a free one goes to the elected candidate; one that is held
- * names it as preferred, and its holder steps down.
+ * The spec of a Lease after an election: a free Lease goes to the elected candidate; a held one
+ * names it as preferred holder, and the holder steps down.
  */
 function electedSpec(lease: Stored<Lease>, result: Result): JsonObject {
   const before = lease.spec ?? {};

@@ -10,19 +10,19 @@ import type { ControllerTools } from '../inside.ts';
 import { createWorkQueue } from '../work-queue.ts';
 import { type FlowDefs, WriteBudget } from './flow-defaults.ts';
 
-/** The key of all objects together, which is nobody's name. */
+/** The single key of all objects together, which is not a valid name. */
 const everything = '';
 
 /**
- * Tells flow control what FlowSchemas and PriorityLevelConfigurations say, now and whenever they
- * change, and tells in each schema's status whether its level is there (OPS-3). Many changes at once
- * are one look. Resolves when the objects there are have been read.
+ * Configures flow control from FlowSchemas and PriorityLevelConfigurations, initially and on every
+ * change, and reports in each schema's status whether its level exists (OPS-3). Many changes cause
+ * one pass. Resolves after the first pass.
  */
 export async function startFlowConfiguration(
   options: ControllerTools & {
     readonly defs: FlowDefs;
     readonly configure: (settings: FlowSettings) => void;
-    /** Names of levels that flow control knows although they may not be stored. */
+    /** Names of levels that flow control has even if they are not stored. */
     readonly defaultLevels: ReadonlySet<string>;
   },
 ): Promise<{ close(): Promise<void> }> {
@@ -47,12 +47,12 @@ export async function startFlowConfiguration(
     if (pauseMs !== undefined) return queue.addAfter(name, pauseMs);
     const at = { def: defs.schemas, namespace: '', name, subresource: 'status' };
     await inside.change(at, (current) =>
-      // Another server may have written it since; a second time of transition would be news to it.
+      // Another server may have written it already; writing again would change its transition time.
       isTold(current, condition) ? current : withCondition(current, condition, clock.now()),
     );
   };
   const run = async (key: string): Promise<void> => {
-    // One write is followed by others, and requests should come between.
+    // One write triggers others; let requests run in between.
     await nextTurn();
     return key === everything ? digest() : tell(key);
   };

@@ -23,23 +23,23 @@ import { type ControllerTools, createAbsent } from '../inside.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
 const periodMs = 60_000;
-/** Writes of one object in a period. */
+/** Writes of one object per period. */
 const writesMax = 6;
 
 /**
- * Bounds how often an object is put right. Two servers that disagree about it (of two releases, say)
- * would otherwise write it against each other as fast as they can.
+ * Limits how often an object is restored. Two servers that disagree about it, such as two releases,
+ * would otherwise overwrite each other without a pause.
  */
 export class WriteBudget {
   readonly #clock: Clock;
-  /** When each object was written in the last period, oldest first. */
+  /** Recent write times of each object, oldest first. */
   readonly #writes = new Map<string, number[]>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Takes one write; else gives how long to wait until there is one again, ms. */
+  /** Takes one write; otherwise returns the time in milliseconds until one is available. */
   take(key: string): number | undefined {
     const nowMs = this.#clock.monotonic();
     const recent = (this.#writes.get(key) ?? []).filter((atMs) => nowMs - atMs < periodMs);
@@ -50,19 +50,19 @@ export class WriteBudget {
     return undefined;
   }
 
-  /** An object that is gone need not be remembered. */
+  /** Drops the history of a removed object. */
   forget(key: string): void {
     this.#writes.delete(key);
   }
 }
 
-/** The two kinds by which requests are told apart and served. */
+/** The two kinds that configure flow control. */
 export interface FlowDefs {
   readonly levels: ResourceDef;
   readonly schemas: ResourceDef;
 }
 
-/** Creates the absent defaults, all at once (OPS-3). */
+/** Creates the missing defaults concurrently (OPS-3). */
 export async function createFlowDefaults(
   options: ControllerTools & { readonly defs: FlowDefs; readonly dialect: Dialect },
 ): Promise<void> {
@@ -76,14 +76,14 @@ export async function createFlowDefaults(
   );
 }
 
-/** So many at once that the store groups their commits, and so few that requests come between. */
+/** Enough for the store to group commits, few enough for requests to be served in between. */
 const workers = 4;
 
 /**
- * Keeps the default FlowSchemas and PriorityLevelConfigurations (OPS-3): missing ones are made,
- * mandatory ones put right, suggested ones too as long as nobody has taken them over; and objects
- * that an older server kept and this one does not know are removed. Looks at an object when it
- * changes, never by the clock.
+ * Maintains the default FlowSchemas and PriorityLevelConfigurations (OPS-3): creates missing ones,
+ * restores mandatory ones, restores suggested ones unless a user took them over, and removes
+ * objects that an older server maintained and this one does not have. An object is processed when
+ * it changes, never periodically.
  */
 export async function startFlowDefaults(
   options: ControllerTools & {
@@ -147,7 +147,7 @@ function placeOf(defs: FlowDefs, key: string): readonly [ResourceDef, string] {
   return [resource === defs.levels.resource ? defs.levels : defs.schemas, name];
 }
 
-/** Bytes are looked through before they are decoded: most objects of others have no such thing. */
+/** Searches the bytes before decoding, since most objects lack the annotation. */
 function isOurs(entry: Entry | undefined, annotation: string): boolean {
   return entry?.json.includes(annotation) === true;
 }
@@ -158,7 +158,7 @@ interface Comparison {
   readonly annotation: string;
 }
 
-/** What is to be done about an object. */
+/** The action that an object requires. */
 function actionFor({ current, desired, annotation }: Comparison) {
   if (current === undefined) return desired === undefined ? 'none' : 'create';
   if (desired === undefined) {
@@ -167,7 +167,7 @@ function actionFor({ current, desired, annotation }: Comparison) {
   return revised({ current, desired, annotation }) === current ? 'none' : 'change';
 }
 
-/** What the annotation says; undefined when it says neither. As Go reads truth values. */
+/** The value of the annotation, parsed like a Go boolean; undefined if it is neither. */
 function saidOf({ metadata }: ApiObject, annotation: string): boolean | undefined {
   const text = metadata.annotations?.[annotation] ?? '';
   if (['1', 't', 'T', 'TRUE', 'true', 'True'].includes(text)) return true;
@@ -175,8 +175,8 @@ function saidOf({ metadata }: ApiObject, annotation: string): boolean | undefine
 }
 
 /**
- * The object as it should be; itself when it is right. Its spec is kept for it where it is mandatory
- * or the annotation says so; where nothing is said, as long as nobody has changed it.
+ * The object in its desired form; the same object if it is correct. The spec is maintained if it is
+ * mandatory or the annotation says so; without an annotation, as long as nobody changed it.
  */
 function revised({ current, desired, annotation }: Comparison & { current: ApiObject }): ApiObject {
   if (desired === undefined) return current;
@@ -191,7 +191,7 @@ function revised({ current, desired, annotation }: Comparison & { current: ApiOb
   return next;
 }
 
-/** What an administrator gives the exempt level of its own is his to say. */
+/** Administrators own the exempt level's own settings, which are not compared. */
 function isSameSpec(current: ApiObject, desired: ApiObject): boolean {
   const isExempt = isObject(desired.spec) && isObject(desired.spec['exempt']);
   if (!isExempt || !isObject(current.spec) || !isObject(current.spec['exempt'])) {

@@ -12,20 +12,20 @@ import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { ControllerTools } from '../inside.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
-/** The ConfigMap that tells other servers of the API whom this one trusts to say who asks. */
+/** The ConfigMap that publishes whom this server trusts for authentication. */
 const trustName = 'extension-apiserver-authentication';
 
-/** Whom this server trusts. Authorities are bundles in PEM. */
+/** The CAs that this server trusts, as PEM bundles. */
 export interface AuthenticationTrust {
-  /** Those of clients' certificates. */
+  /** CAs of client certificates. */
   readonly clientCaPem?: string | undefined;
-  /** Those of proxies, and how these say who asks. */
+  /** CAs of authenticating proxies, and the headers they set. */
   readonly requestHeader?:
     | {
         readonly clientCaPem: string;
         readonly allowedNames: readonly string[];
         readonly usernameHeaders: readonly string[];
-        /** Undefined where uids are not told. */
+        /** Undefined if no header carries the UID. */
         readonly uidHeaders: readonly string[] | undefined;
         readonly groupHeaders: readonly string[];
         readonly extraHeaderPrefixes: readonly string[];
@@ -34,13 +34,12 @@ export interface AuthenticationTrust {
 }
 
 const lookAgainMs = 60_000;
-/** Certificates that have expired no longer ago stay: clocks differ. */
+/** Tolerates certificates that expired this recently, since clocks differ. */
 const slackMs = 5 * 60_000;
 
 /**
- * Keeps the ConfigMap, adding to what stands there, which may be another server's part: now, each
- * minute, and when `changed` says that `trust` has. `settled` resolves when it has been looked at
- * once.
+ * Maintains the ConfigMap, preserving entries of other servers: at the start, each minute, and when
+ * `changed` reports a new `trust`. `settled` resolves after the first pass.
  */
 export function startAuthenticationTrust(
   options: ControllerTools & {
@@ -88,7 +87,9 @@ function dataOf(object: ApiObject | undefined): JsonObject {
   return isObject(data) ? data : {};
 }
 
-/** What the ConfigMap should hold: what it holds and what this server trusts, each once. */
+/**
+ * The desired content of the ConfigMap: its entries and those of this server, without duplicates.
+ */
 export function mergedTrust(
   trust: AuthenticationTrust,
   { found, nowMs }: { readonly found: JsonObject; readonly nowMs: number },
@@ -125,7 +126,7 @@ export function mergedTrust(
   };
 }
 
-/** A JSON list of texts; anything else is as good as none. */
+/** Parses a JSON list of strings; anything else yields an empty list. */
 function readTexts(value: JsonObject[string]): readonly string[] {
   try {
     const list: unknown = JSON.parse(textOf(value));
@@ -135,7 +136,7 @@ function readTexts(value: JsonObject[string]): readonly string[] {
   }
 }
 
-/** All certificates of the bundles that are still good, each once; what is no certificate is left out. */
+/** The valid certificates of the bundles, without duplicates; other content is dropped. */
 function bundle(bundles: readonly string[], nowMs: number): string {
   const certificates = new Set<string>();
   for (const text of bundles) {

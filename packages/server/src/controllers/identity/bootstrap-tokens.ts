@@ -22,16 +22,16 @@ import { type ControllerTools, listEntries } from '../inside.ts';
 
 import { createWorkQueue } from '../work-queue.ts';
 
-/** What the controllers of bootstrap tokens work with. */
+/** The dependencies of the bootstrap token controllers. */
 export interface BootstrapTools extends ControllerTools {
   readonly secrets: ResourceDef;
   readonly dialect: Dialect;
 }
 
-/** Longest wait for a moment in calendar time: the host's clock may be set meanwhile. */
+/** Longest wait for a calendar time, since the host's clock may be adjusted meanwhile. */
 const lookAgainMs = 60_000;
 
-/** Removes bootstrap tokens once they have expired (AUTHN-4). */
+/** Removes expired bootstrap tokens (AUTHN-4). */
 export function startTokenCleaner(options: BootstrapTools): { close(): Promise<void> } {
   const { secrets, caches, inside, dialect, clock } = options;
   const namespace = dialect.systemNamespace('system');
@@ -49,9 +49,9 @@ export function startTokenCleaner(options: BootstrapTools): { close(): Promise<v
 }
 
 /**
- * Signs the `kubeconfig` of the cluster-info ConfigMap with every bootstrap token that may sign
- * (AUTHN-5): an entry `jws-kubeconfig-<id>` each, a detached JWS by HS256 with the whole token as
- * secret. Entries of tokens that may no more go.
+ * Signs the `kubeconfig` of the cluster-info ConfigMap with every bootstrap token that allows
+ * signing (AUTHN-5): one entry `jws-kubeconfig-<id>` each, a detached JWS by HS256 keyed with the
+ * whole token. Removes the entries of other tokens.
  */
 export function startBootstrapSigner(
   options: BootstrapTools & { readonly configMaps: ResourceDef },
@@ -97,7 +97,7 @@ export function startBootstrapSigner(
   };
 }
 
-/** What the ConfigMap that newcomers read is called. */
+/** Name of the ConfigMap that joining nodes read. */
 export const clusterInfoName = 'cluster-info';
 const signaturePrefix = 'jws-kubeconfig-';
 
@@ -105,7 +105,7 @@ function dataOf(object: ApiObject): JsonObject {
   return isObject(object.data) ? object.data : {};
 }
 
-/** The ConfigMap's data with the signatures it should have, and no others. */
+/** The ConfigMap's data with exactly the signatures it should have. */
 function signed(
   object: ApiObject,
   tokens: readonly { readonly id: string; readonly secret: string }[],
@@ -134,7 +134,7 @@ export function detachedSignature(
   return `${header}..${signature}`;
 }
 
-/** Has a queue look at bootstrap tokens that were there, and whenever one changes. */
+/** Queues existing bootstrap tokens and every changed one. */
 function followSecrets(
   options: BootstrapTools,
   {

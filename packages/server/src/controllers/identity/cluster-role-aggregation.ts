@@ -13,9 +13,9 @@ import { type ControllerTools, listEntries } from '../inside.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
 /**
- * Keeps the rules of aggregated ClusterRoles equal to the rules of the roles they select (AUTHZ-6).
- * Any change of any ClusterRole has all aggregated ones looked at: they are few, and a role may be
- * gathered by another that is gathered itself. One key, so that many changes are one look.
+ * Keeps the rules of aggregated ClusterRoles equal to those of the roles they select (AUTHZ-6). Any
+ * change of a ClusterRole recomputes all aggregated ones, since they are few and may select each
+ * other. All share one queue key, so that many changes cause one pass.
  */
 export function startClusterRoleAggregation(
   options: ControllerTools & {
@@ -48,8 +48,8 @@ export function startClusterRoleAggregation(
 }
 
 /**
- * The rules an aggregated role should have, each once, selector by selector and role by role in
- * order of names; undefined for a role that gathers nothing.
+ * The rules that an aggregated role should have, without duplicates, by selector and role name;
+ * undefined for a role without aggregation.
  */
 export function gatheredRules(
   role: ApiObject,
@@ -71,7 +71,7 @@ export function gatheredRules(
   return [...gathered.values()];
 }
 
-/** The same text for equal rules, whatever the order of their members. */
+/** Returns the same text for equal rules, regardless of the order of members. */
 function canonical(rule: JsonValue): string {
   if (!isObject(rule)) return JSON.stringify(rule);
   const members = Object.entries(rule).filter(([, value]) => value !== undefined);

@@ -24,9 +24,8 @@ const renewPeriodMs = 10_000;
 const collectPeriodMs = 3600 * 1000;
 
 /**
- * Renews the Lease by which a server announces itself to other programs (PLANE-1), and removes those
- * of servers that have not renewed theirs for its duration. Servers of one host share a Lease. It
- * stays behind when the server stops, and expires.
+ * Renews the Lease by which a server announces itself (PLANE-1), and removes expired Leases of
+ * other servers. Servers of one host share a Lease. It expires some time after the server stops.
  */
 export class IdentityLease {
   readonly #tools: IdentityLeaseTools;
@@ -42,7 +41,7 @@ export class IdentityLease {
     this.#holder = `${this.#name}_${randomUuid()}`;
   }
 
-  /** Creates the Lease, or takes over the one of the server before. Rejects when it cannot. */
+  /** Creates the Lease or takes over that of a previous server. Rejects on failure. */
   async renew(): Promise<void> {
     const { caches, leases, inside, dialect } = this.#tools;
     const namespace = dialect.systemNamespace('system');
@@ -55,7 +54,7 @@ export class IdentityLease {
     await inside.create(at, this.#renewed(object));
   }
 
-  /** Renews and collects from now on, until `close`. */
+  /** Renews the Lease and collects expired ones until `close`. */
   start(): void {
     this.#repeat(renewPeriodMs, () => this.renew());
     this.#repeat(collectPeriodMs, () => this.#collect());
@@ -77,7 +76,8 @@ export class IdentityLease {
     if (this.#isClosed) return;
     const { logger } = this.#tools;
     const run = this.#working.then(work).catch((error: unknown) => {
-      if (!this.#isClosed) logger.warn('Leases of servers are not kept', { error: String(error) });
+      if (!this.#isClosed)
+        logger.warn('the Leases of servers cannot be maintained', { error: String(error) });
     });
     this.#working = run;
     background({ where: 'controller' }, run);
@@ -117,7 +117,7 @@ const microTime = (ms: number) => printGoTime({ ms, micros: Math.floor((ms % 100
 
 const identityLabel = (dialect: Dialect) => dialect.label('identity', 'apiserver');
 
-/** Those that say neither when they were renewed nor for how long are nobody's. */
+/** A Lease without a renewal time or duration counts as expired. */
 function isExpired(lease: Stored<Lease>, nowMs: number): boolean {
   const spec = lease.spec;
   const renewedMs = Date.parse(String(spec?.renewTime ?? ''));

@@ -18,11 +18,11 @@ export interface LegacyTokenTracking extends ControllerTools {
   readonly dialect: Dialect;
 }
 
-/** Servers of which some track and others do not would fight over the ConfigMap without a pause. */
+/** Without a pause, servers that track and servers that do not would fight over the ConfigMap. */
 const recreationPauseMs = 30 * 60 * 1000;
 const dayMs = 24 * 60 * 60 * 1000;
 
-/** Creates the ConfigMap that names the day since which uses of legacy tokens are recorded. */
+/** Creates the ConfigMap with the date since which uses of legacy tokens are recorded. */
 export function createTrackingRecord(options: LegacyTokenTracking): Promise<void> {
   const at = recordAt(options);
   const { apiVersion } = options.configMaps.storage;
@@ -32,7 +32,7 @@ export function createTrackingRecord(options: LegacyTokenTracking): Promise<void
   return createAbsent(options, { at, object });
 }
 
-/** Keeps that ConfigMap: a day that cannot be read is replaced, and so is a deleted object. */
+/** Maintains that ConfigMap: replaces an invalid date and recreates a deleted object. */
 export function startLegacyTokenTracking(options: LegacyTokenTracking): { close(): Promise<void> } {
   const { caches, configMaps, inside, clock } = options;
   const at = recordAt(options);
@@ -87,8 +87,8 @@ const isDay = (value: unknown) =>
 export type RecordTokenUse = (secret: ApiObject) => void;
 
 /**
- * Labels a Secret with the day on which its token was last used, once a day. The request that
- * brought the token does not wait for it.
+ * Labels a Secret with the date of its token's last use, at most once a day. The request that used
+ * the token does not wait.
  */
 export function tokenUseRecorder(options: {
   readonly secrets: () => ResourceDef | undefined;
@@ -104,7 +104,7 @@ export function tokenUseRecorder(options: {
     const { namespace = '', name = '', uid } = metadata;
     const nowMs = clock.now();
     const today = dayOf(nowMs);
-    // Another server's clock may be ahead of this one's.
+    // The clock of another server may be ahead.
     const last = metadata.labels?.[label];
     const key = objectKey(namespace, name);
     const def = options.secrets();

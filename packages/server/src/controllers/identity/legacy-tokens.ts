@@ -19,7 +19,7 @@ export type IssueLegacyToken = (request: {
   readonly serviceAccount: { readonly name: string; readonly uid: string };
 }) => string;
 
-/** What the controller of token Secrets works with. */
+/** The dependencies of the controller of token Secrets. */
 export interface LegacyTokenTools extends ControllerTools {
   readonly secrets: ResourceDef;
   readonly serviceAccounts: ResourceDef;
@@ -29,9 +29,9 @@ export interface LegacyTokenTools extends ControllerTools {
 }
 
 /**
- * Fills Secrets of type service-account-token (AUTHN-6): token, namespace and the server's CA, and
- * the account's uid as annotation. Those whose account is not there, or is another by now, are
- * removed, as are all of an account that is deleted.
+ * Fills Secrets of type service-account-token (AUTHN-6) with the token, the namespace, and the
+ * server's CA, and annotates the account's UID. Removes Secrets whose account is gone or was
+ * replaced.
  */
 export function startLegacyTokens(options: LegacyTokenTools): { close(): Promise<void> } {
   const { secrets, serviceAccounts, caches, dialect, logger } = options;
@@ -72,7 +72,7 @@ export function startLegacyTokens(options: LegacyTokenTools): { close(): Promise
   };
 }
 
-/** Fills one Secret in, or removes it when it belongs to no account. */
+/** Fills one Secret, or removes it if it belongs to no account. */
 async function tend(options: LegacyTokenTools, key: string): Promise<void> {
   const { secrets, serviceAccounts, caches, inside, dialect } = options;
   const entry = await caches.of(secrets).get(key, undefined);
@@ -92,7 +92,7 @@ async function tend(options: LegacyTokenTools, key: string): Promise<void> {
   if (!jsonEqual(fill(secret), secret)) await inside.change(at, fill);
 }
 
-/** The Secret as it should be; a token that it holds already stays. */
+/** The Secret in its desired form; an existing token is kept. */
 function filled(
   secret: ApiObject,
   options: Pick<LegacyTokenTools, 'dialect' | 'issue' | 'caPem'> & {

@@ -46,24 +46,23 @@ export function startRootCaPublisher(
   });
 }
 
-/** Namespaces looked at side by side. */
+/** Namespaces processed concurrently. */
 const workers = 8;
 
-/** What the keepers of namespaces work with. */
+/** The dependencies of the controllers that keep an object in each namespace. */
 interface KeeperTools extends ControllerTools {
   readonly namespaces: ResourceDef;
 }
 
 /**
- * Keeps one object of a name in every namespace that is not going: made when the namespace is, made
- * anew when somebody deletes it, and `data` set right when somebody changes it. Namespaces that
- * were there before the start get it too.
+ * Keeps one named object in every active namespace: creates it with the namespace, recreates it
+ * after a deletion, and restores a changed `data`. Covers namespaces that existed before the start.
  */
 function startNamespaceKeeper(
   options: KeeperTools & {
     readonly controller: string;
     readonly kept: ResourceDef;
-    /** Without namespace. Its `data`, if it has any, is kept; the rest is for whoever changes it. */
+    /** Without a namespace. Only its `data`, if any, is maintained. */
     readonly object: ApiObject & { readonly metadata: { readonly name: string } };
   },
 ): { close(): Promise<void> } {

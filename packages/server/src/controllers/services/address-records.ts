@@ -29,13 +29,13 @@ export interface AddressKinds {
   readonly addresses: ResourceDef;
 }
 
-/** The name of the IPAddress of an address, however the address is spelled. */
+/** The name of the IPAddress of an address, regardless of its spelling. */
 export function recordName(ip: string): string {
   const address = parseIpAddress(ip);
   return address === undefined ? ip : formatIpAddress(address);
 }
 
-/** The IPAddress that records an address as a Service's. */
+/** The IPAddress that records a Service's address. */
 export function recordOf(ip: string, owner: AddressOwner, dialect: Dialect): ApiObject {
   const labels = addressLabels(dialect);
   const name = recordName(ip);
@@ -50,7 +50,7 @@ export function recordOf(ip: string, owner: AddressOwner, dialect: Dialect): Api
   };
 }
 
-/** Whether an IPAddress says that a Service has the address. */
+/** Whether an IPAddress records that a Service has the address. */
 export function isOwnedBy(record: Stored<IPAddress>, owner: AddressOwner): boolean {
   const parent = record.spec?.parentRef ?? undefined;
   return (
@@ -92,7 +92,7 @@ export function createAddressRecords(options: {
   };
 }
 
-/** The pools of the ready ranges, made anew when a ServiceCIDR has changed. */
+/** The pools of the ready ranges, rebuilt when a ServiceCIDR changes. */
 function cachedPools(caches: CachePool, ranges: ResourceDef) {
   let made: { readonly generation: number; readonly pools: readonly AddressPool[] } | undefined;
   let generation = 0;

@@ -6,8 +6,8 @@ import { createWorkQueue } from '../work-queue.ts';
 import { readyCondition } from './service-cidrs.ts';
 
 /**
- * Keeps the ServiceCIDR of the command line's ranges: made when it is absent, and said to be ready
- * as long as nobody else says anything of it. One with other ranges stays as it is.
+ * Maintains the ServiceCIDR of the command line's ranges: creates it when absent, and marks it
+ * ready unless another condition exists. A ServiceCIDR with other ranges is left alone.
  */
 export function startDefaultServiceCidr(
   options: ControllerTools & {

@@ -14,16 +14,19 @@ import { createWorkQueue } from '../work-queue.ts';
 const namespace = 'default';
 const servicePort = 443;
 
-/** Where the server itself is reached. */
+/** How clients reach the server. */
 export interface ServerPlace {
   /** The Service's address: the first of the range. */
   readonly clusterIp: string;
   readonly port: number;
-  /** On all nodes; the Service is for programs inside alone when absent. */
+  /** Port on all nodes; the Service has type ClusterIP when absent. */
   readonly nodePort?: number;
-  /** An address others reach the server at; absent when there is none, or nobody is to be told. */
+  /**
+   * An address at which others reach the server; absent when there is none, or endpoints are not
+   * maintained.
+   */
   readonly ip?: string;
-  /** Other servers of the same objects, which are reached at the same port. */
+  /** Other servers with the same objects, which listen on the same port. */
   readonly peers?: ServerPeers;
 }
 
@@ -35,7 +38,7 @@ export interface ServerPeers {
 interface KeptObject {
   readonly def: ResourceDef;
   readonly object: ApiObject;
-  /** Members that are set right when somebody changes them. */
+  /** Members that are restored when somebody changes them. */
   readonly kept: readonly string[];
 }
 
@@ -50,9 +53,8 @@ interface DefaultServiceOptions extends ControllerTools {
 }
 
 /**
- * Keeps the Service by which programs inside find the server, and its endpoints, in namespace
- * `default`: made at the start, made anew when somebody deletes them, and set right when they point
- * elsewhere.
+ * Maintains the server's own Service and its endpoints in namespace `default`: creates them at the
+ * start, recreates them after a deletion, and restores changes.
  */
 export function startDefaultService(options: DefaultServiceOptions): { close(): Promise<void> } {
   const { caches, inside, place } = options;
@@ -92,7 +94,7 @@ export function startDefaultService(options: DefaultServiceOptions): { close(): 
   };
 }
 
-/** Creates what is absent of the Service and its endpoints, all at once (HEALTH-2). */
+/** Creates the missing objects of the Service concurrently (HEALTH-2). */
 export async function createDefaultService(options: DefaultServiceOptions): Promise<void> {
   const { place, dialect } = options;
   const name = dialect.productName;
@@ -104,7 +106,7 @@ export async function createDefaultService(options: DefaultServiceOptions): Prom
   );
 }
 
-/** @param others addresses of servers besides this one; this one's may be among them */
+/** @param others addresses of all servers; this server's own may be among them */
 function keptObjects(
   options: DefaultServiceOptions,
   others: readonly string[],
@@ -170,7 +172,7 @@ function keptObjects(
   return [service, endpoints, slice];
 }
 
-/** The object a member stands in, and the member's own name. */
+/** The object that contains a member, and the member's own name. */
 function memberOf(object: JsonObject, path: string): { parent: JsonObject; name: string } {
   const [first = '', second] = path.split('.');
   return second === undefined

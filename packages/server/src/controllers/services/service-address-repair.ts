@@ -15,10 +15,10 @@ import { type ControllerTools, listEntries } from '../inside.ts';
 import { createWorkQueue } from '../work-queue.ts';
 import { type AddressKinds, isOwnedBy, recordName, recordOf } from './address-records.ts';
 
-/** How long an IPAddress may be there before its Service is: the longest that a request takes. */
+/** How long an IPAddress may exist before its Service: the longest time of a request. */
 const graceMs = 60_000;
 
-/** How often everything is looked at again. */
+/** Interval between full passes, in milliseconds. */
 const resyncMs = 180_000;
 
 interface Tools extends ControllerTools {
@@ -28,9 +28,9 @@ interface Tools extends ControllerTools {
 }
 
 /**
- * Brings Services and the IPAddresses of the allocator into agreement: records addresses of Services
- * that have no record or a wrong one, and removes records that belong to no Service. So an address
- * is not lost in a crash, and Services from before the allocator have their records.
+ * Keeps Services and IPAddresses consistent: records addresses of Services that have no record or a
+ * wrong one, and removes records without a Service. This recovers addresses after a crash, and
+ * gives records to Services from before the allocator.
  */
 export function startServiceAddressRepair(tools: Tools): { close(): Promise<void> } {
   const { kinds, services, caches, clock, logger } = tools;
@@ -64,7 +64,7 @@ export function startServiceAddressRepair(tools: Tools): { close(): Promise<void
     caches.of(kinds.addresses).subscribe(({ previous, current }) => {
       const key = current?.key ?? previous?.key ?? '';
       queue.add(`record:${key}`);
-      // A record that went may have been that of a Service.
+      // The removed record may have been that of a Service.
       const parent = previous === undefined ? undefined : parentKey(decodeEntry(previous));
       if (parent !== undefined) queue.add(`service:${parent}`);
     }),
@@ -84,7 +84,7 @@ export function startServiceAddressRepair(tools: Tools): { close(): Promise<void
   };
 }
 
-/** The key of the Service that a record names; undefined where it names something else. */
+/** The key of the Service that a record names; undefined if it names something else. */
 function parentKey(record: Stored<IPAddress>): string | undefined {
   const parent = record.spec?.parentRef ?? undefined;
   if ((parent?.group ?? '') !== '' || (parent?.resource ?? '') !== 'services') return undefined;
@@ -129,7 +129,7 @@ async function isOutOfRange({ caches, kinds }: Tools, ip: string): Promise<boole
   });
 }
 
-/** The key of the Service that a record names, where that Service has the address. */
+/** The key of the Service that a record names, if that Service has the address. */
 async function otherHolder(
   { caches, services }: Tools,
   record: ApiObject,

@@ -16,7 +16,7 @@ import { type ControllerTools, listEntries } from '../inside.ts';
 import { createWorkQueue } from '../work-queue.ts';
 import type { AddressKinds } from './address-records.ts';
 
-/** How long a range that nothing needs stays, so that every allocator has seen that it goes. */
+/** Time that an unneeded range is kept, so that every allocator notices its deletion. */
 const removalDelayMs = 10_000;
 
 interface Tools extends ControllerTools {
@@ -49,8 +49,8 @@ export function readyCondition(ready: {
 }
 
 /**
- * Protects ServiceCIDRs with a finalizer, says that they are ready, and lets those that are being
- * deleted go once no address depends on them (MultiCIDRServiceAllocator).
+ * Protects ServiceCIDRs with a finalizer, marks them ready, and releases deleted ones once no
+ * address depends on them (MultiCIDRServiceAllocator).
  */
 export function startServiceCidrs(options: Tools): { close(): Promise<void> } {
   const { kinds, caches, logger } = options;
@@ -63,7 +63,7 @@ export function startServiceCidrs(options: Tools): { close(): Promise<void> } {
   };
   const failed = (error: unknown) =>
     logger.error('ServiceCIDRs could not be listed', { error: String(error) });
-  // A range that comes or goes may free others, or be what others wait for.
+  // A change of one range may release others, or make others wait.
   const ranges = cache.subscribe(({ previous, current }) => {
     if (current !== undefined) queue.add(current.key);
     if (previous === undefined || current === undefined) addAll().catch(failed);
@@ -74,7 +74,7 @@ export function startServiceCidrs(options: Tools): { close(): Promise<void> } {
     if (previous !== undefined && current !== undefined) return;
     if (entry?.index.labels[labels.managedBy] === labels.allocator) addWaiting().catch(failed);
   });
-  /** Those on their way out, which an address may hold or have held. */
+  /** Queues the ranges being deleted that contain an address. */
   const addWaiting = async () => {
     const entries = await listEntries(caches, { def: kinds.ranges, namespace: '' });
     for (const entry of entries) if (entry.index.deleting === true) queue.add(entry.key);
@@ -121,7 +121,7 @@ async function syncRange(
   await applyReady(tools, range, { status: 'True', message });
 }
 
-/** Says whether the range is ready, unless that is said already. */
+/** Marks whether the range is ready, unless it is marked already. */
 async function applyReady(
   { kinds, inside, clock }: Tools,
   range: Stored<ServiceCIDR>,
@@ -151,7 +151,7 @@ function withoutFinalizer(object: ApiObject, finalizer: string): ApiObject {
   return { ...object, metadata: left.length === 0 ? metadata : { ...metadata, finalizers: left } };
 }
 
-/** Whether an address would be in no range any more without this one. */
+/** Whether an address would be in no range without this one. */
 async function holdsAddresses(tools: Tools, range: ApiObject): Promise<boolean> {
   const { kinds, caches, dialect } = tools;
   const all = await listEntries(caches, { def: kinds.ranges, namespace: '' });
