@@ -2,12 +2,12 @@ import { X509Certificate } from 'node:crypto';
 import { isObject } from '@wheelhouse/machinery';
 
 /**
- * Checks of what programs pass to a plane. Types say the same, but programs in JavaScript have
- * none, and a misspelled member would otherwise be ignored: an option without effect, a fault for
- * every request, a filter that matches everything.
+ * Validates what programs pass to a plane. JavaScript programs have no types, and a misspelled
+ * member would otherwise be ignored: an option without effect, a fault for every request, a filter
+ * that matches everything.
  */
 
-/** Says what a value must be, or undefined for a right one. */
+/** Describes the expected value, or returns undefined for a valid one. */
 type Check = (value: unknown) => string | undefined;
 
 const listOf = (items: string, isItem: (item: unknown) => boolean): Check => {
@@ -38,7 +38,7 @@ const certificates: Check = (value) => {
   }
 };
 
-/** The members of each thing that a program passes, with their checks. */
+/** The members of each accepted object, with their checks. */
 const shapes = {
   'options of a plane': {
     flags: texts,
@@ -81,8 +81,8 @@ const shapes = {
 } satisfies Record<string, Record<string, Check>>;
 
 /**
- * Says what is wrong with the members of a value: unknown ones, and those of another type. A member
- * that is undefined counts as absent.
+ * Describes the first invalid member of a value: an unknown one, or one of another type. An
+ * undefined member counts as absent.
  * @returns a message that names the member, or undefined
  */
 export function misfitOf(shape: keyof typeof shapes, value: unknown): string | undefined {
@@ -100,7 +100,7 @@ export function misfitOf(shape: keyof typeof shapes, value: unknown): string | u
   return undefined;
 }
 
-/** Throws TypeError for what `misfitOf` finds. */
+/** Throws TypeError for an invalid member. */
 export function checkMembers(shape: keyof typeof shapes, value: unknown): void {
   const misfit = misfitOf(shape, value);
   if (misfit !== undefined) throw new TypeError(misfit);

@@ -7,11 +7,11 @@ import type { ManifestObject, ManifestSource, PlaneClient, WebhookEndpoint } fro
 export interface PlaneAddress {
   readonly url: string;
   readonly caPem: string;
-  /** Of the plane itself, whose requests are neither recorded nor disturbed. */
+  /** The token of the plane itself, whose requests are neither recorded nor disturbed. */
   readonly ownToken: string;
   readonly dialect: Dialect;
   readonly webhooks: WebhookEndpoint | undefined;
-  /** Returns another value when the plane serves other kinds. */
+  /** Returns a different value when the served kinds change. */
   readonly catalogue: () => unknown;
 }
 
@@ -26,7 +26,7 @@ export class PlaneClients {
     this.#address = address;
   }
 
-  /** A client that shows a token; opens no connection before its first request. */
+  /** A client with a token; opens no connection before its first request. */
   of(token: string): PlaneClient {
     let opened: Promise<PlaneClient> | undefined;
     const client = () => {
@@ -44,7 +44,7 @@ export class PlaneClients {
     };
   }
 
-  /** Applies what has been read already. */
+  /** Applies manifests that were already read. */
   async install(client: PlaneClient, manifests: readonly Manifest[]): Promise<ManifestObject[]> {
     const { installManifests } = await import('./install.ts');
     const { dialect, webhooks } = this.#address;
@@ -56,7 +56,7 @@ export class PlaneClients {
     return installManifests(client, manifests, { dialect, kinds, redirect });
   }
 
-  /** Ends all connections. Later requests are refused by the plane, which has stopped. */
+  /** Ends all connections. The stopped plane refuses later requests. */
   close(): void {
     this.#closed = true;
     for (const one of this.#opened.splice(0)) one.close();

@@ -38,7 +38,7 @@ import type {
 
 const tokenBytes = 32;
 
-/** The users that a test adds to its plane while that runs. */
+/** The users that tests add to a running plane. */
 class PlaneUsers {
   readonly #byToken = new Map<string, UserInfo>();
   readonly #tokens = new Map<string, string>();
@@ -50,7 +50,7 @@ class PlaneUsers {
     },
   };
 
-  /** The user's token: a random one, which stays when the groups change. */
+  /** Returns the user's random token, which stays the same when the groups change. */
   add(name: string, groups: readonly string[]): string {
     checkUser(name, groups);
     const token = this.#tokens.get(name) ?? randomBytes(tokenBytes).toString('base64url');
@@ -60,7 +60,7 @@ class PlaneUsers {
   }
 }
 
-/** File systems take names of 255 bytes, and a file is written under a longer name first. */
+/** File systems limit names to 255 bytes, and the file first has a longer temporary name. */
 const fileNameLengthMax = 200;
 
 function fileNameOf(user: string): string {
@@ -69,7 +69,7 @@ function fileNameOf(user: string): string {
   return createHash('sha256').update(user).digest('hex');
 }
 
-/** Writes the kubeconfig of a user under a name that any user's name gives. */
+/** Writes the kubeconfig of a user under a name derived from any user name. */
 function writeUserKubeconfig(options: {
   readonly directory: string;
   readonly name: string;
@@ -86,10 +86,10 @@ function writeUserKubeconfig(options: {
   return path;
 }
 
-/** Requests that a plane keeps for assertions. */
+/** Number of requests that a plane records by default. */
 const recordedMaxDefault = 10_000;
 
-/** `Symbol.asyncDispose`, or the symbol that stands for it where the language has none yet. */
+/** `Symbol.asyncDispose`, or its substitute in older Node.js releases. */
 const asyncDispose: typeof Symbol.asyncDispose =
   Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose');
 
@@ -201,7 +201,7 @@ function configOf(
   return outcome.options.config;
 }
 
-/** What is to be installed, read before anything starts: definitions, webhooks, objects. */
+/** Reads everything to install before anything starts: definitions, webhooks, objects. */
 async function readManifests(
   options: ControlPlaneOptions,
   dialect: Dialect,
@@ -282,9 +282,9 @@ function planeOf(parts: {
   return { ...plane, [asyncDispose]: stop } as ControlPlane;
 }
 
-/** Nothing has been written for so long: what the start leads to is done. */
+/** After this many milliseconds without a write the start is complete. */
 const quietMs = 30;
-/** The controllers begin to write a moment after the plane is ready. */
+/** Controllers begin to write within this time after the plane is ready. */
 const beginWithinMs = 100;
 const quietWithinMs = 1000;
 const pollMs = 5;
@@ -297,13 +297,13 @@ class Snapshots {
   #quiet: Promise<void> | undefined;
 
   constructor(dialect: Dialect) {
-    // A kind goes after its objects, so that their watchers hear of each before the end.
+    // Definitions are removed after their objects, so that watchers see each object removed.
     this.#last = definitionsPrefix(dialect.group('apiextensions'));
   }
 
   readonly take = async (): Promise<PlaneSnapshot> => {
     const store = this.#open();
-    // Else each restore would take away what controllers make at the start: default accounts.
+    // Otherwise each restore would remove what controllers create at the start: default accounts.
     this.#quiet ??= untilQuiet(store);
     await this.#quiet;
     const checkpoint = store.checkpoint();
@@ -320,7 +320,7 @@ class Snapshots {
     return { resourceVersion: String(revision), changes };
   };
 
-  /** Receives the plane's store, if it is one that can return to earlier states. */
+  /** Receives the plane's store, if it can return to earlier states. */
   readonly openedStore = (store: CheckpointedStore): void => {
     this.#store = store;
   };

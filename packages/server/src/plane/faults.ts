@@ -4,17 +4,17 @@ import type { RequestInfo } from '../request/parse-request.ts';
 import { misfitOf } from './checks.ts';
 import type { Fault, FaultRule } from './types.ts';
 
-/** A fault that cannot be added; the message says what is wrong with it. */
+/** A fault that cannot be added; the message describes the problem. */
 export class FaultRuleError extends Error {
   override name = 'FaultRuleError';
 }
 
-/** The resources that a kind's name stands for. */
+/** Returns the resources of a kind's name. */
 export type FindKind = (kind: string) => readonly { group: string; resource: string }[];
 
 const verbs = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'];
 
-/** The verbs that an effect can apply to; the first two apply to all. */
+/** The verbs that an effect can apply to; the first two effects apply to all. */
 const verbsOf: Readonly<Record<FaultRule['effect'], readonly string[]>> = {
   refuse: verbs,
   delay: verbs,
@@ -24,7 +24,7 @@ const verbsOf: Readonly<Record<FaultRule['effect'], readonly string[]>> = {
   expire: ['list', 'watch'],
 };
 
-/** A rule in force. */
+/** An active rule. */
 export class ArmedFault implements Fault {
   readonly rule: FaultRule;
   readonly #verbs: ReadonlySet<string>;
@@ -70,7 +70,7 @@ export class ArmedFault implements Fault {
   }
 }
 
-/** The error that a rule answers with; undefined for rules that do something else. */
+/** The error that a rule answers with; undefined for other effects. */
 export function errorOfFault(rule: FaultRule, info: RequestInfo): StatusError | undefined {
   const { group, resource, name } = info;
   switch (rule.effect) {
@@ -95,7 +95,7 @@ export function errorOfFault(rule: FaultRule, info: RequestInfo): StatusError | 
   }
 }
 
-/** Waits on the plane's clock, until the client goes. */
+/** Waits on the plane's clock, or until the client disconnects. */
 export function delayed(clock: Clock, delayMs: number, { exchange }: TappedRequest): Promise<void> {
   return new Promise((resolve) => {
     const timer = clock.after(delayMs, resolve);
@@ -119,7 +119,7 @@ const reasons: Readonly<Record<number, ConstructorParameters<typeof StatusError>
   504: 'Timeout',
 };
 
-/** Only who goes on from somewhere can be told that it is no longer there. */
+/** Only requests that continue from a version can be told that it expired. */
 function asksForHistory({ query }: RequestInfo): boolean {
   const version = query.get('resourceVersion') ?? '';
   return (version !== '' && version !== '0') || (query.get('continue') ?? '') !== '';
@@ -174,7 +174,7 @@ function checkNumbers(rule: FaultRule): void {
   if (wrong !== false) throw new FaultRuleError(`a fault's ${wrong}`);
 }
 
-/** Numbers in [0, 1), the same for the same seed (mulberry32). */
+/** Numbers in [0, 1) that depend only on the seed (mulberry32). */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

@@ -3,24 +3,24 @@ import { type KindFinder, objectPath, referenceOf, UnknownKind } from './plane-c
 import { isDefinition, type Manifest, ManifestError, otherDialect } from './sources.ts';
 import type { ManifestObject, PlaneClient } from './types.ts';
 
-/** What applying needs to know of the plane. */
+/** The plane as an installation needs it. */
 export interface Installer {
   readonly dialect: Dialect;
   readonly kinds: KindFinder;
-  /** Rewrites what names a webhook's Service; returns other objects as they are. */
+  /** Redirects webhooks that name a Service; returns other objects unchanged. */
   readonly redirect: (object: ManifestObject) => ManifestObject;
 }
 
 const fieldManager = 'wheelhouse';
 const applyType = 'application/apply-patch+yaml';
-/** Definitions that are installed at a time. */
+/** Definitions installed concurrently. */
 const parallelMax = 8;
 const establishedWithinMs = 10_000;
 const pollMs = 2;
 
 /**
  * Applies objects: definitions first, until they are established, then namespaces, then the rest in
- * order. Rejects with ManifestError, which names where the object is from.
+ * order. Rejects with a ManifestError that names the source of the object.
  * @returns the objects as stored, in the order of the manifests
  */
 export async function installManifests(
@@ -101,7 +101,7 @@ function placeParts(place: string): { file?: string; line?: number } {
   return alone === undefined ? {} : { line: Number(alone) };
 }
 
-/** Waits until a definition's kind is served. Rejects at once where its names are taken. */
+/** Waits until a definition's kind is served. Rejects at once if its names are taken. */
 async function untilEstablished(
   client: PlaneClient,
   { object, place }: Manifest,

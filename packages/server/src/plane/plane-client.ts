@@ -21,14 +21,16 @@ import type {
   TypedObject,
 } from './types.ts';
 
-/** Finds the resource that serves a kind, asking the server again once the served kinds change. */
+/**
+ * Finds the resource that serves a kind, querying discovery again after the served kinds change.
+ */
 export class KindFinder {
   readonly #config: ClientConfig;
   readonly #catalogue: () => unknown;
   #mapper: Promise<RestMapper> | undefined;
   #discovered: unknown;
 
-  /** @param catalogue returns another value when the plane serves other kinds */
+  /** @param catalogue returns a different value when the served kinds change */
   constructor(config: ClientConfig, catalogue: () => unknown) {
     this.#config = config;
     this.#catalogue = catalogue;
@@ -68,7 +70,7 @@ type Install = (
   sources: readonly ManifestSource[],
 ) => Promise<ManifestObject[]>;
 
-/** Makes the client of one user. `close` ends its connections. */
+/** Creates the client of one user. `close` ends its connections. */
 export function createPlaneClient(options: {
   readonly config: ClientConfig;
   readonly kinds: KindFinder;
@@ -106,7 +108,7 @@ export function createPlaneClient(options: {
   return { ...client, close: () => http?.close() };
 }
 
-/** Names the object of a manifest. Throws where it has no name. */
+/** Names the object of a manifest. Throws if it has no name. */
 export function referenceOf(object: TypedObject): ObjectReference {
   const { apiVersion, kind, metadata = {} } = object;
   const { name, namespace } = metadata;
@@ -114,7 +116,10 @@ export function referenceOf(object: TypedObject): ObjectReference {
   return { apiVersion, kind, name, ...(namespace === undefined ? {} : { namespace }) };
 }
 
-/** The path of one object. Throws for a reference without a name, whose path is a collection's. */
+/**
+ * The path of one object. Throws for a reference without a name, whose path would be that of the
+ * collection.
+ */
 export function objectPath(resource: ApiResource, reference: ObjectReference): string {
   const { namespace = 'default', name, kind } = reference;
   if (typeof name !== 'string' || name === '') throw new TypeError(`the ${kind} has no name`);

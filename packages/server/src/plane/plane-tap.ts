@@ -20,18 +20,18 @@ import type {
   WatchFilter,
 } from './types.ts';
 
-/** Longer paths are cut: what is kept of a request has a bound. */
+/** Longer paths are cut, to bound the memory of a recorded request. */
 const pathLengthMax = 2048;
 
 type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
 
 interface Entry {
   readonly shown: Writable<RecordedRequest>;
-  /** While the request is under way: tells the status as soon as there is one. */
+  /** Present while the request is in flight: provides the status once it is known. */
   exchange: Exchange | undefined;
 }
 
-/** Keeps the newest requests of a plane (PLANE-6). */
+/** Keeps the most recent requests of a plane (PLANE-6). */
 class RequestRecorder {
   readonly #clock: Clock;
   readonly #max: number;
@@ -39,13 +39,13 @@ class RequestRecorder {
   #entries: Entry[] = [];
   #sequence = 0;
 
-  /** @param options.max how many requests are kept */
+  /** @param options.max number of requests to keep */
   constructor(options: { readonly clock: Clock; readonly max: number }) {
     this.#clock = options.clock;
     this.#max = options.max;
   }
 
-  /** How many requests there have been; the next one's `sequence` is greater. */
+  /** The number of requests so far; the `sequence` of the next one is greater. */
   get sequence(): number {
     return this.#sequence;
   }
@@ -76,7 +76,7 @@ class RequestRecorder {
     const entry = { shown, exchange };
     this.#open.set(exchange, entry);
     this.#entries.push(entry);
-    // Cut now and then, so that a request costs no shifting.
+    // Trimmed occasionally, so that requests do not shift the array each time.
     if (this.#entries.length >= 2 * this.#max) this.#entries = this.#entries.slice(-this.#max);
   }
 
@@ -102,7 +102,7 @@ class RequestRecorder {
     this.#open.delete(exchange);
   }
 
-  /** Those that match, oldest first. */
+  /** The matching requests, oldest first. */
   list(filter: RecordedFilter = {}): RecordedRequest[] {
     checkMembers('filters of requests', filter);
     const { since = 0, verb, ...rest } = filter;
@@ -131,7 +131,7 @@ function apiVersionOf({ group, version }: RequestInfo): string {
   return group === '' ? version : `${group}/${version}`;
 }
 
-/** Requests of this user are the plane's own: they are neither recorded nor disturbed. */
+/** The user of the plane's own requests, which are neither recorded nor disturbed. */
 export const planeUser = 'system:wheelhouse-plane';
 
 interface OpenWatch {
@@ -162,10 +162,10 @@ export class PlaneTap implements RequestTap {
     this.#snapshot = () => catalogue.snapshot();
   };
 
-  /** The kinds that the plane serves now, or undefined while it starts. */
+  /** The kinds that the plane serves now; undefined while it starts. */
   readonly catalogue = (): CatalogueSnapshot | undefined => this.#snapshot?.();
 
-  /** The faults as tests see them. */
+  /** The faults as tests control them. */
   faults(): PlaneFaults {
     return {
       seed: this.#seed,
@@ -217,7 +217,7 @@ export class PlaneTap implements RequestTap {
   }
 
   #add(rule: FaultRule): ArmedFault {
-    // A generator of its own, so that what one rule draws does not depend on the others.
+    // Each rule has its own generator, so that rules do not affect each other's outcomes.
     const seed = this.#seed + this.#added;
     const discard = (fault: ArmedFault) => {
       this.#faults = this.#faults.filter((one) => one !== fault);
@@ -228,7 +228,7 @@ export class PlaneTap implements RequestTap {
     return fault;
   }
 
-  /** Applies the faults in the order in which they were added. Delays add up. */
+  /** Applies the faults in the order in which they were added; delays add up. */
   #strike(request: TappedRequest, faults: readonly ArmedFault[]): MaybePromise<void> {
     const { exchange, info } = request;
     for (const [at, fault] of faults.entries()) {

@@ -15,7 +15,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { ManifestObject, ManifestSource } from './types.ts';
 
-/** An object and the place it was read from, for messages. */
+/** An object and its source, for messages. */
 export interface Manifest {
   readonly object: ManifestObject;
   /** `crds/widgets.yaml:12`, `line 12` of a text, or empty for an object. */
@@ -26,7 +26,7 @@ export interface Manifest {
 export class ManifestError extends Error {
   /** The file as the caller named it; undefined for texts and objects. */
   readonly file: string | undefined;
-  /** Counted from 1; undefined when the whole file is meant. */
+  /** Counted from 1; undefined if the error concerns the whole file. */
   readonly line: number | undefined;
 
   constructor(options: {
@@ -57,7 +57,7 @@ function placeOf({ file, line }: Place): string {
 
 const extensions = new Set(['.json', '.yaml', '.yml']);
 
-/** Reads all objects of the sources, lists unfolded, in order. Rejects with ManifestError. */
+/** Reads all objects of the sources in order, with lists expanded. Rejects with ManifestError. */
 export async function readSources(sources: readonly ManifestSource[]): Promise<Manifest[]> {
   const found: Manifest[] = [];
   for (const source of sources) {
@@ -74,7 +74,7 @@ export async function readSources(sources: readonly ManifestSource[]): Promise<M
 
 /**
  * Reads the definitions of custom kinds among the objects of the sources. Rejects with
- * ManifestError, also where a source has none: nobody lists one for that.
+ * ManifestError, also for a source without any.
  */
 export async function readDefinitions(
   sources: readonly ManifestSource[],
@@ -106,7 +106,7 @@ function withoutDefinitions(
   return new ManifestError({ file, message: `holds no definition of a custom kind${hint}` });
 }
 
-/** The most likely reason for an unknown group: manifests are written in the other dialect. */
+/** Suggests the other dialect, the most likely reason for an unknown group. */
 export function otherDialect({ apiVersion }: ManifestObject, dialect: Dialect): string {
   const group = parseApiVersion(apiVersion)?.group ?? '';
   const other = dialectNames.find(
@@ -142,7 +142,7 @@ function codeOf(error: unknown): string {
   return code === 'ENOENT' ? 'no such file or directory' : (code ?? message);
 }
 
-/** The documents of one text. Each is parsed alone, so that a stream needs no more than its own. */
+/** The documents of one text, each parsed alone, to bound the memory for a stream. */
 async function readDocuments(text: string, file: string | undefined): Promise<Manifest[]> {
   const { parseYaml } = await loadYaml();
   const found: Manifest[] = [];
@@ -159,7 +159,7 @@ async function readDocuments(text: string, file: string | undefined): Promise<Ma
   return found;
 }
 
-/** Splits at `---`, which may carry content behind it. Lines count from 1. */
+/** Splits at `---`, which content may follow. Lines count from 1. */
 function documentsOf(text: string): readonly { document: string; line: number }[] {
   const documents: { document: string; line: number }[] = [];
   let lines: string[] = [];
@@ -183,7 +183,7 @@ function firstLineOf(document: string, first: number): number {
   return first + Math.max(at, 0);
 }
 
-/** The decoder counts lines from the beginning of its document. */
+/** Converts the decoder's line, which counts from the beginning of the document. */
 function parseFailure(failed: {
   cause: unknown;
   file: string | undefined;

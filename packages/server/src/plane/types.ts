@@ -1,9 +1,9 @@
 /**
- * The public types of a control plane that runs inside a test or a program. They refer to nothing
- * but the language and Node, so that a declaration file of the package needs no other.
+ * The public types of a control plane inside a test or a program. They refer only to the language
+ * and Node.js, so that the declaration files of the package need nothing else.
  */
 
-/** An object of the API: what a manifest holds. */
+/** An object of the API, as in a manifest. */
 export interface ManifestObject {
   readonly apiVersion: string;
   readonly kind: string;
@@ -20,7 +20,7 @@ export interface ManifestObject {
   readonly [member: string]: unknown;
 }
 
-/** What the type of an object needs for the client to write objects of it. */
+/** The minimum that a type must have for the client to write objects of it. */
 export interface TypedObject {
   readonly apiVersion: string;
   readonly kind: string;
@@ -28,9 +28,9 @@ export interface TypedObject {
 }
 
 /**
- * Where objects come from: an object, or a text. A text with a line break is YAML or JSON itself;
- * any other is the path of a file, or of a directory whose `.yaml`, `.yml`, and `.json` files are
- * read in order of their names, without its subdirectories. Texts may hold several documents.
+ * A source of objects: an object, or a text. A text with a line break is YAML or JSON itself; any
+ * other is the path of a file, or of a directory whose `.yaml`, `.yml`, and `.json` files are read
+ * in order of their names, without subdirectories. Texts may contain several documents.
  */
 export type ManifestSource = string | ManifestObject;
 
@@ -53,14 +53,14 @@ export interface CollectionReference {
   readonly fieldSelector?: string;
 }
 
-/** One request, for what the other functions of a client do not cover. */
+/** A request that the other functions of a client do not cover. */
 export interface PlaneRequest {
   /** `GET` when absent. */
   readonly method?: string;
   /** Below the server's address: `/api/v1/namespaces/default/pods/a/status`. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
-  /** Sent as JSON; a text is sent as it is. */
+  /** Sent as JSON; a string is sent unchanged. */
   readonly body?: unknown;
   /** `application/json` when absent. */
   readonly contentType?: string;
@@ -68,16 +68,16 @@ export interface PlaneRequest {
 }
 
 /**
- * A client of one user. Rejects with `ApiError` when the server answers with a failure, at once:
- * it repeats nothing, so that a test sees what the server said. A type argument says what the answer
- * holds (`get<Deployment>`, with a type of `wheelhouse/types` or your own); the client does not
- * check it.
+ * A client of one user. Rejects at once with `ApiError` when the server answers with a failure; it
+ * never retries, so that a test sees every answer. A type argument declares the type of the answer
+ * (`get<Deployment>`, with a type of `wheelhouse/types` or your own), which the client does not
+ * check.
  */
 export interface PlaneClient {
   /** Sends a request and returns the decoded body of its answer. */
   request<T extends object = ManifestObject>(request: PlaneRequest): Promise<T>;
   get<T extends object = ManifestObject>(reference: ObjectReference): Promise<T>;
-  /** The items of a list, in order of namespace and name. */
+  /** Returns the items of a list, sorted by namespace and name. */
   list<T extends object = ManifestObject>(reference: CollectionReference): Promise<T[]>;
   create<T extends TypedObject = ManifestObject>(object: NoInfer<T>): Promise<T>;
   /** PUTs an object; with a `resourceVersion` only over that version. */
@@ -92,7 +92,7 @@ export interface PlaneClient {
   apply(...sources: readonly ManifestSource[]): Promise<ManifestObject[]>;
 }
 
-/** Somebody who may talk to the plane. */
+/** A user of the plane. */
 export interface PlaneUser {
   readonly name: string;
   readonly groups: readonly string[];
@@ -106,24 +106,24 @@ export interface PlaneUser {
 /** How webhooks are called. */
 export interface WebhookOptions {
   /**
-   * Where the program under test serves its webhooks: `127.0.0.1:9443`. A free port of loopback
-   * when absent, which `ControlPlane.webhooks` tells.
+   * Where the program under test serves its webhooks: `127.0.0.1:9443`. When absent, a free port of
+   * loopback, which `ControlPlane.webhooks` reports.
    */
   readonly address?: string;
-  /** The authorities to trust, as PEM. When absent the plane issues a certificate and its key. */
+  /** The CAs to trust, as PEM. When absent the plane issues a certificate and its key. */
   readonly caPem?: string;
   /** Webhook configurations to install before the plane is ready. */
   readonly configurations?: readonly ManifestSource[];
 }
 
-/** Where webhooks are to be served, and with which certificate. */
+/** Where to serve webhooks, and with which certificate. */
 export interface WebhookEndpoint {
   readonly host: string;
   readonly port: number;
   /** `https://127.0.0.1:9443` */
   readonly url: string;
   readonly caPem: string;
-  /** Absent when the options gave the authorities. */
+  /** Absent if the options contain CAs. */
   readonly certificatePem?: string;
   readonly keyPem?: string;
   /** A directory with `tls.crt` and `tls.key`, as controller-runtime reads them. */
@@ -132,7 +132,7 @@ export interface WebhookEndpoint {
 
 /** A state of a plane's objects, from `ControlPlane.snapshot`. */
 export interface PlaneSnapshot {
-  /** The plane's resourceVersion when it was taken. */
+  /** The plane's resourceVersion at the time of the snapshot. */
   readonly resourceVersion: string;
 }
 
@@ -144,9 +144,9 @@ export interface RestoredPlane {
   readonly changes: number;
 }
 
-/** Which requests a fault applies to; all that its effect can apply to when nothing is given. */
+/** The requests that a fault applies to; without members, all that its effect can apply to. */
 export interface FaultMatch {
-  /** The user's name, behind impersonation. */
+  /** The user's name, after impersonation. */
   readonly user?: string;
   /** `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`. */
   readonly verb?: string | readonly string[];
@@ -158,7 +158,7 @@ export interface FaultMatch {
   readonly subresource?: string;
   /** The probability that the fault applies to a matching request, from 0 to 1; 1 when absent. */
   readonly probability?: number;
-  /** How many requests it applies to at most; no limit when absent. */
+  /** Maximum number of requests that it applies to; no limit when absent. */
   readonly times?: number;
 }
 
@@ -166,7 +166,7 @@ export interface FaultMatch {
 export type FaultRule = FaultMatch &
   (
     | {
-        /** Answers with a failure: 503 unless `status` says another. */
+        /** Answers with a failure: 503 unless `status` is another. */
         readonly effect: 'refuse';
         readonly status?: number;
         readonly message?: string;
@@ -175,15 +175,15 @@ export type FaultRule = FaultMatch &
     | { readonly effect: 'conflict' }
     /** Answers with 429 and Retry-After. */
     | { readonly effect: 'throttle'; readonly retryAfterSeconds?: number }
-    /** Waits on the plane's clock, then goes on. */
+    /** Waits on the plane's clock before the request is served. */
     | { readonly effect: 'delay'; readonly delayMs: number }
-    /** Cuts watches off, as a lost connection does, at once or later on the plane's clock. */
+    /** Ends watches like a lost connection, at once or later on the plane's clock. */
     | { readonly effect: 'cut'; readonly afterMs?: number }
-    /** Tells lists and watches that go on from a version that it is too old (410 Expired). */
+    /** Answers 410 Expired to lists and watches that continue from a version. */
     | { readonly effect: 'expire' }
   );
 
-/** A fault in force. */
+/** An active fault. */
 export interface Fault {
   readonly rule: FaultRule;
   /** How many requests it has applied to. */
@@ -191,7 +191,7 @@ export interface Fault {
   remove(): void;
 }
 
-/** Which watches to cut; all when nothing is given. */
+/** Which watches to end; all without members. */
 export interface WatchFilter {
   readonly user?: string;
   readonly kind?: string;
@@ -200,7 +200,7 @@ export interface WatchFilter {
 
 /** Failures on demand (PLANE-5). */
 export interface PlaneFaults {
-  /** What chance begins with; the same seed and requests give the same faults. */
+  /** The seed of random decisions; the same seed and requests give the same faults. */
   readonly seed: number;
   /**
    * Adds a fault for later requests. Faults apply in the order in which they are added.
@@ -211,31 +211,31 @@ export interface PlaneFaults {
   /** Removes all faults. */
   clear(): void;
   /**
-   * Cuts open watches off now. Returns how many. Throws FaultRuleError for a kind that the plane
+   * Ends open watches now. Returns their number. Throws FaultRuleError for a kind that the plane
    * does not serve.
    */
   cutWatches(filter?: WatchFilter): number;
 }
 
-/** A request as the plane has seen it (PLANE-6). */
+/** A recorded request (PLANE-6). */
 export interface RecordedRequest {
   /** Counts the plane's requests from 1. */
   readonly sequence: number;
-  /** When it came, on the plane's clock, in milliseconds since the epoch. */
+  /** Time of arrival on the plane's clock, in milliseconds since the epoch. */
   readonly timeMs: number;
-  /** Behind impersonation; empty when the sender was not recognized. */
+  /** The user after impersonation; empty when the sender was not authenticated. */
   readonly user: string;
   readonly verb: string;
-  /** Empty, like all that follow up to `name`, for requests that are not for objects. */
+  /** Empty, like the following members up to `name`, for requests that do not concern objects. */
   readonly apiVersion: string;
   readonly kind: string;
   readonly resource: string;
   readonly subresource: string;
   readonly namespace: string;
   readonly name: string;
-  /** With its query. */
+  /** Includes the query. */
   readonly path: string;
-  /** Undefined while there is no answer. */
+  /** Undefined until the request is answered. */
   readonly status: number | undefined;
   /** The effect of the fault that applied to it. */
   readonly fault: FaultRule['effect'] | undefined;
@@ -252,7 +252,7 @@ export interface RecordedFilter {
   readonly name?: string;
   readonly status?: number;
   readonly fault?: FaultRule['effect'];
-  /** Only later ones than the one of this `sequence`. */
+  /** Only requests after the one with this `sequence`. */
   readonly since?: number;
 }
 
@@ -261,34 +261,34 @@ export interface PlaneClock {
   /** Milliseconds since the epoch, as the plane sees them. */
   now(): number;
   /**
-   * Moves the plane's time forward: leases, tokens, the life of Events, and the time of requests
-   * and watches all follow. What falls due runs before this resolves; what it sets going with
-   * requests may take a moment longer. Connections do not notice. Rejects with RangeError unless
+   * Moves the plane's time forward: leases, tokens, the lifetime of Events, and the time of
+   * requests and watches follow. Everything due runs before this resolves; requests that it
+   * triggers may take a moment longer. Connections are not affected. Rejects with RangeError unless
    * `byMs` is a finite number that is not negative and ends within the year 9999.
    */
   advance(byMs: number): Promise<void>;
 }
 
-/** What a plane starts with. */
+/** Options of a control plane. */
 export interface ControlPlaneOptions {
-  /** Flags of `wheelhouse serve`. They come last, so they win. */
+  /** Flags of `wheelhouse serve`, which override those of the plane. */
   readonly flags?: readonly string[];
   /**
-   * Definitions of custom kinds. They are established when `startControlPlane` resolves. Other
-   * objects in the same files are left aside.
+   * Definitions of custom kinds, established when `startControlPlane` resolves. Other objects in
+   * the same files are ignored.
    */
   readonly crds?: readonly ManifestSource[];
-  /** Objects to apply once the definitions and webhooks stand. */
+  /** Objects to apply once the definitions and webhooks are installed. */
   readonly objects?: readonly ManifestSource[];
   /**
-   * Redirects the webhooks of definitions and of webhook configurations that name a Service to a
-   * local address, over a certificate that they trust: in `crds`, `configurations`, `objects`, and
-   * in everything `ControlPlane.apply` is given.
+   * Redirects the webhooks of definitions and webhook configurations that name a Service to a local
+   * address, over a certificate that they trust: in `crds`, `configurations`, `objects`, and in
+   * everything passed to `ControlPlane.apply`.
    */
   readonly webhooks?: WebhookOptions;
-  /** What the chance of faults begins with; a random number when absent. */
+  /** The seed of the faults' random decisions; a random number when absent. */
   readonly seed?: number;
-  /** How many requests `recorded` keeps; 10,000 when absent. */
+  /** Number of requests that `recorded` keeps; 10,000 when absent. */
   readonly recordedMax?: number;
 }
 
@@ -296,45 +296,45 @@ export interface ControlPlaneOptions {
 export interface ControlPlane {
   /** `https://127.0.0.1:34567` */
   readonly url: string;
-  /** The authorities to trust, as PEM. */
+  /** The CAs to trust, as PEM. */
   readonly caPem: string;
   /** A bearer token of group `system:masters`. */
   readonly token: string;
-  /** Path of a kubeconfig file of that user, for clients that read one; gone after `stop`. */
+  /** Path of a kubeconfig file for that user, for clients that read one; removed by `stop`. */
   readonly kubeconfig: string;
   /** A client of that user. */
   readonly client: PlaneClient;
-  /** Where webhooks are to be served; undefined without the option `webhooks`. */
+  /** Where to serve webhooks; undefined without the option `webhooks`. */
   readonly webhooks: WebhookEndpoint | undefined;
-  /** Applies objects as `PlaneClient.apply` of the administrator. */
+  /** Applies objects like `PlaneClient.apply` of the administrator. */
   apply(...sources: readonly ManifestSource[]): Promise<ManifestObject[]>;
   /**
-   * Adds a user, who is authenticated at once and, like any user, authorized by what the plane's
-   * flags say (`--authorization-mode=RBAC`). A second call with the same name replaces the groups.
-   * Throws TypeError without a name, and Error once the plane has stopped.
+   * Adds a user, who is authenticated at once and authorized by the plane's flags
+   * (`--authorization-mode=RBAC`). A second call with the same name replaces the groups. Throws
+   * TypeError without a name, and Error once the plane has stopped.
    */
   user(name: string, groups?: readonly string[]): PlaneUser;
   /**
-   * Remembers all objects as they are (PLANE-3). It copies nothing, however many there are; the
-   * snapshot keeps what it needs for as long as the caller holds it. Rejects where the objects are
-   * not in memory (`--storage-backend`, `--etcd-servers`).
+   * Takes a snapshot of all objects (PLANE-3) without copying them; it retains memory while the
+   * caller holds it. Rejects if the objects are not in memory (`--storage-backend`,
+   * `--etcd-servers`).
    */
   snapshot(): Promise<PlaneSnapshot>;
   /**
-   * Makes all objects again what they were (PLANE-3), as often as wanted. Each difference is a
-   * change like any other: resourceVersions grow, uids return, watchers hear of it, and custom
-   * kinds come and go with their definitions. Await what the test itself still writes before:
-   * a request that is under way ends after the restore. Rejects for a snapshot of another plane.
+   * Returns all objects to their state in the snapshot (PLANE-3), any number of times. Each
+   * difference is a regular change: resourceVersions grow, UIDs return, watchers are notified, and
+   * custom kinds follow their definitions. Await the test's own writes first: a request in flight
+   * ends after the restore. Rejects for a snapshot of another plane.
    */
   restore(snapshot: PlaneSnapshot): Promise<RestoredPlane>;
   readonly clock: PlaneClock;
   readonly faults: PlaneFaults;
-  /** The newest requests that match, oldest first. Throws TypeError for an unknown filter. */
+  /** The most recent requests that match, oldest first. Throws TypeError for an unknown filter. */
   recorded(filter?: RecordedFilter): RecordedRequest[];
   /** Forgets the requests so far. */
   forgetRecorded(): void;
-  /** Stops serving, ends watches, and removes everything the plane has written. */
+  /** Stops serving, ends watches, and removes all files of the plane. */
   stop(): Promise<void>;
-  /** As `stop`, for `await using`. */
+  /** Like `stop`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>;
 }

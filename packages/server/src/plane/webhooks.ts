@@ -18,8 +18,8 @@ const portMax = 65_535;
 const dayMs = 24 * 60 * 60 * 1000;
 
 /**
- * Decides where webhooks are served, and issues a certificate for it where the options give no
- * authorities. Rejects where the address is not `host:port`.
+ * Decides where webhooks are served, and issues a certificate if the options contain no CAs.
+ * Rejects if the address is not `host:port`.
  * @param at.directory receives `tls.crt` and `tls.key`
  */
 export async function openWebhookEndpoint(
@@ -75,9 +75,9 @@ function freePort(): Promise<number> {
 const configurations = new Set(['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration']);
 
 /**
- * Makes the function that sends webhooks which name a Service to the endpoint instead, as envtest
- * does: conversion webhooks of definitions, and those of webhook configurations. Webhooks with a
- * `url` keep it.
+ * Returns a function that redirects webhooks that name a Service to the endpoint, as envtest does:
+ * conversion webhooks of definitions, and those of webhook configurations. Webhooks with a `url`
+ * are unchanged.
  */
 export function webhookRedirect(
   endpoint: WebhookEndpoint,

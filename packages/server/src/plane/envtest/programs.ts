@@ -15,15 +15,15 @@ import { isSea } from 'node:sea';
 import { contained, itemAt, listen } from '@wheelhouse/machinery';
 import { FlagError } from '../../compose/flags/flags.ts';
 
-/** By which the API server knows that nothing is stored behind an etcd's address. */
+/** Tells the API server that an etcd's address is the stand-in, which stores nothing. */
 const standInName = 'wheelhouse-stand-in';
 const probeTimeoutMs = 2000;
 
 /**
- * The flags of `wheelhouse serve` for the flags that envtest gives its kube-apiserver (PLANE-1): the
- * names of the reference, no controllers, and objects in memory if the etcd is the stand-in. All
- * files go below the directory for certificates. What the caller gives wins.
- * @returns `discard` removes a directory that had to be made elsewhere
+ * Converts envtest's flags for kube-apiserver to flags of `wheelhouse serve` (PLANE-1): the
+ * Kubernetes dialect, no controllers, and objects in memory if the etcd is the stand-in. All files
+ * go below the certificate directory. The caller's flags take precedence.
+ * @returns `discard` removes a directory that was created elsewhere
  */
 export async function apiServerFlags(
   args: readonly string[],
@@ -52,7 +52,7 @@ function temporary(): string {
   return mkdtempSync(join(tmpdir(), 'wheelhouse-envtest-'));
 }
 
-/** The values of a flag in either way of writing it. */
+/** The values of a flag in both notations. */
 function valuesOf(args: readonly string[], name: string): readonly string[] {
   return args.flatMap((arg, at) => {
     if (arg.startsWith(`--${name}=`)) return [arg.slice(name.length + 3)];
@@ -60,7 +60,7 @@ function valuesOf(args: readonly string[], name: string): readonly string[] {
   });
 }
 
-/** Without the flags about etcd, of which each has a value; one that lacks it stays, to be refused. */
+/** Removes the etcd flags and their values; a flag without a value stays, to be refused. */
 function withoutEtcd(args: readonly string[]): readonly string[] {
   const kept: string[] = [];
   for (let at = 0; at < args.length; at += 1) {
@@ -103,8 +103,8 @@ All other flags of etcd are accepted and ignored.
 `;
 
 /**
- * What the stand-in prints instead of starting: envtest looks for a flag in the help of etcd before
- * it starts one. Undefined without `--help` or `--version`.
+ * The stand-in's output for `--help` and `--version`, since envtest looks for a flag in etcd's
+ * help; undefined otherwise.
  */
 export function etcdAnswer(args: readonly string[]): string | undefined {
   if (args.some((arg) => ['--help', '-help', '-h'].includes(arg))) return etcdUsage;
@@ -112,8 +112,8 @@ export function etcdAnswer(args: readonly string[]): string | undefined {
 }
 
 /**
- * Stands in for etcd where objects are kept in the API server's memory: accepts its flags, answers
- * its health check, and stores nothing. Resolves when it listens; rejects where it cannot.
+ * Starts a stand-in for etcd while objects are in the API server's memory: it accepts etcd's flags,
+ * answers its health check, and stores nothing. Resolves when it listens and rejects if it cannot.
  */
 export async function startEtcdStandIn(
   args: readonly string[],
@@ -142,7 +142,7 @@ function clientUrl(address: string): URL {
     const url = new URL(first);
     if (url.protocol === 'http:') return url;
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw new FlagError(`--listen-client-urls ${JSON.stringify(address)} is not an http:// URL`);
 }
@@ -164,11 +164,11 @@ function answerAsEtcd(request: IncomingMessage, response: ServerResponse): void 
   response.end(JSON.stringify(found ?? { error: 'nothing is stored here' }));
 }
 
-/** How this program is started again. */
+/** How to start this program again. */
 export interface Launcher {
-  /** The words ahead of `serve`. */
+  /** The words before `serve`. */
   readonly wheelhouse: readonly string[];
-  /** The words ahead of the arguments of `svcctl`. */
+  /** The words before the arguments of `svcctl`. */
   readonly svcctl: readonly string[];
 }
 
@@ -181,9 +181,9 @@ Usage:
 `;
 
 /**
- * Writes the executables that envtest looks for (PLANE-1) and returns what to tell the user. They
- * start this very installation. Throws FlagError without a directory, and where a file that is in
- * the way was not written by this command.
+ * Writes the executables that envtest looks for (PLANE-1), which start this installation, and
+ * returns the message for the user. Throws FlagError without a directory, and if an existing file
+ * was not written by this command.
  */
 export function writeEnvtestAssets(args: readonly string[], launcher: Launcher): string {
   const [directory, ...rest] = args;
@@ -208,7 +208,7 @@ export function writeEnvtestAssets(args: readonly string[], launcher: Launcher):
   return `export KUBEBUILDER_ASSETS=${quoted(path)}\n`;
 }
 
-/** How the running program was started: by node with a script, or as one executable. */
+/** How the running program was started: by Node.js with a script, or as a single executable. */
 export function ownLauncher(): Launcher {
   if (isSea()) return { wheelhouse: [process.execPath], svcctl: [process.execPath, 'svcctl'] };
   const script = realpathSync(process.argv[1] ?? '');
@@ -221,7 +221,7 @@ function refuseForeign(file: string): void {
   throw new FlagError(`${file} is there and was not written by envtest-assets: it is left alone`);
 }
 
-/** One word of a shell. */
+/** Quotes one word for a shell. */
 function quoted(word: string): string {
   return `'${word.replaceAll("'", "'\\''")}'`;
 }

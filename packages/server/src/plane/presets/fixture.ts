@@ -15,8 +15,8 @@ const writingVerbs = ['create', 'update', 'patch', 'delete', 'deletecollection']
 
 /**
  * Describes a failed test: its last writes, and the Events about the objects it wrote or about its
- * own namespace. Faults of the test neither disturb it nor does it record requests.
- * @param test.since the last request ahead of the test
+ * namespace. Not affected by the test's faults, and not recorded.
+ * @param test.since the last request before the test
  */
 async function failureReport(
   plane: ControlPlane,
@@ -47,7 +47,7 @@ async function eventsOf(plane: ControlPlane): Promise<readonly ManifestObject[]>
   try {
     return await ownClientOf(plane).list({ apiVersion: 'v1', kind: 'Event' });
   } catch {
-    // A plane that the test has stopped has none to show.
+    // A plane that the test stopped has no Events.
     return [];
   }
 }
@@ -72,12 +72,12 @@ function eventLine(event: ManifestObject): string {
   return `${String(type ?? '')} ${String(reason ?? '')} ${subjectOf(event)}: ${String(message ?? '')}`;
 }
 
-/** How a preset runs its plane. */
+/** Options of a preset's plane. */
 export interface TestPlaneOptions extends ControlPlaneOptions {
   /**
-   * What separates the tests of a file, which share one plane. `namespace`, the default: each test
-   * has a fresh namespace. `snapshot`: after each test all objects are again what they were before
-   * the first. `none`: tests see what others have written.
+   * How to isolate the tests of a file, which share one plane. `namespace`, the default: each test
+   * gets a new namespace. `snapshot`: after each test all objects return to their state before the
+   * first. `none`: tests see each other's objects.
    */
   readonly isolation?: 'namespace' | 'snapshot' | 'none';
 }
@@ -90,12 +90,12 @@ export interface TestPlane {
   readonly namespace: string;
 }
 
-/** What a runner of tests offers; a failed hook fails its tests. */
+/** The hooks of a test runner; a failed hook fails its tests. */
 export interface RunnerHooks {
   beforeAll(run: () => Promise<void>): void;
   afterAll(run: () => Promise<void>): void;
   beforeEach(run: () => Promise<void>): void;
-  /** `run` is called with whether the test has failed. */
+  /** Passes the outcome of the test to `run`. */
   afterEach(run: (outcome: 'passed' | 'failed') => Promise<void>): void;
 }
 

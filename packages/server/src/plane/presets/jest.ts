@@ -5,7 +5,7 @@ export type { TestPlane, TestPlaneOptions } from './fixture.ts';
 
 type Register = (run: () => Promise<void>) => void;
 
-/** The functions that jest puts into the global scope of a test file. */
+/** The globals of a jest test file. */
 interface JestGlobals {
   readonly beforeAll?: Register;
   readonly afterAll?: Register;
@@ -33,7 +33,10 @@ export function useControlPlane(options: TestPlaneOptions = {}): TestPlane {
   return registerPlane(hooks, options);
 }
 
-/** Hooks are not told; jest's runner keeps the errors of the current test in its global state. */
+/**
+ * Hooks do not receive the outcome; jest-circus keeps the errors of the current test in its global
+ * state.
+ */
 function hasFailed(): boolean {
   const symbol = Object.getOwnPropertySymbols(globalThis).find(
     ({ description }) => description === 'JEST_STATE_SYMBOL',

@@ -3,7 +3,7 @@ import { registerPlane, type TestPlane, type TestPlaneOptions } from './fixture.
 
 export type { TestPlane, TestPlaneOptions } from './fixture.ts';
 
-/** What a hook after a test is given; absent in releases that do not tell. */
+/** The argument of a hook after a test; absent in older Node.js releases. */
 interface Outcome {
   readonly passed?: boolean;
 }
