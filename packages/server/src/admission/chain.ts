@@ -2,20 +2,20 @@ import type { ResourceDef } from '@wheelhouse/kinds';
 import { type Histogram, itemAt, type MetricRegistry, type Summary } from '@wheelhouse/machinery';
 import type { AdmissionCall, AdmissionPort } from '../registry/contract.ts';
 
-/** One admission plugin: either phase may be absent. Throws StatusError to refuse. */
+/** An admission plugin, with one or both phases. Throws StatusError to refuse. */
 export interface AdmissionPlugin {
   readonly name: string;
-  /** No administrator knows it: it has no series of its own. */
+  /** A built-in check without a name for administrators, and without metrics. */
   readonly isInternal?: true;
-  /** Whether writes of a kind are any business of it; absent: all are. */
+  /** Whether the plugin handles a kind; absent for all kinds. */
   readonly concerns?: (def: ResourceDef) => boolean;
   readonly mutate?: (call: AdmissionCall) => Promise<void> | undefined;
   readonly validate?: (call: AdmissionCall) => Promise<void> | undefined;
 }
 
 /**
- * Runs plugins in order; a phase without plugins costs nothing. Where a plugin has asked for it, all
- * mutating ones run a second time, once (ADM-2). `meter` is told of each plugin and of both phases.
+ * Runs plugins in order; a phase without plugins costs nothing. If a plugin requests it, all
+ * mutating plugins run once more (ADM-2). `meter` measures each plugin and both phases.
  */
 export function admissionChain(
   plugins: readonly AdmissionPlugin[],
@@ -45,7 +45,7 @@ export function admissionChain(
   };
 }
 
-/** What runs for the writes of one kind. */
+/** The plugins that run for one kind. */
 interface Chain {
   readonly mutating: readonly Phase[];
   readonly validating: readonly Phase[];
@@ -75,8 +75,8 @@ function phasesOf(
 }
 
 /**
- * One step over one call, which is what meters are shown, so that nothing is made for them. The clock
- * is read once between two plugins, and not at all where a kind has none.
+ * One phase of one call. It doubles as the record for the meters, so that none is allocated. The
+ * clock is read once between two plugins, and not at all for a kind without plugins.
  */
 class StepRun implements Run {
   readonly operation: AdmissionCall['operation'];
@@ -98,7 +98,7 @@ class StepRun implements Run {
     this.#step = step;
   }
 
-  /** Throws, or rejects with, what a plugin refuses with. */
+  /** Throws, or rejects with, a plugin's refusal. */
   run(phases: readonly Phase[]): Promise<void> | undefined {
     if (phases.length === 0) return undefined;
     this.#startMs = this.#meter.now();
@@ -111,7 +111,7 @@ class StepRun implements Run {
     return undefined;
   }
 
-  /** Waits for a plugin only when it asks for that: most do not, and every turn waited is a cost. */
+  /** Awaits a plugin only if it returned a promise: most do not, and every await has a cost. */
   async #finish(first: Promise<void>, phases: readonly Phase[], from: number): Promise<void> {
     let pending: Promise<void> | undefined = first;
     let index = from;
@@ -136,7 +136,7 @@ class StepRun implements Run {
     this.#over();
   }
 
-  /** Only what waits for somebody outside asks for this, so the first run has ended by itself. */
+  /** Only plugins that call out request a second run, so the first run has ended asynchronously. */
   #beginsAgain(): boolean {
     const { again } = this.#call;
     if (again === undefined || !again.wanted || again.isSecond) return false;
@@ -167,7 +167,7 @@ class StepRun implements Run {
     else this.#ran(meter);
   }
 
-  /** What runs next begins where this ends. */
+  /** The next run is measured from the end of this one. */
   #ran(meter: RunMeter): void {
     const now = this.#meter.now();
     this.tookMs = now - this.endMs;
@@ -181,10 +181,10 @@ class StepRun implements Run {
   }
 }
 
-/** What runs before an object is validated, and after. */
+/** Mutation or validation. */
 type StepType = 'admit' | 'validate';
 
-/** How a run of something ended, in monotonic milliseconds. */
+/** The outcome of a measured run; times are in monotonic milliseconds. */
 interface Run {
   readonly operation: AdmissionCall['operation'];
   readonly rejected: boolean;
@@ -192,12 +192,12 @@ interface Run {
   readonly endMs: number;
 }
 
-/** Measures one plugin in one phase, or a phase whole. */
+/** Measures one plugin in one phase, or a whole phase. */
 interface RunMeter {
   ran(run: Run): void;
 }
 
-/** What the chain of admission is measured by, under upstream's names (OPS-1). */
+/** Metrics of the admission chain under kube-apiserver's names (OPS-1). */
 interface ChainMeter {
   /** Monotonic milliseconds. */
   now(): number;
@@ -213,21 +213,21 @@ export function createChainMeter(registry: MetricRegistry, now: () => number): C
   const labels = ['type', 'operation', 'rejected'];
   const plugins = registry.histogram({
     name: 'apiserver_admission_controller_admission_duration_seconds',
-    help: 'How long each admission plugin took, by phase, operation, and whether it refused.',
+    help: 'Duration of each admission plugin, by phase, operation, and whether it refused.',
     stability: 'STABLE',
     labels: ['name', ...labels],
     buckets,
   });
   const steps = registry.histogram({
     name: 'apiserver_admission_step_admission_duration_seconds',
-    help: 'How long a phase of admission took whole, by operation and whether it refused.',
+    help: 'Duration of each admission phase, by operation and whether it refused.',
     stability: 'STABLE',
     labels,
     buckets,
   });
   const summaries = registry.summary({
     name: 'apiserver_admission_step_admission_duration_seconds_summary',
-    help: 'Quantiles of how long a phase of admission took, of the last hours.',
+    help: 'Quantiles of the duration of each admission phase over the last hours.',
     stability: 'ALPHA',
     labels,
     quantiles: [0.5, 0.9, 0.99],
@@ -244,7 +244,7 @@ export function createChainMeter(registry: MetricRegistry, now: () => number): C
 type Operation = AdmissionCall['operation'];
 const operations: readonly Operation[] = ['CREATE', 'UPDATE', 'DELETE', 'CONNECT'];
 
-/** Series in an array by operation and outcome, each made when there is something to count. */
+/** Series in an array by operation and outcome, each created on first use. */
 class ByOutcome<Series> {
   readonly #series: (Series | undefined)[] = operations.flatMap(() => [undefined, undefined]);
   readonly #make: (operation: string, rejected: string) => Series;

@@ -3,9 +3,9 @@ import type { AdmissionCall } from '../registry/contract.ts';
 import type { AdmissionPlugin } from './chain.ts';
 
 /**
- * Refuses new objects of custom kinds that are being deleted: otherwise the removal of their objects
- * might never end. `closed` holds the definitions' names. It is asked again right before the write,
- * as other admission may take its time.
+ * Rejects new objects of custom kinds that are being deleted, which could otherwise prevent the
+ * deletion from ending. `closed` contains the names of the definitions. Runs again right before the
+ * write, since other plugins may take time.
  */
 export function closedKinds(closed: ReadonlySet<string>): AdmissionPlugin {
   const check = (call: AdmissionCall): undefined => {

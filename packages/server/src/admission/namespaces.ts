@@ -5,7 +5,7 @@ import { write } from '../registry/write.ts';
 import type { AdmissionPlugin } from './chain.ts';
 import { type AdmissionTools, refusal } from './tools.ts';
 
-/** Refuses every write in a namespace that is not there, deletions too (ADM-1). */
+/** Rejects every write in a namespace that does not exist, including deletions (ADM-1). */
 export function namespaceExists({ objects }: AdmissionTools): AdmissionPlugin {
   return {
     name: 'NamespaceExists',
@@ -17,7 +17,7 @@ export function namespaceExists({ objects }: AdmissionTools): AdmissionPlugin {
   };
 }
 
-/** Makes the namespace of a new object where it is not there yet; a dry run makes none (ADM-1). */
+/** Creates the missing namespace of a new object, except in a dry run (ADM-1). */
 export function namespaceAutoProvision(tools: AdmissionTools): AdmissionPlugin {
   return {
     name: 'NamespaceAutoProvision',

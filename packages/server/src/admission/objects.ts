@@ -5,12 +5,12 @@ import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import type { ObjectReader } from './tools.ts';
 
-/** Reads plugins' objects from the watch caches, each decoded once. */
+/** Reads objects for plugins from the watch caches, decoding each entry once. */
 export function createObjectReader(options: {
   readonly dialect: Dialect;
   readonly caches: CachePool;
   readonly snapshot: () => CatalogueSnapshot;
-  /** `any` for who hears of changes anyway: what is in the cache will do. */
+  /** `any` for callers that follow changes and thus accept cached state. */
   readonly freshness?: 'newest' | 'any';
 }): ObjectReader {
   const { caches } = options;
@@ -58,7 +58,7 @@ function defOf(
     : snapshot.builtin(dialect.group(resource.slice(dot + 1)), resource.slice(0, dot));
 }
 
-/** Metadata that an update may change, or leave out, without granting anything. */
+/** Metadata that an update may change or omit without granting anything. */
 const ungranting = new Set([
   'ownerReferences',
   'finalizers',
@@ -72,8 +72,8 @@ const ungranting = new Set([
 ]);
 
 /**
- * Whether an update changes what the garbage collector changes alone: it must be able to let go of an
- * object that it could not have made.
+ * Whether an update changes only what the garbage collector changes, which must be able to release
+ * objects that it could not create.
  */
 export function onlyCollectorsFieldsDiffer(object: ApiObject, old: ApiObject): boolean {
   return jsonEqual(grantingPart(object), grantingPart(old));

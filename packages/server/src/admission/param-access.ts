@@ -20,12 +20,12 @@ const policiesOf: Readonly<Record<string, string>> = {
   mutatingadmissionpolicybindings: 'mutatingadmissionpolicies.admissionregistration',
 };
 
-/** Whoever may do anything. */
+/** The group that may do anything. */
 const privilegedGroup = 'system:masters';
 
 /**
- * Lets a policy or binding lead to parameters only when its writer may read them: a policy's
- * messages could tell of them (ADM-3). Throws 422 as for any other fault of the object.
+ * Requires the author of a policy or binding to have read access to its parameters, which the
+ * policy's messages could disclose (ADM-3). Throws 422 as for any invalid field.
  */
 export async function checkParamAccess(call: AdmissionCall, tools: AdmissionTools): Promise<void> {
   const { object, old, target, context } = call;
@@ -72,7 +72,7 @@ async function bindingProblem(
   return `user ${showUser(user)} does not have "get" permission on the object referenced by paramRef`;
 }
 
-/** Whether a user may read the parameters of a policy; of any kind if theirs is unknown. */
+/** Whether a user may read the parameters of a policy; of all kinds if theirs is unknown. */
 async function mayRead(
   policy: Stored<ValidatingAdmissionPolicy> | undefined,
   access: {
@@ -104,7 +104,7 @@ async function mayRead(
   return decision === 'allow';
 }
 
-/** A user as Go prints one: `&{jane  [devs] map[]}`. */
+/** A user as Go prints it: `&{jane  [devs] map[]}`. */
 function showUser({ name, uid, groups, extra }: UserInfo): string {
   const more = Object.keys(extra)
     .sort()

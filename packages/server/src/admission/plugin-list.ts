@@ -4,24 +4,24 @@ import type { AdmissionCall } from '../registry/contract.ts';
 import type { AdmissionPlugin } from './chain.ts';
 import type { AdmissionTools } from './tools.ts';
 
-/** A plugin that administrators know by name. */
+/** A plugin that administrators select by name. */
 interface PluginEntry {
   readonly name: string;
   readonly byDefault: 'on' | 'off';
-  /** The only phase that it has; absent: it has both. */
+  /** The only phase of the plugin; absent if it has both. */
   readonly phase?: 'mutate' | 'validate';
-  /** Resources it looks at, groups by their stem; absent: all. */
+  /** Resources that it handles, with the stem of their groups; absent for all. */
   readonly on?: readonly string[];
-  /** Looks at streams too, not at writes alone. */
+  /** Also handles streams, not only writes. */
   readonly connects?: true;
-  /** Needs a configuration to run at all. */
+  /** Requires a configuration. */
   readonly needsConfiguration?: true;
   readonly load: (tools: AdmissionTools) => Promise<AdmissionPlugin>;
 }
 
 /**
- * Every plugin of release 1.32, in the order in which they run, with its default (ADM-1). Loaded
- * at the first write that concerns it.
+ * Every plugin of release 1.32 in execution order, with its default (ADM-1). Each is loaded at the
+ * first write that concerns it.
  */
 const plugins: readonly PluginEntry[] = [
   {
@@ -313,35 +313,35 @@ const plugins: readonly PluginEntry[] = [
 
 const names = new Set(plugins.map(({ name }) => name));
 
-/** What `--enable-admission-plugins` and `--disable-admission-plugins` say. */
+/** The values of `--enable-admission-plugins` and `--disable-admission-plugins`. */
 export interface PluginChoice {
   readonly enabled?: readonly string[] | undefined;
   readonly disabled?: readonly string[] | undefined;
-  /** Runs the enabled ones alone, whatever runs by default (`--admission-control`). */
+  /** Runs only the enabled plugins, without the defaults (`--admission-control`). */
   readonly only?: boolean | undefined;
 }
 
-/** Whether a name is a plugin's. */
+/** Whether a plugin has this name. */
 export function isPlugin(name: string): boolean {
   return names.has(name);
 }
 
-/** Names for the help of the flags: those that run by default, and the others. */
+/** Plugin names for the help of the flags. */
 export function pluginNames(byDefault: 'on' | 'off'): readonly string[] {
   return plugins.filter((entry) => entry.byDefault === byDefault).map(({ name }) => name);
 }
 
-/** Names of the chosen plugins. */
+/** Names of the selected plugins. */
 export function chosenPlugins(choice: PluginChoice): ReadonlySet<string> {
   return new Set(plugins.filter((entry) => isChosen(entry, choice)).map(({ name }) => name));
 }
 
-/** Whether a chosen plugin cannot run without a configuration. */
+/** Whether a selected plugin requires a configuration. */
 export function needsConfiguration(choice: PluginChoice): boolean {
   return plugins.some((entry) => entry.needsConfiguration === true && isChosen(entry, choice));
 }
 
-/** The chosen plugins in their order. */
+/** The selected plugins in execution order. */
 export function admissionPlugins(
   choice: PluginChoice,
   tools: AdmissionTools,
@@ -349,7 +349,7 @@ export function admissionPlugins(
   return plugins.filter((entry) => isChosen(entry, choice)).map((entry) => lazily(entry, tools));
 }
 
-/** To be enabled by name wins over being disabled, as upstream. */
+/** Enabling by name takes precedence over disabling, as in kube-apiserver. */
 function isChosen(
   entry: PluginEntry,
   { enabled = [], disabled = [], only }: PluginChoice,
@@ -360,7 +360,7 @@ function isChosen(
 
 const otherPhase = { mutate: 'validate', validate: 'mutate' } as const;
 
-/** Loads the plugin when a call first concerns it. */
+/** Loads the plugin with the first call that concerns it. */
 function lazily(entry: PluginEntry, tools: AdmissionTools): AdmissionPlugin {
   let plugin: AdmissionPlugin | undefined;
   let loading: Promise<AdmissionPlugin> | undefined;

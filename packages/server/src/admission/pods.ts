@@ -12,7 +12,7 @@ import type { AdmissionCall } from '../registry/contract.ts';
 
 type Operation = AdmissionCall['operation'];
 
-/** The pod that is itself written by one of the operations; undefined for its sub-resources. */
+/** The pod that one of the operations writes; undefined for subresources. */
 export function writtenPod(
   { target, operation, object }: AdmissionCall,
   operations: readonly Operation[],
@@ -20,24 +20,24 @@ export function writtenPod(
   return target.subresource === '' && operations.includes(operation) ? object : undefined;
 }
 
-/** The spec of a pod, made when there is none. */
+/** The spec of a pod, added if absent. */
 export function specOf(pod: ApiObject): JsonObject {
   return ensure(pod, 'spec');
 }
 
-/** A name for each value, or nothing: `nodeSelector` and the like. */
+/** A map of strings such as `nodeSelector`; undefined if absent. */
 export function labelsAt(object: JsonObject | undefined, name: string): Record<string, string> {
   return textMembers(object?.[name]);
 }
 
-/** Most comparisons of tolerations that one request may cost: each may have to meet each other. */
+/** Maximum comparisons of tolerations per request, since each may be compared with every other. */
 const comparisonsMax = 100_000;
 
-/** The comparisons of tolerations that a request has. */
+/** The budget of a request for comparing tolerations. */
 export const comparisonBudget = (): WorkBudget =>
   new WorkBudget({ what: 'comparing tolerations', steps: comparisonsMax });
 
-/** Adds tolerations to others, without those that another covers. Throws WorkExceeded. */
+/** Merges tolerations, dropping those that another covers. Throws WorkExceeded. */
 export function mergeTolerations(
   first: readonly JsonObject[],
   second: readonly JsonObject[],
@@ -61,7 +61,7 @@ export function mergeTolerations(
   return merged;
 }
 
-/** Whether a toleration bears with all that another bears with. */
+/** Whether a toleration covers another one. */
 export function includes(wider: Stored<Toleration>, one: Stored<Toleration>): boolean {
   if (jsonEqual(wider, one)) return true;
   const [key, effect, operator] = (['key', 'effect', 'operator'] as const).map(
@@ -79,7 +79,7 @@ export function includes(wider: Stored<Toleration>, one: Stored<Toleration>): bo
   return isEqual && (one.operator ?? '') === 'Equal' && (one.value ?? '') === (wider.value ?? '');
 }
 
-/** Adds tolerations; one that differs from a present one in its time alone takes its place. */
+/** Adds tolerations; one that differs from an existing one only in its time replaces it. */
 export function setTolerations(spec: Stored<PodSpec>, tolerations: readonly JsonObject[]): void {
   const identityOf = (one: Stored<Toleration>) =>
     JSON.stringify(

@@ -2,21 +2,21 @@ import { cloneJson, type JsonObject, jsonEqual } from '@wheelhouse/machinery';
 import type { AdmissionCall, Reinvocation } from '../registry/contract.ts';
 
 /**
- * Which webhooks or policies of one plugin are to be asked again about an object, since somebody
- * changed it after them. In the second run only those are asked that were asked in the first.
+ * Decides which webhooks or policies of one plugin run again on an object that was changed after
+ * them. The second run includes only those that ran in the first.
  */
 export class Reinvocable {
   readonly #again: Reinvocation;
   readonly #toAsk = new Set<string>();
   #called = new Set<string>();
-  /** The object as the plugin left it. */
+  /** The object at the end of the plugin's run. */
   #output: JsonObject | undefined;
 
   private constructor(again: Reinvocation) {
     this.#again = again;
   }
 
-  /** What a plugin remembers of a call; made at its first run. */
+  /** The state of a plugin for one call, created at its first run. */
   static of(call: AdmissionCall, plugin: string): Reinvocable {
     call.again ??= { wanted: false, isSecond: false, kept: new Map() };
     const { again } = call;
@@ -32,23 +32,25 @@ export class Reinvocable {
     return this.#again.isSecond ? 1 : 0;
   }
 
-  /** Whether to call this one in this run. */
+  /** Whether the webhook or policy takes part in this run. */
   isDue(key: string): boolean {
     return !this.#again.isSecond || this.#toAsk.has(key);
   }
 
-  /** The object changed: earlier ones of this plugin and all other plugins run again. */
+  /**
+   * Records a change of the object: earlier ones of this plugin and all other plugins run again.
+   */
   objectChanged(): void {
     this.#askAllAgain();
     this.#again.wanted = true;
   }
 
-  /** Records a call of one that must be called again if the object changes after it. */
+  /** Records one that must run again if the object changes after it. */
   wasAsked(key: string): void {
     this.#called.add(key);
   }
 
-  /** The plugin's run is over. */
+  /** Ends the plugin's run. */
   leave(object: JsonObject | undefined): void {
     const isNeeded = this.#called.size > 0 && object !== undefined;
     this.#output = isNeeded ? cloneJson(object) : undefined;

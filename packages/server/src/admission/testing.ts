@@ -13,21 +13,21 @@ import { serverContext } from '../registry/registry.ts';
 import { QuotaLedger } from './quota/quota-ledger.ts';
 import type { AdmissionTools } from './tools.ts';
 
-/** Helpers of this folder's tests; not for the server. */
+/** Helpers for the tests of this folder. */
 
 const { origin: _, ...clientContext } = serverContext;
 
 export const dialect: Dialect = dialectOf('svc');
 const { snapshot } = createCatalogue(builtinKinds(dialect));
 
-/** A built-in kind, by its resource and the stem of its group; throws where there is none. */
+/** A built-in kind, by its resource and the stem of its group; throws if there is none. */
 export function builtinKind(resource: string, stem = ''): ResourceDef {
   const found = snapshot().builtin(stem === '' ? '' : dialect.group(stem), resource);
   if (found === undefined) throw new Error(`there is no resource ${resource} in "${stem}"`);
   return found;
 }
 
-/** A write as a test states it; what it leaves out is a CREATE by an ordinary user. */
+/** A write in a test; by default a CREATE by an ordinary user. */
 export interface WriteFixture {
   /** `pods`, or `leases.coordination` with the stem of the group. */
   readonly resource: string;
@@ -43,7 +43,7 @@ export interface WriteFixture {
   readonly context?: Partial<WriteContext>;
 }
 
-/** The call that admission plugins see of a write. */
+/** The call that admission plugins receive for a write. */
 export function admissionCall(write: WriteFixture): AdmissionCall {
   const { operation = 'CREATE', subresource = '', object, old } = write;
   const [resource = '', stem = ''] = write.resource.split('.');
@@ -68,8 +68,8 @@ export function admissionCall(write: WriteFixture): AdmissionCall {
 export type StoredObjects = Readonly<Record<string, readonly ApiObject[]>>;
 
 /**
- * What plugins work with, over objects in memory. Authorization allows everything and all features
- * are off; `change` replaces parts. Parts that need a running server throw when they are used.
+ * Admission tools with objects in memory. Authorization allows everything and all features are off;
+ * `change` replaces parts. Parts that need a running server throw on use.
  */
 export function admissionTools(
   stored: StoredObjects = {},
@@ -122,7 +122,7 @@ export function admissionTools(
   return Object.defineProperties(tools, Object.getOwnPropertyDescriptors(change));
 }
 
-/** The message of what a plugin refuses a call with, without the frame; undefined: it admits it. */
+/** The message of a plugin's refusal, without the frame; undefined if it admits the call. */
 export async function refusalOf(
   run: ((call: AdmissionCall) => Promise<void> | undefined) | undefined,
   call: AdmissionCall,

@@ -18,25 +18,25 @@ import type { PluginConfigurations } from './configuration/plugins.ts';
 import type { QuotaLedger } from './quota/quota-ledger.ts';
 import type { WebhookPort } from './webhooks/port.ts';
 
-/** Where an object is; the namespace is empty for cluster-scoped kinds. */
+/** The position of an object; the namespace is empty for cluster-scoped kinds. */
 export interface Place {
   readonly namespace: string;
   readonly name: string;
 }
 
 /**
- * Reads objects for plugins, as new as the store has them. Resources are named `pods`, or
- * `priorityclasses.scheduling` with the stem of their group. What is given is shared: nobody
- * changes it.
+ * Reads objects for plugins, as new as the store. Resources are named `pods`, or
+ * `priorityclasses.scheduling` with the stem of their group. Returned objects are shared and must
+ * not be changed.
  */
 export interface ObjectReader {
-  /** Undefined when there is none, or no such kind. */
+  /** Undefined if the object or the kind does not exist. */
   get(resource: string, at: Place): Promise<ApiObject | undefined>;
   /** All objects of a namespace; of all namespaces when it is empty. */
   list(resource: string, namespace: string): Promise<readonly ApiObject[]>;
 }
 
-/** What a plugin asks of authorization. */
+/** An access that a plugin checks. */
 export interface Question {
   readonly user: UserInfo;
   readonly verb: string;
@@ -47,15 +47,15 @@ export interface Question {
   readonly name?: string;
 }
 
-/** What administrators set of plugins, by flags. */
+/** Plugin settings from flags. */
 export interface PluginSettings {
-  /** Seconds a pod stays on a node that is not ready. */
+  /** Seconds that a pod tolerates a node that is not ready. */
   readonly notReadyTolerationSeconds: number;
-  /** Seconds a pod stays on a node that cannot be reached. */
+  /** Seconds that a pod tolerates an unreachable node. */
   readonly unreachableTolerationSeconds: number;
 }
 
-/** What of an access authorization judges. */
+/** The attributes of an access for authorization. */
 export interface AccessAttributes extends Required<Question> {
   readonly isResourceRequest: boolean;
   readonly version: string;
@@ -64,22 +64,22 @@ export interface AccessAttributes extends Required<Question> {
   readonly labelSelector?: readonly LabelRequirement[];
 }
 
-/** What authorization says; `error` where it could not judge. */
+/** The verdict of authorization; `error` if it failed. */
 export interface AccessVerdict {
   readonly decision: 'allow' | 'deny' | 'no-opinion';
   readonly reason: string;
   readonly error?: string;
 }
 
-/** What plugins work with; made once by `server/`. */
+/** The dependencies of plugins, created once per server. */
 export interface AdmissionTools {
   readonly dialect: Dialect;
   readonly clock: Clock;
   readonly objects: ObjectReader;
   readonly settings: PluginSettings;
-  /** What the configuration file says of plugins; empty without one. */
+  /** Plugin settings from the configuration file; empty without one. */
   readonly configurations: PluginConfigurations;
-  /** Whether authorization allows something, and what it says of it. */
+  /** Whether authorization allows an access, and its reason. */
   readonly decide: (
     question: Question,
   ) => Promise<{ readonly allowed: boolean; readonly reason: string }>;
@@ -87,35 +87,35 @@ export interface AdmissionTools {
   readonly kindOf: (resource: string) => ResourceDef | undefined;
   /** Any kind that is served, by its apiVersion and kind. */
   readonly defOfKind: (apiVersion: string, kind: string) => ResourceDef | undefined;
-  /** Shared with whoever counts namespaces anew. */
+  /** Shared with the controller that recounts namespaces. */
   readonly ledger: QuotaLedger;
   /** A built-in kind, by the stem of its group. */
   readonly builtin: (stem: string, resource: string) => ResourceDef | undefined;
   /** All kinds served now. */
   readonly snapshot: () => CatalogueSnapshot;
   readonly caches: CachePool;
-  /** What authorization says of anything; at once, where it can. */
+  /** The verdict on any access; synchronous if possible. */
   readonly authorize: (attributes: AccessAttributes) => MaybePromise<AccessVerdict>;
   readonly metrics: MetricRegistry;
-  /** Whether a feature is on. */
+  /** Whether a feature gate is on. */
   readonly isOn: (feature: GateName) => boolean;
   /** Calls webhooks. */
   readonly webhooks: WebhookPort;
-  /** The same with the credentials that the configuration file gives a plugin. */
+  /** The same with the credentials that the configuration file has for a plugin. */
   readonly webhooksOf: (plugin: 'mutating' | 'validating') => WebhookPort;
-  /** Logs a failure that nobody is told of. */
+  /** Logs a failure that no client is informed of. */
   readonly log: (message: string, error: unknown) => void;
-  /** For the few plugins that write; made after the plugins, so asked for when needed. */
+  /** For the few plugins that write; built after the plugins, hence a function. */
   readonly registry: () => Registry;
 }
 
-/** The name a refusal gives the object: its own, or what one is to be made from. */
+/** The object's name in a refusal: its own, or the prefix of the generated one. */
 export function nameOf(call: AdmissionCall): string {
   const { name = '', generateName = '' } = call.object?.metadata ?? {};
   return call.name || name || generateName || 'Unknown';
 }
 
-/** 403 in the frame that upstream gives what a plugin says. */
+/** A 403 with kube-apiserver's frame around a plugin's message. */
 export function refusal(call: AdmissionCall, why: string): StatusError {
   return forbidden(groupResourceOf(call.target.def), nameOf(call), why);
 }

@@ -28,7 +28,7 @@ import type { RequestFacts } from '../matching/facts.ts';
 import type { AdmissionTools } from '../tools.ts';
 import type { NamedExpression } from '../webhooks/hooks.ts';
 
-/** What expressions about a request are given. */
+/** The inputs of expressions about a request. */
 export interface ExpressionInputs {
   readonly object: ApiObject | undefined;
   readonly old: ApiObject | undefined;
@@ -40,12 +40,12 @@ export interface ExpressionInputs {
   readonly facts: RequestFacts;
 }
 
-/** What one evaluation may cost. */
+/** Maximum cost of one evaluation. */
 export const callCostMax = 1_000_000;
 
 /**
- * The variables of expressions about a request; the policy's own are not among them.
- * @param options.costs whether authorization has costs of its own, as it has from release 1.32 on
+ * The variables of expressions about a request, without the policy's own.
+ * @param options.costs whether authorizer calls have a cost of their own, as from release 1.32 on
  */
 export function requestVariables(
   inputs: ExpressionInputs,
@@ -61,7 +61,7 @@ export function requestVariables(
     ['object', plain(inputs.object)],
     ['oldObject', plain(inputs.old)],
     ['request', plain(inputs.request)],
-    // Its times are declared as such, and are the texts they are in objects all the same.
+    // Its times are declared as timestamps, but are plain strings as in objects.
     ['namespaceObject', plain(inputs.namespaceObject)],
     ['params', plain(inputs.params)],
     ['authorizer', authorizerValue(ask, costs)],
@@ -92,7 +92,7 @@ function askerFor(user: UserInfo, tools: Pick<AdmissionTools, 'authorize'>): Che
 
 function serviceAccountUser(name: string): UserInfo {
   const namespace = name.split(':')[2] ?? '';
-  // It did not log in: nothing of what all who did may do is its own.
+  // No `system:authenticated`: the account did not log in.
   const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`];
   return { name, uid: '', groups, extra: {} };
 }
@@ -118,7 +118,7 @@ function readable<T>(text: string, parse: (text: string) => readonly T[]): reado
   }
 }
 
-/** Makes an expression's program, or says why it has none. */
+/** Compiles an expression's program, or returns why it has none. */
 export function programOf(
   source: string,
   use: ExpressionUse,
@@ -133,7 +133,7 @@ export function programOf(
   }
 }
 
-/** The expressions of one webhook or policy have cost more than they may all together. */
+/** The expressions of one webhook or policy exceeded their common cost limit. */
 export class OutOfBudget extends Error {
   constructor() {
     super(
@@ -142,7 +142,7 @@ export class OutOfBudget extends Error {
   }
 }
 
-/** What the expressions of one run may still cost. */
+/** The remaining cost of the expressions of one run. */
 export class Budget {
   #left: number;
 
@@ -157,15 +157,15 @@ export class Budget {
   }
 }
 
-/** How often an evaluation may wait for an answer; each asks something new. */
+/** Maximum number of authorizer calls in an evaluation. */
 const pausesMax = 1000;
 
-/** What is worked out on the way, at a cost of its own. */
+/** A value that has a cost to compute. */
 interface Costly {
   takeCost(): number;
 }
 
-/** Runs a program, waiting for authorization where it asks. Throws `OutOfBudget`. */
+/** Runs a program, awaiting the authorizer when called. Throws `OutOfBudget`. */
 export async function runExpression(
   program: Program,
   variables: ReadonlyMap<string, Value>,
@@ -184,12 +184,12 @@ export async function runExpression(
   }
 }
 
-/** A condition that was compiled; `problem` says why it was not. */
+/** A compiled condition; `problem` says why it did not compile. */
 export interface CompiledCondition extends NamedExpression {
   readonly program: Program | { readonly problem: string };
 }
 
-/** What all the conditions of one webhook or policy may cost. */
+/** Maximum cost of all conditions of one webhook or policy. */
 const costMax = 2_500_000;
 
 const names = ['object', 'oldObject', 'request', 'namespaceObject', 'authorizer'];
@@ -205,7 +205,7 @@ export function compileConditions(
   }));
 }
 
-/** Conditions have no namespace object; their `resource` is the one the client requested. */
+/** Conditions see no namespace object, and `resource` as the client requested it. */
 function asConditionsSee(variables: ReadonlyMap<string, Value>): ReadonlyMap<string, Value> {
   const request = variables.get('request');
   const seen = new Map(variables).set('namespaceObject', null);
@@ -220,14 +220,13 @@ function asConditionsSee(variables: ReadonlyMap<string, Value>): ReadonlyMap<str
   return seen.set('request', asAsked);
 }
 
-/** What conditions come to: `failures` when some failed and none was false. */
+/** The outcome of conditions: `failures` if some failed and none was false. */
 type ConditionsResult =
   | { readonly matches: boolean; readonly failures?: never; readonly failed: number }
   | { readonly failures: string; readonly failed: number };
 
 /**
- * Asks the conditions in their order, the first that is false decides; failures count only where
- * none is.
+ * Evaluates conditions in order. The first false one decides; failures count only if none is false.
  */
 export async function askConditions(
   conditions: readonly CompiledCondition[],
@@ -238,7 +237,7 @@ export async function askConditions(
   const spending = { budget: new Budget(costMax), own };
   const results: (boolean | string)[] = [];
   try {
-    // All are run before any is looked at, as upstream: their costs add up.
+    // All are run before any result is used, as in kube-apiserver, since costs add up.
     for (const condition of conditions) {
       results.push(await ask(condition, seen, spending));
     }

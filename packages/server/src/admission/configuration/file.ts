@@ -21,7 +21,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
 
-/** Texts of the plugins' own configurations, by the plugins' names. */
+/** The configuration texts of plugins, by plugin name. */
 export type PluginTexts = ReadonlyMap<string, string>;
 
 const anyObject: Schema = { type: 'object', preserveUnknownFields: true };
@@ -40,16 +40,16 @@ export const admissionFormat = {
   versions: { v1: admissionType },
 } as const satisfies ConfigurationFormat;
 
-/** Plugins whose configuration was a whole file once, and the members by which that is told. */
+/** Plugins whose configuration used to be a whole file, and the members that identify it. */
 const wholeFiles = {
   imagePolicy: 'ImagePolicyWebhook',
   podNodeSelectorPluginConfig: 'PodNodeSelector',
 };
 
 /**
- * Reads the file of `--admission-control-config-file` (ADM-1): for each plugin its configuration, as
- * it stands there or in a file of its own, which `readFile` gives; the first of a name counts. The
- * older files that configure one plugin alone are understood. Rejects with ConfigurationError.
+ * Reads the file of `--admission-control-config-file` (ADM-1): the configuration of each plugin,
+ * inline or in a separate file that `readFile` returns; the first entry of a name wins. Also
+ * accepts the older files that configure a single plugin. Rejects with ConfigurationError.
  */
 export async function readPluginTexts(
   text: string,
@@ -57,7 +57,7 @@ export async function readPluginTexts(
 ): Promise<PluginTexts> {
   const older = await olderPlugins(text);
   if (older.length > 0) return new Map(older.map((name) => [name, text]));
-  // The first version's group had a name of its own.
+  // The first version belonged to another group.
   const first = dialect.group('apiserver');
   const { object } = await decodeConfiguration(text, {
     ...admissionFormat,
@@ -83,7 +83,9 @@ async function olderPlugins(text: string): Promise<string[]> {
   return present.map(([, plugin]) => plugin);
 }
 
-/** A configuration that has no kind; rejects with ConfigurationError for what is no object. */
+/**
+ * Decodes a configuration without a kind; rejects with ConfigurationError unless it is an object.
+ */
 export async function decodePlain(text: string): Promise<JsonObject> {
   try {
     const { value } = await decodeYaml(Buffer.from(text));
@@ -95,7 +97,7 @@ export async function decodePlain(text: string): Promise<JsonObject> {
   throw new ConfigurationError('the configuration is no object');
 }
 
-/** Throws one ConfigurationError that lists all errors in one line, as upstream does. */
+/** Throws one ConfigurationError that lists all errors in one line, as kube-apiserver does. */
 export function refuse(errors: readonly FieldError[]): void {
   if (errors.length === 0) return;
   throw new ConfigurationError(fieldErrorsText(errors));

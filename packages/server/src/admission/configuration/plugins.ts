@@ -28,12 +28,12 @@ import { type PodSecuritySettings, readPodSecurity } from './pod-security.ts';
 
 const limitTypes = ['Server', 'Namespace', 'User', 'SourceAndObject'] as const;
 
-/** So many Events a second, and so many at once, for each of what the type tells apart. */
+/** Allowed Events per second, and burst, for each key of the limit's type. */
 export interface EventLimit {
   readonly type: (typeof limitTypes)[number];
   readonly perSecond: number;
   readonly burst: number;
-  /** Of how many it keeps count. */
+  /** Maximum number of keys with a bucket of their own. */
   readonly keysMax: number;
 }
 
@@ -57,7 +57,9 @@ export const eventRateLimitFormat = {
   versions: { v1alpha1: eventRateLimitType },
 } as const satisfies ConfigurationFormat;
 
-/** Reads the limits of EventRateLimit, of which there must be one. Rejects with ConfigurationError. */
+/**
+ * Reads the limits of EventRateLimit, which requires at least one. Rejects with ConfigurationError.
+ */
 async function readEventLimits(
   text: string | undefined,
   dialect: Dialect,
@@ -91,10 +93,10 @@ async function decodeLimits(text: string, dialect: Dialect): Promise<EventLimit[
   }));
 }
 
-/** Tolerations where a namespace names none of its own. */
+/** Tolerations for namespaces that define none. */
 interface ClusterTolerations {
   readonly defaults: readonly JsonObject[];
-  /** Those pods may have; any when empty. */
+  /** Tolerations that pods may have; any when empty. */
   readonly allowed: readonly JsonObject[];
 }
 
@@ -126,10 +128,10 @@ async function readClusterTolerations(text: string, dialect: Dialect): Promise<C
   throw new ConfigurationError(`invalid config: [${messages.join(', ')}]`);
 }
 
-/** Selectors by namespace, and the one of those that have none. */
+/** Selectors by namespace, and the default for other namespaces. */
 type NodeSelectors = ReadonlyMap<string, string>;
 
-/** The namespace's name under which stands what others take. */
+/** The key of the default selector. */
 export const clusterDefaultSelector = 'clusterDefaultNodeSelector';
 
 /** Reads the configuration of PodNodeSelector. Rejects with ConfigurationError. */
@@ -144,11 +146,11 @@ async function readNodeSelectors(text: string): Promise<NodeSelectors> {
   return new Map(entries);
 }
 
-/** What may only be taken up where a quota counts it. */
+/** A resource that may be used only if a quota covers it. */
 export interface LimitedResource {
   readonly group: string;
   readonly resource: string;
-  /** Parts of names: amounts of what has one of them in its name are limited. */
+  /** Substrings of the names of limited amounts. */
   readonly matchContains: readonly string[];
   readonly matchScopes: readonly ScopeRequirement[];
 }
@@ -177,7 +179,10 @@ export const resourceQuotaFormat = {
   versions: { v1: resourceQuotaType },
 } as const satisfies ConfigurationFormat;
 
-/** Reads the configuration of ResourceQuota, by its name now or earlier. Rejects with ConfigurationError. */
+/**
+ * Reads the configuration of ResourceQuota under its current or former name. Rejects with
+ * ConfigurationError.
+ */
 async function readLimitedResources(
   text: string,
   dialect: Dialect,
@@ -222,8 +227,8 @@ export const webhookAdmissionFormat = {
 } as const satisfies ConfigurationFormat;
 
 /**
- * Reads the configuration of the plugins that call webhooks: the path of a kubeconfig with who this
- * server is to them; undefined where it names none. Rejects with ConfigurationError.
+ * Reads the configuration of the webhook plugins: the path of a kubeconfig with client credentials;
+ * undefined without one. Rejects with ConfigurationError.
  */
 async function readWebhookKubeconfig(text: string, dialect: Dialect): Promise<string | undefined> {
   const group = dialect.group('apiserver.config');
@@ -237,14 +242,14 @@ async function readWebhookKubeconfig(text: string, dialect: Dialect): Promise<st
   return path;
 }
 
-/** The settings of ImagePolicyWebhook; times are in milliseconds. */
+/** Settings of ImagePolicyWebhook; times are in milliseconds. */
 interface ImagePolicySettings {
   readonly kubeConfigFile: string;
-  /** How long a verdict is kept; 0: not at all. */
+  /** How long verdicts are cached; 0 disables the cache. */
   readonly allowTtlMs: number;
   readonly denyTtlMs: number;
   readonly retryBackoffMs: number;
-  /** What becomes of pods while nobody answers. */
+  /** The verdict on pods if the service does not answer. */
   readonly onFailure: 'allow' | 'deny';
 }
 
@@ -256,7 +261,7 @@ const limits = {
   retryBackoff: { unitMs: 1, min: 1e-6, max: 5 * minute, initial: 500 },
 } as const;
 
-/** Reads the configuration of ImagePolicyWebhook, which must be. Rejects with ConfigurationError. */
+/** Reads the required configuration of ImagePolicyWebhook. Rejects with ConfigurationError. */
 async function readImagePolicy(text: string | undefined): Promise<ImagePolicySettings> {
   if (text === undefined) throw new ConfigurationError('no config specified');
   const whole = await decodePlain(text);
@@ -273,7 +278,7 @@ async function readImagePolicy(text: string | undefined): Promise<ImagePolicySet
   };
 }
 
-/** -1 is never, 0 what is usual. */
+/** -1 means never, 0 the default. */
 function timeOf(
   value: JsonValue | undefined,
   limit: { unitMs: number; min: number; max: number; initial: number },
@@ -292,7 +297,7 @@ function timeOf(
   throw new ConfigurationError(`valid value is between ${low} and ${high}, got ${shown}`);
 }
 
-/** The settings that the configuration file has for the plugins that run (ADM-1). */
+/** The settings that the configuration file contains for the plugins that run (ADM-1). */
 export interface PluginConfigurations {
   readonly eventLimits?: readonly EventLimit[];
   readonly imagePolicy?: Omit<ImagePolicySettings, 'kubeConfigFile' | 'retryBackoffMs'> & {
@@ -304,17 +309,17 @@ export interface PluginConfigurations {
   readonly nodeSelectors?: NodeSelectors;
 }
 
-/** The same as the file has it, before webhooks are connected. */
+/** The settings as the file contains them, before webhooks are connected. */
 export interface ReadConfigurations extends Omit<PluginConfigurations, 'imagePolicy'> {
   readonly imagePolicy?: ImagePolicySettings;
-  /** Kubeconfigs with who this server is to webhooks. */
+  /** Kubeconfigs with client credentials for webhooks. */
   readonly mutatingWebhooks?: string;
   readonly validatingWebhooks?: string;
 }
 
 type Read = (text: string | undefined, dialect: Dialect) => Promise<ReadConfigurations>;
 
-/** Reads nothing and sets nothing when there is no text. */
+/** Reads nothing if there is no text. */
 function ifPresent(read: (text: string, dialect: Dialect) => Promise<ReadConfigurations>): Read {
   return async (text, dialect) => (text === undefined ? {} : read(text, dialect));
 }
@@ -343,8 +348,9 @@ const readers: Readonly<Record<string, Read>> = {
 };
 
 /**
- * Reads what the plugins that run are told; texts for others are not looked at, as upstream. Rejects,
- * naming the plugin, for what is wrong, and for a plugin that needs a configuration and has none.
+ * Reads the configurations of the plugins that run; texts for other plugins are ignored, as in
+ * kube-apiserver. Rejects with an error that names the plugin for an invalid configuration, and for
+ * a missing one that is required.
  */
 export async function readConfigurations(
   texts: PluginTexts,

@@ -29,7 +29,7 @@ import {
 } from '../pod-security/pod-security-policy.ts';
 import { refuse, textOf, textsOf } from './file.ts';
 
-/** The settings of PodSecurity: the policy of namespaces without labels, and the exemptions. */
+/** Settings of PodSecurity: the policy of namespaces without labels, and the exemptions. */
 export interface PodSecuritySettings {
   readonly defaults: Policy;
   readonly exemptions: {

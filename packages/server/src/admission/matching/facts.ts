@@ -16,19 +16,19 @@ export interface KindFact {
   readonly kind: string;
 }
 
-/** What rules and reviews say of a write, whatever its object. */
+/** The attributes of a write that rules and reviews refer to. */
 export interface RequestFacts {
   readonly operation: AdmissionCall['operation'];
   readonly resource: ResourceFact;
-  /** Of the object that is judged: a sub-resource's own, where it has one. */
+  /** The kind of the validated object: that of the subresource, if it has its own. */
   readonly kind: KindFact;
   readonly subresource: string;
   readonly name: string;
-  /** A Namespace is its own namespace here, as upstream. */
+  /** A Namespace counts as its own namespace, as in kube-apiserver. */
   readonly namespace: string;
 }
 
-/** Reads the facts off a call. */
+/** Derives the facts from a call. */
 export function factsOf(call: AdmissionCall): RequestFacts {
   const { target, operation, name } = call;
   const { def, version, subresource } = target;
@@ -44,20 +44,22 @@ export function factsOf(call: AdmissionCall): RequestFacts {
 
 const isNamespaces = ({ def }: Target) => def.group === '' && def.resource === 'namespaces';
 
-/** The kind of what is written through a resource or sub-resource. */
+/** The kind that is written through a resource or subresource. */
 export function kindFor(def: ResourceDef, version: VersionDef, subresource: string): KindFact {
   const own = def.subresources.find(({ name }) => name === subresource)?.kind;
   return own ?? { group: def.group, version: version.version, kind: def.kind };
 }
 
-/** A resource that shows the same objects, and how it is served. */
+/** A resource that exposes the same objects, and how it is served. */
 export interface Equivalent {
   readonly resource: ResourceFact;
   readonly def: ResourceDef;
   readonly version: VersionDef;
 }
 
-/** Other resources and versions with the same objects and the same sub-resource, in their order. */
+/**
+ * Other resources and versions of the same objects with the same subresource, in catalogue order.
+ */
 export function equivalentsOf(
   snapshot: CatalogueSnapshot,
   { def, version, subresource }: Target,
@@ -89,14 +91,14 @@ const exempt = new Set([
 ]);
 
 /**
- * Whether nobody outside judges this write: configurations of webhooks and policies, which could
- * otherwise keep themselves from being mended.
+ * Whether webhooks and policies skip this write: their own configurations are exempt, since they
+ * could otherwise prevent their own repair.
  */
 export function isExempt({ target: { def } }: AdmissionCall, dialect: Dialect): boolean {
   return exempt.has(def.kind) && def.group === dialect.group('admissionregistration');
 }
 
-/** `group/version, Kind=kind`, as upstream prints a kind. */
+/** `group/version, Kind=kind`, as kube-apiserver prints a kind. */
 export function showKind({ group, version, kind }: KindFact): string {
   return `${group}/${version}, Kind=${kind}`;
 }

@@ -11,19 +11,19 @@ import type { AdmissionCall } from '../../registry/contract.ts';
 import type { ObjectReader } from '../tools.ts';
 import type { RequestFacts, ResourceFact } from './facts.ts';
 
-/** One rule of a webhook or policy: which operations on which resources it is about. */
+/** One rule of a webhook or policy: operations and resources that it matches. */
 export interface OperationRule {
   readonly operations: readonly string[];
   readonly apiGroups: readonly string[];
   readonly apiVersions: readonly string[];
-  /** `pods`, `pods/status`, `pods/*`, `*`, `*` with a sub-resource. */
+  /** `pods`, `pods/status`, `pods/*`, `*`, or `*` with a subresource. */
   readonly resources: readonly string[];
   readonly scope: string;
-  /** Names that it keeps to; none: any. */
+  /** Names that it is limited to; empty for any. */
   readonly resourceNames: readonly string[];
 }
 
-/** Reads a list of rules off an object that was validated when it was written. */
+/** Reads a list of rules from a validated object. */
 export function rulesOf(list: JsonValue | undefined): readonly OperationRule[] {
   return objectsOf(list).map((rule) => ({
     operations: textsOf(rule['operations']),
@@ -35,12 +35,12 @@ export function rulesOf(list: JsonValue | undefined): readonly OperationRule[] {
   }));
 }
 
-/** The objects of a list; none where there is no list. */
+/** The objects of a list; none if there is no list. */
 export function objectsOf(list: JsonValue | undefined): readonly JsonObject[] {
   return Array.isArray(list) ? list.filter(isObject) : [];
 }
 
-/** The texts of a list; none where there is no list. */
+/** The strings of a list; none if there is no list. */
 export function textsOf(list: JsonValue | undefined): readonly string[] {
   return Array.isArray(list) ? list.filter((one) => typeof one === 'string') : [];
 }
@@ -49,7 +49,7 @@ const everything = '*';
 const lists = (items: readonly string[], wanted: string) =>
   items.includes(everything) || items.includes(wanted);
 
-/** Whether a rule is about a request, seen as one of `resource` (its own, or an equivalent one). */
+/** Whether a rule matches a request as one for `resource`, its own or an equivalent one. */
 export function matchesRule(
   rule: OperationRule,
   facts: RequestFacts,
@@ -65,7 +65,7 @@ export function matchesRule(
   );
 }
 
-/** Namespaces are no namespaced objects, although their requests are within one. */
+/** Namespaces are cluster-scoped, although their requests name a namespace. */
 function fitsScope(
   { scope }: OperationRule,
   { namespace }: RequestFacts,
@@ -86,14 +86,14 @@ function fitsResource(pattern: string, { resource }: ResourceFact, subresource: 
   );
 }
 
-/** Reads a selector off an object; an absent one selects everything. */
+/** Reads a selector from an object; an absent one selects everything. */
 export function selectorOf(value: JsonValue | undefined): LabelSelection {
   return compileLabelSelector(isObject(value) ? value : {});
 }
 
 const isEmpty = ({ requirements }: LabelSelection) => requirements.length === 0;
 
-/** Whether the object as it is or as it was has such labels. */
+/** Whether the selector matches the new or the old object. */
 export function selectsObject(selector: LabelSelection, call: AdmissionCall): boolean {
   if (isEmpty(selector)) return true;
   return [call.object, call.old].some(
@@ -102,8 +102,9 @@ export function selectsObject(selector: LabelSelection, call: AdmissionCall): bo
 }
 
 /**
- * Whether the namespace of a request has such labels: for a Namespace that is created or changed, its
- * own new ones. What is in no namespace is always selected. Throws 404 when there is no namespace.
+ * Whether the selector matches the namespace of a request; for a Namespace that is created or
+ * updated, its own new labels. Always true for cluster-scoped objects. Throws 404 when the
+ * namespace does not exist.
  */
 export async function selectsNamespace(
   selector: LabelSelection,

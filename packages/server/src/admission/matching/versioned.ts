@@ -29,9 +29,10 @@ export interface Served {
 }
 
 /**
- * The object as a resource serves it, as a new object. It may be given in any of its versions, the
- * stored one included; what is of another kind (a Scale, an Eviction) has no other versions here.
- * Where a webhook has to convert it, its failure is an internal error, as upstream.
+ * Returns a copy of the object in the version that a resource serves. The object may be in any of
+ * its versions, including the stored one; an object of another kind, such as a Scale or Eviction,
+ * has no other versions here. The failure of a conversion webhook becomes an internal error, as in
+ * kube-apiserver.
  */
 export function convertTo(
   object: ApiObject,
@@ -68,7 +69,7 @@ function servedAs(object: ApiObject, like: ResourceDef, snapshot: CatalogueSnaps
   throw internalError(`unable to convert from ${object.apiVersion}: unknown kind ${object.kind}`);
 }
 
-/** A request as webhooks and policies look at it. */
+/** A request as webhooks and policies see it. */
 export interface Judging {
   readonly call: AdmissionCall;
   readonly facts: RequestFacts;
@@ -76,8 +77,9 @@ export interface Judging {
 }
 
 /**
- * The served form by which rules match a request: its own, or, where equivalent ones count, another
- * resource or version of the same objects. Earlier rules come first. Undefined: none matches.
+ * The served form in which rules match a request: its own, or, with match policy Equivalent,
+ * another resource or version of the same objects. Earlier rules take precedence. Undefined if none
+ * matches.
  */
 export function formByRules(
   rules: readonly OperationRule[],
@@ -95,8 +97,8 @@ export function formByRules(
 }
 
 /**
- * An object that was changed from outside, in the form its kind has: types checked, members nobody
- * knows dropped, defaults filled in. The object itself may be used up. Throws DecodeError.
+ * An object that was changed from outside, in the form of its kind: types checked, unknown members
+ * dropped, defaults set. May modify the given object. Throws DecodeError.
  */
 export function reshaped(
   object: JsonObject,
@@ -115,7 +117,7 @@ export function reshaped(
   return made;
 }
 
-/** The schema of an object, or of what a sub-resource takes in its place. */
+/** The schema of an object, or of a subresource's own kind. */
 export function schemaFor(at: { readonly served: Served; readonly kind: KindFact }): Schema {
   const { group, version, kind } = at.kind;
   if (kind === at.served.def.kind) return at.served.version.schema;

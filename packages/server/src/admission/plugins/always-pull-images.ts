@@ -5,7 +5,7 @@ import type { AdmissionCall } from '../../registry/contract.ts';
 import type { AdmissionPlugin } from '../chain.ts';
 import { refusal } from '../tools.ts';
 
-/** Has every image pulled anew, so that only who may pull it can run it (ADM-1). */
+/** Forces every image to be pulled, so that only users with access to it can run it (ADM-1). */
 export const alwaysPullImages: AdmissionPlugin = {
   name: 'AlwaysPullImages',
   mutate(call) {
@@ -28,7 +28,7 @@ export const alwaysPullImages: AdmissionPlugin = {
   },
 };
 
-/** An update that brings no new image changes nothing of how images are pulled. */
+/** An update without a new image keeps the pull policy. */
 function concerned({ target, operation, object, old }: AdmissionCall) {
   const isPod = target.subresource === '' || target.subresource === 'ephemeralcontainers';
   if (!isPod || operation === 'DELETE' || object === undefined) return [];

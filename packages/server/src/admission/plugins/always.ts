@@ -1,10 +1,10 @@
 import type { AdmissionPlugin } from '../chain.ts';
 import { refusal } from '../tools.ts';
 
-/** Admits everything, as no plugin at all would. */
+/** Admits everything. */
 export const alwaysAdmit: AdmissionPlugin = { name: 'AlwaysAdmit' };
 
-/** Refuses every write, for tests. */
+/** Rejects every write, for tests. */
 export const alwaysDeny: AdmissionPlugin = {
   name: 'AlwaysDeny',
   mutate(call) {

@@ -6,7 +6,7 @@ import type { AdmissionPlugin } from '../chain.ts';
 import { onlyCollectorsFieldsDiffer } from '../objects.ts';
 import { type AdmissionTools, refusal } from '../tools.ts';
 
-/** Lets only who may `approve` for a signer decide on requests to it (ADM-1). */
+/** Requires permission to `approve` for a signer to approve or deny its requests (ADM-1). */
 export function certificateApproval(tools: AdmissionTools): AdmissionPlugin {
   return {
     name: 'CertificateApproval',
@@ -20,7 +20,10 @@ export function certificateApproval(tools: AdmissionTools): AdmissionPlugin {
   };
 }
 
-/** Lets only who may `sign` for a signer issue its certificates, or say that it cannot (ADM-1). */
+/**
+ * Requires permission to `sign` for a signer to issue its certificates or fail its requests
+ * (ADM-1).
+ */
 export function certificateSigning(tools: AdmissionTools): AdmissionPlugin {
   return {
     name: 'CertificateSigning',
@@ -39,7 +42,7 @@ export function certificateSigning(tools: AdmissionTools): AdmissionPlugin {
   };
 }
 
-/** One signer's name, or all of its domain: `example.com/x`, then `example.com/*`. */
+/** Checks the signer's name and then its whole domain: `example.com/x`, then `example.com/*`. */
 async function mayActFor(
   tools: AdmissionTools,
   { call, verb, signer }: { call: AdmissionCall; verb: string; signer: string },
@@ -51,7 +54,7 @@ async function mayActFor(
   return (await ask(`${signer.split('/', 1)[0]}/*`)).allowed;
 }
 
-/** Lets only who may `attest` for a signer say whom to trust in its name (ADM-1). */
+/** Requires permission to `attest` for a signer to publish trust in its name (ADM-1). */
 export function clusterTrustBundleAttest(tools: AdmissionTools): AdmissionPlugin {
   return {
     name: 'ClusterTrustBundleAttest',
@@ -60,7 +63,7 @@ export function clusterTrustBundleAttest(tools: AdmissionTools): AdmissionPlugin
       if (operation === 'DELETE') return;
       const signer = textAt(object, 'spec', 'signerName');
       if (signer === '') return;
-      // Whoever writes an object anew, or lets the garbage collector go on, says nothing.
+      // An unchanged signer, as when the garbage collector updates the object, needs no permission.
       const isKept = object !== undefined && old !== undefined;
       if (isKept && onlyCollectorsFieldsDiffer(object, old)) return;
       if (await mayActFor(tools, { call, verb: 'attest', signer })) return;
@@ -70,7 +73,7 @@ export function clusterTrustBundleAttest(tools: AdmissionTools): AdmissionPlugin
   };
 }
 
-/** Nobody asks for a certificate of `system:masters` that clients could use (ADM-1). */
+/** Rejects requests for client certificates of group `system:masters` (ADM-1). */
 export function certificateSubjectRestriction(tools: AdmissionTools): AdmissionPlugin {
   const signer = tools.dialect.label('kube-apiserver-client');
   return {

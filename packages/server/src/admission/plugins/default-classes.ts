@@ -3,7 +3,7 @@ import type { ApiObject } from '@wheelhouse/machinery';
 import type { AdmissionPlugin } from '../chain.ts';
 import type { AdmissionTools } from '../tools.ts';
 
-/** Gives a new claim on a volume the default storage class where it asks for none (ADM-1). */
+/** Sets the default storage class of a new claim that names none (ADM-1). */
 export function defaultStorageClass(tools: AdmissionTools): AdmissionPlugin {
   const { dialect, objects } = tools;
   const older = dialect.label('storage-class', 'volume.beta');
@@ -25,7 +25,7 @@ export function defaultStorageClass(tools: AdmissionTools): AdmissionPlugin {
   };
 }
 
-/** Gives a new Ingress the default class where it names none (ADM-1). */
+/** Sets the default class of a new Ingress that names none (ADM-1). */
 export function defaultIngressClass(tools: AdmissionTools): AdmissionPlugin {
   const { dialect, objects } = tools;
   const older = dialect.label('ingress.class');
@@ -44,7 +44,7 @@ export function defaultIngressClass(tools: AdmissionTools): AdmissionPlugin {
   };
 }
 
-/** The name of the class that is marked; of several the newest, of equally old ones the first. */
+/** The name of the class marked as default; of several the newest, then the first by name. */
 function newestDefault(
   classes: readonly ApiObject[],
   marks: readonly string[],

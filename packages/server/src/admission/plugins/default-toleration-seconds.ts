@@ -4,8 +4,8 @@ import { specOf, writtenPod } from '../pods.ts';
 import type { AdmissionTools } from '../tools.ts';
 
 /**
- * Lets a pod that says nothing of it stay a while on a node that is not ready, or out of reach
- * (ADM-1): five minutes, or as the flags say.
+ * Adds tolerations for unready and unreachable nodes to pods without their own (ADM-1): for five
+ * minutes, or as flags say.
  */
 export function defaultTolerationSeconds(tools: AdmissionTools): AdmissionPlugin {
   const { dialect, settings } = tools;

@@ -3,7 +3,7 @@ import type { Service } from '@wheelhouse/kinds/types/core/v1';
 import type { AdmissionPlugin } from '../chain.ts';
 import { refusal } from '../tools.ts';
 
-/** Refuses Services that take addresses of the outside; those they have, they may keep (ADM-1). */
+/** Rejects Services with new external IPs; existing ones may stay (ADM-1). */
 export const denyServiceExternalIps: AdmissionPlugin = {
   name: 'DenyServiceExternalIPs',
   validate(call) {

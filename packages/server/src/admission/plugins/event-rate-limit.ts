@@ -7,8 +7,8 @@ import type { EventLimit } from '../configuration/plugins.ts';
 import type { AdmissionTools } from '../tools.ts';
 
 /**
- * Refuses Events beyond the limits of the configuration, so that they do not fill the store (ADM-1).
- * Those of the newer group are not counted, as upstream.
+ * Rejects Events beyond the configured rates (ADM-1). Events of the newer group are not limited, as
+ * in kube-apiserver.
  */
 export function eventRateLimit({ clock, configurations }: AdmissionTools): AdmissionPlugin {
   const limits = (configurations.eventLimits ?? []).map((limit) => ({
@@ -37,7 +37,7 @@ function tooManyEvents(problems: readonly string[]): StatusError {
   });
 }
 
-/** What an Event is counted under. */
+/** The bucket key of an Event. */
 function keyOf(type: EventLimit['type'], { target, context, object }: AdmissionCall): string {
   switch (type) {
     case 'Server':
@@ -66,7 +66,9 @@ interface Bucket {
   atMs: number;
 }
 
-/** A bucket of tokens for each key; those longest not asked for are forgotten, and full again. */
+/**
+ * A token bucket for each key; the least recently used buckets are evicted and start full again.
+ */
 class Buckets {
   readonly #limit: EventLimit;
   readonly #clock: Clock;

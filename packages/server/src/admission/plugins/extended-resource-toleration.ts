@@ -4,7 +4,7 @@ import type { AdmissionPlugin } from '../chain.ts';
 import { setTolerations, specOf, writtenPod } from '../pods.ts';
 import type { AdmissionTools } from '../tools.ts';
 
-/** Lets pods that ask for special devices onto the nodes that are kept for them (ADM-1). */
+/** Adds tolerations for nodes reserved for the extended resources that a pod requests (ADM-1). */
 export function extendedResourceToleration({ dialect }: AdmissionTools): AdmissionPlugin {
   return {
     name: 'ExtendedResourceToleration',
@@ -29,7 +29,7 @@ export function extendedResourceToleration({ dialect }: AdmissionTools): Admissi
   };
 }
 
-/** Names with a domain that is not the project's own are devices. */
+/** Resource names of a domain other than the project's own are extended resources. */
 function isExtended(name: string, dialect: Dialect): boolean {
   const isNative = !name.includes('/') || name.includes(dialect.label(''));
   return !isNative && !name.startsWith('requests.');

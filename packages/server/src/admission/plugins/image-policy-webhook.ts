@@ -14,7 +14,7 @@ import type { AdmissionPlugin } from '../chain.ts';
 import { specOf, writtenPod } from '../pods.ts';
 import { type AdmissionTools, refusal } from '../tools.ts';
 
-/** Verdicts that are kept, as upstream. */
+/** Maximum number of cached verdicts; kube-apiserver's figure. */
 const verdictsMax = 1024;
 
 interface Verdict {
@@ -23,7 +23,7 @@ interface Verdict {
   readonly auditAnnotations: Readonly<Record<string, string>>;
 }
 
-/** Asks a service whether the images of a pod may run, and keeps its verdicts for a while (ADM-1). */
+/** Asks a service whether the images of a pod may run, and caches its verdicts (ADM-1). */
 export function imagePolicyWebhook(tools: AdmissionTools): AdmissionPlugin {
   const { dialect, clock, configurations, log } = tools;
   const policy = configurations.imagePolicy;

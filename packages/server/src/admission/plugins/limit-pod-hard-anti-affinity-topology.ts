@@ -3,7 +3,7 @@ import type { AdmissionPlugin } from '../chain.ts';
 import { writtenPod } from '../pods.ts';
 import { type AdmissionTools, refusal } from '../tools.ts';
 
-/** Lets a pod keep others off its own node, and off nothing larger (ADM-1). */
+/** Restricts required anti-affinity to the topology of a single node (ADM-1). */
 export function limitPodHardAntiAffinityTopology({ dialect }: AdmissionTools): AdmissionPlugin {
   const hostname = dialect.label('hostname');
   const member = 'requiredDuringSchedulingIgnoredDuringExecution';

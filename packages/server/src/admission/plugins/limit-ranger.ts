@@ -27,8 +27,8 @@ import type { AdmissionPlugin } from '../chain.ts';
 import { type AdmissionTools, refusal } from '../tools.ts';
 
 /**
- * Holds new pods, and claims on volumes, to the LimitRanges of their namespace (ADM-1): containers
- * that ask for nothing get the defaults, and what asks for too little or too much is refused.
+ * Applies the LimitRanges of a namespace to new pods and volume claims (ADM-1): sets default
+ * requests and limits, and rejects values out of range.
  */
 export function limitRanger(tools: AdmissionTools): AdmissionPlugin {
   const annotation = tools.dialect.label('limit-ranger');
@@ -54,7 +54,10 @@ export function limitRanger(tools: AdmissionTools): AdmissionPlugin {
   };
 }
 
-/** A pod's containers change by resizes alone; other updates, and what is going away, are let be. */
+/**
+ * Only a resize changes the resources of existing containers; other updates, and deleted objects,
+ * are exempt.
+ */
 function limited({ target, operation, object, old }: AdmissionCall): ApiObject | undefined {
   if (target.def.resource === 'pods' && target.subresource === 'resize') return object;
   if (target.subresource !== '' || operation === 'DELETE') return undefined;
@@ -64,7 +67,7 @@ function limited({ target, operation, object, old }: AdmissionCall): ApiObject |
 
 const limitsOf = (range: Stored<LimitRange>) => range.spec?.limits ?? [];
 
-/** Most comparisons of a container with a limit or a default of one resource in one request. */
+/** Maximum comparisons of a container's resource with a limit or default per request. */
 const limitStepsMax = 200_000;
 
 const limitBudget = () => new WorkBudget({ what: 'the check of limits', steps: limitStepsMax });
@@ -110,7 +113,7 @@ function setDefaults(
   };
 }
 
-/** Sets what is not there; gives its names, sorted. */
+/** Sets missing values; returns their names, sorted. */
 function fillMissing(
   container: Stored<Container>,
   member: 'requests' | 'limits',
@@ -153,7 +156,7 @@ function askedBy(container: Stored<Container>): Asked {
   return { requests: amountsIn('requests'), limits: amountsIn('limits') };
 }
 
-/** Upstream goes through names in no order; here they are sorted. */
+/** Iterates in order of names, where kube-apiserver has no order. */
 function each(
   limit: Stored<LimitRangeItem>,
   member: string,

@@ -5,8 +5,8 @@ import type { AdmissionPlugin } from '../chain.ts';
 import { type AdmissionTools, nameOf } from '../tools.ts';
 
 /**
- * Refuses to create in a namespace that is absent (404) or being deleted (403 with cause
- * NamespaceTerminating), and to delete the namespaces the server cannot do without (API-8, DEL-4).
+ * Rejects creates in a namespace that does not exist (404) or is being deleted (403 with cause
+ * NamespaceTerminating), and deletions of the system's namespaces (API-8, DEL-4).
  */
 export function namespaceLifecycle(
   tools: Pick<AdmissionTools, 'dialect' | 'objects'>,
@@ -31,7 +31,7 @@ export function namespaceLifecycle(
         return isNamespaceKind(call) ? checkDeletable(call) : undefined;
       const { namespace } = call.target;
       if (call.operation !== 'CREATE' || namespace === '') return undefined;
-      // A review must not tell who asks whether there is such a namespace.
+      // A review must not disclose whether the namespace exists.
       if (call.target.def.resource === 'localsubjectaccessreviews') return undefined;
       return objects
         .get('namespaces', { namespace: '', name: namespace })

@@ -28,15 +28,15 @@ import { type AdmissionTools, refusal, resourceOf } from '../tools.ts';
 interface Restricted {
   readonly call: AdmissionCall;
   readonly node: string;
-  /** Refuses the call; `why` is upstream's. */
+  /** Refuses the call; `why` has kube-apiserver's wording. */
   readonly refuse: (why: string) => never;
 }
 
 type Restrict = (restricted: Restricted) => Promise<void> | void;
 
 /**
- * Keeps a node to itself (AUTHZ-9): what the Node authorizer cannot tell by a URL is looked at
- * here, in the object. Whoever is no node passes.
+ * Restricts nodes to their own objects (AUTHZ-9) by checks that need the object, not only the URL
+ * as the Node authorizer. Other users pass.
  */
 export function nodeRestriction(tools: AdmissionTools): AdmissionPlugin {
   const { dialect } = tools;
@@ -98,7 +98,7 @@ function podRestriction(tools: AdmissionTools): Restrict {
   };
 }
 
-/** A node shows its own pods only, and they may give it nothing it could not have anyway. */
+/** A node creates mirror pods only for itself, and they must not reference other objects. */
 function mirrorPod(tools: AdmissionTools): Restrict {
   const annotation = tools.dialect.label('config.mirror');
   return async (restricted) => {
@@ -140,7 +140,7 @@ async function checkOwner(
   if (owner.uid !== uid) refuse(`node ${node} UID mismatch: expected ${owner.uid} got ${uid}`);
 }
 
-/** The sort of API objects that a pod refers to; undefined when there is none. */
+/** The type of API objects that a pod refers to; undefined if there is none. */
 function referenced(pod: Stored<Pod>): string | undefined {
   const spec = pod.spec;
   const volumes = spec?.volumes ?? [];
@@ -188,7 +188,7 @@ const claim: Restrict = ({ call, node, refuse }) => {
   );
 };
 
-/** What a node reports of a volume it has grown. */
+/** Fields of a volume claim that a node reports after a resize. */
 const reported = ['capacity', 'conditions', 'allocatedResourceStatuses', 'allocatedResources'];
 
 function withoutReported(object: ApiObject | undefined): JsonObject {
@@ -240,7 +240,7 @@ function nodeObject(tools: AdmissionTools): Restrict {
   };
 }
 
-/** A node asks for tokens for its pods, never for itself or others. */
+/** A node requests tokens only for its own pods. */
 function tokenRequest(tools: AdmissionTools): Restrict {
   return async ({ call, node, refuse }) => {
     if (call.operation !== 'CREATE' || call.target.subresource !== 'token') return;
@@ -267,7 +267,10 @@ function tokenRequest(tools: AdmissionTools): Restrict {
   };
 }
 
-/** A token is for an audience that the pod mounts tokens for, or a driver of its volumes does. */
+/**
+ * The audience of a token must be one that the pod mounts tokens for, or that a driver of its
+ * volumes requires.
+ */
 async function checkAudience(
   tools: AdmissionTools,
   { call, refuse }: Restricted,
@@ -294,7 +297,7 @@ async function checkAudience(
 
 type Driver = { readonly problem: string } | { readonly audiences: readonly string[] };
 
-/** What the driver of a volume asks tokens for; undefined for a volume without one. */
+/** The token requests of a volume's driver; undefined for a volume without one. */
 async function driverOf(
   tools: AdmissionTools,
   pod: Stored<Pod>,
@@ -325,7 +328,7 @@ async function driverOf(
   return { audiences: requests.map((one) => textAt(one, 'audience')) };
 }
 
-/** A node asks for certificates of its own name alone. */
+/** A node requests certificates only for its own name. */
 function certificateRequest(tools: AdmissionTools): Restrict {
   const { dialect } = tools;
   const signers = ['kubelet-serving', 'kube-apiserver-client-kubelet'].map((one) =>
@@ -370,9 +373,9 @@ const slice: Restrict = ({ call, node, refuse }) => {
 type Labels = Readonly<Record<string, string>>;
 
 /**
- * Finds the labels that a node may not give itself, or take away (AUTHZ-9): those set aside for
- * keeping nodes apart, and the project's own but for the few that describe the node. Gives the
- * names that differ between two sets, sorted.
+ * Finds the labels that a node may not set on itself or remove (AUTHZ-9): those reserved for node
+ * isolation, and the project's own except those that describe the node. Returns the names of such
+ * labels that differ between two sets, sorted.
  */
 export function forbiddenNodeLabels(
   dialect: Dialect,
@@ -393,7 +396,7 @@ export function forbiddenNodeLabels(
   };
 }
 
-/** What a node says of itself: its name, system, place and size. */
+/** Labels by which a node describes itself: its name, system, location, and size. */
 function describingLabels({ label }: Dialect) {
   return {
     keys: new Set([

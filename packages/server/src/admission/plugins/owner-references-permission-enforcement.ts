@@ -9,8 +9,8 @@ import type { AdmissionPlugin } from '../chain.ts';
 import { type AdmissionTools, refusal, resourceOf } from '../tools.ts';
 
 /**
- * Lets only who may delete an object say who owns it, and only who may change an owner's finalizers
- * make the owner's end wait for it (ADM-1).
+ * Requires permission to delete an object to set its owners, and permission to update an owner's
+ * finalizers to block its deletion (ADM-1).
  */
 export function ownerReferencesPermissionEnforcement(tools: AdmissionTools): AdmissionPlugin {
   return {
@@ -18,7 +18,7 @@ export function ownerReferencesPermissionEnforcement(tools: AdmissionTools): Adm
     async validate(call) {
       const { operation, object, old, target } = call;
       if (operation === 'DELETE' || object === undefined) return;
-      // The garbage collector takes owners away that are gone.
+      // The garbage collector removes owners that are gone.
       if (call.context.origin === 'server') return;
       if (resourceOf(call) === 'pods' && target.subresource === 'status') return;
       const [owners, before] = [ownersOf(object), ownersOf(old)];
@@ -33,7 +33,7 @@ export function ownerReferencesPermissionEnforcement(tools: AdmissionTools): Adm
 
 const ownersOf = (object: ApiObject | undefined) => object?.metadata.ownerReferences ?? [];
 
-/** Upstream shows the error that there was not. */
+/** kube-apiserver prints its nil error here. */
 const because = (reason: string) => `${reason}, <nil>`;
 
 async function checkDeletion(tools: AdmissionTools, call: AdmissionCall): Promise<void> {

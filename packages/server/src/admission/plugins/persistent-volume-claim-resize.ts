@@ -4,7 +4,7 @@ import { parseQuantity } from '@wheelhouse/machinery';
 import type { AdmissionPlugin } from '../chain.ts';
 import { type AdmissionTools, refusal } from '../tools.ts';
 
-/** Lets a claim ask for more room only where it is bound and its class can grow volumes (ADM-1). */
+/** Allows a claim to grow only if it is bound and its class supports expansion (ADM-1). */
 export function persistentVolumeClaimResize(tools: AdmissionTools): AdmissionPlugin {
   const older = tools.dialect.label('storage-class', 'volume.beta');
   const classOf = (claim: Stored<PersistentVolumeClaim>) =>

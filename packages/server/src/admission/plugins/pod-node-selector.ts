@@ -14,8 +14,8 @@ import { type AdmissionTools, refusal } from '../tools.ts';
 type Labels = Readonly<Record<string, string>>;
 
 /**
- * Keeps the pods of a namespace on the nodes that its annotation selects, or else the configuration,
- * which may also say what pods of a namespace can select (ADM-1).
+ * Restricts the pods of a namespace to the nodes that its annotation selects, or else the
+ * configuration, which may also limit the selectors of its pods (ADM-1).
  */
 export function podNodeSelector(tools: AdmissionTools): AdmissionPlugin {
   const annotation = tools.dialect.label('node-selector', 'scheduler.alpha');
@@ -64,7 +64,7 @@ export function podNodeSelector(tools: AdmissionTools): AdmissionPlugin {
   };
 }
 
-/** Reads `key=value,key=value`; upstream answers what it cannot read with an internal error. */
+/** Parses `key=value,key=value`; an invalid text is an internal error, as in kube-apiserver. */
 function parsed(text: string): Labels {
   const labels: Record<string, string> = Object.create(null);
   if (text === '') return labels;

@@ -6,8 +6,9 @@ import { comparisonBudget, includes, mergeTolerations, specOf, writtenPod } from
 import type { AdmissionTools } from '../tools.ts';
 
 /**
- * Gives new pods the tolerations that their namespace's annotation names, or else the configuration,
- * and refuses those beyond what another annotation allows (ADM-1). Pods that ask for something bear with little memory.
+ * Adds the tolerations of a namespace's annotation, or else of the configuration, to new pods, and
+ * rejects tolerations that another annotation does not allow (ADM-1). Pods with requests also
+ * tolerate memory pressure.
  */
 export function podTolerationRestriction(tools: AdmissionTools): AdmissionPlugin {
   const { dialect, objects } = tools;
@@ -19,7 +20,7 @@ export function podTolerationRestriction(tools: AdmissionTools): AdmissionPlugin
     effect: 'NoSchedule',
   };
   const { tolerations: cluster } = tools.configurations;
-  /** `otherwise` is the cluster's, for namespaces without the annotation. */
+  /** `otherwise` is the cluster default, for namespaces without the annotation. */
   const named = async (
     call: AdmissionCall,
     annotation: string,
@@ -65,7 +66,7 @@ export function podTolerationRestriction(tools: AdmissionTools): AdmissionPlugin
   };
 }
 
-/** Upstream gives no reason for what this plugin refuses, so that it counts as a failure. */
+/** kube-apiserver gives no reason for refusals of this plugin, so they count as failures. */
 function unexplained(message: string): StatusError {
   return new StatusError({ code: 500, reason: '', message });
 }
@@ -76,7 +77,7 @@ function parsed(text: string): readonly JsonObject[] {
     const value: unknown = JSON.parse(text);
     if (Array.isArray(value) && value.every(isObject)) return value;
   } catch {
-    // Said below, as for any other text that is no list.
+    // Reported below, like any other text that is not a list.
   }
   throw unexplained('the tolerations in an annotation of the namespace cannot be read');
 }

@@ -9,8 +9,8 @@ import { type AdmissionTools, refusal } from '../tools.ts';
 const classes = 'priorityclasses.scheduling';
 
 /**
- * Gives every new pod the number its class stands for, that of the default class where it names
- * none, and keeps there being one default at most (ADM-1).
+ * Sets the priority of every new pod from its class, or from the default class, and allows only one
+ * default class (ADM-1).
  */
 export function priority(tools: AdmissionTools): AdmissionPlugin {
   return {
@@ -36,7 +36,7 @@ export function priority(tools: AdmissionTools): AdmissionPlugin {
   };
 }
 
-/** An update that leaves out what was computed means no change of it. */
+/** An update that omits the computed fields keeps them. */
 function keepPriority(spec: JsonObject, old: ApiObject | undefined): void {
   const before = old === undefined ? {} : specOf(old);
   for (const member of ['priority', 'preemptionPolicy']) {
@@ -81,7 +81,7 @@ async function setPriority(
   spec.preemptionPolicy = policy;
 }
 
-/** Of several defaults, which a race may leave, the lowest counts. */
+/** A race may leave several defaults; the lowest one applies. */
 async function defaultClass(tools: AdmissionTools): Promise<ApiObject | undefined> {
   const all = await tools.objects.list(classes, '');
   const defaults = all.filter((one) => one['globalDefault'] === true);

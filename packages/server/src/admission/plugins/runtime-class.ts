@@ -13,8 +13,8 @@ import { labelsAt, mergeTolerations, specOf, writtenPod } from '../pods.ts';
 import { type AdmissionTools, refusal } from '../tools.ts';
 
 /**
- * Gives a new pod what its runtime class adds (ADM-1): the overhead of running it, and where it may
- * run. The class must be there, and the pod may not claim an overhead of its own.
+ * Applies a new pod's runtime class (ADM-1): its overhead and its scheduling constraints. The class
+ * must exist, and the pod must not set another overhead.
  */
 export function runtimeClass(tools: AdmissionTools): AdmissionPlugin {
   return {

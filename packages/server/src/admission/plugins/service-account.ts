@@ -13,19 +13,19 @@ import type { AdmissionPlugin } from '../chain.ts';
 import { type AdmissionTools, refusal } from '../tools.ts';
 
 const defaultAccount = 'default';
-/** A controller makes the default account soon after its namespace: it is waited for. */
+/** Attempts to find the default account, which a controller creates soon after its namespace. */
 const defaultAttempts = 10;
 const retryMs = 150;
 
 const volumeStem = 'kube-api-access-';
-/** A little over an hour marks tokens that nobody asked to be short. */
+/** A little over an hour, which marks tokens with the default lifetime. */
 const tokenSeconds = 3607;
 
 /**
- * Gives every new pod the account it runs as (ADM-1): the namespace's default where none is named,
- * which must exist, and with it the token volume, unless pod or account decline, and the account's
- * pull secrets. Keeps a pod to the account's Secrets where the account says so. A mirror pod, shown
- * by a node, is left alone and may have none of this.
+ * Sets the account of every new pod (ADM-1): by default the namespace's, which must exist; adds the
+ * token volume, unless pod or account opt out, and the account's pull secrets. Restricts a pod to
+ * the account's Secrets if the account requires it. Mirror pods of nodes are unchanged and must
+ * have none of these.
  */
 export function serviceAccount(tools: AdmissionTools): AdmissionPlugin {
   const mirror = tools.dialect.label('config.mirror');
@@ -69,7 +69,7 @@ function podOf({ target, object }: AdmissionCall): ApiObject | undefined {
   return subresource === '' || subresource === 'ephemeralcontainers' ? object : undefined;
 }
 
-/** The older name of the member goes with the newer one. */
+/** The deprecated member must match the current one. */
 function setAccount(spec: JsonObject, name: string): void {
   spec['serviceAccountName'] = name;
   spec['serviceAccount'] = name;
@@ -113,7 +113,7 @@ async function accountOf(
   throw refusal(call, `error looking up service account ${namespace}/${name}: ${why}`);
 }
 
-/** The pod's word counts before the account's. */
+/** The pod's setting takes precedence over the account's. */
 function mountsToken(spec: JsonObject, account: ApiObject): boolean {
   const own = spec['automountServiceAccountToken'] ?? account['automountServiceAccountToken'];
   return own !== false;
@@ -168,7 +168,7 @@ function addPullSecrets(spec: Stored<PodSpec>, account: Stored<ServiceAccount>):
 const names = (object: ApiObject, member: string) =>
   new Set(objectsAt(object, member).map((one) => textAt(one, 'name')));
 
-/** Why a pod may not have a Secret that its account does not list; upstream's words. */
+/** Why a pod may not use a Secret that its account does not list, in kube-apiserver's wording. */
 function secretProblem(pod: Stored<Pod>, account: ApiObject): string | undefined {
   const mountable = names(account, 'secrets');
   const not = `is not allowed because service account ${account.metadata.name} does not reference`;

@@ -2,8 +2,8 @@ import type { AdmissionPlugin } from '../chain.ts';
 import type { AdmissionTools } from '../tools.ts';
 
 /**
- * Gives every new volume, and claim on one, a finalizer that a controller takes away once nothing
- * uses it any more (ADM-1).
+ * Adds the finalizer to new volumes and claims that a controller removes once they are unused
+ * (ADM-1).
  */
 export function storageObjectInUseProtection({ dialect }: AdmissionTools): AdmissionPlugin {
   const finalizers: Readonly<Record<string, string>> = {

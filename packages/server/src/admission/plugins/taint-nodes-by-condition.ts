@@ -2,7 +2,7 @@ import { ensure, objectsAt, textAt } from '@wheelhouse/kinds';
 import type { AdmissionPlugin } from '../chain.ts';
 import type { AdmissionTools } from '../tools.ts';
 
-/** Keeps pods off a new node until somebody has found it ready and takes the taint away (ADM-1). */
+/** Taints every new node as not ready until a controller removes the taint (ADM-1). */
 export function taintNodesByCondition({ dialect }: AdmissionTools): AdmissionPlugin {
   const key = dialect.label('not-ready', 'node');
   const effect = 'NoSchedule';

@@ -11,13 +11,13 @@ import type { Container } from '@wheelhouse/kinds/types/core/v1';
 import { type Dialect, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import type { Level, Standard } from './pod-security-policy.ts';
 
-/** What is judged: a pod's spec, or a template's. */
+/** A pod's spec and metadata, or those of a template. */
 export interface JudgedPod {
   readonly spec: JsonObject;
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** One thing that a standard forbids, in upstream's words. */
+/** A violation of a standard, in kube-apiserver's wording. */
 export interface Violation {
   readonly reason: string;
   readonly detail: string;
@@ -28,9 +28,9 @@ type Judge = (pod: JudgedPod) => Violation | undefined;
 interface Check {
   readonly id: string;
   readonly level: Exclude<Level, 'privileged'>;
-  /** Rules by the minor release from which they hold. */
+  /** Rules by the minor release from which they apply. */
   readonly since: readonly (readonly [minor: number, judge: Judge])[];
-  /** Checks of the lower level that this one makes needless, where it holds. */
+  /** Checks of the lower level that this one replaces. */
   readonly instead?: string;
 }
 
@@ -38,7 +38,7 @@ interface Check {
 /** The newest minor release whose standards differ from those before. */
 export const latestMinor = 32;
 
-/** What of a pod a standard forbids, in order. */
+/** The violations of a standard in a pod, in order. */
 export function violations(
   standard: Standard,
   pod: JudgedPod,
@@ -55,7 +55,7 @@ export function violations(
   return holding.filter(({ id }) => !needless.has(id)).flatMap(({ judge }) => judge(pod) ?? []);
 }
 
-/** Those of the lower level first, each level in the order of names. */
+/** Checks of the lower level come first, each level sorted by name. */
 function checksOf(dialect: Dialect): readonly Check[] {
   return [
     { id: 'appArmorProfile', level: 'baseline', since: [[0, appArmor(dialect)]] },
@@ -131,7 +131,9 @@ const quoted = (items: readonly string[]) => items.map((one) => `"${one}"`).join
 const plural = (one: string, many: string, count: number) => (count === 1 ? one : many);
 const sorted = (items: Iterable<string>) => [...new Set(items)].sort();
 
-/** Names of the containers that something holds for; of several kinds, in upstream's order. */
+/**
+ * Names of the containers for which a condition holds; several types are in kube-apiserver's order.
+ */
 function containersWith(
   { spec }: JudgedPod,
   holds: (container: JsonObject) => boolean,
@@ -144,7 +146,7 @@ function containersWith(
 const named = (names: readonly string[]) =>
   `${plural('container', 'containers', names.length)} ${quoted(names)}`;
 
-/** Who sets something: the pod, containers, or both. */
+/** Describes who sets a field: the pod, containers, or both. */
 function setters(pod: boolean, containers: readonly string[]): string {
   return [...(pod ? ['pod'] : []), ...(containers.length === 0 ? [] : [named(containers)])].join(
     ' and ',
@@ -349,7 +351,7 @@ const seccompRequired: Judge = (pod) => {
   return { reason: 'seccompProfile', detail };
 };
 
-/** Kernel settings that concern the pod alone, by the release that added them. */
+/** Safe sysctls, by the release that added them. */
 const sysctlsSince: readonly (readonly [minor: number, names: readonly string[]])[] = [
   [
     0,

@@ -1,25 +1,25 @@
 import { appendAll, type Dialect, type FieldError, invalid } from '@wheelhouse/machinery';
 
-/** How much a pod may do, from everything to little. */
+/** The levels, from the least to the most restrictive. */
 export type Level = 'privileged' | 'baseline' | 'restricted';
 
 const levels: readonly Level[] = ['privileged', 'baseline', 'restricted'];
 
-/** A standard at a release: `restricted:v1.25`, or as it is now. */
+/** A standard of a release: `restricted:v1.25`, or the latest. */
 export interface Standard {
   readonly level: Level;
-  /** Minor release; undefined is the latest. */
+  /** Minor release; undefined means the latest. */
   readonly minor: number | undefined;
 }
 
-/** What a namespace demands of its pods, what it warns of, and what it notes. */
+/** The standards that a namespace enforces, warns about, and audits. */
 export interface Policy {
   readonly enforce: Standard;
   readonly warn: Standard;
   readonly audit: Standard;
 }
 
-/** Three levels as upstream compares them: less than nought where the first demands less. */
+/** Compares levels; negative if the first is less restrictive. */
 export function compareLevels(one: Level, other: Level): number {
   return levels.indexOf(one) - levels.indexOf(other);
 }
@@ -31,16 +31,16 @@ export function standardText({ level, minor }: Standard): string {
 
 const anything: Standard = { level: 'privileged', minor: undefined };
 
-/** What is demanded where nobody says anything. */
+/** The policy without labels and configuration. */
 export const openPolicy: Policy = { enforce: anything, warn: anything, audit: anything };
 
-/** What is wrong with the name of a level. */
+/** Validates the name of a level. */
 export function levelProblem(field: string, level: string): FieldError[] {
   if ((levels as readonly string[]).includes(level)) return [];
   return [invalid(field, level, `must be one of ${levels.join(', ')}`)];
 }
 
-/** What is wrong with the name of a version. */
+/** Validates the name of a version. */
 export function versionProblem(field: string, version: string): FieldError[] {
   return minorOf(version) === 'unreadable'
     ? [invalid(field, version, 'must be "latest" or "v1.x"')]
@@ -48,9 +48,9 @@ export function versionProblem(field: string, version: string): FieldError[] {
 }
 
 /**
- * The policy that a namespace's labels say, with `defaults` for what they do not, and what is wrong
- * with them. What cannot be read is taken to demand the most where it is enforced, and nothing where
- * it is only told.
+ * The policy in a namespace's labels, with `defaults` for missing ones, and errors in them. An
+ * invalid label means the most restrictive standard for enforcement, and the least restrictive one
+ * for warnings and audit.
  */
 export function policyOf(
   labels: Readonly<Record<string, string>>,
@@ -95,7 +95,7 @@ export function policyOf(
   return { policy: { enforce: enforced, warn: warned, audit: audit.standard }, errors };
 }
 
-/** The minor release of a version; undefined is the latest. */
+/** The minor release of a version; undefined for the latest. */
 export function minorOf(text: string): number | undefined | 'unreadable' {
   if (text === 'latest') return undefined;
   const digits = /^v1\.(0|[1-9]\d{0,5})$/.exec(text)?.[1];

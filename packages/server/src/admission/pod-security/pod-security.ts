@@ -24,13 +24,13 @@ import {
   standardText,
 } from './pod-security-policy.ts';
 
-/** Counts the verdicts of pod security (OPS-1). */
+/** Metrics of pod security (OPS-1). */
 interface PodSecurityMetrics {
-  /** A pod or template has been compared with a standard. */
+  /** Records the comparison of a pod or template with a standard. */
   evaluated(call: AdmissionCall, evaluation: Evaluation): void;
-  /** The configuration exempts the request. */
+  /** Records a request that the configuration exempts. */
   exempted(call: AdmissionCall): void;
-  /** A namespace's labels cannot be read, or (`fatal`) nothing could be evaluated. */
+  /** Records unreadable labels, or (`fatal`) a failed evaluation. */
   failed(call: AdmissionCall, severity: 'fatal' | 'recovered'): void;
 }
 
@@ -42,7 +42,7 @@ interface Evaluation {
 
 const requestLabels = ['request_operation', 'resource', 'subresource'];
 
-/** Registers the metrics; the series of the commonest requests are there from the start. */
+/** Registers the metrics; the series of the commonest requests exist from the start. */
 function podSecurityMetrics(registry: MetricRegistry): PodSecurityMetrics {
   const counter = (name: string, help: string, labels: readonly string[]) =>
     registry.counter({ name: `pod_security_${name}`, help, stability: 'ALPHA', labels });
@@ -91,10 +91,10 @@ function resourceLabel(resource: string): string {
   return resource === 'pods' ? 'pod' : 'controller';
 }
 
-/** The most pods that are looked at when a namespace comes to demand more. */
+/** Maximum number of pods checked when a namespace becomes more restrictive. */
 const podsMax = 3000;
 
-/** Where each kind that makes pods has their template. */
+/** The position of the pod template in each kind that has one. */
 const templates: Readonly<Record<string, readonly string[]>> = {
   podtemplates: ['template'],
   replicationcontrollers: ['spec', 'template'],
@@ -107,9 +107,9 @@ const templates: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Holds pods to the standard that their namespace's labels demand, or else the configuration, warns
- * of what is only asked for, and notes in the audit log what is to be noted (ADM-1); of templates it
- * never refuses any, as they may be changed before they are used.
+ * Enforces the pod security standard of a namespace's labels or of the configuration, warns about
+ * violations, and records them in the audit log (ADM-1). Pod templates are never rejected, since
+ * they may be changed before use.
  */
 export function podSecurity(tools: AdmissionTools): AdmissionPlugin {
   const settings = tools.configurations.podSecurity ?? openSettings;
@@ -182,7 +182,7 @@ function isOpen(...standards: readonly Standard[]): boolean {
   return standards.every(({ level }) => level === 'privileged');
 }
 
-/** Namespaces and users that the configuration leaves alone. */
+/** Whether the configuration exempts the namespace, user, or runtime class. */
 function isExempt(plugin: PodSecurity, call: AdmissionCall): boolean {
   const { namespaces, usernames } = plugin.settings.exemptions;
   const by = namespaces.has(call.target.namespace)
@@ -213,7 +213,7 @@ function annotate(
   }
 }
 
-/** What the audit log is told besides: violations that are only noted, and labels nobody can read. */
+/** Adds audit annotations: violations to record, and unreadable labels. */
 function note(
   plugin: PodSecurity,
   call: AdmissionCall,
@@ -233,7 +233,7 @@ function note(
   annotate(plugin, call, { 'audit-violations': violated });
 }
 
-/** What the namespace demands, by its labels or else by the configuration. */
+/** The policy of the namespace, from its labels or the configuration. */
 async function policyFor({ tools, settings }: PodSecurity, call: AdmissionCall) {
   const at = { namespace: '', name: call.target.namespace };
   const found = await tools.objects.get('namespaces', at);
@@ -249,7 +249,7 @@ function judgedOf(object: JsonObject): JudgedPod {
   };
 }
 
-/** What may change in a pod that a standard could mind: images, and containers added later. */
+/** Whether an update may violate a standard: new images, and containers added later. */
 function isNews(pod: Stored<Pod>, old: Stored<Pod>): boolean {
   const images = (one: Stored<Pod>, member: string) =>
     objectsAt(one, 'spec', member).map((container) => textAt(container, 'image'));
@@ -281,7 +281,10 @@ function violationsText(found: readonly Violation[]): string {
   return found.map(({ reason, detail }) => `${reason} (${detail})`).join(', ');
 }
 
-/** Labels must say something readable; what a stricter policy would refuse is warned of. */
+/**
+ * Validates a namespace's labels, and warns about existing pods that a stricter policy would
+ * reject.
+ */
 async function checkNamespace(plugin: PodSecurity, call: AdmissionCall): Promise<void> {
   const { object, old, target } = call;
   if (target.subresource !== '' || object === undefined) return;
@@ -335,7 +338,7 @@ async function podWarnings(
   ];
 }
 
-/** The first of the pods, and how many there are besides. */
+/** Names the first pod and the number of others. */
 function namedPods([first = '', ...others]: readonly string[]): string {
   if (others.length === 0) return first;
   return `${first} (and ${others.length} other ${others.length === 1 ? 'pod' : 'pods'})`;

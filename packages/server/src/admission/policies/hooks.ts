@@ -13,24 +13,24 @@ import type { AdmissionTools } from '../tools.ts';
 import { type Followed, followed } from '../webhooks/followed.ts';
 import { conditionsOf, type NamedExpression } from '../webhooks/hooks.ts';
 
-/** A policy and what puts it to use; a policy without bindings judges nothing. */
+/** A policy and its bindings; without bindings it has no effect. */
 export interface PolicyHook {
   readonly policy: PolicyBasis;
   readonly bindings: readonly Binding[];
 }
 
-/** Judges a call by policies; throws what refuses it. */
+/** Evaluates policies for a call; throws the error that rejects it. */
 export type JudgeByPolicies = (call: AdmissionCall, hooks: readonly PolicyHook[]) => Promise<void>;
 
-/** Policies of one sort with their bindings, followed as they change. */
+/** The policies of one type with their bindings, kept current. */
 interface PolicySource {
   readonly policies: Followed<PolicyBasis>;
   readonly bindings: Followed<Binding>;
 }
 
 /**
- * A phase that judges by policies of one sort (ADM-3). They are followed from the first write on; what
- * judges by them is loaded with the first that is bound.
+ * A phase that evaluates the policies of one type (ADM-3). Policies are followed from the first
+ * write on; the evaluator is loaded with the first bound policy.
  */
 export function judgingByPolicies(
   tools: AdmissionTools,
@@ -45,7 +45,7 @@ export function judgingByPolicies(
   const hooks = hooksKeeper();
   const run = async (call: AdmissionCall, from: PolicySource): Promise<void> => {
     await Promise.all([from.policies.ready, from.bindings.ready]).catch((error: unknown) => {
-      // The next call begins anew.
+      // The next call starts over.
       if (source === from) source = undefined;
       throw error;
     });
@@ -63,7 +63,7 @@ export function judgingByPolicies(
   };
 }
 
-/** Questions who somebody is and what they may do, without which nothing works; by stems of groups. */
+/** Reviews of users and their permissions, which must always work; by group stem. */
 const reviews: ReadonlyMap<string, readonly string[]> = new Map([
   ['authentication', ['selfsubjectreviews', 'tokenreviews']],
   [
@@ -77,7 +77,7 @@ const reviews: ReadonlyMap<string, readonly string[]> = new Map([
   ],
 ]);
 
-/** Whether a call only asks something that no policy may refuse. */
+/** Whether a call is a review that no policy may reject. */
 function isReview({ target: { def } }: AdmissionCall, dialect: Dialect): boolean {
   if (!def.resource.endsWith('reviews')) return false;
   return [...reviews].some(
@@ -85,7 +85,7 @@ function isReview({ target: { def } }: AdmissionCall, dialect: Dialect): boolean
   );
 }
 
-/** Joins policies with their bindings, anew only when either have changed. */
+/** Joins policies with their bindings, again only when either has changed. */
 function hooksKeeper(): (source: PolicySource) => readonly PolicyHook[] {
   let policies: readonly PolicyBasis[] | undefined;
   let bindings: readonly Binding[] | undefined;
@@ -127,7 +127,7 @@ function followedSource(
   };
 }
 
-/** What a policy or binding says of the requests it is about. */
+/** The match constraints of a policy or binding. */
 export interface MatchResources {
   readonly rules: readonly OperationRule[];
   readonly excluded: readonly OperationRule[];
@@ -142,7 +142,7 @@ export interface ParamKind {
   readonly kind: string;
 }
 
-/** What policies of both sorts have in common (ADM-3). */
+/** The common part of both policy types (ADM-3). */
 export interface PolicyBasis {
   readonly name: string;
   readonly spec: JsonObject;
@@ -153,17 +153,17 @@ export interface PolicyBasis {
   readonly variables: readonly NamedExpression[];
 }
 
-/** What puts a policy to use. */
+/** A binding of a policy. */
 export interface Binding {
   readonly name: string;
   readonly policyName: string;
-  /** Absent: the policy's own rules decide alone. */
+  /** Absent: only the policy's own rules apply. */
   readonly match: MatchResources | undefined;
   readonly paramRef: ParamRef | undefined;
   readonly actions: readonly string[];
 }
 
-/** Which parameters a binding means. */
+/** The parameters that a binding selects. */
 interface ParamRef {
   readonly name: string;
   readonly namespace: string;
@@ -174,7 +174,7 @@ interface ParamRef {
 const text = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
 const specOf = (object: ApiObject): JsonObject => (isObject(object['spec']) ? object['spec'] : {});
 
-/** Reads what a policy says, whichever sort it is of. */
+/** Reads a policy of either type. */
 function policyOf(object: ApiObject): PolicyBasis {
   const spec = specOf(object);
   const { paramKind } = spec;
@@ -191,7 +191,7 @@ function policyOf(object: ApiObject): PolicyBasis {
   };
 }
 
-/** Reads a binding, whichever sort it is of. */
+/** Reads a binding of either type. */
 function bindingOf(object: ApiObject): Binding {
   const spec = specOf(object);
   const { matchResources, paramRef } = spec;
@@ -225,5 +225,5 @@ function matchOf(value: JsonValue | undefined): MatchResources {
   };
 }
 
-/** The objects of a list that a spec holds. */
+/** The objects of a list in a spec. */
 export const specObjects = (spec: JsonObject, name: string) => objectsOf(spec[name]);

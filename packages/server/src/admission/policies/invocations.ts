@@ -19,10 +19,10 @@ import type { AdmissionTools } from '../tools.ts';
 import { requestFields } from '../webhooks/review.ts';
 import type { Binding, MatchResources, ParamKind, PolicyBasis, PolicyHook } from './hooks.ts';
 
-/** A policy or binding cannot be used as it is; the message says why. */
+/** A policy or binding that is unusable; the message says why. */
 class ConfigurationError extends Error {}
 
-/** The kind of a policy's parameters as it is served. Throws ConfigurationError for an unknown one. */
+/** The served kind of a policy's parameters. Throws ConfigurationError for an unknown kind. */
 function servedParams(kind: ParamKind, tools: AdmissionTools): Served {
   const def = tools.defOfKind(kind.apiVersion, kind.kind);
   const version = def?.versions.find(
@@ -35,8 +35,8 @@ function servedParams(kind: ParamKind, tools: AdmissionTools): Served {
 }
 
 /**
- * The parameters with which a binding uses a policy; one undefined for a policy without any. None:
- * the policy is not to be asked. Throws ConfigurationError.
+ * The parameters of a binding; one undefined for a policy without parameters. Empty if the policy
+ * does not apply. Throws ConfigurationError.
  */
 async function paramsOf(
   policy: PolicyBasis,
@@ -64,7 +64,7 @@ async function paramsOf(
       resourceVersionMatch: undefined,
       limit: undefined,
       continueToken: undefined,
-      // What a webhook converts may have other labels then.
+      // A conversion webhook may change labels, so filter after the conversion.
       filter: isConverted ? undefined : ({ labels }) => isChosen(labels),
     });
     const shown = await entriesIn(served.def, served.version, [...list.entries()]);
@@ -94,8 +94,8 @@ function namespaceOf({ def }: Served, named: string, own: string): string {
 }
 
 /**
- * The form in which a request matches: the served version that the rules name; undefined where it
- * does not match. Throws 404 when its namespace is gone.
+ * The served version in which a request matches; undefined if it does not. Throws 404 when its
+ * namespace is gone.
  */
 async function matchedForm(match: MatchResources, at: Judging): Promise<Served | undefined> {
   const { call, facts, tools } = at;
@@ -115,18 +115,18 @@ export interface Invocation {
   readonly binding: Binding;
   /** How the object is served in the version that the policy's rules name. */
   readonly form: Served;
-  /** Each is asked about by itself; undefined: there is none. */
+  /** Evaluated one by one; undefined for a policy without parameters. */
   readonly params: readonly (ApiObject | undefined)[];
 }
 
-/** A policy or binding that cannot be used, and whose policy does not ignore that. */
+/** An unusable policy or binding whose failure policy is Fail. */
 export interface Misconfigured {
   readonly policy: PolicyBasis;
   readonly binding: Binding | undefined;
   readonly message: string;
 }
 
-/** The invocations that a request leads to, in the order of policies and bindings. */
+/** The invocations for a request, in the order of policies and bindings. */
 export async function invocationsOf(
   hooks: readonly PolicyHook[],
   judging: Judging,
@@ -180,7 +180,7 @@ async function boundParams(
   return paramsOf(policy, binding, { namespace: facts.namespace, tools });
 }
 
-/** What expressions are shown of a request, in one served version. */
+/** The variables of expressions about a request, in one served version. */
 export class PolicySubject {
   readonly #judging: Judging;
   readonly #converted = new Map<string, { object?: ApiObject; old?: ApiObject }>();
@@ -190,7 +190,7 @@ export class PolicySubject {
     this.#judging = judging;
   }
 
-  /** The variables of expressions, but for the policy's own. Throws 404 for a lost namespace. */
+  /** The variables of expressions without the policy's own. Throws 404 for a missing namespace. */
   async variables(form: Served, params: ApiObject | undefined): Promise<Map<string, Value>> {
     const { call, facts, tools } = this.#judging;
     const { def, version } = form;
@@ -222,7 +222,7 @@ export class PolicySubject {
     return { object, old };
   }
 
-  /** What of the namespace expressions may look at; a Namespace itself is in none here. */
+  /** The fields of the namespace that expressions may read; a Namespace itself has none here. */
   async #readNamespace(): Promise<JsonObject | undefined> {
     const { facts, tools } = this.#judging;
     const isNamespace = facts.kind.group === '' && facts.kind.kind === 'Namespace';

@@ -61,7 +61,7 @@ import { type JudgeByPolicies, type PolicyBasis, specObjects } from './hooks.ts'
 import { type Invocation, invocationsOf, PolicySubject } from './invocations.ts';
 import { namesOf, scopeOf, type VariablePrograms, variablePrograms } from './validation.ts';
 
-/** Something that refuses the request. */
+/** A reason to reject the request. */
 interface Refusal {
   readonly policy: string;
   readonly binding: string | undefined;
@@ -88,7 +88,7 @@ function compiledFor(policy: PolicyBasis): CompiledMutations {
   return made;
 }
 
-/** Changes objects by mutating policies, one after the other. */
+/** Applies mutating policies one after the other. */
 export function mutatingJudge(tools: AdmissionTools): JudgeByPolicies {
   const checks = mutationMetrics(tools.metrics);
   return async (call, hooks) => {
@@ -121,7 +121,7 @@ async function changeBy(invocation: Invocation, run: Run): Promise<void> {
   }
 }
 
-/** What expressions see now: an earlier change may have been made to the object. */
+/** The variables of expressions; they reflect earlier changes of the object. */
 const variablesFor = ({ form }: Invocation, param: ApiObject | undefined, run: Run) =>
   new PolicySubject(run).variables(form, param);
 
@@ -180,7 +180,7 @@ function refuse({ policy, binding }: Invocation, run: Run, message: string): voi
   run.refusals.push({ policy: policy.name, binding: binding.name, message, reason });
 }
 
-/** Upstream's 403 of the first refusal, with the others as causes. */
+/** A 403 for the first refusal in kube-apiserver's format, with the others as causes. */
 function refusalOf(refusals: readonly Refusal[], call: AdmissionCall): StatusError {
   const messages = refusals.map(({ policy, binding, message }) =>
     binding === undefined
@@ -218,14 +218,14 @@ function mutationMetrics(registry: MetricRegistry) {
   };
 }
 
-/** One change that a policy makes, compiled. */
+/** One compiled mutation of a policy. */
 interface CompiledMutation {
   readonly type: 'ApplyConfiguration' | 'JSONPatch';
   readonly expression: string;
   readonly program: Program | { readonly problem: string };
 }
 
-/** A MutatingAdmissionPolicy, compiled. */
+/** A compiled MutatingAdmissionPolicy. */
 interface CompiledMutations {
   readonly policy: PolicyBasis;
   readonly conditions: readonly CompiledCondition[];
@@ -257,8 +257,9 @@ function compileMutations(policy: PolicyBasis): CompiledMutations {
 const costMax = 10_000_000;
 
 /**
- * The object as one mutation makes it, decoded and defaulted anew. Throws MutationError, with what the
- * client is told, for a change that cannot be made; 500 for one that makes no object of its kind.
+ * The result of one mutation, decoded and defaulted. Throws MutationError, with the message for the
+ * client, for a change that cannot be made, and 500 for a result that is not a valid object of its
+ * kind.
  */
 async function mutated(
   mutation: CompiledMutation,
@@ -309,7 +310,7 @@ function configurationOf(value: Value): JsonObject {
   return json;
 }
 
-/** Objects must be written under the names of where they stand: types say nothing of it. */
+/** Objects must carry the type name of their position, which CEL types do not check. */
 function checkNames(value: Value, path: string): void {
   if (value instanceof List) for (const item of value.items) checkNames(item, path);
   if (!isMapValue(value)) return;
@@ -342,7 +343,7 @@ function operationsOf(value: Value): readonly JsonPatchOperation[] {
   });
 }
 
-/** Undefined where a test of the patch did not hold: then nothing is to be changed. */
+/** Undefined if a test of the patch failed: then nothing changes. */
 function patched(
   object: ApiObject,
   operations: readonly JsonPatchOperation[],
@@ -359,12 +360,12 @@ function patched(
   }
 }
 
-/** A change that cannot be made; the message says why, in upstream's words. */
+/** A change that cannot be made; the message has kube-apiserver's wording. */
 class MutationError extends Error {}
 
 /**
- * The object with an apply configuration merged into it, as server-side apply merges but without
- * owners. Throws MutationError for one that does not fit, or would replace something as a whole.
+ * Merges an apply configuration into the object like server-side apply, but without owners. Throws
+ * MutationError for one that does not fit, or would replace an atomic value.
  */
 function withConfiguration(
   object: ApiObject,
@@ -397,7 +398,7 @@ function explained<T>(what: string, step: () => T): T {
   }
 }
 
-/** Paths of what an apply would replace as a whole. */
+/** Paths that an apply would replace as a whole. */
 function atomicsIn(type: ValueType, value: JsonValue, path: string): readonly string[] {
   const fitted = fitting(type, value);
   if (isObject(value) && fitted.map !== undefined) {

@@ -3,8 +3,8 @@ import type { AdmissionTools } from '../tools.ts';
 import { judgingByPolicies } from './hooks.ts';
 
 /**
- * The plugin that changes objects by MutatingAdmissionPolicies (ADM-3): where its gate is on and
- * the kinds are served, as `--runtime-config` says.
+ * The plugin of MutatingAdmissionPolicies (ADM-3); active if its gate is on and `--runtime-config`
+ * serves the kinds.
  */
 export function mutatingPolicies(tools: AdmissionTools): AdmissionPlugin {
   const name = 'MutatingAdmissionPolicy';
@@ -21,7 +21,7 @@ export function mutatingPolicies(tools: AdmissionTools): AdmissionPlugin {
   };
 }
 
-/** The plugin that judges by ValidatingAdmissionPolicies (ADM-3). */
+/** The plugin of ValidatingAdmissionPolicies (ADM-3). */
 export function validatingPolicies(tools: AdmissionTools): AdmissionPlugin {
   return {
     name: 'ValidatingAdmissionPolicy',

@@ -24,10 +24,10 @@ import {
   type PolicyResult,
 } from './validation.ts';
 
-/** What was done about a validation. */
+/** The action taken for a validation. */
 type Enforcement = 'allow' | 'deny' | 'audit' | 'warn';
 
-/** What validating policies are measured by, under upstream's names. */
+/** Metrics of validating policies under kube-apiserver's names. */
 interface PolicyMetrics {
   readonly conditions: ConditionMetrics;
   checked(check: {
@@ -70,7 +70,7 @@ function policyMetrics(registry: MetricRegistry): PolicyMetrics {
 /** A denial that may be reported to the client. */
 interface Denial {
   readonly policy: string;
-  /** Undefined where the policy itself cannot be used. */
+  /** Undefined if the policy itself is unusable. */
   readonly binding: string | undefined;
   readonly message: string;
   readonly reason: StatusReason | '';
@@ -80,7 +80,7 @@ interface Run extends Judging {
   readonly metrics: PolicyMetrics;
   readonly subject: PolicySubject;
   readonly denials: Denial[];
-  /** For the audit log: what was found wrong where that is to be recorded. */
+  /** Failures to record in the audit log. */
   readonly failures: object[];
 }
 
@@ -125,7 +125,7 @@ export function validatingJudge(tools: AdmissionTools): JudgeByPolicies {
   };
 }
 
-/** @param annotations values for the audit log, by their whole keys */
+/** @param annotations values for the audit log, by full key */
 async function judgeBy(
   { policy, binding, form, params }: Invocation,
   run: Run,
@@ -158,7 +158,7 @@ function heardBy({ name }: PolicyBasis, run: Run): Parameters<typeof evaluatePol
   };
 }
 
-/** Does with the decisions of a policy what its binding says. */
+/** Takes the actions that a binding requires for a policy's decisions. */
 function enforce(
   { decisions, failed }: PolicyResult,
   at: { readonly policy: PolicyBasis; readonly binding: Binding; readonly run: Run },

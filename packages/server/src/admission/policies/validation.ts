@@ -35,7 +35,7 @@ interface CompiledAnnotation {
   readonly program: Runnable;
 }
 
-/** A ValidatingAdmissionPolicy, compiled. */
+/** A compiled ValidatingAdmissionPolicy. */
 export interface CompiledPolicy {
   readonly policy: PolicyBasis;
   readonly conditions: readonly CompiledCondition[];
@@ -44,24 +44,24 @@ export interface CompiledPolicy {
   readonly annotations: readonly CompiledAnnotation[];
 }
 
-/** Why something was denied, for metrics. */
+/** The reason of a denial, for metrics. */
 export type PolicyErrorType = 'no_error' | 'invalid_error' | 'out_of_budget' | 'compile_error';
 
-/** What one validation comes to. */
+/** The outcome of one validation. */
 export interface Decision {
   readonly action: 'admit' | 'deny';
   readonly message: string;
-  /** Empty: the default one. */
+  /** Empty: the default reason. */
   readonly reason: StatusReason | '';
   readonly error: PolicyErrorType;
   readonly durationMs: number;
 }
 
-/** What a policy says of a request with one parameter. */
+/** The outcome of a policy for a request and one parameter. */
 export interface PolicyResult {
   readonly decisions: readonly Decision[];
   readonly annotations: readonly { readonly key: string; readonly value: string }[];
-  /** Annotations that failed and, by the failure policy, refuse the request. */
+  /** Annotations that failed and thus, by the failure policy, reject the request. */
   readonly failed: readonly Decision[];
 }
 
@@ -126,15 +126,15 @@ interface Evaluation {
   readonly nowMs: () => number;
 }
 
-/** Receives the outcome of evaluating the match conditions of a policy. */
+/** Receives the outcome of a policy's match conditions. */
 export interface ConditionsHeard {
   evaluated(run: { readonly durationMs: number; readonly failed: number }): void;
   excluded(): void;
 }
 
 /**
- * Evaluates a policy with one parameter. Nothing is decided where its conditions do not hold; failures
- * deny or admit as its failure policy says.
+ * Evaluates a policy with one parameter. Decides nothing unless its conditions match; failures deny
+ * or admit by its failure policy.
  */
 export async function evaluatePolicy(
   evaluation: Evaluation,
@@ -170,7 +170,7 @@ export async function evaluatePolicy(
   }
 }
 
-/** All variables of an evaluation, with the policy's own among them. */
+/** All variables of an evaluation, including the policy's own. */
 export function scopeOf({
   compiled,
   inputs,
@@ -224,7 +224,7 @@ async function judgeAll(evaluation: Evaluation): Promise<readonly Decision[]> {
     const durationMs = ms;
     if (holds) return { action: 'admit', message: '', reason: '', error: 'no_error', durationMs };
     const message = messageFor(validation, messages[index]);
-    // Metrics count a validation that does not hold as invalid.
+    // Metrics count a failed validation as invalid.
     return {
       action: 'deny',
       message,
@@ -240,7 +240,7 @@ function errorTypeOf(failure: string): PolicyErrorType {
   return failure.startsWith(uncompiled) ? 'compile_error' : 'invalid_error';
 }
 
-/** The messages that expressions make; undefined where there is none, or it failed. */
+/** The results of message expressions; undefined without an expression, and for one that failed. */
 async function messagesOf(
   evaluation: Evaluation,
   budget: Budget,
@@ -306,13 +306,13 @@ async function annotateAll(
   return { annotations, failed };
 }
 
-/** What an expression may name besides what all of them may. */
+/** Additional names that an expression may use. */
 interface ExpressionScope {
   readonly names: readonly string[];
   readonly variables: readonly NamedExpression[];
 }
 
-/** A policy's variables, each with its program or why it has none. */
+/** A policy's variables, each with its program or the reason why it has none. */
 export type VariablePrograms = ReadonlyMap<string, Program | { readonly problem: string }>;
 
 /** Compiles a policy's variables, each seeing those before it. */

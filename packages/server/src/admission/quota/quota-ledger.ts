@@ -1,20 +1,20 @@
 import type { ApiObject, Clock } from '@wheelhouse/machinery';
 
-/** How long a charge counts without its object being seen: its write follows at once, or never. */
+/** How long a charge counts before its object is seen; a write that takes longer has failed. */
 export const reservationMs = 10_000;
 
-/** A charge by another server, and the revision at which that server told of it. */
+/** A charge by another server, with the revision at which it was announced. */
 export interface SharedReservation {
   readonly uid: string;
   readonly object: ApiObject;
   readonly revision: number;
 }
 
-/** Where servers on one store tell each other what they charge for; entries go by themselves. */
+/** Announces charges among the servers of a store; entries expire. */
 export interface SharedReservations {
   put(namespace: string, resource: string, object: ApiObject): Promise<void>;
   remove(namespace: string, resource: string, object: ApiObject): Promise<void>;
-  /** Those of other servers. */
+  /** Announcements of other servers. */
   list(namespace: string, resource: string): Promise<readonly SharedReservation[]>;
 }
 
@@ -26,32 +26,35 @@ interface Reservation {
 }
 
 /**
- * What quotas were charged for and may not be stored yet, so that whoever counts a namespace anew
- * does not give it away twice; and the turn in which charges and counts of a namespace are made.
+ * Records charges whose objects may not be stored yet, so that a recount of the namespace does not
+ * free them, and serializes charges and recounts per namespace.
  */
 export class QuotaLedger {
   readonly #clock: Clock;
   readonly #reservations = new Map<string, Reservation[]>();
-  /** Namespaces with charges for objects that were not seen in time. */
+  /** Namespaces with charges whose objects did not appear in time. */
   readonly #lost = new Set<string>();
   readonly #turns = new Map<string, Promise<unknown>>();
   readonly #shared: SharedReservations | undefined;
-  /** Where others charge too: the last change seen of an object, of this period and the one before. */
+  /**
+   * The last seen change of each object, for the current and the previous period; used if other
+   * servers charge too.
+   */
   #changes = { recent: new Map<string, number>(), older: new Map<string, number>(), untilMs: 0 };
 
-  /** @param shared where other servers charge the same quotas */
+  /** @param shared announcements of other servers that charge the same quotas */
   constructor(clock: Clock, shared?: SharedReservations) {
     this.#clock = clock;
     this.#shared = shared;
   }
 
-  /** How long after a charge it shows that its object never came; ms. */
+  /** Time in milliseconds after which a charge without an object is known to be lost. */
   get lateMs(): number {
-    // Others' reservations go by a clock of their own, which is given time.
+    // The reservations of others depend on another clock, hence the margin.
     return this.#shared === undefined ? reservationMs : reservationMs * 1.5;
   }
 
-  /** Runs the work when all earlier work of the namespace is done. */
+  /** Runs the work after all earlier work of the namespace. */
   async inTurn<T>(namespace: string, work: () => Promise<T>): Promise<T> {
     const before = this.#turns.get(namespace) ?? Promise.resolve();
     const mine = before.then(work, work);
@@ -68,8 +71,8 @@ export class QuotaLedger {
   }
 
   /**
-   * Tells other servers, before a charge, what it is for. What is given back takes that back, for
-   * when there is no charge after all.
+   * Announces a charge to other servers before it is made. The returned function withdraws the
+   * announcement if the charge is not made.
    */
   async announce(
     namespace: string,
@@ -82,7 +85,7 @@ export class QuotaLedger {
     return () => shared.remove(namespace, resource, object);
   }
 
-  /** Notes that an object of a resource will be stored as it is here. */
+  /** Records that an object of a resource is about to be stored in this form. */
   reserve(namespace: string, resource: string, object: ApiObject): void {
     const untilMs = this.#clock.monotonic() + reservationMs;
     const { uid = '' } = object.metadata;
@@ -90,7 +93,7 @@ export class QuotaLedger {
     this.#reservations.set(namespace, [...others, { resource, uid, object, untilMs }]);
   }
 
-  /** The objects of a resource that may not be stored yet, by their uid. */
+  /** The objects of a resource that may not be stored yet, by UID. */
   async reserved(namespace: string, resource: string): Promise<ReadonlyMap<string, ApiObject>> {
     const others = (await this.#shared?.list(namespace, resource)) ?? [];
     const unseen = others.filter(({ uid, revision }) => this.#lastChange(uid) < revision);
@@ -99,8 +102,7 @@ export class QuotaLedger {
   }
 
   /**
-   * Told by whoever follows the objects: as of a revision this one is stored, or gone again, as can
-   * be counted.
+   * Records that as of a revision an object is stored, or was removed again, and can be counted.
    */
   seen(namespace: string, uid: string, revision: number): void {
     if (this.#shared !== undefined) this.#noteChange(uid, revision);
@@ -113,12 +115,12 @@ export class QuotaLedger {
   }
 
   /**
-   * Whether charges were made, since this was last asked, whose objects never came: the namespace
-   * is then to be counted anew.
+   * Whether charges since the last call never led to an object, so that the namespace must be
+   * recounted.
    */
   takeLost(namespace: string): boolean {
     this.#young(namespace);
-    // What others charged for in vain they cannot tell.
+    // Other servers cannot announce that their charges came to nothing.
     return this.#lost.delete(namespace) || this.#shared !== undefined;
   }
 

@@ -24,13 +24,13 @@ import {
 
 /** How objects of one resource count against quotas. */
 export interface QuotaEvaluator {
-  /** Whether an update may take up more, as a create does. */
+  /** Whether an update may increase usage, as a create does. */
   readonly grows: boolean;
-  /** Those of a quota's names that such objects count against. */
+  /** The quota's names that such objects count against. */
   matching(names: readonly string[]): readonly string[];
   usage(object: ApiObject, nowMs: number): Amounts;
   matchesScope(object: ApiObject, requirement: ScopeRequirement): boolean;
-  /** What an object must say where a quota counts it; undefined when it says all. */
+  /** Fields that an object must set if a quota counts it; undefined if all are set. */
   missing(object: ApiObject, names: readonly string[]): string | undefined;
 }
 
@@ -40,7 +40,7 @@ const count = (amount: number): Quantity => ({
   text: String(amount),
 });
 
-/** Names that quotas had for counts before they could count everything. */
+/** Names of object counts from before quotas could count every resource. */
 const aliases: Readonly<Record<string, string>> = {
   configmaps: 'configmaps',
   resourcequotas: 'resourcequotas',
@@ -48,7 +48,10 @@ const aliases: Readonly<Record<string, string>> = {
   secrets: 'secrets',
 };
 
-/** How objects of a resource are counted; those without rules of their own by number. */
+/**
+ * How objects of a resource are counted; resources without rules of their own are counted by
+ * number.
+ */
 export function quotaEvaluator(
   at: { readonly group: string; readonly resource: string },
   dialect: Dialect,
@@ -142,7 +145,7 @@ const podNames = [
   'limits.ephemeral-storage',
   'pods',
 ];
-/** Those that every container must say once a quota counts them. */
+/** Amounts that every container must set once a quota counts them. */
 const demanded = new Set([
   'cpu',
   'memory',
@@ -209,13 +212,13 @@ function podEvaluator(counted: string, dialect: Dialect): QuotaEvaluator {
   };
 }
 
-/** Overhead adds to limits only where there is one. */
+/** Adds the overhead to existing limits only. */
 function withOverhead(limits: Amounts, overhead: Amounts): Amounts {
   const added = new Map([...overhead].filter(([name]) => limits.has(name)));
   return sumAmounts(limits, added);
 }
 
-/** A pod that has run its course, or overstays its deletion, takes up nothing but its place. */
+/** A pod that has ended, or exceeds its deletion grace period, counts only as an object. */
 function hasEnded(pod: Stored<Pod>, nowMs: number): boolean {
   const phase = pod.status?.phase ?? '';
   if (phase === 'Failed' || phase === 'Succeeded') return true;
@@ -246,7 +249,7 @@ function podMatches(pod: Stored<Pod>, requirement: ScopeRequirement): boolean {
   }
 }
 
-/** The scopes of a quota, the two ways of saying them as one. */
+/** The scopes of a quota, from both of its fields. */
 export function scopesOf(quota: Stored<ResourceQuota>): readonly ScopeRequirement[] {
   const plainScopes = (quota.spec?.scopes ?? []).map((scope) => ({
     scopeName: String(scope),
@@ -264,14 +267,14 @@ export function scopesOf(quota: Stored<ResourceQuota>): readonly ScopeRequiremen
   ];
 }
 
-/** What a quota demands of the objects it counts. */
+/** A scope requirement on counted objects. */
 export interface ScopeRequirement {
   readonly scopeName: string;
   readonly operator: string;
   readonly values: readonly string[];
 }
 
-/** Whether a requirement selects pods of a priority class; an empty name is none. */
+/** Whether a requirement selects pods of a priority class; an empty name means none. */
 export function selectsPriority(
   { operator, values }: ScopeRequirement,
   className: string,
@@ -290,7 +293,7 @@ export function selectsPriority(
   }
 }
 
-/** Whether a pod wants to be near, or away from, pods of other namespaces. */
+/** Whether a pod's affinity terms refer to pods of other namespaces. */
 export function crossesNamespaces(spec: Stored<PodSpec>): boolean {
   const required = 'requiredDuringSchedulingIgnoredDuringExecution';
   const preferred = 'preferredDuringSchedulingIgnoredDuringExecution';

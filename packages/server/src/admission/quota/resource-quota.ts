@@ -27,14 +27,14 @@ import {
   scopesOf,
 } from './quota-usage.ts';
 
-/** What no quota counts: it comes and goes by the thousand, or is not stored. */
+/** Resources that no quota counts: they are transient or not stored. */
 const ignoredResources = new Set(['events', 'bindings']);
 
 /**
- * Holds a namespace to its quotas (ADM-1): what a write takes up is charged to each quota that
- * counts it, before it is stored, and refused where it would be too much. Charges are made in turn
- * and on condition that nobody changed the quota meanwhile, so that concurrent writes together
- * never exceed one. A dry run is judged and charges nothing.
+ * Enforces the quotas of a namespace (ADM-1): charges the usage of a write to each quota that
+ * counts it before the object is stored, and rejects the write if a quota would be exceeded.
+ * Charges are serialized and conditional on an unchanged quota, so concurrent writes never exceed
+ * one together. A dry run is checked and charges nothing.
  */
 export function resourceQuota(tools: AdmissionTools): AdmissionPlugin {
   const evaluators = new WeakMap<ResourceDef, QuotaEvaluator>();
@@ -81,7 +81,7 @@ async function charge(
   });
 }
 
-/** What one write takes up of one quota. */
+/** The charge of one write to one quota. */
 interface Charge {
   readonly quota: string;
   readonly amounts: Amounts;
@@ -102,7 +102,10 @@ function usageOf(
   return object === undefined ? new Map() : evaluator.usage(object, tools.clock.now());
 }
 
-/** The charges to make; throws 403 for the first quota that has no room, or cannot tell. */
+/**
+ * The charges of a write; throws 403 for the first quota that would be exceeded or whose usage is
+ * unknown.
+ */
 function chargesOf(tools: AdmissionTools, judged: Judged): readonly Charge[] {
   const { call, evaluator, quotas } = judged;
   const { object } = call;
@@ -129,7 +132,7 @@ function chargesOf(tools: AdmissionTools, judged: Judged): readonly Charge[] {
   });
 }
 
-/** What the configuration lets be taken up only where a quota counts it. */
+/** The limited resources of the configuration that the write uses. */
 function limitedFor(
   { configurations }: AdmissionTools,
   def: { readonly group: string; readonly resource: string },
@@ -139,7 +142,7 @@ function limitedFor(
   );
 }
 
-/** Throws where something limited is taken up that none of the quotas covers. */
+/** Throws if a limited resource is used that no quota covers. */
 function checkCovered(
   tools: AdmissionTools,
   { call, evaluator, quotas, limited }: Judged,
@@ -166,7 +169,7 @@ function checkCovered(
   const shown = open.map(
     ({ scopeName, operator, values }) => `{${scopeName} ${operator} [${values.join(' ')}]}`,
   );
-  // Upstream gives no reason for this one, so that it counts as a failure.
+  // kube-apiserver gives no reason for this error, so it counts as a failure.
   const message = `insufficient quota to match these scopes: [${shown.join(' ')}]`;
   throw new StatusError({ code: 500, reason: '', message });
 }
@@ -189,7 +192,7 @@ function checkTold(options: {
   throw refusal(call, `status unknown for quota: ${name}, resources: ${resources}`);
 }
 
-/** What is asked for beyond what was; nothing is given back here. */
+/** The additional usage; decreases are ignored here. */
 function increase(usage: Amounts, before: Amounts): Amounts {
   const delta = new Map<string, { nano: bigint; text: string }>();
   for (const [name, amount] of usage) {
@@ -219,7 +222,7 @@ function checkRoom(call: AdmissionCall, quota: Stored<ResourceQuota>, amounts: A
   );
 }
 
-/** Charges one quota after the other; what was charged is given back when a later one refuses. */
+/** Charges the quotas in order; reverts earlier charges if a later one is refused. */
 async function makeCharges(
   tools: AdmissionTools,
   call: AdmissionCall,

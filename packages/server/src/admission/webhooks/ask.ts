@@ -40,15 +40,15 @@ import {
   verdictOf,
 } from './review.ts';
 
-/** Where a hook is asked from. */
+/** The context of a call. */
 export interface Asking {
   readonly tools: AdmissionTools;
   readonly phase: 'mutating' | 'validating';
 }
 
 /**
- * Asks one hook, passing on its warnings and annotations. Throws HookFailure where it gives no usable
- * answer, and the StatusError of its denial.
+ * Calls one hook, passing on its warnings and annotations. Throws HookFailure for a call without a
+ * usable answer, and the StatusError of a denial.
  */
 export async function askHook(invocation: Invocation, asking: Asking): Promise<Verdict> {
   const { hook, convertedCall } = invocation;
@@ -74,7 +74,7 @@ export async function askHook(invocation: Invocation, asking: Asking): Promise<V
   }
   for (const [name, value] of verdict.auditAnnotations) {
     const key = `${hook.name}/${name}`;
-    // What cannot be a key is left out, as upstream.
+    // Invalid keys are dropped, as in kube-apiserver.
     if (qualifiedName(key).length === 0) context.request?.annotate(key, value);
   }
   for (const text of verdict.warnings) context.warn(text);
@@ -126,7 +126,7 @@ function textOf(error: unknown): string {
   return errorText(error);
 }
 
-/** What an outcome counts as; undefined outcome: the hook had nothing against it. */
+/** The metrics of an outcome; undefined means that the hook admitted the call. */
 export function measured(
   outcome: unknown,
   at: { readonly operation: string; readonly durationMs: number; readonly isIgnored: boolean },
@@ -148,14 +148,14 @@ export function measured(
   };
 }
 
-/** What was not foreseen, as the client is told of it. */
+/** The error that a client receives for an unexpected one. */
 export function unforeseen(error: unknown): StatusError {
   return error instanceof StatusError ? error : internalError(textOf(error), error);
 }
 
-/** The webhook could not be asked, or answered what cannot be used; what follows is its policy's. */
+/** The webhook could not be called or its answer is unusable; the failure policy decides. */
 export class HookFailure extends Error {
-  /** The status that stands for it in metrics. */
+  /** The status that metrics record. */
   readonly code: number;
   readonly isCanceled: boolean;
 
@@ -169,19 +169,19 @@ export class HookFailure extends Error {
   }
 }
 
-/** 500 in upstream's frame, for a failure that refuses the request. */
+/** A 500 in kube-apiserver's format for a failure that rejects the request. */
 export function failureError(failure: HookFailure): StatusError {
   return internalError(failure.message);
 }
 
-/** 400 for a dry run that a webhook would not know for one. */
+/** A 400 for a dry run of a webhook that does not support dry runs. */
 function dryRunRefused(name: string): StatusError {
   return badRequest(`admission webhook ${JSON.stringify(name)} does not support dry run`);
 }
 
 /**
- * What the client is told of a webhook's denial: the Status that the webhook gave, in upstream's
- * frame; it is a failure whatever the webhook said.
+ * The error for a webhook's denial: the Status from the webhook in kube-apiserver's frame, always a
+ * failure.
  */
 class HookDenial extends StatusError {
   constructor(name: string, result: JsonObject | undefined) {
@@ -217,8 +217,8 @@ interface Selecting {
 }
 
 /**
- * The invocation of a hook by its rules, selectors and conditions; undefined when the call is not
- * its concern. Throws 403 where its conditions fail and its policy is to fail with them.
+ * The invocation of a hook by its rules, selectors, and conditions; undefined if it does not match.
+ * Throws 403 if its conditions fail and its failure policy is Fail.
  */
 export async function invocationOf(hook: Hook, at: Selecting): Promise<Invocation | undefined> {
   const { call, tools } = at;

@@ -5,11 +5,11 @@ import { type CachePool, follow } from '../../registry/caches.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import type { Entry } from '../../watchcache/entry.ts';
 
-/** What is made of all objects of a kind, in step with them. */
+/** Values derived from all objects of a kind, kept current. */
 export interface Followed<T> {
-  /** Sorted by the objects' names; each object is read when its part is first asked for. */
+  /** Sorted by the objects' names; each object is decoded on first use. */
   current(): readonly T[];
-  /** Resolves when the objects that are there have been read. */
+  /** Resolves when the existing objects are loaded. */
   readonly ready: Promise<void>;
   readonly isReady: boolean;
   close(): void;

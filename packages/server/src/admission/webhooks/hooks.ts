@@ -10,15 +10,15 @@ import { type OperationRule, objectsOf, rulesOf, selectorOf, textsOf } from '../
 
 import type { WebhookAddress } from './port.ts';
 
-/** A condition in CEL by its name. */
+/** A named CEL condition. */
 export interface NamedExpression {
   readonly name: string;
   readonly expression: string;
 }
 
-/** One webhook of a configuration, read once (ADM-2). */
+/** One webhook of a configuration, parsed once (ADM-2). */
 export interface Hook {
-  /** The configuration, the webhook's name, and how many before it have that name. */
+  /** The configuration, the webhook's name, and the number of earlier webhooks of that name. */
   readonly uid: string;
   readonly configuration: string;
   readonly name: string;
@@ -30,19 +30,19 @@ export interface Hook {
   readonly conditions: readonly NamedExpression[];
   readonly failurePolicy: 'Ignore' | 'Fail';
   readonly timeoutMs: number;
-  /** Whether a dry run may ask it. */
+  /** Whether it may be called for a dry run. */
   readonly knowsDryRuns: boolean;
-  /** Asked again where a later one has changed the object. */
+  /** Called again if a later one changed the object. */
   readonly isReinvocable: boolean;
   readonly reviewVersions: readonly string[];
 }
 
-/** Asks all hooks about a call; throws what refuses it. */
+/** Calls all hooks for a request; throws the error that rejects it. */
 export type Dispatch = (call: AdmissionCall, hooks: readonly Hook[]) => Promise<void>;
 
 const text = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
 
-/** The webhooks of a configuration, in its order. */
+/** The webhooks of a configuration, in order. */
 export function hooksOf(configuration: ApiObject): readonly Hook[] {
   const name = configuration.metadata.name ?? '';
   const seen = new Map<string, number>();
@@ -75,7 +75,7 @@ function hookOf(webhook: JsonObject, place: Pick<Hook, 'uid' | 'configuration'>)
   };
 }
 
-/** Reads named expressions off an object. */
+/** Reads named expressions from an object. */
 export function conditionsOf(list: JsonValue | undefined): readonly NamedExpression[] {
   return objectsOf(list).map((condition) => ({
     name: text(condition['name']),
@@ -83,7 +83,7 @@ export function conditionsOf(list: JsonValue | undefined): readonly NamedExpress
   }));
 }
 
-/** Where a `clientConfig` leads to; a bundle of nothing but white space is none. */
+/** The address in a `clientConfig`; a CA bundle of only white space counts as absent. */
 export function addressOf(config: JsonValue | undefined): WebhookAddress {
   const clientConfig = isObject(config) ? config : {};
   const bundle = Buffer.from(text(clientConfig['caBundle']), 'base64').toString('utf8');

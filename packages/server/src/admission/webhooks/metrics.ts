@@ -1,26 +1,26 @@
 import type { MetricRegistry } from '@wheelhouse/machinery';
 
-/** How asking a hook ended. */
+/** The outcome of calling a hook. */
 export interface HookCall {
   readonly operation: string;
   readonly durationMs: number;
   readonly rejected: boolean;
-  /** 200, or the status that stands for what went wrong; 0 for what is the server's own fault. */
+  /** 200, or the status that represents the failure; 0 for an error of the server itself. */
   readonly code: number;
-  /** Why it was rejected; absent where it was not, or nobody is to blame. */
+  /** Why it was rejected; absent if it was not, or nobody is to blame. */
   readonly error?: 'no_error' | 'calling_webhook_error' | 'apiserver_internal_error';
 }
 
-/** What webhooks of one phase are measured by, under upstream's names. */
+/** Metrics of the webhooks of one phase, under kube-apiserver's names. */
 export interface HookMetrics {
   called(name: string, call: HookCall): void;
   failedOpen(name: string): void;
-  /** The conditions of a hook were asked. */
+  /** Records an evaluation of a hook's conditions. */
   conditions(
     name: string,
     run: { readonly operation: string; readonly durationMs: number; readonly failed: number },
   ): void;
-  /** The conditions kept a hook from being called. */
+  /** Records that conditions excluded a hook. */
   excluded(name: string, operation: string): void;
 }
 
@@ -28,7 +28,7 @@ const callBuckets = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 25];
 const conditionBuckets = [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
 const codeMax = 600;
 
-/** Counts conditions of webhooks and policies: `kind` says which. */
+/** Metrics of the conditions of webhooks and policies, told apart by `kind`. */
 export interface ConditionMetrics {
   evaluated(
     labels: { readonly name: string; readonly kind: string; readonly type: string },
@@ -40,10 +40,10 @@ export interface ConditionMetrics {
   ): void;
 }
 
-/** The metrics of one phase; each is registered once, however often this is asked for. */
+/** The metrics of one phase, registered on first use. */
 export function hookMetrics(registry: MetricRegistry, type: 'admit' | 'validating'): HookMetrics {
   const conditions = conditionMetrics(registry);
-  // Upstream gives the phase of conditions another name.
+  // kube-apiserver uses another name for the phase of conditions.
   const labels = { kind: 'webhook', type: type === 'admit' ? 'admit' : 'validate' };
   return {
     ...callMetrics(registry, type),
@@ -103,7 +103,7 @@ function callMetrics(
 
 const conditionFamilies = new WeakMap<MetricRegistry, ConditionMetrics>();
 
-/** The metrics of conditions, registered once for a registry. */
+/** The metrics of conditions, registered on first use. */
 export function conditionMetrics(registry: MetricRegistry): ConditionMetrics {
   const existing = conditionFamilies.get(registry);
   if (existing !== undefined) return existing;

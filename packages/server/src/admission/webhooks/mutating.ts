@@ -45,7 +45,7 @@ interface Run extends Asking {
 
 const pluginName = 'MutatingAdmissionWebhook';
 
-/** Asks mutating hooks one after the other, each about what the one before made of the object. */
+/** Calls mutating hooks one after the other, each with the object that the previous one left. */
 export function mutatingDispatch(tools: AdmissionTools): Dispatch {
   const metrics = hookMetrics(tools.metrics, 'admit');
   return async (call, hooks) => {
@@ -62,12 +62,15 @@ export function mutatingDispatch(tools: AdmissionTools): Dispatch {
   };
 }
 
-/** Asks one hook, if it is to be asked. @returns whether it changed the object */
+/**
+ * Calls one hook, if it matches.
+ * @returns whether it changed the object
+ */
 async function askOne(hook: Hook, run: Run, index: number): Promise<boolean> {
   const { call, tools, remembered } = run;
   const invocation = await invocationOf(hook, run);
   if (invocation === undefined) return false;
-  // Who was passed over the first time is not asked for the first time in the second run.
+  // A hook that was skipped in the first run is not called in the second.
   if (!remembered.isDue(hook.uid)) return false;
   const startMs = tools.clock.monotonic();
   let changed = false;
@@ -116,13 +119,13 @@ function failOpen(failure: HookFailure, run: Run, at: { hook: Hook; index: numbe
   const { tools, metrics, remembered, call } = run;
   const { hook, index } = at;
   metrics.failedOpen(hook.name);
-  tools.log('a webhook failed and was passed over', failure);
+  tools.log('a webhook failed and was skipped', failure);
   const key = `round_${remembered.round}_index_${index}`;
   const domain = `failed-open.mutation.webhook.${tools.dialect.group('admission')}`;
   call.context.request?.annotate(`${domain}/${key}`, hook.name);
 }
 
-/** Tells the audit log what a hook did, under upstream's keys. */
+/** Records a hook's effect in the audit log, under kube-apiserver's keys. */
 function annotate(
   { tools, remembered, call }: Run,
   at: {
@@ -142,8 +145,8 @@ function annotate(
 }
 
 /**
- * Hooks may rewrite who owns which field, but not so that nobody can read it any more: then all is as
- * it was, and the client is warned (ADM-2).
+ * Hooks may change managed fields but not make them unreadable: in that case the previous ones are
+ * restored and the client is warned (ADM-2).
  */
 function keepOwnersReadable(
   { object, context }: AdmissionCall,
@@ -164,9 +167,9 @@ function keepOwnersReadable(
 }
 
 /**
- * The object as a webhook's patch makes it, decoded and defaulted anew in the version it was shown
- * in; undefined where the patch is empty. Throws HookFailure for a patch that cannot be read, and
- * 500 for one that does not fit the object.
+ * The object after a webhook's patch, decoded and defaulted in the version that the webhook
+ * received; undefined if the patch is empty. Throws HookFailure for an unreadable patch, and 500
+ * for one that does not apply to the object.
  */
 async function patchedBy(
   verdict: Verdict,

@@ -6,8 +6,8 @@ import { type Followed, followed } from './followed.ts';
 import { type Dispatch, type Hook, hooksOf } from './hooks.ts';
 
 /**
- * The plugin that asks mutating webhooks (ADM-2). Configurations are followed from the first write
- * on; what asks the webhooks is loaded with the first configuration.
+ * The plugin that calls mutating webhooks (ADM-2). Configurations are followed from the first write
+ * on; the caller is loaded with the first configuration.
  */
 export function mutatingWebhooks(tools: AdmissionTools): AdmissionPlugin {
   return {
@@ -19,7 +19,7 @@ export function mutatingWebhooks(tools: AdmissionTools): AdmissionPlugin {
   };
 }
 
-/** The plugin that asks validating webhooks, all at once (ADM-2). */
+/** The plugin that calls validating webhooks concurrently (ADM-2). */
 export function validatingWebhooks(tools: AdmissionTools): AdmissionPlugin {
   return {
     name: 'ValidatingAdmissionWebhook',
@@ -39,7 +39,7 @@ function asking(
   const ask = async (call: AdmissionCall, source: Followed<Hook>): Promise<void> => {
     if (!source.isReady) {
       await source.ready.catch((error: unknown) => {
-        // The next call begins anew.
+        // The next call starts over.
         if (hooks === source) hooks = undefined;
         throw error;
       });

@@ -1,6 +1,6 @@
-/** Where a webhook is: a URL, or a Service of this server. */
+/** The address of a webhook: a URL, or a Service of this server. */
 export type WebhookAddress = {
-  /** PEM; the authorities of the host when absent. */
+  /** PEM; the host's CAs when absent. */
   readonly caPem: string | undefined;
 } & (
   | { readonly url: string; readonly service?: never }
@@ -14,35 +14,35 @@ export type WebhookAddress = {
     }
 );
 
-/** Calls webhooks; made by `server/`, which knows how to reach them. */
+/** Calls webhooks; the server provides the implementation. */
 export interface WebhookPort {
   /**
-   * Posts a JSON text and gives the body of the answer. Rejects with WebhookCallError: where nobody
-   * answers in time, the answer is no success, or it is too long.
+   * Posts a JSON text and returns the body of the answer. Rejects with WebhookCallError if no
+   * answer arrives in time, the status is not a success, or the answer is too long.
    */
   post(request: {
     readonly address: WebhookAddress;
     readonly body: string;
     readonly timeoutMs: number;
-    /** Longer answers are refused; 8 MiB when absent. */
+    /** Maximum response size in bytes; 8 MiB when absent. */
     readonly answerBytesMax?: number;
-    /** More headers. */
+    /** Additional headers. */
     readonly headers?: Readonly<Record<string, string>>;
-    /** What the call is for, in traces. */
+    /** The purpose of the call, for traces. */
     readonly purpose?: {
       readonly name: string;
       readonly attributes: Readonly<Record<string, string>>;
     };
-    /** Ends the call early. */
+    /** Cancels the call. */
     readonly signal: AbortSignal | undefined;
   }): Promise<Buffer>;
 }
 
-/** A call that failed; the message is told to the client, in upstream's words. */
+/** A failed call; the message, in kube-apiserver's wording, is sent to the client. */
 export class WebhookCallError extends Error {
-  /** What metrics count: the status of the answer; 400 when there is none. */
+  /** The status for metrics; 400 if there was no answer. */
   readonly code: number;
-  /** Whether it was the client that left, so that nobody is to blame. */
+  /** Whether the client disconnected, so that the webhook is not to blame. */
   readonly isCanceled: boolean;
 
   constructor(

@@ -20,7 +20,7 @@ import {
   showKind,
 } from '../matching/facts.ts';
 
-/** What a webhook is asked about: the request, in the version that its rules name. */
+/** The request as a webhook sees it, in the version that its rules name. */
 export interface Asked {
   readonly call: AdmissionCall;
   readonly facts: RequestFacts;
@@ -32,14 +32,14 @@ export interface Asked {
 
 type ReviewVersion = 'v1' | 'v1beta1';
 
-/** A review to post, and what its answer is held against. */
+/** A review to post, with what its answer must match. */
 export interface Review {
   readonly version: ReviewVersion;
   readonly uid: string;
   readonly body: string;
 }
 
-/** What a webhook said; the patch is the text of a JSON patch, empty for none. */
+/** A webhook's verdict; the patch is the text of a JSON patch, empty for none. */
 export interface Verdict {
   readonly allowed: boolean;
   readonly patch: Buffer;
@@ -50,12 +50,12 @@ export interface Verdict {
   readonly auditAnnotations: readonly (readonly [key: string, value: string])[];
 }
 
-/** The first version of AdmissionReview that both sides know; undefined where there is none. */
+/** The first version of AdmissionReview that both sides support; undefined if there is none. */
 export function reviewVersion(accepted: readonly string[]): ReviewVersion | undefined {
   return accepted.find((one) => one === 'v1' || one === 'v1beta1') as ReviewVersion | undefined;
 }
 
-/** Makes the AdmissionReview of a request. */
+/** Builds the AdmissionReview of a request. */
 export function reviewOf(
   convertedCall: Asked,
   at: { version: ReviewVersion; dialect: Dialect },
@@ -78,7 +78,7 @@ function requestOf(convertedCall: Asked, dialect: Dialect): JsonObject {
   };
 }
 
-/** All fields of an AdmissionRequest but the objects and its uid; empty names are left out. */
+/** The fields of an AdmissionRequest without the objects and the UID; empty names are omitted. */
 export function requestFields(
   { call, facts, resource, kind }: Omit<Asked, 'object' | 'old'>,
   dialect: Dialect,
@@ -128,20 +128,23 @@ function optionsOf(
 }
 
 /**
- * Reads an answer. Throws an Error, in upstream's words, for one that cannot be understood; what it
- * says is not judged yet.
+ * Parses an answer. Throws an Error in kube-apiserver's wording for a malformed one; its content is
+ * not validated yet.
  */
 export function readAnswer(bytes: Buffer): JsonObject {
   if (bytes.length === 0) throw new Error('0-length response with status code: 200');
   const { value } = decodeJson(bytes);
   const review = decodeTyped(schemaOf('admission.v1.AdmissionReview'))(value);
   const raw = isObject(value) ? value['response'] : undefined;
-  // The typed form cannot tell a patchType that is empty from one that is not given.
+  // The typed form does not distinguish an empty patchType from an absent one.
   const patchType = isObject(raw) && typeof raw['patchType'] === 'string' ? raw['patchType'] : null;
   return { ...review, patchTypeGiven: patchType };
 }
 
-/** Judges an answer as one to this review. Throws an Error, in upstream's words, where it is none. */
+/**
+ * Validates an answer to this review. Throws an Error in kube-apiserver's wording for an invalid
+ * one.
+ */
 export function verdictOf(
   answer: JsonObject,
   review: Review,

@@ -13,7 +13,7 @@ import {
 import type { Dispatch } from './hooks.ts';
 import { type HookMetrics, hookMetrics } from './metrics.ts';
 
-/** Asks validating hooks all at once; the first one in their order that refuses is told. */
+/** Calls validating hooks concurrently; reports the first refusal in their order. */
 export function validatingDispatch(tools: AdmissionTools): Dispatch {
   const metrics = hookMetrics(tools.metrics, 'validating');
   return async (call, hooks) => {
@@ -34,7 +34,10 @@ export function validatingDispatch(tools: AdmissionTools): Dispatch {
   };
 }
 
-/** Asks one hook. @returns what refuses the request, undefined when it does not */
+/**
+ * Calls one hook.
+ * @returns the error that rejects the request, if any
+ */
 async function askOne(
   invocation: Invocation,
   at: { readonly tools: AdmissionTools; readonly metrics: HookMetrics; readonly index: number },
@@ -57,7 +60,7 @@ async function askOne(
   if (!isIgnored) return failureError(failure);
   if (failure.isCanceled) return undefined;
   metrics.failedOpen(hook.name);
-  tools.log('a webhook failed and was passed over', failure);
+  tools.log('a webhook failed and was skipped', failure);
   const domain = `failed-open.validating.webhook.${tools.dialect.group('admission')}`;
   convertedCall.call.context.request?.annotate(`${domain}/round_0_index_${index}`, hook.name);
   return undefined;
