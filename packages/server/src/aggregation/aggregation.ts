@@ -39,14 +39,14 @@ import {
   type Transports,
 } from './transport.ts';
 
-/** What discovery is merged from. */
+/** The sources of merged discovery. */
 interface DiscoverySource {
   readonly snapshot: CatalogueSnapshot;
-  /** APIServices that somebody has made by hand, of this server's group versions too. */
+  /** APIServices that users created, for this server's group versions too. */
   readonly registrations: readonly ApiRegistration[];
   /** The ranks of built-in group versions. */
   readonly priorityOf: (group: string, version: string) => Priority | undefined;
-  /** The group of APIServices themselves, which is ahead of all. */
+  /** The group of APIServices itself, which comes first. */
   readonly firstGroup: string;
 }
 
@@ -66,7 +66,10 @@ function localVersions({ snapshot, priorityOf, firstGroup }: DiscoverySource): R
   });
 }
 
-/** Local group versions, each but for one that a registration speaks for, and those of registrations. */
+/**
+ * The group versions of this server without those that a registration covers, and those of
+ * registrations.
+ */
 function merged(source: DiscoverySource, registrations: readonly ApiRegistration[]): Ranked[] {
   const spoken = new Map<string, Ranked>();
   for (const one of registrations) {
@@ -82,7 +85,7 @@ function merged(source: DiscoverySource, registrations: readonly ApiRegistration
 const byVersion = (one: Ranked, other: Ranked) =>
   other.versionPriority - one.versionPriority || compareVersions(one.version, other.version);
 
-/** Groups by the highest rank of their versions; among equals, by the name that `nameOf` gives. */
+/** Groups sorted by the highest rank of their versions, then by the name that `nameOf` returns. */
 function grouped(
   ranked: readonly Ranked[],
   nameOf: (one: Ranked) => string,
@@ -118,7 +121,7 @@ function mergedGroupList(source: DiscoverySource): JsonObject {
   return { kind: 'APIGroupList', apiVersion: 'v1', groups: groups.map(groupBody) };
 }
 
-/** `/apis/<group>`; undefined when no registration speaks of the group. */
+/** `/apis/<group>`; undefined if no registration has the group. */
 function mergedGroup(source: DiscoverySource, group: string): JsonObject | undefined {
   if (!source.registrations.some((one) => one.group === group)) return undefined;
   const ofGroup = merged(source, source.registrations).filter((one) => one.group === group);
@@ -128,15 +131,15 @@ function mergedGroup(source: DiscoverySource, group: string): JsonObject | undef
     : { kind: 'APIGroup', apiVersion: 'v1', ...groupBody(found) };
 }
 
-/** The paths that `/` lists for registrations: of their groups and of their group versions. */
+/** The paths of registrations that `/` lists: their groups and group versions. */
 function registeredPaths(registrations: readonly ApiRegistration[]): string[] {
   const named = registrations.filter(({ group }) => group !== '');
   return named.flatMap(({ group, version }) => [`/apis/${group}`, `/apis/${group}/${version}`]);
 }
 
 /**
- * Aggregated discovery of this server and others: `local` is this server's own, `versionOf` gives
- * what others tell.
+ * Aggregated discovery of this server and others: `local` is this server's own, `versionOf` returns
+ * the entries of others.
  */
 function mergedAggregated(
   source: DiscoverySource,
@@ -181,15 +184,14 @@ export interface AggregationOptions
   readonly snapshot: () => CatalogueSnapshot;
   readonly settings: RelaySettings;
   readonly find: FindPlace;
-  /** Who this server is to others. */
+  /** The current client certificate. */
   readonly certificate: () => ClientCertificate | undefined;
   readonly hostRoots: () => string | undefined;
 }
 
 /**
- * What this server and others make together (ADM-4): passes requests for the group versions that
- * APIServices give to other servers on to these, tells of all in one discovery, and keeps watch over
- * who can be asked.
+ * Serves the group versions of other servers (ADM-4): proxies their requests, merges discovery and
+ * OpenAPI, and tracks availability.
  */
 export class Aggregation implements AggregationPort {
   readonly #options: AggregationOptions;
@@ -228,7 +230,7 @@ export class Aggregation implements AggregationPort {
     });
   }
 
-  /** The APIServices there are now that are not this server's own doing, by their names. */
+  /** Sets the APIServices that this server does not manage, by name. */
   update(objects: ReadonlyMap<string, ApiObject>): void {
     const before = this.#objects;
     this.#objects = objects;
@@ -244,7 +246,7 @@ export class Aggregation implements AggregationPort {
     }
   }
 
-  /** The objects of a Service have changed. */
+  /** Called when the objects of a Service changed. */
   serviceChanged(place: { readonly namespace: string; readonly name: string }): void {
     for (const { name, remote } of this.#remotes.values()) {
       const { service } = remote;
@@ -253,7 +255,7 @@ export class Aggregation implements AggregationPort {
     }
   }
 
-  /** Connections with the certificate of before are used no more. */
+  /** Stops using connections with the previous certificate. */
   certificateChanged(): void {
     this.#transports.keepOnly([...this.#remotes.values()].map(({ remote }) => remote));
   }
@@ -291,7 +293,7 @@ export class Aggregation implements AggregationPort {
     return made;
   }
 
-  /** Who answers a path, where that is another server. */
+  /** The other server that serves a path; undefined if this one does. */
   #remoteAt(path: string): RemoteApi | undefined {
     const [start, root, group = '', version = ''] = path.split('/', 4);
     if (start !== '') return undefined;
@@ -382,7 +384,7 @@ export class Aggregation implements AggregationPort {
     };
   }
 
-  /** The document as it is now; made once for each state of all that goes into it. */
+  /** The current document, built once per state of its sources. */
   #aggregated(version: string, metrics: AuthorizedCall['context']['metrics']): TaggedBody {
     const source = this.#source();
     const { snapshot } = source;
@@ -400,7 +402,7 @@ export class Aggregation implements AggregationPort {
   }
 }
 
-/** Answers in the place of a server that cannot be asked, which counts as a termination. */
+/** Answers for an unavailable server; metrics count the request as terminated. */
 function refuse(call: AuthorizedCall, answer: Parameters<typeof answerText>[1]): void {
   answerText(call, answer);
   call.context.metrics.refusedForAnother(call.exchange, call.info, answer.status);

@@ -7,14 +7,14 @@ import {
   member,
 } from '@wheelhouse/machinery';
 
-/** Which port of which Service another server stands behind. */
+/** The Service port of another server. */
 export interface ServicePlace {
   readonly namespace: string;
   readonly name: string;
   readonly port: number;
 }
 
-/** What an APIService says of a group version. */
+/** The content of an APIService. */
 export interface ApiRegistration {
   /** The APIService's own name: `v1.metrics.example.com`. */
   readonly name: string;
@@ -22,28 +22,28 @@ export interface ApiRegistration {
   readonly version: string;
   readonly groupPriorityMinimum: number;
   readonly versionPriority: number;
-  /** Undefined where this server answers itself. */
+  /** Undefined if this server serves the group version itself. */
   readonly remote: RemoteServer | undefined;
 }
 
 /** Another server, as its APIService describes it. */
 export interface RemoteServer {
   readonly service: ServicePlace;
-  /** The authorities to trust, in PEM; those of the host when empty. */
+  /** CA bundle in PEM; the host's CAs when empty. */
   readonly caPem: string;
   readonly verifies: boolean;
-  /** Whether its APIService's condition says so. */
+  /** Whether the APIService's condition says that it is available. */
   readonly isAvailable: boolean;
 }
 
-/** A group version that another server answers. */
+/** A group version that another server serves. */
 export interface RemoteApi extends ApiRegistration {
   readonly remote: RemoteServer;
 }
 
 const defaultPort = 443;
 
-/** Reads an APIService; what is absent or of another type is as good as empty. */
+/** Reads an APIService; missing members and those of another type count as empty. */
 export function registrationOf(object: ApiObject): ApiRegistration {
   const spec = objectIn(object, 'spec') ?? {};
   const service = objectIn(spec, 'service');
@@ -73,12 +73,12 @@ function remoteOf(
   };
 }
 
-/** Whether another server answers the group version. */
+/** Whether another server serves the group version. */
 export function isRemote(one: ApiRegistration): one is RemoteApi {
   return one.remote !== undefined;
 }
 
-/** The condition of availability. */
+/** The availability condition. */
 export function conditionOf(object: ApiObject): JsonObject | undefined {
   return conditionsOf(object).find((one) => one['type'] === availableCondition);
 }
@@ -89,12 +89,14 @@ export function conditionsOf(object: ApiObject): readonly JsonObject[] {
   return Array.isArray(conditions) ? conditions.filter(isObject) : [];
 }
 
-/** The name by which a server's certificate must go. */
+/** The name that a server's certificate must match. */
 export function serverNameOf({ namespace, name }: ServicePlace): string {
   return `${name}.${namespace}.svc`;
 }
 
-/** `/apis/<group>/<version>`, where a server tells what it serves; `/api/v1` for the core group. */
+/**
+ * `/apis/<group>/<version>`, the discovery path of a group version; `/api/v1` for the core group.
+ */
 export function discoveryPathOf({ group, version }: ApiRegistration): string {
   return group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
 }

@@ -25,20 +25,20 @@ import {
 import type { DocumentQuery } from './fetch-document.ts';
 import { hostPort } from './transport.ts';
 
-/** What stands behind a Service, as far as availability needs to know. */
+/** The objects of a Service that determine availability. */
 export interface ServiceFacts {
-  /** Undefined when there is none. */
+  /** Undefined if it does not exist. */
   service(place: ServicePlace): Promise<ApiObject | undefined>;
-  /** Objects that list the Service's addresses: Endpoints and EndpointSlices. */
+  /** Endpoints and EndpointSlices of the Service. */
   endpoints(place: ServicePlace): Promise<readonly ApiObject[]>;
 }
 
-/** Where a Service leads now. Rejects where it leads nowhere. */
+/** Resolves a Service to an address. Rejects if it has none. */
 export type FindPlace = (
   service: ServicePlace,
 ) => Promise<{ readonly host: string; readonly port: number }>;
 
-/** Looks whether a server is there: gives the status it answers with. */
+/** Probes a server; resolves to the status of its answer. */
 export type LookAtServer = (
   api: RemoteApi,
   query: Omit<DocumentQuery, 'bytesMax'> & { readonly place: Awaited<ReturnType<FindPlace>> },
@@ -51,11 +51,11 @@ export interface AvailabilityOptions {
   readonly facts: ServiceFacts;
   readonly find: FindPlace;
   readonly look: LookAtServer;
-  /** The APIService as it is now. */
+  /** The current APIService. */
   readonly read: (name: string) => ApiObject | undefined;
-  /** Writes the status of one that is still there. */
+  /** Writes the status of an APIService that still exists. */
   readonly writeStatus: (name: string, edit: (current: ApiObject) => ApiObject) => Promise<void>;
-  /** Counts that a server has become unavailable. */
+  /** Counts a server that became unavailable. */
   readonly lost: (name: string, reason: string) => void;
 }
 
@@ -65,11 +65,11 @@ type Verdict = {
   readonly message: string;
 };
 
-/** How long a look is good for. */
+/** How long the result of a probe is valid, in milliseconds. */
 const lookAgainMs = 30_000;
 const firstRetryMs = 5;
 const timeoutMs = 5_000;
-/** Looks when the first one fails: a Service may lead to several servers. */
+/** Additional probes after a failed one, since a Service may have several endpoints. */
 const furtherLooks = 4;
 
 const aggregator: UserInfo = {
@@ -79,7 +79,7 @@ const aggregator: UserInfo = {
   extra: {},
 };
 
-/** Keeps the conditions of APIServices true to whether their servers can be asked. */
+/** Keeps the availability conditions of APIServices current. */
 export class Availability {
   readonly #options: AvailabilityOptions;
   readonly #queue: WorkQueue;
@@ -99,7 +99,7 @@ export class Availability {
     });
   }
 
-  /** Something has changed that the condition may depend on. */
+  /** Called when something changed that the condition may depend on. */
   look(name: string): void {
     this.#queue.add(name);
   }
@@ -124,7 +124,7 @@ export class Availability {
     this.#queue.addAfter(name, this.#pauseMs(name, verdict));
   }
 
-  /** A server that cannot be asked is asked again soon, and then less and less often. */
+  /** The pause before the next probe of an unavailable server, which grows with each failure. */
   #pauseMs(name: string, { reason }: Verdict): number {
     if (reason !== discoveryFailed) {
       this.#failures.delete(name);
@@ -177,7 +177,7 @@ export class Availability {
     return refused('MissingEndpoints', `endpoints for ${shown(place)} ${missing}`);
   }
 
-  /** Undefined when one look of several succeeds; else why the last one did not. */
+  /** Undefined if one of several probes succeeds; otherwise the error of the last one. */
   async #ask(api: RemoteApi): Promise<string | undefined> {
     const first = await this.#lookOnce(api);
     if (first === undefined) return undefined;
@@ -241,7 +241,7 @@ const objects = (value: JsonValue | undefined): readonly JsonObject[] =>
 const isNamed = (port: JsonObject, name: string) =>
   (port['name'] ?? '') === name && typeof port['port'] === 'number';
 
-/** Whether Endpoints, or an EndpointSlice, have an address that is ready at the port. */
+/** Whether Endpoints or an EndpointSlice have a ready address for the port. */
 function hasAddress(list: ApiObject, portName: string): boolean {
   const inSubsets = objects(list['subsets']).some(
     ({ addresses, ports }) =>

@@ -15,7 +15,7 @@ import { createWorkQueue, type QueueMeters, type WorkQueue } from '../controller
 import { discoveryPathOf, type RemoteApi } from './api-service.ts';
 import type { DocumentQuery, FetchedDocument } from './fetch-document.ts';
 
-/** Asks a document of the server that answers for a group version. */
+/** Fetches a document from the server of a group version. */
 export type AskServer = (api: RemoteApi, query: DocumentQuery) => Promise<FetchedDocument>;
 
 const timeoutMs = 5_000;
@@ -32,14 +32,14 @@ const aggregator: UserInfo = {
 
 interface Followed {
   readonly api: RemoteApi;
-  /** Undefined before the first look. */
+  /** Undefined before the first fetch. */
   version: JsonObject | undefined;
   failures: number;
 }
 
 /**
- * The discovery documents of other servers, fetched when an APIService changes and every minute. A
- * group version whose server cannot be reached is marked stale.
+ * The discovery documents of other servers, fetched when an APIService changes and every minute.
+ * The group versions of an unreachable server are marked stale.
  */
 export class DiscoveryFollower {
   readonly #options: {
@@ -51,7 +51,7 @@ export class DiscoveryFollower {
   };
   readonly #queue: WorkQueue;
   #followed: ReadonlyMap<string, Followed> = new Map();
-  /** The last whole document of each Service, for comparison by its tag. */
+  /** The last whole document of each Service, for revalidation by its ETag. */
   readonly #documents = new Map<string, { etag: string; versions: RemoteVersions }>();
   #generation = 0;
   #firstLook: Promise<unknown> | undefined;
@@ -76,7 +76,7 @@ export class DiscoveryFollower {
     });
   }
 
-  /** Counts changes of what is known. */
+  /** Counts changes of the discovery data. */
   get generation(): number {
     return this.#generation;
   }
@@ -101,7 +101,7 @@ export class DiscoveryFollower {
     for (const [name, one] of next) if (before.get(name) !== one) this.#queue.add(name);
   }
 
-  /** Resolves when the servers that were there first have been asked; that takes some seconds at most. */
+  /** Resolves when the servers known at the start have been fetched from, within a few seconds. */
   async firstLook(): Promise<void> {
     await this.#firstLook;
   }
@@ -169,10 +169,10 @@ function serviceKey({ remote }: RemoteApi): string {
   return `${namespace}/${name}:${port}`;
 }
 
-/** What a server tells of each group version it serves, by `<group>/<version>`. */
+/** The discovery entries of a server by `<group>/<version>`. */
 type RemoteVersions = ReadonlyMap<string, JsonObject>;
 
-/** Whether a document's type is that of aggregated discovery. */
+/** Whether a content type is that of aggregated discovery. */
 function isAggregated(contentType: string): boolean {
   return parseAccept(contentType).some(({ parameters }) => {
     const isList = parameters.get('as') === 'APIGroupDiscoveryList';
@@ -182,8 +182,8 @@ function isAggregated(contentType: string): boolean {
 }
 
 /**
- * Reads another server's aggregated discovery. Only what clients are told of is taken over, and what
- * has another type than it should refuses the whole: throws.
+ * Reads another server's aggregated discovery, keeping only what clients are shown. Throws if a
+ * member has the wrong type.
  */
 function readAggregated(body: Buffer): RemoteVersions {
   const found = new Map<string, JsonObject>();
@@ -219,7 +219,7 @@ function resourceOf(from: JsonObject): JsonObject {
 }
 
 /**
- * Reads the list of a version's resources that servers without aggregated discovery give. Throws
+ * Reads the resource list of a version, which servers without aggregated discovery provide. Throws
  * for anything else.
  */
 function readResourceList(body: Buffer, version: string): JsonObject {

@@ -4,25 +4,25 @@ import { type Clock, listen, type UserInfo, whenAborted } from '@wheelhouse/mach
 import { identityHeaders } from './proxy-headers.ts';
 import { hostPort, type Transport } from './transport.ts';
 
-/** What is asked of another server, whichever that is. */
+/** A request for a document, independent of the server. */
 export interface DocumentQuery {
   readonly path: string;
   readonly accept: string;
-  /** As whom. */
+  /** The user to act as. */
   readonly user: UserInfo;
-  /** What is known already. */
+  /** The ETag of the cached document. */
   readonly etag?: string | undefined;
   readonly timeoutMs: number;
-  /** Longest answer that is read; undefined: none is, its status is all. */
+  /** Maximum bytes to read; undefined reads only the status. */
   readonly bytesMax: number | undefined;
 }
 
-/** What this server itself asks of another. */
+/** A request of this server itself to another. */
 export interface DocumentRequest extends DocumentQuery {
   readonly transport: Transport;
   readonly place: { readonly host: string; readonly port: number };
   readonly clock: Clock;
-  /** Ends the request. */
+  /** Cancels the request. */
   readonly signal: AbortSignal;
 }
 
@@ -33,7 +33,7 @@ export interface FetchedDocument {
   readonly body: Buffer;
 }
 
-/** Reads a document. Rejects, in upstream's words, when that cannot be done or takes too long. */
+/** Fetches a document. Rejects in kube-apiserver's wording on failure and timeout. */
 export function fetchDocument(request: DocumentRequest): Promise<FetchedDocument> {
   const { transport, place, path, signal, clock } = request;
   return new Promise((resolve, reject) => {
@@ -117,7 +117,7 @@ function collect(
   );
 }
 
-/** Bytes of an answer that are read although nobody wants them, so that the connection can stay. */
+/** Maximum bytes of an unneeded body that are read to keep the connection. */
 const spareBytesMax = 256 * 1024;
 
 function passOver(

@@ -15,34 +15,34 @@ import { proxiedAnswer } from './rewritten-links.ts';
 import { type ClientCertificate, createTransport, hostPort, type Transport } from './transport.ts';
 
 const connectTimeoutMs = 30_000;
-/** Of the text by which a kubelet refuses, bytes. */
+/** Maximum bytes of a kubelet's error text. */
 const refusalBytesMax = 50_000;
 
-/** How this server and kubelets know each other; either may change while the server runs. */
+/** Mutual trust between this server and kubelets; both may change while the server runs. */
 export interface KubeletTrust {
-  /** The authorities of kubelets' certificates, in PEM; every certificate is trusted without. */
+  /** The CA bundle for kubelets' certificates in PEM; certificates are not verified without one. */
   readonly caPem: () => string | undefined;
   readonly certificate: () => ClientCertificate | undefined;
-  /** Where the `proxy` of an address connects to; there when absent. */
+  /** Maps the proxied address to the one to connect to; identity when absent. */
   readonly connectTo?: ((host: string) => string) | undefined;
 }
 
 /**
- * Passes streams into containers, and their logs, on to the kubelets of nodes, over HTTPS. Streams go
- * on in the protocol that the client asked for (SPDY or WebSocket), byte by byte.
+ * Proxies streams into containers, and their logs, to the kubelets of nodes over HTTPS. Streams use
+ * the protocol of the client (SPDY or WebSocket), byte by byte.
  */
 export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
   readonly #trust: KubeletTrust;
-  /** That for all requests, and that for those that ask for no verification. */
+  /** The default transport, and the one without verification for requests that disable it. */
   readonly #transports = new Map<string, Transport>();
-  /** Those to Pods and to other ports of nodes, by their scheme. */
+  /** Transports to Pods and to other ports of nodes, by scheme. */
   readonly #proxying = new Map<ProxiedRequest['scheme'], Transport>();
 
   constructor(trust: KubeletTrust) {
     this.#trust = trust;
   }
 
-  /** Joins the client's connection to the kubelet's. Rejects with a StatusError. */
+  /** Connects the client's stream to the kubelet's. Rejects with a StatusError. */
   async stream(call: ApiCall, request: KubeletRequest): Promise<void> {
     if (wantedProtocol(call.exchange) === undefined) throw badRequest('Upgrade request required');
     const { place, target } = request;
@@ -58,7 +58,7 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
     });
   }
 
-  /** Answers with a log, as it comes. Rejects with a StatusError. */
+  /** Streams a log. Rejects with a StatusError. */
   async log(call: ApiCall, request: KubeletRequest): Promise<void> {
     const { place, target } = request;
     const url = `https://${hostPort(place)}${target}`;
@@ -79,7 +79,9 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
     });
   }
 
-  /** Passes a request on with its headers, and its answer back with links that lead through here. */
+  /**
+   * Proxies a request with its headers, and rewrites links in the response to lead through here.
+   */
   async proxy(call: ApiCall, request: ProxiedRequest): Promise<void> {
     const { host, port, path, prefix, trust, scheme } = request;
     const query = call.exchange.url.indexOf('?');
@@ -122,7 +124,7 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
     this.#transports.clear();
   }
 
-  /** Pods are reached by address, of which no certificate needs to speak. */
+  /** Pods are reached by address, which their certificates need not contain. */
   #proxyTransport(scheme: ProxiedRequest['scheme']): Transport {
     const cached = this.#proxying.get(scheme);
     if (cached !== undefined) return cached;
@@ -149,7 +151,7 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
     const cached = this.#transports.get(key);
     if (cached !== undefined) return cached;
     const made = createTransport({ caPem, verifies: caPem !== undefined, certificate });
-    // The first of three is of a certificate or of authorities that have changed.
+    // The oldest of three belongs to a previous certificate or CA bundle.
     if (this.#transports.size >= 2) this.#closeKubelets();
     this.#transports.set(key, made);
     return made;
@@ -158,7 +160,7 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
 
 const failure = (message: string) => new StatusError({ code: 500, reason: '', message });
 
-/** What a kubelet says in place of a log, as an error; undefined for a log. */
+/** Converts a kubelet's error response for a log; undefined for a log. */
 function refusalOf(
   incoming: IncomingMessage,
   { name, url }: { readonly name: string; readonly url: string },
@@ -211,7 +213,7 @@ function unnamedRefusal(status: number, text: string): readonly [StatusReason | 
   return ['', message];
 }
 
-/** The first bytes of an answer. */
+/** The first bytes of a response. */
 function refusalText(incoming: IncomingMessage): Promise<string> {
   return new Promise((resolve) => {
     const pieces: Buffer[] = [];

@@ -30,14 +30,14 @@ import {
   renamed,
 } from './remote-openapi.ts';
 
-/** Says which kinds a definition is of. */
+/** The member that lists the kinds of a definition. */
 const kindsMember = 'x-kubernetes-group-version-kind';
 
 type Merged = Record<'paths' | Referable, Map<string, JsonValue>>;
 
 /**
- * One OpenAPI 2 document of this server's own and others'. A path that is there already stays as it
- * is; a definition or parameter of a name that means something else gets another (`name_v2`).
+ * Merges this server's OpenAPI 2 document with those of others. Existing paths win; a definition or
+ * parameter whose name has another meaning is renamed (`name_v2`).
  */
 export function mergeOpenApi(own: JsonObject, others: readonly OpenApiParts[]): JsonObject {
   const { paths, definitions, parameters } = partsOf(own);
@@ -72,7 +72,7 @@ function addParts(merged: Merged, all: OpenApiParts): void {
   }
 }
 
-/** New names for those that mean something else in `present`. */
+/** New names for those with another meaning in `present`. */
 function newNames(
   present: ReadonlyMap<string, JsonValue>,
   added: ReadonlyMap<string, JsonValue>,
@@ -122,10 +122,10 @@ function keyOf(kind: JsonValue): string {
 }
 
 const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch'] as const;
-/** Members of an operation that mean the same in both forms. */
+/** Members of an operation with the same meaning in both versions. */
 const kept = ['tags', 'summary', 'description', 'externalDocs', 'operationId', 'deprecated'];
 
-/** A document of OpenAPI 3 that says what parts of one of OpenAPI 2 say. */
+/** Converts parts of an OpenAPI 2 document to an OpenAPI 3 document. */
 function convertOpenApi(parts: OpenApiParts): JsonObject {
   const paths = [...parts.paths].map(([path, item]) => [path, pathItem(item, parts)] as const);
   const schemas = [...parts.definitions].map(([name, one]) => [name, schemaOf(one)] as const);
@@ -172,7 +172,7 @@ function operationOf(from: JsonObject, parts: OpenApiParts): JsonObject {
   };
 }
 
-/** The body's schema, and the other parameters as a member of their own. */
+/** The body's schema, and the other parameters as a separate member. */
 function parametersOf(
   from: JsonObject,
   parts: OpenApiParts,
@@ -191,7 +191,7 @@ function parametersOf(
   };
 }
 
-/** What a parameter of OpenAPI 2 says of its value itself, its schema says in OpenAPI 3. */
+/** Moves what OpenAPI 2 declares on a parameter into its OpenAPI 3 schema. */
 function parameterOf(from: JsonObject): JsonObject {
   const { name, in: place, description, required, schema, ...rest } = from;
   const { type, format, uniqueItems } = rest;
@@ -205,7 +205,7 @@ function parameterOf(from: JsonObject): JsonObject {
 
 const definitionPrefix = '#/definitions/';
 
-/** The schema with its references to components. With members beside it, `$ref` goes to `allOf`. */
+/** The schema with references to components. `$ref` moves into `allOf` if it has siblings. */
 function schemaOf(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(schemaOf);
   if (!isObject(value)) return value;
@@ -243,12 +243,12 @@ function textsOf(value: JsonValue | undefined): readonly string[] {
   return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
 }
 
-/** Answers for the OpenAPI documents in which other servers have a part. */
+/** Serves the OpenAPI documents that include parts of other servers. */
 export class MergedOpenApi {
   readonly #remote: RemoteOpenApi;
   readonly #clock: Clock;
   readonly #logger: Logger;
-  /** Documents of OpenAPI 3 made of OpenAPI 2, with the digests of what they are made of. */
+  /** OpenAPI 3 documents converted from OpenAPI 2, with the digests of their sources. */
   #converted: ReadonlyMap<string, { readonly of: string; readonly document: CachedDocument }> =
     new Map();
   #whole: { readonly key: string; readonly document: CachedDocument } | undefined;
@@ -263,15 +263,15 @@ export class MergedOpenApi {
     this.#logger = options.logger;
   }
 
-  /** The group versions that other servers answer now. */
+  /** Sets the group versions that other servers serve now. */
   update(apis: readonly RemoteApi[]): void {
     this.#remote.update(apis);
     this.#whole = undefined;
   }
 
   /**
-   * Who has the document about a group version: the server that answers for it, or, where that
-   * knows OpenAPI 2 alone, this one, which makes it of that. Undefined: there is none.
+   * Which side serves the document of a group version: the remote server, or this one if the remote
+   * knows only OpenAPI 2, converted. Undefined if there is none.
    */
   async whoHas(api: RemoteApi): Promise<'server' | CachedDocument | undefined> {
     const name = documentName(api);
@@ -295,7 +295,7 @@ export class MergedOpenApi {
     });
   }
 
-  /** Answers `/openapi/v2`; false: others have nothing to say there. Throws 406. */
+  /** Answers `/openapi/v2`; returns false if other servers contribute nothing. Throws 406. */
   async answerWhole(call: AuthorizedCall): Promise<boolean> {
     const { key, parts } = await this.#remote.parts();
     if (parts.length === 0) return false;
@@ -310,7 +310,7 @@ export class MergedOpenApi {
       return await answerDocument(call, { document, types: wholeTypes });
     } catch (error) {
       if (error instanceof StatusError) throw error;
-      // What another server has said cannot be told in the client's encoding.
+      // Another server's document cannot be expressed in the client's encoding.
       this.#logger.warn('the OpenAPI of other servers is left out', { error: String(error) });
       return false;
     }

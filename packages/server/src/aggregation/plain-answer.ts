@@ -1,6 +1,6 @@
 import type { AuthorizedCall } from '../endpoints/call.ts';
 
-/** Answers a line of plain text, as upstream tells what went wrong on the way to another server. */
+/** Answers with a line of plain text, as kube-apiserver reports errors of proxying. */
 export function answerText(
   { exchange, baseHeaders }: Pick<AuthorizedCall, 'exchange' | 'baseHeaders'>,
   { status, text }: { readonly status: number; readonly text: string },

@@ -5,10 +5,10 @@ import {
   type UserInfo,
 } from '@wheelhouse/machinery';
 
-/** Headers of a request on its way, by lower-case name. */
+/** Headers of an outgoing request, by lower-case name. */
 export type OutgoingHeaders = Record<string, string[]>;
 
-/** What concerns one connection alone (RFC 9110, 7.6.1), and so ends at a proxy. */
+/** Hop-by-hop headers (RFC 9110, section 7.6.1), which proxies do not forward. */
 const perHop = new Set([
   'connection',
   'proxy-connection',
@@ -21,15 +21,15 @@ const perHop = new Set([
   'upgrade',
 ]);
 
-/** What the client has told this server alone: who it is, for whom it acts, whom it speaks to. */
+/** Headers addressed to this server alone: credentials, host, and expectations. */
 const toldHere = new Set(['authorization', 'host', 'expect']);
 const toldHerePrefixes = ['impersonate-', 'x-remote-extra-'];
 const identity = ['x-remote-user', 'x-remote-uid', 'x-remote-group'];
 
-/** Longer names of headers are nobody's, and HTTP/2 is not made to carry them here. */
+/** Maximum length of a header name; longer ones are not forwarded. */
 const nameLengthMax = 126;
 
-/** Answers' leave for scripts of other origins is this server's to give, not another's. */
+/** CORS headers of responses, which only this server sets. */
 const crossOrigin = new Set([
   'access-control-allow-credentials',
   'access-control-allow-headers',
@@ -37,16 +37,16 @@ const crossOrigin = new Set([
   'access-control-allow-origin',
 ]);
 
-/** Who asks, as the other server is told. */
+/** The user as other servers learn it. */
 export interface ToldUser {
   readonly user: UserInfo;
-  /** Whether the other server learns the uid (gate RemoteRequestHeaderUID). */
+  /** Whether other servers receive the UID (gate RemoteRequestHeaderUID). */
   readonly tellsUid: boolean;
 }
 
 /**
- * Headers that say who asks, as authenticating proxies say it: what is not ASCII goes as UTF-8, and
- * keys of extra values are escaped where a header's name could not hold them.
+ * The headers by which authenticating proxies identify the user: other than ASCII is sent as UTF-8,
+ * and keys of extra values are escaped as header names require.
  */
 export function identityHeaders({ user, tellsUid }: ToldUser): OutgoingHeaders {
   const headers = emptyHeaders();
@@ -59,16 +59,16 @@ export function identityHeaders({ user, tellsUid }: ToldUser): OutgoingHeaders {
   return headers;
 }
 
-/** What of a request's headers goes on, with what a proxy adds. */
+/** The forwarded headers of a request, with those that a proxy adds. */
 export function forwardedHeaders(
   exchange: Pick<Exchange, 'headerLines' | 'remoteAddress'>,
   about: ToldUser & {
-    /** `host:port` that is asked. */
+    /** `host:port` of the other server. */
     readonly host: string;
-    /** The path that is asked, escaped. */
+    /** The requested path, escaped. */
     readonly path: string;
     readonly auditId: string;
-    /** The name of this process among those that pass requests on. */
+    /** The name of this process in Via headers. */
     readonly via: string;
   },
 ): OutgoingHeaders {
@@ -84,7 +84,7 @@ export function forwardedHeaders(
   return Object.assign(headers, identityHeaders(about));
 }
 
-/** What of a request's headers goes on to a server that is not told who the user is. */
+/** The forwarded headers of a request to a server that does not learn the user. */
 export function anonymousHeaders(
   exchange: Pick<Exchange, 'headerLines' | 'remoteAddress'>,
   { host }: { readonly host: string },
@@ -123,20 +123,20 @@ function isForwarded(name: string): boolean {
 
 const trailersOf = (value: string) => value.toLowerCase().includes('trailers');
 
-/** Names that `Connection` lists: they, too, concern the connection alone. */
+/** Names listed in `Connection`, which are hop-by-hop too. */
 function namedIn(connection: readonly string[]): string[] {
   return connection.flatMap((value) => value.split(',').map((one) => one.trim().toLowerCase()));
 }
 
-/** The protocol a request asks to go on in; undefined when it asks for none. */
+/** The protocol that a request asks to switch to; undefined if none. */
 export function wantedProtocol(exchange: Pick<Exchange, 'header'>): string | undefined {
   const asks = exchange.header('connection')?.toLowerCase().includes('upgrade') === true;
   return asks ? exchange.header('upgrade') : undefined;
 }
 
 /**
- * What of an answer's headers goes back, with this server's own: of these only `Cache-Control` gives
- * way to the other's, who knows better how long the answer is good.
+ * The headers of a response to the client, with this server's own, of which only `Cache-Control`
+ * yields to the other server's.
  */
 export function answeredHeaders(
   lines: readonly string[],
@@ -165,14 +165,14 @@ function emptyHeaders(): OutgoingHeaders {
   return Object.create(null);
 }
 
-/** Node writes headers byte by byte. */
+/** Node.js writes headers as Latin-1. */
 function wireText(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }
 
 const tokenByte = /^[!#$&'*+\-.^_`|~0-9A-Za-z]$/;
 
-/** Escapes what a header's name cannot hold, and the escape's own sign. */
+/** Escapes what a header name cannot contain, and the escape character itself. */
 function escapedKey(key: string): string {
   return Array.from(Buffer.from(key, 'utf8'), (byte) => {
     const character = String.fromCharCode(byte);

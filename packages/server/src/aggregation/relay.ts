@@ -24,25 +24,25 @@ import {
 } from './proxy-headers.ts';
 import { hostPort, type RemoteAnswer, type RemoteRequest, type Transport } from './transport.ts';
 
-/** The other side of a connection that goes on in another protocol. */
+/** The server side of a connection that switches protocols. */
 interface UpgradedConnection {
-  /** The answer that says so. */
+  /** The answer that switches. */
   readonly answer: IncomingMessage;
   readonly socket: Duplex;
-  /** What has come behind it already. */
+  /** Bytes received after it. */
   readonly head: Buffer;
 }
 
-/** Two connections that are one. */
+/** Two joined connections. */
 interface JoinedConnections {
   close(): void;
-  /** Calls back once, when both have ended. */
+  /** Calls back once both have ended. */
   whenClosed(callback: () => void): void;
 }
 
 /**
- * Passes on the answer by which another server changes the protocol, and then all bytes both ways.
- * When one side has no more to say, the other gets what is on its way, and both are closed.
+ * Forwards the answer that switches protocols, and then all bytes in both directions. When one side
+ * ends, the other receives what is in flight, and both are closed.
  */
 function joinConnections(client: TakenConnection, server: UpgradedConnection): JoinedConnections {
   const near = client.socket;
@@ -80,7 +80,7 @@ function joinConnections(client: TakenConnection, server: UpgradedConnection): J
   };
 }
 
-/** Whether the connection of a request is made, with TLS. */
+/** Whether the connection of a request is established, including TLS. */
 function isConnected({ socket }: ClientRequest): boolean {
   if (socket === null || socket.connecting) return false;
   return !('secureConnecting' in socket) || socket.secureConnecting !== true;
@@ -91,7 +91,7 @@ function destroySoon(socket: Duplex): void {
   socket.end(contained({ where: 'aggregation' }, () => socket.destroy()));
 }
 
-/** The answer's head as it came. */
+/** The answer's head as received. */
 function headOf({ rawHeaders, statusMessage }: IncomingMessage): Buffer {
   const lines = [`HTTP/1.1 101 ${statusMessage || 'Switching Protocols'}`];
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
@@ -100,12 +100,12 @@ function headOf({ rawHeaders, statusMessage }: IncomingMessage): Buffer {
   return Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');
 }
 
-/** Stand as they are in a path; everything else but unreserved characters is escaped. */
+/** Characters that stay unescaped in a path besides unreserved ones. */
 const plain = /%(?:24|26|2B|2C|3A|3B|3D|40)/g;
 
 /**
- * The path as this server has understood and authorized it, escaped anew: what another server makes
- * of the client's own escapes might be another path.
+ * The path as this server authorized it, escaped again, since another server might read the
+ * client's own escapes as another path.
  */
 export function escapedPath(path: string): string {
   return path
@@ -126,45 +126,45 @@ export function requestTarget({ path, query }: Pick<RequestInfo, 'path' | 'query
   return escapedPath(path) + (text === '' ? '' : `?${text}`);
 }
 
-/** How requests are passed on. */
+/** Settings of proxying. */
 export interface RelaySettings {
-  /** Whether the other server learns users' uids. */
+  /** Whether other servers receive users' UIDs. */
   readonly tellsUid: boolean;
-  /** The name of this process, by which it knows requests that come back to it. */
+  /** The Via name of this process, which detects loops. */
   readonly via: string;
-  /** What becomes of an answer that leads elsewhere. */
+  /** How redirects are handled. */
   readonly redirects: 'refused' | 'passed';
 }
 
-/** Where a request goes, and what becomes of it and of its answer on the way. */
+/** The target of a request, and how it and its answer are transformed. */
 export interface RelayPlan {
   readonly place: { readonly host: string; readonly port: number };
-  /** Path and query, escaped. */
+  /** Escaped path and query. */
   readonly target: string;
-  /** The method, where it is not the client's. */
+  /** The method, if not the client's. */
   readonly method?: 'GET';
-  /** Whether the client's body and its wish for another protocol are passed on. */
+  /** Whether the client's body and protocol switch are forwarded. */
   readonly passes: 'everything' | 'nothing';
-  /** Ends a connection that is not made in time, in milliseconds; no limit when absent. */
+  /** Timeout for connecting in milliseconds; none when absent. */
   readonly connectTimeoutMs?: number;
-  /** Those of the request, but for what concerns its connection. */
+  /** The request headers without hop-by-hop ones. */
   headers(): OutgoingHeaders;
-  /** Those of the answer to the client; `lines` are the other server's. */
+  /** The response headers; `lines` are the other server's. */
   answered(lines: readonly string[]): ResponseHeaders;
-  /** Whether an answer of this status that leads elsewhere is refused. */
+  /** Whether redirects are refused. */
   readonly redirects: 'refused' | 'passed';
   /**
-   * Gives the error to answer the client with; undefined when it has been answered. `reached` says
-   * whether the other server was, so that `text` is about what it did.
+   * Returns the error for the client; undefined if it was answered already. `reached` says whether
+   * the other server was reached, in which case `text` describes its fault.
    */
   refuse(problem: { readonly text: string; readonly reached: boolean }): StatusError | undefined;
-  /** Streams through which the answer's body goes, in turn. */
+  /** Streams that transform the answer's body, in order. */
   through?(incoming: IncomingMessage): readonly Transform[];
-  /** Takes an answer that is not to be passed on, and gives the error to answer with instead. */
+  /** Replaces an answer that must not be forwarded by an error. */
   replace?(incoming: IncomingMessage): Promise<StatusError> | undefined;
 }
 
-/** What a relay needs of a request. */
+/** The parts of a request that a relay uses. */
 export type RelayedRequest = Pick<
   AuthorizedCall,
   'exchange' | 'info' | 'context' | 'deadline' | 'baseHeaders'
@@ -176,7 +176,7 @@ export interface RelayedCall {
   readonly plan: RelayPlan;
 }
 
-/** Passes a request on as an aggregator does: with its path, and with who asks. */
+/** Forwards a request as an aggregator does: with its path and the user's identity. */
 export function aggregatedPlan(
   call: AuthorizedCall,
   { settings, place }: { readonly settings: RelaySettings; readonly place: RelayPlan['place'] },
@@ -205,22 +205,23 @@ export function aggregatedPlan(
   };
 }
 
-/** What a server serves is told at once, or not at all. */
+/** Timeout for discovery documents. */
 const discoveryTimeoutMs = 5_000;
 
 const unreachable = 'error trying to reach service';
 const brokenAnswer = 'net/http: HTTP/1.x transport connection broken';
 
-/** Asked again as often as a connection that was kept turns out to have been closed. */
+/** Methods that are retried whenever a reused connection turns out to be closed. */
 const repeatable = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
- * One request on its way to another server, and its answer back, both piece by piece and as fast as
- * the slower side takes them. It is in one of these states, and never goes back:
- * | state     | other server answers | it fails       | client goes | time is up | stop of ours |
- * |-----------|----------------------|----------------|-------------|------------|--------------|
- * | asking    | answering            | over, with 503 | over        | over, 504  | asking       |
- * | answering | (the end:) over      | over, cut off  | over        | cut off    | over, ended  |
+ * One request on its way to another server, and its answer back, both streamed at the pace of the
+ * slower side. It is in one of these states, and never returns to an earlier one:
+ *
+ * | state     | server answers  | it fails       | client leaves | timeout   | shutdown    |
+ * |-----------|-----------------|----------------|---------------|-----------|-------------|
+ * | asking    | answering       | over, with 503 | over          | over, 504 | asking      |
+ * | answering | (its end:) over | over, cut off  | over          | cut off   | over, ended |
  */
 export class Relay implements RemoteAnswer {
   readonly #call: RelayedCall;
@@ -244,10 +245,7 @@ export class Relay implements RemoteAnswer {
       call.plan.passes === 'everything' ? wantedProtocol(call.call.exchange) : undefined;
   }
 
-  /**
-   * Resolves when the answer has been given, or has begun if it may last, or when nobody waits for it
-   * any more.
-   */
+  /** Resolves when the answer is complete, has begun if it may last, or is no longer awaited. */
   run(): Promise<void> {
     const { exchange } = this.#call.call;
     const outcome = new Promise<void>((resolve, reject) => {
@@ -335,7 +333,7 @@ export class Relay implements RemoteAnswer {
     try {
       outgoing = transport.open(this.#request(), this);
     } catch (error) {
-      // A user's name may hold what no header can.
+      // A user's name may contain characters that no header can carry.
       const isHeader = systemErrorCode(error) === 'ERR_INVALID_CHAR';
       if (!isHeader) throw error;
       this.#refuse({ text: 'net/http: invalid header field value', reached: false });
@@ -373,7 +371,7 @@ export class Relay implements RemoteAnswer {
       headers['connection'] = ['Upgrade'];
       headers['upgrade'] = [this.#protocol];
     } else if (this.#body !== undefined && headers['content-length'] === undefined) {
-      // Node does not think of it where a method has no body as a rule.
+      // Node.js does not add it for methods that usually have no body.
       headers['transfer-encoding'] = ['chunked'];
     }
     const { place, target, method = call.exchange.method } = plan;
@@ -457,7 +455,7 @@ export class Relay implements RemoteAnswer {
     this.#resolve();
   }
 
-  /** The answer's body as it goes to the client. */
+  /** The answer's body as sent to the client. */
   #through(incoming: IncomingMessage): Readable {
     const cut = () => this.#end('cut');
     let source: Readable = incoming;
@@ -475,7 +473,7 @@ export class Relay implements RemoteAnswer {
     return source;
   }
 
-  /** Ends the answer, if there is one: as it should, or so that the client sees that it is not. */
+  /** Ends a started answer, completely or so that the client notices the interruption. */
   #end(how: 'whole' | 'cut'): void {
     if (this.#state === 'over') return;
     const stream = this.#stream;
@@ -489,7 +487,7 @@ export class Relay implements RemoteAnswer {
     this.#state = 'over';
     this.#timer?.stop();
     this.#body?.drop();
-    // Where both have been read to their ends, the next request may have the connection.
+    // If both were read completely, the connection can be reused.
     const isDone = this.#incoming?.complete === true && this.#outgoing?.writableFinished === true;
     if (!isDone) this.#outgoing?.destroy();
     for (const tell of this.#whenOver.splice(0)) tell();

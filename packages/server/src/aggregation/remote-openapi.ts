@@ -16,21 +16,21 @@ import type { FetchedDocument } from './fetch-document.ts';
 
 type Form = 'v2' | 'v3';
 
-/** What another server's documents say of one group version. */
+/** What another server's documents contain for one group version. */
 interface Told {
-  /** What of `/openapi/v2` is about it. */
+  /** Its part of `/openapi/v2`. */
   readonly v2: OpenApiParts;
-  /** Where its own document is: `/openapi/v3/apis/g/v?hash=…`; or that there are none at all. */
+  /** The path of its own document, `/openapi/v3/apis/g/v?hash=…`; `none` if there is none. */
   readonly v3: { readonly place: string } | 'none';
 }
 
 interface Held<Value> {
   value: Value | undefined;
-  /** What the server calls it; empty where it calls it nothing. */
+  /** The server's ETag; empty without one. */
   etag: string;
-  /** Of its bytes. */
+  /** Digest of the bytes. */
   digest: string;
-  /** Monotonic; undefined: it must be asked at the next occasion. */
+  /** Monotonic milliseconds of the last request; undefined requests it on next use. */
   askedMs: number | undefined;
   hasFailed: boolean;
   asking: Promise<void> | undefined;
@@ -40,17 +40,17 @@ type Holding = { readonly [Name in Form]: Held<Told[Name]> };
 
 const documentBytesMax = { v2: 16 * 1024 * 1024, v3: 4 * 1024 * 1024 } as const;
 const fetchTimeoutMs = 60_000;
-/** What is older than this is asked anew, by its tag, while it still serves. */
+/** Older documents are revalidated by their ETag while they remain in use. */
 const refreshMs = 60_000;
 const retryMs = 10_000;
-/** How long a client waits for what is not there yet. */
+/** How long a client waits for a missing document. */
 const patienceMs = 5_000;
 
 const aggregator: UserInfo = { name: 'system:aggregator', uid: '', groups: [], extra: {} };
 
 /**
- * What other servers' OpenAPI documents say of the group versions they are asked for. Nothing is
- * asked before a client wants to know, and nobody waits long for a server that does not answer.
+ * The OpenAPI documents of other servers, for the group versions they serve. Nothing is fetched
+ * before a client needs it, and no client waits long for a server that does not answer.
  */
 export class RemoteOpenApi {
   readonly #options: {
@@ -83,7 +83,7 @@ export class RemoteOpenApi {
     }
   }
 
-  /** Where documents of OpenAPI 3 are, by their names in the index: `apis/<group>/<version>`. */
+  /** The paths of OpenAPI 3 documents by their names in the index: `apis/<group>/<version>`. */
   async index(): Promise<ReadonlyMap<string, string>> {
     const documents = await this.#current('v3');
     return new Map(
@@ -93,7 +93,7 @@ export class RemoteOpenApi {
     );
   }
 
-  /** The parts of those that know OpenAPI 2 alone, by the same names. */
+  /** The parts of servers that know only OpenAPI 2, by the same names. */
   async onlyParts(): Promise<ReadonlyMap<string, { digest: string; parts: OpenApiParts }>> {
     const old = new Set<RemoteApi>();
     for (const { api, value } of await this.#current('v3')) if (value === 'none') old.add(api);
@@ -104,7 +104,7 @@ export class RemoteOpenApi {
     );
   }
 
-  /** The parts of OpenAPI 2, and a key that changes when they do. */
+  /** The OpenAPI 2 parts, and a key that changes with them. */
   async parts(): Promise<{ readonly key: string; readonly parts: readonly OpenApiParts[] }> {
     const documents = await this.#current('v2');
     return {
@@ -214,7 +214,10 @@ export function documentName({ group, version }: RemoteApi): string {
   return `apis/${group}/${version}`;
 }
 
-/** Where the index says the document is; it must be where it belongs. Undefined: there is none. */
+/**
+ * The path that the index has for the document, which must be in its proper place. Undefined if
+ * there is none.
+ */
 function placeIn(index: JsonObject, api: RemoteApi): { readonly place: string } | undefined {
   const paths = member(index, 'paths');
   const name = documentName(api);
@@ -227,7 +230,7 @@ function placeIn(index: JsonObject, api: RemoteApi): { readonly place: string } 
   return { place: isGood ? serverUrl : place };
 }
 
-/** What an OpenAPI 2 document says, as far as it is merged with others'. */
+/** The parts of an OpenAPI 2 document that are merged. */
 export interface OpenApiParts {
   /** Title and version. */
   readonly info: JsonObject;
@@ -236,14 +239,14 @@ export interface OpenApiParts {
   readonly parameters: ReadonlyMap<string, JsonValue>;
 }
 
-/** What references lead to: a member of the document, by name. */
+/** Members that references point to by name. */
 export const referable = ['definitions', 'parameters'] as const;
 export type Referable = (typeof referable)[number];
 
-/** Documents nest no deeper than this; one that does is refused. */
+/** Maximum nesting of documents; deeper ones are refused. */
 const depthMax = 200;
 
-/** The parts of a document. Throws when they are no objects. */
+/** The parts of a document. Throws if they are not objects. */
 export function partsOf(document: JsonObject): OpenApiParts {
   const info = member(document, 'info');
   return {
@@ -266,7 +269,7 @@ function entriesOf(object: JsonObject): [string, JsonValue][] {
   });
 }
 
-/** The paths that `isKept` wants, and all that they refer to. Throws when it nests too deep. */
+/** The paths that `isKept` selects, and everything they refer to. Throws when it nests too deep. */
 export function keepPaths(parts: OpenApiParts, isKept: (path: string) => boolean): OpenApiParts {
   const paths = new Map([...parts.paths].filter(([path]) => isKept(path)));
   const used: Record<Referable, Set<string>> = { definitions: new Set(), parameters: new Set() };
@@ -294,13 +297,13 @@ function referencesIn(value: JsonValue): { readonly of: Referable; readonly name
   return found;
 }
 
-/** What a reference leads to; undefined: nothing that is merged. */
+/** The target of a reference; undefined if it is not merged. */
 function referenceOf(text: string): { of: Referable; name: string } | undefined {
   const of = referable.find((one) => text.startsWith(`#/${one}/`));
   return of === undefined ? undefined : { of, name: text.slice(of.length + 3) };
 }
 
-/** A copy in which references lead to the new names. */
+/** A copy in which references use the new names. */
 export function renamed(
   value: JsonValue,
   names: Readonly<Record<Referable, ReadonlyMap<string, string>>>,
@@ -312,7 +315,7 @@ export function renamed(
   });
 }
 
-/** A copy with every reference changed. */
+/** A copy with every reference transformed. */
 function walk(value: JsonValue, change: (reference: string) => string, depth = 0): JsonValue {
   if (depth > depthMax) throw new Error('an OpenAPI document nests too deep');
   if (Array.isArray(value)) return value.map((one) => walk(one, change, depth + 1));

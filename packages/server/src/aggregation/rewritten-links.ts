@@ -13,17 +13,17 @@ import type { ApiCall } from '../endpoints/call.ts';
 import { answeredHeaders } from './proxy-headers.ts';
 import type { RelayPlan } from './relay.ts';
 
-/** What links are rewritten by. */
+/** The locations that links are rewritten with. */
 export interface LinkPlaces {
-  /** The path in front of links, escaped, without a slash at its end. */
+  /** The path to prepend to links, escaped, without a trailing slash. */
   readonly prefix: string;
-  /** `host:port` of the server whose answer it is. */
+  /** `host:port` of the proxied server. */
   readonly host: string;
   /** `host:port` by which the client knows this server. */
   readonly shownHost: string;
 }
 
-/** Attributes that hold a URL, by tag. */
+/** Attributes that contain a URL, by tag. */
 const urlAttributes: Readonly<Record<string, readonly string[]>> = {
   a: ['href'],
   applet: ['codebase'],
@@ -52,7 +52,7 @@ const urlAttributes: Readonly<Record<string, readonly string[]>> = {
   video: ['poster', 'src'],
 };
 
-/** Elements whose text holds no tags. */
+/** Elements whose text contains no tags. */
 const textOnly = new Set([
   'script',
   'style',
@@ -64,12 +64,12 @@ const textOnly = new Set([
   'noframes',
 ]);
 
-/** So many characters of a longer tag stay as they are, and what follows is read as text. */
+/** Maximum length of a tag; a longer one is passed unchanged, and the rest is read as text. */
 const tagLengthMax = 16 * 1024;
 
 /**
- * Gives a URL that leads through the proxy where it leads to the proxied server by an absolute path;
- * others stay as they are.
+ * Rewrites a URL that leads to the proxied server by an absolute path to lead through the proxy;
+ * other URLs stay unchanged.
  */
 export function proxiedUrl(url: string, { prefix, host: ownHost, shownHost }: LinkPlaces): string {
   const [, scheme = '', authority, path = '', rest = ''] =
@@ -85,7 +85,7 @@ export function proxiedUrl(url: string, { prefix, host: ownHost, shownHost }: Li
 
 type AnswerOfPlan = Required<Pick<RelayPlan, 'answered' | 'through'>>;
 
-/** How the answer of a proxied server goes back: redirects and the links of pages lead through here. */
+/** Transforms the answer of a proxied server: redirects and links in pages lead through here. */
 export function proxiedAnswer(call: ApiCall, places: LinkPlaces): AnswerOfPlan {
   return {
     answered(lines) {
@@ -119,8 +119,8 @@ export function proxiedAnswer(call: ApiCall, places: LinkPlaces): AnswerOfPlan {
 }
 
 /**
- * Whether a browser made the request and shows its user's certificate with all requests. Proxies such
- * as that of kubectl, whose certificates pages do not have, say for whom they ask.
+ * Whether a browser with a client certificate made the request, which it then presents with all
+ * requests. Proxies such as kubectl's, whose pages have no certificate, name the user they act for.
  */
 function showsCertificate(exchange: ApiCall['exchange']): boolean {
   const isOfBrowser = exchange.header('sec-fetch-site') !== undefined;
@@ -129,8 +129,8 @@ function showsCertificate(exchange: ApiCall['exchange']): boolean {
 }
 
 /**
- * Gives a page an origin of its own: it comes from a Pod, and would act here as the user who looks at
- * it (TRUST-6).
+ * Gives a page an opaque origin: it comes from a Pod, and would otherwise act here as the user who
+ * views it (TRUST-6).
  */
 function confine(headers: Record<string, string | readonly string[]>): void {
   const policies = [headers['content-security-policy'] ?? []].flat();
@@ -142,8 +142,7 @@ const sandbox =
   'allow-top-navigation-by-user-activation';
 
 /**
- * Leaves the header of zlib out, which some servers send in front of deflated data and others do not.
- * Clients read both.
+ * Removes the zlib header, which some servers send before deflated data; clients read both forms.
  */
 class BareDeflate extends Transform {
   #head: Buffer | undefined = Buffer.alloc(0);
@@ -169,11 +168,13 @@ class BareDeflate extends Transform {
   }
 }
 
-/** Bytes of a page that may come of few compressed ones, and how many may come of each beyond. */
+/**
+ * Bytes that a page may inflate to regardless of its compressed size, and the maximum ratio beyond.
+ */
 const inflatedBytesMin = 16 * 1024 * 1024;
 const inflatedPerByteMax = 100;
 
-/** Passes on what is inflated, and fails where it is far more than pages come to. */
+/** Passes inflated data on, and fails if it is far larger than pages are. */
 class Inflated extends Transform {
   readonly #source: { readonly bytesWritten: number };
   #bytes = 0;
@@ -191,7 +192,7 @@ class Inflated extends Transform {
   }
 }
 
-/** Pages in an encoding that is not read here, and redirects, stay as they are. */
+/** Whether an answer is rewritten: pages in other encodings, and redirects, are not. */
 function isRewritten(headers: Readonly<Record<string, unknown>>): boolean {
   const type = String(headers['content-type'] ?? '');
   const encoding = headers['content-encoding'] ?? '';
@@ -200,20 +201,20 @@ function isRewritten(headers: Readonly<Record<string, unknown>>): boolean {
   return isPage && !isRedirect && ['', 'gzip', 'deflate'].includes(String(encoding));
 }
 
-/** Where a tag's text is: between attributes, before a value, in one, or in one in quotes. */
+/** The position in a tag: between attributes, before a value, in one, or in a quoted one. */
 type TagState = 'names' | 'before' | 'value' | '"' | "'";
 
-/** Bytes of a page that are rewritten in one turn: a few milliseconds of work where all are links. */
+/** Bytes rewritten per turn, a few milliseconds of work if all are links. */
 const sliceBytes = 8 * 1024;
 
-/** Rewrites the URLs in the tags of a page, piece by piece; all other bytes stay as they are. */
+/** Rewrites the URLs in the tags of a page as a stream; all other bytes stay unchanged. */
 export class LinkRewriter extends Transform {
   readonly #places: LinkPlaces;
-  /** What may be the beginning of a tag, of a comment, or of the end of one. */
+  /** Text that may begin a tag or comment, or end one. */
   #rest = '';
-  /** How far a tag that begins there has been read: it may come byte by byte. */
+  /** The progress of reading a tag that begins there, since it may arrive byte by byte. */
   #reading: TagReading = fromStart;
-  /** What ends the text that holds no tags; undefined where tags are read. */
+  /** The end of text without tags; undefined while tags are read. */
   #until: string | undefined;
 
   constructor(places: LinkPlaces) {
@@ -221,12 +222,12 @@ export class LinkRewriter extends Transform {
     this.#places = places;
   }
 
-  // Bytes are taken for characters: what is looked for is ASCII, and the rest comes out as it was.
+  // Bytes are treated as Latin-1: the searched text is ASCII, and the rest passes unchanged.
   override _transform(piece: Buffer, _: BufferEncoding, done: TransformCallback): void {
     this.#take(piece, done);
   }
 
-  /** Rewrites a piece in slices, between which others have their turn (TRUST-2). */
+  /** Rewrites a piece in slices, yielding to other work in between (TRUST-2). */
   #take(piece: Buffer, done: TransformCallback): void {
     if (this.destroyed) return;
     const text = this.#rest + piece.toString('latin1', 0, sliceBytes);
@@ -256,7 +257,7 @@ export class LinkRewriter extends Transform {
     return parts.join('');
   }
 
-  /** Text up to what ends it, in any case. */
+  /** Reads text up to its end marker, case-insensitively. */
   #skip(text: string, from: number): { text: string; end: number } {
     const until = this.#until ?? '';
     const pattern = new RegExp(until, 'gi');
@@ -271,7 +272,7 @@ export class LinkRewriter extends Transform {
     return { text: text.slice(from, certain), end: text.length };
   }
 
-  /** Text up to a tag, and the tag. */
+  /** Reads text up to a tag, and the tag. */
   #tag(text: string, from: number): { text: string; end: number } {
     const start = text.indexOf('<', from);
     if (start < 0) return { text: text.slice(from), end: text.length };
@@ -297,7 +298,7 @@ export class LinkRewriter extends Transform {
         this.#reading = reading;
         return wait();
       }
-      // Going on behind the first character would read the same ones again for each `<` in them.
+      // Continuing after the first character would read the rest again for each `<` in it.
       return { text: text.slice(from, longest), end: longest };
     }
     return { text: text.slice(from, start) + this.#rewriteTag(text.slice(start, end)), end };
@@ -323,23 +324,23 @@ export class LinkRewriter extends Transform {
   }
 }
 
-/** Slashes and colons may be written as character references, as some templates do. */
+/** Decodes character references of slashes and colons, as some templates write them. */
 function plainSlashes(url: string): string {
   return url.replaceAll(/&#x2f;|&#47;/gi, '/').replaceAll(/&#x3a;|&#58;/gi, ':');
 }
 
-/** How far a tag has been read. */
+/** The progress of reading a tag. */
 interface TagReading {
-  /** Characters of the tag that have been looked at. */
+  /** Number of characters read. */
   readonly length: number;
   readonly state: TagState;
-  /** The index behind the tag's `>`; undefined before it comes, and where the tag is too long. */
+  /** The index after the tag's `>`; undefined before it arrives, and for a tag that is too long. */
   readonly end: number | undefined;
 }
 
 const fromStart: TagReading = { length: 1, state: 'names', end: undefined };
 
-/** Looks for the end of a tag, its `>`, which may also stand in a value. */
+/** Finds the end of a tag, its `>`, which may also occur in a value. */
 function tagEnd(text: string, start: number, before: TagReading): TagReading {
   let { state } = before;
   const limit = Math.min(text.length, start + tagLengthMax);

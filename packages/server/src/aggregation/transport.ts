@@ -17,17 +17,20 @@ import { bundleCertificates } from '../gates/authn/certificate.ts';
 import { type RemoteServer, serverNameOf } from './api-service.ts';
 import type { OutgoingHeaders } from './proxy-headers.ts';
 
-/** Who this server is to others, in PEM. */
+/** A client certificate and its key, in PEM. */
 export interface ClientCertificate {
   readonly certificatePem: string;
   readonly keyPem: string;
 }
 
-/** What is trusted and shown in a connection; undefined certificates: none, or the host's own. */
+/**
+ * Trust settings and client certificate of connections; undefined certificates mean none, or the
+ * host's own.
+ */
 export interface TransportSettings {
   /** `https` when absent. */
   readonly scheme?: 'http' | 'https';
-  /** The name that certificates must be of; that of each request's host when absent. */
+  /** The name that certificates must match; the host of each request when absent. */
   readonly serverName?: string;
   readonly caPem: string | undefined;
   readonly verifies: boolean;
@@ -39,43 +42,43 @@ export interface RemoteRequest {
   readonly method: string;
   readonly host: string;
   readonly port: number;
-  /** Path and query, escaped. */
+  /** Escaped path and query. */
   readonly target: string;
   readonly headers: OutgoingHeaders;
 }
 
-/** How another server answers. */
+/** Receives another server's answer. */
 export interface RemoteAnswer {
   onAnswer(answer: IncomingMessage): void;
-  /** It goes on in another protocol; `head` is what it has said already in that. */
+  /** The server switches protocols; `head` contains bytes received after its answer. */
   onUpgrade(answer: IncomingMessage, socket: Duplex, head: Buffer): void;
-  /** It could not be asked, or has gone before it answered. The error's text is for the client. */
+  /** The request failed before an answer. The error's text is for the client. */
   onFailure(error: Error): void;
 }
 
-/** Connections to other servers under one set of settings. */
+/** Connections to other servers with common settings. */
 export interface Transport {
-  /** Why none can be made; undefined: they can. */
+  /** Why no connection can be made; undefined if they can. */
   readonly fault: string | undefined;
-  /** Begins a request; the caller ends it. Exactly one of the answer's functions is called. */
+  /** Begins a request, which the caller ends. Calls exactly one function of `answer`. */
   open(request: RemoteRequest, answer: RemoteAnswer): ClientRequest;
-  /** Drops idle connections, and the others when they become idle. */
+  /** Closes idle connections now, and the others when they become idle. */
   retire(): void;
 }
 
-/** Largest head of an answer, bytes. */
+/** Maximum size of response headers in bytes. */
 const headBytesMax = 128 * 1024;
 const idleConnectionsMax = 25;
-/** How long one is kept; servers close theirs after 90 seconds as a rule. */
+/** How long idle connections are kept; servers usually close theirs after 90 seconds. */
 const idleMs = 60_000;
 
-/** A server that says how long it keeps connections may close one at just that moment. */
+/** A server may close a connection just at its announced timeout. */
 const closingMarginMs = 1_000;
 
-/** Keeps connections for less long than their servers say they do. */
+/** Drops connections before the timeout that their servers announce. */
 interface CarefulAgent {
   readonly agent: http.Agent;
-  /** What an answer says of its connection. */
+  /** Reads the keep-alive header of an answer. */
   heard(socket: Duplex, keepAlive: string): void;
 }
 
@@ -94,7 +97,7 @@ function createCarefulAgent(settings: TransportSettings): CarefulAgent {
   const keepSocketAlive = agent.keepSocketAlive.bind(agent);
   agent.keepSocketAlive = (socket: Duplex) => {
     const keptMs = Math.min(idleMs, keptFor.get(socket) ?? idleMs);
-    // Its type says nothing of what it gives.
+    // Its declared type has no result.
     const isKept: unknown = keepSocketAlive(socket);
     if (keptMs <= 0 || isKept === false) return false;
     (socket as TLSSocket).setTimeout(keptMs);
@@ -109,11 +112,11 @@ function createCarefulAgent(settings: TransportSettings): CarefulAgent {
   };
 }
 
-/** Makes a transport; opens no connection. */
+/** Creates a transport without opening a connection. */
 export function createTransport(settings: TransportSettings): Transport {
   const { agent, heard } = createCarefulAgent(settings);
   const isPlain = settings.scheme === 'http';
-  // A connection that changes its protocol begins anew, as upstream's does.
+  // A protocol switch uses a new connection, as in kube-apiserver.
   const single = isPlain
     ? new http.Agent({ keepAlive: false })
     : new https.Agent({ ...tlsOptions(settings), keepAlive: false });
@@ -122,7 +125,7 @@ export function createTransport(settings: TransportSettings): Transport {
     fault: faultOf(settings),
     open(request, answer) {
       const { headers, target, ...rest } = request;
-      // TLS names hosts, not addresses; the certificate is judged by the address all the same.
+      // SNI carries only host names; the certificate is still verified against the address.
       const ofHost = { servername: isIP(request.host) === 0 ? request.host : '' };
       const outgoing = send({
         ...rest,
@@ -172,7 +175,7 @@ function listenForAnswer(
     { where: 'aggregation' },
     {
       response(incoming: IncomingMessage) {
-        // Whoever reads the answer learns that it broke off.
+        // Readers of the answer notice the interruption.
         ignoreErrors(incoming);
         once(() => answer.onAnswer(incoming));
       },
@@ -201,7 +204,7 @@ function tlsOptions(settings: TransportSettings): https.AgentOptions {
   };
 }
 
-/** Node passes over authorities that it cannot read. */
+/** Node.js silently ignores CAs that it cannot parse. */
 function faultOf({ caPem, verifies }: TransportSettings): string | undefined {
   if (!verifies || caPem === undefined) return undefined;
   const fault = 'unable to load root certificates';
@@ -220,22 +223,22 @@ export function hostPort({ host, port }: { readonly host: string; readonly port:
   return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }
 
-/** The connections to other servers, one set for all APIServices that ask for the same. */
+/** Connections to other servers, shared by APIServices with the same settings. */
 export interface Transports {
-  /** For requests of clients: trusts as the APIService says. */
+  /** For client requests: verified as the APIService says. */
   of(remote: RemoteServer): Transport;
-  /** For the look at whether a server is there, which trusts whoever answers. */
+  /** For availability probes, without verification. */
   forLook(remote: RemoteServer): Transport;
-  /** Lets go of those that none of these uses, and of those with another certificate than now. */
+  /** Closes transports that none of these servers uses, and those with an outdated certificate. */
   keepOnly(remotes: readonly RemoteServer[]): void;
   close(): void;
 }
 
-/** Makes transports as they are asked for. */
+/** Creates transports on first use. */
 export function createTransports(options: {
-  /** Who this server is; may change. */
+  /** The current client certificate. */
   readonly certificate: () => ClientCertificate | undefined;
-  /** The authorities that the host trusts, in PEM. */
+  /** The CAs that the host trusts, in PEM. */
   readonly hostRoots: () => string | undefined;
 }): Transports {
   const made = new Map<string, Transport>();
