@@ -206,7 +206,7 @@ describe("the server's folders", () => {
         .filter((path) => pattern.test(readFileSync(join(root, path), 'utf8')))
         .map((path) => path.replace('packages/server/src/', ''));
     expect(makers(/\bgrantPermit\(/)).toEqual(['gates/authz/authorization.ts']);
-    expect(makers(/\binternalPermit\(/)).toEqual(['controllers/inside.ts', 'registry/registry.ts']);
+    expect(makers(/\binternalPermit\(/)).toEqual(['controllers/tools.ts', 'registry/registry.ts']);
     expect(makers(/\bconsequentPermit\(/)).toEqual([
       'endpoints/subresources/binding.ts',
       'endpoints/subresources/eviction.ts',

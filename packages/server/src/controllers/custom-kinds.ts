@@ -21,7 +21,7 @@ import { decodeEntry } from '../registry/object-codec.ts';
 import type { EntryChange } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { CorruptObjectError } from '../watchcache/store-errors.ts';
-import { type ControllerTools, listEntries, removeEntries } from './inside.ts';
+import { type ControllerTools, listEntries, removeEntries } from './tools.ts';
 
 import { createWorkQueue } from './work-queue.ts';
 
@@ -304,10 +304,10 @@ async function writeStatus(
   crd: Crd,
   all: readonly Crd[],
 ): Promise<void> {
-  const { definitions, inside } = options;
+  const { definitions, writer } = options;
   if (newStatus(options, crd, all) === undefined) return;
   const at = { def: definitions, namespace: '', name: crd.metadata.name ?? '' };
-  await inside.change({ ...at, subresource: 'status' }, (object) => {
+  await writer.change({ ...at, subresource: 'status' }, (object) => {
     const current = crdOf(object);
     const status = newStatus(options, current, all);
     return status === undefined ? current : { ...current, status };
@@ -316,20 +316,20 @@ async function writeStatus(
 
 /** Removes the kind's objects and then the finalizer; returns true while objects remain. */
 async function cleanUp(options: CustomKindsOptions, kinds: KindTable, crd: Crd): Promise<boolean> {
-  const { inside, definitions, cleanupFinalizer, caches } = options;
+  const { writer, definitions, cleanupFinalizer, caches } = options;
   const at = { def: definitions, namespace: '', name: crd.metadata.name ?? '' };
   const finalizers = crd.metadata.finalizers ?? [];
   if (!finalizers.includes(cleanupFinalizer)) return false;
   await markTerminating(options, crd, underWay);
   const def = kinds.find(at.name);
   if (def !== undefined) {
-    await removeEntries({ caches, inside, at: { def, namespace: '' } });
+    await removeEntries({ caches, writer, at: { def, namespace: '' } });
     const left = await listEntries(caches, { def, namespace: '' });
     if (left.length > 0) return true;
   }
   // Visible only if another finalizer keeps the definition.
   if (finalizers.length > 1) await markTerminating(options, crd, outcomeOf(crd, options.catalogue));
-  await inside.change(at, (object) => {
+  await writer.change(at, (object) => {
     const rest = (object.metadata.finalizers ?? []).filter((one) => one !== cleanupFinalizer);
     if (rest.length === 0) delete object.metadata.finalizers;
     else object.metadata.finalizers = rest;
@@ -377,10 +377,10 @@ async function markTerminating(
 ): Promise<void> {
   const { type, reason } = state;
   if (crd.status?.conditions?.some((one) => one.type === type && one.reason === reason)) return;
-  const { inside, definitions, clock } = options;
+  const { writer, definitions, clock } = options;
   const at = { def: definitions, namespace: '', name: crd.metadata.name ?? '' };
   const now = formatTime(clock.now());
-  await inside.change({ ...at, subresource: 'status' }, (object) => {
+  await writer.change({ ...at, subresource: 'status' }, (object) => {
     const current = crdOf(object);
     const conditions = [...setCondition(current.status?.conditions ?? [], state, now)];
     const status = { ...(current.status as CrdStatus), conditions };

@@ -2,7 +2,7 @@ import { silentLogger } from '@wheelhouse/machinery';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openTestApi, type TestApi } from '../compose/testing.ts';
 import { startEventExpiry } from './event-expiry.ts';
-import { createInside, listEntries } from './inside.ts';
+import { createObjectWriter, listEntries } from './tools.ts';
 
 const ttlMs = 60_000;
 /** Events that are due within this time are removed together. */
@@ -71,9 +71,9 @@ describe('EVENT-3: an Event', () => {
     await create('b');
     await settle();
     server.clock.advance(30_000);
-    const inside = createInside({ registry: server.api.registry, controller: 'test' });
+    const writer = createObjectWriter({ registry: server.api.registry, controller: 'test' });
     const at = { def: server.def('events'), namespace: 'default', name: 'a' };
-    await inside.change(at, (object) => ({ ...object, count: 2 }));
+    await writer.change(at, (object) => ({ ...object, count: 2 }));
     await settle();
     server.clock.advance(30_000 + sweepMs);
     await expect.poll(names).toEqual(['a']);

@@ -5,7 +5,7 @@ import { decodeEntry } from '../registry/object-codec.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { EntryChange } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
-import { listEntries, storedVersion } from './inside.ts';
+import { listEntries, storedVersion } from './tools.ts';
 
 /** Concurrent removals. */
 const parallelMax = 32;

@@ -3,18 +3,18 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openTestApi, type TestApi } from '../compose/testing.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import { startGarbageCollector } from './garbage-collector.ts';
-import { createInside, type Inside } from './inside.ts';
+import { createObjectWriter, type ObjectWriter } from './tools.ts';
 
 let server: TestApi;
-let inside: Inside;
+let writer: ObjectWriter;
 let collector: { close(): Promise<void> };
 
 beforeEach(async () => {
   server = await openTestApi({ admission: { disabled: ['NamespaceLifecycle'] } });
   const { api, clock } = server;
-  inside = createInside({ registry: api.registry, controller: 'test' });
+  writer = createObjectWriter({ registry: api.registry, controller: 'test' });
   const { caches } = api.registry;
-  const options = { catalogue: api.catalogue, caches, inside, clock, logger: silentLogger };
+  const options = { catalogue: api.catalogue, caches, writer, clock, logger: silentLogger };
   collector = startGarbageCollector(options);
 });
 afterEach(async () => {
@@ -45,7 +45,7 @@ async function create(
 
 const ownedBy = (...ownerReferences: OwnerReference[]) => ({ ownerReferences });
 const remove = (name: string, propagationPolicy: 'Background' | 'Foreground' | 'Orphan') =>
-  inside.remove(
+  writer.remove(
     { def: server.def('configmaps'), namespace: 'default', name },
     { propagationPolicy },
   );
@@ -116,7 +116,7 @@ describe('DEL-5: the garbage collector', () => {
     await expect.poll(passing(isDeleting)).toBe(true);
     expect(await exists('top')()).toBe(true);
     const at = { def: server.def('configmaps'), namespace: 'default', name: 'held' };
-    await inside.change(at, (object) => {
+    await writer.change(at, (object) => {
       delete object.metadata.finalizers;
       return object;
     });

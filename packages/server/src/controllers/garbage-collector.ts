@@ -4,7 +4,7 @@ import { followBeside } from '../registry/caches.ts';
 import { decodeEntry, decodeMetadata, objectKey } from '../registry/object-codec.ts';
 import type { ResourceCache } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
-import type { ControllerTools, ObjectAt } from './inside.ts';
+import type { ControllerTools, ObjectAt } from './tools.ts';
 import { createWorkQueue } from './work-queue.ts';
 
 const orphanFinalizer = 'orphan';
@@ -243,7 +243,7 @@ async function judgeOwners(
   const isForeground = states.includes('waiting');
   const hasDependents = collector.graph.dependentsOf(entry.index.uid).length > 0;
   const propagationPolicy = isForeground && hasDependents ? 'Foreground' : 'Background';
-  await collector.inside.remove(at, { propagationPolicy, preconditions });
+  await collector.writer.remove(at, { propagationPolicy, preconditions });
 }
 
 type OwnerState = 'present' | 'waiting' | 'absent' | 'unknown';
@@ -278,7 +278,7 @@ async function dropOwners(
   at: ObjectAt,
   uids: ReadonlySet<string>,
 ): Promise<void> {
-  await collector.inside.change(at, (object) => {
+  await collector.writer.change(at, (object) => {
     const kept = (object.metadata.ownerReferences ?? []).filter((one) => !uids.has(one.uid));
     if (kept.length === 0) delete object.metadata.ownerReferences;
     else object.metadata.ownerReferences = kept;
@@ -287,7 +287,7 @@ async function dropOwners(
 }
 
 async function dropFinalizer(collector: Collector, at: ObjectAt, finalizer: string): Promise<void> {
-  await collector.inside.change(at, (object) => {
+  await collector.writer.change(at, (object) => {
     const kept = (object.metadata.finalizers ?? []).filter((one) => one !== finalizer);
     if (kept.length === 0) delete object.metadata.finalizers;
     else object.metadata.finalizers = kept;

@@ -14,7 +14,7 @@ import { type Registry, serverContext } from '../registry/registry.ts';
 
 import { write } from '../registry/write.ts';
 import type { Entry } from '../watchcache/entry.ts';
-import { storedVersion } from './inside.ts';
+import { storedVersion } from './tools.ts';
 
 /** The leadership fields of a Lease. */
 type LeaseSpec = {

@@ -2,11 +2,11 @@ import { type ApiObject, isObject, silentLogger } from '@wheelhouse/machinery';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openTestApi, type TestApi } from '../compose/testing.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
-import { createInside, type Inside } from './inside.ts';
 import { startNamespaceDeletion } from './namespace-deletion.ts';
+import { createObjectWriter, type ObjectWriter } from './tools.ts';
 
 let server: TestApi;
-let inside: Inside;
+let writer: ObjectWriter;
 let controller: { close(): Promise<void> };
 /** How many of the controller's next deletions of ConfigMaps fail. */
 let refusals = 0;
@@ -14,19 +14,19 @@ let refusals = 0;
 beforeEach(async () => {
   server = await openTestApi({ admission: { disabled: ['NamespaceLifecycle'] } });
   const { api, clock, dialect } = server;
-  inside = createInside({ registry: api.registry, controller: 'test' });
+  writer = createObjectWriter({ registry: api.registry, controller: 'test' });
   refusals = 0;
-  const refusing: Inside = {
-    ...inside,
+  const refusing: ObjectWriter = {
+    ...writer,
     async remove(at, options) {
       if (at.def.resource === 'configmaps' && refusals-- > 0) throw new Error('the disk fails');
-      return inside.remove(at, options);
+      return writer.remove(at, options);
     },
   };
   controller = startNamespaceDeletion({
     catalogue: api.catalogue,
     caches: api.registry.caches,
-    inside: refusing,
+    writer: refusing,
     clock,
     logger: silentLogger,
     namespaces: server.def('namespaces'),
@@ -58,7 +58,7 @@ const createMap = (name: string, finalizers: string[] = []) =>
     { resource: 'configmaps' },
   );
 const removeNamespace = () =>
-  inside.remove({ def: server.def('namespaces'), namespace: '', name: 'team' });
+  writer.remove({ def: server.def('namespaces'), namespace: '', name: 'team' });
 const exists = (resource: string, name: string, namespace?: string) => async () =>
   (await read(resource, name, namespace)) !== undefined;
 
@@ -92,7 +92,7 @@ describe('DEL-4: a namespace that is deleted', () => {
         'example.com/hold in 1 resource instances',
     ]);
     const at = { def: server.def('configmaps'), namespace: 'team', name: 'held' };
-    await inside.change(at, (object) => {
+    await writer.change(at, (object) => {
       delete object.metadata.finalizers;
       return object;
     });

@@ -9,7 +9,7 @@ import {
 import { followBeside } from '../registry/caches.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/entry.ts';
-import { type ControllerTools, listEntries, removeEntries } from './inside.ts';
+import { type ControllerTools, listEntries, removeEntries } from './tools.ts';
 
 import { createWorkQueue, type WorkQueue } from './work-queue.ts';
 
@@ -137,7 +137,7 @@ async function removeContent(options: Options, namespace: string): Promise<Remai
 
 async function finalize(options: Options, name: string): Promise<void> {
   const at = { def: options.namespaces, namespace: '', name, subresource: 'finalize' };
-  await options.inside.change(at, (object) => {
+  await options.writer.change(at, (object) => {
     const spec = isObject(object.spec) ? object.spec : {};
     const before = Array.isArray(spec.finalizers) ? spec.finalizers : [];
     const finalizers = before.filter((one) => one !== options.finalizer);
@@ -154,7 +154,7 @@ async function report(options: Options, at: { name: string; remaining: Remaining
     name: at.name,
     subresource: 'status',
   };
-  await options.inside.change(target, (object) => {
+  await options.writer.change(target, (object) => {
     const status: JsonObject = isObject(object.status) ? object.status : {};
     const before = Array.isArray(status.conditions) ? status.conditions.filter(isObject) : [];
     const conditions = conditionsOf(at.remaining).map((condition) => {

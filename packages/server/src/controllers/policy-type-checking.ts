@@ -17,7 +17,7 @@ import { objectsOf, textsOf } from '../admission/matching/rules.ts';
 import { conditionsOf } from '../admission/webhooks/hooks.ts';
 import { followBeside } from '../registry/caches.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
-import type { ControllerTools } from './inside.ts';
+import type { ControllerTools } from './tools.ts';
 import { createWorkQueue } from './work-queue.ts';
 
 /** Maximum number of kinds per rule that expressions are checked against. */
@@ -34,7 +34,7 @@ export function startPolicyTypeChecking(
     readonly snapshot: () => CatalogueSnapshot;
   },
 ): { close(): Promise<void> } {
-  const { policies, caches, inside, snapshot, logger } = options;
+  const { policies, caches, writer, snapshot, logger } = options;
   const cache = caches.of(policies);
   const metadata = policies.versions[0]?.schema.properties?.get('metadata');
   const run = async (name: string) => {
@@ -48,7 +48,7 @@ export function startPolicyTypeChecking(
     const at = { def: policies, namespace: '', name, subresource: 'status' };
     const { apiVersion, kind } = policy;
     const status = { observedGeneration: generation, typeChecking };
-    await inside.apply(at, { apiVersion, kind, metadata: { name }, status });
+    await writer.apply(at, { apiVersion, kind, metadata: { name }, status });
   };
   const queue = createWorkQueue({ ...options, name: 'policy-type-checking', run, workers: 1 });
   const following = followBeside(cache, {

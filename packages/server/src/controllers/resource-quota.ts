@@ -20,7 +20,7 @@ import type { QuotaLedger } from '../admission/quota/quota-ledger.ts';
 import { type QuotaEvaluator, quotaEvaluator, scopesOf } from '../admission/quota/quota-usage.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { EntryChange } from '../watchcache/contract.ts';
-import { type ControllerTools, listEntries } from './inside.ts';
+import { type ControllerTools, listEntries } from './tools.ts';
 
 import { createWorkQueue } from './work-queue.ts';
 
@@ -152,7 +152,7 @@ async function recount(
     const hard = objectAt(quota, 'spec', 'hard') ?? {};
     const used = usedOf(quota, { filledCounters, nowMs: tools.clock.now() });
     const at = { def: tools.quotas, namespace, name: quota.metadata.name ?? '' };
-    await tools.inside.change({ ...at, subresource: 'status' }, (current) => ({
+    await tools.writer.change({ ...at, subresource: 'status' }, (current) => ({
       ...current,
       status: { ...objectAt(current, 'status'), hard: { ...hard }, used },
     }));

@@ -5,7 +5,7 @@ import type {
   StorageVersionCondition,
 } from '@wheelhouse/kinds/types/apiserverinternal/v1alpha1';
 import { apiVersionOf, formatTime, type JsonObject } from '@wheelhouse/machinery';
-import type { Inside } from './inside.ts';
+import type { ObjectWriter } from './tools.ts';
 
 /** The versions of one server for a resource. */
 interface ServerVersions {
@@ -28,19 +28,19 @@ export interface RecordedResource {
 export async function recordStorageVersions(options: {
   readonly storageVersions: ResourceDef;
   readonly resources: readonly RecordedResource[];
-  readonly inside: Inside;
+  readonly writer: ObjectWriter;
   readonly serverId: string;
   readonly nowMs: number;
 }): Promise<void> {
-  const { storageVersions, resources, inside, serverId, nowMs } = options;
+  const { storageVersions, resources, writer, serverId, nowMs } = options;
   const { apiVersion } = storageVersions.storage;
   for (const resource of resources) {
     const { def } = resource;
     const name = `${def.group === '' ? 'core' : def.group}.${def.resource}`;
     const at = { def: storageVersions, namespace: '', name };
     const own = versionsOf(resource, serverId);
-    await inside.create(at, { apiVersion, kind: 'StorageVersion', metadata: { name }, spec: {} });
-    await inside.change({ ...at, subresource: 'status' }, (record) => ({
+    await writer.create(at, { apiVersion, kind: 'StorageVersion', metadata: { name }, spec: {} });
+    await writer.change({ ...at, subresource: 'status' }, (record) => ({
       ...record,
       status: statusWith(record, { own, nowMs }),
     }));

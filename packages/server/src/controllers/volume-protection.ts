@@ -2,7 +2,7 @@ import { claimNames, type ResourceDef, textAt } from '@wheelhouse/kinds';
 import type { ApiObject } from '@wheelhouse/machinery';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/entry.ts';
-import { type ControllerTools, listEntries } from './inside.ts';
+import { type ControllerTools, listEntries } from './tools.ts';
 
 import { createWorkQueue } from './work-queue.ts';
 
@@ -79,7 +79,7 @@ function startProtection(
     readonly used: (key: string, namespace: string) => void;
   },
 ): { look(key: string): void; close(): Promise<void> } {
-  const { caches, kept, inside, logger, finalizer } = options;
+  const { caches, kept, writer, logger, finalizer } = options;
   const cache = caches.of(kept);
   const run = async (key: string): Promise<void> => {
     const entry = await cache.get(key, undefined);
@@ -89,7 +89,7 @@ function startProtection(
     const { namespace, name } = entry.index;
     options.used(key, namespace);
     if (await options.isUsed(object)) return;
-    await inside.change({ def: kept, namespace, name }, (current) => {
+    await writer.change({ def: kept, namespace, name }, (current) => {
       const left = (current.metadata.finalizers ?? []).filter((one) => one !== finalizer);
       const { finalizers: _, ...metadata } = current.metadata;
       return {

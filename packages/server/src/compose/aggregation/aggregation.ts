@@ -9,7 +9,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { Aggregation } from '../../aggregation/aggregation.ts';
 import { requiredKind } from '../../catalogue/catalogue.ts';
-import { listEntries } from '../../controllers/inside.ts';
+import { listEntries } from '../../controllers/tools.ts';
 import type { AggregationPort, AggregationSlot } from '../../endpoints/call.ts';
 import type { CachePool } from '../../registry/caches.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';

@@ -4,7 +4,7 @@ import { createObjectReader } from '../../admission/objects.ts';
 import { Aggregation } from '../../aggregation/aggregation.ts';
 import type { ServiceFacts } from '../../aggregation/availability.ts';
 import type { Catalogue } from '../../catalogue/catalogue.ts';
-import { createInside } from '../../controllers/inside.ts';
+import { createObjectWriter } from '../../controllers/tools.ts';
 import type { QueueMeters } from '../../controllers/work-queue.ts';
 import type { Registry } from '../../registry/registry.ts';
 import type { EntryIndex } from '../../watchcache/entry.ts';
@@ -38,7 +38,7 @@ export function openAggregation(sources: AggregationSources): {
   const objects = createObjectReader({ dialect, caches, snapshot, freshness: 'any' });
   const label = dialect.label('service-name');
   const routing = config.aggregation?.routing ?? 'any';
-  const inside = createInside({
+  const writer = createObjectWriter({
     registry,
     controller: 'apiservice-availability',
     groups: ['system:masters'],
@@ -59,7 +59,7 @@ export function openAggregation(sources: AggregationSources): {
     certificate: () => sources.certificate?.current(),
     hostRoots,
     writeStatus: (name, edit) =>
-      inside.change({ def: apiServices, namespace: '', name, subresource: 'status' }, edit),
+      writer.change({ def: apiServices, namespace: '', name, subresource: 'status' }, edit),
     lost: (name, reason) => sources.lost.of(name, reason).add(1),
   });
   return { aggregation, closers: followServices(sources, { aggregation, label }) };

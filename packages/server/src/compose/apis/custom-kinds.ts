@@ -9,7 +9,7 @@ import { apiVersionOf } from '@wheelhouse/machinery';
 import { createObjectReader } from '../../admission/objects.ts';
 import { requiredKind } from '../../catalogue/catalogue.ts';
 import { startCustomKinds } from '../../controllers/custom-kinds.ts';
-import { controllerTools } from '../../controllers/inside.ts';
+import { controllerTools } from '../../controllers/tools.ts';
 import { bundleProblems } from '../../gates/authn/certificate.ts';
 import type { ConversionMetrics } from '../../registry/conversion/metrics.ts';
 import { lazyWebhooks } from '../admission/admission.ts';

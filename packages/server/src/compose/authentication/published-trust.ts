@@ -1,6 +1,6 @@
 import { requiredKind } from '../../catalogue/catalogue.ts';
 import { startAuthenticationTrust } from '../../controllers/identity/authentication-trust.ts';
-import { controllerTools } from '../../controllers/inside.ts';
+import { controllerTools } from '../../controllers/tools.ts';
 import type { AggregationSources } from '../aggregation/open-aggregation.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
 import type { ServerConfig } from '../config.ts';

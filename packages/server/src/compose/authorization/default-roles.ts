@@ -8,7 +8,7 @@ import {
 } from '@wheelhouse/machinery';
 import { requiredKind } from '../../catalogue/catalogue.ts';
 import { gatheredRules } from '../../controllers/identity/cluster-role-aggregation.ts';
-import { storedVersion } from '../../controllers/inside.ts';
+import { storedVersion } from '../../controllers/tools.ts';
 import { defaultRbac, reconcile } from '../../gates/authz/rbac/default-roles.ts';
 
 import type { Target, WriteContext } from '../../registry/contract.ts';

@@ -18,12 +18,12 @@ import {
   startRootCaPublisher,
   startServiceAccounts,
 } from '../../controllers/identity/service-accounts.ts';
-import { controllerTools, createInside } from '../../controllers/inside.ts';
 import { startNamespaceDeletion } from '../../controllers/namespace-deletion.ts';
 import { startPolicyTypeChecking } from '../../controllers/policy-type-checking.ts';
 import { startResourceQuotas } from '../../controllers/resource-quota.ts';
 import type { ServerPeers } from '../../controllers/services/default-service.ts';
 import { startServiceCidrs } from '../../controllers/services/service-cidrs.ts';
+import { controllerTools, createObjectWriter } from '../../controllers/tools.ts';
 import {
   startClaimProtection,
   startVolumeProtection,
@@ -154,11 +154,15 @@ function openClusterInfo(options: Around): { close(): Promise<void> } {
   const namespace = dialect.systemNamespace('public');
   const name = 'system:cluster-info-reader';
   const controller = 'bootstrap-signer';
-  const inside = createInside({ registry: api.registry, controller, groups: ['system:masters'] });
+  const writer = createObjectWriter({
+    registry: api.registry,
+    controller,
+    groups: ['system:masters'],
+  });
   const create = async (resource: string, kind: string, more: JsonObject) => {
     const def = requiredKind(api.catalogue.snapshot(), group, resource);
     const object = { apiVersion: `${group}/v1`, kind, metadata: { name, namespace }, ...more };
-    await inside.create({ def, namespace, name }, object);
+    await writer.create({ def, namespace, name }, object);
   };
   const rule = { verbs: ['get'], apiGroups: [''], resources: ['configmaps'] };
   const created = Promise.all([

@@ -1,8 +1,8 @@
 import { hostname } from 'node:os';
 import { randomUuid } from '@wheelhouse/machinery';
 import { startCoordinatedElection } from '../../controllers/coordination/coordinated-election.ts';
-import { controllerTools } from '../../controllers/inside.ts';
 import { startLeaderElection } from '../../controllers/leader-election.ts';
+import { controllerTools } from '../../controllers/tools.ts';
 import { serverContext } from '../../registry/registry.ts';
 import type { Around } from '../context.ts';
 import type { Background } from '../parts.ts';

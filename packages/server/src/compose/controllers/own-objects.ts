@@ -12,12 +12,16 @@ import {
   type RecordTokenUse,
   tokenUseRecorder,
 } from '../../controllers/identity/legacy-token-tracking.ts';
-import { controllerTools, createInside, type InsideUser } from '../../controllers/inside.ts';
 import {
   createDefaultService,
   type ServerPeers,
   startDefaultService,
 } from '../../controllers/services/default-service.ts';
+import {
+  controllerTools,
+  createObjectWriter,
+  type WriterIdentity,
+} from '../../controllers/tools.ts';
 import { serverContext } from '../../registry/registry.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
 import type { Around } from '../context.ts';
@@ -52,7 +56,7 @@ export function tokenUse({ config, dialect, api }: Around): RecordTokenUse | und
   const { clock, logger } = config;
   return tokenUseRecorder({
     secrets: () => api.catalogue.snapshot().builtin('', 'secrets'),
-    inside: createInside({ registry: api.registry, ...ownUser(dialect) }),
+    writer: createObjectWriter({ registry: api.registry, ...ownUser(dialect) }),
     dialect,
     clock,
     logger,
@@ -60,7 +64,7 @@ export function tokenUse({ config, dialect, api }: Around): RecordTokenUse | und
 }
 
 /** The user as whom the server writes its own records. */
-const ownUser = (dialect: Dialect): InsideUser => ({
+const ownUser = (dialect: Dialect): WriterIdentity => ({
   controller: dialect.component('apiserver'),
   user: serverContext.user,
 });

@@ -1,9 +1,9 @@
 import { hostname } from 'node:os';
 import { builtinKinds, loadOlderReleases } from '@wheelhouse/kinds';
 import { apiVersionOf, parseApiVersion } from '@wheelhouse/machinery';
-import { createInside } from '../../controllers/inside.ts';
 import { serverIdentity } from '../../controllers/server-identity.ts';
 import { recordStorageVersions } from '../../controllers/storage-version-records.ts';
+import { createObjectWriter } from '../../controllers/tools.ts';
 import { serverContext } from '../../registry/registry.ts';
 import type { Around } from '../context.ts';
 
@@ -42,7 +42,7 @@ export async function recordOwnStorageVersions(options: Around): Promise<void> {
       def,
       allVersions: all.get(`${def.group}/${def.resource}`) ?? [],
     })),
-    inside: createInside({
+    writer: createObjectWriter({
       registry: api.registry,
       controller: 'built-in-resources-storage-version-updater',
       user: serverContext.user,

@@ -10,8 +10,8 @@ import {
 import { requiredKind } from '../../catalogue/catalogue.ts';
 import type { IdentityLease } from '../../controllers/identity/identity-lease.ts';
 import { createTrackingRecord } from '../../controllers/identity/legacy-token-tracking.ts';
-import { storedVersion } from '../../controllers/inside.ts';
 import type { ServerPeers } from '../../controllers/services/default-service.ts';
+import { storedVersion } from '../../controllers/tools.ts';
 import type { FlowControl } from '../../gates/flowcontrol/contract.ts';
 import { type Registry, serverContext } from '../../registry/registry.ts';
 

@@ -1,7 +1,7 @@
 import { defaultFlowObjects, type ResourceDef } from '@wheelhouse/kinds';
 import type { Dialect } from '@wheelhouse/machinery';
 import type { FlowDefs } from '../../controllers/flow-control/flow-defaults.ts';
-import { type ControllerTools, controllerTools } from '../../controllers/inside.ts';
+import { type ControllerTools, controllerTools } from '../../controllers/tools.ts';
 import { type FlowControl, limitInFlight } from '../../gates/flowcontrol/contract.ts';
 import { dumpLevels } from '../../gates/flowcontrol/dump.ts';
 import {

@@ -15,11 +15,11 @@ import {
 } from '@wheelhouse/kinds';
 import type { Dialect, MetricRegistry } from '@wheelhouse/machinery';
 import { requiredKind } from '../../catalogue/catalogue.ts';
-import { createInside } from '../../controllers/inside.ts';
 import {
   type AddressKinds,
   createAddressRecords,
 } from '../../controllers/services/address-records.ts';
+import { createObjectWriter } from '../../controllers/tools.ts';
 import { serverContext } from '../../registry/registry.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
 import type { ServerConfig } from '../config.ts';
@@ -193,7 +193,7 @@ function addressRecords({ config, dialect, api }: Around): AddressRecords {
   return createAddressRecords({
     kinds: addressKinds(catalogue, dialect),
     caches: registry.caches,
-    inside: createInside({ registry, controller: 'ipallocator', user: serverContext.user }),
+    writer: createObjectWriter({ registry, controller: 'ipallocator', user: serverContext.user }),
     dialect,
     logger: config.logger,
   });

@@ -1,8 +1,8 @@
 import { defaultServiceRanges, readServiceRanges } from '@wheelhouse/kinds';
 import { requiredKind } from '../../catalogue/catalogue.ts';
-import { controllerTools } from '../../controllers/inside.ts';
 import { startDefaultServiceCidr } from '../../controllers/services/default-service-cidr.ts';
 import { startServiceAddressRepair } from '../../controllers/services/service-address-repair.ts';
+import { controllerTools } from '../../controllers/tools.ts';
 import { serverContext } from '../../registry/registry.ts';
 import type { Around } from '../context.ts';
 import type { Background } from '../parts.ts';

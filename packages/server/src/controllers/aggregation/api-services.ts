@@ -2,7 +2,7 @@ import type { ResourceDef } from '@wheelhouse/kinds';
 import { type ApiObject, type Dialect, type JsonObject, jsonEqual } from '@wheelhouse/machinery';
 import type { Catalogue } from '../../catalogue/catalogue.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
-import { type ControllerTools, createAbsent, listEntries, type ObjectAt } from '../inside.ts';
+import { type ControllerTools, createAbsent, listEntries, type ObjectAt } from '../tools.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
 /** The rank of a group version in merged discovery. */
@@ -191,26 +191,26 @@ class Registrar {
 
   async #keep(name: string, wanted: Wanted, found: ApiObject | undefined) {
     const { spec, keeper } = wanted;
-    const { apiServices, inside } = this.#options;
+    const { apiServices, writer } = this.#options;
     const made = this.#made as Set<string>;
     const place = { def: apiServices, namespace: '', name };
     if (found === undefined) {
       if (keeper === 'onstart' && made.has(name)) return;
       made.add(name);
       const { at, object } = this.#placed(name, wanted);
-      await inside.create(at, object);
+      await writer.create(at, object);
       return;
     }
     made.add(name);
     if (this.#keeperOf(found) === undefined || jsonEqual(found['spec'], spec)) return;
-    await inside.change(place, (current) => ({ ...current, spec }));
+    await writer.change(place, (current) => ({ ...current, spec }));
   }
 
   async #leave(name: string, found: ApiObject, isFirst: boolean): Promise<void> {
-    const { apiServices, inside } = this.#options;
+    const { apiServices, writer } = this.#options;
     const keeper = this.#keeperOf(found);
     if (keeper === 'true' || (keeper === 'onstart' && isFirst)) {
-      await inside.remove({ def: apiServices, namespace: '', name });
+      await writer.remove({ def: apiServices, namespace: '', name });
     }
   }
 

@@ -19,7 +19,7 @@ import {
 import { followBeside } from '../../registry/caches.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { Entry } from '../../watchcache/entry.ts';
-import { type ControllerTools, listEntries } from '../inside.ts';
+import { type ControllerTools, listEntries } from '../tools.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
 export interface CoordinatedElectionOptions extends ControllerTools {
@@ -141,22 +141,22 @@ class CoordinatedElection {
   }
 
   async #ping({ namespace, name }: Candidate, nowMs: number): Promise<void> {
-    const { inside, candidates } = this.#options;
-    await inside.change({ def: candidates, namespace, name }, (current) => ({
+    const { writer, candidates } = this.#options;
+    await writer.change({ def: candidates, namespace, name }, (current) => ({
       ...current,
       spec: { ...specOf(current), pingTime: microTime(nowMs) },
     }));
   }
 
   async #elect(answered: readonly Candidate[], nowMs: number): Promise<void> {
-    const { inside, leases, logger } = this.#options;
+    const { writer, leases, logger } = this.#options;
     const { namespace = '', leaseName: name = '' } = answered[0] ?? {};
     const result = electionResult(answered, { nowMs, time: microTime(nowMs) });
     const at = { def: leases, namespace, name };
     const { apiVersion } = leases.storage;
     const object = { apiVersion, kind: leases.kind, metadata: { name, namespace } };
-    if (!(await inside.create(at, { ...object, spec: newLeaseSpec(result) }))) {
-      await inside.change(at, (current) => ({ ...current, spec: electedSpec(current, result) }));
+    if (!(await writer.create(at, { ...object, spec: newLeaseSpec(result) }))) {
+      await writer.change(at, (current) => ({ ...current, spec: electedSpec(current, result) }));
     }
     logger.info('a holder was elected', { namespace, lease: name, holder: result.holder ?? '' });
   }
@@ -177,7 +177,7 @@ const leaseKeyOf = (candidate: Candidate | undefined): string | undefined =>
 
 /** Removes expired candidates, initially and periodically. */
 function collectCandidates(options: CoordinatedElectionOptions): { close(): Promise<void> } {
-  const { caches, candidates, inside, clock, logger } = options;
+  const { caches, candidates, writer, clock, logger } = options;
   let isClosed = false;
   let working: Promise<void> = Promise.resolve();
   const collect = async () => {
@@ -186,7 +186,7 @@ function collectCandidates(options: CoordinatedElectionOptions): { close(): Prom
       if (!isExpiredCandidate(candidateOf(entry), clock.now())) continue;
       const { namespace, name, uid } = entry.index;
       const preconditions = { uid, resourceVersion: String(entry.revision) };
-      await inside.remove({ def: candidates, namespace, name }, { preconditions });
+      await writer.remove({ def: candidates, namespace, name }, { preconditions });
     }
   };
   const run = () => {

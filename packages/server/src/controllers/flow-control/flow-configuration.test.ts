@@ -2,7 +2,7 @@ import { type ApiObject, silentLogger } from '@wheelhouse/machinery';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { openTestApi, type TestApi } from '../../compose/testing.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
-import { createInside, type Inside, listEntries } from '../inside.ts';
+import { createObjectWriter, listEntries, type ObjectWriter } from '../tools.ts';
 
 import { startFlowConfiguration } from './flow-configuration.ts';
 
@@ -20,7 +20,7 @@ afterEach(async () => {
   await server.close();
 });
 
-async function start(inside: Inside): Promise<void> {
+async function start(writer: ObjectWriter): Promise<void> {
   const { api, clock } = server;
   configuration = await startFlowConfiguration({
     defs: {
@@ -30,7 +30,7 @@ async function start(inside: Inside): Promise<void> {
     configure: () => {},
     defaultLevels: new Set(),
     caches: api.registry.caches,
-    inside,
+    writer,
     clock,
     logger: silentLogger,
   });
@@ -54,7 +54,10 @@ async function storedSchema() {
 }
 
 test('OPS-3: a condition that another server has written meanwhile keeps its time', async () => {
-  const own = createInside({ registry: server.api.registry, controller: 'flow-configuration' });
+  const own = createObjectWriter({
+    registry: server.api.registry,
+    controller: 'flow-configuration',
+  });
   let written: ApiObject | undefined;
   const ended = vi.fn();
   await start({

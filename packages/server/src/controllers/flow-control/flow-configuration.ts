@@ -6,7 +6,7 @@ import { readLevel, readSchema } from '../../gates/flowcontrol/settings.ts';
 import { follow } from '../../registry/caches.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import type { Entry } from '../../watchcache/entry.ts';
-import type { ControllerTools } from '../inside.ts';
+import type { ControllerTools } from '../tools.ts';
 import { createWorkQueue } from '../work-queue.ts';
 import { type FlowDefs, WriteBudget } from './flow-defaults.ts';
 
@@ -26,7 +26,7 @@ export async function startFlowConfiguration(
     readonly defaultLevels: ReadonlySet<string>;
   },
 ): Promise<{ close(): Promise<void> }> {
-  const { defs, caches, inside, clock } = options;
+  const { defs, caches, writer, clock } = options;
   const stored = { levels: new Map<string, ApiObject>(), schemas: new Map<string, ApiObject>() };
   const budget = new WriteBudget(clock);
   let levelNames = options.defaultLevels;
@@ -46,7 +46,7 @@ export async function startFlowConfiguration(
     const pauseMs = budget.take(name);
     if (pauseMs !== undefined) return queue.addAfter(name, pauseMs);
     const at = { def: defs.schemas, namespace: '', name, subresource: 'status' };
-    await inside.change(at, (current) =>
+    await writer.change(at, (current) =>
       // Another server may have written it already; writing again would change its transition time.
       isTold(current, condition) ? current : withCondition(current, condition, clock.now()),
     );

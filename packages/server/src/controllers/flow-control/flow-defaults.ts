@@ -19,7 +19,7 @@ import {
 import { follow } from '../../registry/caches.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import type { Entry } from '../../watchcache/entry.ts';
-import { type ControllerTools, createAbsent } from '../inside.ts';
+import { type ControllerTools, createAbsent } from '../tools.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
 const periodMs = 60_000;
@@ -91,7 +91,7 @@ export async function startFlowDefaults(
     readonly dialect: Dialect;
   },
 ): Promise<{ close(): Promise<void> }> {
-  const { defs, dialect, caches, inside, clock } = options;
+  const { defs, dialect, caches, writer, clock } = options;
   const annotation = autoUpdateAnnotation(dialect);
   const wanted = wantedObjects(defs, defaultFlowObjects(dialect));
   const budget = new WriteBudget(clock);
@@ -106,9 +106,9 @@ export async function startFlowDefaults(
     if (action === 'none') return;
     const pauseMs = budget.take(key);
     if (pauseMs !== undefined) return queue.addAfter(key, pauseMs);
-    if (action === 'remove') await inside.remove(at);
-    else if (action === 'create') await inside.create(at, cloneJson(asApiObject(desired)));
-    else await inside.change(at, (found) => revised({ current: found, desired, annotation }));
+    if (action === 'remove') await writer.remove(at);
+    else if (action === 'create') await writer.create(at, cloneJson(asApiObject(desired)));
+    else await writer.change(at, (found) => revised({ current: found, desired, annotation }));
   };
   const queue = createWorkQueue({ ...options, name: 'flow-control-defaults', run, workers });
   for (const key of wanted.keys()) queue.add(key);

@@ -9,7 +9,7 @@ import {
   textOf,
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import type { ControllerTools } from '../inside.ts';
+import type { ControllerTools } from '../tools.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
 /** The ConfigMap that publishes whom this server trusts for authentication. */
@@ -48,7 +48,7 @@ export function startAuthenticationTrust(
     readonly namespace: string;
   },
 ): { readonly settled: Promise<void>; changed(): void; close(): Promise<void> } {
-  const { configMaps, namespace, caches, inside, clock } = options;
+  const { configMaps, namespace, caches, writer, clock } = options;
   const place = { def: configMaps, namespace, name: trustName };
   const wanted = (found: ApiObject | undefined) =>
     mergedTrust(options.trust(), { found: dataOf(found), nowMs: clock.now() });
@@ -60,9 +60,9 @@ export function startAuthenticationTrust(
     if (found === undefined && Object.keys(data).length > 0) {
       const metadata = { name: trustName, namespace };
       const { apiVersion } = configMaps.storage;
-      await inside.create(place, { apiVersion, kind: configMaps.kind, metadata, data });
+      await writer.create(place, { apiVersion, kind: configMaps.kind, metadata, data });
     } else if (found !== undefined && !jsonEqual(data, dataOf(found))) {
-      await inside.change(place, (current) => ({ ...current, data: wanted(current) }));
+      await writer.change(place, (current) => ({ ...current, data: wanted(current) }));
     }
   };
   let first = () => {};

@@ -18,7 +18,7 @@ import {
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { EntryChange } from '../../watchcache/contract.ts';
 import type { EntryIndex } from '../../watchcache/entry.ts';
-import { type ControllerTools, listEntries } from '../inside.ts';
+import { type ControllerTools, listEntries } from '../tools.ts';
 
 import { createWorkQueue } from '../work-queue.ts';
 
@@ -33,7 +33,7 @@ const lookAgainMs = 60_000;
 
 /** Removes expired bootstrap tokens (AUTHN-4). */
 export function startTokenCleaner(options: BootstrapTools): { close(): Promise<void> } {
-  const { secrets, caches, inside, dialect, clock } = options;
+  const { secrets, caches, writer, dialect, clock } = options;
   const namespace = dialect.systemNamespace('system');
   const run = async (name: string): Promise<void> => {
     const entry = await caches.of(secrets).get(objectKey(namespace, name), undefined);
@@ -42,7 +42,7 @@ export function startTokenCleaner(options: BootstrapTools): { close(): Promise<v
     const leftMs = expiresMs - clock.now();
     if (leftMs > 0) return queue.addAfter(name, Math.min(leftMs, lookAgainMs));
     const { uid } = entry.index;
-    await inside.remove({ def: secrets, namespace, name }, { preconditions: { uid } });
+    await writer.remove({ def: secrets, namespace, name }, { preconditions: { uid } });
   };
   const queue = createWorkQueue({ ...options, name: 'token_cleaner', run, workers: 1 });
   return followSecrets(options, { queue, keyOf: (name) => name });
@@ -56,7 +56,7 @@ export function startTokenCleaner(options: BootstrapTools): { close(): Promise<v
 export function startBootstrapSigner(
   options: BootstrapTools & { readonly configMaps: ResourceDef },
 ): { close(): Promise<void> } {
-  const { secrets, configMaps, caches, inside, dialect, clock } = options;
+  const { secrets, configMaps, caches, writer, dialect, clock } = options;
   const namespace = dialect.systemNamespace('public');
   const at = { def: configMaps, namespace, name: clusterInfoName };
   const run = async (): Promise<void> => {
@@ -73,7 +73,7 @@ export function startBootstrapSigner(
     const current = decodeEntry(entry);
     const wanted = signed(current, tokens);
     if (!jsonEqual(wanted, dataOf(current))) {
-      await inside.change(at, (object) => ({ ...object, data: signed(object, tokens) }));
+      await writer.change(at, (object) => ({ ...object, data: signed(object, tokens) }));
     }
     const never = Number.POSITIVE_INFINITY;
     const next = smallest(

@@ -8,7 +8,7 @@ import {
   selects,
 } from '@wheelhouse/machinery';
 import { decodeEntry } from '../../registry/object-codec.ts';
-import { type ControllerTools, listEntries } from '../inside.ts';
+import { type ControllerTools, listEntries } from '../tools.ts';
 
 import { createWorkQueue } from '../work-queue.ts';
 
@@ -22,7 +22,7 @@ export function startClusterRoleAggregation(
     readonly clusterRoles: ResourceDef;
   },
 ): { close(): Promise<void> } {
-  const { clusterRoles, caches, inside } = options;
+  const { clusterRoles, caches, writer } = options;
   const cache = caches.of(clusterRoles);
   const run = async () => {
     const entries = await listEntries(caches, { def: clusterRoles, namespace: '' });
@@ -31,7 +31,7 @@ export function startClusterRoleAggregation(
       const rules = gatheredRules(role, roles);
       if (rules === undefined || jsonEqual([...rules], role.rules ?? [])) continue;
       const name = role.metadata.name ?? '';
-      await inside.change({ def: clusterRoles, namespace: '', name }, (current) =>
+      await writer.change({ def: clusterRoles, namespace: '', name }, (current) =>
         current.aggregationRule === undefined ? current : { ...current, rules: [...rules] },
       );
     }

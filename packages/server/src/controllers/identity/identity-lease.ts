@@ -9,9 +9,8 @@ import {
   type Timer,
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import { type ControllerTools, listEntries } from '../inside.ts';
-
 import { serverIdentity } from '../server-identity.ts';
+import { type ControllerTools, listEntries } from '../tools.ts';
 
 export interface IdentityLeaseTools extends ControllerTools {
   readonly leases: ResourceDef;
@@ -43,15 +42,15 @@ export class IdentityLease {
 
   /** Creates the Lease or takes over that of a previous server. Rejects on failure. */
   async renew(): Promise<void> {
-    const { caches, leases, inside, dialect } = this.#tools;
+    const { caches, leases, writer, dialect } = this.#tools;
     const namespace = dialect.systemNamespace('system');
     const name = this.#name;
     const at = { def: leases, namespace, name };
     const found = await caches.of(leases).get(objectKey(namespace, name), undefined);
-    if (found !== undefined) return inside.change(at, (current) => this.#renewed(current));
+    if (found !== undefined) return writer.change(at, (current) => this.#renewed(current));
     const { apiVersion } = leases.storage;
     const object = { apiVersion, kind: leases.kind, metadata: { name, namespace } };
-    await inside.create(at, this.#renewed(object));
+    await writer.create(at, this.#renewed(object));
   }
 
   /** Renews the Lease and collects expired ones until `close`. */
@@ -100,7 +99,7 @@ export class IdentityLease {
   }
 
   async #collect(): Promise<void> {
-    const { leases, caches, dialect, clock, inside } = this.#tools;
+    const { leases, caches, dialect, clock, writer } = this.#tools;
     const namespace = dialect.systemNamespace('system');
     const own = dialect.component('apiserver');
     for (const entry of await listEntries(caches, { def: leases, namespace })) {
@@ -108,7 +107,7 @@ export class IdentityLease {
       if (labels[identityLabel(dialect)] !== own) continue;
       if (!isExpired(decodeEntry(entry), clock.now())) continue;
       const preconditions = { uid, resourceVersion: String(entry.revision) };
-      await inside.remove({ def: leases, namespace, name }, { preconditions });
+      await writer.remove({ def: leases, namespace, name }, { preconditions });
     }
   }
 }

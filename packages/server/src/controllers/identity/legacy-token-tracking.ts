@@ -9,7 +9,7 @@ import {
   type Logger,
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import { type ControllerTools, createAbsent, type Inside } from '../inside.ts';
+import { type ControllerTools, createAbsent, type ObjectWriter } from '../tools.ts';
 
 import { createWorkQueue } from '../work-queue.ts';
 
@@ -34,7 +34,7 @@ export function createTrackingRecord(options: LegacyTokenTracking): Promise<void
 
 /** Maintains that ConfigMap: replaces an invalid date and recreates a deleted object. */
 export function startLegacyTokenTracking(options: LegacyTokenTracking): { close(): Promise<void> } {
-  const { caches, configMaps, inside, clock } = options;
+  const { caches, configMaps, writer, clock } = options;
   const at = recordAt(options);
   const key = objectKey(at.namespace, at.name);
   let createdMs = clock.monotonic();
@@ -48,7 +48,7 @@ export function startLegacyTokenTracking(options: LegacyTokenTracking): { close(
     }
     if (isDay(objectAt(decodeEntry(found), 'data')?.['since'])) return;
     const since = dayOf(clock.now());
-    await inside.change(at, (object) => ({
+    await writer.change(at, (object) => ({
       ...object,
       data: { ...objectAt(object, 'data'), since },
     }));
@@ -92,12 +92,12 @@ export type RecordTokenUse = (secret: ApiObject) => void;
  */
 export function tokenUseRecorder(options: {
   readonly secrets: () => ResourceDef | undefined;
-  readonly inside: Inside;
+  readonly writer: ObjectWriter;
   readonly dialect: Dialect;
   readonly clock: Clock;
   readonly logger: Logger;
 }): RecordTokenUse {
-  const { inside, dialect, clock, logger } = options;
+  const { writer, dialect, clock, logger } = options;
   const label = dialect.label('legacy-token-last-used');
   const pending = new Set<string>();
   return ({ metadata }) => {
@@ -116,7 +116,7 @@ export function tokenUseRecorder(options: {
       const labels: JsonObject = { ...secret.metadata.labels, [label]: today };
       return asApiObject({ ...secret, metadata: { ...secret.metadata, labels } });
     };
-    const work = inside
+    const work = writer
       .change({ def, namespace, name }, labeled)
       .catch((error: unknown) => {
         const fields = { namespace, name, error: String(error) };

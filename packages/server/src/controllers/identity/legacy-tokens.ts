@@ -8,7 +8,7 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { EntryIndex } from '../../watchcache/entry.ts';
-import { type ControllerTools, listEntries } from '../inside.ts';
+import { type ControllerTools, listEntries } from '../tools.ts';
 
 import { createWorkQueue } from '../work-queue.ts';
 
@@ -74,7 +74,7 @@ export function startLegacyTokens(options: LegacyTokenTools): { close(): Promise
 
 /** Fills one Secret, or removes it if it belongs to no account. */
 async function tend(options: LegacyTokenTools, key: string): Promise<void> {
-  const { secrets, serviceAccounts, caches, inside, dialect } = options;
+  const { secrets, serviceAccounts, caches, writer, dialect } = options;
   const entry = await caches.of(secrets).get(key, undefined);
   if (entry === undefined || entry.index.deleting === true) return;
   const { namespace, name, uid } = entry.index;
@@ -85,11 +85,11 @@ async function tend(options: LegacyTokenTools, key: string): Promise<void> {
   const accountUid = annotations[dialect.label('service-account.uid')] ?? '';
   const found = await caches.of(serviceAccounts).get(objectKey(namespace, account), undefined);
   if (found === undefined || (accountUid !== '' && accountUid !== found.index.uid)) {
-    return inside.remove(at, { preconditions: { uid } });
+    return writer.remove(at, { preconditions: { uid } });
   }
   const serviceAccount = { name: account, uid: found.index.uid };
   const fill = (object: ApiObject) => filled(object, { ...options, serviceAccount });
-  if (!jsonEqual(fill(secret), secret)) await inside.change(at, fill);
+  if (!jsonEqual(fill(secret), secret)) await writer.change(at, fill);
 }
 
 /** The Secret in its desired form; an existing token is kept. */

@@ -1,7 +1,7 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
 import { type ApiObject, type Dialect, jsonEqual } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import { type ControllerTools, listEntries } from '../inside.ts';
+import { type ControllerTools, listEntries } from '../tools.ts';
 
 import { createWorkQueue } from '../work-queue.ts';
 
@@ -66,7 +66,7 @@ function startNamespaceKeeper(
     readonly object: ApiObject & { readonly metadata: { readonly name: string } };
   },
 ): { close(): Promise<void> } {
-  const { namespaces, kept, object, caches, inside, logger } = options;
+  const { namespaces, kept, object, caches, writer, logger } = options;
   const { name } = object.metadata;
   const spaces = caches.of(namespaces);
   const objects = caches.of(kept);
@@ -77,9 +77,9 @@ function startNamespaceKeeper(
     const at = { def: kept, namespace, name };
     if (found === undefined) {
       const made = structuredClone(object);
-      await inside.create(at, { ...made, metadata: { ...made.metadata, namespace } });
+      await writer.create(at, { ...made, metadata: { ...made.metadata, namespace } });
     } else if (object.data !== undefined && !hasData(decodeEntry(found), object)) {
-      await inside.change(at, (current) => ({ ...current, data: object.data ?? null }));
+      await writer.change(at, (current) => ({ ...current, data: object.data ?? null }));
     }
   };
   const queue = createWorkQueue({ ...options, name: options.controller, run, workers });

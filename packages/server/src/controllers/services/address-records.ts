@@ -22,7 +22,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { CachePool } from '../../registry/caches.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
-import { type Inside, listEntries } from '../inside.ts';
+import { listEntries, type ObjectWriter } from '../tools.ts';
 
 export interface AddressKinds {
   readonly ranges: ResourceDef;
@@ -65,11 +65,11 @@ export function isOwnedBy(record: Stored<IPAddress>, owner: AddressOwner): boole
 export function createAddressRecords(options: {
   readonly kinds: AddressKinds;
   readonly caches: CachePool;
-  readonly inside: Inside;
+  readonly writer: ObjectWriter;
   readonly dialect: Dialect;
   readonly logger: Logger;
 }): AddressRecords {
-  const { kinds, caches, inside, dialect, logger } = options;
+  const { kinds, caches, writer, dialect, logger } = options;
   const { ranges, addresses } = kinds;
   const cached = cachedPools(caches, ranges);
   const at = (ip: string) => ({ def: addresses, namespace: '', name: recordName(ip) });
@@ -79,12 +79,12 @@ export function createAddressRecords(options: {
     },
     pools: (family) => cached.pools(family),
     isRecorded: (key) => caches.of(addresses).peek(key.slice('ip:'.length)) !== undefined,
-    record: (ip, owner) => inside.create(at(ip), recordOf(ip, owner, dialect)),
+    record: (ip, owner) => writer.create(at(ip), recordOf(ip, owner, dialect)),
     async erase(ip, owner) {
       try {
         const entry = await caches.of(addresses).get(recordName(ip), undefined);
         if (entry === undefined || !isOwnedBy(decodeEntry(entry), owner)) return;
-        await inside.remove(at(ip), { preconditions: { uid: entry.index.uid } });
+        await writer.remove(at(ip), { preconditions: { uid: entry.index.uid } });
       } catch (error) {
         logger.warn('an IPAddress is left to the repair', { ip, error: String(error) });
       }

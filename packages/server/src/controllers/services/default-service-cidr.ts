@@ -1,7 +1,7 @@
 import { cidrsOf, objectsAt, type ResourceDef } from '@wheelhouse/kinds';
 import { type Dialect, jsonEqual } from '@wheelhouse/machinery';
 import { decodeEntry } from '../../registry/object-codec.ts';
-import type { ControllerTools } from '../inside.ts';
+import type { ControllerTools } from '../tools.ts';
 import { createWorkQueue } from '../work-queue.ts';
 import { readyCondition } from './service-cidrs.ts';
 
@@ -16,7 +16,7 @@ export function startDefaultServiceCidr(
     readonly dialect: Dialect;
   },
 ): { readonly first: Promise<void>; close(): Promise<void> } {
-  const { ranges, cidrs, caches, inside, dialect, clock } = options;
+  const { ranges, cidrs, caches, writer, dialect, clock } = options;
   const name = dialect.productName;
   const cache = caches.of(ranges);
   const at = { def: ranges, namespace: '', name };
@@ -24,7 +24,7 @@ export function startDefaultServiceCidr(
   const kind = 'ServiceCIDR';
   const sync = async (): Promise<void> => {
     if ((await cache.get(name, undefined)) === undefined) {
-      await inside.create(at, {
+      await writer.create(at, {
         apiVersion,
         kind,
         metadata: { name },
@@ -39,7 +39,7 @@ export function startDefaultServiceCidr(
     const message = 'Kubernetes default Service CIDR is ready';
     const conditions = [readyCondition({ status: 'True', message, nowMs: clock.now() })];
     const status = { conditions };
-    await inside.apply(
+    await writer.apply(
       { ...at, subresource: 'status' },
       { apiVersion, kind, metadata: { name }, status },
     );

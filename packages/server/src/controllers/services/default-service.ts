@@ -7,7 +7,7 @@ import {
   jsonObject,
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import { type ControllerTools, createAbsent } from '../inside.ts';
+import { type ControllerTools, createAbsent } from '../tools.ts';
 
 import { createWorkQueue } from '../work-queue.ts';
 
@@ -57,7 +57,7 @@ interface DefaultServiceOptions extends ControllerTools {
  * start, recreates them after a deletion, and restores changes.
  */
 export function startDefaultService(options: DefaultServiceOptions): { close(): Promise<void> } {
-  const { caches, inside, place } = options;
+  const { caches, writer, place } = options;
   const { peers } = place;
   const objects = new Map(keptObjects(options, []).map((one) => [one.def.resource, one]));
   const name = options.dialect.productName;
@@ -68,9 +68,9 @@ export function startDefaultService(options: DefaultServiceOptions): { close(): 
     const { def, object } = wanted;
     const at = { def, namespace, name };
     const found = await caches.of(def).get(objectKey(namespace, name), undefined);
-    if (found === undefined) await inside.create(at, structuredClone(object));
+    if (found === undefined) await writer.create(at, structuredClone(object));
     else if (!isRight(decodeEntry(found), wanted)) {
-      await inside.change(at, (current) => setRight(current, wanted));
+      await writer.change(at, (current) => setRight(current, wanted));
     }
   };
   const queue = createWorkQueue({ ...options, name: 'default-service', run, workers: 3 });

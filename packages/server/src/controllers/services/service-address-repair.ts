@@ -10,7 +10,7 @@ import {
 import type { IPAddress } from '@wheelhouse/kinds/types/networking/v1beta1';
 import { type ApiObject, type Dialect, parseIpBlock } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import { type ControllerTools, listEntries } from '../inside.ts';
+import { type ControllerTools, listEntries } from '../tools.ts';
 
 import { createWorkQueue } from '../work-queue.ts';
 import { type AddressKinds, isOwnedBy, recordName, recordOf } from './address-records.ts';
@@ -92,7 +92,7 @@ function parentKey(record: Stored<IPAddress>): string | undefined {
 }
 
 async function repairService(tools: Tools, key: string): Promise<void> {
-  const { caches, services, kinds, logger, dialect, inside } = tools;
+  const { caches, services, kinds, logger, dialect, writer } = tools;
   const entry = await caches.of(services).get(key, undefined);
   if (entry === undefined) return;
   const { namespace, name } = entry.index;
@@ -113,10 +113,10 @@ async function repairService(tools: Tools, key: string): Promise<void> {
         logger.warn('two Services have one address; please recreate one', { ...about, other });
         continue;
       }
-      await inside.remove(at, { preconditions: { uid: found.index.uid } });
+      await writer.remove(at, { preconditions: { uid: found.index.uid } });
     }
     logger.warn('an address of a Service has no record; repairing', about);
-    await inside.create(at, recordOf(ip, owner, dialect));
+    await writer.create(at, recordOf(ip, owner, dialect));
   }
 }
 
@@ -153,7 +153,7 @@ async function repairRecord(
   name: string,
   later: (delayMs: number) => void,
 ): Promise<void> {
-  const { caches, services, kinds, clock, dialect, inside, logger } = tools;
+  const { caches, services, kinds, clock, dialect, writer, logger } = tools;
   const entry = await caches.of(kinds.addresses).get(name, undefined);
   if (entry === undefined) return;
   const record = decodeEntry(entry);
@@ -174,5 +174,5 @@ async function repairRecord(
   }
   logger.warn('an IPAddress belongs to no Service: cleaning up', { name, parent: key });
   const at = { def: kinds.addresses, namespace: '', name };
-  await inside.remove(at, { preconditions: { uid: entry.index.uid } });
+  await writer.remove(at, { preconditions: { uid: entry.index.uid } });
 }

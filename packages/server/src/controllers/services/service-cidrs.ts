@@ -11,7 +11,7 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import type { Entry } from '../../watchcache/entry.ts';
-import { type ControllerTools, listEntries } from '../inside.ts';
+import { type ControllerTools, listEntries } from '../tools.ts';
 
 import { createWorkQueue } from '../work-queue.ts';
 import type { AddressKinds } from './address-records.ts';
@@ -93,7 +93,7 @@ async function syncRange(
   tools: Tools,
   { name, later }: { name: string; later: (key: string, delayMs: number) => void },
 ): Promise<void> {
-  const { kinds, caches, inside, clock, dialect } = tools;
+  const { kinds, caches, writer, clock, dialect } = tools;
   const entry = await caches.of(kinds.ranges).get(name, undefined);
   if (entry === undefined) return;
   const range = decodeEntry(entry);
@@ -111,11 +111,11 @@ async function syncRange(
     }
     const leftMs = Date.parse(deletionTimestamp) + removalDelayMs - clock.now();
     if (leftMs > 0) later(name, leftMs);
-    else await inside.change(at, (current) => withoutFinalizer(current, finalizer));
+    else await writer.change(at, (current) => withoutFinalizer(current, finalizer));
     return;
   }
   if (range.metadata.finalizers?.includes(finalizer) !== true) {
-    await inside.change(at, (current) => withFinalizer(current, finalizer));
+    await writer.change(at, (current) => withFinalizer(current, finalizer));
   }
   const message = 'Kubernetes Service CIDR is ready';
   await applyReady(tools, range, { status: 'True', message });
@@ -123,7 +123,7 @@ async function syncRange(
 
 /** Marks whether the range is ready, unless it is marked already. */
 async function applyReady(
-  { kinds, inside, clock }: Tools,
+  { kinds, writer, clock }: Tools,
   range: Stored<ServiceCIDR>,
   ready: Omit<Parameters<typeof readyCondition>[0], 'nowMs'>,
 ): Promise<void> {
@@ -137,7 +137,7 @@ async function applyReady(
   const name = metadata.name ?? '';
   const at = { def: kinds.ranges, namespace: '', name, subresource: 'status' };
   const conditions = [readyCondition({ ...ready, nowMs: clock.now() })];
-  await inside.apply(at, { apiVersion, kind, metadata: { name }, status: { conditions } });
+  await writer.apply(at, { apiVersion, kind, metadata: { name }, status: { conditions } });
 }
 
 function withFinalizer(object: ApiObject, finalizer: string): ApiObject {

@@ -26,7 +26,7 @@ import type { QueueMeters } from './work-queue.ts';
  * Writes objects on behalf of a controller, with the verbs, admission, and rules of the HTTP API.
  * Each controller acts as a user of its own.
  */
-export interface Inside {
+export interface ObjectWriter {
   /** Deletes an object; an absent object is no error. */
   remove(at: ObjectAt, options?: Partial<DeleteRequestOptions>): Promise<void>;
   /** Creates an object in its stored version; resolves to false if the name is taken. */
@@ -50,7 +50,7 @@ export interface ObjectAt {
 }
 
 /** The identity under which a controller writes. */
-export interface InsideUser {
+export interface WriterIdentity {
   readonly controller: string;
   /** Groups of the controller's user besides `system:authenticated`. */
   readonly groups?: readonly string[];
@@ -58,7 +58,9 @@ export interface InsideUser {
   readonly user?: UserInfo;
 }
 
-export function createInside(options: InsideUser & { readonly registry: Registry }): Inside {
+export function createObjectWriter(
+  options: WriterIdentity & { readonly registry: Registry },
+): ObjectWriter {
   const { registry, controller, groups = [], user } = options;
   const own = contextOf(controller, groups);
   const context = user === undefined ? own : { ...own, user };
@@ -122,7 +124,7 @@ export function createInside(options: InsideUser & { readonly registry: Registry
 export interface ControllerTools {
   readonly caches: CachePool;
   /** Writes as the controller's own user. */
-  readonly inside: Inside;
+  readonly writer: ObjectWriter;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Measures the controller's queue. */
@@ -135,12 +137,12 @@ export function controllerTools(
     readonly config: Pick<ControllerTools, 'clock' | 'logger'>;
     readonly api: { readonly registry: Registry; readonly queues?: QueueMeters | undefined };
   },
-  as: InsideUser,
+  as: WriterIdentity,
 ): ControllerTools {
   const { clock, logger } = around.config;
   const { registry, queues } = around.api;
-  const inside = createInside({ registry, ...as });
-  return { caches: registry.caches, inside, clock, logger, queues };
+  const writer = createObjectWriter({ registry, ...as });
+  return { caches: registry.caches, writer, clock, logger, queues };
 }
 
 /** The version that a kind's stored form belongs to, or else the preferred version. */
@@ -195,7 +197,7 @@ const pausesMs = [20, 50, 100, 200, 400];
  * left to its controller, so that neither it nor a full disk prevents the start (OPS-3).
  */
 export async function createAbsent(
-  { caches, inside, clock, logger }: ControllerTools,
+  { caches, writer, clock, logger }: ControllerTools,
   { at, object }: { readonly at: ObjectAt; readonly object: ApiObject },
 ): Promise<void> {
   const { def, namespace, name } = at;
@@ -203,7 +205,7 @@ export async function createAbsent(
   for (let attempt = 0; ; attempt += 1) {
     try {
       if ((await cache.get(objectKey(namespace, name), undefined)) !== undefined) return;
-      await inside.create(at, cloneJson(object));
+      await writer.create(at, cloneJson(object));
       return;
     } catch (error) {
       const isDamaged = error instanceof CorruptObjectError;
@@ -256,15 +258,15 @@ export async function listEntries(
 /** Deletes all objects; finalizers may delay their removal. */
 export async function removeEntries(options: {
   readonly caches: CachePool;
-  readonly inside: Inside;
+  readonly writer: ObjectWriter;
   readonly at: Content;
 }): Promise<void> {
-  const { caches, inside, at } = options;
+  const { caches, writer, at } = options;
   const entries = await listEntries(caches, at);
   for (let start = 0; start < entries.length; start += parallelMax) {
     const batch = entries.slice(start, start + parallelMax).map(({ index }) => {
       const { name, namespace } = index;
-      return inside.remove({ def: at.def, name, namespace }, { propagationPolicy: 'Background' });
+      return writer.remove({ def: at.def, name, namespace }, { propagationPolicy: 'Background' });
     });
     await Promise.all(batch);
   }
