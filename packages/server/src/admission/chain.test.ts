@@ -1,7 +1,6 @@
 import { createMetricRegistry, forbidden } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { type AdmissionPlugin, admissionChain, createChainMeter } from './chain.ts';
-
 import { admissionCall } from './testing.ts';
 
 let steps: string[] = [];

@@ -12,7 +12,6 @@ import {
   type UserInfo,
 } from '@wheelhouse/machinery';
 import { createWorkQueue, type QueueMeters, type WorkQueue } from '../controllers/work-queue.ts';
-
 import {
   conditionOf,
   conditionsOf,

@@ -97,16 +97,10 @@ export function anonymousHeaders(
 }
 
 function endToEnd(lines: readonly string[]): OutgoingHeaders {
-  const headers = emptyHeaders();
-  const connection: string[] = [];
-  for (let index = 0; index + 1 < lines.length; index += 2) {
-    const name = (lines[index] ?? '').toLowerCase();
-    const value = lines[index + 1] ?? '';
-    if (name === 'connection') connection.push(value);
-    else if (name === 'te' && trailersOf(value)) headers['te'] = ['trailers'];
-    else if (isForwarded(name)) headers[name] = [...(headers[name] ?? []), value];
-  }
-  for (const name of namedIn(connection)) delete headers[name];
+  const isKept = (name: string, value: string) =>
+    name === 'te' ? trailersOf(value) : isForwarded(name);
+  const headers = keptHeaders(lines, isKept);
+  if (headers['te'] !== undefined) headers['te'] = ['trailers'];
   const protocols = (headers['sec-websocket-protocol'] ?? []).flatMap(
     (header) => parseWebSocketProtocols(header).names,
   );
@@ -122,6 +116,23 @@ function isForwarded(name: string): boolean {
 }
 
 const trailersOf = (value: string) => value.toLowerCase().includes('trailers');
+
+/** The headers that `isKept` selects, without those that `Connection` lists. */
+function keptHeaders(
+  lines: readonly string[],
+  isKept: (name: string, value: string) => boolean,
+): OutgoingHeaders {
+  const headers = emptyHeaders();
+  const connection: string[] = [];
+  for (let index = 0; index + 1 < lines.length; index += 2) {
+    const name = (lines[index] ?? '').toLowerCase();
+    const value = lines[index + 1] ?? '';
+    if (name === 'connection') connection.push(value);
+    else if (isKept(name, value)) headers[name] = [...(headers[name] ?? []), value];
+  }
+  for (const name of namedIn(connection)) delete headers[name];
+  return headers;
+}
 
 /** Names listed in `Connection`, which are hop-by-hop too. */
 function namedIn(connection: readonly string[]): string[] {
@@ -142,17 +153,12 @@ export function answeredHeaders(
   lines: readonly string[],
   own: Readonly<Record<string, string>>,
 ): ResponseHeaders {
-  const headers = emptyHeaders();
-  const connection: string[] = [];
-  for (let index = 0; index + 1 < lines.length; index += 2) {
-    const name = (lines[index] ?? '').toLowerCase();
-    const value = lines[index + 1] ?? '';
-    if (name === 'connection') connection.push(value);
-    const isOurs = Object.hasOwn(own, name) && name !== 'cache-control';
-    const stays = perHop.has(name) || crossOrigin.has(name) || isOurs;
-    if (!stays && name.length <= nameLengthMax) headers[name] = [...(headers[name] ?? []), value];
-  }
-  for (const name of namedIn(connection)) delete headers[name];
+  const isKept = (name: string) =>
+    !perHop.has(name) &&
+    !crossOrigin.has(name) &&
+    !(Object.hasOwn(own, name) && name !== 'cache-control') &&
+    name.length <= nameLengthMax;
+  const headers = keptHeaders(lines, isKept);
   const merged: Record<string, string | readonly string[]> = Object.create(null);
   for (const [name, value] of Object.entries(own)) merged[name] = value;
   for (const [name, values] of Object.entries(headers)) {

@@ -5,7 +5,6 @@ import { QuotaLedger, type SharedReservations } from '../admission/quota/quota-l
 import { createEncodings } from '../answer/encodings.ts';
 import { createCatalogue, requiredKind } from '../catalogue/catalogue.ts';
 import type { EndpointContext, ReviewPort } from '../endpoints/call.ts';
-
 import { createTokenReviewer } from '../gates/authn/authentication.ts';
 import type { ExternalSigner } from '../gates/authn/external-signer.ts';
 import { createImpersonation } from '../gates/authn/impersonation.ts';
@@ -16,12 +15,10 @@ import type { EscalationPort } from '../gates/authz/rbac/escalation-check.ts';
 import { WatchCounts } from '../gates/flowcontrol/fair-flow-control.ts';
 import type { Gates } from '../pipeline.ts';
 import { type CachePool, createCachePool, createComputedCache } from '../registry/caches.ts';
-
 import { viewStore } from '../registry/conversion/views.ts';
 import { createFieldManager } from '../registry/field-managers.ts';
 import { createDecodedObjects, indexOf, reshapeStored } from '../registry/object-codec.ts';
 import { groupResourceOf, type Registry, Turns } from '../registry/registry.ts';
-
 import { attributesOf } from '../request/parse-request.ts';
 import { EntryHint } from '../watchcache/entry.ts';
 import { createResourceCache } from '../watchcache/resource-cache.ts';
@@ -37,7 +34,6 @@ import type { ServerConfig } from './config.ts';
 import type { Base, ObjectApi, ReadingBase } from './context.ts';
 import { tokenUse } from './controllers/own-objects.ts';
 import { componentStatuses, type Health } from './health/health.ts';
-
 import { countingWatches, createFlowControl, type FlowGate } from './limits/flow-control.ts';
 import { createKubeletPort } from './nodes/kubelets.ts';
 import { createZPages, debugAnswer } from './observability/pages.ts';

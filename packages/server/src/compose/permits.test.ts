@@ -1,6 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
 import { alwaysAllow, createAuthorization } from '../gates/authz/authorization.ts';
-
 import { requireTarget } from '../registry/permit.ts';
 import { serverContext } from '../registry/registry.ts';
 import { write } from '../registry/write.ts';

@@ -27,7 +27,6 @@ import { openSigner } from './service-accounts/service-account-tokens.ts';
 import { createServiceNumbers, serviceNumberPort } from './service-network/service-numbers.ts';
 import { listen, refusalWhileStopping, urlOf } from './serving/listen.ts';
 import { listenSettings, openServingTls } from './serving/serving-tls.ts';
-
 import { openStorage } from './storage/open-store.ts';
 import { alarmLook } from './storage/store-metrics.ts';
 

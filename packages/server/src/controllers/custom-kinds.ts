@@ -22,7 +22,6 @@ import type { EntryChange } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { CorruptObjectError } from '../watchcache/store-errors.ts';
 import { type ControllerTools, listEntries, removeEntries } from './tools.ts';
-
 import { createWorkQueue } from './work-queue.ts';
 
 /** Interval for rechecking custom objects that finalizers hold, in milliseconds. */
@@ -76,8 +75,7 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
     const turn = await takeTurn(options, crd.spec.group);
     if (turn === undefined) return names.addAfter(name, turnMs);
     try {
-      // Names that another server assigned are visible now, and none are assigned before this
-      // write.
+      // Sees names that other servers assigned; the turn excludes further ones.
       const now = await current(name);
       const isThere = now !== undefined && now.metadata.deletionTimestamp === undefined;
       if (isThere) await writeStatus(options, now, [...crds.values()]);
@@ -92,7 +90,7 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
     if (crd?.metadata.deletionTimestamp === undefined) return;
     if (await cleanUp(options, kinds, crd)) removals.addAfter(name, recheckMs);
   };
-  // One at a time, since two definitions must not get the same name, not even from two servers.
+  // One at a time: two definitions, even of two servers, must not get the same name.
   const tools = { clock, logger, queues: options.queues };
   const names = createWorkQueue({ ...tools, name: namesQueue, run: decideNames, workers: 1 });
   const removals = createWorkQueue({ ...tools, name: 'crd_finalizer', run: remove, workers: 4 });

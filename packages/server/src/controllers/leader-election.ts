@@ -11,7 +11,6 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import { type Registry, serverContext } from '../registry/registry.ts';
-
 import { write } from '../registry/write.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { storedVersion } from './tools.ts';

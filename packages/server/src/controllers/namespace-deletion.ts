@@ -10,7 +10,6 @@ import { followBeside } from '../registry/caches.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { type ControllerTools, listEntries, removeEntries } from './tools.ts';
-
 import { createWorkQueue, type WorkQueue } from './work-queue.ts';
 
 /** Interval for rechecking content that finalizers hold, in milliseconds. */

@@ -21,7 +21,6 @@ import { type QuotaEvaluator, quotaEvaluator, scopesOf } from '../admission/quot
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { EntryChange } from '../watchcache/contract.ts';
 import { type ControllerTools, listEntries } from './tools.ts';
-
 import { createWorkQueue } from './work-queue.ts';
 
 /** Namespaces recounted concurrently. */

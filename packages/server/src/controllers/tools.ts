@@ -18,6 +18,7 @@ import { objectKey } from '../registry/object-codec.ts';
 import { internalPermit } from '../registry/permit.ts';
 import type { Registry } from '../registry/registry.ts';
 import { write } from '../registry/write.ts';
+import type { ResourceCache } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { CorruptObjectError } from '../watchcache/store-errors.ts';
 import type { QueueMeters } from './work-queue.ts';
@@ -235,16 +236,17 @@ interface Content {
 const parallelMax = 32;
 
 /**
- * A consistent list of the content.
+ * A list of the whole content, consistent by default.
+ * @param options.resourceVersion `0` takes what is cached
  * @param options.unreadable lists the rest if some stored objects cannot be read
  */
-export async function listEntries(
+export function listContent(
   caches: CachePool,
-  at: Content,
-  options: { readonly unreadable?: 'left-out' } = {},
-): Promise<readonly Entry[]> {
-  const list = await caches.of(at.def).list({
-    namespace: at.namespace,
+  { def, namespace }: Content,
+  options: { readonly resourceVersion?: '0'; readonly unreadable?: 'left-out' } = {},
+): ReturnType<ResourceCache['list']> {
+  return caches.of(def).list({
+    namespace,
     resourceVersion: undefined,
     resourceVersionMatch: undefined,
     limit: undefined,
@@ -252,7 +254,35 @@ export async function listEntries(
     filter: undefined,
     ...options,
   });
+}
+
+/** The entries of `listContent`. */
+export async function listEntries(
+  caches: CachePool,
+  at: Content,
+  options: { readonly unreadable?: 'left-out' } = {},
+): Promise<readonly Entry[]> {
+  const list = await listContent(caches, at, options);
   return [...list.entries()];
+}
+
+/** Calls `visit` with each entry of the content. Logs a list that fails instead of rejecting. */
+export async function visitEntries(
+  { caches, logger }: Pick<ControllerTools, 'caches' | 'logger'>,
+  {
+    at,
+    plural,
+  }: { readonly at: Content /** Names the objects in the log. */; readonly plural: string },
+  visit: (entry: Entry) => void,
+): Promise<void> {
+  let entries: readonly Entry[];
+  try {
+    entries = await listEntries(caches, at);
+  } catch (error) {
+    logger.error(`${plural} could not be listed`, { error: String(error) });
+    return;
+  }
+  for (const entry of entries) visit(entry);
 }
 
 /** Deletes all objects; finalizers may delay their removal. */

@@ -2,8 +2,7 @@ import { claimNames, type ResourceDef, textAt } from '@wheelhouse/kinds';
 import type { ApiObject } from '@wheelhouse/machinery';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/entry.ts';
-import { type ControllerTools, listEntries } from './tools.ts';
-
+import { type ControllerTools, listEntries, visitEntries } from './tools.ts';
 import { createWorkQueue } from './work-queue.ts';
 
 /** Objects processed concurrently. */
@@ -79,7 +78,7 @@ function startProtection(
     readonly used: (key: string, namespace: string) => void;
   },
 ): { look(key: string): void; close(): Promise<void> } {
-  const { caches, kept, writer, logger, finalizer } = options;
+  const { caches, kept, writer, finalizer } = options;
   const cache = caches.of(kept);
   const run = async (key: string): Promise<void> => {
     const entry = await cache.get(key, undefined);
@@ -102,13 +101,10 @@ function startProtection(
   const subscription = cache.subscribe(({ current }) => {
     if (current?.index.deleting === true) queue.add(current.key);
   });
-  const first = listEntries(caches, { def: kept, namespace: '' })
-    .then((entries) => {
-      for (const entry of entries) if (entry.index.deleting === true) queue.add(entry.key);
-    })
-    .catch((error: unknown) =>
-      logger.error('volumes could not be listed', { error: String(error) }),
-    );
+  const at = { def: kept, namespace: '' };
+  const first = visitEntries(options, { at, plural: 'volumes' }, ({ key, index }) => {
+    if (index.deleting === true) queue.add(key);
+  });
   return {
     look: (key) => queue.add(key),
     async close() {

@@ -265,3 +265,18 @@ async function ask(
   if (measured.error === undefined) return measured.value === true;
   return `expression '${expression}' resulted in error: ${measured.error.message}`;
 }
+
+/** Compiles each source on first use and keeps the result for as long as the source lives. */
+export function compiledOnce<Source extends object, Made>(
+  compile: (source: Source) => Made,
+): (source: Source) => Made {
+  const made = new WeakMap<Source, { readonly made: Made }>();
+  return (source) => {
+    let kept = made.get(source);
+    if (kept === undefined) {
+      kept = { made: compile(source) };
+      made.set(source, kept);
+    }
+    return kept.made;
+  };
+}

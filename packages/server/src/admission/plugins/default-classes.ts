@@ -5,41 +5,55 @@ import type { AdmissionTools } from '../tools.ts';
 
 /** Sets the default storage class of a new claim that names none (ADM-1). */
 export function defaultStorageClass(tools: AdmissionTools): AdmissionPlugin {
-  const { dialect, objects } = tools;
-  const older = dialect.label('storage-class', 'volume.beta');
-  const marks = [
-    dialect.label('is-default-class', 'storageclass'),
-    dialect.label('is-default-class', 'storageclass.beta'),
-  ];
-  return {
+  const { dialect } = tools;
+  return defaultClass(tools, {
     name: 'DefaultStorageClass',
-    async mutate({ operation, target, object }) {
-      if (operation !== 'CREATE' || target.subresource !== '' || object === undefined) return;
-      const spec = ensure(object, 'spec');
-      const className = spec['storageClassName'];
-      if (className !== undefined && className !== null) return;
-      if (Object.hasOwn(object.metadata.annotations ?? {}, older)) return;
-      const found = newestDefault(await objects.list('storageclasses.storage', ''), marks);
-      if (found !== undefined) spec['storageClassName'] = found;
-    },
-  };
+    member: 'storageClassName',
+    older: dialect.label('storage-class', 'volume.beta'),
+    classes: 'storageclasses.storage',
+    marks: [
+      dialect.label('is-default-class', 'storageclass'),
+      dialect.label('is-default-class', 'storageclass.beta'),
+    ],
+  });
 }
 
 /** Sets the default class of a new Ingress that names none (ADM-1). */
 export function defaultIngressClass(tools: AdmissionTools): AdmissionPlugin {
-  const { dialect, objects } = tools;
-  const older = dialect.label('ingress.class');
-  const marks = [dialect.label('is-default-class', 'ingressclass')];
-  return {
+  const { dialect } = tools;
+  return defaultClass(tools, {
     name: 'DefaultIngressClass',
+    member: 'ingressClassName',
+    older: dialect.label('ingress.class'),
+    classes: 'ingressclasses.networking',
+    marks: [dialect.label('is-default-class', 'ingressclass')],
+  });
+}
+
+function defaultClass(
+  { objects }: AdmissionTools,
+  of: {
+    readonly name: string;
+    /** The member of the spec that names the class. */
+    readonly member: string;
+    /** The annotation that named the class in older releases. */
+    readonly older: string;
+    /** The resource of the classes. */
+    readonly classes: string;
+    /** Annotations that mark the default class. */
+    readonly marks: readonly string[];
+  },
+): AdmissionPlugin {
+  return {
+    name: of.name,
     async mutate({ operation, target, object }) {
       if (operation !== 'CREATE' || target.subresource !== '' || object === undefined) return;
       const spec = ensure(object, 'spec');
-      const className = spec['ingressClassName'];
+      const className = spec[of.member];
       if (className !== undefined && className !== null) return;
-      if (Object.hasOwn(object.metadata.annotations ?? {}, older)) return;
-      const found = newestDefault(await objects.list('ingressclasses.networking', ''), marks);
-      if (found !== undefined) spec['ingressClassName'] = found;
+      if (Object.hasOwn(object.metadata.annotations ?? {}, of.older)) return;
+      const found = newestDefault(await objects.list(of.classes, ''), of.marks);
+      if (found !== undefined) spec[of.member] = found;
     },
   };
 }

@@ -42,6 +42,7 @@ import {
   Budget,
   type CompiledCondition,
   compileConditions,
+  compiledOnce,
   OutOfBudget,
   programOf,
   runExpression,
@@ -78,15 +79,7 @@ interface Run extends Judging {
 type MutationMetrics = ReturnType<typeof mutationMetrics>;
 
 const pluginName = 'MutatingAdmissionPolicy';
-const compiled = new WeakMap<PolicyBasis, CompiledMutations>();
-
-function compiledFor(policy: PolicyBasis): CompiledMutations {
-  const cached = compiled.get(policy);
-  if (cached !== undefined) return cached;
-  const made = compileMutations(policy);
-  compiled.set(policy, made);
-  return made;
-}
+const compiledFor = compiledOnce(compileMutations);
 
 /** Applies mutating policies one after the other. */
 export function mutatingJudge(tools: AdmissionTools): JudgeByPolicies {

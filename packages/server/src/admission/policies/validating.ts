@@ -7,16 +7,14 @@ import {
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
+import { compiledOnce } from '../cel/run.ts';
 import { factsOf } from '../matching/facts.ts';
 import type { Judging } from '../matching/versioned.ts';
 import { type AdmissionTools, nameOf } from '../tools.ts';
 import { type ConditionMetrics, conditionMetrics } from '../webhooks/metrics.ts';
 import type { Binding, JudgeByPolicies, PolicyBasis } from './hooks.ts';
-
 import { type Invocation, invocationsOf, PolicySubject } from './invocations.ts';
-
 import {
-  type CompiledPolicy,
   compilePolicy,
   type Decision,
   evaluatePolicy,
@@ -86,15 +84,7 @@ interface Run extends Judging {
 
 const annotationBytesMax = 10 * 1024;
 const failuresMax = 50;
-const compiled = new WeakMap<PolicyBasis, CompiledPolicy>();
-
-function compiledFor(policy: PolicyBasis): CompiledPolicy {
-  const cached = compiled.get(policy);
-  if (cached !== undefined) return cached;
-  const made = compilePolicy(policy);
-  compiled.set(policy, made);
-  return made;
-}
+const compiledFor = compiledOnce(compilePolicy);
 
 /**
  * Evaluates every bound validating policy that matches the request, and reports the first denial to

@@ -16,12 +16,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
-import {
-  askConditions,
-  type CompiledCondition,
-  compileConditions,
-  requestVariables,
-} from '../cel/run.ts';
+import { askConditions, compileConditions, compiledOnce, requestVariables } from '../cel/run.ts';
 import { factsOf, kindFor, type RequestFacts } from '../matching/facts.ts';
 import { selectsNamespace, selectsObject } from '../matching/rules.ts';
 import { convertTo, formByRules, type Served } from '../matching/versioned.ts';
@@ -148,8 +143,46 @@ export function measured(
   };
 }
 
+/**
+ * The error by which a failed call rejects the request; undefined if the hook's failure policy
+ * ignores it.
+ */
+export function rejectionOf(failure: unknown, hook: Hook): StatusError | undefined {
+  if (!(failure instanceof HookFailure)) return unforeseen(failure);
+  return hook.failurePolicy === 'Ignore' ? undefined : failureError(failure);
+}
+
+/**
+ * Records in metrics, log, and audit log that a failed hook was skipped; nothing if the client
+ * caused the failure by disconnecting.
+ * @param at.key the audit annotation's phase and position, such as
+ *   `failed-open.mutation` and `round_0_index_1`
+ */
+export function recordFailOpen(
+  failure: unknown,
+  {
+    hook,
+    call,
+    tools,
+    metrics,
+    key: [phase, position],
+  }: {
+    readonly hook: Hook;
+    readonly call: AdmissionCall;
+    readonly tools: AdmissionTools;
+    readonly metrics: HookMetrics;
+    readonly key: readonly [phase: string, position: string];
+  },
+): void {
+  if (failure instanceof HookFailure && failure.isCanceled) return;
+  metrics.failedOpen(hook.name);
+  tools.log('a webhook failed and was skipped', failure);
+  const domain = `${phase}.webhook.${tools.dialect.group('admission')}`;
+  call.context.request?.annotate(`${domain}/${position}`, hook.name);
+}
+
 /** The error that a client receives for an unexpected one. */
-export function unforeseen(error: unknown): StatusError {
+function unforeseen(error: unknown): StatusError {
   return error instanceof StatusError ? error : internalError(textOf(error), error);
 }
 
@@ -170,7 +203,7 @@ export class HookFailure extends Error {
 }
 
 /** A 500 in kube-apiserver's format for a failure that rejects the request. */
-export function failureError(failure: HookFailure): StatusError {
+function failureError(failure: HookFailure): StatusError {
   return internalError(failure.message);
 }
 
@@ -261,15 +294,7 @@ function askedOf(
   }
 }
 
-const compiled = new WeakMap<Hook, readonly CompiledCondition[]>();
-
-function conditionsFor(hook: Hook): readonly CompiledCondition[] {
-  const cached = compiled.get(hook);
-  if (cached !== undefined) return cached;
-  const made = compileConditions(hook.conditions);
-  compiled.set(hook, made);
-  return made;
-}
+const conditionsFor = compiledOnce(({ conditions }: Hook) => compileConditions(conditions));
 
 async function meetsConditions(
   { hook, convertedCall }: Invocation,

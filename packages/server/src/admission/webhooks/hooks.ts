@@ -7,7 +7,6 @@ import {
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { type OperationRule, objectsOf, rulesOf, selectorOf, textsOf } from '../matching/rules.ts';
-
 import type { WebhookAddress } from './port.ts';
 
 /** A named CEL condition. */

@@ -26,12 +26,12 @@ import type { AdmissionTools } from '../tools.ts';
 import {
   type Asking,
   askHook,
-  failureError,
   HookFailure,
   type Invocation,
   invocationOf,
   measured,
-  unforeseen,
+  recordFailOpen,
+  rejectionOf,
 } from './ask.ts';
 import type { Dispatch, Hook } from './hooks.ts';
 import { type HookMetrics, hookMetrics } from './metrics.ts';
@@ -89,9 +89,10 @@ async function askOne(hook: Hook, run: Run, index: number): Promise<boolean> {
   if (changed) remembered.objectChanged();
   if (hook.isReinvocable) remembered.wasAsked(hook.uid);
   if (failure === undefined) return changed;
-  if (!(failure instanceof HookFailure)) throw unforeseen(failure);
-  if (!isIgnored) throw failureError(failure);
-  failOpen(failure, run, { hook, index });
+  const rejection = rejectionOf(failure, hook);
+  if (rejection !== undefined) throw rejection;
+  const key = ['failed-open.mutation', `round_${remembered.round}_index_${index}`] as const;
+  recordFailOpen(failure, { ...run, hook, key });
   if (call.context.expired()) throw timedOut('write');
   return false;
 }
@@ -112,17 +113,6 @@ async function change(invocation: Invocation, run: Run, index: number): Promise<
   const content = isOwn ? patched.object : convertTo(patched.object, target, snapshot);
   replaceContent(call.object, content instanceof Promise ? await content : content);
   return true;
-}
-
-function failOpen(failure: HookFailure, run: Run, at: { hook: Hook; index: number }): void {
-  if (failure.isCanceled) return;
-  const { tools, metrics, remembered, call } = run;
-  const { hook, index } = at;
-  metrics.failedOpen(hook.name);
-  tools.log('a webhook failed and was skipped', failure);
-  const key = `round_${remembered.round}_index_${index}`;
-  const domain = `failed-open.mutation.webhook.${tools.dialect.group('admission')}`;
-  call.context.request?.annotate(`${domain}/${key}`, hook.name);
 }
 
 /** Records a hook's effect in the audit log, under kube-apiserver's keys. */

@@ -2,14 +2,12 @@ import { timedOut } from '@wheelhouse/machinery';
 import type { AdmissionTools } from '../tools.ts';
 import {
   askHook,
-  failureError,
-  HookFailure,
   type Invocation,
   invocationOf,
   measured,
-  unforeseen,
+  recordFailOpen,
+  rejectionOf,
 } from './ask.ts';
-
 import type { Dispatch } from './hooks.ts';
 import { type HookMetrics, hookMetrics } from './metrics.ts';
 
@@ -56,12 +54,9 @@ async function askOne(
   const { operation } = convertedCall.facts;
   metrics.called(hook.name, measured(failure, { operation, durationMs, isIgnored }));
   if (failure === undefined) return undefined;
-  if (!(failure instanceof HookFailure)) return unforeseen(failure);
-  if (!isIgnored) return failureError(failure);
-  if (failure.isCanceled) return undefined;
-  metrics.failedOpen(hook.name);
-  tools.log('a webhook failed and was skipped', failure);
-  const domain = `failed-open.validating.webhook.${tools.dialect.group('admission')}`;
-  convertedCall.call.context.request?.annotate(`${domain}/round_0_index_${index}`, hook.name);
+  const rejection = rejectionOf(failure, hook);
+  if (rejection !== undefined) return rejection;
+  const key = ['failed-open.validating', `round_0_index_${index}`] as const;
+  recordFailOpen(failure, { hook, call: convertedCall.call, tools, metrics, key });
   return undefined;
 }

@@ -1,7 +1,6 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
 import { apiVersionOf, type Clock, type Dialect, type MetricRegistry } from '@wheelhouse/machinery';
 import { type AdmissionPlugin, admissionChain, createChainMeter } from '../../admission/chain.ts';
-
 import { closedKinds } from '../../admission/closed-kinds.ts';
 import { createObjectReader } from '../../admission/objects.ts';
 import { admissionPlugins, needsConfiguration } from '../../admission/plugin-list.ts';

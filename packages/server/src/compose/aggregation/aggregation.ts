@@ -9,7 +9,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { Aggregation } from '../../aggregation/aggregation.ts';
 import { requiredKind } from '../../catalogue/catalogue.ts';
-import { listEntries } from '../../controllers/tools.ts';
+import { listContent, listEntries } from '../../controllers/tools.ts';
 import type { AggregationPort, AggregationSlot } from '../../endpoints/call.ts';
 import type { CachePool } from '../../registry/caches.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
@@ -38,14 +38,8 @@ function countUnavailable(
   });
   const availability = new WeakMap<Entry, boolean>();
   metrics.lookAt(async () => {
-    const list = await of.caches.of(of.apiServices).list({
-      namespace: '',
-      resourceVersion: '0',
-      resourceVersionMatch: undefined,
-      limit: undefined,
-      continueToken: undefined,
-      filter: undefined,
-    });
+    const at = { def: of.apiServices, namespace: '' };
+    const list = await listContent(of.caches, at, { resourceVersion: '0' });
     unavailable.clear();
     for (const entry of list.entries()) {
       const isThere = availability.get(entry) ?? isAvailable(entry);

@@ -20,7 +20,6 @@ import {
 
 import type { ServerConfig } from '../config.ts';
 import { createWebhook, webhookOfKubeconfig } from '../webhooks/webhook-client.ts';
-
 import type { AuditBackendSettings, AuditSettings } from './settings.ts';
 
 /** Time limit in milliseconds for posting one list of events to the webhook. */

@@ -9,7 +9,6 @@ import {
 import type { Authenticator, TokenCacheMeter } from '../../gates/authn/contract.ts';
 import { createRequestHeaderAuthenticator } from '../../gates/authn/request-header.ts';
 import { createStaticTokenAuthenticator, parseTokenFile } from '../../gates/authn/static-token.ts';
-
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { ServerConfig } from '../config.ts';
 import type { Base, ReadingBase } from '../context.ts';

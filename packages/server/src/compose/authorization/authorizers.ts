@@ -12,7 +12,6 @@ import {
   createAuthorizationMetrics,
   openAuthorizerParts,
 } from './authorizer-parts.ts';
-
 import { type ConfiguredAuthorizers, readAuthorizers } from './configured-authorizers.ts';
 
 interface AuthorizersOptions extends ReadingBase {

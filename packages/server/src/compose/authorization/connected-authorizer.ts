@@ -7,9 +7,7 @@ import {
   webhookInCluster,
   webhookOfKubeconfig,
 } from '../webhooks/webhook-client.ts';
-
 import type { AuthorizationMetrics, AuthorizerPart } from './authorizer-parts.ts';
-
 import { selectorsOf } from './configured-authorizers.ts';
 
 /**

@@ -10,11 +10,9 @@ import { requiredKind } from '../../catalogue/catalogue.ts';
 import { gatheredRules } from '../../controllers/identity/cluster-role-aggregation.ts';
 import { storedVersion } from '../../controllers/tools.ts';
 import { defaultRbac, reconcile } from '../../gates/authz/rbac/default-roles.ts';
-
 import type { Target, WriteContext } from '../../registry/contract.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import { type Registry, serverContext } from '../../registry/registry.ts';
-
 import { write } from '../../registry/write.ts';
 import { CorruptObjectError } from '../../watchcache/store-errors.ts';
 

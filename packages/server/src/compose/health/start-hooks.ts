@@ -14,7 +14,6 @@ import type { ServerPeers } from '../../controllers/services/default-service.ts'
 import { storedVersion } from '../../controllers/tools.ts';
 import type { FlowControl } from '../../gates/flowcontrol/contract.ts';
 import { type Registry, serverContext } from '../../registry/registry.ts';
-
 import { write } from '../../registry/write.ts';
 import { CorruptObjectError } from '../../watchcache/store-errors.ts';
 import type { Api } from '../api.ts';
@@ -310,39 +309,23 @@ function addHook(health: Health, name: string, task: Promise<unknown>): void {
 /** Suffixes of the namespaces that exist from the start, besides `default`. */
 const systemNamespaces = ['system', 'public', 'node-lease'];
 
-/** Creates the missing system namespaces; existing ones are unchanged. */
-async function createSystemNamespaces(options: {
+interface SystemObjects {
   readonly registry: Registry;
   readonly snapshot: CatalogueSnapshot;
   readonly dialect: Dialect;
-}): Promise<void> {
-  const { registry, snapshot, dialect } = options;
-  const def = requiredKind(snapshot, '', 'namespaces');
-  const names = ['default', ...systemNamespaces.map((stem) => dialect.systemNamespace(stem))];
-  const cache = registry.caches.of(def);
-  const create = async (name: string) => {
-    if ((await cache.get(name, undefined)) === undefined) {
-      // The strategy would add this label, too late to record the server as its manager.
-      const labels = { [dialect.label('metadata.name')]: name };
-      const metadata = { name, labels };
-      await createUnlessThere(registry, def, { apiVersion: 'v1', kind: 'Namespace', metadata });
-    }
-  };
-  await Promise.all(names.map(create));
 }
 
-async function createUnlessThere(
-  registry: Registry,
-  def: ResourceDef,
-  object: ApiObject,
-): Promise<void> {
-  const name = object.metadata.name ?? '';
-  const target = { def, version: storedVersion(def), namespace: '', name, subresource: '' };
-  try {
-    await write(registry, { operation: 'create', target, object, context: serverContext });
-  } catch (error) {
-    if (!(error instanceof StatusError) || error.reason !== 'AlreadyExists') throw error;
-  }
+/** Creates the missing system namespaces; existing ones are unchanged. */
+function createSystemNamespaces({ registry, snapshot, dialect }: SystemObjects): Promise<void> {
+  const names = ['default', ...systemNamespaces.map((stem) => dialect.systemNamespace(stem))];
+  // The strategy would add this label, too late to record the server as its manager.
+  const label = dialect.label('metadata.name');
+  const namespaces = names.map((name) => ({
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: { name, labels: { [label]: name } },
+  }));
+  return createMissing(registry, requiredKind(snapshot, '', 'namespaces'), namespaces);
 }
 
 /** Priority classes of critical system pods, with kube-apiserver's names and values. */
@@ -352,22 +335,38 @@ const systemPriorities = [
 ] as const;
 
 /** Creates the missing system priority classes (ADM-1); existing ones are unchanged. */
-async function createSystemPriorities(options: {
-  readonly registry: Registry;
-  readonly snapshot: CatalogueSnapshot;
-  readonly dialect: Dialect;
-}): Promise<void> {
-  const { registry, snapshot, dialect } = options;
+function createSystemPriorities({ registry, snapshot, dialect }: SystemObjects): Promise<void> {
   const group = dialect.group('scheduling');
-  const def = requiredKind(snapshot, group, 'priorityclasses');
+  return createMissing(
+    registry,
+    requiredKind(snapshot, group, 'priorityclasses'),
+    systemPriorities.map(([name, value, description]) => ({
+      apiVersion: `${group}/v1`,
+      kind: 'PriorityClass',
+      metadata: { name },
+      value,
+      description,
+      preemptionPolicy: 'PreemptLowerPriority',
+    })),
+  );
+}
+
+/** Creates the cluster-scoped objects whose names are free, concurrently. */
+async function createMissing(
+  registry: Registry,
+  def: ResourceDef,
+  objects: readonly (ApiObject & { readonly metadata: { readonly name: string } })[],
+): Promise<void> {
   const cache = registry.caches.of(def);
-  const create = async ([name, value, description]: (typeof systemPriorities)[number]) => {
+  const create = async (object: (typeof objects)[number]): Promise<void> => {
+    const { name } = object.metadata;
     if ((await cache.get(name, undefined)) !== undefined) return;
-    const apiVersion = `${group}/v1`;
-    const metadata = { name };
-    const preemptionPolicy = 'PreemptLowerPriority';
-    const object = { apiVersion, kind: 'PriorityClass', metadata, value, description };
-    await createUnlessThere(registry, def, { ...object, preemptionPolicy });
+    const target = { def, version: storedVersion(def), namespace: '', name, subresource: '' };
+    try {
+      await write(registry, { operation: 'create', target, object, context: serverContext });
+    } catch (error) {
+      if (!(error instanceof StatusError) || error.reason !== 'AlreadyExists') throw error;
+    }
   };
-  await Promise.all(systemPriorities.map(create));
+  await Promise.all(objects.map(create));
 }

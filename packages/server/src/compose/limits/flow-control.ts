@@ -10,9 +10,7 @@ import {
   type WatchCounts,
 } from '../../gates/flowcontrol/fair-flow-control.ts';
 import { createFlowMetrics, KindUsage } from '../../gates/flowcontrol/flow-metrics.ts';
-
 import { readLevel, readSchema } from '../../gates/flowcontrol/settings.ts';
-
 import type { RequestMetrics } from '../../observe/request-metrics.ts';
 import { serverContext } from '../../registry/registry.ts';
 import type { Around, ReadingBase } from '../context.ts';

@@ -11,6 +11,7 @@ import {
   type MetricRegistry,
 } from '@wheelhouse/machinery';
 import { meteredStore, type Store } from '@wheelhouse/store';
+import { listContent } from '../../controllers/tools.ts';
 import { createQueueMeters, type QueueMeters } from '../../controllers/work-queue.ts';
 import type { PlainAnswer } from '../../endpoints/call.ts';
 import type { FlowControl } from '../../gates/flowcontrol/contract.ts';
@@ -218,14 +219,8 @@ function objectsLook(registry: MetricRegistry, api: Parameters<Metrics['countObj
     labels: ['resource'],
   });
   const countOf = async (def: ResourceDef): Promise<number> => {
-    const list = await api.registry.caches.of(def).list({
-      namespace: '',
-      resourceVersion: '0',
-      resourceVersionMatch: undefined,
-      limit: undefined,
-      continueToken: undefined,
-      filter: undefined,
-    });
+    const at = { def, namespace: '' };
+    const list = await listContent(api.registry.caches, at, { resourceVersion: '0' });
     return list.count;
   };
   return async () => {

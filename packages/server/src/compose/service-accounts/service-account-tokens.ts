@@ -19,7 +19,6 @@ import {
   createServiceAccountAuthenticator,
   signLegacyToken,
 } from '../../gates/authn/service-account.ts';
-
 import {
   newTokenId,
   readSigningKey,

@@ -8,7 +8,6 @@ import { type Clock, dialectOf, dnsSubdomain } from '@wheelhouse/machinery';
 import { bundleCertificates } from '../../gates/authn/certificate.ts';
 import type { CertificatePair, ServingTls } from '../../serving/node-servers.ts';
 import type { HttpServer } from '../../serving/server.ts';
-
 import { type IssuedCertificate, issueCertificate } from '../certificates/certificates-x509.ts';
 import type { ServerConfig } from '../config.ts';
 import {

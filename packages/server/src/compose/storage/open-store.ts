@@ -16,7 +16,6 @@ import {
 } from '@wheelhouse/store';
 import type { Registry } from '../../registry/registry.ts';
 import { encodedStore, storedVersions } from '../../registry/stored-encoding.ts';
-
 import type { ServerConfig } from '../config.ts';
 import type { Base } from '../context.ts';
 import type { Health } from '../health/health.ts';

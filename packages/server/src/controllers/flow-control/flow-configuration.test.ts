@@ -3,7 +3,6 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { openTestApi, type TestApi } from '../../compose/testing.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import { createObjectWriter, listEntries, type ObjectWriter } from '../tools.ts';
-
 import { startFlowConfiguration } from './flow-configuration.ts';
 
 const group = 'flowcontrol.apiserver.k8s.io';

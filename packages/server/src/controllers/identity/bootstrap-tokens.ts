@@ -18,8 +18,7 @@ import {
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { EntryChange } from '../../watchcache/contract.ts';
 import type { EntryIndex } from '../../watchcache/entry.ts';
-import { type ControllerTools, listEntries } from '../tools.ts';
-
+import { type ControllerTools, listEntries, visitEntries } from '../tools.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
 /** The dependencies of the bootstrap token controllers. */
@@ -145,7 +144,7 @@ function followSecrets(
     readonly keyOf: (name: string) => string;
   },
 ): { close(): Promise<void> } {
-  const { secrets, caches, dialect, logger } = options;
+  const { secrets, caches, dialect } = options;
   const namespace = dialect.systemNamespace('system');
   const type = bootstrapTokenType(dialect);
   const look = ({ namespace: place, name, fields }: EntryIndex): void => {
@@ -155,13 +154,10 @@ function followSecrets(
     const index = current?.index ?? previous?.index;
     if (index !== undefined) look(index);
   });
-  const first = listEntries(caches, { def: secrets, namespace })
-    .then((entries) => {
-      for (const { index } of entries) look(index);
-    })
-    .catch((error: unknown) =>
-      logger.error('bootstrap tokens could not be listed', { error: String(error) }),
-    );
+  const at = { def: secrets, namespace };
+  const first = visitEntries(options, { at, plural: 'bootstrap tokens' }, ({ index }) =>
+    look(index),
+  );
   return {
     async close() {
       subscription.close();

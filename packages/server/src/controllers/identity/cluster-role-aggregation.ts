@@ -9,7 +9,6 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import { type ControllerTools, listEntries } from '../tools.ts';
-
 import { createWorkQueue } from '../work-queue.ts';
 
 /**

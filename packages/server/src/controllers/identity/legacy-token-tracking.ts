@@ -10,7 +10,6 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import { type ControllerTools, createAbsent, type ObjectWriter } from '../tools.ts';
-
 import { createWorkQueue } from '../work-queue.ts';
 
 export interface LegacyTokenTracking extends ControllerTools {

@@ -8,8 +8,7 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { EntryIndex } from '../../watchcache/entry.ts';
-import { type ControllerTools, listEntries } from '../tools.ts';
-
+import { type ControllerTools, visitEntries } from '../tools.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
 /** Signs the token of a Secret. */
@@ -34,7 +33,7 @@ export interface LegacyTokenTools extends ControllerTools {
  * replaced.
  */
 export function startLegacyTokens(options: LegacyTokenTools): { close(): Promise<void> } {
-  const { secrets, serviceAccounts, caches, dialect, logger } = options;
+  const { secrets, serviceAccounts, caches, dialect } = options;
   const type = dialect.label('service-account-token');
   const run = (key: string) => tend(options, key);
   const queue = createWorkQueue({
@@ -47,13 +46,9 @@ export function startLegacyTokens(options: LegacyTokenTools): { close(): Promise
     if (fields['type'] === type) queue.add(objectKey(namespace, name));
   };
   const lookAll = (namespace: string): Promise<void> =>
-    listEntries(caches, { def: secrets, namespace })
-      .then((entries) => {
-        for (const { index } of entries) look(index);
-      })
-      .catch((error: unknown) =>
-        logger.error('token Secrets could not be listed', { error: String(error) }),
-      );
+    visitEntries(options, { at: { def: secrets, namespace }, plural: 'token Secrets' }, (entry) =>
+      look(entry.index),
+    );
   const subscriptions = [
     caches.of(secrets).subscribe(({ current }) => {
       if (current !== undefined) look(current.index);

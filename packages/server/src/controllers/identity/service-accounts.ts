@@ -1,8 +1,7 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
 import { type ApiObject, type Dialect, jsonEqual } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import { type ControllerTools, listEntries } from '../tools.ts';
-
+import { type ControllerTools, visitEntries } from '../tools.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
 /** Keeps an account `default` in every namespace, for Pods that name none (AUTHN-6). */
@@ -66,7 +65,7 @@ function startNamespaceKeeper(
     readonly object: ApiObject & { readonly metadata: { readonly name: string } };
   },
 ): { close(): Promise<void> } {
-  const { namespaces, kept, object, caches, writer, logger } = options;
+  const { namespaces, kept, object, caches, writer } = options;
   const { name } = object.metadata;
   const spaces = caches.of(namespaces);
   const objects = caches.of(kept);
@@ -92,13 +91,10 @@ function startNamespaceKeeper(
       if (previous !== undefined && index?.name === name) queue.add(index.namespace);
     }),
   ];
-  const first = listEntries(caches, { def: namespaces, namespace: '' })
-    .then((entries) => {
-      for (const { index } of entries) queue.add(index.name);
-    })
-    .catch((error: unknown) =>
-      logger.error('namespaces could not be listed', { error: String(error) }),
-    );
+  const at = { def: namespaces, namespace: '' };
+  const first = visitEntries(options, { at, plural: 'namespaces' }, ({ index }) =>
+    queue.add(index.name),
+  );
   return {
     async close() {
       for (const subscription of subscriptions) subscription.close();

@@ -8,7 +8,6 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import { type ControllerTools, createAbsent } from '../tools.ts';
-
 import { createWorkQueue } from '../work-queue.ts';
 
 const namespace = 'default';

@@ -11,7 +11,6 @@ import type { IPAddress } from '@wheelhouse/kinds/types/networking/v1beta1';
 import { type ApiObject, type Dialect, parseIpBlock } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import { type ControllerTools, listEntries } from '../tools.ts';
-
 import { createWorkQueue } from '../work-queue.ts';
 import { type AddressKinds, isOwnedBy, recordName, recordOf } from './address-records.ts';
 
