@@ -11,7 +11,7 @@ import {
   type Route,
   routeOf,
   type SessionState,
-  shown,
+  subjectText,
   whoAmI,
   whoCan,
 } from '@wheelhouse/console/testing';
@@ -109,7 +109,7 @@ describe('signing in', () => {
     });
     expect(states.map(({ phase }) => phase)).toEqual(['signing in', 'signed in']);
     expect(kept()).toBe('reader');
-    // No address ever holds it.
+    // No URL contains it.
     expect(urls.filter((url) => url.includes('reader'))).toEqual([]);
     session.signOut();
     expect(session.state.phase).toBe('signed out');
@@ -132,11 +132,11 @@ describe('signing in', () => {
       return session.state.phase === 'signed out' ? session.state.message : session.state.phase;
     };
     expect(await message('wrong')).toBe('The server does not accept this token.');
-    expect(await message('')).toBe('The browser showed no certificate.');
+    expect(await message('')).toBe('The browser presented no certificate.');
     const asked = urls.length;
-    expect(await message('two words')).toContain('This is no token');
-    expect(await message('line\nbreak')).toContain('This is no token');
-    expect(await message('tökén')).toContain('This is no token');
+    expect(await message('two words')).toContain('This is not a token');
+    expect(await message('line\nbreak')).toContain('This is not a token');
+    expect(await message('tökén')).toContain('This is not a token');
     expect(urls.length).toBe(asked);
     expect(kept()).toBeUndefined();
     const away = sessionOf({ url: 'https://127.0.0.1:9' });
@@ -157,7 +157,7 @@ describe('signing in', () => {
       phase: 'signed in',
       subject: { user: `system:serviceaccount:${namespace}:robot` },
     });
-    // The account goes, and its tokens with it.
+    // Deleting the account revokes its tokens.
     await server.remove(`${path}/robot`);
     await expect(session.api.json({ path: '/api' })).rejects.toMatchObject({ code: 401 });
     expect(session.state).toEqual({
@@ -177,7 +177,7 @@ describe('signing in', () => {
       await session.signIn('wrong');
       expect(session.state).toMatchObject({ message: 'The server does not accept this token.' });
       await session.signIn('');
-      expect(session.state).toMatchObject({ message: 'The browser showed no certificate.' });
+      expect(session.state).toMatchObject({ message: 'The browser presented no certificate.' });
     } finally {
       await older.stop();
     }
@@ -298,7 +298,7 @@ describe('access', () => {
     expect(await ask(reader, { subresource: 'x' })).toMatchObject({ isAllowed: false });
     expect(await ask(admin, {}, 'anybody')).toMatchObject({ isAllowed: true });
     expect(await ask(admin, { verb: 'delete' }, 'anybody')).toMatchObject({ isAllowed: false });
-    // About others only those may ask who may create such reviews.
+    // Checking others requires permission to create the review.
     await expect(ask(reader, {}, 'carol')).rejects.toMatchObject({ code: 403 });
   });
 
@@ -306,7 +306,9 @@ describe('access', () => {
     const wanted = { verb: 'list', group: '', resource: 'configmaps', subresource: '' };
     const { grants, unread } = await whoCan(admin, { dialect: dialect(), wanted, namespace });
     expect(unread).toEqual([]);
-    const told = grants.map(({ subject, binding, role }) => `${shown(subject)} ${binding} ${role}`);
+    const told = grants.map(
+      ({ subject, binding, role }) => `${subjectText(subject)} ${binding} ${role}`,
+    );
     expect(told).toContain('User/carol ClusterRoleBinding/conf ClusterRole/configurer');
     expect(told).toContain(`Group/team RoleBinding/${namespace}/team Role/reader`);
     expect(told).toContain(
@@ -323,10 +325,10 @@ describe('access', () => {
     expect(team?.names).toEqual(['one', 'two']);
 
     const everywhere = await whoCan(admin, { dialect: dialect(), wanted, namespace: '' });
-    const subjects = everywhere.grants.map(({ subject }) => shown(subject));
+    const subjects = everywhere.grants.map(({ subject }) => subjectText(subject));
     expect(subjects).toContain('User/carol');
     expect(subjects).not.toContain('Group/team');
-    // Whatever is said, it is what the server decides.
+    // The result matches the decision of the server.
     for (const user of ['carol', 'dave']) {
       const attempt = { ...wanted, namespace, name: '' };
       const subject = { user, groups: [] };
@@ -349,7 +351,7 @@ describe('access', () => {
   });
 });
 
-describe('addresses', () => {
+describe('routes', () => {
   const resource = { group: 'apps', version: 'v1', resource: 'deployments' };
 
   test('CLIENT-4: every view has an address that leads back to it', () => {

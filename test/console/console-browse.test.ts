@@ -45,7 +45,7 @@ afterAll(() => server.stop());
 
 const open: TableStore[] = [];
 
-/** A table that the test's end closes. */
+/** A table that is closed at the end of the test. */
 function tableOf(
   change: Partial<TableQuery> & { readonly kind: Kind },
   options: { readonly api?: TestApi; readonly clock?: FakeClock } = {},
@@ -217,7 +217,7 @@ describe('tables', () => {
     await put(namespace, 'd', 'back');
     await put(namespace, 'e', 'front');
     expect(names(await labelled.until(({ rows }) => rows.length === 2, 'e'))).toEqual(['a', 'e']);
-    // Whoever no longer fits goes.
+    // An object that no longer matches disappears.
     await server.patch(
       `/api/v1/namespaces/${namespace}/configmaps/a`,
       { metadata: { labels: { tier: 'back' } } },
@@ -250,7 +250,7 @@ describe('tables', () => {
     const first = await until(isLive, 'the first page');
     expect(names(first)).toEqual(['a', 'b', 'c']);
     expect(first.more).toEqual({ remaining: 4 });
-    // Within the page: at once. Behind it: not before its page, where it then is as it is now.
+    // On a read page, immediately; on an unread page, when the page is read, in the latest version.
     await mustCreate(server, path, configMap('bb'));
     await mustCreate(server, path, configMap('ee'));
     await mustCreate(server, path, configMap('z'));
@@ -357,7 +357,7 @@ describe('live updates', () => {
       if (!searchParams.has('watch')) return trustingFetch(url, request);
       asked.push(searchParams.get('resourceVersion'));
       if (asked.length > 1) return trustingFetch(url, request);
-      // Something else has been written meanwhile: the version of now is a later one.
+      // Another write has advanced the version of the server.
       await mustCreate(server, '/api/v1/namespaces/default/configmaps', configMap('marked'));
       const { body } = await server.get('/api/v1/namespaces/default/configmaps/marked');
       mark.metadata.resourceVersion = body.metadata.resourceVersion;

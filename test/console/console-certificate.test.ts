@@ -35,7 +35,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** As a browser that has the certificate; `headers` are its own, which no page can set. */
+/** Acts as a browser with the certificate; pages cannot set these `headers`. */
 const fetchAs =
   (headers: Record<string, string>): Fetch =>
   (url, request) =>
@@ -81,14 +81,14 @@ test('CLIENT-4: a page of another site cannot act with the browser’s certifica
     const of = { method, headers: { accept: 'application/json' }, ...more, ...plain };
     return (await fetchAs(headers)(`${server.url}${path}`, of)).status;
   };
-  // A body without a type is what such a page can send without asking first.
+  // Such a page can send a body without a content type without a preflight.
   for (const site of ['cross-site', 'same-site']) {
     const forged = { 'sec-fetch-site': site, 'sec-fetch-mode': 'no-cors' };
     expect(await ask('POST', `forged-${site}`, forged), site).toBe(403);
     expect(await ask('GET', '', forged), site).toBe(403);
     const formed = { 'sec-fetch-site': site, 'sec-fetch-mode': 'navigate' };
     expect(await ask('POST', `formed-${site}`, formed), site).toBe(403);
-    // A link that the user follows reads as the user.
+    // Following a link reads as the user.
     expect(await ask('GET', '', formed), site).toBe(200);
   }
   for (const site of ['same-origin', 'none']) {
@@ -100,7 +100,7 @@ test('CLIENT-4: a page of another site cannot act with the browser’s certifica
   expect(names.filter((name: string) => /^(forged|formed)/.test(name))).toEqual([]);
 });
 
-/** The status of the handshake of a WebSocket that watches, by certificate, with more `headers`. */
+/** The handshake status of a WebSocket watch by certificate with additional `headers`. */
 function handshake(headers: Record<string, string>): Promise<number> {
   return new Promise((resolve, reject) => {
     const sent = https.request(`${server.url}/api/v1/secrets?watch=1`, {
@@ -131,7 +131,7 @@ test.each([
   'file://',
 ])('TRUST-6: a page of %s cannot watch over a WebSocket with the certificate', async (origin) => {
   expect(await handshake({ origin })).toBe(403);
-  // Another site can be a neighbor on the same host.
+  // Another site may be on the same host.
   expect(await handshake({ origin, 'sec-fetch-site': 'same-site' })).toBe(403);
 });
 

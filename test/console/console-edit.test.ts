@@ -77,7 +77,7 @@ afterAll(() => server.stop());
 
 let made = 0;
 
-/** A ConfigMap of its own, loaded. */
+/** Creates and loads a ConfigMap. */
 async function loaded(data: Record<string, string> = { a: '1' }) {
   made += 1;
   const name = `edited-${made}`;
@@ -100,7 +100,7 @@ async function deployed() {
 
 const fieldManager = 'console';
 
-/** An update of what was loaded. */
+/** An update of a loaded object. */
 function update(of: Awaited<ReturnType<typeof loaded>>, text: string): Edit {
   const { target, object } = of;
   return { target, mode: 'update', text, resourceVersion: object.resourceVersion, fieldManager };
@@ -109,7 +109,7 @@ function update(of: Awaited<ReturnType<typeof loaded>>, text: string): Edit {
 const readObject = async (target: ObjectName): Promise<Loose> =>
   (await loadObject(api, target)).value;
 
-/** The outcome, which has to be of one kind. */
+/** The outcome, which must have the given kind. */
 function as<K extends EditOutcome['kind']>(outcome: EditOutcome, kind: K) {
   expect(outcome.kind, inspect(outcome)).toBe(kind);
   return outcome as Extract<EditOutcome, { kind: K }>;
@@ -155,7 +155,7 @@ describe('validation', () => {
         at: '- image: ""',
       },
     ]);
-    // Saving is judged in the same way, and then nothing is saved either.
+    // Saving is validated the same way and saves nothing, either.
     as(await saveEdit(api, update(one, text)), 'invalid');
     expect(await readObject(one.target)).toEqual(one.object.value);
   });
@@ -205,7 +205,7 @@ describe('validation', () => {
       1,
     );
     expect(sent).toEqual([]);
-    // An entity that would grow without end does not either.
+    // Nor is an alias that would expand without limit.
     const bomb = `a: &a [x,x,x,x,x,x,x,x,x]\n${['b', 'c', 'd', 'e', 'f']
       .map((name, index) => {
         const alias = `*${'abcde'[index]}`;
@@ -250,7 +250,7 @@ describe('saving', () => {
     const outcome = as(await saveEdit(api, update(one, mine)), 'changed');
     expect(outcome.message).toContain('the object has been modified');
     expect((await readObject(one.target)).data).toEqual({ a: '1', b: 'theirs', c: 'theirs' });
-    // Even a text without the version is refused: it began from one.
+    // A text without a version is refused, too, since it is based on one.
     const without = mine.replace(/ {2}resourceVersion: .*\n/, '');
     as(await saveEdit(api, update(one, without)), 'changed');
 
@@ -522,7 +522,7 @@ describe('field help', () => {
     expect(managers('metadata.annotations["example.com/why"]')).toEqual(['scaler']);
     const image = 'spec.template.spec.containers[name="web"].image';
     expect(managers(image)).toEqual(['unknown']);
-    // Every path of an owner is one that leads to a line.
+    // Every owned path has a line.
     for (const field of ['spec.replicas', image]) {
       expect(lineOfField(one.object.text, field), field).toBeGreaterThan(1);
     }

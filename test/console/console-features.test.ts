@@ -18,7 +18,7 @@ import {
   startBrowser,
 } from './screen.ts';
 
-/** What the console does beyond lists and texts, in a browser; each screen leaves a picture. */
+/** Features beyond lists and texts in a browser; takes a screenshot of each screen. */
 
 let built: BuiltConsole;
 let server: TestServer;
@@ -36,7 +36,7 @@ beforeAll(async () => {
   screen = await openSignedIn(browser, { url: server.url });
 }, timeout);
 afterEach(() => {
-  // One page for all: what it complained about belongs to the test that has just run.
+  // All tests share a page, so its complaints belong to the test that just ran.
   if (chromium === undefined) return;
   const isRefusedRequest = /status of 4\d\d/;
   expect(screen.complaints.filter((one) => !isRefusedRequest.test(one))).toEqual([]);
@@ -51,10 +51,10 @@ const quoted = (text: string): string => JSON.stringify(text);
 const inBrowser = describe.skipIf(chromium === undefined);
 const count = (selector: string) => `document.querySelectorAll(${quoted(selector)}).length`;
 
-/** Waits for a screen, keeps a picture of it, and has it judged by WCAG 2.2 AA. */
+/** Waits for a screen, takes a screenshot, and checks it for WCAG 2.2 AA. */
 async function judged(name: string): Promise<void> {
   await screen.picture(name);
-  // A page that is judged while it changes may show faults; those of its own stay.
+  // A changing page may have transient faults; only lasting ones count.
   const judging = { message: name };
   await expect.poll(() => accessibilityFaults(screen), judging).toEqual([]);
 }
@@ -87,7 +87,7 @@ inBrowser('the overview', { timeout }, () => {
     const namespace = await freshNamespace(server);
     await mustCreate(server, `/api/v1/namespaces/${namespace}/configmaps`, configMap('counted'));
     await screen.go('#/a/ask');
-    await screen.sees('May somebody');
+    await screen.sees('Check access');
     await screen.go('#/');
     await screen.until(
       `document.querySelector('a.tile[href="#/t/core/v1/configmaps"] .tile-count')`,
@@ -136,14 +136,14 @@ inBrowser('lists', { timeout }, () => {
     }, 'the last row');
     await screen.sees('10000 objects');
     await expectFewRows();
-    // The scroll bar is as long as all rows are.
+    // The scroll height covers all rows.
     expect(await screen.run(`${box}.scrollHeight`)).toBeGreaterThan(10_000 * 34);
     expect(await screen.run(`document.querySelector('table').ariaRowCount`)).toBe('10001');
     await screen.run(`void (${box}.scrollTop = 5000 * 34)`);
     await screen.sees('row-05000');
     await expectFewRows();
 
-    // The page has the focus, as after it was opened.
+    // The page has the focus, as when it opens.
     await screen.run(`document.querySelector('main').focus()`);
     const focused = (name: string) =>
       screen.until(`document.activeElement?.textContent === '${name}'`, `the row ${name}`);
@@ -211,7 +211,7 @@ inBrowser('lists', { timeout }, () => {
     await screen.press('f');
     await screen.fill('Labels', 'none=such');
     await screen.click('Show');
-    await screen.sees('There are none.');
+    await screen.sees('No objects.');
   });
 
   test('CLIENT-4: several namespaces are listed together', async () => {
@@ -292,7 +292,7 @@ inBrowser('writing', { timeout }, () => {
     expect(await screen.texts('.cm-completionLabel')).toContain('minReadySeconds');
     await screen.sees('Seconds that a new Pod must stay ready');
     await screen.picture('completion');
-    // Keys are ignored for a moment after each change of the list; the mouse is not.
+    // Keys are ignored for a moment after each change of the list, but clicks are not.
     const choose = `document.querySelector('.cm-tooltip-autocomplete li')?.dispatchEvent(
       new MouseEvent('mousedown', { bubbles: true, cancelable: true }))`;
     await eventually(async () => {
@@ -305,7 +305,7 @@ inBrowser('writing', { timeout }, () => {
       'the completed text',
     );
     await screen.until(`${count('.cm-lintRange-error')} > 0`, 'the mark by the schema');
-    // What the schema allows may still be against the rules of the server.
+    // A text that matches the schema may still violate the rules of the server.
     await screen.editor.replace('minReadySeconds: soon', 'minReadySeconds: -1');
     await screen.until(`${count('.cm-lintRange-error')} === 0`, 'the mark to go');
     await screen.until(`${count('.cm-lintRange-error')} > 0`, 'the mark by the server');
@@ -424,7 +424,7 @@ inBrowser('writing', { timeout }, () => {
     await screen.sees(/conflict with "scaler".*[.]spec[.]replicas/);
     await screen.sees('Another manager owns these fields.');
     await judged('apply-conflict');
-    await screen.click('Show what taking over would change');
+    await screen.click('Preview taking the fields over');
     await screen.sees('would change');
     await screen.sees('spec.replicas49');
     expect((await server.get(`${path}/web`)).body.spec.replicas).toBe(4);
@@ -460,7 +460,7 @@ inBrowser('getting about', { timeout }, () => {
     await screen.until(`location.hash.startsWith('#/t/networking.')`);
     await openPalette();
     await screen.page.keyboard.type('zzz nothing');
-    await screen.sees('Nothing is called that.');
+    await screen.sees('No matches.');
     await screen.press('Escape');
     await screen.until(`document.querySelector('dialog') === null`);
     await screen.press('?');

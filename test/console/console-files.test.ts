@@ -28,7 +28,7 @@ const browserSources = fileURLToPath(
   new URL('../../packages/console/src/browser', import.meta.url),
 );
 
-/** How much one colour stands out from another, by WCAG 2: from 1 to 21. */
+/** The contrast ratio of two colors by WCAG 2, from 1 to 21. */
 function contrast(one: string, other: string): number {
   const luminance = (hex: string): number => {
     const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {
@@ -62,7 +62,7 @@ describe('the files', () => {
       expect(file.status, name).toBe(200);
       expect(file.headers['content-type'], name).toMatch(/^(text\/(javascript|css)|image\/svg)/);
     }
-    // A credential that is none does not matter either.
+    // An invalid credential does not matter, either.
     expect((await server.get('/console/', { token: 'wrong' })).status).toBe(200);
   });
 
@@ -162,7 +162,7 @@ describe('the files', () => {
     for (const path of ['/console', '/console?x=1']) {
       const answer = await server.get(path, anyone);
       expect(answer.status).toBe(308);
-      // Relative: the server may stand behind a prefix.
+      // Relative, since a proxy may add a prefix.
       expect(answer.headers.location).toBe('console/');
     }
   });
@@ -228,7 +228,7 @@ describe('the rest of the server', () => {
         const page = await rawGet(running, '/console/', 'br');
         expect(page.headers['content-encoding']).toBe('br');
         expect(brotliDecompressSync(page.body).toString()).toContain('<div id="console">');
-        // Everything else asks who it is.
+        // Everything else requires a credential.
         expect((await rawGet(running, '/api', '')).status).toBe(401);
       } finally {
         await running.remove();
@@ -303,7 +303,7 @@ describe('the rest of the server', () => {
   test('CLIENT-4: editor, graph, and charts load on demand', async () => {
     const page = await server.get('/console/', anyone);
     const main = loadedBy(page).find((name) => name.startsWith('main-')) ?? '';
-    // With what it imports at once: what is imported later stands in a call.
+    // Includes static imports only; dynamic ones are calls.
     const seen = new Set<string>();
     const textOf = (name: string): string => {
       if (seen.has(name)) return '';
@@ -348,11 +348,11 @@ describe('the rest of the server', () => {
   });
 });
 
-/** A file of the build, which compresses all of them. */
+/** Reads a file of the build, which compresses all files. */
 const builtText = (name: string): string =>
   brotliDecompressSync(readFileSync(join(built.directory, `${name}.br`))).toString();
 
-/** The bytes as they come, which the test server's own client takes for text. */
+/** The raw bytes, which the client of the test server decodes as text. */
 async function rawGet(
   to: { readonly url: string },
   path: string,

@@ -13,8 +13,8 @@ import {
 } from './screen.ts';
 
 /**
- * Every view in every state, light, dark, and as wide as a phone: each leaves a picture, has no fault
- * by WCAG 2.2 AA, is no wider than its window, and every field has a name.
+ * Every view in every state, light, dark, and as wide as a phone: each leaves a picture, has no
+ * fault by WCAG 2.2 AA, is no wider than its window, and every field has a name.
  */
 
 let built: BuiltConsole;
@@ -40,7 +40,7 @@ afterAll(async () => {
   built?.remove();
 });
 
-/** Objects to look at: a family with Events and conditions, a refused namespace, and an empty one. */
+/** Creates related objects with Events and conditions, a refused namespace, and an empty one. */
 async function furnish(): Promise<void> {
   const named = (kind: string, name: string) => ({
     apiVersion: 'v1',
@@ -102,17 +102,17 @@ async function furnish(): Promise<void> {
   });
 }
 
-/** One view: where it is, what it shows when it is there, and what is done before. */
+/** One view: its route, its expected contents, and its setup. */
 interface View {
   readonly name: string;
   readonly hash: string;
-  /** A selector, or what the page says. */
+  /** A selector, or a text on the page. */
   readonly shows: string | RegExp;
-  /** Before it is opened: what makes the state. */
+  /** Sets up the state before the view opens. */
   readonly before?: (screen: Screen) => Promise<void>;
-  /** After it is opened. */
+  /** Runs after the view opens. */
   readonly act?: (screen: Screen) => Promise<void>;
-  /** Who looks; the administrator unless told otherwise. */
+  /** The user; the administrator by default. */
   readonly user?: string;
 }
 
@@ -120,15 +120,15 @@ const list = (within = namespace): string => `#/t/core/v1/configmaps?ns=${within
 const web = (tab = ''): string =>
   `#/o/apps/v1/deployments/${namespace}/web${tab === '' ? '' : `?tab=${tab}`}`;
 
-/** Answers do not come, until the page is left. */
+/** Holds responses back until the page closes. */
 const hold = (path: string) => async (screen: Screen) => {
   await screen.run(`void (window.holds = (request, url) => url.includes(${JSON.stringify(path)}))`);
 };
-/** The network is gone for requests to a path. */
+/** Cuts the network for requests to a path. */
 const cut = (path: string) => async (screen: Screen) => {
   await screen.run(`void (window.cuts = (url) => url.includes(${JSON.stringify(path)}))`);
 };
-/** Keys belong to the page that is shown: a list takes them once it has rows. */
+/** Waits until the list has rows, since it handles keys only then. */
 const press = (key: 'f' | '?') => async (screen: Screen) => {
   await screen.until(`document.querySelector('tbody a')`);
   await screen.press(key);
@@ -161,7 +161,7 @@ const views: readonly View[] = [
   { name: 'overview-forbidden', hash: '#/', shows: /No charts/, user: 'reader' },
   { name: 'overview-cut', hash: '#/', shows: /No charts/, before: cut('/') },
   { name: 'list', hash: list(), shows: 'tbody a' },
-  { name: 'list-empty', hash: list('empty'), shows: /There are none/ },
+  { name: 'list-empty', hash: list('empty'), shows: /No objects/ },
   { name: 'list-loading', hash: list(), shows: /Loading/, before: hold('/configmaps') },
   { name: 'list-forbidden', hash: list(), shows: /Refused/, user: 'reader' },
   { name: 'list-cut', hash: list(), shows: /Not connected/, before: cut('/configmaps') },
@@ -246,13 +246,13 @@ const views: readonly View[] = [
   { name: 'help', hash: list(), shows: 'dialog', act: press('?') },
 ];
 
-/** How a view is looked at, all without opening it again. */
+/** A form of a view: theme and width, changed without reopening it. */
 interface Form {
   readonly name: string;
   readonly scheme: 'light' | 'dark';
   readonly width: number;
   readonly height: number;
-  /** Which rules of accessibility to check: those that the form before did not. */
+  /** The accessibility rules that the previous forms did not check. */
   readonly rules: Parameters<typeof accessibilityFaults>[1];
 }
 
@@ -278,7 +278,7 @@ async function take(screen: Screen, { scheme, width, height }: Form): Promise<vo
   );
 }
 
-/** Asserts that what a screen shows can be read and used in every form. */
+/** Asserts that a screen is readable and usable in every form. */
 async function expectUsable(screen: Screen, view: string): Promise<void> {
   for (const form of forms) {
     const name = `${form.name}-${view}`;
@@ -286,17 +286,17 @@ async function expectUsable(screen: Screen, view: string): Promise<void> {
     await screen.picture(name);
     const wide = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
     expect.soft(await screen.run(wide), `${name}: wider than the window`).toBe(0);
-    // A page that is checked while it changes may show faults; those of its own stay.
+    // A changing page may have transient faults; only lasting ones count.
     await expect.poll(() => accessibilityFaults(screen, form.rules), { message: name }).toEqual([]);
   }
   await take(screen, light);
   const nameless = `[...document.querySelectorAll('input, select, textarea')]
     .filter((one) => one.labels.length === 0 && !one.ariaLabel).map((one) => one.outerHTML)`;
   expect.soft(await screen.run(nameless), `${view}: fields without a name`).toEqual([]);
-  // A view must not call something empty that it could not read.
+  // A view must not report unreadable contents as empty.
   if (/-(cut|forbidden|loading)$/.test(view)) {
     const text = await screen.run('document.body.textContent');
-    expect.soft(text, view).not.toContain('There are none');
+    expect.soft(text, view).not.toContain('No objects');
   }
 }
 
@@ -316,7 +316,7 @@ async function show(screen: Screen, view: View): Promise<void> {
 }
 
 describe.skipIf(chromium === undefined)('light, dark, and on a phone', { timeout }, () => {
-  test('CLIENT-4: everybody can read and use the ways in', async () => {
+  test('CLIENT-4: the sign-in form is accessible in every form', async () => {
     const screen = await openScreen(browser, { url: server.url });
     await screen.until(`document.querySelector('.sign-in input')`);
     await expectUsable(screen, 'sign-in');
@@ -338,7 +338,7 @@ describe.skipIf(chromium === undefined)('light, dark, and on a phone', { timeout
   });
 
   const users = [...new Set(views.map(({ user = adminToken }) => user))];
-  test.each(users)('CLIENT-4: everybody can read and use every view of %s', async (user) => {
+  test.each(users)('CLIENT-4: every view of %s is accessible in every form', async (user) => {
     const screen = await openSignedIn(browser, { url: server.url, token: user });
     await screen.until(`document.querySelector('main h1')`);
     for (const view of views.filter((one) => (one.user ?? adminToken) === user)) {

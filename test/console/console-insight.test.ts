@@ -22,7 +22,7 @@ import { mustCreate, startWithUsers } from '../authentication/token-users.ts';
 import { configMap, eventually, freshNamespace, type TestServer } from '../support/harness.ts';
 import { apiFor, deploymentOf, discovered, kindNamed, type TestApi } from './console.ts';
 
-/** What the console finds out about a server beyond its lists. */
+/** What the console shows of a server beyond lists. */
 
 let server: TestServer;
 let api: TestApi;
@@ -84,7 +84,7 @@ describe('inventory and activity', () => {
     });
     try {
       let count = 0;
-      // The watch begins some time after it is asked for.
+      // The watch starts asynchronously.
       await eventually(async () => {
         count += 1;
         await create(namespace, `seen-${count}`);
@@ -191,7 +191,7 @@ describe('one object', () => {
   test('CLIENT-4: a missing owner is shown by its reference', async () => {
     const namespace = await freshNamespace(server);
     const uid = '00000000-0000-4000-8000-000000000000';
-    // The garbage collector deletes it; the finalizer keeps it.
+    // The garbage collector deletes it, but the finalizer keeps it.
     await create(namespace, 'left', {
       ...ownedBy({ kind: 'ConfigMap', name: 'gone', uid }),
       finalizers: ['example.com/keep'],
@@ -240,7 +240,7 @@ describe('one object', () => {
         );
       expect(told).toEqual([['alpha: data.x'], ['beta: data.a,data.y'], ['alpha: data.x']]);
       expect(history.revisions.at(-1)).toMatchObject({ event: 'seen first', changes: [] });
-      // What was there before is told by the managed fields alone, and stays as it was.
+      // Earlier writes come from managed fields and do not change.
       expect(history.earlier).toMatchObject([
         { operation: 'Update', subresource: '', time: expect.stringMatching(/^\d{4}-.*Z$/) },
       ]);
@@ -302,7 +302,7 @@ describe('traffic', () => {
     expect(point?.failuresPerSecond).toBeGreaterThanOrEqual(0.1);
     expect(point?.medianMs).toBeGreaterThan(0);
     expect(point?.p99Ms).toBeGreaterThanOrEqual(point?.medianMs ?? 0);
-    // A server that began anew has counted less: nothing is said of the time between.
+    // After a restart, counters are smaller, so that the interval is unknown.
     expect(trafficBetween(after, before)).toBeUndefined();
     expect(trafficBetween(after, { ...before, atMs: 20_000 })).toBeUndefined();
   });

@@ -16,7 +16,7 @@ import { establish } from '../custom-kinds/custom-kinds.ts';
 import { configMap, freshNamespace, type TestServer } from '../support/harness.ts';
 import { apiFor, discovered, kindNamed, type TestApi } from './console.ts';
 
-/** What the console writes at once, and what it knows of a text before the server is asked. */
+/** Bulk writes, and checks of a text without the server. */
 
 let server: TestServer;
 let api: TestApi;
@@ -168,7 +168,7 @@ test('CLIENT-4: many objects are deleted at once, and each refusal is reported',
   );
   const [first] = targets;
   if (first === undefined) throw new Error('nothing was created');
-  // Another object of the name is not the one that was meant.
+  // A new object with the same name must not be deleted.
   await server.remove(`${path}/${first.target.name}`);
   await mustCreate(server, path, configMap(first.target.name));
   const steps: number[] = [];

@@ -18,7 +18,7 @@ import {
 import { type BuiltConsole, buildConsole, deploymentOf } from './console.ts';
 import { chromium, openScreen, openSignedIn, type Screen, startBrowser } from './screen.ts';
 
-/** The console as a user sees it, as it is built, in a browser, on a server that runs. */
+/** The built console in a browser on a running server. */
 
 let built: BuiltConsole;
 let server: TestServer;
@@ -160,7 +160,7 @@ describe.skipIf(chromium === undefined)('browsing', { timeout }, () => {
     await screen.run(`window.first = document.querySelector('tbody tr')`);
     await mustCreate(server, path, configMap('a', { data: { x: '1', y: '2' } }));
     await names('a,b', 'the new row');
-    // The row that has not changed is the very same.
+    // The unchanged row keeps its element.
     expect(await screen.run(`document.querySelectorAll('tbody tr')[1] === window.first`)).toBe(
       true,
     );
@@ -250,7 +250,7 @@ describe.skipIf(chromium === undefined)('browsing', { timeout }, () => {
 describe.skipIf(chromium === undefined)('hostile names and values', { timeout }, () => {
   const script = '<img src=x onerror=alert(1)><script>alert(2)</script>';
 
-  /** Nothing that loads or runs came to be, and every link stays on the page. */
+  /** Asserts that no element loads or runs anything, and that every link stays on the page. */
   async function expectHarmless(screen: Screen): Promise<void> {
     const tags = ['script', 'img', 'iframe', 'object', 'embed', 'svg', 'style', 'link', 'base'];
     const found = await screen.run(
@@ -261,7 +261,7 @@ describe.skipIf(chromium === undefined)('hostile names and values', { timeout },
       [...one.attributes].map(({ name, value }) => name + '=' + value))`);
     for (const one of new Set<string>(attributes)) {
       expect(one).not.toMatch(/^on|^src|^action=|^formaction=/);
-      // Sizes and places, which the console itself sets, and nothing that loads.
+      // Styles that the console sets: sizes and positions, and nothing that loads.
       if (one.startsWith('style=')) expect(one).not.toMatch(/url|expression|import/i);
       if (one.startsWith('href=')) expect(one).toMatch(/^href=#/);
     }
@@ -383,7 +383,7 @@ describe.skipIf(chromium === undefined)('hostile names and values', { timeout },
       await screen.until(`document.querySelector('main h1')`, hash);
       await expectHarmless(screen);
     }
-    // Whatever an address says, opening it only reads.
+    // Opening any URL only reads.
     const writes = await screen.run(`window.requests.filter((one) =>
       !one.startsWith('GET') && !one.endsWith('selfsubjectreviews'))`);
     expect(writes).toEqual([]);
@@ -440,7 +440,7 @@ describe.skipIf(chromium === undefined)('editing', { timeout }, () => {
     await screen.click(/^Line \d+$/);
     const selected = async () => (await screen.editor.selected()) === '  a b: "1"';
     await eventually(selected, 'the line to be selected');
-    // What the field is about stands beside it.
+    // The field reference is next to it.
     await screen.until(
       `/^ConfigMap ?data/.test(document.querySelector('.explain nav').textContent)`,
     );
@@ -467,20 +467,20 @@ describe.skipIf(chromium === undefined)('editing', { timeout }, () => {
     const screen = await editing(namespace, 'shared');
     await screen.editor.replace('a: "1"', 'a: mine');
     await server.patch(path, { data: { b: 'theirs' } }, 'merge');
-    await screen.sees('Somebody has changed the object');
+    await screen.sees('The object has changed since you started editing.');
     expect(await screen.editor.text()).toContain('a: mine');
     await screen.click('Save');
     await screen.sees('the object has been modified');
     const rows = await screen.run(`[...document.querySelectorAll('.changes tbody tr')].map((row) =>
       [...row.querySelectorAll('td')].map((one) => one.textContent).join(' '))`);
     expect(rows).toEqual(['others data.b "1" "theirs"', 'you data.a "1" "mine"']);
-    await screen.click('Make my changes to theirs');
+    await screen.click('Apply my changes to their version');
     await screen.click('Save');
     await screen.sees('Saved.');
     expect((await server.get(path)).body.data).toEqual({ a: 'mine', b: 'theirs' });
   });
 
-  test('CLIENT-4: apply asks before it takes fields from their owner', async () => {
+  test('CLIENT-4: apply asks before it takes over fields', async () => {
     const namespace = await withConfigMap('applied');
     const path = `/api/v1/namespaces/${namespace}/configmaps/applied`;
     const screen = await editing(namespace, 'applied');
@@ -576,7 +576,7 @@ describe.skipIf(chromium === undefined)('access', { timeout }, () => {
     expect(
       await reader.run(`[...${row}.querySelectorAll('td')].map((one) => one.ariaLabel)`),
     ).toEqual(['yes', 'yes', 'no', 'no', 'no', 'no', 'no', 'no']);
-    await reader.click('May somebody …?');
+    await reader.click('Check access');
     await reader.fill('Verb', 'list');
     await reader.fill('Resource', 'configmaps');
     await reader.click('Ask');
@@ -587,10 +587,10 @@ describe.skipIf(chromium === undefined)('access', { timeout }, () => {
     await reader.fill('User', 'somebody');
     await reader.click('Ask');
     await reader.sees('User "reader" cannot create resource "subjectaccessreviews"');
-    await reader.click('Who may …?');
+    await reader.click('Who can …?');
     await reader.click('Find');
     await reader.sees('User "reader" cannot list resource "clusterroles"');
-    await reader.sees('Nobody that could be found.');
+    await reader.sees('No subjects found.');
 
     const admin = await opened(`#/a/who?ns=${namespace}`);
     await admin.fill('Verb', 'list');

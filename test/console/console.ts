@@ -17,13 +17,13 @@ import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { adminToken, type TestServer } from '../support/harness.ts';
 
-/** The console's files as the build makes them. */
+/** The built files of the console. */
 export interface BuiltConsole {
   readonly directory: string;
   remove(): void;
 }
 
-/** Builds the console from the sources at hand into a folder of its own, unless it is built. */
+/** Builds the console into its own folder, once. */
 export async function buildConsole(): Promise<BuiltConsole> {
   const shared = process.env['WHEELHOUSE_TEST_PROGRAMS'];
   if (shared !== undefined) return { directory: join(shared, 'dist', 'console'), remove: () => {} };
@@ -66,13 +66,13 @@ export const trustingFetch: Fetch = (url, { method, headers, body, signal }) =>
   });
 const trusting = new https.Agent({ rejectUnauthorized: false, keepAlive: true });
 
-/** Reads YAML as the console does. */
+/** Parses YAML like the console. */
 export async function parseYaml(text: string): Promise<JsonValue | undefined> {
   const read = readYaml(text);
   return read.fault === undefined ? read.value : undefined;
 }
 
-/** A Deployment of one container to send. */
+/** A Deployment with one container. */
 export function deploymentOf(name: string, spec: object = {}): JsonObject {
   const labels = { app: name };
   const containers = [{ name: 'web', image: 'example.com/web:1' }];
@@ -85,12 +85,12 @@ export function deploymentOf(name: string, spec: object = {}): JsonObject {
   };
 }
 
-/** Counts 401 answers beside what the console's API gives. */
+/** The API of the console, with a count of 401 responses. */
 export interface TestApi extends Api {
   readonly unauthorized: () => number;
 }
 
-/** The console's own client of a plain server, for a user. */
+/** The API of the console for a user of a plain server. */
 export function apiFor(
   server: Pick<TestServer, 'url'>,
   options: { readonly token?: string | undefined; readonly fetch?: Fetch } = {},
@@ -109,7 +109,7 @@ export function apiFor(
   return { ...api, unauthorized: () => refusals };
 }
 
-/** What the server serves, by the console's own discovery. */
+/** Discovery by the console. */
 export async function discovered(api: Api): Promise<Discovered> {
   const options = { api, clock: new FakeClock(), onChange: () => {} };
   const discovery = await openDiscovery(options);
@@ -117,7 +117,7 @@ export async function discovered(api: Api): Promise<Discovered> {
   return discovery.current();
 }
 
-/** A kind by how a command line names it: `deployments.apps`. */
+/** A kind by its resource name, such as `deployments.apps`. */
 export function kindNamed(kinds: readonly Kind[], name: string): Kind {
   const found = kinds.find((kind) => resourceName(kind) === name && kind.preferred);
   if (found === undefined) throw new Error(`the server has no ${name}`);

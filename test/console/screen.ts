@@ -6,18 +6,18 @@ import { fileURLToPath } from 'node:url';
 import puppeteer, { type Browser, type KeyInput, type Page } from 'puppeteer-core';
 import { adminToken, type Loose } from '../support/harness.ts';
 
-/** The browser that is installed, if one is. */
+/** The installed browser, if any. */
 export const chromium = ['chromium', 'chromium-browser', 'google-chrome']
   .map((name) => spawnSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).stdout.trim())
   .find((path) => path !== '');
 
-/** A browser is a heavy thing to wait for on a machine that has other work. */
+/** Time limit for a condition, long enough for a browser on a busy machine. */
 const patienceMs = 30_000;
 
-/** Where screenshots go, for people to look at; not part of the repository. */
+/** The folder of screenshots, which is not part of the repository. */
 const pictures = fileURLToPath(new URL('../../coverage/console', import.meta.url));
 
-/** Starts a browser without a screen, which trusts the certificates of tests' servers. */
+/** Starts a headless browser that trusts the certificates of test servers. */
 export function startBrowser(): Promise<Browser> {
   const quiet = ['--no-first-run', '--disable-extensions', '--disable-background-networking'];
   const steady = ['--disable-renderer-backgrounding', '--disable-backgrounding-occluded-windows'];
@@ -32,25 +32,25 @@ export function startBrowser(): Promise<Browser> {
   });
 }
 
-/** The console in a page of its own. */
+/** The console in its own page. */
 export interface Screen {
   readonly page: Page;
-  /** What the page complained about: errors, refused loads, refused policies. */
+  /** Errors, blocked loads, and policy violations of the page. */
   readonly complaints: readonly string[];
-  /** Questions that were asked before leaving unsaved text; they are answered by `answer`. */
+  /** Confirmations before leaving unsaved text; answered by `answer`. */
   readonly questions: readonly string[];
   answer: boolean;
-  /** The value of an expression in the page, which may be a promise. Rejects when it throws. */
+  /** Evaluates an expression, which may be a promise, in the page. Rejects if it throws. */
   run(expression: string): Promise<Loose>;
   /** Waits until an expression is true in the page. */
   until(expression: string, what?: string): Promise<void>;
-  /** Waits until the page's text has this. */
+  /** Waits until the page contains a text. */
   sees(text: string | RegExp): Promise<void>;
-  /** Waits for the button or link of a text, and clicks it. */
+  /** Waits for a button or link with a text, and clicks it. */
   click(text: string | RegExp, within?: string): Promise<void>;
-  /** Puts a value into the field of a label, as by typing and leaving it. */
+  /** Fills the input of a label like typing and leaving it. */
   fill(label: string, value: string): Promise<void>;
-  /** Ticks the box of a label, or takes the tick away. */
+  /** Toggles the checkbox of a label. */
   tick(label: string): Promise<void>;
   valueOf(label: string): Promise<string>;
   /** The texts of elements. */
@@ -61,19 +61,19 @@ export interface Screen {
   copied(): Promise<string[]>;
   readonly editor: ScreenEditor;
   signIn(token: string): Promise<void>;
-  /** Keeps a picture, of the whole window. */
+  /** Takes a screenshot of the whole window. */
   picture(name: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The editor of the page that is open. */
+/** The editor of the open page. */
 export interface ScreenEditor {
   opened(): Promise<void>;
   text(): Promise<string>;
   setText(text: string): Promise<void>;
   replace(before: string, after: string): Promise<void>;
   selected(): Promise<string>;
-  /** Puts the cursor behind a text, and the keyboard into the editor. */
+  /** Focuses the editor and puts the cursor after a text. */
   place(behind: string): Promise<void>;
 }
 
@@ -97,7 +97,7 @@ const hooks = `
   };
 `;
 
-/** Opens the console in a page; nobody is signed in. */
+/** Opens the console in a page without signing in. */
 export async function openScreen(
   browser: Browser,
   options: { readonly url: string; readonly hash?: string },
@@ -119,7 +119,7 @@ export async function openScreen(
   return screen;
 }
 
-/** Opens the console signed in, with the token of the tests' administrator unless told otherwise. */
+/** Opens the console signed in, by default with the token of the administrator. */
 export async function openSignedIn(
   browser: Browser,
   options: { readonly url: string; readonly hash?: string; readonly token?: string },
@@ -131,7 +131,7 @@ export async function openSignedIn(
 }
 
 const quoted = (text: string): string => JSON.stringify(text);
-/** An expression that is true for an element of a text. */
+/** An expression that is true for an element with a text. */
 const matching = (wanted: string | RegExp): string =>
   typeof wanted === 'string'
     ? `(text) => text === ${quoted(wanted)}`
@@ -166,7 +166,7 @@ function actionsOn(page: Page) {
   const click = async (wanted: string | RegExp, within = ''): Promise<void> => {
     const find = `[...document.querySelectorAll('${within} button, ${within} a')].find((one) =>
       !one.disabled && one.getClientRects().length > 0 && (${matching(wanted)})(one.textContent.trim()))`;
-    // Found and clicked in one step: the page may be drawn anew between two.
+    // Found and clicked in one step, since the page may rerender in between.
     await until(`((found) => found && (found.click(), true))(${find})`, `${wanted} to click`);
   };
   const fill = async (label: string, value: string): Promise<void> => {
@@ -198,7 +198,7 @@ function actionsOn(page: Page) {
         `[...document.querySelectorAll(${quoted(selector)})].map((one) => one.textContent)`,
       ) as Promise<string[]>,
     go: (hash: string) =>
-      // Until the page before is gone: what follows is not to find its buttons.
+      // Waits until the previous page is gone, so that its buttons are not found.
       run(`(async () => {
         location.hash = ${quoted(hash)};
         await new Promise((resolve) => setTimeout(resolve));

@@ -1,3 +1,3 @@
-/** Parts that are loaded when something first needs them, which keeps them out of a start. */
+/** Modules loaded on first use, which keeps them out of start-up. */
 
 export const loadStaticFiles = () => import('./static-files.ts');

@@ -5,13 +5,12 @@ import { promisify } from 'node:util';
 import { brotliDecompress, gzip } from 'node:zlib';
 import { acceptsCoding, type Exchange, type ResponseHeaders } from '@wheelhouse/machinery';
 
-/** Where the console is served: the folder's own URL ends in a slash. */
+/** The path of the console; it ends in a slash. */
 export const consolePath = '/console/';
 
 /**
- * The page may load its own files and talk to its own server, and nothing else: no inline script or
- * style, no frame around it, no form that leaves. Trusted Types make the browser itself refuse any
- * text that is to become markup or script.
+ * The page may load its own files and call its own server only: no inline scripts or styles, no
+ * framing, no form submission. Trusted Types make the browser reject text used as markup or script.
  */
 const contentSecurityPolicy = [
   "default-src 'none'",
@@ -43,12 +42,12 @@ const types: ReadonlyMap<string, string> = new Map([
   ['.txt', 'text/plain; charset=utf-8'],
 ]);
 
-/** How files are compressed, in the order of preference. */
+/** Content encodings in order of preference. */
 const codings = ['br', 'gzip'] as const;
 
 /**
- * Ends the names of files, for the build compresses them with Brotli. The other forms are made in
- * memory, because few clients ask for them and the package would carry them for all.
+ * Suffix of the files, which the build compresses with Brotli. Other encodings are made on demand,
+ * since few clients need them and the package stays small.
  */
 const brotliSuffix = '.br';
 const gzipped = promisify(gzip);
@@ -57,29 +56,29 @@ const unpacked = promisify(brotliDecompress);
 /** One file in one encoding. */
 interface Form {
   readonly body: Buffer;
-  /** Of the encoded bytes: forms of one file are told apart by it. */
+  /** Entity tag of the encoded bytes, which differs between encodings. */
   readonly etag: string;
 }
 
 interface StaticFile {
   readonly type: string;
-  /** A name with a hash in it never has other contents. */
+  /** `forever` if the name contains a hash, so that the contents never change. */
   readonly caching: 'forever' | 'asked each time';
   readonly plain: Form;
   readonly encoded: ReadonlyMap<string, Form>;
 }
 
-/** The console's files, each held in memory from the first request for it on. */
+/** The files of the console, cached in memory after their first request. */
 export interface StaticFiles {
-  /** Answers a request for `consolePath` or below, whatever its method. Never rejects. */
+  /** Handles a request for `consolePath` or below with any method. Never rejects. */
   answer(exchange: Exchange): Promise<void>;
 }
 
-/** Where the console's files come from, compressed as the build leaves them. */
+/** Where the compressed files of the console come from. */
 export interface FileSource {
-  /** The names of all files, `index.html.br`. Rejects when they cannot be read. */
+  /** Lists the names of all files, such as `index.html.br`. Rejects if they cannot be read. */
   names(): Promise<readonly string[]>;
-  /** The contents of one of them. */
+  /** Reads a file. */
   read(name: string): Promise<Buffer>;
 }
 
@@ -92,10 +91,10 @@ export function folderSource(directory: string): FileSource {
 }
 
 /**
- * The files that the build made (CLIENT-4). They hold no data and so ask for no credential. Nothing
- * is read before the first request, and no file before it is asked for; names are looked up among
- * those that are there then, so that no path leads out of a folder. A source that cannot be read is
- * told to `onFault`, and to the client as 404; the next request tries again.
+ * Serves the built files (CLIENT-4). They contain no data and need no credential. Reads names on
+ * the first request and each file when it is requested; only listed names are served, so no path
+ * leaves the folder. Reports read errors to `onFault`, and to the client as 404; the next request
+ * retries.
  */
 export function createStaticFiles(options: {
   readonly source: FileSource;
@@ -118,7 +117,7 @@ export function createStaticFiles(options: {
       if (exchange.method !== 'GET' && exchange.method !== 'HEAD') {
         return sendText(exchange, { status: 405, text: 'Method Not Allowed', allow: 'GET, HEAD' });
       }
-      // Relative, for a proxy may have put a prefix before it.
+      // Relative, since a proxy may have added a prefix.
       if (`${path}/` === consolePath) return sendRedirect(exchange, 'console/');
       try {
         const file = await fileOf(path.slice(consolePath.length) || 'index.html');
@@ -134,7 +133,7 @@ export function createStaticFiles(options: {
   };
 }
 
-/** Undefined for what is no file of the console's own. */
+/** Undefined if the path is not a file of the console. */
 async function load(source: FileSource, name: string): Promise<StaticFile | undefined> {
   const type = types.get(extname(name));
   if (type === undefined) return undefined;
@@ -172,7 +171,7 @@ function sendFile(exchange: Exchange, file: StaticFile): void {
   exchange.send({ status, headers, body: isKnown ? Buffer.alloc(0) : form.body });
 }
 
-/** Whether an `If-None-Match` names a tag; weak ones count, as a 304 needs no more. */
+/** Whether an `If-None-Match` matches a tag; weak tags match, too. */
 function names(condition: string | undefined, etag: string): boolean {
   if (condition === undefined) return false;
   const tags = condition.split(',').map((tag) => tag.trim().replace(/^W\//, ''));

@@ -16,10 +16,10 @@ const browserClock: Clock = {
   },
 };
 
-/** The page is at `<base>/console/`, whatever a proxy has put before it. */
+/** The page is at `<base>/console/`; `<base>` may include a prefix of a proxy. */
 const base = new URL('..', document.baseURI).href.replace(/\/$/, '');
 
-/** Of this tab alone, and gone with it. A browser that keeps nothing asks anew after a reload. */
+/** Storage of this tab. Without it, a reload requires signing in again. */
 function tabStore(name: string): TokenStore {
   return {
     read() {
@@ -34,20 +34,20 @@ function tabStore(name: string): TokenStore {
         if (text === undefined) sessionStorage.removeItem(name);
         else sessionStorage.setItem(name, text);
       } catch {
-        // It stays in memory.
+        // The value stays in memory.
       }
     },
   };
 }
 
-/** Over HTTP/1.1, as behind a proxy, a browser opens six connections and no more. */
+/** Over HTTP/1.1, as behind a proxy, a browser opens at most six connections. */
 function hasManyStreams(): boolean {
   const [page] = performance.getEntriesByType('navigation');
   return page instanceof PerformanceNavigationTiming && page.nextHopProtocol === 'h2';
 }
 
 const root = document.getElementById('console');
-if (root === null) throw new Error('the page has no place for the console');
+if (root === null) throw new Error('the page has no root element for the console');
 
 const running = startConsole({
   root,
@@ -67,7 +67,7 @@ const running = startConsole({
     return () => removeEventListener('hashchange', listener);
   },
   nextFrame: (task) => void requestAnimationFrame(task),
-  // There is no clipboard on a page that came without TLS.
+  // The clipboard is unavailable on pages without TLS.
   copy: async (text) => navigator.clipboard.writeText(text),
   confirm: (question) => confirm(question),
 });

@@ -1,16 +1,15 @@
 import type { Dialect, JsonObject } from '@wheelhouse/machinery/browser';
 import type { Api } from './api.ts';
-import { objectOf, objectsOf, textOf, textsOf } from './failure.ts';
+import { messageOf, objectOf, objectsOf, textOf, textsOf } from './failure.ts';
 import type { Kind } from './kinds.ts';
-import { grants, type ResourceRule, ruleOf } from './rules.ts';
 
-/** Who somebody is to the server. */
+/** The identity of a user, as the server sees it. */
 export interface Subject {
   readonly user: string;
   readonly groups: readonly string[];
 }
 
-/** Who the server takes the user for. Rejects as the API does. */
+/** Asks for the identity of the user. Rejects like the API. */
 export async function whoAmI(api: Api, dialect: Dialect): Promise<Subject> {
   const group = dialect.group('authentication');
   const review = await api.json({
@@ -22,31 +21,31 @@ export async function whoAmI(api: Api, dialect: Dialect): Promise<Subject> {
   return { user: textOf(info, 'username'), groups: textsOf(info, 'groups') };
 }
 
-/** One thing that somebody may or may not do. */
+/** An action to check. */
 export interface Attempt {
   readonly verb: string;
   readonly group: string;
   readonly resource: string;
-  /** Empty: the thing itself. */
+  /** Subresource; empty for the resource itself. */
   readonly subresource: string;
-  /** Empty: everywhere, or a kind without namespaces. */
+  /** Empty for all namespaces, or for a cluster-scoped kind. */
   readonly namespace: string;
-  /** Empty: any. */
+  /** Empty for any name. */
   readonly name: string;
 }
 
-/** What the server says of an attempt. */
+/** The decision of the server. */
 export interface Verdict {
   readonly isAllowed: boolean;
-  /** Said no outright, so that no other authorizer is asked. */
+  /** An explicit denial, which other authorizers cannot override. */
   readonly isDenied: boolean;
   readonly reason: string;
   readonly evaluationError: string;
 }
 
 /**
- * Asks whether the user may do something, or somebody else (which not everybody may ask). Rejects as
- * the API does: 403 for whoever may not ask about others.
+ * Asks whether the user, or another subject, may do something. Rejects like the API, with 403 if
+ * the user may not check other subjects.
  */
 export async function canI(
   api: Api,
@@ -83,17 +82,17 @@ function nonEmptyMembers(members: Record<string, string>): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== ''));
 }
 
-/** What the user may do in a namespace, by its rules. */
+/** The permissions of the user in a namespace. */
 export interface OwnRules {
   readonly rules: readonly ResourceRule[];
-  /** Paths that are no resources, and with which verbs. */
+  /** Non-resource paths and their verbs. */
   readonly paths: readonly { readonly path: string; readonly verbs: readonly string[] }[];
-  /** An authorizer cannot list its rules: there may be more than these. */
+  /** An authorizer cannot list its rules, so there may be more. */
   readonly isIncomplete: boolean;
   readonly evaluationError: string;
 }
 
-/** The user's rules in a namespace. Rejects as the API does. */
+/** Lists the permissions of the user in a namespace. Rejects like the API. */
 export async function ownRules(
   api: Api,
   { dialect, namespace }: { readonly dialect: Dialect; readonly namespace: string },
@@ -119,26 +118,26 @@ export async function ownRules(
   };
 }
 
-/** The verbs of a matrix, in the order people think of them. */
+/** The verbs of the matrix, in order of columns. */
 export const matrixVerbs = [
   ...['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'],
 ] as const;
 
-/** A cell of the matrix: allowed, allowed for some names, not allowed, or not a verb of the kind. */
+/** A cell of the matrix: allowed, allowed for some names, denied, or not a verb of the kind. */
 export type MatrixCell =
   | { readonly kind: 'yes' | 'no' | 'none' }
   | { readonly kind: 'named'; readonly names: readonly string[] };
 
-/** What may be done with one kind, or with a subresource of it. */
+/** The permissions on one kind or subresource. */
 export interface MatrixRow {
   readonly kind: Kind;
-  /** Empty for the kind itself. */
+  /** Subresource; empty for the kind itself. */
   readonly subresource: string;
-  /** In the order of `matrixVerbs`. */
+  /** One cell per verb of `matrixVerbs`. */
   readonly cells: readonly MatrixCell[];
 }
 
-/** All kinds against all verbs, by a set of rules. */
+/** Builds the matrix of all kinds and verbs from a set of rules. */
 export function accessMatrix(
   kinds: readonly Kind[],
   rules: readonly ResourceRule[],
@@ -168,4 +167,178 @@ function matrixRow(
     return { kind: 'named', names: [...new Set(found.flatMap(({ names }) => names))].sort() };
   });
   return { kind, subresource, cells };
+}
+
+/** One rule of a role or review: all of its verbs on all of its resources. */
+interface ResourceRule {
+  readonly verbs: readonly string[];
+  readonly groups: readonly string[];
+  /** `pods`, `pods/log`, `*`, or `*` and a subresource. */
+  readonly resources: readonly string[];
+  /** Empty for any name. */
+  readonly names: readonly string[];
+}
+
+/** A permission to look up. */
+interface Granted {
+  readonly verb: string;
+  readonly group: string;
+  readonly resource: string;
+  readonly subresource: string;
+}
+
+/** Parses a rule of a role or review. */
+function ruleOf(rule: JsonObject): ResourceRule {
+  return {
+    verbs: textsOf(rule, 'verbs'),
+    groups: textsOf(rule, 'apiGroups'),
+    resources: textsOf(rule, 'resources'),
+    names: textsOf(rule, 'resourceNames'),
+  };
+}
+
+/** Whether a rule grants a permission, at least for some names. */
+function grants(rule: ResourceRule, wanted: Granted): boolean {
+  const { verb, group, resource, subresource } = wanted;
+  const full = subresource === '' ? resource : `${resource}/${subresource}`;
+  const has = (members: readonly string[], ...any: string[]): boolean =>
+    members.some((member) => member === '*' || any.includes(member));
+  const every = subresource === '' ? [] : [`*/${subresource}`];
+  return has(rule.verbs, verb) && has(rule.groups, group) && has(rule.resources, full, ...every);
+}
+
+/** One grant of a verb to a subject. */
+interface Grant {
+  readonly subject: BoundSubject;
+  /** `ClusterRoleBinding/admins`, `RoleBinding/team/editors` */
+  readonly binding: string;
+  /** `ClusterRole/edit` */
+  readonly role: string;
+  /** Namespace of the grant; empty for all. */
+  readonly namespace: string;
+  /** Resource names of the grant; empty for all. */
+  readonly names: readonly string[];
+}
+
+interface BoundSubject {
+  readonly kind: 'User' | 'Group' | 'ServiceAccount';
+  readonly name: string;
+  /** Namespace of a service account. */
+  readonly namespace: string;
+}
+
+/** The grants from roles and bindings, and the kinds that could not be read. */
+export interface WhoCan {
+  readonly grants: readonly Grant[];
+  /** Kinds that the user may not list; their grants are missing. */
+  readonly unread: readonly { readonly resource: string; readonly message: string }[];
+}
+
+interface Rbac {
+  readonly clusterroles: readonly JsonObject[];
+  readonly clusterrolebindings: readonly JsonObject[];
+  readonly roles: readonly JsonObject[];
+  readonly rolebindings: readonly JsonObject[];
+}
+
+const pageSize = 500;
+
+/**
+ * Finds who may do something according to RBAC: in a namespace, or in all namespaces if `namespace`
+ * is empty. Leaves out other authorizers and `system:masters`, which need no role. Never rejects;
+ * the result lists what could not be read.
+ */
+export async function whoCan(
+  api: Api,
+  options: { readonly dialect: Dialect; readonly wanted: Granted; readonly namespace: string },
+): Promise<WhoCan> {
+  const { dialect, wanted, namespace } = options;
+  const root = `/apis/${dialect.group('rbac.authorization')}/v1`;
+  const unread: { resource: string; message: string }[] = [];
+  const read = async (resource: string, within: string): Promise<readonly JsonObject[]> => {
+    try {
+      return await allOf(api, `${root}${within}/${resource}`);
+    } catch (error) {
+      unread.push({ resource, message: messageOf(error) });
+      return [];
+    }
+  };
+  const within = `/namespaces/${encodeURIComponent(namespace)}`;
+  const inNamespace = async (resource: string) => (namespace === '' ? [] : read(resource, within));
+  const [clusterroles, clusterrolebindings, roles, rolebindings] = await Promise.all([
+    read('clusterroles', ''),
+    read('clusterrolebindings', ''),
+    inNamespace('roles'),
+    inNamespace('rolebindings'),
+  ]);
+  const found = grantsIn({ clusterroles, clusterrolebindings, roles, rolebindings }, wanted);
+  return { grants: found, unread };
+}
+
+async function allOf(api: Api, path: string): Promise<JsonObject[]> {
+  const found: JsonObject[] = [];
+  let token = '';
+  do {
+    const list = await api.json({ path, query: { limit: pageSize, continue: token } });
+    found.push(...objectsOf(list, 'items'));
+    token = textOf(objectOf(list, 'metadata'), 'continue');
+  } while (token !== '');
+  return found;
+}
+
+function grantsIn(rbac: Rbac, wanted: Granted): Grant[] {
+  const ofCluster = namesGranting(rbac.clusterroles, wanted);
+  const ofNamespace = namesGranting(rbac.roles, wanted);
+  const bound = (binding: JsonObject, kind: string): Grant[] => {
+    const reference = objectOf(binding, 'roleRef');
+    const role = textOf(reference, 'name');
+    const isOfNamespace = textOf(reference, 'kind') === 'Role';
+    const names = (isOfNamespace ? ofNamespace : ofCluster).get(role);
+    if (names === undefined) return [];
+    const metadata = objectOf(binding, 'metadata');
+    const namespace = textOf(metadata, 'namespace');
+    return objectsOf(binding, 'subjects').map((subject) => ({
+      subject: subjectOf(subject),
+      binding: [kind, ...(namespace === '' ? [] : [namespace]), textOf(metadata, 'name')].join('/'),
+      role: `${isOfNamespace ? 'Role' : 'ClusterRole'}/${role}`,
+      namespace,
+      names,
+    }));
+  };
+  return [
+    ...rbac.clusterrolebindings.flatMap((binding) => bound(binding, 'ClusterRoleBinding')),
+    ...rbac.rolebindings.flatMap((binding) => bound(binding, 'RoleBinding')),
+  ].sort((one, other) => (subjectText(one.subject) < subjectText(other.subject) ? -1 : 1));
+}
+
+/** The roles with the permission, and its resource names; an empty list means all. */
+function namesGranting(
+  roles: readonly JsonObject[],
+  wanted: Granted,
+): ReadonlyMap<string, readonly string[]> {
+  const found = new Map<string, readonly string[]>();
+  for (const role of roles) {
+    const rules = objectsOf(role, 'rules')
+      .map(ruleOf)
+      .filter((rule) => grants(rule, wanted));
+    if (rules.length === 0) continue;
+    const isForAll = rules.some(({ names }) => names.length === 0);
+    const names = isForAll ? [] : [...new Set(rules.flatMap((rule) => rule.names))].sort();
+    found.set(textOf(objectOf(role, 'metadata'), 'name'), names);
+  }
+  return found;
+}
+
+function subjectOf(subject: JsonObject): BoundSubject {
+  const kind = textOf(subject, 'kind');
+  return {
+    kind: kind === 'Group' || kind === 'ServiceAccount' ? kind : 'User',
+    name: textOf(subject, 'name'),
+    namespace: textOf(subject, 'namespace'),
+  };
+}
+
+/** Formats a subject: `Group/admins`, `ServiceAccount/team/builder`. */
+export function subjectText({ kind, namespace, name }: BoundSubject): string {
+  return [kind, ...(namespace === '' ? [] : [namespace]), name].join('/');
 }

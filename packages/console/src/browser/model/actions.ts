@@ -1,26 +1,28 @@
 import type { JsonObject } from '@wheelhouse/machinery/browser';
 import type { Api } from './api.ts';
-import { objectOf } from './failure.ts';
+import { messageOf, objectOf } from './failure.ts';
 import { type ObjectName, objectPath } from './kinds.ts';
 
-/** What becomes of what an object owns: `metadata.ownerReferences` of others name it. */
+/**
+ * How a deletion treats dependents, the objects whose `metadata.ownerReferences` name the object.
+ */
 export type Propagation = 'Background' | 'Foreground' | 'Orphan';
 
-/** How an object is to be deleted. */
+/** Options of a deletion. */
 export interface Deletion {
-  /** The kind's own default when absent. */
+  /** Undefined uses the default of the kind. */
   readonly propagation?: Propagation;
-  /** Deletes this very object, not another of its name. */
+  /** Precondition: deletes only the object with this UID. */
   readonly uid?: string;
-  /** Deletes it only as it was seen. */
+  /** Precondition: deletes only this version. */
   readonly resourceVersion?: string;
   readonly gracePeriodSeconds?: number;
 }
 
-/** What a deletion came to: `going` when finalizers or a period of grace are being waited for. */
-export type Deleted = 'gone' | 'going';
+/** The result of a deletion: `going` while finalizers or the grace period delay it. */
+type Deleted = 'gone' | 'going';
 
-/** Deletes an object. Rejects as the API does: 409 when a precondition does not hold. */
+/** Deletes an object. Rejects like the API, with 409 if a precondition fails. */
 export async function deleteObject(api: Api, of: ObjectName, how: Deletion): Promise<Deleted> {
   const { propagation, uid, resourceVersion, gracePeriodSeconds } = how;
   const preconditions: JsonObject = {
@@ -41,26 +43,26 @@ export async function deleteObject(api: Api, of: ObjectName, how: Deletion): Pro
   return answer.kind === 'Status' ? 'gone' : 'going';
 }
 
-/** How many there should be of what an object stands for, and how many there are. */
+/** The desired and the actual number of replicas. */
 export interface Scale {
   readonly wanted: number;
   readonly present: number;
   readonly resourceVersion: string;
 }
 
-/** Whether a kind's objects are scaled by a number of their own. */
+/** Whether a kind has a scale subresource. */
 export function isScalable({ kind }: ObjectName): boolean {
   return kind.subresources.some(({ name, verbs }) => name === 'scale' && verbs.includes('update'));
 }
 
-/** Reads an object's scale. Rejects as the API does. */
+/** Reads the scale of an object. Rejects like the API. */
 export async function readScale(api: Api, of: ObjectName): Promise<Scale> {
   return scaleIn(await api.json({ path: objectPath(of, 'scale') }));
 }
 
 /**
- * Sets how many there should be, provided that the scale is still the one that was read. Rejects as
- * the API does: 409 when it is not, 422 for a number that is none.
+ * Sets the number of replicas unless the scale has changed since it was read. Rejects like the API,
+ * with 409 if it has changed and 422 for an invalid number.
  */
 export async function writeScale(
   api: Api,
@@ -83,4 +85,53 @@ function scaleIn(scale: JsonObject): Scale {
     present: typeof present === 'number' ? present : 0,
     resourceVersion: typeof resourceVersion === 'string' ? resourceVersion : '',
   };
+}
+
+/** The result for one of several objects. */
+interface BulkOutcome {
+  readonly target: ObjectName;
+  /** Undefined if the object is deleted or being deleted. */
+  readonly refusal: string | undefined;
+}
+
+/** Maximum concurrent requests, which leaves the server capacity for other clients. */
+const parallelMax = 6;
+
+/**
+ * Deletes objects concurrently. Never rejects: each outcome includes its error. Calls `onProgress`
+ * after each object.
+ */
+export async function deleteAll(
+  api: Api,
+  targets: readonly { readonly target: ObjectName; readonly uid: string }[],
+  options: { readonly how: Deletion; readonly onProgress?: (done: number) => void },
+): Promise<BulkOutcome[]> {
+  const { how, onProgress } = options;
+  let done = 0;
+  return inParallel(targets, async ({ target, uid }) => {
+    const outcome = await deleteObject(api, target, { ...how, uid }).then(
+      () => undefined,
+      messageOf,
+    );
+    done += 1;
+    onProgress?.(done);
+    return { target, refusal: outcome };
+  });
+}
+
+/** Runs a task per item with bounded concurrency; resolves with the results in item order. */
+export async function inParallel<T, R>(
+  items: readonly T[],
+  task: (item: T) => Promise<R>,
+): Promise<R[]> {
+  const results: R[] = [];
+  let next = 0;
+  const run = async (): Promise<void> => {
+    for (let at = next++; at < items.length; at = next++) {
+      const item = items[at];
+      if (item !== undefined) results[at] = await task(item);
+    }
+  };
+  await Promise.all(Array.from({ length: parallelMax }, run));
+  return results;
 }

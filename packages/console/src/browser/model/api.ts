@@ -3,12 +3,12 @@ import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery
 import { failureOf, Unreachable } from './failure.ts';
 import type { BytesReader, Fetch, FetchAnswer } from './ports.ts';
 
-/** A line longer than this ends the stream: no event is, and memory is not the server's to fill. */
+/** Maximum length of a line. A longer one ends the stream, which bounds memory. */
 const lineCharactersMax = 64 * 1024 * 1024;
 
 /**
- * The lines of a stream, without their ends. A line that the stream breaks off in is dropped: a cut
- * connection leaves one. Throws RangeError for a line that is too long.
+ * Yields the lines of a stream without their terminators. Drops an incomplete last line, which a
+ * broken connection leaves. Throws RangeError if a line is too long.
  */
 async function* linesOf(reader: BytesReader): AsyncGenerator<string> {
   const decoder = new TextDecoder();
@@ -27,60 +27,63 @@ async function* linesOf(reader: BytesReader): AsyncGenerator<string> {
   }
 }
 
-/** A request of the API, by a path below the server's own. */
+/** A request to the API; its path is relative to the base path. */
 export interface ApiRequest {
   readonly path: string;
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Members that are undefined or empty are left out. */
+  /** Query parameters; undefined and empty ones are left out. */
   readonly query?: Readonly<Record<string, string | number | undefined>>;
   readonly body?: string | JsonObject;
-  /** Of a body that is text. */
+  /** Content type of a text body. */
   readonly type?: string;
   readonly accept?: string;
   readonly signal?: AbortSignal;
-  /** Of the document that is known already: the answer may be 304. */
+  /** ETag of the cached document; the response may be 304. */
   readonly etag?: string | undefined;
 }
 
-export interface ApiAnswer {
+interface ApiAnswer {
   readonly status: number;
   readonly text: string;
-  /** What the server wants the user to know (`Warning` headers). */
+  /** Texts of the `Warning` headers. */
   readonly warnings: readonly string[];
   readonly etag: string | undefined;
 }
 
 /**
- * The API as the user may use it: every request carries the user's own credential and nothing else.
- * All methods reject with ApiFailure for an answer that is no success, with Unreachable when there
- * was none, and with the signal's reason once it is aborted.
+ * The API with the credential of the user, and no other. All methods reject with ApiFailure for an
+ * unsuccessful response, with Unreachable if there is none, and with the signal's reason if
+ * aborted.
  */
 export interface Api {
   send(request: ApiRequest): Promise<ApiAnswer>;
-  /** Like `send`, for an answer that is a JSON object. */
+  /** Like `send`, for a response that is a JSON object. */
   json(request: ApiRequest): Promise<JsonObject>;
-  /** The values of an answer that is a stream of them, a line each; ends when the server ends it. */
+  /**
+   * Yields the values of a stream, one JSON document per line; ends when the server ends the
+   * stream.
+   */
   stream(request: ApiRequest): Promise<AsyncGenerator<JsonObject>>;
 }
 
-/** What one sign-in shows with its requests; the next one's is another, be its token the same. */
+/** The credential of one sign-in, compared by identity even if tokens are equal. */
 export interface Credential {
-  /** Undefined where the browser's certificate, or a proxy, says who the user is. */
+  /** Undefined if a client certificate or a proxy identifies the user. */
   readonly token: string | undefined;
 }
 
-export interface ApiOptions {
+interface ApiOptions {
   readonly fetch: Fetch;
-  /** What paths are put behind: the page's origin and what a proxy put before the server's paths. */
+  /** Prefix of all paths: the origin of the page and any prefix of a proxy. */
   readonly base: string;
   readonly credential: () => Credential;
-  /** Called for a 401, with what was shown: it has expired, or never was one. */
+  /** Called for a 401 with the credential that was refused because it is expired or invalid. */
   readonly onUnauthorized: (credential: Credential) => void;
-  /** Reads an answer in YAML. */
+  /** Parses a YAML response. */
   readonly parseYaml: (text: string) => Promise<JsonValue | undefined>;
 }
 
-/** The API behind a `fetch`. */
+/** Makes the API on top of `fetch`. */
 export function createApi(options: ApiOptions): Api {
   const open = (request: ApiRequest) => openAnswer(options, request);
   const send = async (request: ApiRequest): Promise<ApiAnswer> => {
@@ -97,7 +100,7 @@ export function createApi(options: ApiOptions): Api {
     async json(request) {
       const { text } = await send(request);
       const value = parsed(text);
-      if (!isObject(value)) throw new Unreachable(new Error('the answer is no JSON object'));
+      if (!isObject(value)) throw new Unreachable(new Error('the response is not a JSON object'));
       return value;
     },
     async stream(request) {
@@ -170,18 +173,18 @@ async function* valuesOf(
     for await (const line of linesOf(reader)) {
       if (line === '') continue;
       const value = parsed(line);
-      if (!isObject(value)) throw new Error('a line of the answer is no JSON object');
+      if (!isObject(value)) throw new Error('a line of the response is not a JSON object');
       yield value;
     }
   } catch (error) {
     throw brokenOff(error, signal);
   } finally {
-    // Whoever stops reading early closes the stream; how it ends is no longer of interest.
+    // A consumer that stops early closes the stream, so an error no longer matters.
     reader.cancel().catch(() => {});
   }
 }
 
-/** What was thrown, unless the caller itself broke off. */
+/** Converts an error to Unreachable, unless the caller aborted the request. */
 function brokenOff(error: unknown, signal: AbortSignal | undefined): unknown {
   return signal?.aborted === true ? signal.reason : new Unreachable(error);
 }
@@ -202,7 +205,7 @@ function queryOf(query: ApiRequest['query'] = {}): string {
   return parameters.size === 0 ? '' : `?${parameters.toString()}`;
 }
 
-/** The texts of `Warning` headers, which a browser gives joined: `299 - "one", 299 - "two"`. */
+/** Splits `Warning` headers, which a browser joins: `299 - "one", 299 - "two"`. */
 function warningsOf(header: string | null): string[] {
   if (header === null) return [];
   return [...header.matchAll(/\d{3} \S+ "((?:[^"\\]|\\.)*)"/g)].map((found) =>

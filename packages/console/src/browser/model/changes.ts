@@ -6,17 +6,17 @@ import {
   setMember,
 } from '@wheelhouse/machinery/browser';
 
-/** A step from a value into one it holds: a member, an item by its place, or by its `name`. */
-export type PathStep = string | number | { readonly named: string };
+/** A step of a path: a member, or a list item by its index or `name`. */
+type PathStep = string | number | { readonly named: string };
 
-/** One difference between two values. `undefined`: not there. */
+/** One difference between two values; `undefined` means absent. */
 export interface Change {
   readonly path: readonly PathStep[];
   readonly before: JsonValue | undefined;
   readonly after: JsonValue | undefined;
 }
 
-/** A path as the server writes them: `spec.containers[name="web"].image`. */
+/** Formats a path like the server: `spec.containers[name="web"].image`. */
 export function pathText(path: readonly PathStep[]): string {
   return path
     .map((step, index) => {
@@ -28,7 +28,7 @@ export function pathText(path: readonly PathStep[]): string {
     .join('');
 }
 
-/** Changes as the lines of a diff, all of them: `-spec.replicas: 1` and `+spec.replicas: 2`. */
+/** Formats changes as diff lines: `-spec.replicas: 1` and `+spec.replicas: 2`. */
 export function changesText(changes: readonly Change[]): string {
   const line = (mark: string, path: string, value: JsonValue | undefined): string =>
     value === undefined ? '' : `${mark}${path}: ${JSON.stringify(value)}\n`;
@@ -41,8 +41,8 @@ export function changesText(changes: readonly Change[]): string {
 }
 
 /**
- * What leads from one value to another, in as small pieces as there are. Items of lists are compared
- * by their `name` where all have one, by their place elsewhere.
+ * The smallest changes between two values. Compares list items by their `name` if all have one,
+ * otherwise by index.
  */
 export function changesBetween(
   before: JsonValue | undefined,
@@ -73,15 +73,15 @@ export function changesBetween(
   return [{ path, before, after }];
 }
 
-/** What two writers did to one value: `both` where their changes touch. */
+/** The changes of two writers to the same value; `both` if they overlap. */
 export interface ThreeWay {
   readonly change: Change;
   readonly by: 'mine' | 'theirs' | 'both';
 }
 
 /**
- * What I changed and what others changed of the value both began with. Where both did, `theirs` and
- * `mine` stand one after the other; that both made the same change is no conflict, and theirs.
+ * Compares my changes and their changes to a common base. Overlapping changes are listed in
+ * `theirs` and `mine`; identical changes are not a conflict and count as theirs.
  */
 export function threeWay(of: {
   readonly base: JsonValue;
@@ -108,8 +108,8 @@ export function threeWay(of: {
 }
 
 /**
- * Their value with my changes made to it; undefined when some of them touch theirs, so that a person
- * has to say which it shall be.
+ * Their value with my changes applied; undefined if changes overlap, so that the user has to
+ * decide.
  */
 export function rebased(of: {
   readonly base: JsonValue;
@@ -120,7 +120,7 @@ export function rebased(of: {
   if (ways.some(({ by }) => by === 'both')) return undefined;
   const mine = ways.filter(({ by }) => by === 'mine').map(({ change }) => change);
   const isRemoval = ({ after }: Change): boolean => after === undefined;
-  // From the last to the first: what goes from a list moves what stands behind it.
+  // Applies from last to first, since removing a list item moves the later ones.
   const removals = mine.filter(isRemoval).reverse();
   return [...mine.filter((change) => !isRemoval(change)), ...removals].reduce(
     (value, { path, after }) => withChange(value, path, after),
@@ -148,7 +148,7 @@ function withChange(
   return object;
 }
 
-/** Where the item of a name is; behind the last when it is not there. */
+/** The index of the item with a name, or the length of the list. */
 function indexOfNamed(items: readonly JsonValue[], name: string): number {
   const index = items.findIndex((item) => isObject(item) && item.name === name);
   return index < 0 ? items.length : index;
@@ -171,7 +171,9 @@ function samePath(one: Change, other: Change): boolean {
   return pathText(one.path) === pathText(other.path);
 }
 
-/** One of the paths leads to the other, or they are the same; list places shift, so lists count whole. */
+/**
+ * Whether one path is a prefix of the other. List indexes shift, so lists are compared as a whole.
+ */
 function touches(one: Change, other: Change): boolean {
   const length = Math.min(one.path.length, other.path.length);
   for (let index = 0; index < length; index += 1) {

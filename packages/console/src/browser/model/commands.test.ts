@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { placesOf, ranked } from './commands.ts';
 import type { Kind } from './kinds.ts';
-import { marked } from './yaml-marks.ts';
+import { marked } from './yaml.ts';
 
 function kind(name: string, resource: string, more: Partial<Kind> = {}): Kind {
   return {
@@ -19,7 +19,7 @@ const kinds = [
   kind('TokenReview', 'tokenreviews', { verbs: ['create'] }),
 ];
 
-test('places are found by names, short names, groups, and letters in their order', () => {
+test('commands are found by names, short names, groups, and subsequences', () => {
   const places = placesOf(kinds, 'team');
   const found = (query: string) => ranked(places, query).map(({ label }) => label);
   expect(found('deployments')[0]).toBe('deployments');
@@ -29,11 +29,11 @@ test('places are found by names, short names, groups, and letters in their order
   expect(found('DEPLOY apps')).toEqual(['deployments', 'Create Deployment']);
   expect(found('nothing such')).toEqual([]);
   expect(found('')).toHaveLength(places.length);
-  // What only takes reviews is no place.
+  // Reviews cannot be listed.
   expect(places.map(({ label }) => label)).not.toContain('tokenreviews');
 });
 
-test('the pieces of a marked text are the text', () => {
+test('the pieces of a highlighted text add up to the text', () => {
   const pieces = (text: string) => marked(text).map((piece) => piece.text);
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom(...'ab1:-"\\ \n#{}[],.') }), (text) => {

@@ -1,28 +1,28 @@
 import { apiVersionOf, isBrowsable, type Kind } from './kinds.ts';
 import { type Route, routeOfKind, tableRoute } from './route.ts';
 
-/** Something to do or a place to go to, found by its words. */
+/** A page or an action in the palette, found by its words. */
 export interface Command {
   readonly label: string;
-  /** What tells it from others of its label: `apps/v1`. */
+  /** Distinguishes commands with the same label: `apps/v1`. */
   readonly detail: string;
-  /** Other words by which it is found. */
+  /** Additional search words. */
   readonly words: readonly string[];
   readonly target: Route | (() => unknown);
 }
 
-/** The places of the console: its pages, each kind's list, and a new object of each kind. */
+/** Commands for the pages, for each kind's list, and for a new object of each kind. */
 export function placesOf(kinds: readonly Kind[], namespace: string): Command[] {
   const pages: Command[] = [
     { label: 'Overview', detail: '', words: ['home'], target: { page: 'home' } },
     { label: 'Apply manifests', detail: '', words: ['upload'], target: { page: 'apply' } },
     {
-      label: 'Access: what I may do',
+      label: 'Access: my permissions',
       ...{ detail: '', words: ['rbac', 'permissions'] },
       target: { page: 'access', tab: 'mine', namespace },
     },
     {
-      label: 'Access: who may do something',
+      label: 'Access: who can do something',
       ...{ detail: '', words: ['rbac', 'roles'] },
       target: { page: 'access', tab: 'who', namespace },
     },
@@ -40,8 +40,8 @@ export function placesOf(kinds: readonly Kind[], namespace: string): Command[] {
 }
 
 /**
- * The commands that a query finds, best first: each word of it begins a word of the command, or is
- * part of one, or its letters stand in one in their order. Without a query, all in their order.
+ * The commands that match a query, best first: each word of the query is a prefix, a substring, or
+ * a subsequence of a word in the command. An empty query matches all, in order.
  */
 export function ranked<T extends Pick<Command, 'label' | 'detail' | 'words'>>(
   commands: readonly T[],
@@ -68,7 +68,7 @@ function scoreOf(
     if (best === 0) return 0;
     score += best;
   }
-  // Of two that are as good, the shorter is nearer to what was typed.
+  // Of equally good matches, the shorter one is closer to the query.
   return score - Math.min(title.length, 100) / 1000;
 }
 

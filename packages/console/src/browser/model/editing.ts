@@ -1,64 +1,67 @@
-import { isObject, type JsonObject } from '@wheelhouse/machinery/browser';
+import { isObject, itemsOfList, type JsonObject } from '@wheelhouse/machinery/browser';
 import type { Api, ApiRequest } from './api.ts';
+import { type Change, changesBetween } from './changes.ts';
 import { ApiFailure, type FailureCause, messageOf, objectOf, textOf } from './failure.ts';
-import { apiVersionOf, collectionPath, type ObjectName, objectPath } from './kinds.ts';
-import { type LoadedObject, loadedFrom, loadObject, yamlType } from './object.ts';
-import { lineOfField, readYaml, withMetadata } from './yaml.ts';
+import { apiVersionOf, collectionPath, type Kind, type ObjectName, objectPath } from './kinds.ts';
+import { kindOf, type LoadedObject, loadedFrom, loadObject, yamlType } from './object.ts';
+import { lineOfField, printYaml, readYaml, withMetadata } from './yaml.ts';
 
-/** How a text becomes an object: as a new one, in the place of what is there, or merged into it. */
+/** How a text is written: create a new object, replace the stored one, or apply it. */
 export type WriteMode = 'create' | 'update' | 'apply';
 
-/** A text to be written. */
+/** A text to write. */
 export interface Edit {
   readonly target: ObjectName;
   readonly mode: WriteMode;
   readonly text: string;
-  /** The version the text began from: an update is refused when there is another one by now. */
+  /** The resourceVersion that the text is based on; an update of a newer version is refused. */
   readonly resourceVersion?: string;
-  /** Whose fields they will be. */
+  /** The field manager. */
   readonly fieldManager: string;
-  /** Takes fields over that others own; for `apply` alone. */
+  /** Takes over fields of other managers; only for `apply`. */
   readonly ownership?: 'respected' | 'forced';
 }
 
-/** A reason against a text, with its place where there is one. */
+/** An error in a text, with its position if known. */
 export interface EditFault extends FailureCause {
-  /** Counted from 1. */
+  /** Line number, starting at 1. */
   readonly line: number | undefined;
 }
 
-/** A field that another manager owns with another value. */
-export interface OwnershipConflict {
+/** A field that another manager owns with a different value. */
+interface OwnershipConflict {
   /** `.spec.replicas` */
   readonly field: string;
-  /** What the server says: by whom, and in which version. */
+  /** The server's message, which names the manager and version. */
   readonly message: string;
 }
 
-/** What the server says of a text. */
+/** The result of writing or validating a text. */
 export type EditOutcome =
-  /** It is fine: this is the object that it makes, or has made. */
+  /** The text is valid; `object` is the resulting object. */
   | {
       readonly kind: 'accepted';
       readonly object: LoadedObject;
       readonly warnings: readonly string[];
     }
-  /** It is not what the schema or the rules of the kind want; nothing is changed. */
+  /** The text violates the schema or validation rules; nothing is written. */
   | { readonly kind: 'invalid'; readonly message: string; readonly faults: readonly EditFault[] }
-  /** Somebody else has written the object since the text was begun. */
+  /** Another writer has changed the object since the text was loaded. */
   | { readonly kind: 'changed'; readonly message: string }
-  /** It would take fields away from their owners. */
+  /** The apply conflicts with other field managers. */
   | {
       readonly kind: 'owned';
       readonly message: string;
       readonly conflicts: readonly OwnershipConflict[];
     }
-  /** Anything else: not allowed, no longer there, quota, an unreachable server. */
+  /**
+   * Any other failure, such as a missing permission, a deleted object, or an unreachable server.
+   */
   | { readonly kind: 'refused'; readonly code: number; readonly message: string };
 
 /**
- * Asks the server what a text would do, by all its rules, writing nothing: a dry run with strict
- * field validation. Never rejects, but with the signal's reason.
+ * Validates a text by a dry run with strict field validation. Rejects only with the signal's
+ * reason.
  */
 export function validateEdit(
   api: Api,
@@ -68,7 +71,7 @@ export function validateEdit(
   return send(api, edit, { ...options, query: { dryRun: 'All', fieldValidation: 'Strict' } });
 }
 
-/** Writes a text, as strictly. Never rejects. */
+/** Writes a text with strict field validation. Never rejects. */
 export function saveEdit(api: Api, edit: Edit): Promise<EditOutcome> {
   return send(api, edit, { query: { fieldValidation: 'Strict' } });
 }
@@ -116,22 +119,22 @@ function requestOf(edit: Edit): Pick<ApiRequest, 'method' | 'path' | 'body' | 't
   return { method: 'PUT', path, body, type: yamlType };
 }
 
-/** What is wrong with a text before the server need be asked. */
+/** Checks a text without the server. */
 function faultsOf({ text, target }: Edit): EditOutcome | undefined {
   const read = readYaml(text);
   if (read.fault !== undefined) {
     const { message, line } = read.fault;
-    return invalid('the text is no YAML', [{ field: '', reason: 'Syntax', message, line }]);
+    return invalid('the text is not valid YAML', [{ field: '', reason: 'Syntax', message, line }]);
   }
   if (!isObject(read.value)) {
-    const message = 'an object is expected: apiVersion, kind, metadata, …';
+    const message = 'expected an object with apiVersion, kind, metadata, …';
     return invalid(message, [{ field: '', reason: 'Syntax', message, line: 1 }]);
   }
   const wrong = identityFaults(read.value, target).map((fault) => ({
     ...fault,
     line: lineOfField(text, fault.field),
   }));
-  return wrong.length === 0 ? undefined : invalid('the text is another object', wrong);
+  return wrong.length === 0 ? undefined : invalid('the text describes another object', wrong);
 }
 
 function identityFaults(value: JsonObject, { kind, namespace, name }: ObjectName): FailureCause[] {
@@ -152,7 +155,7 @@ function identityFaults(value: JsonObject, { kind, namespace, name }: ObjectName
     }));
 }
 
-/** The URL says it too. */
+/** Whether a text may omit the field, since the URL contains it. */
 function isOptional(field: string): boolean {
   return field === 'metadata.namespace';
 }
@@ -172,7 +175,7 @@ function outcomeOf(error: unknown, edit: Edit): EditOutcome {
   return { kind: 'refused', code, message };
 }
 
-/** The server takes an object that is gone for one that has changed. */
+/** The server reports a deleted object as a conflict. */
 async function goneOr(api: Api, { target }: Edit, outcome: EditOutcome): Promise<EditOutcome> {
   try {
     await loadObject(api, target);
@@ -195,8 +198,160 @@ function placed(causes: readonly FailureCause[], text: string): EditFault[] {
   }));
 }
 
-/** The single complaints of `strict decoding error: unknown field "a.b", duplicate field "c"`. */
+/**
+ * Splits a strict decoding error such as `strict decoding error: unknown field "a.b", duplicate
+ * field "c"`.
+ */
 function strictFaults(message: string): FailureCause[] {
   const found = message.matchAll(/(unknown|duplicate) field "([^"]*)"/g);
   return [...found].map(([whole, , field = '']) => ({ field, reason: 'Strict', message: whole }));
+}
+
+/** One object in a manifest file. */
+interface Manifest {
+  /** `web.yaml`, or `web.yaml, document 2` */
+  readonly place: string;
+  readonly text: string;
+  /** `Deployment team/web`, as far as the text contains it. */
+  readonly title: string;
+  /** Undefined if the object cannot be applied; `fault` has the reason. */
+  readonly target: ObjectName | undefined;
+  readonly fault: string;
+}
+
+/** The result of applying a manifest, or of a dry run. */
+export interface Applied {
+  readonly manifest: Manifest;
+  readonly effect: 'created' | 'changed' | 'unchanged' | 'refused';
+  readonly changes: readonly Change[];
+  readonly message: string;
+  readonly warnings: readonly string[];
+  /** The manifest conflicts with other field managers and can be forced. */
+  readonly isOwned: boolean;
+}
+
+/** Kinds that other kinds depend on are applied first. */
+const firstKinds = ['Namespace', 'CustomResourceDefinition'];
+
+/** Parses the objects of a file: its documents, and the items of lists. */
+export function manifestsIn(
+  file: { readonly name: string; readonly text: string },
+  of: { readonly kinds: readonly Kind[]; readonly namespace: string },
+): Manifest[] {
+  const documents = documentsIn(file.text);
+  const found = documents.flatMap((text, index): Manifest[] => {
+    const place = documents.length === 1 ? file.name : `${file.name}, document ${index + 1}`;
+    const read = readYaml(text);
+    if (read.fault !== undefined) {
+      const fault = `line ${read.fault.line}: ${read.fault.message}`;
+      return [{ place, text, title: place, target: undefined, fault }];
+    }
+    const { value } = read;
+    if (value === null) return [];
+    if (!isObject(value)) {
+      return [{ place, text, title: place, target: undefined, fault: 'it is not an object' }];
+    }
+    const items = itemsOfList(value);
+    if (items === undefined) return [manifestOf({ place, text, value }, of)];
+    return items
+      .filter(isObject)
+      .map((item, at) =>
+        manifestOf({ place: `${place}, item ${at + 1}`, text: printYaml(item), value: item }, of),
+      );
+  });
+  const rank = ({ target }: Manifest): number => {
+    const at = firstKinds.indexOf(target?.kind.kind ?? '');
+    return at < 0 ? firstKinds.length : at;
+  };
+  return found.sort((one, other) => rank(one) - rank(other));
+}
+
+/** Splits a YAML stream into its nonempty documents. */
+function documentsIn(text: string): string[] {
+  return text
+    .split(/^---(?:[ \t].*)?$/m)
+    .filter((one) => one.split('\n').some((line) => /^\s*[^#\s]/.test(line)));
+}
+
+function manifestOf(
+  of: { readonly place: string; readonly text: string; readonly value: JsonObject },
+  { kinds, namespace }: { readonly kinds: readonly Kind[]; readonly namespace: string },
+): Manifest {
+  const { place, text, value } = of;
+  const metadata = objectOf(value, 'metadata');
+  const name = textOf(metadata, 'name');
+  const kind = kindOf(kinds, value);
+  const named = textOf(value, 'kind') || 'object';
+  if (kind === undefined || name === '') {
+    const fault =
+      kind === undefined
+        ? `the server does not serve ${named} of ${textOf(value, 'apiVersion') || 'no version'}`
+        : 'it has no name';
+    return { place, text, title: `${named} ${name}`.trim(), target: undefined, fault };
+  }
+  const within =
+    kind.scope === 'Namespaced' ? textOf(metadata, 'namespace') || namespace : undefined;
+  const title = `${kind.kind} ${within === undefined ? '' : `${within}/`}${name}`;
+  return { place, text, title, target: { kind, namespace: within, name }, fault: '' };
+}
+
+/**
+ * Applies manifests, or dry-runs them. Works sequentially, since later ones may depend on earlier
+ * ones. Never rejects.
+ */
+export async function applyManifests(
+  api: Api,
+  manifests: readonly Manifest[],
+  options: {
+    readonly dryRun: 'only' | 'no';
+    readonly ownership: 'respected' | 'forced';
+    readonly fieldManager: string;
+    readonly onProgress?: (applied: readonly Applied[]) => void;
+  },
+): Promise<Applied[]> {
+  const done: Applied[] = [];
+  for (const manifest of manifests) {
+    done.push(await applyOne(api, manifest, options));
+    options.onProgress?.([...done]);
+  }
+  return done;
+}
+
+async function applyOne(
+  api: Api,
+  manifest: Manifest,
+  options: Parameters<typeof applyManifests>[2],
+): Promise<Applied> {
+  const { target, text, fault } = manifest;
+  const refused = { manifest, effect: 'refused', changes: [], warnings: [] } as const;
+  if (target === undefined) return { ...refused, message: fault, isOwned: false };
+  const { fieldManager, ownership } = options;
+  const edit = { target, mode: 'apply', text, fieldManager, ownership } as const;
+  let before: JsonObject | undefined;
+  try {
+    before = (await loadObject(api, target)).value;
+  } catch (error) {
+    const isNew = error instanceof ApiFailure && error.code === 404;
+    if (!isNew) return { ...refused, message: messageOf(error), isOwned: false };
+  }
+  const outcome = await (options.dryRun === 'only' ? validateEdit(api, edit) : saveEdit(api, edit));
+  if (outcome.kind !== 'accepted') {
+    return { ...refused, message: refusalText(outcome), isOwned: outcome.kind === 'owned' };
+  }
+  const { object, warnings } = outcome;
+  const changes = changesBetween(before ?? { metadata: {} }, object.value).filter(
+    ({ path: [first, second] }) =>
+      first !== 'metadata' || !['managedFields', 'resourceVersion'].includes(String(second)),
+  );
+  const effect = before === undefined ? 'created' : changes.length === 0 ? 'unchanged' : 'changed';
+  return { manifest, effect, changes, message: '', warnings, isOwned: false };
+}
+
+function refusalText(outcome: Exclude<EditOutcome, { kind: 'accepted' }>): string {
+  if (outcome.kind !== 'invalid' || outcome.faults.length === 0) return outcome.message;
+  const faults = outcome.faults.map(({ field, message, line }) => {
+    const at = line === undefined ? '' : `line ${line}: `;
+    return `${at}${field === '' ? '' : `${field}: `}${message}`;
+  });
+  return [outcome.message, ...faults].join('\n');
 }

@@ -1,21 +1,21 @@
 import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery/browser';
 
-/** One reason why a write was refused, and the field it is about. */
+/** One cause of a refused write, and its field. */
 export interface FailureCause {
-  /** `spec.replicas`; empty when it is about no field. */
+  /** `spec.replicas`; empty if the cause names no field. */
   readonly field: string;
   readonly reason: string;
   readonly message: string;
 }
 
-/** The server answered with something other than success: its Status, as far as it sent one. */
+/** An unsuccessful response, with its Status if it has one. */
 export class ApiFailure extends Error {
   /** HTTP status code. */
   readonly code: number;
-  /** `NotFound`, `Conflict`, …; empty when the answer was no Status. */
+  /** `NotFound`, `Conflict`, …; empty if the body is not a Status. */
   readonly reason: string;
   readonly causes: readonly FailureCause[];
-  /** How long to wait before asking again, where the server said so. */
+  /** Delay before a retry, if the server requests one. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(of: {
@@ -34,7 +34,7 @@ export class ApiFailure extends Error {
   }
 }
 
-/** The server could not be asked, or its answer ended before its time. */
+/** The server is unreachable, or its response ended early. */
 export class Unreachable extends Error {
   constructor(cause: unknown) {
     super('the server cannot be reached', { cause });
@@ -42,7 +42,7 @@ export class Unreachable extends Error {
   }
 }
 
-/** The failure that a Status tells of. `code` is what HTTP said, for a body that is no Status. */
+/** The failure for a Status. `code` is the HTTP status, for a body that is not a Status. */
 export function failureOf(
   body: JsonValue | undefined,
   { code, retryAfter = null }: { readonly code: number; readonly retryAfter?: string | null },
@@ -64,31 +64,31 @@ export function failureOf(
   });
 }
 
-/** A member that is text; empty for any other. */
+/** The value of a string member; empty for other types. */
 export function textOf(object: JsonObject, name: string): string {
   const value = Object.hasOwn(object, name) ? object[name] : undefined;
   return typeof value === 'string' ? value : '';
 }
 
-/** A member that is an object; an empty one for any other. */
+/** The value of an object member; an empty object for other types. */
 export function objectOf(object: JsonObject, name: string): JsonObject {
   const value = Object.hasOwn(object, name) ? object[name] : undefined;
   return isObject(value) ? value : {};
 }
 
-/** The objects of a member that is a list. */
+/** The objects in a list member. */
 export function objectsOf(object: JsonObject, name: string): JsonObject[] {
   const value = Object.hasOwn(object, name) ? object[name] : undefined;
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
-/** The texts of a member that is a list. */
+/** The strings in a list member. */
 export function textsOf(object: JsonObject, name: string): string[] {
   const value = Object.hasOwn(object, name) ? object[name] : undefined;
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 }
 
-/** What to show a person of something that was thrown. */
+/** The message to show for an error. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,7 +1,17 @@
-import type { JsonObject } from '@wheelhouse/machinery/browser';
+import { jsonObject } from '@wheelhouse/machinery';
+import {
+  acceptedDiscoveryGroups,
+  type Clock,
+  type Dialect,
+  dialectNames,
+  dialectOf,
+  type JsonObject,
+  type Timer,
+} from '@wheelhouse/machinery/browser';
+import type { Api } from './api.ts';
 import { objectOf, objectsOf, textOf, textsOf } from './failure.ts';
 
-/** A resource the server serves now, in one version. */
+/** A resource that the server serves, in one version. */
 export interface Kind {
   /** Empty for the core group. */
   readonly group: string;
@@ -15,7 +25,7 @@ export interface Kind {
   readonly shortNames: readonly string[];
   readonly categories: readonly string[];
   readonly subresources: readonly Subresource[];
-  /** Whether the server prefers this version to all others of its group that have the resource. */
+  /** Whether this is the preferred version of the resource. */
   readonly preferred: boolean;
 }
 
@@ -31,17 +41,17 @@ export function apiVersionOf({ group, version }: Pick<Kind, 'group' | 'version'>
   return group === '' ? version : `${group}/${version}`;
 }
 
-/** How people and command lines name a resource: `deployments.apps`, `pods`. */
+/** The resource name for users and command lines: `deployments.apps`, `pods`. */
 export function resourceName({ group, resource }: Pick<Kind, 'group' | 'resource'>): string {
   return group === '' ? resource : `${resource}.${group}`;
 }
 
-/** Whether a kind's objects are something to browse; what only takes reviews is not. */
+/** Whether the objects of a kind can be listed, unlike reviews. */
 export function isBrowsable({ verbs }: Kind): boolean {
   return verbs.includes('list') || verbs.includes('get');
 }
 
-/** The path of a kind's objects, all or those of a namespace. */
+/** The path of a kind's objects in all namespaces or in one. */
 export function collectionPath(kind: Kind, namespace?: string): string {
   const { group, version, resource, scope } = kind;
   const root = group === '' ? '/api' : `/apis/${encodeURIComponent(group)}`;
@@ -52,22 +62,22 @@ export function collectionPath(kind: Kind, namespace?: string): string {
   return `${root}/${encodeURIComponent(version)}${within}/${encodeURIComponent(resource)}`;
 }
 
-/** Which object of a kind. */
+/** Identifies an object of a kind. */
 export interface ObjectName {
   readonly kind: Kind;
-  /** Undefined for a kind without namespaces. */
+  /** Undefined for a cluster-scoped kind. */
   readonly namespace: string | undefined;
   readonly name: string;
 }
 
-/** The path of one object, or of a subresource of it. */
+/** The path of an object, or of one of its subresources. */
 export function objectPath({ kind, namespace, name }: ObjectName, subresource?: string): string {
   const path = `${collectionPath(kind, namespace)}/${encodeURIComponent(name)}`;
   return subresource === undefined ? path : `${path}/${subresource}`;
 }
 
-/** The kinds of an aggregated discovery document, in its order. */
-export function kindsOf(document: JsonObject): Kind[] {
+/** Parses the kinds of an aggregated discovery document, in its order. */
+function kindsOf(document: JsonObject): Kind[] {
   return objectsOf(document, 'items').flatMap((item) => {
     const group = textOf(objectOf(item, 'metadata'), 'name');
     const seen = new Set<string>();
@@ -96,4 +106,93 @@ function partsOf(resource: JsonObject): Omit<Kind, 'group' | 'version' | 'prefer
       verbs: textsOf(subresource, 'verbs'),
     })),
   };
+}
+
+/** What the server serves. */
+export interface Discovered {
+  /** Core kinds are first. */
+  readonly kinds: readonly Kind[];
+  readonly dialect: Dialect;
+}
+
+/** Discovery that keeps itself current. */
+export interface Discovery {
+  current(): Discovered;
+  /** Refreshes now. Rejects like the API and keeps the last result. */
+  refresh(): Promise<void>;
+  close(): void;
+}
+
+/** Interval of refreshes, most of which get a 304. */
+const refreshMs = 5_000;
+const documentType = `application/json;g=${acceptedDiscoveryGroups[0]};v=v2;as=APIGroupDiscoveryList`;
+
+interface Part {
+  readonly path: '/api' | '/apis';
+  etag: string | undefined;
+  kinds: readonly Kind[];
+}
+
+/**
+ * Discovers the served kinds and refreshes them, so that custom kinds appear without a reload;
+ * calls `onChange` if they change. Rejects like the API if the first discovery fails.
+ */
+export async function openDiscovery(options: {
+  readonly api: Api;
+  readonly clock: Clock;
+  readonly onChange: (discovered: Discovered) => void;
+}): Promise<Discovery> {
+  const { api, clock, onChange } = options;
+  const parts: readonly Part[] = [
+    { path: '/api', etag: undefined, kinds: [] },
+    { path: '/apis', etag: undefined, kinds: [] },
+  ];
+  await Promise.all(parts.map((part) => refreshPart(api, part)));
+  let discovered = discoveredIn(parts);
+  let timer: Timer | undefined;
+  let isClosed = false;
+  const refresh = async (): Promise<void> => {
+    const changes = await Promise.all(parts.map((part) => refreshPart(api, part)));
+    if (isClosed || !changes.includes(true)) return;
+    discovered = discoveredIn(parts);
+    onChange(discovered);
+  };
+  const wait = (): void => {
+    if (isClosed) return;
+    // Other requests report the failure; the next refresh retries.
+    timer = clock.after(
+      refreshMs,
+      () =>
+        void refresh()
+          .catch(() => {})
+          .then(wait),
+    );
+  };
+  wait();
+  return {
+    current: () => discovered,
+    refresh,
+    close() {
+      isClosed = true;
+      timer?.stop();
+    },
+  };
+}
+
+/** Updates a part; returns whether it has changed. */
+async function refreshPart(api: Api, part: Part): Promise<boolean> {
+  const { path, etag } = part;
+  const answer = await api.send({ path, accept: documentType, etag });
+  if (answer.status === 304 || (etag !== undefined && answer.etag === etag)) return false;
+  part.kinds = kindsOf(jsonObject(JSON.parse(answer.text)));
+  part.etag = answer.etag;
+  return true;
+}
+
+function discoveredIn(parts: readonly Part[]): Discovered {
+  const kinds = parts.flatMap((part) => part.kinds);
+  const groups = new Set(kinds.map(({ group }) => group));
+  const dialects = dialectNames.map(dialectOf);
+  const spoken = dialects.find((one) => groups.has(one.group('authorization')));
+  return { kinds, dialect: spoken ?? dialectOf('svc') };
 }

@@ -1,9 +1,9 @@
 import { type Kind, type ObjectName, resourceName } from './kinds.ts';
 
-/** The command line that shows the same list. */
+/** The kubectl command that shows the same list. */
 export function getCommand(of: {
   readonly kind: Kind;
-  /** Undefined: all. */
+  /** Undefined for all namespaces. */
   readonly namespace: string | undefined;
   readonly labels: string;
   readonly fields: string;
@@ -20,7 +20,7 @@ export function getCommand(of: {
   ]);
 }
 
-/** The command line that does something with an object. */
+/** The kubectl command for an action on an object. */
 export function objectCommand(
   { kind, namespace, name }: ObjectName,
   action: 'get' | 'edit' | 'delete',
@@ -30,7 +30,7 @@ export function objectCommand(
   return commandOf(['kubectl', action, resourceName(kind), ...where, ...form, '--', name]);
 }
 
-/** Words for a POSIX shell: whatever is in them, it stays one word and does nothing. */
+/** Quotes words for a POSIX shell. */
 function commandOf(words: readonly string[]): string {
   return words
     .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`))

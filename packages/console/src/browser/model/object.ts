@@ -4,18 +4,18 @@ import { objectOf, objectsOf, textOf, Unreachable } from './failure.ts';
 import { apiVersionOf, type Kind, type ObjectName, objectPath } from './kinds.ts';
 import { readYaml } from './yaml.ts';
 
-/** One object as the server has it. */
+/** One object as stored. */
 export interface LoadedObject {
-  /** The server's own YAML: no digit of it has been through a number. */
+  /** The server's YAML, which keeps all digits of numbers. */
   readonly text: string;
   readonly value: JsonObject;
   readonly resourceVersion: string;
 }
 
-/** Asks for YAML, and for failures in it too. */
+/** Accepts YAML for objects and failures. */
 export const yamlType = 'application/yaml';
 
-/** Reads an object. Rejects as the API does. */
+/** Reads an object. Rejects like the API. */
 export async function loadObject(
   api: Api,
   of: ObjectName,
@@ -25,24 +25,24 @@ export async function loadObject(
   return loadedFrom(text);
 }
 
-/** An object out of an answer in YAML. */
+/** Parses an object from a YAML response. */
 export function loadedFrom(text: string): LoadedObject {
   const read = readYaml(text);
   if (read.fault !== undefined || !isObject(read.value)) {
-    throw new Unreachable(new Error('the answer is no object'));
+    throw new Unreachable(new Error('the response is not an object'));
   }
   const resourceVersion = textOf(objectOf(read.value, 'metadata'), 'resourceVersion');
   return { text, value: read.value, resourceVersion };
 }
 
-/** An owner of an object; `name` is undefined when the server serves no such kind. */
-export interface Owner {
+/** An owner of an object; `name` is undefined if the server does not serve its kind. */
+interface Owner {
   readonly text: string;
   readonly isController: boolean;
   readonly name: ObjectName | undefined;
 }
 
-/** Who owns an object (`metadata.ownerReferences`), each as an object to go to. */
+/** The owners of an object (`metadata.ownerReferences`) with their routes. */
 export function ownersOf(object: JsonObject, kinds: readonly Kind[]): Owner[] {
   const metadata = objectOf(object, 'metadata');
   return objectsOf(metadata, 'ownerReferences').map((reference) => {
@@ -58,7 +58,7 @@ export function ownersOf(object: JsonObject, kinds: readonly Kind[]): Owner[] {
   });
 }
 
-/** The kind that an `apiVersion` and a `kind` name. */
+/** The kind of an `apiVersion` and `kind`. */
 export function kindOf(kinds: readonly Kind[], named: JsonObject): Kind | undefined {
   const apiVersion = textOf(named, 'apiVersion');
   const name = textOf(named, 'kind');

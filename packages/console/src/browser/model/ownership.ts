@@ -2,19 +2,19 @@ import { jsonObject } from '@wheelhouse/machinery';
 import { isObject, type JsonObject } from '@wheelhouse/machinery/browser';
 import { objectOf, objectsOf, textOf } from './failure.ts';
 
-/** One writer of an object and the fields it owns (`metadata.managedFields`). */
+/** One field manager of an object and the fields it owns (`metadata.managedFields`). */
 export interface FieldOwner {
   readonly manager: string;
   readonly operation: 'Apply' | 'Update';
-  /** Empty when it writes the object itself. */
+  /** Empty for the object itself. */
   readonly subresource: string;
-  /** RFC 3339; empty when it is not known. */
+  /** RFC 3339; empty if unknown. */
   readonly time: string;
   /** `spec.replicas`, `spec.containers[name="web"].image`; sorted. */
   readonly fields: readonly string[];
 }
 
-/** Who owns which fields of an object, in the order the server tells them. */
+/** The owners of an object's fields, in the server's order. */
 export function fieldOwners(object: JsonObject): FieldOwner[] {
   return objectsOf(objectOf(object, 'metadata'), 'managedFields').map((entry) => ({
     manager: textOf(entry, 'manager'),
@@ -25,7 +25,7 @@ export function fieldOwners(object: JsonObject): FieldOwner[] {
   }));
 }
 
-/** The owners of every field that has one. */
+/** The owners of each field, by path. */
 export function ownersByField(owners: readonly FieldOwner[]): Map<string, FieldOwner[]> {
   const found = new Map<string, FieldOwner[]>();
   for (const owner of owners) {
@@ -34,7 +34,7 @@ export function ownersByField(owners: readonly FieldOwner[]): Map<string, FieldO
   return new Map([...found].sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
-/** The leaves of a set of fields; `.` stands for the thing itself, which is told when it is a leaf. */
+/** The paths of a field set's leaves; `.` is the value itself and only counts as a leaf. */
 function fieldsIn(set: JsonObject, path = ''): string[] {
   return Object.entries(set).flatMap(([step, inner]) => {
     if (step === '.') return [];

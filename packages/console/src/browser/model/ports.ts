@@ -1,20 +1,20 @@
 /**
- * What the console needs of the browser, as ports: its logic then runs in node too, where the tests
- * call a real server with node's own `fetch`.
+ * Ports for the browser features that the console needs. Its logic also runs in Node.js, where the
+ * tests call a real server with Node's `fetch`.
  */
 
-/** The part of `fetch` that is used; the browser's and node's are both one. */
+/** The part of `fetch` that the console uses. */
 export type Fetch = (url: string, request: FetchRequest) => Promise<FetchAnswer>;
 
-export interface FetchRequest {
+interface FetchRequest {
   readonly method: string;
   readonly headers: Record<string, string>;
   readonly body?: string;
   readonly signal?: AbortSignal;
   readonly cache: 'no-store';
-  /** Lets the browser show a client certificate, to this server alone. */
+  /** Allows client certificates, for this origin only. */
   readonly credentials: 'same-origin';
-  /** A redirect would carry the token elsewhere. */
+  /** A redirect would send the token to another server. */
   readonly redirect: 'error';
 }
 
@@ -30,7 +30,7 @@ export interface BytesReader {
   cancel(): Promise<void>;
 }
 
-/** Keeps the token for as long as the tab lives; `sessionStorage` is one. */
+/** Keeps the token while the tab is open, such as `sessionStorage`. */
 export interface TokenStore {
   read(): string | undefined;
   write(token: string | undefined): void;

@@ -1,6 +1,6 @@
-import type { Kind, ObjectName } from './kinds.ts';
+import type { Discovered, Kind, ObjectName } from './kinds.ts';
 
-/** Where in the console the user is; what `location.hash` says. */
+/** A place in the console, as encoded in `location.hash`. */
 export type Route =
   | { readonly page: 'home' }
   | { readonly page: 'table'; readonly at: TableRoute }
@@ -15,7 +15,7 @@ export type Route =
   | { readonly page: 'access'; readonly tab: AccessTab; readonly namespace: string }
   | { readonly page: 'apply' };
 
-/** A kind by what its path says. */
+/** A kind as its routes identify it. */
 export interface ResourceRoute {
   readonly group: string;
   readonly version: string;
@@ -23,7 +23,7 @@ export interface ResourceRoute {
 }
 
 export interface TableRoute extends ResourceRoute {
-  /** One, or several separated by commas; empty: all. */
+  /** One or more namespaces, separated by commas; empty for all. */
   readonly namespace: string;
   readonly labels: string;
   readonly fields: string;
@@ -38,14 +38,14 @@ export type ObjectTab = (typeof objectTabs)[number];
 export const accessTabs = ['mine', 'ask', 'who'] as const;
 export type AccessTab = (typeof accessTabs)[number];
 
-/** The core group has no name, and no path segment may be empty. */
+/** Stands for the core group, which has no name, since path segments must not be empty. */
 const coreGroup = 'core';
 
 /**
- * A route as a hash:
+ * Formats a route as a hash:
  *
  *     #/t/apps/v1/deployments?ns=team&l=app%3Dweb
- *     #/o/core/v1/pods/team/web-1?tab=edit        (without the namespace for cluster kinds)
+ *     #/o/core/v1/pods/team/web-1?tab=edit        (no namespace for cluster-scoped kinds)
  */
 export function hashOf(route: Route): string {
   switch (route.page) {
@@ -70,7 +70,7 @@ export function hashOf(route: Route): string {
   }
 }
 
-/** The route of a hash; home for one that is none. */
+/** Parses a hash; returns the home route if it is invalid. */
 export function routeOf(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2);
   const parameters = new URLSearchParams(query);
@@ -115,12 +115,12 @@ function decoded(segment: string): string {
   }
 }
 
-/** The part of a kind that its routes name. */
+/** The parts of a kind that identify it in a route. */
 export function routeOfKind({ group, version, resource }: Kind): ResourceRoute {
   return { group, version, resource };
 }
 
-/** The list of a kind's objects, in all namespaces or in those of `namespace`. */
+/** The route of a kind's objects in all namespaces, or in the given ones. */
 export function tableRoute(kind: Kind, namespace = ''): Route {
   const within = kind.scope === 'Namespaced' ? namespace : '';
   return {
@@ -129,13 +129,23 @@ export function tableRoute(kind: Kind, namespace = ''): Route {
   };
 }
 
-/** The page of an object. */
+/** The route of an object. */
 export function objectRoute({ kind, namespace = '', name }: ObjectName, tab: ObjectTab = 'yaml') {
   return { page: 'object', resource: routeOfKind(kind), namespace, name, tab } as const;
 }
 
-/** The namespaces that a list's route names; empty for all. */
+/** The namespaces in the route of a list; empty for all. */
 export function namespacesOf({ namespace }: Pick<TableRoute, 'namespace'>): string[] {
   const names = namespace.split(',').map((name) => name.trim());
   return [...new Set(names.filter((name) => name !== ''))];
+}
+
+/** The kind in a route; undefined if the server does not serve it. */
+export function kindAt(
+  { kinds }: Discovered,
+  { group, version, resource }: ResourceRoute,
+): Kind | undefined {
+  return kinds.find(
+    (kind) => kind.group === group && kind.version === version && kind.resource === resource,
+  );
 }

@@ -13,13 +13,13 @@ import type { Api } from './api.ts';
 import { objectOf, textsOf } from './failure.ts';
 import { apiVersionOf, type Kind } from './kinds.ts';
 
-/** The schema of one kind, with the others that it refers to. */
+/** The schema of one kind, with the schemas that it references. */
 export interface KindSchema {
   readonly root: JsonObject;
   readonly schemas: JsonObject;
 }
 
-/** What is known of a field. */
+/** The description of a field. */
 export interface ExplainedField {
   readonly name: string;
   /** `string`, `[]Container`, `map[string]string` */
@@ -27,32 +27,32 @@ export interface ExplainedField {
   readonly isRequired: boolean;
   readonly description: string;
   readonly values: readonly string[];
-  /** What an absent one is taken for, as JSON; undefined when there is no default. */
+  /** The default value as JSON; undefined if there is none. */
   readonly standard: string | undefined;
-  /** Limits and forms: `format: int32`, `minimum: 1`. */
+  /** Constraints: `format: int32`, `minimum: 1`. */
   readonly rules: readonly string[];
-  /** There are fields below it. */
+  /** Whether the field has subfields. */
   readonly isNested: boolean;
 }
 
-/** A field, or the kind itself, and what it holds. */
+/** A field, or the kind itself, with its subfields. */
 export interface Explained {
   readonly type: string;
   readonly description: string;
-  /** What is known of it as a field of another; undefined for the kind itself. */
+  /** The description of the field; undefined for the kind itself. */
   readonly own: ExplainedField | undefined;
   readonly fields: readonly ExplainedField[];
 }
 
-/** Reads schemas, each document once for as long as the page is open. */
+/** Reads schemas; caches each document while the page is open. */
 export interface SchemaSource {
-  /** Undefined when the server publishes none for the kind. Rejects as the API does. */
+  /** Undefined if the server publishes no schema for the kind. Rejects like the API. */
   of(kind: Kind): Promise<KindSchema | undefined>;
-  /** Forgets all: kinds have changed. */
+  /** Clears the cache after kinds have changed. */
   forget(): void;
 }
 
-/** Schemas out of the server's OpenAPI v3 documents, of which there is one a group and version. */
+/** Schemas from the server's OpenAPI v3 documents, one per group and version. */
 export function createSchemaSource(api: Api): SchemaSource {
   let documents = new Map<string, Promise<JsonObject>>();
   return {
@@ -75,7 +75,7 @@ export function createSchemaSource(api: Api): SchemaSource {
   };
 }
 
-/** Explains the field that a path of names leads to; undefined when the kind has no such field. */
+/** Explains the field at a path; undefined if the kind has no such field. */
 export function explain(
   { root, schemas }: KindSchema,
   path: readonly string[],
@@ -113,7 +113,7 @@ function fieldOf(
   const target = itemOf(schemas, property);
   const resolved = dereferenced(schemas, property);
   const standard = property.default;
-  // That of a nested object is `{}` everywhere, which tells nobody anything.
+  // The default of a nested object is always `{}`, which is not worth showing.
   const isTelling =
     standard !== undefined && !(isObject(standard) && Object.keys(standard).length === 0);
   return {

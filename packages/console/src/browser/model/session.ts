@@ -4,30 +4,30 @@ import { type Api, type Credential, createApi } from './api.ts';
 import { ApiFailure, messageOf } from './failure.ts';
 import type { Fetch, TokenStore } from './ports.ts';
 
-/** How the user stands to the server. */
+/** State of the sign-in. */
 export type SessionState =
   | { readonly phase: 'signing in' }
   | { readonly phase: 'signed out'; readonly message: string }
   | { readonly phase: 'signed in'; readonly subject: Subject };
 
 /**
- * Who the user is, for as long as the tab lives. The token stands in the tab's own storage, which no
- * other tab sees and which ends with it, and in requests to this server; never in a URL.
+ * The sign-in of one tab. The token is kept only in the tab's session storage and in requests to
+ * this server, never in a URL.
  */
 export interface Session {
   readonly state: SessionState;
   readonly api: Api;
-  /** Goes on with the token of before a reload, or else with the browser's certificate. */
+  /** Signs in with the token from before a reload, or else with the browser's certificate. */
   resume(): Promise<void>;
-  /** `token` empty: with the browser's certificate alone. */
+  /** Signs in; an empty `token` uses only the browser's certificate. */
   signIn(token: string): Promise<void>;
   signOut(): void;
 }
 
-/** Whom the server takes everybody for who shows nothing. */
+/** The user of requests without credentials. */
 const anonymous = 'system:anonymous';
 
-/** A session that begins signed out; `onChange` is called after each change of its state. */
+/** Makes a session that is signed out; calls `onChange` after each change of its state. */
 export function createSession(options: {
   readonly fetch: Fetch;
   readonly base: string;
@@ -48,7 +48,7 @@ export function createSession(options: {
     set({ phase: 'signed out', message });
   };
   const onUnauthorized = (refused: Credential): void => {
-    // An answer may be late: what it is about is not what is shown by now.
+    // A late response may belong to an earlier credential.
     if (state.phase === 'signed in' && refused === credential)
       forget('The server no longer accepts this sign-in.');
   };
@@ -74,28 +74,31 @@ export function createSession(options: {
     resume: () => enter(tokens.read(), ''),
     signIn(input) {
       const typed = input.trim();
-      if (typed === '') return enter(undefined, 'The browser showed no certificate.');
-      // The Authorization header cannot carry other characters.
+      if (typed === '') return enter(undefined, 'The browser presented no certificate.');
+      // The Authorization header supports no other characters.
       if (!/^[!-~]+$/.test(typed)) {
-        set({ phase: 'signed out', message: 'This is no token: it has characters no token has.' });
+        set({
+          phase: 'signed out',
+          message: 'This is not a token: it contains invalid characters.',
+        });
         return Promise.resolve();
       }
-      return enter(typed, 'The server takes this token for nobody.');
+      return enter(typed, 'The server does not recognize this token.');
     },
     signOut: () => forget(''),
   };
 }
 
 /**
- * Who the user is; of which dialect the server is, is not known before. A server that has no such
- * review, or not for this user, may still let the user in: then nobody says who that is.
+ * Asks who the user is in each dialect, since the dialect of the server is not known yet. If the
+ * server does not serve the review, or denies it, the user is signed in without a name.
  */
 async function identity(api: Api): Promise<Subject> {
   for (const name of dialectNames) {
     try {
       return await whoAmI(api, dialectOf(name));
     } catch (error) {
-      // Not this dialect's group: whoever may do little is told 403, everybody else 404.
+      // This dialect is not served: users with few permissions get 403, others 404.
       if (!(error instanceof ApiFailure) || ![403, 404].includes(error.code)) throw error;
     }
   }

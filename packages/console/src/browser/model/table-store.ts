@@ -4,32 +4,92 @@ import type { Api } from './api.ts';
 import { ApiFailure, failureOf, messageOf, objectOf, textOf } from './failure.ts';
 import { collectionPath, type Kind } from './kinds.ts';
 import { columnsOf, rowsOf, type TableColumn, type TableRow, tableType } from './table.ts';
-import { TableRows } from './table-rows.ts';
 
-/** Which objects a table shows. */
+/**
+ * The rows of a list that is read in pages while a watch reports its changes. All pages have the
+ * same resourceVersion. A change beyond the last page read so far is kept until its page is read:
+ *
+ *     page 1: a, b (more pages)          rows a b        behind: -
+ *     ADDED c, DELETED d, MODIFIED a     rows a' b       behind: c, no d
+ *     page 2: d, e (the last)            rows a' b c e   behind: -
+ */
+export class TableRows {
+  readonly #rows = new Map<string, TableRow>();
+  /** The latest changes of objects beyond the last page; undefined means deleted. */
+  readonly #behind = new Map<string, TableRow | undefined>();
+  /** The last key of the pages read so far; undefined at the end of the list. */
+  #end: string | undefined = '';
+  #sorted: readonly TableRow[] | undefined;
+
+  /** The rows in the server's order, by namespace and name. */
+  get sorted(): readonly TableRow[] {
+    this.#sorted ??= [...this.#rows.values()].sort(byKey);
+    return this.#sorted;
+  }
+
+  get size(): number {
+    return this.#rows.size;
+  }
+
+  /** Adds the next page of the list. */
+  addPage(page: readonly TableRow[], place: 'last' | 'more to come'): void {
+    this.#sorted = undefined;
+    this.#end = place === 'last' ? undefined : (page.at(-1)?.key ?? this.#end);
+    for (const row of page) this.#rows.set(row.key, row);
+    for (const [key, row] of this.#behind) {
+      if (!this.#isRead(key)) continue;
+      this.#behind.delete(key);
+      if (row === undefined) this.#rows.delete(key);
+      else this.#rows.set(key, row);
+    }
+  }
+
+  /** Applies a change; returns false if the object is on a page that has not been read. */
+  change(type: 'ADDED' | 'MODIFIED' | 'DELETED', row: TableRow): boolean {
+    const { key } = row;
+    if (!this.#isRead(key)) {
+      this.#behind.set(key, type === 'DELETED' ? undefined : row);
+      return false;
+    }
+    if (type === 'DELETED') this.#rows.delete(key);
+    else this.#rows.set(key, row);
+    this.#sorted = undefined;
+    return true;
+  }
+
+  #isRead(key: string): boolean {
+    return this.#end === undefined || key <= this.#end;
+  }
+}
+
+function byKey(one: TableRow, other: TableRow): number {
+  return one.key < other.key ? -1 : 1;
+}
+
+/** The objects that a table shows. */
 export interface TableQuery {
   readonly kind: Kind;
-  /** Undefined: of all namespaces. */
+  /** Undefined for all namespaces. */
   readonly namespace: string | undefined;
   readonly labelSelector: string;
   readonly fieldSelector: string;
-  /** Objects a page. */
+  /** Page size. */
   readonly pageSize: number;
-  /** Whether rows carry whole objects, or their metadata alone. */
+  /** Whether rows contain whole objects instead of their metadata. */
   readonly objects?: 'whole';
 }
 
-/** A change that the watch reports. */
+/** A change from the watch. */
 export type RowChange = 'ADDED' | 'MODIFIED' | 'DELETED';
 
 /**
- * How a table stands to the server:
+ * The synchronization state of a table:
  *
- *     listing   nothing to show yet, or all of it is being read anew
- *     live      every change is shown as it happens
- *     waiting   the connection is gone; it is tried again in a while
- *     still     what was listed is shown, changes are not (this kind or user cannot watch)
- *     refused   the server does not list them to this user, or cannot; `message` is its word
+ *     listing   reading the list for the first time, or again
+ *     live      the watch is connected
+ *     waiting   the connection failed and is retried later
+ *     still     listed but not watched, since the kind or the user cannot watch
+ *     refused   the server refused the list; `message` is the reason
  */
 export interface TableState {
   readonly phase: 'listing' | 'live' | 'waiting' | 'still' | 'refused';
@@ -37,12 +97,12 @@ export interface TableState {
   readonly retryInMs?: number;
 }
 
-/** What there is to show. */
+/** The current contents of a table. */
 export interface TableSnapshot {
   readonly state: TableState;
   readonly columns: readonly TableColumn[];
   readonly rows: readonly TableRow[];
-  /** There are more pages; `remaining` objects, where the server says how many. */
+  /** Whether there are more pages; `remaining` is the number of objects in them, if known. */
   readonly more: { readonly remaining: number | undefined } | undefined;
   readonly resourceVersion: string;
   readonly warnings: readonly string[];
@@ -51,32 +111,31 @@ export interface TableSnapshot {
 /** A list that follows its changes until it is closed. */
 export interface TableStore {
   readonly snapshot: TableSnapshot;
-  /** Reads the next page; does nothing when there is none. Never rejects. */
+  /** Reads the next page, if any. Never rejects. */
   loadMore(): Promise<void>;
-  /** Reads everything anew, as after `refused`. */
+  /** Reads the list again, for example after `refused`. */
   restart(): void;
   close(): void;
 }
 
 const firstDelayMs = 500;
 const longestDelayMs = 30_000;
-/** A watch that held this long was a good one: the next may begin at once. */
+/** A watch that lasted this long is restarted without delay. */
 const settledMs = 5_000;
 
 /**
- * Lists a kind's objects as a table and watches them from there (LIST, WATCH): bookmarks move the
- * version on, a connection that ends is opened again from the last version, after growing pauses
- * when it failed, and a version that has become too old makes it list anew. `onChange` is called
- * after each change of the snapshot.
+ * Lists a kind's objects as a table and watches them from that version. Bookmarks advance the
+ * version. Restarts an ended watch from the last version, with growing delays after failures, and
+ * lists again if the version has expired. Calls `onChange` after each change of the snapshot.
  */
 export function openTable(options: {
   readonly api: Api;
   readonly clock: Clock;
   readonly query: TableQuery;
-  /** Between 0 and 1: spreads the return of many clients. */
+  /** Random number between 0 and 1 that spreads the retries of many clients. */
   readonly random: () => number;
   readonly onChange: () => void;
-  /** Called for each change that the watch reports, before `onChange`. */
+  /** Called before `onChange` for each change from the watch. */
   readonly onRow?: (change: RowChange, row: TableRow) => void;
 }): TableStore {
   return new FollowedTable(options);
@@ -145,7 +204,7 @@ class FollowedTable implements TableStore {
     this.#abort.abort(new Error('closed'));
   }
 
-  /** Lists and watches until it is closed, or there is nothing to be had. Never rejects. */
+  /** Lists and watches until closed or refused. Never rejects. */
   async #follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
@@ -156,7 +215,7 @@ class FollowedTable implements TableStore {
         if (signal.aborted || this.#isFinal(error)) return;
         const mustRelist = isOfAnotherTime(error);
         if (mustRelist) this.#version = '';
-        // The first time at once; a server that goes on refusing is not to be pressed.
+        // The first retry is immediate; further ones back off.
         if (mustRelist && this.#failures === 0) this.#relist();
         else await this.#pause(error, signal);
       }
@@ -164,7 +223,7 @@ class FollowedTable implements TableStore {
   }
 
   async #list(signal: AbortSignal): Promise<void> {
-    // As many as there were: a list that is read anew does not lose pages.
+    // Reads as many rows as before, so that listing again does not lose pages.
     const limit = Math.max(this.#query.pageSize, this.#rows.size);
     const { table, warnings } = await this.#page({ limit, signal });
     this.#rows = new TableRows();
@@ -213,7 +272,7 @@ class FollowedTable implements TableStore {
       this.#onChange();
     } catch (error) {
       if (signal.aborted) return;
-      // The moment that the pages show is forgotten: all of them are read anew.
+      // The continue token has expired, so all pages are read again.
       if (isOfAnotherTime(error)) this.restart();
       else this.#set({ ...this.#state, message: messageOf(error) });
     }
@@ -260,12 +319,12 @@ class FollowedTable implements TableStore {
     this.#onChange();
   }
 
-  /** Whether asking again is no use; the state then says why. */
+  /** Whether retrying is pointless; sets the state accordingly. */
   #isFinal(error: unknown): boolean {
     if (!(error instanceof ApiFailure)) return false;
     const { code, message } = error;
     if (code < 400 || code >= 500 || code === 410 || code === 429) return false;
-    // Listed but not to be watched: better an old list than none.
+    // The list may be shown even if it cannot be watched.
     const listed = this.#version !== '' && (code === 403 || code === 405);
     this.#set({ phase: listed ? 'still' : 'refused', message });
     return true;
@@ -295,12 +354,73 @@ class FollowedTable implements TableStore {
 }
 
 /**
- * The version, or the token of a page, is older than what the server remembers; or newer than all
- * it has, which is what a server that began anew says.
+ * Whether the version or continue token has expired, or is newer than any version of the server,
+ * which happens after the server loses its data.
  */
 function isOfAnotherTime(error: unknown): boolean {
   if (!(error instanceof ApiFailure)) return false;
   const { code, reason, causes } = error;
   if (code === 410 || reason === 'Expired' || reason === 'Gone') return true;
   return causes.some((cause) => cause.reason === 'ResourceVersionTooLarge');
+}
+
+/** Like `TableQuery`, for several namespaces; empty for all. */
+export interface TablesQuery extends Omit<TableQuery, 'namespace'> {
+  readonly namespaces: readonly string[];
+}
+
+/** States from worst to best; the merged table shows the worst. */
+const phases: readonly TableState['phase'][] = ['refused', 'waiting', 'listing', 'still', 'live'];
+
+/**
+ * Lists and follows a kind's objects in several namespaces as one table, with one request per
+ * namespace, since the API has no request for several.
+ */
+export function openTables(options: {
+  readonly api: Api;
+  readonly clock: Clock;
+  readonly query: TablesQuery;
+  readonly random: () => number;
+  readonly onChange: () => void;
+  readonly onRow?: (change: RowChange, row: TableRow) => void;
+}): TableStore {
+  const { query, ...rest } = options;
+  const { namespaces, ...shared } = query;
+  const open = (namespace: string | undefined) =>
+    openTable({ ...rest, query: { ...shared, namespace } });
+  const [first, ...others] = namespaces;
+  if (first === undefined || others.length === 0) return open(first);
+  const stores = [...namespaces].sort().map(open);
+  return {
+    get snapshot() {
+      return merged(stores.map(({ snapshot }) => snapshot));
+    },
+    async loadMore() {
+      await Promise.all(stores.map((store) => store.loadMore()));
+    },
+    restart() {
+      for (const store of stores) store.restart();
+    },
+    close() {
+      for (const store of stores) store.close();
+    },
+  };
+}
+
+function merged(parts: readonly TableSnapshot[]): TableSnapshot {
+  const states = parts.map(({ state }) => state);
+  const worst = phases.flatMap((phase) => states.filter((state) => state.phase === phase))[0];
+  const unread = parts.flatMap(({ more }) => (more === undefined ? [] : [more]));
+  const counts = unread.map(({ remaining }) => remaining);
+  const remaining = counts.includes(undefined)
+    ? undefined
+    : counts.reduce<number>((sum, count) => sum + (count ?? 0), 0);
+  return {
+    state: worst ?? { phase: 'listing' },
+    columns: parts.find(({ columns }) => columns.length > 0)?.columns ?? [],
+    rows: parts.flatMap(({ rows }) => rows),
+    more: unread.length === 0 ? undefined : { remaining },
+    resourceVersion: parts[0]?.resourceVersion ?? '',
+    warnings: [...new Set(parts.flatMap(({ warnings }) => warnings))],
+  };
 }

@@ -7,18 +7,18 @@ import {
 } from '@wheelhouse/machinery/browser';
 import { objectOf, objectsOf, textOf } from './failure.ts';
 
-/** A column of a table as the server declares it. */
+/** A column of a table, as the server defines it. */
 export interface TableColumn {
   readonly name: string;
   readonly description: string;
   readonly type: string;
-  /** 0 is shown always, more only when the user wants it wide. */
+  /** Columns with priority 0 are always shown, others only in the wide view. */
   readonly priority: number;
 }
 
-/** One object as a row. */
+/** One object as a row of a table. */
 export interface TableRow {
-  /** `namespace/name`, in whose order the server lists. */
+  /** `namespace/name`, the sort key of the server's lists. */
   readonly key: string;
   readonly namespace: string;
   readonly name: string;
@@ -26,14 +26,14 @@ export interface TableRow {
   readonly resourceVersion: string;
   readonly cells: readonly JsonValue[];
   readonly metadata: JsonObject;
-  /** What the server sent of the object: its metadata, or all of it where the query wants that. */
+  /** The object in the row: its metadata, or all of it if the query asks for that. */
   readonly object: JsonObject;
 }
 
-/** Asks for tables, whose rows carry the objects' metadata. */
+/** Accepts tables whose rows include the metadata of the objects. */
 export const tableType = `application/json;as=Table;v=v1;g=${acceptedMetaGroups[0]}`;
 
-/** The columns a table declares; undefined when it leaves them to one before it. */
+/** The columns of a table; undefined if it reuses those of the previous one. */
 export function columnsOf(table: JsonObject): readonly TableColumn[] | undefined {
   const definitions = objectsOf(table, 'columnDefinitions');
   if (definitions.length === 0) return undefined;
@@ -45,7 +45,7 @@ export function columnsOf(table: JsonObject): readonly TableColumn[] | undefined
   }));
 }
 
-/** The rows of a table. */
+/** Parses the rows of a table. */
 export function rowsOf(table: JsonObject): TableRow[] {
   return objectsOf(table, 'rows').map((row) => {
     const object = objectOf(row, 'object');
@@ -66,8 +66,8 @@ export function rowsOf(table: JsonObject): TableRow[] {
 }
 
 /**
- * What a cell says. Ages are counted anew from the object's own time, since the server wrote them
- * when the row last changed.
+ * The text of a cell. Computes ages from creation times, since the server's text dates from the
+ * last change of the row.
  */
 export function cellText(
   row: TableRow,
@@ -82,13 +82,13 @@ export function cellText(
   return isObject(value) || Array.isArray(value) ? JSON.stringify(value) : String(value);
 }
 
-/** What rows are sorted by: a column, or `namespace`. */
+/** The sort key: a column, or `namespace`. */
 export interface Sorting {
   readonly by: string;
   readonly direction: 'ascending' | 'descending';
 }
 
-/** Rows in another order; those that are equal stay as they were. */
+/** Sorts rows; the sort is stable. */
 export function sorted(
   rows: readonly TableRow[],
   options: { readonly columns: readonly TableColumn[]; readonly sorting: Sorting | undefined },
@@ -99,7 +99,7 @@ export function sorted(
   const sign = sorting.direction === 'ascending' ? 1 : -1;
   const keyOf = (row: TableRow): JsonValue => {
     if (sorting.by === 'namespace') return row.namespace;
-    // The younger, the smaller the age.
+    // The later the creation, the smaller the age.
     if (sorting.by === 'Age') return -Date.parse(textOf(row.metadata, 'creationTimestamp')) || 0;
     return row.cells[index] ?? '';
   };
@@ -116,10 +116,10 @@ function compared(one: JsonValue, other: JsonValue): number {
   return collator.compare(String(one), String(other));
 }
 
-/** Texts that cells must contain, by column; `namespace` is one. */
+/** Filter texts by column, or by `namespace`. */
 export type Filters = Readonly<Record<string, string>>;
 
-/** The rows whose cells contain all texts; upper and lower case are the same. */
+/** The rows whose cells contain all filter texts, ignoring case. */
 export function filtered(
   rows: readonly TableRow[],
   options: {

@@ -1,41 +1,41 @@
 import type { Clock, Timer } from '@wheelhouse/machinery/browser';
 import type { Subject } from './access.ts';
 import type { Api } from './api.ts';
-import { type Discovered, type Discovery, openDiscovery } from './discovery.ts';
 import { messageOf } from './failure.ts';
+import { type Discovered, type Discovery, openDiscovery } from './kinds.ts';
 import { hashOf, type Route, routeOf } from './route.ts';
 import { createSchemaSource, type SchemaSource } from './schema.ts';
 import { openTable, type TableStore } from './table-store.ts';
 
-/** What brings kinds and takes them; who may not watch it hears of them a little later. */
+/** Kinds whose changes add or remove other kinds; users who cannot watch them see changes later. */
 const definitionsName = 'customresourcedefinitions';
-/** A definition changes several times before its kind is served. */
+/** Delay before rediscovery, since a definition changes several times before its kind is served. */
 const refreshAfterMs = 200;
 
-/** What the workspace needs of the window it is in. */
-export interface WorkspacePorts {
+/** What the workspace needs of the browser window. */
+interface WorkspacePorts {
   readonly api: Api;
   readonly clock: Clock;
   readonly random: () => number;
   hash(): string;
   setHash(hash: string): void;
-  /** Returns what ends it. */
+  /** Returns a function that ends the subscription. */
   onHashChange(listener: () => void): () => void;
-  /** Whether the user wants to go on; asked before unsaved text is lost. */
+  /** Asks the user whether to discard unsaved text. */
   confirm(question: string): boolean;
 }
 
 /**
- * What a user who is signed in works in: what the server serves, which page is open, and whether it
- * may be left. Tells its listeners of each change.
+ * The state behind the pages of a signed-in user: what the server serves, the open page, and
+ * whether it has unsaved text. Notifies its listeners of each change.
  */
 export class Workspace {
   readonly subject: Subject;
   readonly ports: WorkspacePorts;
   readonly schemas: SchemaSource;
-  /** Why the kinds could not be read; undefined while they are read, and afterwards. */
+  /** Why discovery failed; undefined while it runs and after it succeeds. */
   failure: string | undefined;
-  /** Whether the open page has text that is not saved. */
+  /** Whether the open page has unsaved text. */
   hasUnsaved: () => boolean = () => false;
   #hash: string;
   #discovery: Discovery | undefined;
@@ -56,7 +56,7 @@ export class Workspace {
     void this.open();
   }
 
-  /** Undefined until the server has said what it serves. */
+  /** Undefined until discovery succeeds. */
   get discovered(): Discovered | undefined {
     return this.#discovery?.current();
   }
@@ -65,7 +65,7 @@ export class Workspace {
     return this.#hash;
   }
 
-  /** Namespaces the user may see. */
+  /** The namespaces that the user may list. */
   get namespaces(): readonly string[] {
     return this.#namespaces?.snapshot.rows.map(({ name }) => name) ?? [];
   }
@@ -78,19 +78,21 @@ export class Workspace {
     return routeOf(this.#hash);
   }
 
-  /** Returns what ends it. */
+  /** Returns a function that ends the subscription. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Calls `listener` when the user has signed in again. Returns what ends it. */
+  /**
+   * Calls `listener` when the user signs in again. Returns a function that ends the subscription.
+   */
   onResume(listener: () => void): () => void {
     this.#resumed.add(listener);
     return () => this.#resumed.delete(listener);
   }
 
-  /** Asks what the server serves, and goes on asking. Never rejects. */
+  /** Discovers what the server serves and keeps it current. Never rejects. */
   async open(): Promise<void> {
     const { api, clock } = this.ports;
     this.failure = undefined;
@@ -113,7 +115,7 @@ export class Workspace {
     this.#changed();
   }
 
-  /** Follows again what an expired sign-in had ended. */
+  /** Resumes watches after an expired sign-in. */
   resume(): void {
     this.#namespaces?.restart();
     this.#definitions?.restart();
@@ -130,7 +132,7 @@ export class Workspace {
     this.#refreshing?.stop();
   }
 
-  /** The objects of a kind as they come and go, if the user may see them. */
+  /** Follows the objects of a kind if the user may list them. */
   #follow(
     wanted: { readonly group: string; readonly resource: string },
     onChange: () => void,
@@ -148,7 +150,7 @@ export class Workspace {
   #refreshKinds(discovery: Discovery): void {
     this.#refreshing?.stop();
     this.#refreshing = this.ports.clock.after(refreshAfterMs, () => {
-      // What fails now is asked again by and by.
+      // A failure is retried with the next refresh.
       discovery.refresh().catch(() => {});
     });
   }

@@ -17,7 +17,7 @@ spec:
 data: {"a b": x}
 `;
 
-describe('places of fields', () => {
+describe('positions of fields', () => {
   test.each([
     ['metadata.labels.app.example.com/name', 4],
     ['metadata.labels[app.example.com/name]', 4],
@@ -34,7 +34,7 @@ describe('places of fields', () => {
     expect(lineOfField(text, path)).toBe(line);
   });
 
-  test('CLIENT-4: the field at a place of the text is what is explained', () => {
+  test('CLIENT-4: the field at an offset is found', () => {
     const at = (wanted: string) => fieldAt(text, text.indexOf(wanted));
     expect(at('image')).toEqual(['spec', 'containers', 'image']);
     expect(at('one')).toEqual(['spec', 'containers', 'name']);
@@ -44,7 +44,7 @@ describe('places of fields', () => {
     expect(fieldAt('{[', 1)).toEqual([]);
   });
 
-  test('CLIENT-4: whatever is typed is read or refused, and never throws', () => {
+  test('CLIENT-4: any text is parsed or refused without throwing', () => {
     const written = fc.string({
       maxLength: 60,
       unit: fc.constantFrom(...'a1:-[]{}&*!|>"\'\n \t#,?<'),
@@ -74,7 +74,7 @@ const { json } = fc.letrec<{ json: JsonValue }>((of) => ({
 }));
 
 describe('values', () => {
-  test('CLIENT-4: what is printed is read back the same', () => {
+  test('CLIENT-4: printed text parses to the same value', () => {
     fc.assert(
       fc.property(json, (value) => {
         expect(readYaml(printYaml(value))).toEqual({ value });
@@ -83,7 +83,7 @@ describe('values', () => {
     );
   });
 
-  test('CLIENT-4: a version is set in what a person wrote, whatever its style', () => {
+  test('CLIENT-4: a resourceVersion is set in texts of any style', () => {
     const metadata = { name: 'x', resourceVersion: '27' };
     const set = (text: string) => readYaml(withMetadata(text, 'resourceVersion', '27'));
     const flow = set(
@@ -97,7 +97,7 @@ describe('values', () => {
     expect(withMetadata('- 1', 'resourceVersion', '27')).toBe('- 1');
   });
 
-  test('CLIENT-4: changes are told once each, and mine go on top of theirs', () => {
+  test('CLIENT-4: each change is listed once, and mine apply to theirs', () => {
     const base = {
       a: 1,
       list: [
@@ -134,13 +134,13 @@ describe('values', () => {
     });
     const other = { ...theirs, a: 5 };
     expect(rebased({ base, mine, theirs: other })).toBeUndefined();
-    // Both of one mind is no conflict.
+    // The same change by both is not a conflict.
     expect(threeWay({ base, mine, theirs: { ...theirs, a: 2 } }).map(({ by }) => by)).not.toContain(
       'both',
     );
   });
 
-  test('CLIENT-4: nothing of mine is lost, nothing of theirs undone', () => {
+  test('CLIENT-4: merging loses no change of either side', () => {
     fc.assert(
       fc.property(json, json, (one, other) => {
         expect(rebased({ base: one, mine: other, theirs: one })).toEqual(other);

@@ -2,14 +2,14 @@ import { encodeYaml, readTree, treeParsing } from '@wheelhouse/codec/browser';
 import { isObject, type JsonValue } from '@wheelhouse/machinery/browser';
 import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
 
-/** Why a text is no YAML, and where, counted from 1. */
-export interface YamlFault {
+/** A YAML syntax error and its position, starting at line 1. */
+interface YamlFault {
   readonly message: string;
   readonly line: number;
 }
 
-/** A text as a value. Integers keep all their digits. */
-export type ReadYaml =
+/** The value of a text. Integers keep all their digits. */
+type ReadYaml =
   | { readonly value: JsonValue; readonly fault?: undefined }
   | { readonly fault: YamlFault };
 
@@ -20,8 +20,8 @@ function parse(text: string) {
 }
 
 /**
- * Reads a text that holds one YAML document (JSON is some) as the server will: `yes` is true, and a
- * key may stand only once. Never throws.
+ * Parses one YAML or JSON document like the server: `yes` is true, and duplicate keys are errors.
+ * Never throws.
  */
 export function readYaml(text: string): ReadYaml {
   const { document, lines } = parse(text);
@@ -38,17 +38,17 @@ export function readYaml(text: string): ReadYaml {
   }
 }
 
-/** The decoder names the line within its words. */
+/** The parser includes the line in its message. */
 function faultOf(message: string): YamlFault {
   return { message, line: Number(/line (\d+):/.exec(message)?.[1] ?? 1) };
 }
 
-/** A value as YAML, the way the server prints it. */
+/** Serializes a value as YAML, like the server. */
 export function printYaml(value: JsonValue): string {
   return encodeYaml(value);
 }
 
-/** A value as JSON, with all digits of its integers. */
+/** Serializes a value as JSON with all digits of its integers. */
 export function printJson(value: JsonValue, indent = ''): string {
   if (typeof value === 'bigint') return String(value);
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
@@ -63,7 +63,7 @@ export function printJson(value: JsonValue, indent = ''): string {
   return `${open}\n${entries.map((entry) => inner + entry).join(',\n')}\n${indent}${close}`;
 }
 
-/** The server's text of an object without what the server alone writes there. */
+/** Removes `managedFields` from the text of an object. */
 export function withoutManagedFields(text: string): string {
   const read = readYaml(text);
   if (read.fault !== undefined || !isObject(read.value)) return text;
@@ -73,7 +73,7 @@ export function withoutManagedFields(text: string): string {
   return encodeYaml({ ...read.value, metadata: rest });
 }
 
-/** What a text says, with one member of its metadata set; the text itself when that is no object. */
+/** Sets one member of the metadata in a text; returns the text unchanged if it is not an object. */
 export function withMetadata(text: string, name: string, value: string): string {
   const read = readYaml(text);
   if (read.fault !== undefined || !isObject(read.value)) return text;
@@ -83,9 +83,9 @@ export function withMetadata(text: string, name: string, value: string): string 
 }
 
 /**
- * The line, counted from 1, of the field that a path as the server writes them names:
- * `spec.containers[0].image`, `data[a b]`, `.spec.replicas`. Of the nearest field around it, when it
- * is not in the text; undefined when the text is no object.
+ * The line, starting at 1, of a field by its path in a server message: `spec.containers[0].image`,
+ * `data[a b]`, `.spec.replicas`. Falls back to the nearest enclosing field in the text; undefined
+ * if the text is not an object.
  */
 export function lineOfField(text: string, path: string): number | undefined {
   const { document, lines } = parse(text);
@@ -104,14 +104,14 @@ export function lineOfField(text: string, path: string): number | undefined {
 }
 
 /**
- * The names that lead to the field at a place of the text, counted in characters from 0, list items
- * left out: what is explained there. As far as the text can be read.
+ * The path of field names at a character offset, without list items, as far as the text can be
+ * parsed. Used to look up explanations.
  */
 export function fieldAt(text: string, offset: number): string[] {
   const { document } = parse(text);
   const names: string[] = [];
   let node = document.contents as Node | null;
-  // The tree has an end; a text of ten thousand brackets is not worth waiting for.
+  // Bounds the work for deeply nested text.
   for (let depth = 0; depth < 250; depth += 1) {
     if (isSeq(node)) {
       node = (node.items as (Node | null)[]).findLast((item) => startOf(item) <= offset) ?? null;
@@ -134,7 +134,7 @@ interface Step {
   readonly isBracketed: boolean;
 }
 
-/** `a.b[0][c d]` as its steps. */
+/** Splits a path such as `a.b[0][c d]` into steps. */
 function fieldSteps(path: string): Step[] {
   return [...path.matchAll(/\[([^\]]*)\]|([^.[\]]+)/g)].map(([, bracketed, plain]) => ({
     text: (bracketed ?? plain ?? '').replace(/^"(.*)"$/, '$1'),
@@ -147,7 +147,7 @@ function stepInto(node: Node | null, steps: readonly Step[]) {
   if (first === undefined) return undefined;
   if (isSeq(node)) return stepIntoList(node.items as (Node | null)[], steps);
   if (!isMap(node)) return undefined;
-  // A name may itself have dots (`metadata.labels.example.com/x`): the longest that is there.
+  // A key may contain dots (`metadata.labels.example.com/x`); the longest match wins.
   for (let length = first.isBracketed ? 1 : steps.length; length > 0; length -= 1) {
     const name = steps
       .slice(0, length)
@@ -165,7 +165,7 @@ function stepInto(node: Node | null, steps: readonly Step[]) {
   return undefined;
 }
 
-/** `[3]`, or `[name="web"]` as conflicts of apply name items. */
+/** Parses `[3]`, or `[name="web"]` as in apply conflicts. */
 function stepIntoList(items: readonly (Node | null)[], steps: readonly Step[]) {
   const text = steps[0]?.text ?? '';
   const keys = [...text.matchAll(/([^,=]+)=(?:"([^"]*)"|([^,]*))/g)];
@@ -180,4 +180,43 @@ function stepIntoList(items: readonly (Node | null)[], steps: readonly Step[]) {
   const item = items[index];
   if (item === undefined || item === null) return undefined;
   return { value: item, offset: item.range?.[0], rest: steps.slice(1) };
+}
+
+/** A piece of YAML or JSON text and its token type. */
+interface MarkedText {
+  readonly text: string;
+  readonly mark: 'key' | 'string' | 'literal' | 'plain';
+}
+
+/** Longer texts are not highlighted, which bounds the number of elements. */
+const charactersMax = 200_000;
+
+/**
+ * Splits text from a serializer into pieces to highlight: a line's key, then its value. The pieces
+ * add up to the text.
+ */
+export function marked(text: string): MarkedText[] {
+  if (text.length > charactersMax) return [{ text, mark: 'plain' }];
+  const pieces: MarkedText[] = [];
+  for (const line of text.split(/(?<=\n)/)) {
+    const found = /^([\s-]*)("(?:[^"\\]|\\.)*"|[\w./$-]+)(:)(\s.*|\s*)$/s.exec(line);
+    if (found === null) {
+      pieces.push(markedValue(line));
+      continue;
+    }
+    const [, indent = '', key = '', colon = '', value = ''] = found;
+    pieces.push(
+      { text: indent, mark: 'plain' },
+      { text: key, mark: 'key' },
+      { text: colon, mark: 'plain' },
+      markedValue(value),
+    );
+  }
+  return pieces.filter((piece) => piece.text !== '');
+}
+
+function markedValue(text: string): MarkedText {
+  const value = text.replace(/^[\s-]*/, '').replace(/,?\s*$/, '');
+  if (/^(true|false|null|-?\d[\d.eE+-]*)$/.test(value)) return { text, mark: 'literal' };
+  return { text, mark: /^[[\]{}|>+-]*$/.test(value) ? 'plain' : 'string' };
 }

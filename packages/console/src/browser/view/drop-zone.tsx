@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { type ManifestFile, useApp } from './parts/app.ts';
 
-/** Takes manifest files that are dropped anywhere on the window, and shows what they would do. */
+/** Accepts manifest files dropped anywhere on the window and opens the apply page. */
 export function DropZone() {
   const app = useApp();
   const [isOver, setOver] = useState(false);
@@ -38,13 +38,13 @@ export function DropZone() {
   return isOver ? <div class="drop-zone">Drop manifests to see what they would change</div> : null;
 }
 
-/** Said to the page that is open already when files are dropped on it. */
+/** Notifies the open apply page of dropped files. */
 export const droppedEvent = 'wheelhouse-dropped';
 
-/** A file larger than this is no manifest; the server takes no larger body. */
+/** Maximum size of a file, which is also the server's limit for a request body. */
 const bytesMax = 8 * 1024 * 1024;
 
-/** The texts of files; of one that cannot be read, a comment that says so. */
+/** The texts of files; a comment with the error for an unreadable one. */
 export function readFiles(files: readonly File[]): Promise<ManifestFile[]> {
   return Promise.all(
     files.map(async (file) => {

@@ -1,14 +1,81 @@
+import type { RefObject } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { type Command, placesOf, ranked } from '../model/commands.ts';
 import { hashOf } from '../model/route.ts';
-import { shortcuts } from './keys.ts';
-import { type App, useApp } from './parts/app.ts';
+import { type App, nextTheme, useApp } from './parts/app.ts';
 import { Button, Modal } from './parts/basics.tsx';
-import { nextTheme } from './theme.ts';
+
+/** The keyboard shortcuts outside of inputs, in the order of the help. */
+const shortcuts: readonly (readonly [keys: string, meaning: string])[] = [
+  ['Ctrl K', 'Open the command palette'],
+  ['/', 'Find a kind'],
+  ['g', 'Go to the overview'],
+  ['c', 'Create an object of the listed kind'],
+  ['e', 'Edit the shown object'],
+  ['p', 'Apply manifests'],
+  ['t', 'Switch between light and dark'],
+  ['?', 'Show this help'],
+  ['↑ ↓ j k', 'Move between rows'],
+  ['Enter', 'Open the row'],
+  ['x', 'Select the row'],
+  ['f', 'Filter by columns'],
+  ['Ctrl Enter', 'Validate the text in the editor'],
+  ['Ctrl S', 'Save the text in the editor'],
+  ['Ctrl Space', 'Complete a field in the editor'],
+  ['Esc', 'Close a dialog, or leave the editor so that Tab moves on'],
+];
+
+interface Surroundings {
+  readonly open: (overlay: 'palette' | 'help') => void;
+  readonly finder: RefObject<HTMLInputElement | null>;
+}
+
+/** Handles keyboard shortcuts while the component is mounted. */
+export function useShortcuts(app: App, around: Surroundings): void {
+  const latest = useRef({ app, around });
+  latest.current = { app, around };
+  useEffect(() => {
+    const press = (event: KeyboardEvent): void => {
+      const { app: now, around: surroundings } = latest.current;
+      const isCommand = event.ctrlKey || event.metaKey;
+      if (isCommand && event.key.toLowerCase() === 'k') surroundings.open('palette');
+      else if (isCommand || event.altKey || isField(event.target) || isInDialog()) return;
+      else if (!act(event.key, now, surroundings)) return;
+      event.preventDefault();
+    };
+    addEventListener('keydown', press);
+    return () => removeEventListener('keydown', press);
+  }, []);
+}
+
+function act(key: string, app: App, { open, finder }: Surroundings): boolean {
+  const { workspace } = app;
+  const { route } = workspace;
+  if (key === '/') finder.current?.focus();
+  else if (key === 'g') workspace.go({ page: 'home' });
+  else if (key === 'p') workspace.go({ page: 'apply' });
+  else if (key === 't') app.setTheme(nextTheme(app.theme));
+  else if (key === '?') open('help');
+  else if (key === 'c' && route.page === 'table') {
+    const [namespace = ''] = route.at.namespace.split(',');
+    workspace.go({ page: 'create', resource: route.at, namespace });
+  } else if (key === 'e' && route.page === 'object') workspace.go({ ...route, tab: 'edit' });
+  else return false;
+  return true;
+}
+
+function isInDialog(): boolean {
+  return document.querySelector('dialog[open]') !== null;
+}
+
+function isField(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  return target.isContentEditable || target.matches('input:not([type=checkbox]), textarea, select');
+}
 
 const shownMax = 50;
 
-/** Finds places and actions by typing. */
+/** The command palette. */
 export function Palette(props: {
   readonly onClose: () => void;
   readonly open: (overlay: 'help') => void;
@@ -21,7 +88,7 @@ export function Palette(props: {
   const found = ranked(commands, query).slice(0, shownMax);
   const chosen = found[Math.min(at, found.length - 1)];
   const list = useRef<HTMLUListElement>(null);
-  // Not for every change: another choice is what this is about.
+  // Runs only when the selection changes.
   useEffect(() => {
     list.current?.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' });
   }, [at, query]);
@@ -73,7 +140,7 @@ export function Palette(props: {
           </li>
         ))}
       </ul>
-      {found.length === 0 && <p class="empty">Nothing is called that.</p>}
+      {found.length === 0 && <p class="empty">No matches.</p>}
     </Modal>
   );
 }
@@ -104,7 +171,7 @@ function commandsOf(app: App, help: () => void): Command[] {
   ];
 }
 
-/** What the keys do. */
+/** The keyboard shortcuts. */
 export function Help(props: { readonly onClose: () => void }) {
   return (
     <Modal label="Keys and help" class="help" onClose={props.onClose}>

@@ -2,11 +2,11 @@ import { render } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { createSession, type Session, type SessionState } from '../model/session.ts';
 import { Workspace } from '../model/workspace.ts';
-import type { Host } from './host.ts';
+import type { Host } from './parts/app.ts';
 import { Button, Fault, Field, Form } from './parts/basics.tsx';
 import { WorkspaceView } from './workspace-view.tsx';
 
-/** Asks who the user is; the state's message says why it asks again. */
+/** The sign-in form; the state's message says why it is shown. */
 function SignIn(props: { readonly session: Session; readonly state: SessionState }) {
   const { session, state } = props;
   const [token, setToken] = useState('');
@@ -23,7 +23,7 @@ function SignIn(props: { readonly session: Session; readonly state: SessionState
     );
   }
   const signIn = (): void => {
-    // Not even the form keeps it.
+    // The form must not keep the token.
     setToken('');
     void session.signIn(token);
   };
@@ -56,12 +56,12 @@ function SignIn(props: { readonly session: Session; readonly state: SessionState
   );
 }
 
-/** Starts the console: signs in with what there is, or asks who the user is. */
+/** Starts the console: signs in with stored credentials, or shows the sign-in form. */
 export function startConsole(host: Host): { hasUnsaved(): boolean } {
   let workspace: Workspace | undefined;
-  /** Of the page that an expiry has hidden. */
+  /** The page that an expired sign-in hides. */
   let title = '';
-  // The workspace is drawn in a place of its own: after an expiry it is put back as it was left.
+  // The workspace has its own root, so that it can be restored after an expired sign-in.
   const place = document.createElement('div');
   place.className = 'place';
   const gate = document.createElement('div');

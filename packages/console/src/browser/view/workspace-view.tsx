@@ -1,23 +1,28 @@
+import type { RefObject } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { Discovered } from '../model/discovery.ts';
 import { messageOf } from '../model/failure.ts';
+import { apiVersionOf, type Discovered, isBrowsable, type Kind } from '../model/kinds.ts';
+import { kindAt, type ResourceRoute, type Route, tableRoute } from '../model/route.ts';
 import type { Workspace } from '../model/workspace.ts';
+import { AccessPage } from './access/access-page.tsx';
 import { DropZone } from './drop-zone.tsx';
-import type { Host } from './host.ts';
-import { useShortcuts } from './keys.ts';
-import { Navigation } from './navigation.tsx';
-import { Pages } from './pages.tsx';
-import { Help, Palette } from './palette.tsx';
+import { OverviewPage } from './overview/overview-page.tsx';
+import { Help, Palette, useShortcuts } from './palette.tsx';
 import {
   type App,
   AppContext,
+  type Host,
   type ManifestFile,
+  nextTheme,
   type PageCommand,
   type Theme,
   useApp,
+  useModule,
+  usePage,
+  useTheme,
 } from './parts/app.ts';
-import { Button, Fault, Link } from './parts/basics.tsx';
-import { nextTheme, useTheme } from './theme.ts';
+import { Button, Fault, KindMark, Link, TextInput } from './parts/basics.tsx';
+import { TablePage } from './table/table-page.tsx';
 
 const themeLabels: Readonly<Record<Theme, readonly [mark: string, label: string]>> = {
   auto: ['◐', 'Theme: as the system'],
@@ -25,7 +30,7 @@ const themeLabels: Readonly<Record<Theme, readonly [mark: string, label: string]
   dark: ['☾', 'Theme: dark'],
 };
 
-/** The head of every page. */
+/** The header of every page. */
 function TopBar(props: {
   readonly isNavigationOpen: boolean;
   readonly toggleNavigation: () => void;
@@ -75,7 +80,7 @@ interface WorkspaceProps {
   readonly signOut: () => void;
 }
 
-/** What a user who is signed in works in. */
+/** The console of a signed-in user. */
 export function WorkspaceView(props: WorkspaceProps) {
   const { host, workspace } = props;
   const [, count] = useState(0);
@@ -91,7 +96,7 @@ export function WorkspaceView(props: WorkspaceProps) {
   return (
     <main class="sign-in">
       {failure === undefined ? (
-        <p role="status">Reading what the server serves…</p>
+        <p role="status">Loading resource types…</p>
       ) : (
         <>
           <Fault>{failure}</Fault>
@@ -116,7 +121,7 @@ function Open(
   const app = useAppValue({ host, workspace, discovered, frames, announce: setSaid });
   useShortcuts(app, { open: setOverlay, finder });
   const { hash } = workspace;
-  // Not for every change: another page is what this is about.
+  // Runs only when the page changes.
   useEffect(() => {
     setNavigationOpen(false);
     setSaid('');
@@ -152,7 +157,7 @@ function Open(
   );
 }
 
-/** How long an announcement stays on screen. */
+/** How long an announcement stays visible. */
 const announcementMs = 6_000;
 
 function useAppValue(of: {
@@ -184,7 +189,7 @@ interface Frames {
   before(task: () => void): void;
 }
 
-/** Runs tasks before the next picture, each once. */
+/** Runs tasks before the next frame, each once. */
 function createFrames(nextFrame: (task: () => void) => void): Frames {
   let waiting = new Set<() => void>();
   return {
@@ -199,4 +204,181 @@ function createFrames(nextFrame: (task: () => void) => void): Frames {
       waiting.add(task);
     },
   };
+}
+
+/** Links to the pages and to the served kinds by group. */
+function Navigation(props: { readonly finder: RefObject<HTMLInputElement | null> }) {
+  const { workspace, discovered } = useApp();
+  const [wanted, setWanted] = useState('');
+  const { route } = workspace;
+  const namespace = namespaceIn(route);
+  const sections = groupsOf(discovered.kinds, wanted.trim().toLowerCase());
+  const [firstKind] = [...sections.values()].flat();
+  const goToFirst = (event: KeyboardEvent): void => {
+    if (event.key !== 'Enter' || firstKind === undefined) return;
+    event.preventDefault();
+    workspace.go(tableRoute(firstKind, namespace));
+  };
+  const place = (to: Route, label: string) => (
+    <Link to={to} class="place-link" aria-current={to.page === route.page ? 'page' : undefined}>
+      {label}
+    </Link>
+  );
+  return (
+    <nav class="navigation" id="navigation" aria-label="Kinds">
+      {place({ page: 'home' }, 'Overview')}
+      {place({ page: 'apply' }, 'Apply manifests')}
+      {place({ page: 'access', tab: 'mine', namespace: '' }, 'Access')}
+      <label class="field">
+        <span class="unseen">Find a kind</span>
+        <TextInput
+          isSearch
+          place={props.finder}
+          placeholder="Find a kind  /"
+          value={wanted}
+          onText={setWanted}
+          onKeyDown={goToFirst}
+        />
+      </label>
+      {[...sections].map(([apiVersion, kinds]) => (
+        <section key={apiVersion}>
+          <h2>{apiVersion}</h2>
+          <ul>
+            {kinds.map((kind) => (
+              <li key={kind.resource}>
+                <KindLink {...{ kind, namespace, route }} />
+              </li>
+            ))}
+          </ul>
+        </section>
+      ))}
+    </nav>
+  );
+}
+
+function KindLink(props: {
+  readonly kind: Kind;
+  readonly namespace: string;
+  readonly route: Route;
+}) {
+  const { kind, namespace, route } = props;
+  const isCurrent = isSame(kind, resourceIn(route));
+  return (
+    <Link
+      to={tableRoute(kind, namespace)}
+      aria-current={isCurrent ? 'page' : undefined}
+      title={[kind.kind, ...kind.shortNames].join(', ')}
+    >
+      <KindMark kind={kind.kind} group={kind.group} />
+      {kind.resource}
+    </Link>
+  );
+}
+
+function groupsOf(kinds: readonly Kind[], wanted: string): ReadonlyMap<string, Kind[]> {
+  const groups = new Map<string, Kind[]>();
+  for (const kind of kinds) {
+    if (!isBrowsable(kind) || !isWanted(kind, wanted)) continue;
+    const apiVersion = apiVersionOf(kind);
+    const group = groups.get(apiVersion);
+    if (group === undefined) groups.set(apiVersion, [kind]);
+    else group.push(kind);
+  }
+  return groups;
+}
+
+/** Matches any of the names of a kind. */
+function isWanted(kind: Kind, wanted: string): boolean {
+  if (wanted === '') return true;
+  const names = [kind.resource, kind.kind, kind.group, ...kind.shortNames, ...kind.categories];
+  return names.some((name) => name.toLowerCase().includes(wanted));
+}
+
+function namespaceIn(route: Route): string {
+  if (route.page === 'table') return route.at.namespace;
+  return 'namespace' in route ? route.namespace : '';
+}
+
+function resourceIn(route: Route): ResourceRoute | undefined {
+  if (route.page === 'table') return route.at;
+  return 'resource' in route ? route.resource : undefined;
+}
+
+function isSame(kind: Kind, resource: ResourceRoute | undefined): boolean {
+  return (
+    resource !== undefined &&
+    resource.group === kind.group &&
+    resource.version === kind.version &&
+    resource.resource === kind.resource
+  );
+}
+
+/** Loads the YAML parser when a page first needs it. */
+const loadObjectPage = () => import('./object/object-page.tsx');
+const loadCreatePage = () => import('./edit/editor.tsx');
+const loadApplyPage = () => import('./edit/apply-page.tsx');
+
+/** The page of the current route. */
+function Pages() {
+  const { workspace } = useApp();
+  const { route } = workspace;
+  if (route.page === 'home') return <OverviewPage />;
+  if (route.page === 'access') {
+    return <AccessPage key={route.tab} tab={route.tab} namespace={route.namespace} />;
+  }
+  if (route.page === 'apply') return <Loaded load={loadApplyPage} draw={(m) => <m.ApplyPage />} />;
+  return <ResourcePage key={keyOf(route)} route={route} />;
+}
+
+type ResourcePageRoute = Extract<Route, { page: 'table' | 'object' | 'create' }>;
+
+/** The identity of a page: routes with the same key keep its state when the tab changes. */
+function keyOf(route: ResourcePageRoute): string {
+  const { page } = route;
+  if (page === 'table') return JSON.stringify(route);
+  const { group, version, resource } = route.resource;
+  const name = page === 'object' ? route.name : '';
+  return JSON.stringify([page, group, version, resource, route.namespace, name]);
+}
+
+function ResourcePage(props: { readonly route: ResourcePageRoute }) {
+  const { discovered } = useApp();
+  const { route } = props;
+  const resource = route.page === 'table' ? route.at : route.resource;
+  const last = useRef<Kind | undefined>(undefined);
+  // If a kind disappears, its open page and unsaved text stay.
+  const kind = kindAt(discovered, resource) ?? last.current;
+  last.current = kind;
+  if (kind === undefined) return <Unserved resource={resource} />;
+  if (route.page === 'table') return <TablePage kind={kind} at={route.at} />;
+  if (route.page === 'create') {
+    const { namespace } = route;
+    return <Loaded load={loadCreatePage} draw={(m) => <m.CreatePage {...{ kind, namespace }} />} />;
+  }
+  const namespace = route.namespace === '' ? undefined : route.namespace;
+  const target = { kind, namespace, name: route.name };
+  return (
+    <Loaded load={loadObjectPage} draw={(m) => <m.ObjectPage target={target} tab={route.tab} />} />
+  );
+}
+
+function Loaded<T>(props: {
+  readonly load: () => Promise<T>;
+  readonly draw: (module: T) => preact.JSX.Element;
+}) {
+  const module = useModule(props.load);
+  if (module === undefined) return <p role="status">Loading…</p>;
+  return props.draw(module);
+}
+
+function Unserved(props: { readonly resource: ResourceRoute }) {
+  const { group, version, resource } = props.resource;
+  const name = group === '' ? `${resource}, ${version}` : `${resource} of ${group}/${version}`;
+  usePage('Not served');
+  return (
+    <section class="page">
+      <h1>Not served</h1>
+      <p>The server does not serve {name}. This page opens when it does.</p>
+    </section>
+  );
 }

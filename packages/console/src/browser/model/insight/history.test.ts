@@ -5,7 +5,7 @@ import { changesByManager } from './history.ts';
 
 type Fields = Readonly<Record<string, JsonObject>>;
 
-/** An object whose managers own members of its data; entries are in the order of their times. */
+/** An object whose managers own members of its data; entries are in order of their times. */
 function objectOf(data: JsonObject, managers: Readonly<Record<string, Fields>>): JsonObject {
   const managedFields = Object.entries(managers).map(([manager, fields]) => ({
     ...{ manager, operation: 'Update', time: '2026-01-01T00:00:00Z' },
@@ -20,7 +20,7 @@ function attributed(before: JsonObject, after: JsonObject): string[] {
   );
 }
 
-test('CLIENT-4: who created a map is not taken for the writer of what others add to it', () => {
+test('CLIENT-4: the creator of a map is not the writer of members that others add', () => {
   const before = objectOf({ a: '1' }, { creator: { '.': {}, 'f:a': {} } });
   const after = objectOf(
     { a: '2', y: '1' },
@@ -29,19 +29,19 @@ test('CLIENT-4: who created a map is not taken for the writer of what others add
   expect(attributed(before, after)).toEqual(['beta: data.a,data.y']);
 });
 
-test('CLIENT-4: a field whose name begins with that of another has its own writer', () => {
+test('CLIENT-4: a field whose name is a prefix of another has its own writer', () => {
   const before = objectOf({ a: '1' }, { alpha: { 'f:a': {} } });
   const after = objectOf({ ab: '1' }, { alpha: { 'f:c': {} }, beta: { 'f:ab': {} } });
   expect(attributed(before, after)).toEqual(['alpha: data.a', 'beta: data.ab']);
 });
 
-test('CLIENT-4: a part of a value is written by who owns the value', () => {
+test('CLIENT-4: a part of a value is attributed to the owner of the value', () => {
   const before = objectOf({ list: ['1'] }, { alpha: { 'f:list': {} } });
   const after = objectOf({ list: ['2'] }, { alpha: { 'f:x': {} }, beta: { 'f:list': {} } });
   expect(attributed(before, after)).toEqual(['beta: data.list[0]']);
 });
 
-test('CLIENT-4: a field that nobody owns any more was removed by its owner', () => {
+test('CLIENT-4: a removed field is attributed to its previous owner', () => {
   const before = objectOf(
     { a: '1', b: '1' },
     { alpha: { '.': {} }, beta: { 'f:a': {}, 'f:b': {} } },

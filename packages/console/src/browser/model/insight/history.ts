@@ -3,37 +3,37 @@ import { type Change, changesBetween, pathText } from '../changes.ts';
 import { objectOf, textOf } from '../failure.ts';
 import { type FieldOwner, fieldOwners } from '../ownership.ts';
 
-/** One write of an object: what it changed, by whom. */
+/** One write of an object: the changes and their managers. */
 export interface Revision {
   readonly resourceVersion: string;
-  /** RFC 3339; when the writer's fields were recorded, or else when the change was seen. */
+  /** RFC 3339; the time in the managed fields, or else when the change was observed. */
   readonly time: string;
   readonly changes: readonly ManagedChanges[];
   readonly event: 'seen first' | 'changed' | 'deleted';
 }
 
-/** What one manager changed. */
-export interface ManagedChanges {
-  /** Empty when no manager owns the fields. */
+/** The changes by one manager. */
+interface ManagedChanges {
+  /** Empty if no manager owns the fields. */
   readonly manager: string;
   readonly subresource: string;
   readonly changes: readonly Change[];
 }
 
-/** The last write of a manager before an object was seen, as its managed fields tell. */
+/** A manager's last write before the object was first observed, from its managed fields. */
 export interface EarlierWrite {
   readonly manager: string;
   readonly operation: FieldOwner['operation'];
   readonly subresource: string;
-  /** RFC 3339; empty when it is not recorded. */
+  /** RFC 3339; empty if not recorded. */
   readonly time: string;
-  /** The fields that the manager owned then: what else it wrote is not recorded. */
+  /** The fields that the manager owns; its other writes are not recorded. */
   readonly fields: readonly string[];
 }
 
 const revisionsMax = 200;
 
-/** The writes of an object since it was seen first, newest first. */
+/** The writes of an object since it was first observed, newest first. */
 export class ObjectHistory {
   #last: JsonObject | undefined;
   #revisions: readonly Revision[] = [];
@@ -43,12 +43,12 @@ export class ObjectHistory {
     return this.#revisions;
   }
 
-  /** What is recorded of the time before, newest first. */
+  /** Earlier writes from managed fields, newest first. */
   get earlier(): readonly EarlierWrite[] {
     return this.#earlier;
   }
 
-  /** Takes a version of the object; one that is known already changes nothing. */
+  /** Adds a version of the object; ignores one that is already known. */
   record(object: JsonObject, seenAt: string, event: 'present' | 'deleted' = 'present'): void {
     const resourceVersion = textOf(objectOf(object, 'metadata'), 'resourceVersion');
     const before = this.#last;
@@ -83,12 +83,13 @@ function newestOf(object: JsonObject, manager: string, subresource: string): str
     .filter((time) => time !== '');
 }
 
-/** What every write changes says nothing. */
+/** Fields that every write changes. */
 const uninteresting = new Set(['managedFields', 'resourceVersion', 'generation']);
 
 /**
- * What leads from one version of an object to the next, by the managers that own the changed fields
- * now. Of several owners the one whose entry is new is the writer; a field that is gone is its too.
+ * Groups the changes between two versions by the managers that own the fields afterward. If several
+ * managers own a field, the one with a new entry is the writer; it also counts as the writer of
+ * removed fields.
  */
 export function changesByManager(before: JsonObject, after: JsonObject): ManagedChanges[] {
   const changes = changesBetween(before, after).filter(
@@ -111,7 +112,7 @@ export function changesByManager(before: JsonObject, after: JsonObject): Managed
   }));
 }
 
-/** Entries of the second object that the first does not have. */
+/** Managed-fields entries of the second object that are not in the first. */
 function newEntries(before: JsonObject, after: JsonObject): readonly FieldOwner[] {
   const entries = new Set(fieldOwners(before).map((owner) => JSON.stringify(owner)));
   return fieldOwners(after).filter((owner) => !entries.has(JSON.stringify(owner)));
@@ -121,9 +122,9 @@ function writerOf(
   { path, after: value }: Change,
   entries: {
     readonly after: JsonObject;
-    /** Managers whose entry is another one now: they have written. */
+    /** Managers whose entry has changed, which means that they wrote. */
     readonly writers: readonly FieldOwner[];
-    /** Their entries of before, and those that are gone. */
+    /** Their previous entries, and the removed entries. */
     readonly losers: readonly FieldOwner[];
   },
 ): FieldOwner | undefined {
@@ -133,10 +134,10 @@ function writerOf(
     fields.some((field) => field === text || isWithin(field, text));
   const surrounds = ({ fields }: FieldOwner): boolean =>
     fields.some((field) => isWithin(text, field));
-  // A field that is gone is owned by nobody any more: its owner took it away, as far as one can see.
+  // A removed field has no owner anymore; its previous owner most likely removed it.
   if (value === undefined) return losers.find(has) ?? losers.find(surrounds) ?? writers[0];
-  // A write within the second of the one before leaves the entry as it was. Whoever created a map
-  // owns it, and with it not what others add.
+  // A second write within the same second leaves the entry unchanged. The creator of a map owns it,
+  // but not the members that others add.
   const owners = fieldOwners(after);
   return (
     writers.find(has) ??
@@ -147,7 +148,7 @@ function writerOf(
   );
 }
 
-/** Whether a field is part of another. */
+/** Whether a field is inside another. */
 function isWithin(field: string, other: string): boolean {
   return field.startsWith(other) && /^[.[]/.test(field.slice(other.length));
 }

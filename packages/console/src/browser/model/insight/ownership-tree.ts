@@ -1,28 +1,28 @@
 import { isObject, type JsonObject } from '@wheelhouse/machinery/browser';
+import { inParallel } from '../actions.ts';
 import type { Api } from '../api.ts';
 import { ApiFailure, objectOf, objectsOf, textOf } from '../failure.ts';
 import { collectionPath, type Kind, type ObjectName } from '../kinds.ts';
-import { inParallel } from '../write/bulk.ts';
-import { countedKinds, metadataType } from './inventory.ts';
+import { countedKinds, metadataType } from './overview.ts';
 
-/** An object in a tree of owners. */
+/** An object in the ownership tree. */
 export interface TreeNode {
   readonly uid: string;
   readonly kind: string;
   readonly name: string;
-  /** Undefined for an owner that is not there, or that the user may not see. */
+  /** Undefined for an owner that does not exist or that the user may not read. */
   readonly target: ObjectName | undefined;
   readonly role: 'subject' | 'owner' | 'dependent';
   readonly isGoing: boolean;
 }
 
-/** The owners of an object up to the first, and its dependents down to the last. */
+/** The owners of an object up to the root, and all its dependents. */
 export interface OwnershipTree {
   readonly nodes: readonly TreeNode[];
   readonly edges: readonly { readonly owner: string; readonly dependent: string }[];
-  /** Kinds that could not be listed: dependents of them are missing. */
+  /** Kinds that could not be listed; their dependents are missing. */
   readonly unread: readonly string[];
-  /** There are more dependents than are shown. */
+  /** Whether dependents were left out because of the limit. */
   readonly isCut: boolean;
 }
 
@@ -32,13 +32,14 @@ interface Found {
 }
 
 const pageSize = 500;
-/** Objects read of one kind, and shown of all. */
+/** Limits on the objects read per kind and shown in total. */
 const readMax = 5_000;
 const nodesMax = 200;
 
 /**
- * Finds what an object is owned by and what it owns, by the owner references of all objects in its
- * namespace, or in all for an object without one. Rejects when the object itself cannot be read.
+ * Finds the owners and dependents of an object by the owner references of all objects in its
+ * namespace, or in all namespaces for a cluster-scoped object. Rejects if the object itself cannot
+ * be read.
  */
 export async function loadTree(
   api: Api,
@@ -127,7 +128,7 @@ function addOwners(subject: string, { byUid, nodes, edges }: Growing): void {
   }
 }
 
-/** Whether there were more than are shown. */
+/** Whether dependents were left out. */
 function addDependents(
   subject: string,
   growing: Growing & { readonly dependents: ReadonlyMap<string, readonly string[]> },

@@ -1,23 +1,23 @@
 import type { JsonObject } from '@wheelhouse/machinery/browser';
 import { objectOf, objectsOf, textOf } from '../failure.ts';
 
-/** Something that happened to an object, as its conditions and Events say. */
+/** A condition change or Event of an object. */
 export interface Happening {
   readonly source: 'condition' | 'event' | 'metadata';
-  /** RFC 3339; empty when nobody says. */
+  /** RFC 3339; empty if unknown. */
   readonly time: string;
   /** `Available is True`, `ScalingReplicaSet` */
   readonly title: string;
   readonly message: string;
   readonly tone: 'good' | 'bad' | 'plain';
-  /** How often an Event was reported. */
+  /** The number of occurrences of an Event. */
   readonly count: number;
-  /** Who reports an Event. */
+  /** The reporting component of an Event. */
   readonly reporter: string;
 }
 
 /** A condition of an object's status. */
-export interface Condition {
+interface Condition {
   readonly type: string;
   readonly status: string;
   readonly reason: string;
@@ -26,11 +26,11 @@ export interface Condition {
   readonly tone: Happening['tone'];
 }
 
-/** Conditions that are bad when they are true. */
+/** Conditions that indicate a problem when true. */
 const isComplaint =
   /(fail|error|pressure|unavailable|stalled|degraded|denied|unreachable|notaccepted|violat)/i;
 
-/** The conditions of an object, in its own order. */
+/** The conditions of an object, in their stored order. */
 export function conditionsOf(object: JsonObject): Condition[] {
   return objectsOf(objectOf(object, 'status'), 'conditions').map((condition) => {
     const type = textOf(condition, 'type');
@@ -47,7 +47,7 @@ export function conditionsOf(object: JsonObject): Condition[] {
   });
 }
 
-/** What happened to an object, newest first; what has no time comes last. */
+/** The timeline of an object, newest first; entries without a time are last. */
 export function timelineOf(object: JsonObject, events: readonly JsonObject[]): Happening[] {
   const happenings = [
     ...conditionsOf(object).map(ofCondition),

@@ -8,14 +8,14 @@ import {
 } from '@wheelhouse/machinery/browser';
 import { textsOf } from '../failure.ts';
 
-/** How a value is entered in a form. */
-export type Shape =
+/** The input element for a value. */
+type Shape =
   | { readonly type: 'object'; readonly schema: JsonObject }
   | { readonly type: 'list' | 'map'; readonly item: JsonObject }
   | { readonly type: 'choice'; readonly values: readonly string[] }
   | { readonly type: 'text' | 'number' | 'integer' | 'boolean' | 'anything' };
 
-/** A field of an object in a form. */
+/** A field in a form. */
 export interface FormField {
   readonly name: string;
   readonly property: JsonObject;
@@ -23,7 +23,7 @@ export interface FormField {
   readonly isRequired: boolean;
 }
 
-/** How the values of a schema are entered. */
+/** The input element for the values of a schema. */
 export function shapeOf(schemas: JsonObject, written: JsonObject): Shape {
   const schema = dereferenced(schemas, written);
   const { type, items, additionalProperties: others } = schema;
@@ -38,7 +38,7 @@ export function shapeOf(schemas: JsonObject, written: JsonObject): Shape {
   return type === 'string' ? { type: 'text' } : { type: 'anything' };
 }
 
-/** The fields of an object: its metadata, then those that are required, then the others. */
+/** The fields of an object: metadata, then required fields, then the others. */
 export function formFields(schemas: JsonObject, schema: JsonObject): FormField[] {
   const required = new Set(textsOf(schema, 'required'));
   return Object.entries(propertiesOf(schema))
@@ -55,7 +55,7 @@ function rankOf({ name, isRequired }: FormField): number {
   return isRequired ? 1 : 2;
 }
 
-/** What a field begins with: its default, or as little as its type allows. */
+/** The initial value of a field: its default, or the smallest value of its type. */
 export function firstValue(schemas: JsonObject, property: JsonObject): JsonValue {
   const standard = property['default'];
   if (standard !== undefined && !(isObject(standard) && Object.keys(standard).length === 0)) {
@@ -74,7 +74,7 @@ export function firstValue(schemas: JsonObject, property: JsonObject): JsonValue
   }
 }
 
-/** Like `firstValue`, one level deep: a schema may contain itself. */
+/** Like `firstValue`, but one level deep, since a schema may be recursive. */
 function scalarOrEmpty(schemas: JsonObject, property: JsonObject): JsonValue {
   const shape = shapeOf(schemas, property);
   switch (shape.type) {
@@ -96,7 +96,7 @@ function scalarOrEmpty(schemas: JsonObject, property: JsonObject): JsonValue {
   }
 }
 
-/** A number as it was typed; undefined when it is none. Large integers keep all their digits. */
+/** Parses a number; undefined if invalid. Keeps all digits of large integers. */
 export function numberOf(text: string): JsonValue | undefined {
   const typed = text.trim();
   if (/^-?\d+$/.test(typed)) {

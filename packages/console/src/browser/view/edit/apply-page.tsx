@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { type Applied, applyManifests, manifestsIn } from '../../model/editing.ts';
 import { objectRoute } from '../../model/route.ts';
-import { type Applied, applyManifests, manifestsIn } from '../../model/write/manifests.ts';
 import { droppedEvent, readFiles } from '../drop-zone.tsx';
 import { type ManifestFile, useApp, usePage } from '../parts/app.ts';
 import { Button, Empty, Link, NamespaceInput, Toggle } from '../parts/basics.tsx';
@@ -9,13 +9,13 @@ import { defaultManager } from './editing-state.ts';
 
 type Ownership = Parameters<typeof applyManifests>[2]['ownership'];
 
-/** What applying the files did, or would do. */
+/** The results of applying or dry-running the files. */
 interface Results {
   readonly kind: 'dry run' | 'applied';
   readonly applied: readonly Applied[];
 }
 
-/** Applies manifest files, and says beforehand what that would change. */
+/** Previews and applies manifest files. */
 export function ApplyPage() {
   const app = useApp();
   usePage('Apply manifests');
@@ -60,7 +60,7 @@ export function ApplyPage() {
       <Sources {...{ pasted, setPasted, take }} />
       <div class="bar">
         <NamespaceInput value={namespace} placeholder="default" onText={setNamespace} />
-        <Toggle label="Take fields over from others" isOn={isForced} onChange={setForced} />
+        <Toggle label="Take over fields from other managers" isOn={isForced} onChange={setForced} />
         <div class="tools">
           <Button act={() => run(files, 'dry run')} disabled={files.length === 0}>
             Dry run
@@ -85,7 +85,7 @@ export function ApplyPage() {
   );
 }
 
-/** Takes the files that were dropped before the page was opened, and those dropped on it. */
+/** Takes the files that were dropped before and after the page opened. */
 function useDropped(take: (files: readonly ManifestFile[]) => void): void {
   const app = useApp();
   const latest = useRef(take);
@@ -162,7 +162,7 @@ const tones: Readonly<Record<Applied['effect'], string>> = {
 
 function ResultList(props: {
   readonly results: Results;
-  /** Dry-runs the files anew, with the fields of other managers taken over. */
+  /** Repeats the dry run and takes over fields of other managers. */
   readonly takeOver: () => Promise<void>;
 }) {
   const { kind, applied } = props.results;
@@ -183,7 +183,7 @@ function ResultList(props: {
           {isOwned && (
             <p class="hint">
               Another manager owns these fields. Leave them out of the file, or take them over.{' '}
-              <Button act={props.takeOver}>Show what taking over would change</Button>
+              <Button act={props.takeOver}>Preview taking the fields over</Button>
             </p>
           )}
           {warnings.map((warning) => (

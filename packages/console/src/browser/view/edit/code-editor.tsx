@@ -31,19 +31,19 @@ import {
 import { classHighlighter } from '@lezer/highlight';
 import { useEffect, useRef } from 'preact/hooks';
 import type { EditFault } from '../../model/editing.ts';
-import type { Completions } from '../../model/write/completion.ts';
+import type { Completions } from '../../model/write/assist.ts';
 
-/** Something said about a place of the text. */
+/** A diagnostic in the text. */
 export interface HoverText {
   readonly title: string;
   readonly lines: readonly string[];
 }
 
-/** What an editor is about. */
-export interface CodeEditorProps {
+/** The properties of an editor. */
+interface CodeEditorProps {
   readonly label: string;
   readonly text: string;
-  /** Another number when the text has been replaced from elsewhere than this editor. */
+  /** Changes whenever the text is replaced by something other than this editor. */
   readonly replacements: number;
   readonly faults: readonly EditFault[];
   readonly completions: (text: string, offset: number) => Completions | undefined;
@@ -52,11 +52,11 @@ export interface CodeEditorProps {
   readonly onPlace: (offset: number) => void;
   readonly onSave: () => void;
   readonly onValidate: () => void;
-  /** A line to go to, counted from 1; each new object is another wish. */
+  /** A line to scroll to, starting at 1; each new object triggers a scroll. */
   readonly goTo: { readonly line: number } | undefined;
 }
 
-/** An editor of YAML that completes, explains, and marks what is wrong. */
+/** A YAML editor with completion, explanations, and diagnostics. */
 export function CodeEditor(props: CodeEditorProps) {
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | undefined>(undefined);
@@ -78,7 +78,7 @@ export function CodeEditor(props: CodeEditorProps) {
     const { text: insert } = latest.current;
     if (current === undefined || current.state.doc.toString() === insert) return;
     current.dispatch({ changes: { from: 0, to: current.state.doc.length, insert } });
-    // What is typed comes from here: to put it back would undo what is typed meanwhile.
+    // Typed text comes from this editor; setting it again would undo newer input.
   }, [replacements]);
   useEffect(() => {
     const { current } = view;
@@ -141,7 +141,7 @@ function extensionsFor(latest: { readonly current: CodeEditorProps }): Extension
   ];
 }
 
-/** A new line stands where the line before began, or within the field that it began. */
+/** Indents a new line like the previous one, or deeper if that one opens a field. */
 function indentOfNext(context: IndentContext, offset: number): number | null {
   const { text } = context.lineAt(offset, -1);
   const [, spaces = '', marks = '', rest = ''] = /^(\s*)((?:-\s+)*)(.*)$/.exec(text) ?? [];
@@ -152,7 +152,7 @@ function indentOfNext(context: IndentContext, offset: number): number | null {
 function complete(props: CodeEditorProps, context: CompletionContext): CompletionResult | null {
   const found = props.completions(context.state.doc.toString(), context.pos);
   if (found === undefined || found.options.length === 0) return null;
-  // Who only moves about is not to be interrupted.
+  // Cursor movement alone must not open the completion list.
   if (!context.explicit && context.pos === found.from && !isAfterKey(context)) return null;
   return {
     from: found.from,
@@ -168,7 +168,7 @@ function complete(props: CodeEditorProps, context: CompletionContext): Completio
   };
 }
 
-/** Whether the place is behind `name: `, where a list of values helps at once. */
+/** Whether the cursor follows `name: `, where value completion opens immediately. */
 function isAfterKey({ state, pos }: CompletionContext): boolean {
   return /:\s$/.test(state.doc.sliceString(Math.max(0, pos - 2), pos));
 }

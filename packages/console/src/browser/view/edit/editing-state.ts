@@ -19,22 +19,22 @@ import { objectOf } from '../../model/failure.ts';
 import type { ObjectName } from '../../model/kinds.ts';
 import { type LoadedObject, loadObject } from '../../model/object.ts';
 import type { KindSchema } from '../../model/schema.ts';
-import { schemaFaults } from '../../model/write/schema-check.ts';
+import { schemaFaults } from '../../model/write/assist.ts';
 import { lineOfField, printYaml, readYaml, withoutManagedFields } from '../../model/yaml.ts';
 import { type App, useApp } from '../parts/app.ts';
 
 export const defaultManager = 'wheelhouse-console';
 
-/** What is being edited. */
+/** The object to edit. */
 export interface EditorOptions {
   readonly target: ObjectName;
-  /** What the text begins from; undefined for an object that is not there yet. */
+  /** The version that the text is based on; undefined for a new object. */
   readonly object: LoadedObject | undefined;
   readonly text: string;
   readonly onSaved: (object: LoadedObject) => void;
 }
 
-/** What the server said last. */
+/** The last response of the server. */
 export type Result =
   | { readonly kind: 'none' }
   | { readonly kind: 'busy'; readonly text: string }
@@ -50,16 +50,16 @@ export type Result =
       readonly message: string;
       readonly ways: readonly ThreeWay[];
       readonly theirs: LoadedObject;
-      /** Theirs with mine, where the two do not touch. */
+      /** Their version merged with mine, if the changes do not overlap. */
       readonly both: JsonValue | undefined;
     };
 
 export type Refusal = Exclude<EditOutcome, { kind: 'accepted' }>;
 
-/** A text that is being edited, and what can be done with it. */
+/** An edited text and its actions. */
 export interface Editing {
   readonly text: string;
-  /** How often the text has been replaced by another than what is typed. */
+  /** How often the text has been replaced other than by typing. */
   readonly replacements: number;
   readonly mode: WriteMode;
   readonly manager: string;
@@ -70,19 +70,19 @@ export interface Editing {
   setManager(manager: string): void;
   validate(): Promise<void>;
   save(ownership?: 'respected' | 'forced'): Promise<void>;
-  /** Goes on from another version, with a text to save over it. */
+  /** Continues with a text based on another version. */
   begin(object: LoadedObject, text: string): void;
-  /** Leaves what a text to apply has to say: no status, no fields of the server's own. */
+  /** Reduces the text to what an apply needs, without status and server-managed fields. */
   reduce(): void;
 }
 
-/** Edits a text; nothing is saved before it is told to. */
+/** Manages the edit of a text; writes nothing until asked to save. */
 export function useEditing(options: EditorOptions): Editing {
   const app = useApp();
   const [, redraw] = useState(0);
   const session = useMemo(
     () => new EditSession(app, options, () => redraw((count) => count + 1)),
-    // Not for every change: one session for one editor.
+    // One session per editor, so there are no dependencies.
     [],
   );
   session.onSaved = options.onSaved;
@@ -108,7 +108,7 @@ class EditSession implements Editing {
   readonly #target: ObjectName;
   readonly #changed: () => void;
   #saved: string;
-  /** How often the server has been asked: of two answers the one to the later question is shown. */
+  /** Number of requests, which lets the latest one win. */
   #questions = 0;
 
   constructor(app: App, options: EditorOptions, changed: () => void) {
@@ -207,7 +207,7 @@ class EditSession implements Editing {
     };
   }
 
-  /** After a conflict, what others did since is shown beside what is in the text. */
+  /** After a conflict, compares their changes with those in the text. */
   async #refused(outcome: Refusal): Promise<void> {
     const base = this.base;
     const read = readYaml(this.text);
@@ -224,14 +224,14 @@ class EditSession implements Editing {
         const both = rebased(sides);
         return this.#show({ kind: 'changed', message, ways: threeWay(sides), theirs, both });
       } catch {
-        // The refusal itself is told.
+        // The conflict itself is shown.
       }
     }
     this.#show({ kind: 'refused', outcome });
   }
 }
 
-/** The value of a text without what every write changes. */
+/** The value of a text without the fields that every write changes. */
 function bare(text: string): JsonValue {
   const read = readYaml(withoutManagedFields(text));
   if (read.fault !== undefined) return null;
@@ -241,13 +241,13 @@ function bare(text: string): JsonValue {
   return { ...value, metadata };
 }
 
-/** Pauses in typing after which a text is judged: by the schema, and by the server. */
+/** Delays after typing before the text is checked against the schema, and by the server. */
 const schemaPauseMs = 300;
 const serverPauseMs = 1_000;
 
 /**
- * What is wrong with a text while it is written: what its schema says, and when that is nothing,
- * what a dry run on the server says. A text that nobody has touched is not judged.
+ * Validates a text during typing: against the schema first and, if that finds nothing, by a dry
+ * run. An unmodified text is not validated.
  */
 export function useFaults(
   editing: Editing,
@@ -258,7 +258,7 @@ export function useFaults(
   const { target, schema } = of;
   const { text, mode, manager, base } = editing;
   const first = useRef(text);
-  // Not for every change: the target of an editor stays.
+  // The target of an editor never changes, so it is not a dependency.
   useEffect(() => {
     if (text === first.current) return setFaults([]);
     const abort = new AbortController();
@@ -276,7 +276,7 @@ export function useFaults(
     ];
     return () => {
       for (const timer of timers) timer.stop();
-      abort.abort(new Error('the text is another one'));
+      abort.abort(new Error('the text has changed'));
     };
   }, [text, mode, schema, base]);
   return faults;

@@ -1,23 +1,31 @@
-import { useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { WriteMode } from '../../model/editing.ts';
-import type { ObjectName } from '../../model/kinds.ts';
+import { messageOf, objectOf, textOf } from '../../model/failure.ts';
+import { apiVersionOf, type Kind, type ObjectName } from '../../model/kinds.ts';
 import type { LoadedObject } from '../../model/object.ts';
-import { explain, type KindSchema } from '../../model/schema.ts';
-import { completionsAt } from '../../model/write/completion.ts';
-import { contextAt } from '../../model/write/yaml-context.ts';
-import { fieldAt, withoutManagedFields } from '../../model/yaml.ts';
-import { Button, Choice, Field, TextInput } from '../parts/basics.tsx';
+import { objectRoute, tableRoute } from '../../model/route.ts';
+import { type ExplainedField, explain, type KindSchema } from '../../model/schema.ts';
+import { completionsAt, contextAt } from '../../model/write/assist.ts';
+import { fieldAt, printYaml, withoutManagedFields } from '../../model/yaml.ts';
+import { useApp, usePage } from '../parts/app.ts';
+import { Button, Choice, Fault, Field, KindMark, Link, TextInput } from '../parts/basics.tsx';
+import { ChangeList, ThreeWayList } from '../parts/changes.tsx';
 import { CodeEditor, type HoverText } from './code-editor.tsx';
-import { EditResult } from './edit-result.tsx';
-import { type Editing, type EditorOptions, useEditing, useFaults } from './editing-state.ts';
-import { detailLines, ExplainPanel, useSchema } from './explain-panel.tsx';
+import {
+  type Editing,
+  type EditorOptions,
+  type Refusal,
+  type Result,
+  useEditing,
+  useFaults,
+} from './editing-state.ts';
 import { SchemaForm } from './schema-form.tsx';
 
-/** Edits an object that is there. */
+/** Edits an existing object. */
 export function Editor(props: {
   readonly target: ObjectName;
   readonly object: LoadedObject;
-  /** What the object has by now. */
+  /** The latest version of the object. */
   readonly resourceVersion: string;
   readonly onSaved: (object: LoadedObject) => void;
 }) {
@@ -26,8 +34,8 @@ export function Editor(props: {
   return <TextEditor {...props} text={text} latestVersion={resourceVersion} />;
 }
 
-/** Edits one object as text or in a form: the server judges it before anything is saved. */
-export function TextEditor(props: EditorOptions & { readonly latestVersion?: string }) {
+/** Edits one object as text or in a form; the server validates it before it is saved. */
+function TextEditor(props: EditorOptions & { readonly latestVersion?: string }) {
   const { target, latestVersion } = props;
   const { kind } = target;
   const editing = useEditing(props);
@@ -45,7 +53,7 @@ export function TextEditor(props: EditorOptions & { readonly latestVersion?: str
       <Tools {...{ editing, target, as, setAs }} isNew={props.object === undefined} />
       {isOther && (
         <p class="notice" role="status">
-          Somebody has changed the object since this text was begun.
+          The object has changed since you started editing.
         </p>
       )}
       <EditResult
@@ -86,7 +94,7 @@ function useAssistance(kind: ObjectName['kind'], schema: KindSchema | string | u
   }, [kind, schema]);
 }
 
-/** What the schema says of the field whose name is at an offset. */
+/** The description of the field at an offset. */
 function hoverAt(schema: KindSchema, text: string, offset: number): HoverText | undefined {
   const rest = /^[^\n:]*:?/.exec(text.slice(offset))?.[0] ?? '';
   const { path, at, name, prefix } = contextAt(text, offset + rest.length);
@@ -124,7 +132,7 @@ function Tools(props: {
         {!isNew && (
           <Button
             act={() => editing.reduce()}
-            title="Leaves what this field manager needs to say: a text to apply"
+            title="Reduces the text to the fields that this field manager applies"
           >
             Owned fields only
           </Button>
@@ -148,4 +156,290 @@ function modesOf({ kind }: ObjectName, isNew: boolean): (readonly [WriteMode, st
         ['apply', 'Apply (own what is written)'],
       ];
   return all.filter(([mode]) => kind.verbs.includes(mode === 'apply' ? 'patch' : mode));
+}
+
+/** The result of an edit and the available next steps. */
+function EditResult(props: { readonly editing: Editing; readonly goTo: (line: number) => void }) {
+  const { editing, goTo } = props;
+  const { result } = editing;
+  return (
+    <div class="result" aria-live="polite">
+      <ResultMessage {...{ editing, goTo, result }} />
+    </div>
+  );
+}
+
+function ResultMessage(props: {
+  readonly editing: Editing;
+  readonly goTo: (line: number) => void;
+  readonly result: Result;
+}) {
+  const { editing, goTo, result } = props;
+  switch (result.kind) {
+    case 'none':
+      return null;
+    case 'busy':
+      return <p>{result.text}</p>;
+    case 'saved':
+      return (
+        <>
+          <p class="good">Saved.</p>
+          <Warnings texts={result.warnings} />
+        </>
+      );
+    case 'valid':
+      return (
+        <>
+          <p class="good">The server would accept this. Nothing has been saved.</p>
+          <Warnings texts={result.warnings} />
+          <ChangeList changes={result.changes} none="No changes." />
+        </>
+      );
+    case 'changed':
+      return <ConflictMessage {...{ editing, result }} />;
+    case 'refused':
+      return <RefusalMessage {...{ editing, goTo }} outcome={result.outcome} />;
+  }
+}
+
+function Warnings(props: { readonly texts: readonly string[] }) {
+  return (
+    <>
+      {props.texts.map((text) => (
+        <p key={text} class="warning">
+          {text}
+        </p>
+      ))}
+    </>
+  );
+}
+
+function RefusalMessage(props: {
+  readonly editing: Editing;
+  readonly goTo: (line: number) => void;
+  readonly outcome: Refusal;
+}) {
+  const { editing, goTo, outcome } = props;
+  return (
+    <>
+      <Fault>{outcome.message}</Fault>
+      {outcome.kind === 'invalid' && outcome.faults.length > 0 && (
+        <ul class="faults">
+          {outcome.faults.map(({ field, message, line }) => (
+            <li key={field + message}>
+              {line !== undefined && (
+                <button type="button" class="step" onClick={() => goTo(line)}>
+                  Line {line}
+                </button>
+              )}
+              {field !== '' && <code> {field}</code>} {message}
+            </li>
+          ))}
+        </ul>
+      )}
+      {outcome.kind === 'owned' && (
+        <>
+          <ul class="faults">
+            {outcome.conflicts.map(({ field, message }) => (
+              <li key={field}>
+                <code>{field}</code> {message}
+              </li>
+            ))}
+          </ul>
+          <Button act={() => editing.save('forced')} class="danger">
+            Take these fields over
+          </Button>
+        </>
+      )}
+    </>
+  );
+}
+
+/** The options after a conflict: merge, take their version, or keep mine. */
+function ConflictMessage(props: {
+  readonly editing: Editing;
+  readonly result: Extract<Result, { kind: 'changed' }>;
+}) {
+  const { editing, result } = props;
+  const { message, ways, theirs, both } = result;
+  return (
+    <>
+      <Fault>{message}</Fault>
+      <ThreeWayList ways={ways} />
+      <div class="actions">
+        {both !== undefined && (
+          <Button act={() => editing.begin(theirs, printYaml(both))} class="primary">
+            Apply my changes to their version
+          </Button>
+        )}
+        <Button act={() => editing.begin(theirs, withoutManagedFields(theirs.text))}>
+          Take theirs
+        </Button>
+        <Button
+          act={() => editing.begin(theirs, editing.text)}
+          class="danger"
+          title="Discards changes by others that this text does not contain"
+        >
+          Keep mine for the next save
+        </Button>
+      </div>
+    </>
+  );
+}
+
+/** The schema of a kind: undefined while loading, or a message if there is none. */
+function useSchema(kind: Kind): KindSchema | string | undefined {
+  const { workspace } = useApp();
+  const [schema, setSchema] = useState<KindSchema | string>();
+  // The kind of a page never changes, so it is not a dependency.
+  useEffect(() => {
+    let isGone = false;
+    workspace.schemas.of(kind).then(
+      (found) => !isGone && setSchema(found ?? 'No schema is published for this kind.'),
+      (error: unknown) => !isGone && setSchema(messageOf(error)),
+    );
+    return () => {
+      isGone = true;
+    };
+  }, [workspace]);
+  return schema;
+}
+
+/** Explains the fields of a kind, one level at a time. */
+function ExplainPanel(props: {
+  readonly kind: Kind;
+  readonly schema: KindSchema | string | undefined;
+  /** Path of the field at the cursor; falls back to the nearest enclosing field. */
+  readonly path: readonly string[];
+  readonly onPath: (path: readonly string[]) => void;
+}) {
+  const { kind, schema, onPath } = props;
+  return (
+    <aside class="explain" aria-label="Field reference" tabIndex={0}>
+      {typeof schema === 'object' ? (
+        <Explained {...{ kind, schema, onPath }} path={nearest(schema, props.path)} />
+      ) : (
+        <p>{schema ?? 'Loading the schema…'}</p>
+      )}
+    </aside>
+  );
+}
+
+function nearest(schema: KindSchema, path: readonly string[]): readonly string[] {
+  let found = path;
+  while (found.length > 0 && explain(schema, found) === undefined) found = found.slice(0, -1);
+  return found;
+}
+
+function Explained(props: {
+  readonly kind: Kind;
+  readonly schema: KindSchema;
+  readonly path: readonly string[];
+  readonly onPath: (path: readonly string[]) => void;
+}) {
+  const { kind, schema, path, onPath } = props;
+  const explained = explain(schema, path);
+  if (explained === undefined) return null;
+  const { own, fields, type, description } = explained;
+  return (
+    <>
+      <nav aria-label="Field">
+        {[kind.kind, ...path].map((name, index) => (
+          <FieldLink key={name} name={name} go={() => onPath(path.slice(0, index))} />
+        ))}
+      </nav>
+      <p>
+        <code>{type}</code>
+        {own?.isRequired === true && <em> required</em>}
+      </p>
+      {path.length === 0 && <p class="description">{description}</p>}
+      {own !== undefined && <FieldDetails field={own} />}
+      <dl>
+        {fields.map((field) => (
+          <div key={field.name}>
+            <dt>
+              {field.isNested ? (
+                <FieldLink name={field.name} go={() => onPath([...path, field.name])} />
+              ) : (
+                <code>{field.name}</code>
+              )}
+              <small> {field.type}</small>
+              {field.isRequired && <em> required</em>}
+            </dt>
+            <dd>
+              <FieldDetails field={field} />
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </>
+  );
+}
+
+function FieldLink(props: { readonly name: string; readonly go: () => void }) {
+  return (
+    <button type="button" class="step" onClick={props.go}>
+      {props.name}
+    </button>
+  );
+}
+
+function FieldDetails(props: { readonly field: ExplainedField }) {
+  return (
+    <>
+      {detailLines(props.field).map((line) => (
+        <p key={line}>{line}</p>
+      ))}
+    </>
+  );
+}
+
+/** The properties of a field, one per line. */
+function detailLines({ description, values, standard, rules }: ExplainedField): string[] {
+  return [
+    ...(description === '' ? [] : [description]),
+    ...(values.length === 0 ? [] : [`One of: ${values.join(', ')}`]),
+    ...(standard === undefined ? [] : [`Default: ${standard}`]),
+    ...(rules.length === 0 ? [] : [rules.join(', ')]),
+  ];
+}
+
+/** Creates an object of a kind. */
+export function CreatePage(props: { readonly kind: Kind; readonly namespace: string }) {
+  const { kind, namespace } = props;
+  const { workspace } = useApp();
+  const isNamespaced = kind.scope === 'Namespaced';
+  const target = { kind, namespace: isNamespaced ? namespace || 'default' : undefined, name: '' };
+  const [text] = useState(() => newObjectText(target));
+  usePage(`New ${kind.kind}`);
+  return (
+    <section class="page">
+      <header class="heading">
+        <KindMark kind={kind.kind} group={kind.group} />
+        <div class="titles">
+          <p class="crumbs">
+            <Link to={tableRoute(kind, namespace)}>{kind.resource}</Link>
+          </p>
+          <h1>New {kind.kind}</h1>
+        </div>
+      </header>
+      <TextEditor
+        {...{ target, text }}
+        object={undefined}
+        onSaved={({ value }) => {
+          const metadata = objectOf(value, 'metadata');
+          const within = textOf(metadata, 'namespace');
+          const name = textOf(metadata, 'name');
+          workspace.go(objectRoute({ kind, namespace: within || undefined, name }));
+        }}
+      />
+    </section>
+  );
+}
+
+/** The initial text of a new object. */
+function newObjectText({ kind, namespace }: ObjectName): string {
+  const within = namespace === undefined ? '' : `  namespace: ${JSON.stringify(namespace)}\n`;
+  const head = `apiVersion: ${apiVersionOf(kind)}\nkind: ${kind.kind}\n`;
+  return `${head}metadata:\n  name: ""\n${within}`;
 }

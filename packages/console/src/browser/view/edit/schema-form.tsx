@@ -1,5 +1,6 @@
 import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery/browser';
-import { useId } from 'preact/hooks';
+import type { ComponentType } from 'preact';
+import { useId, useState } from 'preact/hooks';
 import type { KindSchema } from '../../model/schema.ts';
 import {
   type FormField,
@@ -10,12 +11,11 @@ import {
 } from '../../model/write/form.ts';
 import { printYaml, readYaml } from '../../model/yaml.ts';
 import { Fault } from '../parts/basics.tsx';
-import { AnythingField, ListField, MapField, type ValueProps } from './form-collections.tsx';
 
-/** What the text says and the schema has not to be asked for. */
+/** Fields without an input: the kind fixes the first two, and the server writes the status. */
 const fixed = new Set(['apiVersion', 'kind', 'status']);
 
-/** A text as a form, whose fields are those of the kind's schema. */
+/** Edits a text in a form with the fields of the kind's schema. */
 export function SchemaForm(props: {
   readonly text: string;
   readonly schema: KindSchema | string | undefined;
@@ -26,8 +26,8 @@ export function SchemaForm(props: {
   if (read.fault !== undefined) {
     return <Fault>{`Line ${read.fault.line}: ${read.fault.message}`}</Fault>;
   }
-  if (!isObject(read.value)) return <Fault>The text is no object.</Fault>;
-  if (typeof schema !== 'object') return <p>{schema ?? 'Reading the schema…'}</p>;
+  if (!isObject(read.value)) return <Fault>The text is not an object.</Fault>;
+  if (typeof schema !== 'object') return <p>{schema ?? 'Loading the schema…'}</p>;
   const { root, schemas } = schema;
   return (
     <div class="schema-form">
@@ -41,7 +41,7 @@ export function SchemaForm(props: {
 
 const nothing: ReadonlySet<string> = new Set();
 
-/** The fields of an object: those that are there or required, and a choice of the others. */
+/** The fields of an object: those that are set or required, and a menu to add others. */
 function ObjectFields(props: {
   readonly schemas: JsonObject;
   readonly schema: JsonObject;
@@ -120,8 +120,8 @@ function FieldRow(props: {
   );
 }
 
-/** A value in the way its schema wants. */
-export function ValueField(props: ValueProps) {
+/** The input for a value of a schema. */
+function ValueField(props: ValueProps) {
   const { schemas, property, label, value, onChange } = props;
   const shape = shapeOf(schemas, property);
   const scalar = value === undefined || value === null || typeof value === 'object' ? '' : value;
@@ -213,4 +213,127 @@ function TextField(props: {
     );
   }
   return <input {...shared} onInput={(event) => onChange(event.currentTarget.value)} />;
+}
+
+/** Properties of an input for a schema's value. */
+interface ValueProps {
+  readonly schemas: JsonObject;
+  readonly property: JsonObject;
+  readonly label: string;
+  readonly value: JsonValue | undefined;
+  readonly onChange: (value: JsonValue) => void;
+}
+
+/** A collection whose items are rendered by `Value`. */
+type CollectionProps = ValueProps & {
+  readonly item: JsonObject;
+  readonly Value: ComponentType<ValueProps>;
+};
+
+/** A list of inputs. */
+function ListField(props: CollectionProps) {
+  const { schemas, item, label, value, onChange, Value } = props;
+  const items = Array.isArray(value) ? value : [];
+  return (
+    <div class="form-items">
+      {items.map((one, index) => (
+        <div class="form-item" key={index}>
+          <Value
+            {...{ schemas, property: item, value: one, label: `${label} ${index + 1}` }}
+            onChange={(next) => onChange(items.map((old, at) => (at === index ? next : old)))}
+          />
+          <Remove
+            label={`Remove ${label} ${index + 1}`}
+            act={() => onChange(items.filter((_, at) => at !== index))}
+          />
+        </div>
+      ))}
+      <button
+        type="button"
+        class="add"
+        onClick={() => onChange([...items, firstValue(schemas, item)])}
+      >
+        Add to {label}
+      </button>
+    </div>
+  );
+}
+
+/** A map of names to inputs. */
+function MapField(props: CollectionProps) {
+  const { schemas, item, label, value, onChange, Value } = props;
+  const [name, setName] = useState('');
+  const entries = isObject(value) ? value : {};
+  const add = (): void => {
+    if (name === '' || Object.hasOwn(entries, name)) return;
+    onChange({ ...entries, [name]: firstValue(schemas, item) });
+    setName('');
+  };
+  const remove = (key: string): void => {
+    const { [key]: _, ...rest } = entries;
+    onChange(rest);
+  };
+  return (
+    <div class="form-items">
+      {Object.entries(entries).map(([key, one]) => (
+        <div class="form-item" key={key}>
+          <code>{key}</code>
+          <Value
+            {...{ schemas, property: item, value: one, label: key }}
+            onChange={(next) => onChange({ ...entries, [key]: next })}
+          />
+          <Remove label={`Remove ${key}`} act={() => remove(key)} />
+        </div>
+      ))}
+      <div class="form-item">
+        <input
+          aria-label={`New name in ${label}`}
+          placeholder="name"
+          value={name}
+          onInput={(event) => setName(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key !== 'Enter') return;
+            event.preventDefault();
+            add();
+          }}
+        />
+        <button type="button" class="add" onClick={add}>
+          Add to {label}
+        </button>
+      </div>
+    </div>
+  );
+}
+
+/** A value without a schema, edited as YAML. */
+function AnythingField(props: ValueProps) {
+  const { label, value, onChange } = props;
+  const [text, setText] = useState(() => printYaml(value ?? {}));
+  const [fault, setFault] = useState('');
+  const change = (next: string): void => {
+    setText(next);
+    const read = readYaml(next);
+    setFault(read.fault?.message ?? '');
+    if (read.fault === undefined) onChange(read.value);
+  };
+  return (
+    <>
+      <textarea
+        aria-label={label}
+        spellcheck={false}
+        rows={5}
+        value={text}
+        onInput={(event) => change(event.currentTarget.value)}
+      />
+      {fault !== '' && <Fault>{fault}</Fault>}
+    </>
+  );
+}
+
+function Remove(props: { readonly label: string; readonly act: () => void }) {
+  return (
+    <button type="button" class="plain" aria-label={props.label} onClick={props.act}>
+      ×
+    </button>
+  );
 }

@@ -1,20 +1,34 @@
 import { isObject } from '@wheelhouse/machinery/browser';
-import { useEffect, useRef, useState } from 'preact/hooks';
-import { isScalable } from '../../model/actions.ts';
-import { objectOf } from '../../model/failure.ts';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import {
+  type Deletion,
+  deleteObject,
+  isScalable,
+  readScale,
+  type Scale,
+  writeScale,
+} from '../../model/actions.ts';
+import { messageOf, objectOf, textOf } from '../../model/failure.ts';
+import { ObjectHistory } from '../../model/insight/history.ts';
 import { conditionsOf } from '../../model/insight/timeline.ts';
 import { type ObjectName, resourceName } from '../../model/kinds.ts';
 import { objectCommand } from '../../model/kubectl.ts';
-import { type LoadedObject, ownersOf } from '../../model/object.ts';
+import { type LoadedObject, loadObject, ownersOf } from '../../model/object.ts';
 import { type ObjectTab, objectRoute, objectTabs, tableRoute } from '../../model/route.ts';
-import { useApp, useModule, usePage } from '../parts/app.ts';
-import { Button, KindMark, Link, LiveStatus } from '../parts/basics.tsx';
-import { DeleteDialog, ScaleDialog } from './dialogs.tsx';
-import { FieldsView } from './fields-view.tsx';
-import { type FollowedObject, useObject } from './followed-object.ts';
-import { HistoryView } from './history-view.tsx';
-import { TextView } from './text-view.tsx';
-import { TimelineView } from './timeline-view.tsx';
+import type { TableState } from '../../model/table-store.ts';
+import { useApp, useModule, usePage, useRedraw, useTables } from '../parts/app.ts';
+import {
+  ActionDialog,
+  asPropagation,
+  Button,
+  Field,
+  KindMark,
+  Link,
+  LiveStatus,
+  PropagationChoice,
+  Toggle,
+} from '../parts/basics.tsx';
+import { FieldsView, HistoryView, TextView, TimelineView } from './object-views.tsx';
 
 const tabLabels: Readonly<Record<ObjectTab, string>> = {
   yaml: 'YAML',
@@ -26,11 +40,11 @@ const tabLabels: Readonly<Record<ObjectTab, string>> = {
   edit: 'Edit',
 };
 
-/** The editor and the graph come with libraries of their own. */
+/** Loads the editor and the graph with their libraries on first use. */
 const loadEditor = () => import('../edit/editor.tsx');
 const loadTree = () => import('./tree-view.tsx');
 
-/** One object, followed while it is shown. */
+/** The page of one object, updated live. */
 export function ObjectPage(props: { readonly target: ObjectName; readonly tab: ObjectTab }) {
   const { target, tab } = props;
   const app = useApp();
@@ -50,7 +64,7 @@ export function ObjectPage(props: { readonly target: ObjectName; readonly tab: O
     ...(canDelete ? [{ label: 'Delete', run: () => setDialog('delete') }] : []),
   ]);
   const { object, notice, state } = followed;
-  // Neither there nor on its way: there is nothing to act on or to look at.
+  // The object is neither loaded nor loading, so there are no actions and tabs.
   const isAbsent = object === undefined && notice !== undefined;
   const close = (): void => setDialog(undefined);
   return (
@@ -115,7 +129,7 @@ function Heading(props: {
 function Tabs(props: { readonly target: ObjectName; readonly current: ObjectTab }) {
   const { target, current } = props;
   const place = useRef<HTMLElement>(null);
-  // On a narrow screen the current tab may be out of view.
+  // On a narrow screen, the current tab may be out of view.
   useEffect(() => {
     const tab = place.current?.querySelector('[aria-current=page]');
     tab?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
@@ -171,7 +185,7 @@ function Edit(props: {
   readonly onSaved: (object: LoadedObject) => void;
 }) {
   const module = useModule(loadEditor);
-  // The text begins from the object as it was when the editor was opened.
+  // The text is based on the version at the time the editor opens.
   const [first] = useState(props.object);
   if (module === undefined) return <p role="status">Loading…</p>;
   const { target, object, onSaved } = props;
@@ -179,7 +193,7 @@ function Edit(props: {
   return <module.Editor {...{ target, object: first, resourceVersion, onSaved }} />;
 }
 
-/** Owners, labels and finalizers: what says how the object hangs together with others. */
+/** Owners, labels, and finalizers. */
 function Facts(props: { readonly object: LoadedObject }) {
   const { discovered } = useApp();
   const { value } = props.object;
@@ -222,5 +236,197 @@ function Facts(props: { readonly object: LoadedObject }) {
         <p>Waits for finalizers: {finalizers.map(String).join(', ')}</p>
       )}
     </div>
+  );
+}
+
+/** A message above an object. */
+interface Notice {
+  readonly tone: 'fault' | 'plain';
+  readonly text: string;
+}
+
+/** The current version of an object and its state. */
+interface FollowedObject {
+  /** Undefined until it is read. */
+  readonly object: LoadedObject | undefined;
+  readonly notice: Notice | undefined;
+  /** State of the watch; undefined for kinds that cannot be listed. */
+  readonly state: TableState | undefined;
+  readonly history: ObjectHistory;
+  /** Replaces the version with the result of a write. */
+  replace(object: LoadedObject): void;
+}
+
+const goneText = 'The object has been deleted. What is shown is its last state.';
+
+/** Reads an object, and again whenever the server reports a change. */
+function useObject(target: ObjectName): FollowedObject {
+  const app = useApp();
+  const { api, clock } = app;
+  const redraw = useRedraw();
+  const history = useMemo(() => new ObjectHistory(), []);
+  const [object, setObject] = useState<LoadedObject>();
+  const [notice, setNotice] = useState<Notice>();
+  const { kind, namespace, name } = target;
+  const isListable = kind.verbs.includes('list');
+  const now = (): string => new Date(clock.now()).toISOString();
+  const store = useTables(
+    isListable
+      ? {
+          kind,
+          namespaces: namespace === undefined ? [] : [namespace],
+          labelSelector: '',
+          fieldSelector: `metadata.name=${selectorValue(name)}`,
+          pageSize: 1,
+          objects: 'whole',
+        }
+      : undefined,
+    (change, row) => {
+      history.record(row.object, now(), change === 'DELETED' ? 'deleted' : 'present');
+    },
+  );
+  const snapshot = store?.snapshot;
+  const [row] = snapshot?.rows ?? [];
+  const isRead = !isListable || (snapshot !== undefined && snapshot.state.phase !== 'listing');
+  const wasRead = object !== undefined;
+  const isGone = isRead && isListable && row === undefined && wasRead;
+  const latest = useRef<AbortController | undefined>(undefined);
+  // Reads once per version of the row.
+  useEffect(() => {
+    if (!isRead || isGone) return;
+    if (row !== undefined) history.record(row.object, now());
+    if (row !== undefined && object?.resourceVersion === row.resourceVersion) return;
+    latest.current?.abort(new Error('there is a newer version'));
+    const abort = new AbortController();
+    latest.current = abort;
+    loadObject(api, target, { signal: abort.signal }).then(
+      (loaded) => {
+        setObject(loaded);
+        setNotice(noticeOf(loaded));
+        redraw();
+      },
+      (error: unknown) => {
+        if (!abort.signal.aborted) setNotice({ tone: 'fault', text: messageOf(error) });
+      },
+    );
+  }, [isRead, row?.resourceVersion, isGone]);
+  useEffect(() => () => latest.current?.abort(new Error('closed')), []);
+  return {
+    object,
+    notice: isGone ? { tone: 'plain', text: goneText } : notice,
+    state: stateOf(snapshot?.state),
+    history,
+    replace: setObject,
+  };
+}
+
+/** If the user may read the object but not list its kind, the object is just not updated live. */
+function stateOf(state: TableState | undefined): TableState | undefined {
+  return state?.phase === 'refused' ? { ...state, phase: 'still' } : state;
+}
+
+function noticeOf({ value }: LoadedObject): Notice | undefined {
+  const isGoing = textOf(objectOf(value, 'metadata'), 'deletionTimestamp') !== '';
+  return isGoing ? { tone: 'plain', text: 'The object is being deleted.' } : undefined;
+}
+
+/** Escapes a value of a field selector. */
+function selectorValue(text: string): string {
+  return text.replace(/[\\,=]/g, '\\$&');
+}
+
+/**
+ * Asks how to delete an object and deletes it, with preconditions on its UID and optionally its
+ * version.
+ */
+function DeleteDialog(props: {
+  readonly target: ObjectName;
+  /** Undefined if the user may not read it. */
+  readonly object: LoadedObject | undefined;
+  readonly onClose: () => void;
+}) {
+  const { target, onClose } = props;
+  const app = useApp();
+  const [seen] = useState(props.object);
+  const [propagation, setPropagation] = useState('');
+  const [isUnchanged, setUnchanged] = useState(true);
+  const [grace, setGrace] = useState('');
+  const act = async (): Promise<undefined> => {
+    const wanted = asPropagation(propagation);
+    const uid = textOf(objectOf(seen?.value ?? {}, 'metadata'), 'uid');
+    const how: Deletion = {
+      ...(seen === undefined ? {} : { uid }),
+      ...(wanted === undefined ? {} : { propagation: wanted }),
+      ...(seen !== undefined && isUnchanged ? { resourceVersion: seen.resourceVersion } : {}),
+      ...(grace === '' ? {} : { gracePeriodSeconds: Number(grace) }),
+    };
+    const outcome = await deleteObject(app.api, target, how);
+    app.announce(`${target.name} is ${outcome === 'gone' ? 'deleted' : 'being deleted'}.`);
+    return undefined;
+  };
+  return (
+    <ActionDialog
+      title={`Delete ${target.kind.kind} ${target.name}?`}
+      action="Delete"
+      isDangerous
+      act={act}
+      onClose={onClose}
+    >
+      <p>This cannot be undone.</p>
+      <PropagationChoice value={propagation} onChange={setPropagation} />
+      {seen !== undefined && (
+        <Toggle label="Only if unchanged" isOn={isUnchanged} onChange={setUnchanged} />
+      )}
+      <Field label="Grace period in seconds">
+        <input
+          type="number"
+          min="0"
+          placeholder="default of the object"
+          value={grace}
+          onInput={(event) => setGrace(event.currentTarget.value)}
+        />
+      </Field>
+    </ActionDialog>
+  );
+}
+
+/** Asks for the number of replicas; opens after the current number is loaded. */
+function ScaleDialog(props: { readonly target: ObjectName; readonly onClose: () => void }) {
+  const { target, onClose } = props;
+  const app = useApp();
+  const [scale, setScale] = useState<Scale>();
+  const [wanted, setWanted] = useState('');
+  // Reads once when the dialog opens.
+  useEffect(() => {
+    readScale(app.api, target).then(
+      (read) => {
+        setScale(read);
+        setWanted(String(read.wanted));
+      },
+      (error: unknown) => {
+        app.announce(messageOf(error));
+        onClose();
+      },
+    );
+  }, []);
+  if (scale === undefined) return null;
+  const act = async (): Promise<undefined> => {
+    const after = await writeScale(app.api, target, { ...scale, wanted: Number(wanted) });
+    setScale(after);
+    app.announce(`${target.name} is to have ${after.wanted} replicas.`);
+    return undefined;
+  };
+  return (
+    <ActionDialog title={`Scale ${target.name}`} action="Scale" act={act} onClose={onClose}>
+      <p>There are {scale.present} now.</p>
+      <Field label="Replicas">
+        <input
+          type="number"
+          required
+          value={wanted}
+          onInput={(event) => setWanted(event.currentTarget.value)}
+        />
+      </Field>
+    </ActionDialog>
   );
 }

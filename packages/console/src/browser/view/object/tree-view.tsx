@@ -11,13 +11,13 @@ const nodeWidth = 230;
 const nodeHeight = 54;
 const margin = 16;
 
-/** What owns an object, and what it owns, as a graph. */
+/** The owners and dependents of an object as a graph. */
 export function TreeView(props: { readonly target: ObjectName }) {
   const { target } = props;
   const { api, discovered } = useApp();
   const [tree, setTree] = useState<OwnershipTree | string>();
   const [reading, setReading] = useState(0);
-  // Not for every change: read when it is opened and on demand.
+  // Reads when the tab opens, and on demand.
   useEffect(() => {
     const abort = new AbortController();
     loadTree(api, { target, kinds: discovered.kinds, signal: abort.signal }).then(
@@ -28,18 +28,18 @@ export function TreeView(props: { readonly target: ObjectName }) {
     );
     return () => abort.abort(new Error('closed'));
   }, [reading]);
-  if (tree === undefined) return <p role="status">Reading what belongs together…</p>;
+  if (tree === undefined) return <p role="status">Loading owners and dependents…</p>;
   if (typeof tree === 'string') return <Fault>{tree}</Fault>;
   return (
     <>
       <div class="bar">
-        <Button act={() => setReading(reading + 1)}>Read again</Button>
+        <Button act={() => setReading(reading + 1)}>Refresh</Button>
         {tree.unread.length > 0 && (
           <span class="warning">Not listed: {tree.unread.join(', ')}</span>
         )}
         {tree.isCut && <span class="warning">There are more dependents than are shown.</span>}
       </div>
-      {tree.nodes.length === 1 && <Empty>Nothing owns it, and it owns nothing.</Empty>}
+      {tree.nodes.length === 1 && <Empty>This object has no owners and no dependents.</Empty>}
       <Drawing tree={tree} />
     </>
   );
@@ -98,7 +98,7 @@ function Node(props: { readonly node: TreeNode }) {
   return <Link to={objectRoute(target, 'tree')}>{content}</Link>;
 }
 
-/** Places the nodes from left to right, owners first. */
+/** Lays out the nodes from left to right, owners first. */
 function placed({ nodes, edges }: OwnershipTree): Placed {
   const graph = new Graph();
   graph.setGraph({ rankdir: 'LR', nodesep: 18, ranksep: 60, marginx: margin, marginy: margin });

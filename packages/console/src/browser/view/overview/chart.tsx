@@ -2,20 +2,20 @@ import { useEffect, useRef } from 'preact/hooks';
 import UPlot from 'uplot';
 import { useApp } from '../parts/app.ts';
 
-/** A line of a chart. */
-export interface ChartLine {
+/** A series of a chart. */
+interface ChartLine {
   readonly label: string;
-  /** A color of the style sheet. */
+  /** A color variable of the style sheet. */
   readonly color: string;
   readonly values: readonly (number | null)[];
 }
 
 const height = 150;
 
-/** Lines over time. What they say now stands in words beside them. */
+/** A line chart. The text beside it states the current values. */
 export function Chart(props: {
   readonly title: string;
-  /** Seconds since 1970. */
+  /** Unix time in seconds. */
   readonly times: readonly number[];
   readonly lines: readonly ChartLine[];
 }) {
@@ -23,7 +23,7 @@ export function Chart(props: {
   const { theme } = useApp();
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<UPlot | undefined>(undefined);
-  // Not for every change: made anew for other colors alone.
+  // Rebuilds the chart only if the colors change.
   useEffect(() => {
     const { current: box } = place;
     if (box === null) return;
@@ -57,7 +57,7 @@ export function Chart(props: {
 function optionsFor(box: HTMLElement, lines: readonly ChartLine[]): UPlot.Options {
   const style = getComputedStyle(box);
   const color = (name: string): string => {
-    // A canvas knows no variables; a property that takes colors resolves them.
+    // A canvas does not resolve CSS variables; a color property does.
     box.style.outlineColor = `var(${name})`;
     const resolved = style.outlineColor;
     box.style.outlineColor = '';
@@ -92,7 +92,7 @@ function optionsFor(box: HTMLElement, lines: readonly ChartLine[]): UPlot.Option
   };
 }
 
-/** A minute at least: around a single sample, the library's own range spans years. */
+/** At least a minute, since the library's range around a single sample spans years. */
 function timeRange(plot: UPlot, low: number, high: number): [number, number] {
   const [times] = plot.data;
   const [first, last] = [times[0], times.at(-1)];

@@ -1,14 +1,23 @@
 import { useEffect, useState } from 'preact/hooks';
-import { textOf } from '../../model/failure.ts';
-import { countedKinds, countObjects, type KindCount } from '../../model/insight/inventory.ts';
+import { messageOf, textOf } from '../../model/failure.ts';
+import {
+  type Activity,
+  countedKinds,
+  countObjects,
+  followActivity,
+  followedKinds,
+  type KindCount,
+  type MetricsSample,
+  readMetrics,
+  type TrafficPoint,
+  trafficBetween,
+} from '../../model/insight/overview.ts';
 import { apiVersionOf, isBrowsable } from '../../model/kinds.ts';
-import { tableRoute } from '../../model/route.ts';
-import { useApp, useNow, usePage, useRedraw } from '../parts/app.ts';
-import { KindMark, Link } from '../parts/basics.tsx';
-import { ActivityFeed } from './activity-feed.tsx';
-import { Traffic } from './traffic.tsx';
+import { objectRoute, tableRoute } from '../../model/route.ts';
+import { useApp, useModule, useNow, usePage, useRedraw } from '../parts/app.ts';
+import { Age, Empty, KindMark, Link } from '../parts/basics.tsx';
 
-/** What the server is, what it has, and what happens on it. */
+/** The version, contents, and activity of the server. */
 export function OverviewPage() {
   const { api, discovered } = useApp();
   const [version, setVersion] = useState('');
@@ -45,7 +54,7 @@ export function OverviewPage() {
   );
 }
 
-/** How often the objects are counted anew. */
+/** Interval of counting objects. */
 const recountMs = 20_000;
 
 function useCounts(): ReadonlyMap<string, KindCount> {
@@ -63,12 +72,12 @@ function useCounts(): ReadonlyMap<string, KindCount> {
       },
     }).catch(() => {});
     return () => abort.abort(new Error('closed'));
-    // Counted anew in each turn, as others create and delete.
+    // Counts again, since other clients create and delete objects.
   }, [api, discovered, counts, redraw, turn]);
   return counts;
 }
 
-/** How many objects there are of each kind, by groups; kinds without any are left to the navigation. */
+/** The number of objects per kind, by group; leaves out kinds without objects. */
 function Inventory(props: { readonly counts: readonly KindCount[] }) {
   const groups = new Map<string, KindCount[]>();
   for (const one of props.counts) {
@@ -106,4 +115,173 @@ function Inventory(props: { readonly counts: readonly KindCount[] }) {
 
 function totalOf(groups: ReadonlyMap<string, readonly KindCount[]>, group: string): number {
   return (groups.get(group) ?? []).reduce((sum, { count }) => sum + (count ?? 0), 0);
+}
+
+const activitiesMax = 60;
+/** Maximum concurrent watches. Over HTTP/1.1, a browser has six connections in total. */
+const streamsMax = { many: 100, few: 1 };
+
+const activityVerbs: Readonly<Record<Activity['type'], readonly [verb: string, tone: string]>> = {
+  ADDED: ['created', 'good'],
+  MODIFIED: ['changed', 'warn'],
+  DELETED: ['deleted', 'bad'],
+};
+
+/** Created, changed, and deleted objects, live. */
+function ActivityFeed() {
+  const { api, clock, discovered, hasManyStreams } = useApp();
+  const redraw = useRedraw();
+  const [feed] = useState<{ items: readonly Activity[] }>(() => ({ items: [] }));
+  useEffect(() => {
+    const max = hasManyStreams ? streamsMax.many : streamsMax.few;
+    return followActivity({
+      api,
+      clock,
+      kinds: followedKinds(discovered.kinds, max),
+      onActivity(activity) {
+        feed.items = [activity, ...feed.items].slice(0, activitiesMax);
+        redraw();
+      },
+    });
+  }, [api, clock, discovered, hasManyStreams, feed, redraw]);
+  return (
+    <section class="panel activity" aria-label="Changes">
+      <h2>Changes</h2>
+      {feed.items.length === 0 && <Empty>Changes appear here as they happen.</Empty>}
+      <ol class="feed">
+        {feed.items.map((one) => (
+          <Item key={`${one.type} ${one.resourceVersion} ${one.target.name}`} activity={one} />
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+function Item(props: { readonly activity: Activity }) {
+  const { type, target, manager, atMs } = props.activity;
+  const { kind, namespace, name } = target;
+  const [verb, tone] = activityVerbs[type];
+  const label = namespace === undefined ? name : `${namespace}/${name}`;
+  return (
+    <li>
+      <KindMark kind={kind.kind} group={kind.group} />
+      <span class="feed-text">
+        <Link to={objectRoute(target)}>{label}</Link>
+        <small class="faint">
+          {kind.kind}
+          {manager !== '' && `, by ${manager}`}, <Age time={new Date(atMs).toISOString()} />
+        </small>
+      </span>
+      <span class={`chip ${tone}`}>{verb}</span>
+    </li>
+  );
+}
+
+/** Loads the charts with their library on first use. */
+const loadChart = () => import('./chart.tsx');
+
+const samplePeriodMs = 2_000;
+const pointsMax = 150;
+
+/**
+ * Request rates and latencies from the server's metrics.
+ * @param props.objects Number of objects; undefined if unknown
+ */
+function Traffic(props: { readonly objects: number | undefined }) {
+  const { points, message } = usePoints();
+  const chart = useModule(loadChart);
+  const last = points.at(-1);
+  const times = points.map(({ atMs }) => atMs / 1000);
+  const series = (of: (point: TrafficPoint) => number | undefined) =>
+    points.map((point) => of(point) ?? null);
+  return (
+    <section class="traffic" aria-label="Traffic">
+      <ul class="figures">
+        <Figure label="Objects" value={rounded(props.objects)} />
+        <Figure label="Requests per second" value={rounded(last?.requestsPerSecond)} />
+        <Figure label="Failures per second" value={rounded(last?.failuresPerSecond)} />
+        <Figure label="Median latency" value={rounded(last?.medianMs)} unit="ms" />
+        <Figure label="99th percentile" value={rounded(last?.p99Ms)} unit="ms" />
+        <Figure label="In flight" value={rounded(last?.inFlight)} />
+      </ul>
+      {message !== '' && <p class="faint">No charts: {message}</p>}
+      {message === '' && chart !== undefined && (
+        <div class="charts">
+          <chart.Chart
+            title="Requests per second"
+            times={times}
+            lines={[
+              { label: 'all', color: '--link', values: series((one) => one.requestsPerSecond) },
+              { label: 'failed', color: '--bad', values: series((one) => one.failuresPerSecond) },
+            ]}
+          />
+          <chart.Chart
+            title="Latency in milliseconds"
+            times={times}
+            lines={[
+              { label: 'median', color: '--good', values: series((one) => one.medianMs) },
+              { label: '99th percentile', color: '--warn', values: series((one) => one.p99Ms) },
+            ]}
+          />
+        </div>
+      )}
+    </section>
+  );
+}
+
+function Figure(props: { readonly label: string; readonly value: string; readonly unit?: string }) {
+  const { label, value, unit } = props;
+  return (
+    <li class="figure">
+      <span class="figure-label">{label}</span>
+      <span class="figure-value">
+        {value}
+        {unit !== undefined && value !== '–' && <small> {unit}</small>}
+      </span>
+    </li>
+  );
+}
+
+function rounded(value: number | undefined): string {
+  if (value === undefined) return '–';
+  return value >= 100 ? value.toFixed(0) : String(Number(value.toFixed(1)));
+}
+
+/** Reads the metrics periodically while the page is shown. */
+function usePoints(): { readonly points: readonly TrafficPoint[]; readonly message: string } {
+  const { api, clock } = useApp();
+  const [points, setPoints] = useState<readonly TrafficPoint[]>([]);
+  const [message, setMessage] = useState('');
+  useEffect(() => {
+    const abort = new AbortController();
+    let before: MetricsSample | undefined;
+    const read = async (): Promise<void> => {
+      const { signal } = abort;
+      const { text } = await api.send({ path: '/metrics', accept: 'text/plain', signal });
+      const sample = readMetrics(text, clock.now());
+      const point = before === undefined ? undefined : trafficBetween(before, sample);
+      before = sample;
+      setMessage('');
+      if (point !== undefined) setPoints((all) => [...all, point].slice(-pointsMax));
+    };
+    let isReading = false;
+    const turn = (): void => {
+      if (isReading) return;
+      isReading = true;
+      read()
+        .catch((error: unknown) => {
+          if (!abort.signal.aborted) setMessage(messageOf(error));
+        })
+        .then(() => {
+          isReading = false;
+        });
+    };
+    turn();
+    const timer = clock.every(samplePeriodMs, turn);
+    return () => {
+      timer.stop();
+      abort.abort(new Error('closed'));
+    };
+  }, [api, clock]);
+  return { points, message };
 }

@@ -2,45 +2,47 @@ import type { Clock } from '@wheelhouse/machinery/browser';
 import { createContext } from 'preact';
 import { useContext, useEffect, useRef, useState } from 'preact/hooks';
 import type { Api } from '../../model/api.ts';
-import type { Discovered } from '../../model/discovery.ts';
-import { openTables, type TablesQuery } from '../../model/merged-table.ts';
+import type { Discovered } from '../../model/kinds.ts';
+import type { Fetch, TokenStore } from '../../model/ports.ts';
 import type { TableRow } from '../../model/table.ts';
-import type { RowChange, TableStore } from '../../model/table-store.ts';
+import {
+  openTables,
+  type RowChange,
+  type TableStore,
+  type TablesQuery,
+} from '../../model/table-store.ts';
 import type { Workspace } from '../../model/workspace.ts';
 
-/** Light and dark as the system has it, or as the user chose. */
-export type Theme = 'auto' | 'light' | 'dark';
-
-/** What a page can do for the user that its own actions do not show. */
+/** A page's title and its commands for the palette. */
 export interface PageCommand {
   readonly label: string;
   readonly run: () => unknown;
 }
 
-/** What components work with. */
+/** The context of all components. */
 export interface App {
   readonly api: Api;
   readonly clock: Clock;
   readonly random: () => number;
   readonly workspace: Workspace;
-  /** What the server serves now; components are drawn again when it changes. */
+  /** What the server serves; components rerender when it changes. */
   readonly discovered: Discovered;
-  /** Runs a task before the next picture, once however often it is passed. */
+  /** Runs a task before the next frame, once even if requested repeatedly. */
   nextFrame(task: () => void): void;
-  /** Says something that happened, on screen and to screen readers. */
+  /** Announces a message on screen and to screen readers. */
   announce(message: string): void;
   copy(text: string): Promise<void>;
   readonly theme: Theme;
   setTheme(theme: Theme): void;
-  /** Whether the connection carries many streams at once, as HTTP/2 does. */
+  /** Whether the connection supports many concurrent streams, as HTTP/2 does. */
   readonly hasManyStreams: boolean;
-  /** Commands of the page that is open, for the palette. */
+  /** Commands of the open page, for the palette. */
   readonly pageCommands: { current: readonly PageCommand[] };
-  /** Files that were dropped on the window, for the page that applies them. */
+  /** Dropped files, for the page that applies them. */
   readonly dropped: { current: readonly ManifestFile[] };
 }
 
-/** A file of manifests. */
+/** A manifest file. */
 export interface ManifestFile {
   readonly name: string;
   readonly text: string;
@@ -48,14 +50,14 @@ export interface ManifestFile {
 
 export const AppContext = createContext<App | undefined>(undefined);
 
-/** What the component works with. Throws outside of a workspace. */
+/** Returns the context. Throws outside of a workspace. */
 export function useApp(): App {
   const app = useContext(AppContext);
   if (app === undefined) throw new Error('the component is outside of a workspace');
   return app;
 }
 
-/** A function that draws the component again before the next picture. */
+/** Returns a function that rerenders the component before the next frame. */
 export function useRedraw(): () => void {
   const app = useApp();
   const [, count] = useState(0);
@@ -64,7 +66,7 @@ export function useRedraw(): () => void {
   return scheduled.current;
 }
 
-/** A list that is followed for as long as the component shows it; draws it again on changes. */
+/** Follows a list while the component is mounted; rerenders on changes. */
 export function useTables(
   query: TablesQuery | undefined,
   onRow?: (change: RowChange, row: TableRow) => void,
@@ -75,7 +77,7 @@ export function useTables(
   listener.current = onRow;
   const [store, setStore] = useState<TableStore>();
   const key = query === undefined ? '' : keyOf(query);
-  // Not for every change: the key says all of the query.
+  // The key contains the whole query.
   useEffect(() => {
     if (query === undefined) return;
     const { api, clock, random } = app;
@@ -99,7 +101,7 @@ function keyOf({ kind, ...rest }: TablesQuery): string {
   return JSON.stringify([group, version, resource, verbs, rest]);
 }
 
-/** A module that is loaded by the first component that needs it. */
+/** Loads a module when a component first needs it. */
 export function useModule<T>(load: () => Promise<T>): T | undefined {
   const [loaded, setLoaded] = useState<{ readonly module: T }>();
   useEffect(() => {
@@ -115,7 +117,7 @@ export function useModule<T>(load: () => Promise<T>): T | undefined {
   return loaded?.module;
 }
 
-/** Draws the component again at intervals, as for ages; gives the present time. */
+/** Rerenders the component at intervals, for example for ages; returns the current time. */
 export function useNow(periodMs: number): number {
   const app = useApp();
   const redraw = useRedraw();
@@ -126,11 +128,55 @@ export function useNow(periodMs: number): number {
   return app.clock.now();
 }
 
-/** Says what the page is called, and which commands it adds to the palette. */
+/** Sets the title of the page and its commands for the palette. */
 export function usePage(title: string, commands: readonly PageCommand[] = []): void {
   const app = useApp();
   app.pageCommands.current = commands;
   useEffect(() => {
     document.title = `${title} – Wheelhouse`;
   }, [title]);
+}
+
+/** The theme: the system's, or the user's choice. */
+export type Theme = 'auto' | 'light' | 'dark';
+
+const themes: readonly Theme[] = ['auto', 'light', 'dark'];
+
+/** Light or dark: the system's theme unless the user chose one in this tab. */
+export function useTheme(store: TokenStore): readonly [Theme, (theme: Theme) => void] {
+  const [theme, setTheme] = useState<Theme>(
+    () => themes.find((one) => one === store.read()) ?? 'auto',
+  );
+  useEffect(() => {
+    store.write(theme === 'auto' ? undefined : theme);
+    document.documentElement.dataset['theme'] = theme;
+  }, [store, theme]);
+  return [theme, setTheme];
+}
+
+/** The next theme of the switch. */
+export function nextTheme(theme: Theme): Theme {
+  return themes[(themes.indexOf(theme) + 1) % themes.length] ?? 'auto';
+}
+
+/** What the console needs of the browser window. */
+export interface Host {
+  /** The root element. */
+  readonly root: HTMLElement;
+  readonly fetch: Fetch;
+  /** Prefix of the API's paths. */
+  readonly base: string;
+  readonly tokens: TokenStore;
+  /** Stores the theme. */
+  readonly themes: TokenStore;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly hasManyStreams: boolean;
+  hash(): string;
+  setHash(hash: string): void;
+  /** Returns a function that ends the subscription. */
+  onHashChange(listener: () => void): () => void;
+  nextFrame(task: () => void): void;
+  copy(text: string): Promise<void>;
+  confirm(question: string): boolean;
 }

@@ -1,11 +1,13 @@
+import { humanDuration } from '@wheelhouse/machinery/browser';
 import type { ComponentChildren, JSX, RefObject } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import type { Propagation } from '../../model/actions.ts';
 import { messageOf } from '../../model/failure.ts';
 import { hashOf, type Route } from '../../model/route.ts';
 import type { TableState } from '../../model/table-store.ts';
-import { useApp } from './app.ts';
+import { useApp, useNow } from './app.ts';
 
-/** The only links of the console: they lead to its own pages. */
+/** A link to a page of the console; there are no other links. */
 export function Link(props: {
   readonly to: Route;
   readonly class?: string;
@@ -18,7 +20,7 @@ export function Link(props: {
   return <a {...rest} href={hashOf(to)} />;
 }
 
-/** A button that is off while what it does takes its time. */
+/** A button that is disabled while its action runs. */
 export function Button(
   props: { readonly act: () => unknown } & Omit<
     JSX.IntrinsicElements['button'],
@@ -36,7 +38,7 @@ export function Button(
   return <button type="button" {...rest} disabled={disabled === true || isBusy} onClick={click} />;
 }
 
-/** A field with its label, which is what a screen reader says of it. */
+/** An input with its label. */
 export function Field(props: {
   readonly label: string;
   readonly class?: string;
@@ -50,18 +52,18 @@ export function Field(props: {
   );
 }
 
-/** A text to type. */
+/** A text input. */
 export function TextInput(props: {
   readonly value: string;
   readonly onText: (text: string) => void;
-  /** Called with the text when the field is left, or Enter is pressed. */
+  /** Called when the input loses focus or Enter is pressed. */
   readonly onCommit?: ((text: string) => void) | undefined;
   readonly onKeyDown?: (event: KeyboardEvent) => void;
   readonly placeholder?: string;
   readonly label?: string;
   readonly isSearch?: boolean;
   readonly isRequired?: boolean;
-  /** The id of a list of suggestions. */
+  /** The id of a `datalist`. */
   readonly suggestions?: string;
   readonly place?: RefObject<HTMLInputElement | null>;
 }) {
@@ -82,7 +84,7 @@ export function TextInput(props: {
   );
 }
 
-/** A yes or no. */
+/** A checkbox. */
 export function Toggle(props: {
   readonly label: string;
   readonly isOn: boolean;
@@ -100,7 +102,7 @@ export function Toggle(props: {
   );
 }
 
-/** One of several texts. */
+/** A select of several options. */
 export function Choice<T extends string>(props: {
   readonly label: string;
   readonly options: readonly (readonly [value: T, label: string])[];
@@ -125,7 +127,10 @@ export function Choice<T extends string>(props: {
   );
 }
 
-/** A text that suggests namespaces, as not everybody may list them; `several` are set by commas. */
+/**
+ * A text input that suggests namespaces, since not every user may list them; `several` accepts a
+ * comma-separated list.
+ */
 export function NamespaceInput(props: {
   readonly value: string;
   readonly placeholder: string;
@@ -149,7 +154,7 @@ export function NamespaceInput(props: {
   );
 }
 
-/** A form that the browser itself never sends. */
+/** A form that the browser never submits. */
 export function Form(props: {
   readonly class?: string;
   readonly role?: 'search';
@@ -170,7 +175,7 @@ export function Form(props: {
   );
 }
 
-/** A dialog over the page; the browser keeps the keyboard within it and closes it by Escape. */
+/** A modal dialog; the browser traps focus in it and closes it on Escape. */
 export function Modal(props: {
   readonly label: string;
   readonly class?: string;
@@ -196,7 +201,7 @@ export function Modal(props: {
   );
 }
 
-/** Asks before it acts; `act` returns a reason against it, or nothing when all is done. */
+/** A confirmation dialog; `act` resolves with an error message, or with undefined on success. */
 export function ActionDialog(props: {
   readonly title: string;
   readonly action: string;
@@ -236,7 +241,7 @@ export function ActionDialog(props: {
   );
 }
 
-/** Something that went wrong, said at once. */
+/** An error message, announced immediately. */
 export function Fault(props: { readonly children: ComponentChildren }) {
   return (
     <p class="fault" role="alert">
@@ -245,7 +250,7 @@ export function Fault(props: { readonly children: ComponentChildren }) {
   );
 }
 
-/** A part that scrolls by itself when it is too wide, also by keys. */
+/** A horizontally scrollable region that supports the keyboard. */
 export function Scrolled(props: { readonly label: string; readonly children: ComponentChildren }) {
   return (
     <div class="scroll" role="region" aria-label={props.label} tabIndex={0}>
@@ -254,12 +259,12 @@ export function Scrolled(props: { readonly label: string; readonly children: Com
   );
 }
 
-/** A hint at what is not there. */
+/** A message for an empty region. */
 export function Empty(props: { readonly children: ComponentChildren }) {
   return <p class="empty">{props.children}</p>;
 }
 
-/** A kind's initials on a color of its own. */
+/** The initials of a kind on its color. */
 export function KindMark(props: { readonly kind: string; readonly group: string }) {
   const { kind, group } = props;
   const capitals = kind.replace(/[^A-Z]/g, '');
@@ -281,7 +286,7 @@ const phaseTexts: Readonly<Record<TableState['phase'], string>> = {
   refused: 'Refused',
 };
 
-/** Whether a list, or an object, follows the server, or else why not. */
+/** Whether a list or object is updated live, or else the reason why not. */
 export function LiveStatus(props: { readonly state: TableState }) {
   const { phase, message, retryInMs } = props.state;
   const again = retryInMs === undefined ? '' : `, retrying in ${Math.ceil(retryInMs / 1000)} s`;
@@ -290,4 +295,36 @@ export function LiveStatus(props: { readonly state: TableState }) {
       {`${phaseTexts[phase]}${message === undefined ? '' : `: ${message}`}${again}`}
     </output>
   );
+}
+
+/** The time since a timestamp; empty without one. */
+export function Age(props: { readonly time: string }) {
+  const nowMs = useNow(10_000);
+  const atMs = Date.parse(props.time);
+  if (Number.isNaN(atMs)) return null;
+  return (
+    <time dateTime={props.time} title={props.time}>
+      {humanDuration(Math.max(0, nowMs - atMs))} ago
+    </time>
+  );
+}
+
+const propagations: readonly (readonly [string, string])[] = [
+  ['', 'Default of the kind'],
+  ['Background', 'Background: dependents are deleted after it'],
+  ['Foreground', 'Foreground: dependents are deleted before it'],
+  ['Orphan', 'Orphan: dependents stay'],
+];
+
+/** The treatment of a deleted object's dependents. */
+export function PropagationChoice(props: {
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+}) {
+  return <Choice label="Dependents" options={propagations} {...props} />;
+}
+
+/** The propagation policy of an option; undefined for the kind's default. */
+export function asPropagation(value: string): Propagation | undefined {
+  return value === 'Background' || value === 'Foreground' || value === 'Orphan' ? value : undefined;
 }

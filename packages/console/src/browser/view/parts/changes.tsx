@@ -6,7 +6,7 @@ import { Scrolled } from './basics.tsx';
 
 const changesMax = 200;
 
-/** What one value has that another has not, a line a change. */
+/** The differences between two values, one per line. */
 export function ChangeList(props: { readonly changes: readonly Change[]; readonly none: string }) {
   const { changes, none } = props;
   if (changes.length === 0) return <p>{none}</p>;
@@ -21,7 +21,7 @@ export function ChangeList(props: { readonly changes: readonly Change[]; readonl
   );
 }
 
-/** The same as text, to be selected and copied. */
+/** The same differences as plain text for copying. */
 export function ChangeText(props: { readonly changes: readonly Change[] }) {
   return (
     <details>
@@ -35,7 +35,7 @@ export function ChangeText(props: { readonly changes: readonly Change[] }) {
 
 const byTexts = { mine: 'you', theirs: 'others', both: 'both of you' } as const;
 
-/** What two writers did to one object. */
+/** The changes of two writers to one object. */
 export function ThreeWayList(props: { readonly ways: readonly ThreeWay[] }) {
   const { ways } = props;
   return (

@@ -1,16 +1,132 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { Kind } from '../../model/kinds.ts';
 import { hashOf, objectRoute } from '../../model/route.ts';
-import type { TableRow } from '../../model/table.ts';
+import {
+  cellText,
+  type Filters,
+  filtered,
+  type Sorting,
+  sorted,
+  type TableColumn,
+  type TableRow,
+} from '../../model/table.ts';
+import type { TableSnapshot } from '../../model/table-store.ts';
 import { useApp } from '../parts/app.ts';
-import type { GridView, ShownColumn } from './grid-layout.ts';
 
-/** What the user has done to a table: how it is sorted, filtered, selected, and where the keys are. */
+/** Row height in pixels; all rows have the same, so that offsets can be computed. */
+export const rowHeight = 34;
+/** Rows rendered beyond the visible ones, so that scrolling shows no gap. */
+const overscan = 12;
+
+/** A column in the view. */
+export interface ShownColumn {
+  readonly column: TableColumn;
+  /** Index of its cells; -1 for the namespace. */
+  readonly index: number;
+  readonly key: string;
+  /** Width in characters. */
+  readonly width: number;
+}
+
+/** The user's settings of a table. */
+interface GridView {
+  readonly sorting: Sorting | undefined;
+  readonly filters: Filters;
+  readonly width: 'normal' | 'wide';
+}
+
+const namespaceColumn: TableColumn = {
+  name: 'Namespace',
+  description: 'Namespace of the object.',
+  type: 'string',
+  priority: 0,
+};
+
+/** Number of rows that determine the width of a column. */
+const sampleSize = 300;
+
+/** The columns to show, each wide enough for most of its cells. */
+export function shownColumns(
+  { columns, rows }: TableSnapshot,
+  options: { readonly width: GridView['width']; readonly withNamespace: boolean; nowMs: number },
+): ShownColumn[] {
+  const { width, withNamespace, nowMs } = options;
+  const sample = rows.slice(0, sampleSize);
+  const widthOf = (head: string, texts: readonly string[], longest: number): number => {
+    let length = head.length + 3;
+    for (const text of texts) length = Math.max(length, text.length);
+    return Math.min(Math.max(length, 6), longest) + 3;
+  };
+  const shown = columns
+    .map((column, index) => ({ column, index }))
+    .filter(({ column }) => width === 'wide' || column.priority === 0)
+    .map(({ column, index }, place): ShownColumn => {
+      const texts = sample.map((row) => cellText(row, { column, index, nowMs }));
+      const longest = place === 0 ? 60 : 44;
+      return { column, index, key: column.name, width: widthOf(column.name, texts, longest) };
+    });
+  if (!withNamespace) return shown;
+  const texts = sample.map(({ namespace }) => namespace);
+  const width0 = widthOf('Namespace', texts, 30);
+  return [{ column: namespaceColumn, index: -1, key: 'namespace', width: width0 }, ...shown];
+}
+
+/** The text of a cell; `<none>` is shown as a dash. */
+export function shownText(row: TableRow, { column, index }: ShownColumn, nowMs: number): string {
+  if (index < 0) return row.namespace;
+  const text = cellText(row, { column, index, nowMs });
+  return text === '<none>' || text === '' ? '–' : text;
+}
+
+/** The filtered and sorted rows. */
+export function arranged(
+  { rows, columns }: Pick<TableSnapshot, 'rows' | 'columns'>,
+  { sorting, filters }: GridView,
+  nowMs: number,
+): readonly TableRow[] {
+  return sorted(filtered(rows, { columns, filters, nowMs }), { columns, sorting });
+}
+
+/** The visible rows, and the space above and below them in pixels. */
+interface Slice {
+  readonly from: number;
+  readonly to: number;
+  readonly above: number;
+  readonly below: number;
+}
+
+/** Computes which of `count` rows are visible. */
+export function sliceOf(of: {
+  readonly count: number;
+  readonly scrollTop: number;
+  readonly height: number;
+}): Slice {
+  const { count, scrollTop, height } = of;
+  const first = Math.floor(scrollTop / rowHeight) - overscan;
+  const from = Math.max(0, Math.min(first, count));
+  const to = Math.min(count, Math.ceil((scrollTop + height) / rowHeight) + overscan);
+  return { from, to, above: from * rowHeight, below: (count - Math.max(to, from)) * rowHeight };
+}
+
+/** The style of a cell that states a status: `Running`, `False`, `Warning`. */
+export function toneOf(name: string, text: string): 'good' | 'bad' | 'warn' | undefined {
+  if (!/^(status|phase|ready|state|type|available|established|succeeded)$/i.test(name)) {
+    return undefined;
+  }
+  if (/^(true|running|active|ready|bound|available|succeeded|complete|healthy)$/i.test(text)) {
+    return 'good';
+  }
+  if (/^(false|failed|error|crashloopbackoff|lost|notready|unhealthy)$/i.test(text)) return 'bad';
+  if (/^(pending|terminating|unknown|warning|released)$/i.test(text)) return 'warn';
+  return undefined;
+}
+
+/** The user's view of a table: sorting, filters, selection, and the row of the keys. */
 export interface GridState {
   readonly view: GridView;
   readonly isFiltering: boolean;
   readonly selected: ReadonlySet<string>;
-  /** The last move of the keys. */
+  /** The last move by keys. */
   readonly moved: { readonly to: number } | undefined;
   sortBy(column: string): void;
   filter(column: string, text: string): void;
@@ -22,22 +138,22 @@ export interface GridState {
   press(event: KeyboardEvent, rows: readonly TableRow[], page: number): void;
 }
 
-/** What a table shows. */
+/** The contents of a table. */
 export interface GridProps {
   readonly kind: Kind;
   readonly columns: readonly ShownColumn[];
   readonly rows: readonly TableRow[];
   readonly state: GridState;
   readonly nowMs: number;
-  /** Rows that have just come or changed. */
+  /** New and changed rows. */
   readonly isFresh: (row: TableRow) => boolean;
-  /** Rows can be selected. */
+  /** Whether rows can be selected. */
   readonly canSelect: boolean;
-  /** Called when the last rows come into view. */
+  /** Called when the last rows become visible. */
   readonly onEnd: () => void;
 }
 
-/** The state of a table of a kind. */
+/** The state of a kind's table. */
 export function useGridState(kind: Kind): GridState {
   const { workspace } = useApp();
   const [view, setView] = useState<GridView>({ sorting: undefined, filters: {}, width: 'normal' });
@@ -90,7 +206,7 @@ export function useGridState(kind: Kind): GridState {
   };
   const press: GridState['press'] = (event, rows, page) => {
     const row = rows[cursor.current];
-    // A link that has the focus opens by itself.
+    // Enter on a focused link opens it without help.
     const isOnLink = event.target instanceof HTMLAnchorElement;
     if (event.key === 'Enter' && row !== undefined && !isOnLink && !isText(event.target)) open(row);
     else actions.press(event, rows, page);
@@ -102,7 +218,7 @@ function isText(target: EventTarget | null): boolean {
   return target instanceof HTMLInputElement && target.type !== 'checkbox';
 }
 
-/** Whether the key means something. */
+/** Whether the grid handles the key. */
 function pressOnRow(
   key: string,
   of: {

@@ -3,10 +3,17 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import { objectRoute } from '../../model/route.ts';
 import type { TableRow } from '../../model/table.ts';
 import { Link, TextInput } from '../parts/basics.tsx';
-import { rowHeight, type ShownColumn, shownText, sliceOf, toneOf } from './grid-layout.ts';
-import type { GridProps, GridState } from './grid-state.ts';
+import {
+  type GridProps,
+  type GridState,
+  rowHeight,
+  type ShownColumn,
+  shownText,
+  sliceOf,
+  toneOf,
+} from './grid-state.ts';
 
-/** The heads of the columns, which sort, and below them the texts that filter. */
+/** The column headers with sort buttons and filter inputs. */
 function GridHead(props: GridProps) {
   const { columns, rows, state, canSelect } = props;
   const isAll = rows.length > 0 && rows.every(({ key }) => state.selected.has(key));
@@ -67,7 +74,7 @@ function Head(props: { readonly column: ShownColumn; readonly state: GridProps['
   );
 }
 
-/** A table of which only the rows in view are elements, so that any number scrolls smoothly. */
+/** A virtual table: only the visible rows are elements, so that scrolling stays smooth. */
 export function Grid(props: GridProps) {
   const { columns, rows, state, canSelect, onEnd } = props;
   const box = useRef<HTMLDivElement>(null);
@@ -101,7 +108,7 @@ export function Grid(props: GridProps) {
         <colgroup>
           {canSelect && <col style={{ width: '5ch' }} />}
           {columns.map((column) => (
-            // The name takes what the others leave.
+            // The name column takes the remaining width.
             <col
               key={column.key}
               style={column === firstOwn ? {} : { width: `${column.width}ch` }}
@@ -183,7 +190,7 @@ function Row(props: GridProps & { readonly row: TableRow; readonly index: number
   );
 }
 
-/** Where the box is scrolled to, and how much of it is seen. */
+/** The scroll position and visible height of the box. */
 function useViewport(box: RefObject<HTMLDivElement | null>) {
   const [view, setView] = useState({ scrollTop: 0, height: 800 });
   const follow = useMemo(
@@ -208,7 +215,7 @@ function useViewport(box: RefObject<HTMLDivElement | null>) {
   return { ...view, follow };
 }
 
-/** Passes on keys that no element of the page has the focus for, as after the page was opened. */
+/** Handles keys while no element has focus, for example after the page opens. */
 function useKeysOfPage(press: (event: KeyboardEvent) => void): void {
   const latest = useRef(press);
   latest.current = press;
@@ -223,14 +230,14 @@ function useKeysOfPage(press: (event: KeyboardEvent) => void): void {
   }, []);
 }
 
-/** Brings the row that the keys moved to into view, and puts the focus on its link. */
+/** Scrolls to the row that the keys selected and focuses its link. */
 function useFocusedRow(
   box: RefObject<HTMLDivElement | null>,
   state: GridState,
   count: number,
 ): void {
   const { moved } = state;
-  // Not for every change: each move is one, wherever it led.
+  // Runs for each move of the keys, even to the same row.
   useLayoutEffect(() => {
     const { current } = box;
     if (current === null || moved === undefined || moved.to >= count) return;
@@ -246,7 +253,7 @@ function useFocusedRow(
         .querySelector<HTMLElement>(`tr[data-row="${moved.to}"] a`)
         ?.focus({ preventScroll: true });
     focus();
-    // A row that was not in view is drawn before the next picture.
+    // A row that was not visible is rendered before the next frame.
     requestAnimationFrame(focus);
   }, [moved]);
 }

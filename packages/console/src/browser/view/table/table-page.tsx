@@ -1,13 +1,14 @@
 import { useCallback, useMemo, useState } from 'preact/hooks';
+import { deleteAll } from '../../model/actions.ts';
 import { apiVersionOf, collectionPath, type Kind } from '../../model/kinds.ts';
 import { getCommand } from '../../model/kubectl.ts';
 import { namespacesOf, routeOfKind, type TableRoute } from '../../model/route.ts';
 import type { TableRow } from '../../model/table.ts';
 import type { TableSnapshot } from '../../model/table-store.ts';
-import { deleteAll } from '../../model/write/bulk.ts';
 import { useApp, useNow, usePage, useTables } from '../parts/app.ts';
 import {
   ActionDialog,
+  asPropagation,
   Button,
   Empty,
   Field,
@@ -16,17 +17,17 @@ import {
   Link,
   LiveStatus,
   NamespaceInput,
+  PropagationChoice,
   TextInput,
   Toggle,
 } from '../parts/basics.tsx';
-import { asPropagation, PropagationChoice } from '../parts/deletion.tsx';
+
 import { Grid } from './grid.tsx';
-import { arranged, shownColumns } from './grid-layout.ts';
-import { type GridState, useGridState } from './grid-state.ts';
+import { arranged, type GridState, shownColumns, useGridState } from './grid-state.ts';
 
 const shownMax = 8;
 
-/** What can be done with the rows that are selected. */
+/** The actions on the selected rows. */
 function BulkDelete(props: {
   readonly kind: Kind;
   readonly rows: readonly TableRow[];
@@ -61,7 +62,7 @@ function Ask(props: {
   const app = useApp();
   const [propagation, setPropagation] = useState('');
   const [done, setDone] = useState(0);
-  // Those that were selected when it was asked, whatever goes meanwhile.
+  // The selection at the time of the question, even if it changes meanwhile.
   const [rows] = useState(selected);
   const act = async (): Promise<string | undefined> => {
     const wanted = asPropagation(propagation);
@@ -106,7 +107,7 @@ function Ask(props: {
   );
 }
 
-/** Which objects: the form leads to the address of what it says. */
+/** The filter form; submitting it changes the route. */
 function FilterForm(props: { readonly kind: Kind; readonly at: TableRoute }) {
   const { kind, at } = props;
   const { workspace } = useApp();
@@ -145,10 +146,10 @@ function FilterForm(props: { readonly kind: Kind; readonly at: TableRoute }) {
   );
 }
 
-/** How long a row that has just come or changed is lit up, as in the style sheet. */
+/** How long a new or changed row is highlighted, as in the style sheet. */
 const freshMs = 2_500;
 
-/** Remembers which rows have just come or changed. */
+/** Tracks new and changed rows. */
 function useFresh() {
   const { clock } = useApp();
   return useMemo(() => {
@@ -158,7 +159,7 @@ function useFresh() {
         const nowMs = clock.now();
         since.delete(key);
         since.set(key, nowMs);
-        // Those of before are at the beginning.
+        // Expired entries are at the beginning.
         for (const [old, atMs] of since) {
           if (nowMs - atMs < freshMs) break;
           since.delete(old);
@@ -173,10 +174,10 @@ function useFresh() {
 }
 
 const pageSize = 500;
-/** How often ages are counted on. */
+/** Interval of updating ages. */
 const ageMs = 5_000;
 
-/** The objects of a kind, listed and followed. */
+/** The list of a kind's objects, updated live. */
 export function TablePage(props: { readonly kind: Kind; readonly at: TableRoute }) {
   const { kind, at } = props;
   const namespaces = namespacesOf(at);
@@ -192,10 +193,9 @@ export function TablePage(props: { readonly kind: Kind; readonly at: TableRoute 
   const withNamespace = kind.scope === 'Namespaced' && namespaces.length !== 1;
   const { view } = state;
   const { rows: listed, columns: declared } = snapshot;
-  // Ages change the order of nothing: rows are arranged anew when they, or the view, are others.
-  // Ages count on without it.
+  // The order of rows depends on the rows and the view, not on the current time.
   const rows = useMemo(() => arranged(snapshot, view, nowMs), [listed, declared, view]);
-  // Ages count on without it.
+  // Independent of the current time.
   const columns = useMemo(
     () => shownColumns(snapshot, { width: view.width, withNamespace, nowMs }),
     [declared, listed.length, view.width, withNamespace],
@@ -308,13 +308,13 @@ function Foot(props: {
       </p>
     );
   }
-  // Nothing has been listed yet: how many there are is not known.
+  // The number is unknown until the first list arrives.
   if (columns.length === 0) return <p class="foot">{notes}</p>;
   const count = `${rows.length} object${rows.length === 1 ? '' : 's'}`;
   const left = more?.remaining === undefined ? '' : `, ${more.remaining} more to read`;
   return (
     <>
-      {rows.length === 0 && <Empty>There are none.</Empty>}
+      {rows.length === 0 && <Empty>No objects.</Empty>}
       <p class="foot">
         {shown === rows.length ? count : `${shown} of ${count}`}
         {left}

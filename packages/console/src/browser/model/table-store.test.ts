@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { TableRow } from './table.ts';
-import { TableRows } from './table-rows.ts';
+import { TableRows } from './table-store.ts';
 
 function row(key: string, version: number): TableRow {
   const resourceVersion = String(version);
@@ -24,7 +24,7 @@ const step = fc.oneof(
   fc.record({ do: fc.constant('delete' as const), key }),
 );
 
-test('CLIENT-4: pages of one moment and the changes since make what there is now', () => {
+test('CLIENT-4: pages of one resourceVersion and later changes yield the current rows', () => {
   const atFirst = fc.uniqueArray(key, { maxLength: 10 });
   const pageSize = fc.integer({ min: 1, max: 4 });
   const steps = fc.array(step, { maxLength: 40 });
