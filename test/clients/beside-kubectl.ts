@@ -4,15 +4,19 @@ import { type Kubectl, kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
 import { type Outcome, type SvcctlHome, svcctlFor } from '../svcctl/svcctl-run.ts';
 
 /**
- * A command line, by blanks, in which `@ns` stands for the client's namespace; what it reads from
- * standard input; and whether kubectl writes its complaints in one order: those it keeps in a Go map
- * come in another one now and then.
+ * A command line with words separated by spaces, and its standard input. `@ns` stands for the
+ * namespace of the client. `errors in any order` is for messages that kubectl prints in the random
+ * order of a Go map, `one after the other` for lines that write the same cluster-scoped object.
  */
-export type Line = readonly [line: string, stdin?: string, complaints?: 'in any order'];
+export type Line = readonly [
+  line: string,
+  stdin?: string,
+  mode?: 'errors in any order' | 'one after the other',
+];
 
 /**
- * Declares a test for each line: both clients are given it, each in a namespace of its own and in
- * this order, and must say the same. `prepare` makes what is in each namespace before.
+ * Declares a test for each line. Both clients run it at the same time, each in its own namespace,
+ * and must print the same. The lines run in order. `prepare` sets up each namespace.
  */
 export function saysAsKubectl(
   lines: readonly Line[],
@@ -43,7 +47,7 @@ export function saysAsKubectl(
       return { code: code ?? 1, out: stdout, err: stderr };
     }
 
-    /** Without what must differ: names, times, identities, and how widely columns are set. */
+    /** Masks values that legitimately differ: names, times, UIDs, and column widths. */
     function comparable({ code, out, err }: Outcome, namespace: string): Outcome {
       const plain = (text: string) =>
         text
@@ -62,21 +66,23 @@ export function saysAsKubectl(
       return { code, out: plain(out), err: plain(err) };
     }
 
-    const cases = lines.map(([line, stdin = '', order]) => [line, stdin, order] as const);
-    test.each(cases)('CLIENT-1: as kubectl says: %s', async (line, stdin, order) => {
+    const cases = lines.map(([line, stdin = '', mode]) => [line, stdin, mode] as const);
+    test.each(cases)('CLIENT-1: as kubectl says: %s', async (line, stdin, mode) => {
       const words = (namespace: string) => {
         const typed = line.replaceAll('@ns', namespace).split(' ');
-        // What follows two dashes is the command's.
+        // Words after -- belong to the command in the container.
         const end = typed.includes('--') ? typed.indexOf('--') : typed.length;
         return typed.toSpliced(end, 0, `--namespace=${namespace}`);
       };
       const input = (namespace: string) => stdin.replaceAll('@ns', namespace);
-      const theirs = await kubectl(words(namespaces.kubectl), input(namespaces.kubectl));
+      const running = kubectl(words(namespaces.kubectl), input(namespaces.kubectl));
+      if (mode === 'one after the other') await running;
       const ours = await home.run(words(namespaces.svcctl), input(namespaces.svcctl));
+      const theirs = await running;
       const ordered = (outcome: Outcome): Outcome =>
-        order === undefined
-          ? outcome
-          : { ...outcome, err: outcome.err.split('\n').sort().join('\n') };
+        mode === 'errors in any order'
+          ? { ...outcome, err: outcome.err.split('\n').sort().join('\n') }
+          : outcome;
       expect(ordered(comparable(ours, namespaces.svcctl))).toEqual(
         ordered(comparable(theirs, namespaces.kubectl)),
       );

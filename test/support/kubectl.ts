@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { writeAdminKubeconfig } from '@wheelhouse/server/testing';
 import { adminToken, type TestServer } from './harness.ts';
 
-/** Whether the machine has upstream's own client; tests that run it are skipped where it has not. */
+/** Whether kubectl is installed; tests that run it are skipped otherwise. */
 export const kubectlIsHere = spawnSync('kubectl', ['version', '--client']).status === 0;
 
 export interface Outcome {
@@ -17,13 +17,13 @@ export interface Outcome {
 interface RunOptions {
   readonly stdin?: string;
   readonly editor?: string;
-  /** More of its environment. */
+  /** Additional environment variables. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** kubectl, unmodified, as the administrator of a server that speaks upstream's dialect. */
+/** kubectl as the administrator of a server with the Kubernetes dialect. */
 export interface Kubectl {
-  /** Its home, for a test's own files too. */
+  /** The home directory, which tests may use for files. */
   readonly directory: string;
   /** Starts a command; `output` grows while it runs. */
   begin(
@@ -35,11 +35,11 @@ export interface Kubectl {
     readonly kill: () => void;
   };
   run(args: readonly string[], options?: RunOptions): Promise<Outcome>;
-  /** Removes its home. */
+  /** Removes the home directory. */
   remove(): void;
 }
 
-/** Gives kubectl a home with a kubeconfig for a server. */
+/** Sets up kubectl with a home directory and a kubeconfig for a server. */
 export function kubectlOf({ server }: TestServer): Kubectl {
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-kubectl-'));
   const { url, caPem } = server;
@@ -52,8 +52,15 @@ export function kubectlOf({ server }: TestServer): Kubectl {
     context: 'admin',
   });
   const cache = join(directory, 'cache');
-  // It leaves the file of an edit that failed, which then goes with its home.
-  const home = { HOME: directory, KUBECONFIG: config, KUBECACHEDIR: cache, TMPDIR: directory };
+  const home = {
+    HOME: directory,
+    KUBECONFIG: config,
+    KUBECACHEDIR: cache,
+    // A failed edit leaves its file, which is removed with the home.
+    TMPDIR: directory,
+    // A run is too short for garbage collection to pay off.
+    GOGC: 'off',
+  };
   const begin: Kubectl['begin'] = (args, { stdin = '', editor, env = {} } = {}) => {
     const editing = editor === undefined ? {} : { KUBE_EDITOR: editor };
     const child = spawn('kubectl', [...args], {

@@ -8,6 +8,7 @@ import {
   writeFlags,
   writeQuery,
 } from '../apply/writes.ts';
+import { splitPairs } from '../argument-values.ts';
 import type { Command } from '../command.ts';
 import { CliError, throwFirst } from '../io.ts';
 import { hasManifests, loadManifests } from '../manifests.ts';
@@ -96,7 +97,7 @@ interface Changes {
 async function run(session: Session, args: readonly string[], subject: Subject): Promise<number> {
   const { flags } = session;
   const what = subject.map.slice(0, -1);
-  const { resources, pairs } = splitArguments(args, what);
+  const { words: resources, pairs } = splitPairs(args, what);
   const changes = parseChanges(pairs, subject);
   const listing = flags.boolean('list');
   checkFlags(session, { resources, listing });
@@ -159,22 +160,6 @@ function checkFlags(
 function placeOf(object: JsonObject): { namespace: string } | Record<string, never> {
   const { namespace } = objectAt(object, 'metadata');
   return typeof namespace === 'string' ? { namespace } : {};
-}
-
-/** Separates the names of objects from the changes after them. Throws CliError. */
-function splitArguments(
-  args: readonly string[],
-  what: string,
-): { readonly resources: readonly string[]; readonly pairs: readonly string[] } {
-  const isChange = (arg: string) => arg.indexOf('=') > 0 || (arg.endsWith('-') && arg !== '-');
-  const from = args.findIndex(isChange);
-  if (from < 0) return { resources: args, pairs: [] };
-  const pairs = args.slice(from);
-  const misplaced = pairs.find((arg) => !isChange(arg));
-  if (misplaced !== undefined) {
-    throw new CliError(`all resources must be specified before ${what} changes: ${misplaced}`);
-  }
-  return { resources: args.slice(0, from), pairs };
 }
 
 function parseChanges(pairs: readonly string[], { map }: Subject): Changes {

@@ -1,6 +1,7 @@
-import { type JsonObject, problemText, setMember } from '@wheelhouse/machinery';
+import { type JsonObject, problemText } from '@wheelhouse/machinery';
 import { overrideFlags, withOverrides } from '../apply/local-patch.ts';
 import { dryRunFlag, dryRunOf, managerFlag, saveConfigFlag } from '../apply/writes.ts';
+import { isImageName, pairsOf } from '../argument-values.ts';
 
 import type { Command } from '../command.ts';
 import { createObject, metadataIn } from '../create-object.ts';
@@ -96,19 +97,6 @@ async function attachTo(session: Session, made: readonly Target[]): Promise<void
   }
 }
 
-const pathPart = '[a-z0-9]+(?:(?:\\.|_|__|-+)[a-z0-9]+)*';
-const hostPart = '(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])';
-const imageForm = new RegExp(
-  `^(?:(?:${hostPart}(?:\\.${hostPart})*|\\[[a-fA-F0-9:]+\\])(?::\\d+)?/)?` +
-    `${pathPart}(?:/${pathPart})*(?::\\w[\\w.-]{0,127})?` +
-    '(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$',
-);
-const imageLengthMax = 4096;
-
-/** Whether a text is a valid image reference. */
-export const isImageName = (image: string): boolean =>
-  image.length <= imageLengthMax && imageForm.test(image);
-
 /** Throws CliError for missing or conflicting flags. */
 function checkFlags(session: Session): void {
   const { flags } = session;
@@ -148,17 +136,6 @@ function checkPort({ flags }: Session): void {
       problemText({ code: 'number', parser: 'Atoi', text: port, problem: 'syntax' }),
     );
   }
-}
-
-/** Parses `KEY=VALUE` pairs. Throws CliError. */
-function pairsOf(texts: readonly string[], fault: (text: string) => string): JsonObject {
-  const pairs: JsonObject = {};
-  for (const text of texts) {
-    const equals = text.indexOf('=');
-    if (equals <= 0) throw new CliError(fault(text));
-    setMember(pairs, text.slice(0, equals), text.slice(equals + 1));
-  }
-  return pairs;
 }
 
 function podOf(session: Session, name: string, command: readonly string[]): JsonObject {

@@ -1,4 +1,5 @@
 import { type JsonObject, randomBelow } from '@wheelhouse/machinery';
+import { matchedLabels, quantitiesOf } from '../../argument-values.ts';
 import type { Command } from '../../command.ts';
 import {
   createFlags,
@@ -11,8 +12,6 @@ import { CliError, throwFirst } from '../../io.ts';
 import { nameOf, objectAt, textAt } from '../../objects.ts';
 import { objectNamed } from '../../selection.ts';
 import type { Session } from '../../session.ts';
-import { matchedLabels } from '../../set/selector-labels.ts';
-import { quantitiesOf } from '../set/set.ts';
 
 const budgetCommand: Command = {
   name: 'poddisruptionbudget',

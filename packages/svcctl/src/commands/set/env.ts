@@ -21,7 +21,7 @@ import {
   setFlags,
   settableObjects,
   withPodSpec,
-} from '../../set/set-objects.ts';
+} from './set-objects.ts';
 
 /** An object, its Pod specification, and the selector of containers. */
 interface Listing {

@@ -1,12 +1,13 @@
-import { type JsonObject, jsonEqual, parseQuantity, setMember } from '@wheelhouse/machinery';
+import { type JsonObject, jsonEqual, setMember } from '@wheelhouse/machinery';
 import { dryRunOf, resourceVersionFlag } from '../../apply/writes.ts';
+import { matchedLabels, quantitiesOf, splitPairs } from '../../argument-values.ts';
 import type { Command } from '../../command.ts';
 import { reportFailures } from '../../errors.ts';
 import { CliError } from '../../io.ts';
 import { hasManifests } from '../../manifests.ts';
 import { listAt, nameOf, objectAt } from '../../objects.ts';
 import type { Session } from '../../session.ts';
-import { matchedLabels } from '../../set/selector-labels.ts';
+import { envCommand } from './env.ts';
 import {
   changeContainers,
   checkSetFlags,
@@ -14,10 +15,8 @@ import {
   copyAt,
   setEach,
   setFlags,
-  splitPairs,
   withPodSpec,
-} from '../../set/set-objects.ts';
-import { envCommand } from './env.ts';
+} from './set-objects.ts';
 
 const serviceAccountCommand: Command = {
   name: 'serviceaccount',
@@ -168,21 +167,6 @@ const resourcesCommand: Command = {
     return reportFailures(session.io, absent) || exitCode;
   },
 };
-
-/** Parses `cpu=1,memory=1Gi`. Throws CliError. */
-export function quantitiesOf(text: string): ReadonlyMap<string, string> {
-  const amounts = new Map<string, string>();
-  for (const statement of text === '' ? [] : text.split(',')) {
-    const [name = '', amount, ...more] = statement.split('=');
-    if (amount === undefined || more.length > 0) {
-      throw new CliError(`Invalid argument syntax ${statement}, expected <resource>=<value>`);
-    }
-    const quantity = parseQuantity(amount);
-    if ('error' in quantity) throw new CliError(quantity.error);
-    amounts.set(name, quantity.text);
-  }
-  return amounts;
-}
 
 function withAmounts(
   container: JsonObject,

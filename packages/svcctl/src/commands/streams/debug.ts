@@ -1,6 +1,7 @@
 import { ApiError, type ApiResource, parseYaml } from '@wheelhouse/client';
 import { errorText, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import { twoWayPatch } from '../../apply/patches.ts';
+import { isImageName } from '../../argument-values.ts';
 import type { Command } from '../../command.ts';
 import {
   copiedPod,
@@ -10,14 +11,12 @@ import {
   profileNamed,
   withDebugContainer,
 } from '../../debug/debug-pods.ts';
-
 import type { FlagSpec } from '../../flags.ts';
 import { CliError, throwFirst } from '../../io.ts';
 import { hasManifests, loadManifests } from '../../manifests.ts';
 import { nameOf, namespaceOf } from '../../objects.ts';
 import { objectNamed, resourceOfObject, targetPath } from '../../selection.ts';
 import type { Session } from '../../session.ts';
-import { isImageName } from '../run.ts';
 
 const keepFlag = (name: string, what: string): FlagSpec => ({
   name: `keep-${name}`,

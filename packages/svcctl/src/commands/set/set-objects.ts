@@ -1,6 +1,6 @@
 import { ApiError, type ApiResource } from '@wheelhouse/client';
 import { isObject, type JsonObject, jsonEqual, parseApiVersion } from '@wheelhouse/machinery';
-import { changeObject } from '../apply/patches.ts';
+import { changeObject } from '../../apply/patches.ts';
 import {
   dryRunFlag,
   dryRunOf,
@@ -9,15 +9,21 @@ import {
   localFlag,
   localOnServer,
   managerFlag,
-} from '../apply/writes.ts';
-import { reportFailures, visitEach } from '../errors.ts';
-import type { FlagSpec } from '../flags.ts';
-import { CliError } from '../io.ts';
-import { loadManifests, manifestFlags } from '../manifests.ts';
-import { listAt, nameOf, objectAt, textAt } from '../objects.ts';
-import { outputFlags, reportObject } from '../output/output.ts';
-import { allFlag, checkSelected, fetchTarget, selectorFlag, selectTargets } from '../selection.ts';
-import type { Session } from '../session.ts';
+} from '../../apply/writes.ts';
+import { reportFailures, visitEach } from '../../errors.ts';
+import type { FlagSpec } from '../../flags.ts';
+import { CliError } from '../../io.ts';
+import { loadManifests, manifestFlags } from '../../manifests.ts';
+import { listAt, nameOf, objectAt, textAt } from '../../objects.ts';
+import { outputFlags, reportObject } from '../../output/output.ts';
+import {
+  allFlag,
+  checkSelected,
+  fetchTarget,
+  selectorFlag,
+  selectTargets,
+} from '../../selection.ts';
+import type { Session } from '../../session.ts';
 
 const template = ['spec', 'template', 'spec'];
 
@@ -94,22 +100,6 @@ export function changeContainers(
     if (Array.isArray(spec[list])) after[list] = changed(listAt(spec, list));
   }
   return { spec: after, found };
-}
-
-/** Splits arguments before the first change: `KEY=VALUE` or `KEY-`. Throws CliError. */
-export function splitPairs(
-  args: readonly string[],
-  type: string,
-): { readonly words: readonly string[]; readonly pairs: readonly string[] } {
-  const isPair = (arg: string) => arg.indexOf('=') > 0 || (arg.endsWith('-') && arg !== '-');
-  const from = args.findIndex(isPair);
-  if (from < 0) return { words: args, pairs: [] };
-  const pairs = args.slice(from);
-  const misplaced = pairs.find((arg) => !isPair(arg));
-  if (misplaced !== undefined) {
-    throw new CliError(`all resources must be specified before ${type} changes: ${misplaced}`);
-  }
-  return { words: args.slice(0, from), pairs };
 }
 
 /** A copy of the object at a member; empty if there is none. */
