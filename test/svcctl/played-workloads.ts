@@ -3,7 +3,7 @@ import type { TestServer } from '../support/harness.ts';
 
 const labels = { app: 'web' };
 
-/** A template of Pods with one container of an image. */
+/** A Pod template with one container of an image. */
 export const template = (image: string, annotations: object = {}) => ({
   metadata: { labels, annotations },
   spec: {
@@ -31,13 +31,13 @@ export const template = (image: string, annotations: object = {}) => ({
   },
 });
 
-/** Plays the controllers of workloads, which this server does not have. */
+/** Simulates the controllers of workloads, which are not part of the server. */
 export interface PlayedController {
-  /** Creates a workload of a kind, and gives it. */
+  /** Creates a workload of a kind and resolves with it. */
   create(kind: WorkloadKind, name: string, spec?: object): Promise<Created>;
-  /** Keeps a template as its controller does: in a ReplicaSet, or in a ControllerRevision. */
+  /** Records a template like its controller, in a ReplicaSet or a ControllerRevision. */
   keep(owner: Created, revision: number, image: string, cause?: string): Promise<void>;
-  /** Writes the status of a workload, of the generation it has. */
+  /** Writes the status of a workload for its current generation. */
   report(owner: Created, status: object): Promise<void>;
 }
 

@@ -1,4 +1,8 @@
+import { systemClock } from '@wheelhouse/machinery';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { saysAsKubectl } from '../clients/beside-kubectl.ts';
+import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
 
 const clientSide = 'apply --server-side=false';
 const byServer = (manager: string) => `apply --server-side --field-manager=${manager}`;
@@ -61,7 +65,7 @@ const set = { labels: { set: 'one' } };
 const shown = 'get deployment d -o jsonpath={.spec.template.spec}';
 
 saysAsKubectl([
-  // The words for what happens.
+  // Messages.
   [`${clientSide} -f -`, documents(map('x', { a: '1', b: '<&>' }))],
   [`${clientSide} -f -`, documents(map('x', { a: '1', b: '<&>' }))],
   [`${clientSide} -f - --dry-run=client`, documents(map('x', { a: '1', b: '<&>' }))],
@@ -74,18 +78,18 @@ saysAsKubectl([
   [`${clientSide} -f - -o json`, documents(map('x', { a: '3' }), map('y', {}))],
   [`${clientSide} -f - -o json --dry-run=client`, documents(map('zz', { b: '3', a: '<' }))],
   ['get cm x y -o yaml'],
-  // What others have set stays; null takes away.
+  // Fields of other managers stay; null removes a field.
   ['patch cm x --type=merge -p {"data":{"kept":"1"}}'],
   [`${clientSide} -f -`, documents(map('x', { a: null, d: '1' }))],
   [`${clientSide} -f -`, documents(map('x', { a: null, d: '1' }))],
   [`${clientSide} -f -`, documents(map('nulls', { a: null, d: '1' }, { labels: null }))],
   ['get cm x nulls -o yaml'],
-  // An object that was not applied before.
+  // The first apply to an existing object.
   ['create -f -', documents(map('bare', { a: '1' }))],
   [`${clientSide} -f -`, documents(map('bare', { a: '1' }))],
   [`${clientSide} -f -`, documents(map('bare', { a: '1' }))],
   ['get cm bare -o yaml'],
-  // Lists that merge, in order.
+  // Merging lists, with their order.
   [`${clientSide} -f -`, documents(deployment([container('a', { env: env('x', 'y') })]))],
   [`${clientSide} -f -`, documents(deployment([container('a', { env: env('x', 'y') })]))],
   [
@@ -100,7 +104,7 @@ saysAsKubectl([
   [shown],
   [`${clientSide} -f -`, documents(deployment([container('b', { args: ['2', '1'] })]))],
   [shown],
-  // Members that are to be alone in their object.
+  // Unions: $retainKeys.
   [
     `${clientSide} -f -`,
     documents(deployment([container('b')], { volumes: [{ name: 'v', emptyDir: {} }] })),
@@ -110,7 +114,7 @@ saysAsKubectl([
     documents(deployment([container('b')], { volumes: [{ name: 'v', configMap: { name: 'x' } }] })),
   ],
   [shown],
-  // Lists of scalars that merge.
+  // Merging lists of scalars.
   [
     `${clientSide} -f -`,
     documents(deployment([container('b')], {}, { finalizers: ['b/y', 'a/x'] })),
@@ -126,7 +130,7 @@ saysAsKubectl([
   ['get deployment d -o jsonpath={.metadata.finalizers}'],
   [`${clientSide} -f -`, documents(deployment([container('b')]))],
   ['get deployment d -o jsonpath={.metadata.finalizers}{.spec}'],
-  // One port number for two protocols is what their key cannot tell apart.
+  // Ports with the same number and different protocols share a merge key.
   [
     `${clientSide} -f -`,
     documents(
@@ -146,7 +150,7 @@ saysAsKubectl([
     ),
   ],
   ['get service s -o jsonpath={.spec.ports}'],
-  // What is refused.
+  // Refusals.
   [`${clientSide} -f -`, documents(map('Q', {}), map('q', { a: '1' }))],
   [`${clientSide} -f -`, documents(map('q', { a: '1' }, { labels: { 'a b': 'c' } }))],
   [`${clientSide} -f -`, documents({ ...map('q', undefined), data: ['a'] })],
@@ -173,7 +177,7 @@ saysAsKubectl([
   [`${clientSide} --prune -f -`, documents(map('x', {}))],
   [`${clientSide} --prune --all -l a=b -f -`, documents(map('x', {}))],
   [`${clientSide} -f - extra`, documents(map('x', {}))],
-  // What a client-side apply owned goes to the server-side one, which removes what it leaves out.
+  // A server-side apply takes over from client-side apply and removes omitted fields.
   [`${clientSide} -f -`, documents(map('m', { a: '1', b: '2' }))],
   [`${byServer('kubectl')} --dry-run=server -f - -o jsonpath={.data}`, documents(map('m', one))],
   ['get cm m -o jsonpath={.metadata.managedFields[*].operation}{.data}'],
@@ -190,7 +194,7 @@ saysAsKubectl([
   ['patch cm k --type=merge -p {"metadata":{"managedFields":[{}]}}'],
   [`${byServer('kubectl')} -f -`, documents(map('k', one))],
   ['get cm k -o jsonpath={.metadata.managedFields[*].operation}{.data}'],
-  // A kind of the server's own has no keys for its lists.
+  // Custom resources have no merge keys.
   ['apply --server-side -f -', documents(definition)],
   ['wait crd/gadgets.apply.example --for=condition=Established --timeout=10s'],
   [`${clientSide} -f -`, documents(gadget({ a: { b: 1, c: null }, list: [{ name: 'x', v: 1 }] }))],
@@ -198,7 +202,7 @@ saysAsKubectl([
   ['patch gadget g --type=merge -p {"spec":{"kept":1,"list":[{"name":"y"}]}}'],
   [`${clientSide} -f - -o jsonpath={.spec}`, documents(gadget({ a: { d: 2.5 }, list: [] }))],
   ['get gadget g -o jsonpath={.spec}'],
-  // What is no longer given.
+  // Pruning.
   [
     `${clientSide} -f -`,
     documents(map('p', {}, set), map('q', {}, set), service('p', [{ port: 1 }])),
@@ -215,3 +219,134 @@ saysAsKubectl([
   [`${clientSide} --prune -l set=one -f -`, documents(map('p', {}, set))],
   ['get cm,service -l set=one -o name'],
 ]);
+
+describe('CLIENT-1: a refused client-side apply', () => {
+  let server: TestServer;
+  let home: SvcctlHome;
+  let namespace: string;
+  const apply = (object: object, flags = '') =>
+    home.runIn(namespace, `apply --client-side -f - ${flags}`.trim(), JSON.stringify(object));
+  const path = (name: string) => `/api/v1/namespaces/${namespace}/configmaps/${name}`;
+  const map = (data: object, metadata: object = {}, more: object = {}) => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'x', ...metadata },
+    data,
+    ...more,
+  });
+  beforeAll(async () => {
+    server = await startTestServer();
+    home = svcctlFor(server);
+  });
+  beforeEach(async () => {
+    namespace = await freshNamespace(server);
+    home.clock = undefined;
+  });
+  afterAll(async () => {
+    home.remove();
+    await server.stop();
+  });
+
+  /** A clock that records delays and fires immediately. */
+  function noteWaits(): number[] {
+    const waits: number[] = [];
+    home.clock = {
+      ...systemClock,
+      after: (delayMs, task) => {
+        waits.push(delayMs);
+        return systemClock.after(0, task);
+      },
+    };
+    return waits;
+  }
+
+  test('CLIENT-1: a conflicting apply is retried five times, a second apart', async () => {
+    await apply(map({ a: '1' }));
+    const waits = noteWaits();
+    const { code, out, err } = await apply(map({ a: '2' }, { resourceVersion: '1' }));
+    expect({ code, out, waits }).toEqual({ code: 1, out: '', waits: [1000, 1000, 1000, 1000] });
+    expect(err).toMatch(
+      /^Error from server \(Conflict\): error when applying patch:\n\{"data":\{"a":"2"\},"metadata":/,
+    );
+    expect(err).toContain(
+      `\nto:\nResource: "/v1, Resource=configmaps", GroupVersionKind: "/v1, Kind=ConfigMap"\n` +
+        `Name: "x", Namespace: "${namespace}"\nfor: "STDIN": error when patching "STDIN": ` +
+        'Operation cannot be fulfilled on configmaps "x"',
+    );
+    expect((await server.get(path('x'))).body.data).toEqual({ a: '1' });
+  });
+
+  test('CLIENT-1: --force deletes and recreates a conflicting object', async () => {
+    await apply(map({ a: '1', b: '1' }));
+    const { uid } = (await server.get(path('x'))).body.metadata;
+    noteWaits();
+    const fixed = map({ a: '2' }, {}, { immutable: true });
+    expect(await apply(fixed)).toMatchObject({ code: 0, out: 'configmap/x configured\n' });
+    const refused = await apply(map({ a: '3' }));
+    expect(refused.err).toMatch(/^The ConfigMap "x" is invalid: /);
+    const forced = await apply(map({ a: '3' }), '--force');
+    expect(forced).toEqual({ code: 0, out: 'configmap/x configured\n', err: '' });
+    const { body } = await server.get(path('x'));
+    expect(body.data).toEqual({ a: '3' });
+    expect(body.metadata.uid).not.toBe(uid);
+  });
+
+  test('CLIENT-1: --force restores the old object when the new one is refused', async () => {
+    await apply(map({ a: '1' }, {}, { immutable: true }));
+    const refused = await apply(map({ a: '3' }, { labels: { 'not a label': '1' } }), '--force');
+    expect(refused).toMatchObject({ code: 1, out: '' });
+    expect(refused.err).toContain('not a label');
+    expect((await server.get(path('x'))).body.data).toEqual({ a: '1' });
+  });
+
+  test('CLIENT-1: --overwrite=false keeps what others have changed', async () => {
+    await apply(map({ a: '1', b: '1' }));
+    const change = ['patch', 'cm', 'x', '--type=merge', '-p', '{"data":{"a":"theirs"}}'];
+    await home.runIn(namespace, change);
+    const refused = await apply(map({ a: '2', b: '1' }), '--overwrite=false');
+    expect(refused).toMatchObject({ code: 1, out: '' });
+    expect(refused.err).toContain(
+      'conflicts with changes made from original to current:\ndata:\n  a: theirs\n',
+    );
+    expect((await server.get(path('x'))).body.data).toEqual({ a: 'theirs', b: '1' });
+    const other = await apply(map({ a: '1', b: '2' }), '--overwrite=false');
+    expect(other.err).toContain('conflicts with changes');
+    expect((await apply(map({ a: '2', b: '2' }))).out).toBe('configmap/x configured\n');
+    expect((await server.get(path('x'))).body.data).toEqual({ a: '2', b: '2' });
+  });
+
+  test('CLIENT-1: a record that is not a JSON object is reported', async () => {
+    await apply(map({ a: '1' }));
+    const { annotations } = (await server.get(path('x'))).body.metadata;
+    const [name = ''] = Object.keys(annotations);
+    await home.runIn(namespace, ['annotate', 'cm', 'x', '--overwrite', `${name}=[1`]);
+    const { code, err } = await apply(map({ a: '2' }));
+    expect(code).toBe(1);
+    expect(err).toMatch(
+      /^error: error when applying patch:\n\nto:\n[\s\S]*invalid JSON document\n$/,
+    );
+  });
+
+  test('CLIENT-1: messages contain no values of Secrets', async () => {
+    const secret = (pw: string, more: object = {}) => ({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 's' },
+      stringData: { pw },
+      ...more,
+    });
+    await apply(secret('hunter2', { immutable: true }));
+    noteWaits();
+    const refused = await apply(
+      secret('hunter3', { type: 'Other', metadata: { name: 's', resourceVersion: '1' } }),
+    );
+    const conflicting = await apply(secret('hunter4'), '--overwrite=false');
+    for (const { code, out, err } of [refused, conflicting]) {
+      expect(code).toBe(1);
+      expect(out + err).not.toMatch(/hunter/);
+      for (const value of ['hunter2', 'hunter3', 'hunter4']) {
+        expect(out + err).not.toContain(Buffer.from(value).toString('base64'));
+      }
+    }
+  });
+});

@@ -17,7 +17,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
     expect({ line, code, out }).toEqual({ line, code: 1, out: '' });
     return err;
   };
-  /** What a generator would make. */
+  /** The object that a generator prints. */
   const made = async (line: string) => {
     const { code, out, err } = await ctl(`create ${line} --dry-run=client -o json`);
     expect({ line, code, err }).toEqual({ line, code: 0, err: '' });
@@ -36,7 +36,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
   });
 
   describe('queries', () => {
-    test('CLIENT-1: auth can-i answers by text and exit code', async () => {
+    test('CLIENT-1: auth can-i reports by text and exit code', async () => {
       await ctl('create role reader --verb=get --resource=pods --resource-name=one');
       await ctl('create rolebinding reader --role=reader --user=jane');
       const asJane = (line: string) => ctl(`auth can-i ${line} --as=jane`);
@@ -91,7 +91,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
       );
     });
 
-    test('CLIENT-1: auth can-i --list joins the verbs of a resource', async () => {
+    test('CLIENT-1: auth can-i --list merges the verbs of a resource', async () => {
       await ctl('create role a --verb=get,list --resource=pods,deployments.apps');
       await ctl('create role b --verb=watch --resource=pods --resource-name=x');
       await ctl('create role c --verb=create,get --resource=pods');
@@ -312,7 +312,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
     });
   });
 
-  describe('reconciling', () => {
+  describe('auth reconcile', () => {
     const role = (rules: object[], more: object = {}) => ({
       apiVersion: `${rbac}/v1`,
       kind: 'Role',

@@ -2,6 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { saysAsKubectl } from '../clients/beside-kubectl.ts';
 import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
 import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
 
@@ -24,7 +25,7 @@ describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (di
     expect(answer.status, answer.text).toBe(201);
   }
 
-  /** Serves a kind of the metrics API, as definitions of it would. */
+  /** Serves a kind of the metrics API by a custom resource definition. */
   async function serveMetrics(kind: string, resource: string, scope: string): Promise<void> {
     const group = dialect.group('apiextensions');
     const answer = await server.post(`/apis/${group}/v1/customresourcedefinitions`, {
@@ -132,7 +133,7 @@ describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (di
     ]);
   });
 
-  test('CLIENT-1: logs of an object are those of its Pods', async () => {
+  test('CLIENT-1: logs of a workload are those of its Pods', async () => {
     const labels = { app: 'web' };
     await server.post(`/apis/apps/v1/namespaces/${namespace}/replicasets`, {
       apiVersion: 'apps/v1',
@@ -194,3 +195,54 @@ describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (di
     );
   });
 });
+
+const pod = (name: string, more: { readonly node?: string; readonly side?: boolean } = {}) =>
+  JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, labels: { app: 'web' } },
+    spec: {
+      ...(more.node === undefined ? {} : { nodeName: more.node }),
+      containers: [
+        { name: 'main', image: 'i' },
+        ...(more.side === true ? [{ name: 'side', image: 'i' }] : []),
+      ],
+    },
+  });
+
+saysAsKubectl([
+  ['create sa default'],
+  ['top pod'],
+  ['top node'],
+  ['top pods x -l a=b'],
+  ['top node x -l a=b'],
+  ['top pod --sort-by=name'],
+  ['top pod a b'],
+  ['create -f -', pod('one')],
+  ['create -f -', pod('two', { side: true })],
+  ['create -f -', pod('far', { node: 'nowhere' })],
+  ['logs one'],
+  ['logs two'],
+  ['logs two -c side'],
+  ['logs two side --tail=3 --since=5m --timestamps'],
+  ['logs two -c nope'],
+  ['logs two --all-containers'],
+  ['logs two --all-containers -c main'],
+  ['logs two side -c main'],
+  ['logs far'],
+  ['logs -l app=none'],
+  ['logs'],
+  ['logs one -l app=web'],
+  ['logs a b c'],
+  ['logs one --tail=-2'],
+  ['logs one --limit-bytes=-2'],
+  ['logs one --since=5m --since-time=2020-01-01T00:00:00Z'],
+  ['exec one -- true'],
+  ['exec one'],
+  ['exec one true'],
+  ['exec'],
+  ['exec nope -- true'],
+  ['attach'],
+  ['port-forward one 80'],
+  ['port-forward one'],
+]);

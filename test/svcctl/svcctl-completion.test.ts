@@ -26,7 +26,7 @@ describe.each(dialectNames)('CLIENT-1: completion, dialect %s', (dialectName) =>
     await server.stop();
   });
 
-  /** What a shell is told for a line whose words are parted by blanks; the last may be empty. */
+  /** The completions of a line with words separated by spaces; the last may be empty. */
   async function complete(line: string) {
     const { code, out, err } = await home.run(['__complete', ...line.split(' ')]);
     expect({ line, code, err }).toEqual({ line, code: 0, err: '' });
@@ -140,7 +140,7 @@ describe('in bash', () => {
     await server.stop();
   });
 
-  // Not waited for in place: the server that is asked runs in this process.
+  // Asynchronous, since the server runs in this process.
   async function inBash(line: string): Promise<string[]> {
     const script = `
       source <(svcctl completion bash)
@@ -168,7 +168,7 @@ describe('in bash', () => {
   test('CLIENT-1: the bash script calls svcctl and completes words with word breaks', async () => {
     expect(await inBash('svcctl config use-context ')).toEqual(['admin']);
     expect(await inBash('svcctl get configm')).toEqual(['configmaps']);
-    // Bash breaks the word at the equals sign, so what is behind it is all it wants.
+    // Bash splits the word at the equals sign and expects only the part after it.
     expect(await inBash('svcctl get cm --context=')).toEqual(['admin']);
     expect(await inBash('svcctl nonsense ')).toEqual([]);
   });

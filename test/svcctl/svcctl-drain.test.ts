@@ -1,5 +1,6 @@
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { saysAsKubectl } from '../clients/beside-kubectl.ts';
 import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
@@ -30,7 +31,7 @@ describe.each(dialectNames)('CLIENT-1: cordon, drain, and taint, dialect %s', (d
     await server.patch(`${pods()}/${name}/status`, running, 'merge');
   }
 
-  /** A budget that allows no disruption, as its controller would have it. */
+  /** A PodDisruptionBudget that allows no disruptions, with its status. */
   async function forbidDisruption(app: string): Promise<void> {
     const path = `/apis/policy/v1/namespaces/${namespace}/poddisruptionbudgets`;
     await server.post(path, {
@@ -53,7 +54,7 @@ describe.each(dialectNames)('CLIENT-1: cordon, drain, and taint, dialect %s', (d
     server = await startTestServer({ dialect: dialectName });
     home = svcctlFor(server);
   });
-  /** Makes what declares itself the Pods' controller; without it, they would be garbage. */
+  /** Creates the controller of the Pods, without which they are garbage-collected. */
   async function startOwner(): Promise<void> {
     const labels = { app: 'r' };
     const { body } = await server.post(`/apis/apps/v1/namespaces/${namespace}/replicasets`, {
@@ -155,7 +156,7 @@ describe.each(dialectNames)('CLIENT-1: cordon, drain, and taint, dialect %s', (d
     });
   });
 
-  test("CLIENT-1: drain leaves mirror Pods, in the server's dialect", async () => {
+  test("CLIENT-1: drain skips mirror Pods of the server's dialect", async () => {
     const mirror = dialectOf(dialectName).label('config.mirror');
     await startPod('mirror', { annotations: { [mirror]: 'x' }, ownerReferences: [] });
     expect((await home.run(`drain ${node}`)).out).toBe(
@@ -209,3 +210,111 @@ describe.each(dialectNames)('CLIENT-1: cordon, drain, and taint, dialect %s', (d
     );
   });
 });
+
+const node = (name: string, labels: object = {}) =>
+  JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name, labels: { set: '@ns', ...labels } },
+  });
+const owner = (kind: string, name: string) => ({
+  apiVersion: 'apps/v1',
+  kind,
+  name,
+  uid: '1b4e28ba-2fa1-11d2-883f-0016d3cca427',
+  controller: true,
+});
+const pod = (
+  name: string,
+  more: { readonly owners?: object[]; readonly volumes?: object[] } = {},
+) =>
+  JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, ownerReferences: more.owners ?? [], labels: { app: name } },
+    spec: {
+      nodeName: '@ns-one',
+      terminationGracePeriodSeconds: 0,
+      containers: [{ name: 'c', image: 'i' }],
+      ...(more.volumes === undefined ? {} : { volumes: more.volumes }),
+    },
+  });
+const daemonSet = JSON.stringify({
+  apiVersion: 'apps/v1',
+  kind: 'DaemonSet',
+  metadata: { name: 'ds' },
+  spec: {
+    selector: { matchLabels: { app: 'd' } },
+    template: {
+      metadata: { labels: { app: 'd' } },
+      spec: { containers: [{ name: 'c', image: 'i' }] },
+    },
+  },
+});
+
+saysAsKubectl([
+  ['create -f -', node('@ns-one')],
+  ['create -f -', node('@ns-two', { extra: 'y' })],
+  ['create sa default'],
+  ['taint nodes @ns-one dedicated=special:NoSchedule'],
+  ['taint nodes @ns-one dedicated=special:NoSchedule'],
+  ['taint nodes @ns-one dedicated=other:NoSchedule --overwrite'],
+  ['taint nodes @ns-one k:NoExecute dedicated:NoSchedule-'],
+  ['taint no @ns-one k:NoExecute a=b:PreferNoSchedule --dry-run=server'],
+  ['taint nodes @ns-one b:PreferNoSchedule --dry-run=client'],
+  ['get node @ns-one -o jsonpath={.spec.taints}'],
+  ['taint nodes -l set=@ns x=y:PreferNoSchedule'],
+  ['taint node @ns-one x-'],
+  ['taint node @ns-one x-'],
+  ['taint node @ns-one x:NoSchedule- z-'],
+  ['taint node @ns-one x:NoSchedule x-'],
+  ['taint node @ns-one x=y:Never'],
+  ['taint node @ns-one x=y=z:NoSchedule'],
+  ['taint node @ns-one x=y'],
+  ['taint node @ns-one a:b:NoSchedule'],
+  ['taint node @ns-one -a:NoSchedule'.replace(' -a', ' $a')],
+  ['taint node @ns-one x:NoSchedule x=1:NoSchedule'],
+  ['taint node @ns-one'],
+  ['taint x:NoSchedule'],
+  ['taint node x:NoSchedule @ns-one'],
+  ['taint node x:NoSchedule'],
+  ['taint pods a x:NoSchedule'],
+  ['taint node --all -l a=b x:NoSchedule'],
+  ['taint node nope x:NoSchedule'],
+  ['cordon @ns-one --dry-run=client'],
+  ['cordon @ns-one --dry-run=server'],
+  ['cordon @ns-one'],
+  ['cordon @ns-one'],
+  ['cordon -l set=@ns'],
+  ['uncordon node/@ns-one'],
+  ['uncordon @ns-one'],
+  ['uncordon nope'],
+  ['uncordon'],
+  ['uncordon @ns-one -l a=b'],
+  ['cordon pod/x'],
+  ['drain @ns-two'],
+  ['create -f -', daemonSet],
+  ['create -f -', pod('daemon', { owners: [owner('DaemonSet', 'ds')] })],
+  ['drain @ns-one'],
+  ['drain @ns-one --ignore-daemonsets --dry-run=client'],
+  ['uncordon @ns-one'],
+  ['create -f -', pod('lost', { owners: [owner('DaemonSet', 'gone')] })],
+  ['drain @ns-one --ignore-daemonsets --dry-run=client'],
+  ['drain @ns-one --ignore-daemonsets --dry-run=client --force'],
+  ['delete pod lost'],
+  ['create -f -', pod('bare')],
+  ['drain @ns-one --ignore-daemonsets'],
+  ['drain @ns-one --ignore-daemonsets --force --dry-run=server'],
+  ['drain @ns-one --ignore-daemonsets --force --pod-selector=app=none'],
+  ['drain @ns-one --ignore-daemonsets --force --pod-selector=,,'],
+  ['drain @ns-one --ignore-daemonsets --force'],
+  [
+    'create -f -',
+    pod('local', { owners: [owner('ReplicaSet', 'r')], volumes: [{ name: 'v', emptyDir: {} }] }),
+  ],
+  ['drain -l set=@ns --ignore-daemonsets'],
+  ['drain @ns-one --ignore-daemonsets --delete-emptydir-data --grace-period=0'],
+  ['create -f -', pod('last', { owners: [owner('ReplicaSet', 'r')] })],
+  ['drain @ns-one --ignore-daemonsets --disable-eviction --timeout=5s'],
+  ['drain'],
+]);

@@ -37,7 +37,7 @@ const objects = [
   .map((object) => JSON.stringify(object))
   .join('\n---\n');
 
-/** A line, and how sed edits what the line opens an editor for. */
+/** A command line, and the sed script that stands for the editor. */
 const lines: readonly (readonly [line: string, script: string])[] = [
   ['edit cm x', 's/a: "1"/a: "9"/'],
   ['edit cm x', 's/nope/nope/'],

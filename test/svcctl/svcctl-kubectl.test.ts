@@ -85,3 +85,106 @@ saysAsKubectl([
   ['delete cm x'],
   ['delete sa y -o name'],
 ]);
+
+const map = (name: string, data: object = {}) =>
+  JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data });
+const pod = JSON.stringify({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'p' },
+  spec: { containers: [{ name: 'c', image: 'i' }] },
+});
+
+saysAsKubectl([
+  ['create -f -', map('x', { a: '1' })],
+  ['create -f -', map('y')],
+  ['patch cm x --type=merge -p {"data":{"a":"2"}} --dry-run=client -o jsonpath={.data}'],
+  ['patch cm x --type=merge -p {"data":{"a":"2"}} --dry-run=client'],
+  ['patch --local -f - --type=merge -p {"data":{"a":"2"}} -o jsonpath={.data}', map('x')],
+  [
+    'patch --local -f - -p {"spec":{"containers":[{"name":"c","image":"j"}]}} -o jsonpath={.spec.containers[*].image}',
+    pod,
+  ],
+  [
+    'patch --local -f - --type=json -p [{"op":"add","path":"/data/b","value":"2"}] -o jsonpath={.data}',
+    map('x', { a: '1' }),
+  ],
+  ['patch --local cm x --type=merge -p {}'],
+  ['patch --local -f - --type=merge -p {} --dry-run=server', map('x')],
+  ['label --local -f - a=b -o jsonpath={.metadata.labels}', map('x')],
+  ['label --local cm x a=b'],
+  ['annotate --local -f - a=b', map('x')],
+  ['wait cm/x --for=jsonpath={.data.a}=1 -o name'],
+  ['wait cm/x --for=jsonpath={.data.a}=1 -o jsonpath={.data}'],
+  ['delete cm x y -i', 'n\n'],
+  ['delete cm x y --interactive', 'y\n'],
+  ['delete cm x -i --raw=/api'],
+  ['create -f -', map('x')],
+  ['delete --raw=/api/v1/namespaces/@ns/configmaps/x -o name'],
+  ['delete --raw=/api/v1/namespaces/@ns/configmaps/nope'],
+  ['delete cm x'],
+]);
+
+saysAsKubectl([
+  ['replace -f -', map('x', { a: '1' })],
+  ['replace --force -f -', map('x', { a: '1' })],
+  ['replace --force -f -', map('x', { a: '2' })],
+  ['get cm x -o jsonpath={.data}'],
+  ['replace -f - --dry-run=server', map('x', { a: '3' })],
+  ['replace -f - --grace-period=3', map('x', { a: '3' })],
+  ['replace -f - --timeout=3s', map('x', { a: '3' })],
+  ['replace -f - --force --dry-run=server', map('x', { a: '3' })],
+  ['replace -f - -o name', map('x', { a: '4' })],
+  ['replace --raw=/api/v1/namespaces/@ns/configmaps/x -f - -o name', map('x', { a: '5' })],
+  ['replace'],
+  ['certificate approve'],
+  ['certificate approve nope'],
+  ['certificate deny nope'],
+]);
+
+const podNamed = (name: string, labels = {}) => {
+  const spec = { containers: [{ name: 'c', image: 'i' }] };
+  const object = { apiVersion: 'v1', kind: 'Pod', metadata: { name, labels }, spec };
+  return `---\n${JSON.stringify(object)}\n`;
+};
+
+saysAsKubectl([
+  ['create -f -', podNamed('a', { x: '1' }) + podNamed('b', { x: '2' })],
+  ['get pod/a pod/b'],
+  ['get pods -l x=9 -o yaml'],
+  ['get pods a -l x=1'],
+  ['get pod/a -l x=1'],
+  ['get pods --all-namespaces a'],
+  ['get pods/a/b'],
+  ['get pods/a b'],
+  ['get pods.v2.apps'],
+  ['get pods -f -', podNamed('a')],
+  ['get -f - -o name', podNamed('a') + podNamed('zz') + podNamed('b')],
+  ['get -f - --ignore-not-found', podNamed('zz')],
+  ['label pods --all y=1'],
+  ['label pods -l x=1 y=2'],
+  ['label pods a b z=1'],
+  ['label pods a z-'],
+  ['label pods a z-'],
+  ['label pods a z='],
+  ['label -f - q=1', podNamed('a')],
+  ['label pods a x=5 --dry-run=server --overwrite'],
+  ['annotate pods a n=1 m=2'],
+  ['annotate pods a n=2'],
+  ['annotate pods a n- m-'],
+  ['annotate pods a n-'],
+  ['patch pod a -p {"metadata":{"labels":"x"}}'],
+  ['patch pod a -p {"metadata":{"labels":{"x":"7"}}} --dry-run=server'],
+  ['patch pod a -p {"metadata":{"labels":{"x":"7"}}} --dry-run=client'],
+  ['patch pods -p {}'],
+  ['patch pod a --type=json -p [{"op":"test","path":"/kind","value":"x"}]'],
+  ['wait pod zz --for=condition=Ready --timeout=10ms'],
+  ['wait pod zz --for=create --timeout=10ms'],
+  ['wait pod a --for=create --timeout=1s'],
+  ['delete pod a --all'],
+  ['delete pod a -l x=1'],
+  ['delete pod'],
+  ['delete pod a zz'],
+  ['delete pods --all --grace-period=0 --force'],
+  ['delete -f - --ignore-not-found', podNamed('a')],
+]);

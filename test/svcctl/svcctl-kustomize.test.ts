@@ -11,7 +11,7 @@ describe('CLIENT-1: -k', () => {
   const map = (name: string) =>
     `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ${name}}\ndata: {a: "1"}\n`;
 
-  /** Puts a program on PATH that plays kustomize: it prints the folder's file, or fails. */
+  /** Puts a fake kustomize on PATH that prints the file in the folder, or fails. */
   function installKustomize(): void {
     const bin = join(home.folder, 'bin');
     mkdirSync(bin, { recursive: true });
@@ -76,7 +76,7 @@ describe('CLIENT-1: -k', () => {
     expect((await home.run('apply -k')).err).toBe("error: flag needs an argument: 'k' in -k\n");
   });
 
-  test('CLIENT-1: without kustomize, -k says what it needs', async () => {
+  test('CLIENT-1: without kustomize, -k reports the missing program', async () => {
     home.env = { PATH: join(home.folder, 'nothing-here') };
     for (const line of ['apply -k app', 'get -k app', 'set image -k app c=i', 'kustomize app']) {
       const { code, err } = await home.runIn(namespace, line);

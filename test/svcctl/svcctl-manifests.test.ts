@@ -23,7 +23,7 @@ const deployment = {
 };
 
 saysAsKubectl([
-  // One that was read from somewhere else has the version it has there.
+  // An object from another server has a resourceVersion of that server.
   ['create -f -', documents(map('x', { a: '1' }, { resourceVersion: '12' }))],
   ['create -f -', documents(map('x', {}), map('y', { a: '1' }), map('Z', {}), map('z', {}))],
   ['create -f -', documents(map('before', {}), { apiVersion: 'v1' }, map('after', {}))],

@@ -44,13 +44,13 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     };
     await ctl('apply --client-side -f -', map('x', { a: '1', b: '2' }));
     expect(await owners()).toEqual(['svcctl-client-side-apply Update']);
-    // What was applied last is the applier's to change.
+    // The last applied fields belong to the applier.
     const expected = { code: 0, out: 'configmap/x serverside-applied\n', err: '' };
     expect(await apply({ a: '3' })).toEqual(expected);
     expect((await ctl('get cm x -o jsonpath={.data}')).out).toBe('{"a":"3"}');
     expect(await owners()).toEqual([`${tool} Apply`, `${tool}-last-applied Apply`]);
     expect((await ctl('apply view-last-applied cm x -o json')).out).toContain('"a": "3"');
-    // And back, and once more forth.
+    // And back, and forth again.
     await ctl('apply --client-side -f -', map('x', { a: '3', c: '4' }));
     expect(await apply({ c: '5' })).toEqual(expected);
     expect((await ctl('get cm x -o jsonpath={.data}')).out).toBe('{"c":"5"}');

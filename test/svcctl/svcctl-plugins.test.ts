@@ -79,7 +79,7 @@ describe('plugins', () => {
     expect({ code, out, err }).toEqual({ code: 1, out: '', err: message });
   });
 
-  test('CLIENT-1: plugin list shows paths or names, and which never run', async () => {
+  test('CLIENT-1: plugin list prints paths or names, and warns of shadowed plugins', async () => {
     const { code, out, err } = await home.run('plugin list --name-only');
     expect(code).toBe(1);
     expect(out).toContain('kubectl-tide\nkubectl-tide-high_water\nkubectl-own\nkubectl-tide\n');
@@ -95,7 +95,7 @@ describe('plugins', () => {
     expect(err).toMatch(/error: \d plugin warnings were found\n$/);
   });
 
-  test.runIf(kubectlIsHere)('CLIENT-1: plugins are listed and run as by kubectl', async () => {
+  test.runIf(kubectlIsHere)('CLIENT-1: plugins are listed and run like in kubectl', async () => {
     const client = kubectlOf(server);
     const words = ['plugin list', 'tide high-water a', 'fails', 'create boat', '-n a tide'];
     try {

@@ -27,7 +27,7 @@ afterEach(async () => {
   running = [];
 });
 
-/** Starts a proxy on a free port and gives its address. */
+/** Starts a proxy on a free port and returns its address. */
 async function startProxy(flags = ''): Promise<string> {
   const proxy = home.start(`proxy --port=0${flags}`);
   running.push(proxy);
@@ -50,7 +50,7 @@ function ask(
 ): Promise<Got> {
   const { method = 'GET', headers = {}, body } = options;
   const { port, hostname } = new URL(url);
-  // As it stands: a URL would resolve the dots that a test sends.
+  // Sent as is: URL would resolve dot segments.
   const path = url.slice(url.indexOf('/', 'http://'.length));
   return new Promise((resolve, reject) => {
     const request = http.request({ hostname, port, path, method, headers, agent: false });

@@ -98,7 +98,7 @@ saysAsKubectl([
   ['label cm y a=b c=d --dry-run=client'],
   ['label cm y a=b --dry-run=client -o jsonpath={.metadata.labels}'],
   ['label cm y a=b c=d'],
-  ['label cm y a=1 c=2', '', 'in any order'],
+  ['label cm y a=1 c=2', '', 'errors in any order'],
   ['label cm y a=1 --overwrite'],
   ['label cm y a=1 --overwrite'],
   ['label cm y a- c- z-'],

@@ -59,13 +59,13 @@ const ended = (exitCode: number) => ({
   ],
 });
 
-/** Binds a Pod to the node as soon as there is one, and reports what its kubelet would. */
+/** Binds the next Pod to the node and reports statuses like a kubelet. */
 async function playPod(name: string, ...states: readonly object[]): Promise<void> {
   await eventually(async () => (await server.get(`${pods}/${name}`)).status === 200, name);
   const binding = { metadata: { name }, target: { kind: 'Node', name: 'n' } };
   expect((await server.post(`${pods}/${name}/binding`, binding)).status).toBe(201);
   for (const [at, status] of states.entries()) {
-    // The next state comes when the client has attached.
+    // The next state follows after the client attaches.
     const path = `/attach/default/${name}/`;
     const isAttached = () => kubelet.requests.some((request) => request.includes(path));
     if (at > 0) await eventually(async () => isAttached(), `a client of ${name}`);
@@ -83,7 +83,7 @@ const clients = kubectlIsHere ? [ours, theirs] : [ours];
 const prompt = "If you don't see a command prompt, try pressing enter.\n";
 
 describe('run with attach', () => {
-  test('CLIENT-1: run -i passes standard input on, and --rm deletes the Pod', async () => {
+  test('CLIENT-1: run -i forwards standard input, and --rm deletes the Pod', async () => {
     for (const run of clients) {
       kubelet.requests.length = 0;
       const playing = playPod('p', ready, ended(0));
@@ -159,7 +159,7 @@ describe('cp and exec', () => {
     expect(out).toMatch(/^Resuming copy at \d+ bytes, retry 1\/2\nResuming copy at \d+ bytes, re/);
     expect(out).toMatch(/Dropping out copy after 2 retries\n$/);
     expect({ code, err }).toMatchObject({ code: 1, err: expect.stringContaining('container') });
-    // All bytes had come before the connection broke, and none came twice.
+    // Every byte arrived exactly once.
     expect(readFileSync(join(home.folder, 'log'), 'utf8')).toBe(text);
     played.failing.isCutOff = false;
     expect(await home.run(['cp', "box:ship's log", 'again', '--retries=-1'])).toEqual({

@@ -15,22 +15,22 @@ export interface Outcome {
 type Line = string | readonly string[];
 const wordsOf = (line: Line) => (typeof line === 'string' ? line.split(' ') : line);
 
-/** svcctl with a home of its own and a kubeconfig for a server. */
+/** svcctl with its own home directory and a kubeconfig for a server. */
 export interface SvcctlHome {
   readonly folder: string;
-  /** Runs a line (words by blanks, or given as a list) to its end. */
+  /** Runs a line, given as words or separated by spaces, to its end. */
   run(line: Line, stdin?: string): Promise<Outcome>;
-  /** The same in a namespace. */
+  /** Like `run`, in a namespace. */
   runIn(namespace: string, line: Line, stdin?: string): Promise<Outcome>;
-  /** Starts a line that goes on until it is stopped, and tells what it has printed so far. */
+  /** Starts a line that runs until it is stopped; `out` and `err` are its output so far. */
   start(line: string): { out(): string; err(): string; stop(): Promise<number> };
-  /** What the next editor or diff program does with its files. */
+  /** Stands for the editor; called with its file. */
   edit: (file: string) => void;
-  /** What its waits go by; the host's unless set. */
+  /** The clock of its waits; the host's if undefined. */
   clock: Clock | undefined;
-  /** More of its environment. */
+  /** Additional environment variables. */
   env: Readonly<Record<string, string>>;
-  /** Which of its streams are terminals, and what standard input is if it is one. */
+  /** Which streams are terminals, and the terminal on standard input. */
   terminal: Pick<CliIo, 'outIsTerminal' | 'errIsTerminal' | 'terminal'>;
   write(name: string, text: string): string;
   remove(): void;
@@ -100,7 +100,7 @@ export function svcctlFor(server: TestServer): SvcctlHome {
   return home;
 }
 
-/** Stands for the editor, and runs other programs: diff, kustomize, and plugins. */
+/** Calls `edit` for the editor, and runs other programs: diff, kustomize, and plugins. */
 async function runProgram(
   home: SvcctlHome,
   call: { command: string; args: readonly string[]; text: { out: string; err: string } },

@@ -1,5 +1,6 @@
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { saysAsKubectl } from '../clients/beside-kubectl.ts';
 import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
 import { playController } from './played-workloads.ts';
 import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
@@ -41,7 +42,7 @@ describe.each(dialectNames)('CLIENT-1: set, dialect %s', (dialectName) => {
     expect(managers).toContain('svcctl-set');
   });
 
-  test("CLIENT-1: set subject names the group of the server's dialect", async () => {
+  test("CLIENT-1: set subject uses the group of the server's dialect", async () => {
     await ctl('create rolebinding b --role=r --user=u');
     expect((await ctl('set subject rolebinding b --user=v')).code).toBe(0);
     const { out } = await ctl('get rolebinding b -o jsonpath={.subjects[*].apiGroup}');
@@ -91,3 +92,132 @@ describe.each(dialectNames)('CLIENT-1: set, dialect %s', (dialectName) => {
     expect(out).toBe('1');
   });
 });
+
+const pod = {
+  containers: [
+    { name: 'main', image: 'web:1' },
+    { name: 'side', image: 'side:1' },
+  ],
+};
+const deployment = (name: string, labels: object = {}) =>
+  JSON.stringify({
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name, labels },
+    spec: {
+      selector: { matchLabels: { app: name } },
+      template: {
+        metadata: { labels: { app: name } },
+        spec: { ...pod, initContainers: [{ name: 'init', image: 'init:1' }] },
+      },
+    },
+  });
+const cronJob = JSON.stringify({
+  apiVersion: 'batch/v1',
+  kind: 'CronJob',
+  metadata: { name: 'nightly' },
+  spec: {
+    schedule: '0 0 * * *',
+    jobTemplate: { spec: { template: { spec: { ...pod, restartPolicy: 'Never' } } } },
+  },
+});
+const service = JSON.stringify({
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: { name: 'web' },
+  spec: { ports: [{ port: 80 }], selector: { app: 'web' } },
+});
+const images = 'get deploy web -o jsonpath={.spec.template.spec.containers[*].image}';
+const env = 'get deploy web -o jsonpath={.spec.template.spec.containers[*].env}';
+
+saysAsKubectl([
+  ['create -f -', deployment('web', { tier: 'gold' })],
+  ['create -f -', deployment('other')],
+  ['create -f -', cronJob],
+  ['create -f -', service],
+  ['create cm c --from-literal=a-b=1 --from-literal=C=2'],
+  ['create secret generic s --from-literal=pw=hunter2'],
+  ['set image deploy/web main=web:2'],
+  ['set image deploy web main=web:2'],
+  ['set image deployment web side=side:2 init=init:2'],
+  [images],
+  ['set image deploy/web *=all:1'],
+  [images],
+  ['set image deploy/web *=all:1 main=x'],
+  ['set image deploy/web nope=x'],
+  ['set image deploy/web main=web:3 nope=x'],
+  ['set image deploy/web'],
+  ['set image deploy/web main=x deploy/other'],
+  ['set image deploy/web main-'],
+  ['set image deploy main=x'],
+  ['set image deploy --all main=web:4'],
+  ['set image deploy -l tier=gold main=web:5'],
+  ['set image deploy --all -l tier=gold main=web:5'],
+  ['set image cronjob/nightly main=web:5'],
+  ['set image cm/c main=web:5'],
+  ['set image deploy/nope main=web:5'],
+  ['set image deploy/web main=web:6 --dry-run=client'],
+  ['set image deploy/web main=web:6 --dry-run=server'],
+  ['set image deploy/web main=web:6 --dry-run=client -o name'],
+  ['set image deploy/web main=web:7 -o jsonpath={.spec.template.spec.containers[0].image}'],
+  ['set image -f - main=web:8', deployment('web')],
+  ['set image --local -f - main=web:8', deployment('web')],
+  ['set image --local deploy/web main=web:8'],
+  ['set env deploy/web A=1 B=two'],
+  ['set env deploy/web A=1 B=two'],
+  ['set env deploy/web A=2 B- C=3'],
+  [env],
+  ['set env deploy/web --list'],
+  ['set env deploy/web -c main D=4'],
+  ['set env deploy/web -c m* E=5'],
+  ['set env deploy/web -c x* E=5'],
+  ['set env deploy/web A=3 --overwrite=false'],
+  ['set env deploy/web F=3 --overwrite=false'],
+  ['set env deploy/web -e G=7 -e H=8'],
+  ['set env deploy/web A=1 A-'],
+  ['set env deploy/web 1A=1'],
+  ['set env deploy/web A=1 deploy/other'],
+  ['set env A=1'],
+  ['set env deploy/web'],
+  ['set env deploy/web -', '# a comment\nI=9\nJ=10 # more\n'],
+  ['set env deploy/web --from=configmap/c'],
+  ['set env deploy/web --from=secret/s --prefix=DB_'],
+  ['set env deploy/web --from=cm/c --keys=C --prefix=ONLY_'],
+  ['set env deploy/web --keys=C'],
+  ['set env deploy/web --from=svc/web'],
+  ['set env deploy/web --from=cm/nope'],
+  [env],
+  ['set env deploy/web --list -c main'],
+  ['set env deploy/web --list --resolve -c main'],
+  ['set env deploy/web --list -o name'],
+  ['set env deploy --all K=1'],
+  ['set env deploy/web K=2 --dry-run=server'],
+  ['delete secret s'],
+  ['set env deploy/web --list --resolve -c main'],
+  ['set resources deploy/web --limits=cpu=1000m,memory=64Mi --requests=cpu=100m'],
+  ['get deploy web -o jsonpath={.spec.template.spec.containers[*].resources}'],
+  ['set resources deploy/web -c side --limits=cpu=2'],
+  ['set resources deploy/web -c nope --limits=cpu=2'],
+  ['set resources deploy/web --limits=cpu'],
+  ['set resources deploy/web --limits=cpu=x'],
+  ['set resources deploy/web'],
+  ['set resources deploy/web --requests=cpu=9'],
+  ['set serviceaccount deploy/web robot'],
+  ['set sa deploy/web robot'],
+  ['set sa'],
+  ['set sa cm/c robot'],
+  ['get deploy web -o jsonpath={.spec.template.spec.serviceAccountName}'],
+  ['set selector svc web tier=front,app=x'],
+  ['set selector svc/web tier=front --resource-version=1'],
+  ['get svc web -o jsonpath={.spec.selector}'],
+  ['set selector svc/web tier=front --dry-run=client'],
+  ['set selector deploy/web a=b'],
+  ['set selector'],
+  ['create rolebinding b --role=r --user=u'],
+  ['set subject rolebinding b --user=v --group=g --serviceaccount=x:y'],
+  ['set subject rolebinding b --user=v'],
+  ['get rolebinding b -o jsonpath={.subjects}'],
+  ['set subject rolebinding b --serviceaccount=x'],
+  ['set subject rolebinding b'],
+  ['set subject cm c --user=v'],
+]);

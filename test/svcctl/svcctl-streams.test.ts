@@ -23,7 +23,7 @@ let server: TestServer;
 let kubelet: PlayedKubelet;
 let home: SvcctlHome;
 let played: ReturnType<typeof playContainers>;
-/** What the containers see. */
+/** The calls that the containers receive. */
 const inside = mkdtempSync(join(tmpdir(), 'wheelhouse-inside-'));
 const pods = '/api/v1/namespaces/default/pods';
 
@@ -107,7 +107,7 @@ describe('exec and attach', () => {
     const text = 'a line\n'.repeat(100_000);
     const { code, out } = await home.run(shell('cat; echo end', '-i'), text);
     expect({ code, isWhole: out === `${text}end\n` }).toEqual({ code: 0, isWhole: true });
-    // A command that ends first does not wait for its input.
+    // A command may end before its input does.
     expect((await home.run(shell('echo done', '-i'), text)).out).toBe('done\n');
   });
 
@@ -207,7 +207,7 @@ describe('exec and attach', () => {
   });
 });
 
-/** A server on loopback that answers each connection. */
+/** A TCP server on loopback that handles each connection. */
 async function startEcho() {
   const echo = createServer((socket) => {
     socket.on('error', () => {});

@@ -56,7 +56,7 @@ describe('CLIENT-1: svcctl on a terminal', () => {
   });
 
   test('CLIENT-1: colors keep columns aligned', async () => {
-    // Between the two commands an age may grow.
+    // An age may change between the two commands.
     const withoutAges = (text: string) => text.replaceAll(/ \S+$/gm, ' ?');
     const plain = (await home.run('get ns')).out;
     home.terminal = { outIsTerminal: true };

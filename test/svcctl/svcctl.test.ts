@@ -215,7 +215,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       expect((await ctl('get cm -o name')).out).toBe('configmap/bystander\nconfigmap/p1\n');
     });
 
-    test('CLIENT-1: diff shows what apply would change', async () => {
+    test('CLIENT-1: diff shows the changes of an apply', async () => {
       await ctl('apply -f -', map('x'));
       const same = await ctl('diff -f -', map('x'));
       expect(same).toMatchObject({ code: 0, out: '' });
@@ -306,7 +306,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       expect(list).toContain('[*]');
     });
 
-    test('CLIENT-1: contexts of the kubeconfig', async () => {
+    test('CLIENT-1: kubeconfig contexts', async () => {
       expect((await home.run('config current-context')).out).toBe('admin\n');
       expect((await home.run('config get-contexts -o name')).out).toBe('admin\n');
       await home.run(
