@@ -1,9 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { silentLogger } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
-import { createHealth } from '@wheelhouse/server/testing';
+import { createHealth, issueCertificate } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
 import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -142,6 +142,26 @@ describe('a healthy server', () => {
       await other.stop();
     }
   });
+});
+
+test('HEALTH-2: a client certificate for other servers has a check of its own', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-health-'));
+  const [certFile, keyFile] = [join(directory, 'proxy.crt'), join(directory, 'proxy.key')];
+  const [notBefore, notAfter] = [Date.now() - 60_000, Date.now() + 3_600_000];
+  const pair = issueCertificate({ commonName: 'proxy', usage: 'client', notBefore, notAfter });
+  writeFileSync(certFile, pair.certificatePem);
+  writeFileSync(keyFile, pair.keyPem);
+  const certificate = { certFile, keyFile };
+  const aggregation = { certificate, routing: 'any', redirects: 'refused' } as const;
+  const other = await startTestServer({ dialect: 'kubernetes', aggregation });
+  try {
+    const path = '/readyz/poststarthook/aggregator-reload-proxy-client-cert';
+    expect((await other.get(path)).text).toBe('ok');
+    expect((await server.get(path)).status).toBe(404);
+  } finally {
+    await other.stop();
+    rmSync(directory, { recursive: true, force: true });
+  }
 });
 
 test('HEALTH-3: startup has a grace period in livez but not in readyz', async () => {

@@ -75,7 +75,7 @@ export function runStartHooks(options: StartHookOptions): StartHooks {
   const { dialect, health, config } = options;
   addStoreChecks(options);
   const tasks = startTasks(options);
-  const names: Readonly<Record<string, readonly string[]>> = hookNames[dialect.name];
+  const names: Readonly<Record<string, readonly string[]>> = namesFor(dialect, config);
   const { flowControl, api } = options;
   const around = { config, dialect, api, flowControl, informersReady: api.informersReady };
   const flow = dialect.name === 'kubernetes' ? flowHooks(around) : [];
@@ -227,6 +227,13 @@ const hookNames: Readonly<Record<DialectName, HookNames>> = {
     serviceNumbers: ['start-service-ip-repair-controllers'],
   },
 };
+
+/** The names of checks by task; a client certificate for other servers is read again in one of them. */
+function namesFor({ name }: Dialect, { aggregation }: ServerConfig): HookNames {
+  const names = hookNames[name];
+  if (name !== 'kubernetes' || aggregation?.certificate === undefined) return names;
+  return { ...names, aggregation: [...names.aggregation, 'aggregator-reload-proxy-client-cert'] };
+}
 
 function addStoreChecks({ api, dialect, health, checks, space }: StartHookOptions): void {
   const own = [{ suffix: '', run: () => api.registry.store.ping() }];
