@@ -46,7 +46,7 @@ export class Reinvocable {
   }
 
   /** Records one that must run again if the object changes after it. */
-  wasAsked(key: string): void {
+  recordCall(key: string): void {
     this.#called.add(key);
   }
 

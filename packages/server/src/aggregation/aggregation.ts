@@ -367,7 +367,7 @@ export class Aggregation implements AggregationPort {
     const [root, group, version, ...rest] = name.split('/');
     const api = this.#remotes.get(`${group}/${version}`);
     const isOne = path.startsWith('/openapi/v3/') && root === 'apis' && rest.length === 0;
-    const who = isOne && api !== undefined ? await this.#openApi.whoHas(api) : undefined;
+    const who = isOne && api !== undefined ? await this.#openApi.ownerOf(api) : undefined;
     if (who === undefined || api === undefined) return false;
     if (who !== 'server') return answerPart(call, { name, document: who });
     await this.#pass(call, api);

@@ -77,7 +77,7 @@ export function fetchDocument(request: DocumentRequest): Promise<FetchedDocument
 const late = 'context deadline exceeded (Client.Timeout exceeded while awaiting headers)';
 
 function headersOf({ user, place, accept, etag }: DocumentRequest) {
-  const headers = identityHeaders({ user, tellsUid: false });
+  const headers = identityHeaders({ user, forwardsUid: false });
   headers['host'] = [hostPort(place)];
   headers['accept'] = [accept];
   if (etag !== undefined && etag !== '') headers['if-none-match'] = [etag];

@@ -273,7 +273,7 @@ export class MergedOpenApi {
    * Which side serves the document of a group version: the remote server, or this one if the remote
    * knows only OpenAPI 2, converted. Undefined if there is none.
    */
-  async whoHas(api: RemoteApi): Promise<'server' | CachedDocument | undefined> {
+  async ownerOf(api: RemoteApi): Promise<'server' | CachedDocument | undefined> {
     const name = documentName(api);
     if ((await this.#remote.index()).has(name)) return 'server';
     return (await this.#convertedDocuments()).get(name);

@@ -6,7 +6,7 @@ const user = { name: 'a', uid: 'u', groups: ['g', 'h'], extra: {} };
 
 test('ADM-4: names that are not ASCII go as UTF-8, keys of extra values escaped', () => {
   const extra = { 'acme.com/Über': ['x', 'y'], '50%': ['z'], none: [] };
-  const headers = identityHeaders({ user: { ...user, name: 'jörg', extra }, tellsUid: false });
+  const headers = identityHeaders({ user: { ...user, name: 'jörg', extra }, forwardsUid: false });
   const utf8 = (text: string) => Buffer.from(text, 'latin1').toString('utf8');
   expect(utf8(headers['x-remote-user']?.[0] ?? '')).toBe('jörg');
   expect({ ...headers }).toEqual({
@@ -21,12 +21,14 @@ test('ADM-4: a uid is told with its gate alone, and what the client says of one 
   const lines = ['X-Remote-Uid', 'mine', 'X-Remote-Extra-A', 'b', ':path', '/'];
   const exchange = { headerLines: () => lines, remoteAddress: '::1' };
   const about = { user, host: 'h:1', path: '/p', auditId: 'id', via: 'me' };
-  const told = forwardedHeaders(exchange, { ...about, tellsUid: true });
+  const told = forwardedHeaders(exchange, { ...about, forwardsUid: true });
   expect(told['x-remote-uid']).toEqual(['u']);
   expect(Object.keys(told).filter((name) => name.startsWith('x-remote-extra'))).toEqual([]);
   expect(told[':path']).toBeUndefined();
   expect(told['via']).toEqual(['1.1 me']);
-  expect(forwardedHeaders(exchange, { ...about, tellsUid: false })['x-remote-uid']).toBeUndefined();
+  expect(
+    forwardedHeaders(exchange, { ...about, forwardsUid: false })['x-remote-uid'],
+  ).toBeUndefined();
 });
 
 test('ADM-4: names that no answer of ours can carry are left out', () => {

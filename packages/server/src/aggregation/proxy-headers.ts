@@ -22,8 +22,8 @@ const perHop = new Set([
 ]);
 
 /** Headers addressed to this server alone: credentials, host, and expectations. */
-const toldHere = new Set(['authorization', 'host', 'expect']);
-const toldHerePrefixes = ['impersonate-', 'x-remote-extra-'];
+const notForwarded = new Set(['authorization', 'host', 'expect']);
+const notForwardedPrefixes = ['impersonate-', 'x-remote-extra-'];
 const identity = ['x-remote-user', 'x-remote-uid', 'x-remote-group'];
 
 /** Maximum length of a header name; longer ones are not forwarded. */
@@ -38,20 +38,20 @@ const crossOrigin = new Set([
 ]);
 
 /** The user as other servers learn it. */
-export interface ToldUser {
+export interface ForwardedUser {
   readonly user: UserInfo;
   /** Whether other servers receive the UID (gate RemoteRequestHeaderUID). */
-  readonly tellsUid: boolean;
+  readonly forwardsUid: boolean;
 }
 
 /**
  * The headers by which authenticating proxies identify the user: other than ASCII is sent as UTF-8,
  * and keys of extra values are escaped as header names require.
  */
-export function identityHeaders({ user, tellsUid }: ToldUser): OutgoingHeaders {
+export function identityHeaders({ user, forwardsUid }: ForwardedUser): OutgoingHeaders {
   const headers = emptyHeaders();
   headers['x-remote-user'] = [wireText(user.name)];
-  if (tellsUid && user.uid !== '') headers['x-remote-uid'] = [wireText(user.uid)];
+  if (forwardsUid && user.uid !== '') headers['x-remote-uid'] = [wireText(user.uid)];
   if (user.groups.length > 0) headers['x-remote-group'] = user.groups.map(wireText);
   for (const [key, values] of Object.entries(user.extra)) {
     if (values.length > 0) headers[`x-remote-extra-${escapedKey(key)}`] = values.map(wireText);
@@ -62,7 +62,7 @@ export function identityHeaders({ user, tellsUid }: ToldUser): OutgoingHeaders {
 /** The forwarded headers of a request, with those that a proxy adds. */
 export function forwardedHeaders(
   exchange: Pick<Exchange, 'headerLines' | 'remoteAddress'>,
-  about: ToldUser & {
+  about: ForwardedUser & {
     /** `host:port` of the other server. */
     readonly host: string;
     /** The requested path, escaped. */
@@ -110,9 +110,9 @@ function endToEnd(lines: readonly string[]): OutgoingHeaders {
 }
 
 function isForwarded(name: string): boolean {
-  if (name.startsWith(':') || perHop.has(name) || toldHere.has(name)) return false;
+  if (name.startsWith(':') || perHop.has(name) || notForwarded.has(name)) return false;
   if (identity.includes(name)) return false;
-  return !toldHerePrefixes.some((prefix) => name.startsWith(prefix));
+  return !notForwardedPrefixes.some((prefix) => name.startsWith(prefix));
 }
 
 const trailersOf = (value: string) => value.toLowerCase().includes('trailers');

@@ -129,7 +129,7 @@ export function requestTarget({ path, query }: Pick<RequestInfo, 'path' | 'query
 /** Settings of proxying. */
 export interface RelaySettings {
   /** Whether other servers receive users' UIDs. */
-  readonly tellsUid: boolean;
+  readonly forwardsUid: boolean;
   /** The Via name of this process, which detects loops. */
   readonly via: string;
   /** How redirects are handled. */
@@ -191,7 +191,7 @@ export function aggregatedPlan(
     headers: () =>
       forwardedHeaders(exchange, {
         user,
-        tellsUid: settings.tellsUid,
+        forwardsUid: settings.forwardsUid,
         host: hostPort(place),
         path: target.split('?', 1)[0] ?? '',
         auditId: baseHeaders['audit-id'] ?? '',

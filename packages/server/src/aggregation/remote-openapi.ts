@@ -17,7 +17,7 @@ import type { FetchedDocument } from './fetch-document.ts';
 type Form = 'v2' | 'v3';
 
 /** What another server's documents contain for one group version. */
-interface Told {
+interface ServerDocuments {
   /** Its part of `/openapi/v2`. */
   readonly v2: OpenApiParts;
   /** The path of its own document, `/openapi/v3/apis/g/v?hash=…`; `none` if there is none. */
@@ -36,7 +36,7 @@ interface Held<Value> {
   asking: Promise<void> | undefined;
 }
 
-type Holding = { readonly [Name in Form]: Held<Told[Name]> };
+type Holding = { readonly [Name in Form]: Held<ServerDocuments[Name]> };
 
 const documentBytesMax = { v2: 16 * 1024 * 1024, v3: 4 * 1024 * 1024 } as const;
 const fetchTimeoutMs = 60_000;

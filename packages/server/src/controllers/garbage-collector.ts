@@ -172,7 +172,7 @@ async function collect(collector: Collector, { def, key }: Located): Promise<boo
   }
   const owners = metadata.ownerReferences ?? [];
   if (owners.length === 0) return false;
-  await judgeOwners(collector, { entry, at, owners });
+  await checkOwners(collector, { entry, at, owners });
   return false;
 }
 
@@ -206,7 +206,7 @@ async function deleteDependents(
     const references = decodeEntry(entry).metadata.ownerReferences ?? [];
     if (references.some((one) => one.uid === uid && one.blockOwnerDeletion === true)) blocking += 1;
     if (!entry.index.deleting)
-      await judgeOwners(collector, { entry, at: dependent, owners: references });
+      await checkOwners(collector, { entry, at: dependent, owners: references });
   }
   if (blocking > 0) return true;
   await dropFinalizer(collector, owner.at, foregroundFinalizer);
@@ -225,7 +225,7 @@ function locateObject(collector: Collector, id: string): ObjectAt | undefined {
  * Deletes an object if all of its owners are gone or being deleted; otherwise drops references to
  * absent owners.
  */
-async function judgeOwners(
+async function checkOwners(
   collector: Collector,
   dependent: { entry: Entry; at: ObjectAt; owners: readonly OwnerReference[] },
 ): Promise<void> {

@@ -5,9 +5,9 @@ import { admissionCall, admissionTools, dialect } from '../testing.ts';
 import type { AccessAttributes, AccessVerdict } from '../tools.ts';
 import { requestFields } from '../webhooks/review.ts';
 import {
-  askConditions,
   Budget,
   compileConditions,
+  evaluateConditions,
   OutOfBudget,
   programOf,
   requestVariables,
@@ -111,7 +111,7 @@ function ask(...expressions: string[]) {
   const inputs = { object, old: undefined, request, facts, user: call.context.user };
   const variables = requestVariables(inputs, admissionTools(), { costs: 'counted' });
   const named = expressions.map((expression, index) => ({ name: `c${index}`, expression }));
-  return askConditions(compileConditions(named), variables);
+  return evaluateConditions(compileConditions(named), variables);
 }
 
 const failing = 'object.metadata.labels.absent == "x"';

@@ -228,7 +228,7 @@ type ConditionsResult =
 /**
  * Evaluates conditions in order. The first false one decides; failures count only if none is false.
  */
-export async function askConditions(
+export async function evaluateConditions(
   conditions: readonly CompiledCondition[],
   variables: ReadonlyMap<string, Value>,
   own?: { takeCost(): number },

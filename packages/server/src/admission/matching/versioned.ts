@@ -70,7 +70,7 @@ function servedAs(object: ApiObject, like: ResourceDef, snapshot: CatalogueSnaps
 }
 
 /** A request as webhooks and policies see it. */
-export interface Judging {
+export interface ReviewedRequest {
   readonly call: AdmissionCall;
   readonly facts: RequestFacts;
   readonly tools: AdmissionTools;
@@ -84,7 +84,7 @@ export interface Judging {
 export function formByRules(
   rules: readonly OperationRule[],
   matchPolicy: 'Exact' | 'Equivalent',
-  { call, facts, tools }: Judging,
+  { call, facts, tools }: ReviewedRequest,
 ): Served | undefined {
   if (rules.some((rule) => matchesRule(rule, facts))) return call.target;
   if (rules.length === 0 || matchPolicy === 'Exact') return undefined;

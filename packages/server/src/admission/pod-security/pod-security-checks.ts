@@ -12,7 +12,7 @@ import { type Dialect, isObject, type JsonObject, type JsonValue } from '@wheelh
 import type { Level, Standard } from './pod-security-policy.ts';
 
 /** A pod's spec and metadata, or those of a template. */
-export interface JudgedPod {
+export interface CheckedPod {
   readonly spec: JsonObject;
   readonly annotations: Readonly<Record<string, string>>;
 }
@@ -23,7 +23,7 @@ export interface Violation {
   readonly detail: string;
 }
 
-type Judge = (pod: JudgedPod) => Violation | undefined;
+type Judge = (pod: CheckedPod) => Violation | undefined;
 
 interface Check {
   readonly id: string;
@@ -41,7 +41,7 @@ export const latestMinor = 32;
 /** The violations of a standard in a pod, in order. */
 export function violations(
   standard: Standard,
-  pod: JudgedPod,
+  pod: CheckedPod,
   dialect: Dialect,
 ): readonly Violation[] {
   if (standard.level === 'privileged') return [];
@@ -135,7 +135,7 @@ const sorted = (items: Iterable<string>) => [...new Set(items)].sort();
  * Names of the containers for which a condition holds; several types are in kube-apiserver's order.
  */
 function containersWith(
-  { spec }: JudgedPod,
+  { spec }: CheckedPod,
   holds: (container: JsonObject) => boolean,
 ): readonly string[] {
   return containersOf(spec)
@@ -213,7 +213,7 @@ const capabilitiesOf = (container: Stored<Container>, member: 'add' | 'drop') =>
   listAt(container, 'securityContext', 'capabilities', member).map(String);
 
 function addedBeyond(
-  pod: JudgedPod,
+  pod: CheckedPod,
   allowed: ReadonlySet<string>,
 ): { names: readonly string[]; text: string } {
   const beyond = (container: JsonObject) =>

@@ -14,7 +14,7 @@ import { groupKindOf } from '../../registry/registry.ts';
 import type { AdmissionPlugin } from '../chain.ts';
 import type { PodSecuritySettings } from '../configuration/pod-security.ts';
 import { type AdmissionTools, nameOf, refusal } from '../tools.ts';
-import { type JudgedPod, latestMinor, type Violation, violations } from './pod-security-checks.ts';
+import { type CheckedPod, latestMinor, type Violation, violations } from './pod-security-checks.ts';
 import {
   compareLevels,
   openPolicy,
@@ -194,7 +194,7 @@ function isExempt(plugin: PodSecurity, call: AdmissionCall): boolean {
   return true;
 }
 
-function isExemptClass(plugin: PodSecurity, call: AdmissionCall, { spec }: JudgedPod): boolean {
+function isExemptClass(plugin: PodSecurity, call: AdmissionCall, { spec }: CheckedPod): boolean {
   const { runtimeClasses } = plugin.settings.exemptions;
   if (!runtimeClasses.has(textAt(spec, 'runtimeClassName'))) return false;
   plugin.metrics.exempted(call);
@@ -217,7 +217,7 @@ function annotate(
 function note(
   plugin: PodSecurity,
   call: AdmissionCall,
-  at: { policy: Policy; errors: readonly FieldError[]; judged: JudgedPod },
+  at: { policy: Policy; errors: readonly FieldError[]; judged: CheckedPod },
 ): void {
   const { policy, errors, judged } = at;
   if (errors.length > 0) {
@@ -241,7 +241,7 @@ async function policyFor({ tools, settings }: PodSecurity, call: AdmissionCall) 
   return policyOf(found?.metadata.labels ?? {}, { dialect, defaults: settings.defaults });
 }
 
-function judgedOf(object: JsonObject): JudgedPod {
+function judgedOf(object: JsonObject): CheckedPod {
   const annotations = objectAt(object, 'metadata', 'annotations') ?? {};
   return {
     spec: objectAt(object, 'spec') ?? {},
@@ -268,7 +268,7 @@ function isNews(pod: Stored<Pod>, old: Stored<Pod>): boolean {
 function warn(
   { tools, metrics }: PodSecurity,
   call: AdmissionCall,
-  { policy, judged }: { policy: Policy; judged: JudgedPod },
+  { policy, judged }: { policy: Policy; judged: CheckedPod },
 ): void {
   const found = violations(policy.warn, judged, tools.dialect);
   if (found.length === 0) return;

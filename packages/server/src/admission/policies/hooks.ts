@@ -20,7 +20,7 @@ export interface PolicyHook {
 }
 
 /** Evaluates policies for a call; throws the error that rejects it. */
-export type JudgeByPolicies = (call: AdmissionCall, hooks: readonly PolicyHook[]) => Promise<void>;
+export type EvaluatePolicies = (call: AdmissionCall, hooks: readonly PolicyHook[]) => Promise<void>;
 
 /** The policies of one type with their bindings, kept current. */
 interface PolicySource {
@@ -32,16 +32,16 @@ interface PolicySource {
  * A phase that evaluates the policies of one type (ADM-3). Policies are followed from the first
  * write on; the evaluator is loaded with the first bound policy.
  */
-export function judgingByPolicies(
+export function policyPhase(
   tools: AdmissionTools,
   sort: {
     readonly policies: string;
     readonly bindings: string;
-    readonly load: () => Promise<JudgeByPolicies>;
+    readonly load: () => Promise<EvaluatePolicies>;
   },
 ): (call: AdmissionCall) => Promise<void> | undefined {
   let source: PolicySource | undefined;
-  let judge: Promise<JudgeByPolicies> | undefined;
+  let judge: Promise<EvaluatePolicies> | undefined;
   const hooks = hooksKeeper();
   const run = async (call: AdmissionCall, from: PolicySource): Promise<void> => {
     await Promise.all([from.policies.ready, from.bindings.ready]).catch((error: unknown) => {

@@ -14,7 +14,12 @@ import type { Entry, EntryIndex } from '../../watchcache/entry.ts';
 import { requestVariables } from '../cel/run.ts';
 import { kindFor, showKind } from '../matching/facts.ts';
 import { selectsNamespace, selectsObject } from '../matching/rules.ts';
-import { convertTo, formByRules, type Judging, type Served } from '../matching/versioned.ts';
+import {
+  convertTo,
+  formByRules,
+  type ReviewedRequest,
+  type Served,
+} from '../matching/versioned.ts';
 import type { AdmissionTools } from '../tools.ts';
 import { requestFields } from '../webhooks/review.ts';
 import type { Binding, MatchResources, ParamKind, PolicyBasis, PolicyHook } from './hooks.ts';
@@ -97,7 +102,10 @@ function namespaceOf({ def }: Served, named: string, own: string): string {
  * The served version in which a request matches; undefined if it does not. Throws 404 when its
  * namespace is gone.
  */
-async function matchedForm(match: MatchResources, at: Judging): Promise<Served | undefined> {
+async function matchedForm(
+  match: MatchResources,
+  at: ReviewedRequest,
+): Promise<Served | undefined> {
   const { call, facts, tools } = at;
   if (!selectsObject(match.objectSelector, call)) return undefined;
   if (formByRules(match.excluded, match.matchPolicy, at) !== undefined) return undefined;
@@ -129,7 +137,7 @@ export interface Misconfigured {
 /** The invocations for a request, in the order of policies and bindings. */
 export async function invocationsOf(
   hooks: readonly PolicyHook[],
-  judging: Judging,
+  reviewed: ReviewedRequest,
 ): Promise<{
   readonly invocations: readonly Invocation[];
   readonly misconfigured: readonly Misconfigured[];
@@ -153,15 +161,15 @@ export async function invocationsOf(
   const invocations: Invocation[] = [];
   for (const { policy, bindings } of hooks) {
     const form = await attempt({ policy, binding: undefined }, async () => {
-      const matched = await matchedForm(policy.match, judging);
+      const matched = await matchedForm(policy.match, reviewed);
       const { paramKind } = policy;
-      if (matched !== undefined && paramKind !== undefined) servedParams(paramKind, judging.tools);
+      if (matched !== undefined && paramKind !== undefined) servedParams(paramKind, reviewed.tools);
       return matched;
     });
     if (form === undefined) continue;
     for (const binding of bindings) {
       const params = await attempt({ policy, binding }, () =>
-        boundParams(policy, binding, judging),
+        boundParams(policy, binding, reviewed),
       );
       if (params !== undefined) invocations.push({ policy, binding, form, params });
     }
@@ -172,27 +180,27 @@ export async function invocationsOf(
 async function boundParams(
   policy: PolicyBasis,
   binding: Binding,
-  judging: Judging,
+  reviewed: ReviewedRequest,
 ): Promise<Invocation['params'] | undefined> {
   const { match } = binding;
-  if (match !== undefined && (await matchedForm(match, judging)) === undefined) return undefined;
-  const { facts, tools } = judging;
+  if (match !== undefined && (await matchedForm(match, reviewed)) === undefined) return undefined;
+  const { facts, tools } = reviewed;
   return paramsOf(policy, binding, { namespace: facts.namespace, tools });
 }
 
 /** The variables of expressions about a request, in one served version. */
 export class PolicySubject {
-  readonly #judging: Judging;
+  readonly #reviewed: ReviewedRequest;
   readonly #converted = new Map<string, { object?: ApiObject; old?: ApiObject }>();
   #namespace: Promise<JsonObject | undefined> | undefined;
 
-  constructor(judging: Judging) {
-    this.#judging = judging;
+  constructor(reviewed: ReviewedRequest) {
+    this.#reviewed = reviewed;
   }
 
   /** The variables of expressions without the policy's own. Throws 404 for a missing namespace. */
   async variables(form: Served, params: ApiObject | undefined): Promise<Map<string, Value>> {
-    const { call, facts, tools } = this.#judging;
+    const { call, facts, tools } = this.#reviewed;
     const { def, version } = form;
     const resource = { group: def.group, version: version.version, resource: def.resource };
     const kind = kindFor(def, version, facts.subresource);
@@ -207,7 +215,7 @@ export class PolicySubject {
   }
 
   async #in(form: Served): Promise<{ object: ApiObject | undefined; old: ApiObject | undefined }> {
-    const { call, tools } = this.#judging;
+    const { call, tools } = this.#reviewed;
     const key = `${form.def.group}/${form.version.version}/${form.def.resource}`;
     const cached = this.#converted.get(key);
     if (cached !== undefined) return { object: cached.object, old: cached.old };
@@ -224,7 +232,7 @@ export class PolicySubject {
 
   /** The fields of the namespace that expressions may read; a Namespace itself has none here. */
   async #readNamespace(): Promise<JsonObject | undefined> {
-    const { facts, tools } = this.#judging;
+    const { facts, tools } = this.#reviewed;
     const isNamespace = facts.kind.group === '' && facts.kind.kind === 'Namespace';
     if (facts.namespace === '' || isNamespace) return undefined;
     const at = { namespace: '', name: facts.namespace };

@@ -38,11 +38,11 @@ import {
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
 import {
-  askConditions,
   Budget,
   type CompiledCondition,
   compileConditions,
   compiledOnce,
+  evaluateConditions,
   OutOfBudget,
   programOf,
   runExpression,
@@ -50,7 +50,7 @@ import {
 import { factsOf, type KindFact, kindFor } from '../matching/facts.ts';
 import {
   convertTo,
-  type Judging,
+  type ReviewedRequest,
   replaceContent,
   reshaped,
   type Served,
@@ -58,7 +58,7 @@ import {
 } from '../matching/versioned.ts';
 import { Reinvocable } from '../reinvocation.ts';
 import { type AdmissionTools, nameOf } from '../tools.ts';
-import { type JudgeByPolicies, type PolicyBasis, specObjects } from './hooks.ts';
+import { type EvaluatePolicies, type PolicyBasis, specObjects } from './hooks.ts';
 import { type Invocation, invocationsOf, PolicySubject } from './invocations.ts';
 import { namesOf, scopeOf, type VariablePrograms, variablePrograms } from './validation.ts';
 
@@ -70,7 +70,7 @@ interface Refusal {
   readonly reason: 'Invalid' | undefined;
 }
 
-interface Run extends Judging {
+interface Run extends ReviewedRequest {
   readonly remembered: Reinvocable;
   readonly refusals: Refusal[];
   readonly checks: MutationMetrics;
@@ -82,11 +82,11 @@ const pluginName = 'MutatingAdmissionPolicy';
 const compiledFor = compiledOnce(compileMutations);
 
 /** Applies mutating policies one after the other. */
-export function mutatingJudge(tools: AdmissionTools): JudgeByPolicies {
+export function mutatingEvaluator(tools: AdmissionTools): EvaluatePolicies {
   const checks = mutationMetrics(tools.metrics);
   return async (call, hooks) => {
-    const judging = { call, facts: factsOf(call), tools };
-    const { invocations, misconfigured } = await invocationsOf(hooks, judging);
+    const reviewed = { call, facts: factsOf(call), tools };
+    const { invocations, misconfigured } = await invocationsOf(hooks, reviewed);
     const remembered = Reinvocable.of(call, pluginName);
     const refusals: Refusal[] = misconfigured.map(({ policy, binding, message }) => ({
       policy: policy.name,
@@ -94,7 +94,7 @@ export function mutatingJudge(tools: AdmissionTools): JudgeByPolicies {
       message,
       reason: undefined,
     }));
-    const run: Run = { ...judging, remembered, refusals, checks };
+    const run: Run = { ...reviewed, remembered, refusals, checks };
     for (const invocation of invocations) await changeBy(invocation, run);
     remembered.leave(call.object);
     if (refusals.length > 0) throw refusalOf(refusals, call);
@@ -110,7 +110,7 @@ async function changeBy(invocation: Invocation, run: Run): Promise<void> {
     if (!(await meetsConditions(invocation, param, run))) continue;
     if (!run.remembered.isDue(key)) continue;
     if (await changeWith(invocation, param, run)) run.remembered.objectChanged();
-    if (mutations.isReinvocable) run.remembered.wasAsked(key);
+    if (mutations.isReinvocable) run.remembered.recordCall(key);
   }
 }
 
@@ -127,7 +127,7 @@ async function meetsConditions(
   if (mutations.conditions.length === 0) return true;
   const inputs = await variablesFor(invocation, param, run);
   const { variables, own } = scopeOf({ compiled: mutations, inputs });
-  const result = await askConditions(mutations.conditions, variables, own);
+  const result = await evaluateConditions(mutations.conditions, variables, own);
   if (result.failures === undefined) return result.matches;
   refuse(invocation, run, result.failures);
   return false;

@@ -1,6 +1,6 @@
 import type { AdmissionPlugin } from '../chain.ts';
 import type { AdmissionTools } from '../tools.ts';
-import { judgingByPolicies } from './hooks.ts';
+import { policyPhase } from './hooks.ts';
 
 /**
  * The plugin of MutatingAdmissionPolicies (ADM-3); active if its gate is on and `--runtime-config`
@@ -13,10 +13,10 @@ export function mutatingPolicies(tools: AdmissionTools): AdmissionPlugin {
   if (!isThere || !tools.isOn('MutatingAdmissionPolicy')) return { name };
   return {
     name,
-    mutate: judgingByPolicies(tools, {
+    mutate: policyPhase(tools, {
       policies,
       bindings: 'mutatingadmissionpolicybindings',
-      load: async () => (await import('./mutating.ts')).mutatingJudge(tools),
+      load: async () => (await import('./mutating.ts')).mutatingEvaluator(tools),
     }),
   };
 }
@@ -25,10 +25,10 @@ export function mutatingPolicies(tools: AdmissionTools): AdmissionPlugin {
 export function validatingPolicies(tools: AdmissionTools): AdmissionPlugin {
   return {
     name: 'ValidatingAdmissionPolicy',
-    validate: judgingByPolicies(tools, {
+    validate: policyPhase(tools, {
       policies: 'validatingadmissionpolicies',
       bindings: 'validatingadmissionpolicybindings',
-      load: async () => (await import('./validating.ts')).validatingJudge(tools),
+      load: async () => (await import('./validating.ts')).validatingEvaluator(tools),
     }),
   };
 }

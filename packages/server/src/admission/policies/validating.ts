@@ -9,10 +9,10 @@ import type { AdmissionCall } from '../../registry/contract.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
 import { compiledOnce } from '../cel/run.ts';
 import { factsOf } from '../matching/facts.ts';
-import type { Judging } from '../matching/versioned.ts';
+import type { ReviewedRequest } from '../matching/versioned.ts';
 import { type AdmissionTools, nameOf } from '../tools.ts';
 import { type ConditionMetrics, conditionMetrics } from '../webhooks/metrics.ts';
-import type { Binding, JudgeByPolicies, PolicyBasis } from './hooks.ts';
+import type { Binding, EvaluatePolicies, PolicyBasis } from './hooks.ts';
 import { type Invocation, invocationsOf, PolicySubject } from './invocations.ts';
 import {
   compilePolicy,
@@ -74,7 +74,7 @@ interface Denial {
   readonly reason: StatusReason | '';
 }
 
-interface Run extends Judging {
+interface Run extends ReviewedRequest {
   readonly metrics: PolicyMetrics;
   readonly subject: PolicySubject;
   readonly denials: Denial[];
@@ -90,18 +90,18 @@ const compiledFor = compiledOnce(compilePolicy);
  * Evaluates every bound validating policy that matches the request, and reports the first denial to
  * the client.
  */
-export function validatingJudge(tools: AdmissionTools): JudgeByPolicies {
+export function validatingEvaluator(tools: AdmissionTools): EvaluatePolicies {
   const metrics = policyMetrics(tools.metrics);
   return async (call, hooks) => {
-    const judging = { call, facts: factsOf(call), tools };
-    const subject = new PolicySubject(judging);
-    const { invocations, misconfigured } = await invocationsOf(hooks, judging);
-    const run: Run = { ...judging, metrics, subject, denials: [], failures: [] };
+    const reviewed = { call, facts: factsOf(call), tools };
+    const subject = new PolicySubject(reviewed);
+    const { invocations, misconfigured } = await invocationsOf(hooks, reviewed);
+    const run: Run = { ...reviewed, metrics, subject, denials: [], failures: [] };
     for (const { policy, binding, message } of misconfigured) {
       run.denials.push({ policy: policy.name, binding: binding?.name, message, reason: '' });
     }
     const annotations = new Map<string, Set<string>>();
-    for (const invocation of invocations) await judgeBy(invocation, run, annotations);
+    for (const invocation of invocations) await evaluateInvocation(invocation, run, annotations);
     for (const [key, values] of annotations) {
       call.context.request?.annotate(key, [...values].join(', '));
     }
@@ -116,7 +116,7 @@ export function validatingJudge(tools: AdmissionTools): JudgeByPolicies {
 }
 
 /** @param annotations values for the audit log, by full key */
-async function judgeBy(
+async function evaluateInvocation(
   { policy, binding, form, params }: Invocation,
   run: Run,
   annotations: Map<string, Set<string>>,

@@ -7,11 +7,11 @@ import {
 } from '@wheelhouse/cel';
 import type { JsonObject, JsonValue, StatusReason } from '@wheelhouse/machinery';
 import {
-  askConditions,
   Budget,
   type CompiledCondition,
   callCostMax,
   compileConditions,
+  evaluateConditions,
   OutOfBudget,
   programOf,
   runExpression,
@@ -127,7 +127,7 @@ interface Evaluation {
 }
 
 /** Receives the outcome of a policy's match conditions. */
-export interface ConditionsHeard {
+export interface ConditionObserver {
   evaluated(run: { readonly durationMs: number; readonly failed: number }): void;
   excluded(): void;
 }
@@ -138,14 +138,14 @@ export interface ConditionsHeard {
  */
 export async function evaluatePolicy(
   evaluation: Evaluation,
-  heard: ConditionsHeard,
+  heard: ConditionObserver,
 ): Promise<PolicyResult> {
   const { compiled, nowMs } = evaluation;
   const nothing: PolicyResult = { decisions: [], annotations: [], failed: [] };
   if (compiled.conditions.length > 0) {
     const startMs = nowMs();
     const { variables, own } = scopeOf(evaluation);
-    const result = await askConditions(compiled.conditions, variables, own);
+    const result = await evaluateConditions(compiled.conditions, variables, own);
     heard.evaluated({ durationMs: nowMs() - startMs, failed: result.failed });
     if (result.failures !== undefined) {
       if (compiled.policy.failurePolicy === 'Fail') {

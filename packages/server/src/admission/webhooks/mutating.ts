@@ -24,20 +24,20 @@ import { convertTo, replaceContent, reshaped } from '../matching/versioned.ts';
 import { Reinvocable } from '../reinvocation.ts';
 import type { AdmissionTools } from '../tools.ts';
 import {
-  type Asking,
-  askHook,
+  type CallContext,
+  callHook,
   HookFailure,
   type Invocation,
   invocationOf,
   measured,
   recordFailOpen,
   rejectionOf,
-} from './ask.ts';
+} from './call.ts';
 import type { Dispatch, Hook } from './hooks.ts';
 import { type HookMetrics, hookMetrics } from './metrics.ts';
 import type { Verdict } from './review.ts';
 
-interface Run extends Asking {
+interface Run extends CallContext {
   readonly call: AdmissionCall;
   readonly metrics: HookMetrics;
   readonly remembered: Reinvocable;
@@ -55,7 +55,7 @@ export function mutatingDispatch(tools: AdmissionTools): Dispatch {
     const owners = call.object?.metadata?.managedFields;
     let changed = false;
     for (const [index, hook] of hooks.entries()) {
-      if (await askOne(hook, run, index)) changed = true;
+      if (await callOne(hook, run, index)) changed = true;
     }
     if (changed) keepOwnersReadable(call, owners);
     remembered.leave(call.object);
@@ -66,7 +66,7 @@ export function mutatingDispatch(tools: AdmissionTools): Dispatch {
  * Calls one hook, if it matches.
  * @returns whether it changed the object
  */
-async function askOne(hook: Hook, run: Run, index: number): Promise<boolean> {
+async function callOne(hook: Hook, run: Run, index: number): Promise<boolean> {
   const { call, tools, remembered } = run;
   const invocation = await invocationOf(hook, run);
   if (invocation === undefined) return false;
@@ -87,7 +87,7 @@ async function askOne(hook: Hook, run: Run, index: number): Promise<boolean> {
   const { operation } = invocation.convertedCall.facts;
   run.metrics.called(hook.name, measured(failure, { operation, durationMs, isIgnored }));
   if (changed) remembered.objectChanged();
-  if (hook.isReinvocable) remembered.wasAsked(hook.uid);
+  if (hook.isReinvocable) remembered.recordCall(hook.uid);
   if (failure === undefined) return changed;
   const rejection = rejectionOf(failure, hook);
   if (rejection !== undefined) throw rejection;
@@ -99,7 +99,7 @@ async function askOne(hook: Hook, run: Run, index: number): Promise<boolean> {
 
 async function change(invocation: Invocation, run: Run, index: number): Promise<boolean> {
   const { call, tools } = run;
-  const verdict = await askHook(invocation, run);
+  const verdict = await callHook(invocation, run);
   const patched = await patchedBy(verdict, invocation, tools.clock);
   if (patched === undefined || call.object === undefined) return false;
   const { hook } = invocation;

@@ -21,7 +21,7 @@ import {
 } from '../matching/facts.ts';
 
 /** The request as a webhook sees it, in the version that its rules name. */
-export interface Asked {
+export interface ConvertedCall {
   readonly call: AdmissionCall;
   readonly facts: RequestFacts;
   readonly resource: ResourceFact;
@@ -57,7 +57,7 @@ export function reviewVersion(accepted: readonly string[]): ReviewVersion | unde
 
 /** Builds the AdmissionReview of a request. */
 export function reviewOf(
-  convertedCall: Asked,
+  convertedCall: ConvertedCall,
   at: { version: ReviewVersion; dialect: Dialect },
 ): Review {
   const uid = randomUuid();
@@ -69,7 +69,7 @@ export function reviewOf(
   return { version: at.version, uid, body: `${encodeJson(review).toString('utf8')}\n` };
 }
 
-function requestOf(convertedCall: Asked, dialect: Dialect): JsonObject {
+function requestOf(convertedCall: ConvertedCall, dialect: Dialect): JsonObject {
   const { object, old } = convertedCall;
   return {
     ...requestFields(convertedCall, dialect),
@@ -80,7 +80,7 @@ function requestOf(convertedCall: Asked, dialect: Dialect): JsonObject {
 
 /** The fields of an AdmissionRequest without the objects and the UID; empty names are omitted. */
 export function requestFields(
-  { call, facts, resource, kind }: Omit<Asked, 'object' | 'old'>,
+  { call, facts, resource, kind }: Omit<ConvertedCall, 'object' | 'old'>,
   dialect: Dialect,
 ): JsonObject {
   const { subresource, name, namespace, operation } = facts;

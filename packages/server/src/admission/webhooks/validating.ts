@@ -1,13 +1,13 @@
 import { timedOut } from '@wheelhouse/machinery';
 import type { AdmissionTools } from '../tools.ts';
 import {
-  askHook,
+  callHook,
   type Invocation,
   invocationOf,
   measured,
   recordFailOpen,
   rejectionOf,
-} from './ask.ts';
+} from './call.ts';
 import type { Dispatch } from './hooks.ts';
 import { type HookMetrics, hookMetrics } from './metrics.ts';
 
@@ -24,7 +24,7 @@ export function validatingDispatch(tools: AdmissionTools): Dispatch {
     if (call.context.expired()) throw timedOut('write');
     const startMs = tools.clock.monotonic();
     const outcomes = await Promise.all(
-      invocations.map((invocation, index) => askOne(invocation, { tools, metrics, index })),
+      invocations.map((invocation, index) => callOne(invocation, { tools, metrics, index })),
     );
     call.context.request?.askedOthers(tools.clock.monotonic() - startMs);
     const refusal = outcomes.find((outcome) => outcome !== undefined);
@@ -36,7 +36,7 @@ export function validatingDispatch(tools: AdmissionTools): Dispatch {
  * Calls one hook.
  * @returns the error that rejects the request, if any
  */
-async function askOne(
+async function callOne(
   invocation: Invocation,
   at: { readonly tools: AdmissionTools; readonly metrics: HookMetrics; readonly index: number },
 ): Promise<Error | undefined> {
@@ -45,7 +45,7 @@ async function askOne(
   const startMs = tools.clock.monotonic();
   let failure: unknown;
   try {
-    await askHook(invocation, { tools, phase: 'validating' });
+    await callHook(invocation, { tools, phase: 'validating' });
   } catch (error) {
     failure = error;
   }

@@ -50,7 +50,7 @@ export function openAggregation(sources: AggregationSources): {
     queues: sources.queues,
     snapshot,
     settings: {
-      tellsUid: (config.featureGates ?? defaultGates).enabled('RemoteRequestHeaderUID'),
+      forwardsUid: (config.featureGates ?? defaultGates).enabled('RemoteRequestHeaderUID'),
       via: `wheelhouse-${randomUuid()}`,
       redirects: config.aggregation?.redirects ?? 'refused',
     },

@@ -16,7 +16,12 @@ import {
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
-import { askConditions, compileConditions, compiledOnce, requestVariables } from '../cel/run.ts';
+import {
+  compileConditions,
+  compiledOnce,
+  evaluateConditions,
+  requestVariables,
+} from '../cel/run.ts';
 import { factsOf, kindFor, type RequestFacts } from '../matching/facts.ts';
 import { selectsNamespace, selectsObject } from '../matching/rules.ts';
 import { convertTo, formByRules, type Served } from '../matching/versioned.ts';
@@ -25,7 +30,7 @@ import type { Hook } from './hooks.ts';
 import type { HookCall, HookMetrics } from './metrics.ts';
 import { WebhookCallError } from './port.ts';
 import {
-  type Asked,
+  type ConvertedCall,
   type Review,
   readAnswer,
   requestFields,
@@ -36,7 +41,7 @@ import {
 } from './review.ts';
 
 /** The context of a call. */
-export interface Asking {
+export interface CallContext {
   readonly tools: AdmissionTools;
   readonly phase: 'mutating' | 'validating';
 }
@@ -45,7 +50,7 @@ export interface Asking {
  * Calls one hook, passing on its warnings and annotations. Throws HookFailure for a call without a
  * usable answer, and the StatusError of a denial.
  */
-export async function askHook(invocation: Invocation, asking: Asking): Promise<Verdict> {
+export async function callHook(invocation: Invocation, asking: CallContext): Promise<Verdict> {
   const { hook, convertedCall } = invocation;
   const { context } = convertedCall.call;
   const { dialect } = asking.tools;
@@ -80,7 +85,7 @@ export async function askHook(invocation: Invocation, asking: Asking): Promise<V
 async function post(
   { hook, convertedCall }: Invocation,
   review: Review,
-  { tools, phase }: Asking,
+  { tools, phase }: CallContext,
 ): Promise<ReturnType<typeof readAnswer>> {
   const { target, operation, context } = convertedCall.call;
   const { request } = context;
@@ -238,7 +243,7 @@ const text = (value: JsonValue | undefined) => (typeof value === 'string' ? valu
 /** A hook to call, and the admission call in the version that the hook's rules name. */
 export interface Invocation {
   readonly hook: Hook;
-  readonly convertedCall: Asked;
+  readonly convertedCall: ConvertedCall;
   /** How the object is served in the version that the hook's rules name. */
   readonly served: Served;
 }
@@ -270,13 +275,16 @@ export async function invocationOf(hook: Hook, at: Selecting): Promise<Invocatio
 function askedOf(
   call: AdmissionCall,
   at: { facts: RequestFacts; served: Served; tools: AdmissionTools },
-): MaybePromise<Asked> {
+): MaybePromise<ConvertedCall> {
   const { facts, served, tools } = at;
   const { def, version } = served;
   const snapshot = tools.snapshot();
   const convert = (object: AdmissionCall['object']) =>
     object === undefined ? undefined : convertTo(object, served, snapshot);
-  const withObjects = (object: Asked['object'], old: Asked['old']): Asked => ({
+  const withObjects = (
+    object: ConvertedCall['object'],
+    old: ConvertedCall['old'],
+  ): ConvertedCall => ({
     call,
     facts,
     resource: { group: def.group, version: version.version, resource: def.resource },
@@ -303,7 +311,7 @@ async function meetsConditions(
   const startMs = tools.clock.monotonic();
   const costs = tools.isOn('StrictCostEnforcementForWebhooks') ? 'counted' : 'waived';
   const variables = requestVariables(inputsOf(convertedCall, tools.dialect), tools, { costs });
-  const result = await askConditions(conditionsFor(hook), variables);
+  const result = await evaluateConditions(conditionsFor(hook), variables);
   const { operation } = convertedCall.facts;
   const durationMs = tools.clock.monotonic() - startMs;
   metrics.conditions(hook.name, { operation, durationMs, failed: result.failed });
@@ -318,7 +326,7 @@ async function meetsConditions(
   throw forbidden(groupResourceOf(call.target.def), call.name, result.failures);
 }
 
-function inputsOf(convertedCall: Asked, dialect: Dialect) {
+function inputsOf(convertedCall: ConvertedCall, dialect: Dialect) {
   const { object, old, facts, call } = convertedCall;
   const request = requestFields(convertedCall, dialect);
   return { object, old, request, facts, user: call.context.user };

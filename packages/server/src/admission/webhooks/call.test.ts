@@ -1,7 +1,7 @@
 import { compileLabelSelector } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import type { AdmissionTools } from '../tools.ts';
-import { askHook, type Invocation } from './ask.ts';
+import { callHook, type Invocation } from './call.ts';
 import type { Hook } from './hooks.ts';
 
 const everything = compileLabelSelector({});
@@ -28,7 +28,7 @@ function ask(dryRun: boolean): Promise<unknown> {
     hook,
     convertedCall: { call: { context: { dryRun } } },
   } as unknown as Invocation;
-  return askHook(invocation, { tools, phase: 'validating' });
+  return callHook(invocation, { tools, phase: 'validating' });
 }
 
 // Configurations like these cannot be written any more, but may be stored.
