@@ -17,7 +17,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// startManager runs the controller on an API server of its own until the test ends. envtest finds
+// startManager runs the controller against its own API server until the test ends. envtest finds
 // the server through KUBEBUILDER_ASSETS.
 func startManager(t *testing.T) client.Client {
 	t.Helper()
@@ -27,7 +27,7 @@ func startManager(t *testing.T) client.Client {
 		ErrorIfCRDPathMissing: true,
 	}
 	config, err := environment.Start()
-	// A start that fails may leave servers running, too.
+	// A failed start may leave servers running, too.
 	t.Cleanup(func() {
 		if err := environment.Stop(); err != nil {
 			t.Error(err)

@@ -37,7 +37,7 @@ public final class Plane implements AutoCloseable {
     for (String line = log.readLine(); line != null; line = log.readLine()) {
       last = line;
       if (line.contains("\"msg\":\"ready\"")) {
-        // Reads on, so that a full pipe does not stop the server.
+        // Keeps reading, so that a full pipe does not block the server.
         Thread reader = new Thread(() -> readOn(log));
         reader.setDaemon(true);
         reader.start();

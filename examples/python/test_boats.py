@@ -1,4 +1,4 @@
-"""Tests of a custom kind with the official Python client, on a server of their own."""
+"""Tests of a custom kind with the official Python client and its own server."""
 
 import os
 import pathlib
@@ -18,7 +18,7 @@ PATIENCE_SECONDS = 30
 
 # region server
 class Server:
-    """A Wheelhouse that keeps its objects in memory, on a free port of loopback.
+    """A Wheelhouse that keeps its objects in memory, on a free port of the loopback interface.
 
     WHEELHOUSE is the command that starts it: the path of the executable, or
     `node node_modules/wheelhouse/bin/wheelhouse.js`.

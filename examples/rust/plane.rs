@@ -1,4 +1,4 @@
-//! Starts a Wheelhouse for tests and stops it when dropped. Needs the standard library alone.
+//! Starts a Wheelhouse for tests and stops it when dropped. Uses only the standard library.
 
 use std::io::{BufRead, BufReader, Error, Result};
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 static STARTED: AtomicUsize = AtomicUsize::new(0);
 
-/// A control plane that keeps its objects in memory, on a free port of loopback.
+/// A control plane that keeps its objects in memory, on a free port of the loopback interface.
 pub struct Plane {
     process: Child,
     directory: PathBuf,
@@ -34,7 +34,7 @@ impl Plane {
         for line in log.by_ref() {
             last = line?;
             if last.contains(r#""msg":"ready""#) {
-                // Reads on, so that a full pipe does not stop the server.
+                // Keeps reading, so that a full pipe does not block the server.
                 std::thread::spawn(move || log.for_each(drop));
                 return Ok(plane);
             }
@@ -42,7 +42,7 @@ impl Plane {
         Err(Error::other(format!("the server did not start: {last}")))
     }
 
-    /// A kubeconfig of the administrator.
+    /// The path of the administrator's kubeconfig.
     pub fn kubeconfig(&self) -> PathBuf {
         self.directory.join("admin.kubeconfig")
     }

@@ -33,7 +33,7 @@ const boat = (name: string, crew: string[]): ManifestObject => ({
   spec: { crew },
 });
 
-/** Reads an object until it is as it should be: `undefined` is the absent object. */
+/** Reads an object until it matches; an absent object is `undefined`. */
 async function until<T extends object>(
   read: Pick<ManifestObject, 'apiVersion' | 'kind'> & { name: string },
   condition: (object: T | undefined) => boolean,

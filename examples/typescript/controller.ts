@@ -23,7 +23,7 @@ const merging = setHeaderOptions('Content-Type', PatchStrategy.MergePatch);
 
 /**
  * Keeps the ConfigMap `NAME-crew` of each Boat, which the Boat owns, and the size of its crew in
- * the Boat's status. What fails is tried again.
+ * the Boat's status. Retries after errors.
  */
 export class BoatController {
   readonly #core: CoreV1Api;
@@ -45,12 +45,12 @@ export class BoatController {
     this.#informer.on('error', () => this.#restart());
   }
 
-  /** Lists the Boats, then follows them. */
+  /** Lists the Boats, then watches them. */
   async start(): Promise<void> {
     await this.#informer.start();
   }
 
-  /** Resolves when nothing is under way any more. */
+  /** Resolves when no reconciliation is in progress. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await this.#informer.stop();
