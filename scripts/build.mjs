@@ -109,11 +109,21 @@ export async function build({ finished = join(root, 'dist'), keepCode = true } =
     loadInTurn(outdir);
     // A server without it starts too, only slower.
     if (keepCode) spawnSync(process.execPath, [keeper, server], { stdio: 'ignore' });
-    rmSync(finished, { recursive: true, force: true });
-    renameSync(outdir, finished);
+    replaceBuild(finished, outdir);
   } finally {
     rmSync(outdir, { recursive: true, force: true });
   }
+}
+
+/**
+ * Puts a new build in the place of the one before. The single executable stays, since programs of test environments
+ * start it by its path.
+ */
+export function replaceBuild(finished, outdir) {
+  const executable = join(finished, 'wheelhouse');
+  if (existsSync(executable)) renameSync(executable, join(outdir, 'wheelhouse'));
+  rmSync(finished, { recursive: true, force: true });
+  renameSync(outdir, finished);
 }
 
 /**

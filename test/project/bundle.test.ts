@@ -1,4 +1,12 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -28,6 +36,32 @@ test('a code cache that V8 rejects does no harm', async () => {
     expect(stdout).toContain('Wheelhouse');
   } finally {
     rmSync(copy, { recursive: true, force: true });
+  }
+});
+
+test('a new build replaces the one before, and leaves the single executable', async () => {
+  const script = new URL('../../scripts/build.mjs', import.meta.url).href;
+  const { replaceBuild } = (await import(script)) as {
+    replaceBuild(finished: string, outdir: string): void;
+  };
+  const folder = mkdtempSync(join(tmpdir(), 'wheelhouse-replaced-'));
+  try {
+    const [finished, outdir] = [join(folder, 'dist'), join(folder, 'new')];
+    for (const [name, files] of [
+      [finished, ['wheelhouse', 'old.js']],
+      [outdir, ['new.js']],
+    ] as const) {
+      mkdirSync(name);
+      for (const file of files) writeFileSync(join(name, file), file);
+    }
+    replaceBuild(finished, outdir);
+    expect(readdirSync(folder)).toEqual(['dist']);
+    expect(readdirSync(finished).sort()).toEqual(['new.js', 'wheelhouse']);
+    mkdirSync(outdir);
+    replaceBuild(join(folder, 'first'), outdir);
+    expect(readdirSync(join(folder, 'first'))).toEqual([]);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
   }
 });
 

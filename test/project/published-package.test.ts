@@ -37,6 +37,8 @@ beforeAll(async () => {
   for (const name of ['bin', 'package.json', 'README.md', 'CHANGELOG.md', 'LICENSE']) {
     cpSync(join(root, name), join(source, name), { recursive: true });
   }
+  // The single executable, which `npm run executable` leaves beside the programs.
+  writeFileSync(join(source, 'dist', 'wheelhouse'), 'executable');
   const script = new URL('../../scripts/build.mjs', import.meta.url).href;
   const { addDeclarations } = (await import(script)) as { addDeclarations(to: string): void };
   addDeclarations(join(source, 'dist'));
@@ -55,6 +57,7 @@ test('it has its README and license, no tests, no source maps, and a bounded siz
   const paths = packed.files.map(({ path }) => path);
   expect(paths).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'dist/library.d.ts']));
   expect(paths.filter((path) => /\.test\.|\.map$|\.cache$|(?<!\.d)\.ts$/.test(path))).toEqual([]);
+  expect(paths).not.toContain('dist/wheelhouse');
   expect(packed.unpackedSize).toBeLessThanOrEqual(unpackedBytesMax);
 });
 
