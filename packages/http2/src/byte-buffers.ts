@@ -1,10 +1,10 @@
-/** Pieces from here on are kept as they are; smaller ones are copied together. */
+/** Pieces of at least this size are kept; smaller ones are copied into blocks. */
 const keptBytesMin = 2048;
 const blockBytes = 16 * 1024;
 
 /**
- * Collects the pieces of a body. A small piece is copied, since it may be a few bytes of a large
- * buffer that it would keep alive, and since a million of them must not be a million objects.
+ * Collects the pieces of a body. Small pieces are copied, because each might retain a large buffer,
+ * and because a million of them must not be a million objects.
  */
 export class ByteCollector {
   #pieces: Buffer[] = [];
@@ -35,7 +35,7 @@ export class ByteCollector {
     this.#used = piece.copy(this.#block);
   }
 
-  /** All bytes in one buffer; the collector is empty afterwards. */
+  /** Returns all bytes in one buffer and empties the collector. */
   take(): Buffer {
     this.#seal();
     const [first] = this.#pieces;
@@ -60,12 +60,12 @@ export class ByteCollector {
   }
 }
 
-/** Bytes written one after another into a buffer that grows, and taken all at once. */
+/** A growing buffer of bytes that are appended individually and taken all at once. */
 export class ByteQueue {
   bytes: Buffer = none;
   length = 0;
 
-  /** Makes room for `more` bytes after `length`; the caller writes them and moves `length`. */
+  /** Makes room for `more` bytes after `length`. The caller writes them and advances `length`. */
   reserve(more: number): void {
     const wanted = this.length + more;
     if (wanted <= this.bytes.length) return;
@@ -74,7 +74,7 @@ export class ByteQueue {
     this.bytes = grown;
   }
 
-  /** Moves all bytes to `target` at `at`; returns where they end. */
+  /** Moves all bytes to `target` at `at`; returns their end. */
   moveTo(target: Buffer, at: number): number {
     const { bytes, length } = this;
     if (length > loopBytesMax) bytes.copy(target, at, 0, length);
@@ -88,5 +88,5 @@ export class ByteQueue {
 const none = Buffer.alloc(0);
 const firstBytes = 256;
 const keptBytesMax = 4096;
-/** Up to here a loop costs less than a call of the host. */
+/** Up to this size a loop is faster than a native copy. */
 const loopBytesMax = 256;

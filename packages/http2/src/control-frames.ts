@@ -1,3 +1,4 @@
+import type { Clock } from '@wheelhouse/machinery';
 import { type Frame, uint32 } from './frame-reader.ts';
 import type { Output } from './output.ts';
 import {
@@ -10,7 +11,7 @@ import {
   windowBytesMax,
 } from './protocol.ts';
 
-/** What a client's SETTINGS frame changes for us; undefined where it says nothing. */
+/** The settings in a client's SETTINGS frame; undefined if absent. */
 interface PeerSettings {
   headerTableBytes: number | undefined;
   initialWindow: number | undefined;
@@ -20,7 +21,7 @@ interface PeerSettings {
 const entryBytes = 6;
 const frameBytesCeiling = 0xffffff;
 
-/** Reads the payload of a SETTINGS frame; throws a ConnectionError for values out of range. */
+/** Parses the payload of a SETTINGS frame. Throws a ConnectionError for values out of range. */
 export function readSettings({ bytes, start, end }: Frame): PeerSettings {
   if ((end - start) % entryBytes !== 0) {
     throw new ConnectionError(errorCode.frameSizeError, 'SETTINGS of a wrong length');
@@ -34,7 +35,7 @@ export function readSettings({ bytes, start, end }: Frame): PeerSettings {
     const name = ((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0);
     const value = uint32(bytes, at + 2);
     if (name === setting.headerTableSize) {
-      // The smallest counts: a table that shrinks and grows again in one frame has been emptied.
+      // The smallest value counts: a table that shrinks and grows again in one frame was emptied.
       read.headerTableBytes = Math.min(read.headerTableBytes ?? value, value);
     } else if (name === setting.enablePush && value > 1) throw badSetting('ENABLE_PUSH');
     else if (name === setting.initialWindowSize) {
@@ -54,9 +55,9 @@ function badSetting(name: string): ConnectionError {
   return new ConnectionError(errorCode.protocolError, `${name} out of range`);
 }
 
-/** Frames that a connection sends beside HEADERS and DATA; they wait in `output.control`. */
+/** Frames other than HEADERS and DATA, which wait in `output.control`. */
 
-/** @param settings identifiers and values */
+/** @param settings alternating identifiers and values */
 export function sendSettings(
   output: Output,
   settings: readonly (readonly [name: number, value: number])[],
@@ -108,4 +109,85 @@ function sendWords(
   output.frame({ type, flags: 0, stream, bytes: 4 * words.length });
   const { control } = output;
   for (const word of words) control.length = control.bytes.writeUInt32BE(word, control.length);
+}
+
+/**
+ * Budget of frames that cause work and carry nothing. Each DATA frame that the server sends allows
+ * the client some updates in response.
+ */
+const idleFrames = { burst: 5000, perSecond: 1000 };
+const earnedByData = 2;
+/**
+ * Budget of streams that are reset before their response. Each complete response earns one back.
+ */
+const resets = { burst: 2000, perSecond: 100 };
+
+/**
+ * Limits wasted work of one connection. The methods that spend throw a ConnectionError with
+ * ENHANCE_YOUR_CALM if the budget is exhausted.
+ */
+export class FloodGuard {
+  readonly #idleFrames: Budget;
+  readonly #resets: Budget;
+
+  constructor(clock: Clock) {
+    this.#idleFrames = new Budget(clock, idleFrames);
+    this.#resets = new Budget(clock, resets);
+  }
+
+  /** The client has sent a frame without a request or body. */
+  idleFrame(): void {
+    if (!this.#idleFrames.spend()) throw calm('frames that do nothing');
+  }
+
+  /** The client has reset a stream or caused a reset. */
+  reset(): void {
+    if (!this.#resets.spend()) throw calm('streams opened and reset');
+  }
+
+  answered(): void {
+    this.#resets.earn(1);
+  }
+
+  sentData(frames: number): void {
+    this.#idleFrames.earn(frames * earnedByData);
+  }
+}
+
+function calm(what: string): ConnectionError {
+  return new ConnectionError(errorCode.enhanceYourCalm, `too many ${what}`);
+}
+
+/** A token bucket with additional earnings. Reads the clock only when it is empty. */
+class Budget {
+  readonly #clock: Clock;
+  readonly #burst: number;
+  readonly #perSecond: number;
+  #left: number;
+  #filledAt: number;
+
+  constructor(clock: Clock, { burst, perSecond }: { burst: number; perSecond: number }) {
+    this.#clock = clock;
+    this.#burst = burst;
+    this.#perSecond = perSecond;
+    this.#left = burst;
+    this.#filledAt = clock.monotonic();
+  }
+
+  spend(): boolean {
+    if (this.#left < 1) this.#refill();
+    if (this.#left < 1) return false;
+    this.#left -= 1;
+    return true;
+  }
+
+  earn(some: number): void {
+    this.#left = Math.min(this.#burst, this.#left + some);
+  }
+
+  #refill(): void {
+    const now = this.#clock.monotonic();
+    this.earn(((now - this.#filledAt) * this.#perSecond) / 1000);
+    this.#filledAt = now;
+  }
 }

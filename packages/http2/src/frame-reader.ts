@@ -9,7 +9,7 @@ import {
   preface,
 } from './protocol.ts';
 
-/** A frame's head, and where its payload stands. Valid during the call it is given to. */
+/** A frame's header and the position of its payload. Valid only during the call. */
 export interface Frame {
   type: number;
   flags: number;
@@ -19,22 +19,22 @@ export interface Frame {
   end: number;
 }
 
-/** What takes the frames; `closed` stops the reader in the middle of a chunk. */
+/** The receiver of frames; `closed` stops the reader within a chunk. */
 export interface FrameTaker {
   takeFrame(frame: Frame): void;
   readonly closed: boolean;
 }
 
 /**
- * Cuts a client's bytes into frames, without copying those that lie within one chunk. Throws a
- * ConnectionError for a wrong preface or a frame over our limit.
+ * Splits a client's bytes into frames, without copying those within one chunk. Throws a
+ * ConnectionError for a wrong preface or an oversized frame.
  */
 export class FrameReader {
   readonly #taker: FrameTaker;
   readonly #frame: Frame = { type: 0, flags: 0, stream: 0, bytes: none, start: 0, end: 0 };
-  /** How much of the preface has come. */
+  /** Bytes of the preface received so far. */
   #prefaceBytes = 0;
-  /** Beginning of a frame that came in an earlier chunk: its first `#heldBytes`. */
+  /** Start of a frame from an earlier chunk: its first `#heldBytes` bytes. */
   #held: Buffer = none;
   #heldBytes = 0;
 
@@ -66,7 +66,7 @@ export class FrameReader {
     return bytes;
   }
 
-  /** Goes on with the frame that is held; returns where the next one begins. */
+  /** Continues the incomplete frame; returns the start of the next one. */
   #complete(chunk: Buffer, from: number): number {
     let at = from;
     if (this.#heldBytes < frameHeadBytes) {
@@ -83,7 +83,7 @@ export class FrameReader {
     return this.#taker.closed ? chunk.length : at;
   }
 
-  /** Keeps the beginning of a frame for later, in a buffer for the whole when its length is known. */
+  /** Stores the start of a frame, in a buffer for the whole frame if its length is known. */
   #hold(chunk: Buffer, at: number): void {
     const bytes = chunk.length - at;
     const isLengthKnown = bytes >= frameHeadBytes;
@@ -93,7 +93,9 @@ export class FrameReader {
     this.#heldBytes = chunk.copy(this.#held, 0, at);
   }
 
-  /** Moves bytes to `#held` until it has `wanted`, or the chunk is used up; returns how many. */
+  /**
+   * Copies bytes to `#held` until it has `wanted` bytes or the chunk ends; returns their number.
+   */
   #holdUpTo(wanted: number, chunk: Buffer, at: number): number {
     if (this.#held.length < wanted) {
       const grown = Buffer.allocUnsafe(wanted);
@@ -129,7 +131,7 @@ function payloadBytes(bytes: Buffer, at: number): number {
   return length;
 }
 
-/** 31 bits in network order; the reserved one is ignored. */
+/** Reads 31 bits in network order; ignores the reserved bit. */
 export function uint31(bytes: Buffer, at: number): number {
   return (
     (((bytes[at] ?? 0) & 0x7f) << 24) |
@@ -139,15 +141,15 @@ export function uint31(bytes: Buffer, at: number): number {
   );
 }
 
-/** 32 bits in network order. */
+/** Reads 32 bits in network order. */
 export function uint32(bytes: Buffer, at: number): number {
   return uint31(bytes, at) + ((bytes[at] ?? 0) >= 0x80 ? 0x80000000 : 0);
 }
 
-/** More frames than this for one block are no honest client's. */
+/** Maximum number of frames of one header block; honest clients send fewer. */
 const continuationsMax = 64;
 
-/** A header block that comes in several frames, until it is whole. */
+/** A header block that is being received in several frames. */
 export class HeaderBlock {
   readonly stream: number;
   readonly endsStream: boolean;
@@ -169,7 +171,7 @@ export class HeaderBlock {
     return this.#bytes.length;
   }
 
-  /** Adds a fragment; throws a ConnectionError when the block gets too long. */
+  /** Adds a fragment. Throws a ConnectionError if the block becomes too long. */
   add({ bytes, start, end }: Frame): void {
     this.#continuations += 1;
     const queue = this.#bytes;
@@ -182,8 +184,8 @@ export class HeaderBlock {
 }
 
 /**
- * Leaves padding and priority out of a HEADERS or DATA frame, by moving its `start` and `end`.
- * Throws a ConnectionError when they do not fit, or when a stream depends on itself.
+ * Strips padding and priority from a HEADERS or DATA frame by moving its `start` and `end`. Throws
+ * a ConnectionError if they exceed the frame or a stream depends on itself.
  */
 export function trimPayload(frame: Frame): void {
   const { bytes, flags } = frame;

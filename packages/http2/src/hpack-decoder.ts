@@ -1,7 +1,7 @@
 import { staticFields } from './hpack-static.ts';
 import { ConnectionError, errorCode } from './protocol.ts';
 
-/** Takes the fields of a header block, in their order. */
+/** Receives the fields of a header block in order. */
 export interface FieldSink {
   /** @param faults bits of `fault`: what is wrong with the name or value */
   field(name: string, value: string, faults: number): void;
@@ -11,10 +11,10 @@ const staticCount = staticFields.length;
 const staticNames: readonly string[] = staticFields.map(([name]) => name);
 const staticValues: readonly string[] = staticFields.map(([, value]) => value);
 
-/** What an entry costs beside its texts (RFC 7541, 4.1). */
+/** Overhead of a table entry (RFC 7541, 4.1). */
 export const entryOverheadBytes = 32;
 
-/** First bytes of a field, RFC 7541, section 6. */
+/** First bytes of a field (RFC 7541, section 6). */
 const indexed = 0x80;
 const literalIndexed = 0x40;
 const sizeUpdate = 0x20;
@@ -22,9 +22,9 @@ const sizeUpdate = 0x20;
 let scratch: Buffer = Buffer.allocUnsafeSlow(8192);
 
 /**
- * Reads header blocks of one connection (RFC 7541). Blocks must come in the order they were sent,
- * since they share the dynamic table. Any fault of a block's form throws a ConnectionError, after
- * which the table is of no use. The dynamic table is a ring, the newest entry at `#newest`.
+ * Decodes the header blocks of one connection (RFC 7541) in the order in which they were sent,
+ * because they share the dynamic table. A malformed block throws a ConnectionError, after which the
+ * table is invalid. The dynamic table is a ring with the newest entry at `#newest`.
  */
 export class HpackDecoder {
   readonly #tableBytesLimit: number;
@@ -41,14 +41,14 @@ export class HpackDecoder {
   #at = 0;
   #end = 0;
 
-  /** @param tableBytesLimit our SETTINGS_HEADER_TABLE_SIZE */
+  /** @param tableBytesLimit the server's SETTINGS_HEADER_TABLE_SIZE */
   constructor(tableBytesLimit: number) {
     this.#tableBytesLimit = tableBytesLimit;
     this.#tableBytesMax = tableBytesLimit;
     this.#slots = Math.max(1, Math.floor(tableBytesLimit / entryOverheadBytes));
   }
 
-  /** Reads one whole block: `block` from `start` to `end`. */
+  /** Decodes one complete block: `block` from `start` to `end`. */
   decode(block: Buffer, place: { readonly start: number; readonly end: number }, to: FieldSink) {
     this.#block = block;
     this.#at = place.start;
@@ -80,7 +80,7 @@ export class HpackDecoder {
     to.field(this.#names[slot] ?? '', this.#values[slot] ?? '', this.#faults[slot] ?? 0);
   }
 
-  /** @param prefixBits 6 for a field that enters the table, 4 for one that does not */
+  /** @param prefixBits 6 for a field that is added to the table, 4 for others */
   #literal(to: FieldSink, prefixBits: 4 | 6): void {
     const index = this.#integer(prefixBits);
     let name: string;
@@ -102,7 +102,7 @@ export class HpackDecoder {
     to.field(name, value, faults);
   }
 
-  /** The ring's place of an index beyond the static table. */
+  /** The slot in the ring for an index beyond the static table. */
   #slotOf(index: number): number {
     const age = index - staticCount - 1;
     if (age < 0 || age >= this.#count) throw corrupt(`no entry ${index}`);
@@ -114,7 +114,7 @@ export class HpackDecoder {
     const { name, value, faults } = entry;
     const bytes = name.length + value.length + entryOverheadBytes;
     this.#shrinkTo(this.#tableBytesMax - bytes);
-    // An entry larger than the table empties it, and that is no error (RFC 7541, 4.4).
+    // An entry larger than the table empties it, which is not an error (RFC 7541, 4.4).
     if (bytes > this.#tableBytesMax) return;
     this.#newest = this.#newest + 1 === this.#slots ? 0 : this.#newest + 1;
     this.#names[this.#newest] = name;
@@ -130,7 +130,7 @@ export class HpackDecoder {
     this.#shrinkTo(bytesMax);
   }
 
-  /** Evicts the oldest entries until the table has at most that many bytes. */
+  /** Evicts the oldest entries until the table has at most `bytesMax` bytes. */
   #shrinkTo(bytesMax: number): void {
     while (this.#count > 0 && this.#tableBytes > bytesMax) {
       const slot = this.#slotOf(staticCount + this.#count);
@@ -142,7 +142,7 @@ export class HpackDecoder {
     }
   }
 
-  /** An integer whose first byte has `prefixBits` bits of it (RFC 7541, 5.1). */
+  /** Reads an integer with a prefix of `prefixBits` bits (RFC 7541, 5.1). */
   #integer(prefixBits: number): number {
     const block = this.#block;
     const mask = (1 << prefixBits) - 1;
@@ -157,7 +157,7 @@ export class HpackDecoder {
     throw corrupt('an integer out of bounds');
   }
 
-  /** Reads a string literal; `#text` is where its bytes are until the next one is read. */
+  /** Reads a string literal. `#text` refers to its bytes until the next one is read. */
   #readText(): void {
     if (this.#at >= this.#end) throw corrupt('a field without an end');
     const isCoded = ((this.#block[this.#at] ?? 0) & 0x80) !== 0;
@@ -192,9 +192,9 @@ function corrupt(why: string): ConnectionError {
 }
 
 /**
- * The code of RFC 7541, appendix B: the number of bits of each byte's code, and of the end mark
- * (256). The code is canonical, so the lengths are the whole table: codes of one length count up in
- * the order of their symbols, and longer ones follow on shorter ones.
+ * The Huffman code of RFC 7541, appendix B: the length in bits of each byte's code, and of the end
+ * mark (256). The code is canonical, so the lengths determine it: codes of one length ascend in the
+ * order of their symbols, and longer codes follow shorter ones.
  */
 const bitsOfSymbol = Uint8Array.from([
   13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28,
@@ -212,7 +212,7 @@ const bitsOfSymbol = Uint8Array.from([
 const endMark = 256;
 const codeBitsMax = 30;
 
-/** Codes by symbol, each in the low bits. */
+/** Codes by symbol, in the low bits. */
 function codes(): Uint32Array {
   const made = new Uint32Array(bitsOfSymbol.length);
   let next = 0;
@@ -225,7 +225,7 @@ function codes(): Uint32Array {
   return made;
 }
 
-/** A node of the code's tree: its children by bit, or -1, and the symbol of a leaf, or -1. */
+/** A node of the code tree: its children by bit, or -1, and the symbol of a leaf, or -1. */
 interface Tree {
   readonly children: Int16Array;
   readonly symbol: Int16Array;
@@ -248,7 +248,7 @@ function tree(): Tree {
   return { children, symbol };
 }
 
-/** Bits of a step: the next state in the low bits, then what the step gives. */
+/** Bits of a step: the next state in the low bits, then the output. */
 const stepEmits = 1 << 9;
 const stepFails = 1 << 10;
 const symbolShift = 16;
@@ -260,9 +260,9 @@ interface StepTable {
 }
 
 /**
- * Steps by state and half a byte. A state is an inner node of the tree; half a byte completes at most
- * one symbol, the shortest having five bits. `accepts` tells the states in which a text may end: the
- * padding is at most seven bits, the beginning of the end mark, which is all ones.
+ * Transitions by state and half byte. A state is an inner node of the tree; a half byte completes
+ * at most one symbol, since the shortest code has five bits. `accepts` marks the states in which a
+ * text may end: padding is at most seven bits of the end mark, which is all ones.
  */
 function stepTable(): StepTable {
   const { children, symbol } = tree();
@@ -298,17 +298,18 @@ function stepTable(): StepTable {
   return { steps, accepts };
 }
 
-/** Made when the first coded text comes: a start is to be quick. */
+/** Created for the first Huffman-coded text, to keep startup short. */
 let table: StepTable | undefined;
 
-/** Upper bound of the decoded length of `bytes` coded bytes: the shortest code has five bits. */
+/** Upper bound of the decoded length of `bytes` encoded bytes: the shortest code has five bits. */
 function huffmanDecodedMax(bytes: number): number {
   return Math.floor((bytes * 8) / 5);
 }
 
 /**
- * Decodes `source` from `start` to `end` into `target` from 0, which must hold `huffmanDecodedMax`.
- * @returns the decoded length; -1 for a text with the end mark or wrong padding
+ * Decodes `source` from `start` to `end` into `target`, which must have room for
+ * `huffmanDecodedMax` bytes.
+ * @returns the decoded length; -1 if the text contains the end mark or has invalid padding
  */
 function huffmanDecode(
   source: Uint8Array,
@@ -333,10 +334,10 @@ function huffmanDecode(
   return accepts[state] === 1 ? length : -1;
 }
 
-/** What is wrong with a name or a value that came over the wire; 0 when nothing is. */
+/** Faults of a received name or value; 0 for none. */
 export const fault = { name: 1, value: 2 } as const;
 
-/** By byte: the faults it makes of a text that holds it. */
+/** The faults of a text that contains a byte, by byte. */
 const faultsOfByte: Uint8Array = (() => {
   const token = /[!#$%&'*+\-.^_`|~0-9a-z]/;
   const made = new Uint8Array(256);
@@ -350,14 +351,17 @@ const faultsOfByte: Uint8Array = (() => {
 
 const colon = 0x3a;
 
-/** A stretch of bytes; read by one reader at a time, so that none is made for every text. */
+/** A range of bytes, reused to avoid an allocation for each text. */
 interface Stretch {
   bytes: Buffer;
   start: number;
   end: number;
 }
 
-/** `fault.name` unless the bytes are a lower-case token, perhaps after the colon of a pseudo-header. */
+/**
+ * `fault.name` unless the bytes are a lower-case token, optionally after the colon of a
+ * pseudo-header.
+ */
 function nameFaults({ bytes, start, end }: Stretch): number {
   const first = bytes[start] === colon ? start + 1 : start;
   if (first >= end) return fault.name;
@@ -367,8 +371,8 @@ function nameFaults({ bytes, start, end }: Stretch): number {
 }
 
 /**
- * `fault.value` for control characters. White space at either end is against RFC 9113, 8.2.1, but
- * upstream lets it pass, and clients send `authorization: Bearer ` with nothing behind it.
+ * `fault.value` for control characters. Leading and trailing white space violates RFC 9113, 8.2.1,
+ * but kube-apiserver accepts it, and clients send `authorization: Bearer ` without a token.
  */
 function valueFaults({ bytes, start, end }: Stretch): number {
   let faults = 0;
@@ -381,8 +385,8 @@ const slots: string[] = new Array<string>(1 << slotBits).fill('');
 const internedBytesMax = 40;
 
 /**
- * The text of a well-formed name: the same string object for the same name, most of the time, so
- * that nobody makes or hashes a string for every header of every request.
+ * The text of a valid name. Usually returns the same string object for the same name, to avoid
+ * creating and hashing a string for each header of each request.
  */
 function internedName(text: Stretch): string {
   const { bytes, start, end } = text;
@@ -398,7 +402,7 @@ function internedName(text: Stretch): string {
   return made;
 }
 
-/** The string object that the host keeps for keys and for literals: equal ones are the same. */
+/** Returns the engine's internalized string, which equal keys and literals share. */
 function asKey(text: string): string {
   return Object.keys({ [text]: true })[0] ?? text;
 }

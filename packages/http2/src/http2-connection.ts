@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import { type Clock, listen, reportFault, type Timer } from '@wheelhouse/machinery';
 import {
   acknowledgeSettings,
+  FloodGuard,
   readSettings,
   sendGoAway,
   sendPing,
@@ -9,7 +10,7 @@ import {
   sendSettings,
   sendWindowUpdate,
 } from './control-frames.ts';
-import { FloodGuard } from './flood-guard.ts';
+
 import {
   type Frame,
   FrameReader,
@@ -44,39 +45,39 @@ import {
   StreamTable,
 } from './stream.ts';
 
-/** Upstream's upload window of a stream: most objects arrive without waiting for an update. */
+/** kube-apiserver's receive window of a stream, in which most objects fit without an update. */
 const streamWindowBytes = 256 * 1024;
 const connectionWindowBytes = 4 * 1024 * 1024;
-/** The dynamic table we keep for a client: the size that all assume until told otherwise. */
+/** Size of the dynamic table for the client's headers: the default of the protocol. */
 const headerTableBytes = 4096;
-/** Frames other than DATA that wait for a client that reads nothing. */
+/** Maximum size of control frames that wait for a client that does not read. */
 const controlBytesMax = 4 * 1024 * 1024;
 
-/** How long a client has to answer the ping that goes with the first GOAWAY. */
+/** How long a client has to answer the ping after the first GOAWAY, milliseconds. */
 const farewellMs = 1000;
-/** How long a client has to close, once we have. */
+/** How long a client has to close the connection after the server, milliseconds. */
 const lingerMs = 1000;
 const farewellPing = Buffer.from('farewell', 'latin1');
 
-/** What a connection needs of the server it belongs to. Sizes in bytes, times in milliseconds. */
+/** What a connection needs from its server. Sizes are in bytes, times in milliseconds. */
 export interface Http2Host extends ConnectionHost {
   readonly clock: Clock;
   readonly limits: {
-    /** All headers of one request. */
+    /** Maximum size of the headers of a request. */
     readonly headerBytesMax: number;
-    /** From the first byte of a header block to its last. */
+    /** Maximum time from the first byte of a header block to its last. */
     readonly headersTimeoutMs: number;
     readonly streamsPerConnectionMax: number;
   };
 }
 
 /**
- * The server's side of one HTTP/2 connection (RFC 9113): takes frames from the socket, keeps the
- * streams, and gives every request to `onRequest`. What the client does wrong ends the stream where
- * it may and the connection where it must; nothing thrown ever leaves here.
+ * The server side of one HTTP/2 connection (RFC 9113): reads frames from the socket, manages the
+ * streams, and passes every request to `onRequest`. An error of the client ends the stream if
+ * possible, otherwise the connection. No exception leaves this class.
  */
 export class Http2Connection extends PeerConnection implements FrameTaker, StreamHost, OutputOwner {
-  /** No frames are taken any more. */
+  /** Whether frames are no longer accepted. */
   closed = false;
   readonly #core: Http2Host;
   readonly #onRequest: (stream: Http2Stream, connection: Http2Connection) => void;
@@ -89,11 +90,14 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
   readonly #window = new ReceiveWindow(connectionWindowBytes);
   #lastStream = 0;
   #sawSettings = false;
-  /** The header block under way: no other frame may come before its end. */
+  /** The incomplete header block. No other frame may arrive before its end. */
   #block: HeaderBlock | undefined;
   #blockSince = 0;
   #peerStreamWindow = defaultWindowBytes;
-  /** The client has shrunk its header table and must hear that we use none. */
+  /**
+   * Whether the client has shrunk its header table and must be told that the server does not use
+   * one.
+   */
   #owesTableUpdate = false;
   #farewell: 'none' | 'announced' | 'final' = 'none';
   #timer: Timer | undefined;
@@ -114,7 +118,7 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
       { where: 'http2' },
       {
         data: this.#onData,
-        // Who has closed its side is taken to be gone, as upstream does.
+        // A client that has closed its side counts as disconnected, as in kube-apiserver.
         end: () => socket.destroy(),
         close: this.#onClose,
       },
@@ -131,8 +135,9 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
   // What the server asks of it.
 
   /**
-   * Says that the connection goes, but serves what the client sends before it can know: the true
-   * last stream is told when the client has answered a ping (RFC 9113, 6.8).
+   * Announces that the connection will close, but serves requests that the client sends before it
+   * knows. The final GOAWAY with the last stream follows when the client has answered a ping (RFC
+   * 9113, 6.8).
    */
   override retire(): void {
     if (this.closed || this.#farewell !== 'none') return;
@@ -234,7 +239,7 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
     else if (type === frameType.headers) this.#takeHeaders(frame);
     else if (type === frameType.continuation) this.#takeContinuation(frame);
     else {
-      // Every other frame carries neither request nor body.
+      // All other frames carry neither a request nor a body.
       if (this.#output.dataFrames > 0) this.#guard.sentData(this.#output.dataFrames);
       this.#output.dataFrames = 0;
       this.#guard.idleFrame();
@@ -242,7 +247,7 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
     }
   }
 
-  /** Unknown types are extensions, to be ignored (RFC 9113, 5.5). */
+  /** Unknown types are extensions, which must be ignored (RFC 9113, 5.5). */
   #takeControl(frame: Frame): void {
     const { type, stream } = frame;
     const bytes = frame.end - frame.start;
@@ -300,7 +305,7 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
     const stream = this.#streams.get(id);
     if (stream !== undefined) this.#takeTrailers(stream, head, endsStream);
     else if (id <= this.#lastStream) this.#takeLateHead(id);
-    // A request behind the last one we have promised to answer: the client will ask elsewhere.
+    // A request after the last one announced in GOAWAY, which the client will repeat elsewhere.
     else if (this.#farewell === 'final') this.#guard.idleFrame();
     else {
       this.#lastStream = id;
@@ -335,7 +340,7 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
     } else this.#endBody(stream);
   }
 
-  /** Headers of a stream that has been closed, or was passed over. */
+  /** Headers of a stream that is closed or was skipped. */
   #takeLateHead(id: number): void {
     const how = this.#closedStreams.endingOf(id);
     if (how !== ending.resetByUs) {
@@ -372,7 +377,7 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
     if (endsStream) this.#endBody(stream);
   }
 
-  /** What was sent before the client heard of our reset, or of one long past, is let pass. */
+  /** Ignores data that the client sent before it received the reset of the stream. */
   #takeLateData(id: number): void {
     const how = this.#closedStreams.endingOf(id);
     if (how === ending.finished) {
@@ -415,7 +420,7 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
     if (settings.initialWindow !== undefined) this.#moveWindows(settings.initialWindow);
   }
 
-  /** A new initial window changes what all streams may send by the difference. */
+  /** A new initial window changes the send windows of all streams by the difference. */
   #moveWindows(initialWindow: number): void {
     const by = initialWindow - this.#peerStreamWindow;
     this.#peerStreamWindow = initialWindow;
@@ -467,14 +472,14 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
     this.#boundControl();
   }
 
-  /** Resets a stream that was not opened; counts against the client. */
+  /** Resets a stream that was not opened, which is charged to the client. */
   #refuse(id: number, code: number): void {
     this.#closedStreams.add(id, ending.resetByUs);
     this.#reset(id, code);
     this.#guard.reset();
   }
 
-  /** Resets a stream for a fault of the client's, which counts as if it had reset it. */
+  /** Resets a stream because of the client's fault, which counts like a reset by the client. */
   #resetFor(stream: Http2Stream, code: number): void {
     this.reset(stream, code);
     this.#guard.reset();
@@ -507,7 +512,7 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
 
   // How it ends.
 
-  /** The second GOAWAY: no request after the last one seen will be answered. */
+  /** Sends the second GOAWAY: no request after the last one seen will be answered. */
   #sayFarewell(): void {
     if (this.closed || this.#farewell === 'final') return;
     this.#timer?.stop();
@@ -520,7 +525,7 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
     if (this.#farewell === 'final' && !this.closed && this.#streams.size === 0) this.#leave();
   }
 
-  /** Closes our side, and the whole soon after if the client does not. */
+  /** Closes the server's side, and the socket soon after if the client does not. */
   #leave(): void {
     this.closed = true;
     this.#output.finish();
@@ -558,7 +563,7 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
 
 const goAwayBytesMin = 8;
 
-/** The error code for a frame of a stream's body, `noError` when all is well. */
+/** The error code for a DATA frame; `noError` if it is valid. */
 function faultOfData(
   stream: Http2Stream,
   { bytes, frameBytes }: { bytes: number; frameBytes: number },

@@ -11,57 +11,62 @@ import {
 } from './protocol.ts';
 import type { Http2Stream } from './stream.ts';
 
-/** Whom a connection's output tells what became of its streams. */
+/** Receives the progress of a connection's streams from its output. */
 export interface OutputOwner {
-  /** The last frame of the answer is on its way; a client still sending has been told to stop. */
+  /**
+   * The last frame of the response has been written, and a client that is still sending has been
+   * told to stop.
+   */
   streamEnded(stream: Http2Stream): void;
-  /** The host has taken everything the stream had to send. */
+  /** The operating system has accepted everything that the stream sent. */
   streamFinished(stream: Http2Stream): void;
 }
 
-/** Below this, a queue of unread bytes is part of what its request or connection is charged for. */
+/**
+ * Below this size, a queue of unread bytes is covered by the charge for its request or connection.
+ */
 export const queueBytesMin = 64 * 1024;
-/** Bytes of bodies written at once. */
+/** Maximum bytes of bodies in one write. */
 const batchBytes = 256 * 1024;
-/** A block under way exists twice: as it is, and encrypted. */
+/** A block in flight exists twice: in plain and encrypted form. */
 const blockCost = 2;
-/** What one stream may send of a batch before the next has its turn. */
+/** Number of frames that a stream may send before the next one. */
 const turnFrames = 4;
 const resetFrameBytes = frameHeadBytes + 4;
-/** Room that must be left for any stream's turn: a frame's head, and a reset behind it. */
+/** Space that a stream needs besides its data: a frame header and a reset. */
 const turnOverheadBytes = frameHeadBytes + resetFrameBytes;
 
-/** What one write of the socket carried. */
+/** The content of one write to the socket. */
 interface Write {
   readonly ended: readonly Http2Stream[];
-  /** To be used again once written; undefined for a part of the slab. */
+  /** A block to reuse after the write; undefined for a part of the slab. */
   readonly block: Buffer | undefined;
 }
 
 const nobody: readonly Http2Stream[] = [];
 
 /**
- * The sending half of a connection. Frames other than DATA wait in `control`, bodies in their
- * streams; once a turn of the event loop has run its course, all of it that the windows allow goes
- * out in one write, streams taking turns. The next write waits until the host has taken the last, so
- * that a client that does not read holds one write of ours and no more.
+ * The sending half of a connection. Control frames wait in `control`, bodies in their streams. At
+ * the end of a turn of the event loop, everything that the windows allow is sent in one write,
+ * round-robin between streams. The next write waits until the previous one is complete, so a client
+ * that does not read holds at most one write.
  */
 export class Output {
   readonly control = new ByteQueue();
   /** The connection's flow control window. */
   sendWindow = defaultWindowBytes;
-  /** The largest payload that the client takes. */
+  /** Maximum payload that the client accepts. */
   frameBytesMax = frameBytesMax;
-  /** DATA frames written since the owner last looked. */
+  /** DATA frames written since the owner last reset this. */
   dataFrames = 0;
   readonly #socket: Socket;
   readonly #owner: OutputOwner;
   readonly #memory: Pick<MemoryAccount, 'charge'>;
   #chargedControl = 0;
   #ready: Http2Stream[] = [];
-  /** Whose last frame goes out with the next write. */
+  /** Streams whose last frame is in the next write. */
   #ended: Http2Stream[] = [];
-  /** Whose writers wait, and have now nothing more to be sent. */
+  /** Streams whose writers wait and whose data has been sent. */
   #waiting: Http2Stream[] = [];
   readonly #writes: Write[] = [];
   #isScheduled = false;
@@ -80,7 +85,7 @@ export class Output {
     this.#onWritten = contained({ where: 'http2', end }, (error) => this.#written(error));
   }
 
-  /** Streams whose last frames the host has not taken. */
+  /** Streams whose last frames the operating system has not accepted. */
   get unwritten(): readonly Http2Stream[] {
     return [...this.#writes.flatMap(({ ended }) => ended), ...this.#ended];
   }
@@ -90,7 +95,7 @@ export class Output {
     this.#ended.push(stream);
   }
 
-  /** Puts a stream among those that have something to send. */
+  /** Marks a stream as having something to send. */
   wake(stream: Http2Stream): void {
     if (stream.isReady || !stream.canSend) return;
     stream.isReady = true;
@@ -98,7 +103,7 @@ export class Output {
     this.schedule();
   }
 
-  /** Adds the head of a frame to `control` and makes room for its payload. */
+  /** Adds a frame header to `control` and makes room for its payload. */
   frame(head: { type: number; flags: number; stream: number; bytes: number }): void {
     const { control } = this;
     control.reserve(frameHeadBytes + head.bytes);
@@ -106,7 +111,7 @@ export class Output {
     this.schedule();
   }
 
-  /** Charges for frames in `control` that a client does not read. */
+  /** Charges memory for control frames that a client does not read. */
   chargeControl(): void {
     const { length } = this.control;
     const bytes = length < queueBytesMin ? 0 : length;
@@ -115,7 +120,7 @@ export class Output {
     this.#chargedControl = bytes;
   }
 
-  /** What there is to send goes out before the event loop's next turn. */
+  /** Schedules a flush before the next turn of the event loop. */
   schedule(): void {
     if (this.#isScheduled || this.#isWriting) return;
     this.#isScheduled = true;
@@ -134,7 +139,7 @@ export class Output {
     }
   }
 
-  /** Writes the last there is to write, also to a socket that is behind. */
+  /** Writes everything that remains, even to a slow socket. */
   finish(): void {
     this.#isWriting = false;
     this.flush();
@@ -181,7 +186,7 @@ export class Output {
     if (this.control.length > 0 || this.#ready.length > 0) this.schedule();
   }
 
-  /** An upper bound of what `#fill` will write. */
+  /** Upper bound of the bytes that `#fill` will write. */
   #sizeOfNext(): number {
     let bodies = 0;
     let heads = 0;
@@ -202,7 +207,7 @@ export class Output {
     while (this.#ready.length > 0) {
       const before = at;
       const turn = this.#ready;
-      // A new list: to empty the old one and use it again would cost more.
+      // A new list is cheaper than emptying and reusing the old one.
       const later: Http2Stream[] = [];
       for (const stream of turn) {
         for (let frames = 0; frames < turnFrames && stream.canSend; frames += 1) {
@@ -218,13 +223,13 @@ export class Output {
       this.#ready = later;
       if (at === before) break;
     }
-    // Who came first this time comes last the next.
+    // The first stream of this round is the last of the next.
     const first = at > start ? this.#ready.shift() : undefined;
     if (first !== undefined) this.#ready.push(first);
     return at;
   }
 
-  /** How much of the stream's body may go into a frame now; -1 when no frame may. */
+  /** Bytes of the stream's body that may be sent in a frame now; -1 if no frame may be sent. */
   #allowed(stream: Http2Stream, room: number): number {
     const left = room - turnOverheadBytes;
     if (left < 0) return -1;
@@ -251,13 +256,13 @@ export class Output {
     if (!isLast) return at;
     stream.endSent = true;
     if (stream.remoteEnded) return at;
-    // The answer is complete, and nobody will read the rest of the request (RFC 9113, 8.1).
+    // The response is complete, and nobody will read the rest of the request (RFC 9113, 8.1).
     const reset = { type: frameType.resetStream, flags: 0, stream: stream.id, bytes: 4 };
     return target.writeUInt32BE(errorCode.noError, writeHead(target, at, reset));
   }
 }
 
-/** Writes a frame's head; returns where its payload begins. */
+/** Writes a frame header; returns the start of the payload. */
 export function writeHead(
   target: Buffer,
   at: number,
@@ -276,13 +281,13 @@ export function writeHead(
   return at + frameHeadBytes;
 }
 
-/** Small writes of all connections are cut from one slab, large ones get a block to themselves. */
+/** Small writes of all connections share a slab; large ones get their own block. */
 const slabBytes = 64 * 1024;
 const slabPartMax = 16 * 1024;
 let slab: Buffer = Buffer.alloc(0);
 let slabUsed = 0;
 
-/** The slab, with `size` bytes free from `slabUsed`. */
+/** The slab, with at least `size` free bytes from `slabUsed`. */
 function slabFor(size: number): Buffer {
   if (slab.length - slabUsed < size) {
     slab = Buffer.allocUnsafeSlow(slabBytes);
@@ -307,8 +312,8 @@ function giveBlock(block: Buffer): void {
 let dirty: Output[] = [];
 
 /**
- * Answers are often made of promises that have settled already, so the flush comes after the
- * microtasks: a tick that is asked for by a microtask runs when no microtask is left.
+ * Responses often depend on settled promises, so the flush runs after the microtasks: a `nextTick`
+ * that a microtask requests runs when no microtask is left.
  */
 function scheduleFlush(output: Output): void {
   dirty.push(output);

@@ -2,27 +2,29 @@ import type { Socket } from 'node:net';
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls';
 import type { Connection, MemoryAccount, MemoryBudget } from '@wheelhouse/machinery';
 
-/** What a connection needs of the server it belongs to. */
+/** What a connection needs from its server. */
 export interface ConnectionHost {
   readonly memory: MemoryBudget;
-  /** Ends what the connection's requests hold, until about so many bytes are released. */
+  /** Ends requests of the connection until about `bytes` bytes are released. */
   shed(connection: PeerConnection, bytes: number): void;
 }
 
-/** Bytes charged for an open connection: TLS state, parser, buffers. An estimate from measurements. */
+/**
+ * Bytes charged for an open connection (TLS state, parser, buffers), estimated from measurements.
+ */
 const connectionBytes = 64 * 1024;
 
-/** A client's connection over HTTP/1.1, and what the sweep needs to know of any. */
+/** A client's connection over HTTP/1.1, and the base class of others for the periodic sweep. */
 export class PeerConnection implements Connection {
   readonly socket: Socket;
   readonly encrypted: boolean;
   readonly remoteAddress: string;
   readonly memo = new Map<symbol, unknown>();
-  /** What its client makes the server hold. */
+  /** Memory that the client makes the server hold. */
   readonly memory: MemoryAccount;
   /** Exchanges in flight. */
   active = 0;
-  /** When the first sweep after its last exchange came, monotonic ms; undefined before that. */
+  /** Monotonic milliseconds at the first sweep that found no exchange; undefined while busy. */
   idleSince: number | undefined;
   #certificates: readonly Buffer[] | undefined;
 
@@ -43,19 +45,19 @@ export class PeerConnection implements Connection {
     return this.#certificates;
   }
 
-  /** Refuses further requests; those in flight go on. */
+  /** Refuses further requests; those in progress continue. */
   retire(): void {
     if (this.active === 0) this.socket.end();
   }
 
-  /** Called by the sweep, with monotonic milliseconds: gives up on what takes too long. */
+  /** Called by the sweep with monotonic milliseconds; ends what takes too long. */
   expire(_now: number): void {}
 
   destroy(): void {
     this.socket.destroy();
   }
 
-  /** Ends it at once, and gives back its memory before the socket has closed. */
+  /** Ends the connection immediately and releases its memory before the socket has closed. */
   cutOff(): void {
     this.destroy();
     this.memory.close();

@@ -48,17 +48,17 @@ export const errorCode = {
 } as const;
 
 export const frameHeadBytes = 9;
-/** What both sides may send before they have said otherwise. */
+/** Initial flow-control window of both sides. */
 export const defaultWindowBytes = 65_535;
 export const windowBytesMax = 0x7fffffff;
 export const streamIdMax = 0x7fffffff;
-/** The largest frame that we take: the least that every side must take. */
+/** Maximum size of a received frame, which is the minimum that the protocol requires. */
 export const frameBytesMax = 16_384;
 
-/** What a client sends first. */
+/** The connection preface of a client. */
 export const preface: Buffer = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
 
-/** The whole connection is at fault and ends with GOAWAY. */
+/** An error that ends the whole connection with GOAWAY. */
 export class ConnectionError extends Error {
   readonly code: number;
 

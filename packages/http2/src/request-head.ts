@@ -2,7 +2,7 @@ import { entryOverheadBytes, type FieldSink } from './hpack-decoder.ts';
 
 const colon = 0x3a;
 
-/** `fieldsOf` a request keep the first of several values, as they cannot be joined. */
+/** Headers whose first value is kept, because several cannot be joined. */
 const singletons = new Set([
   'authorization',
   'content-length',
@@ -21,18 +21,18 @@ const singletons = new Set([
 ]);
 
 /**
- * The header block of a request, or of trailers, as it comes out of the decoder. It notes the first
- * thing that makes it malformed (RFC 9113, 8.1 to 8.3) and goes on, since the decoder must read the
- * block to its end in any case. Above `bytesMax` it keeps nothing more and says `tooLarge`.
+ * The decoded header block of a request or of trailers. It records the first violation of RFC 9113,
+ * 8.1 to 8.3, and continues, because the decoder must read the whole block. Above `bytesMax` it
+ * drops further fields and sets `tooLarge`.
  */
 export class RequestHead implements FieldSink {
   method: string | undefined;
   path: string | undefined;
   scheme: string | undefined;
   authority: string | undefined;
-  /** Names and values in turn, without pseudo-headers. */
+  /** Alternating names and values without pseudo-headers. */
   readonly lines: string[] = [];
-  /** The length the body must have; undefined when none was announced. */
+  /** The announced length of the body; undefined if there is none. */
   contentLength: number | undefined;
   waitsForContinue = false;
   tooLarge = false;
@@ -55,7 +55,7 @@ export class RequestHead implements FieldSink {
     else this.#regular(name, value);
   }
 
-  /** Joined values of a name in lower case. */
+  /** The joined values of a header by lower-case name. */
   header(name: string): string | undefined {
     const { lines } = this;
     let found: string | undefined;
@@ -70,7 +70,7 @@ export class RequestHead implements FieldSink {
     return name === 'host' ? (this.authority ?? found) : found;
   }
 
-  /** To be called after the last field of a request. */
+  /** Must be called after the last field of a request. */
   check({ hasBody }: { hasBody: boolean }): void {
     if (this.tooLarge || this.malformed !== undefined) return;
     const { method, path, scheme } = this;
@@ -83,7 +83,7 @@ export class RequestHead implements FieldSink {
     else if (path === undefined || !isPath(path, method)) this.malformed = 'no proper :path';
   }
 
-  /** To be called after the last field of trailers, which have no pseudo-headers. */
+  /** Must be called after the last field of trailers, which have no pseudo-headers. */
   checkTrailers(): void {
     const { method, path, scheme, authority } = this;
     if ((method ?? path ?? scheme ?? authority) !== undefined) {
@@ -144,7 +144,7 @@ function isToken(text: string): boolean {
 
 const slash = 0x2f;
 
-/** `/…` without spaces or control characters, or the asterisk of OPTIONS. */
+/** Whether a path is `/…` without spaces and control characters, or the asterisk of OPTIONS. */
 function isPath(path: string, method: string): boolean {
   if (path === '*') return method === 'OPTIONS';
   if (path.charCodeAt(0) !== slash) return false;

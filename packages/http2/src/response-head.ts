@@ -6,18 +6,18 @@ import { flag, frameHeadBytes, frameType } from './protocol.ts';
 import type { ResponseHead } from './stream.ts';
 
 /**
- * Writes header blocks with the static table alone (RFC 7541, 6.2.2). Blocks that do not depend on
- * a connection's table can be made of parts encoded once for all connections; what the dynamic table
- * would save is some sixty bytes of an answer.
+ * Encodes header blocks with the static table only (RFC 7541, 6.2.2), so they can consist of parts
+ * that are encoded once for all connections. The dynamic table would save about sixty bytes per
+ * response.
  */
 
-/** A name's encoding, and that of the value it had last: most headers have one value for long. */
+/** The encoding of a name and of its last value: most headers rarely change. */
 class FieldCode {
   readonly head: Buffer;
-  /** The value whose encoding, with the name's, `bytes` is. */
+  /** The value that `bytes` encodes together with the name. */
   value: string | undefined;
   bytes: Buffer = Buffer.alloc(0);
-  /** The value the header had last. */
+  /** The header's last value. */
   last: string | undefined;
 
   constructor(name: string) {
@@ -27,9 +27,9 @@ class FieldCode {
 
 const literalIndexMax = 15;
 const fieldCodes = new Map<string, FieldCode>();
-/** Names come from the application, which has few; the bound is for the day it does not. */
+/** Names come from the application, which has few; the limit is a safeguard. */
 const fieldCodesMax = 512;
-/** Longer values are not kept. */
+/** Longer values are not cached. */
 const keptValueBytesMax = 256;
 
 const forbidden = new Set([
@@ -61,10 +61,10 @@ function codeOf(name: string): FieldCode {
   return code;
 }
 
-/** What a length may take beside the first byte. */
+/** Maximum size of an encoded length besides the first byte. */
 const lengthBytesMax = 6;
 
-/** Adds a length with the seven-bit prefix of a text that is not Huffman-coded. */
+/** Adds a length with a seven-bit prefix, for text without Huffman coding. */
 function addLength(to: ByteQueue, length: number): void {
   const { bytes } = to;
   if (length < 127) {
@@ -77,7 +77,7 @@ function addLength(to: ByteQueue, length: number): void {
   bytes[to.length++] = rest;
 }
 
-/** Texts up to here are written by a loop, which then costs less than a call of the host. */
+/** Texts up to this length are written by a loop, which is faster than a native call. */
 const loopBytesMax = 64;
 
 function addText(to: ByteQueue, text: string): void {
@@ -97,7 +97,7 @@ function addText(to: ByteQueue, text: string): void {
   to.length = start + length;
 }
 
-/** Adds a field. Throws a TypeError for a name or value that cannot be sent. */
+/** Adds a field. Throws a TypeError for an invalid name or value. */
 export function addField(to: ByteQueue, name: string, value: string): void {
   const code = codeOf(name);
   if (code.value === value) {
@@ -108,7 +108,7 @@ export function addField(to: ByteQueue, name: string, value: string): void {
   addBytes(to, code.head);
   addText(to, value);
   if (value.length > keptValueBytesMax) return;
-  // A value that comes for the second time running is worth keeping; ids and dates are not.
+  // A value that occurs twice in a row is cached; IDs and dates are not.
   if (code.value === undefined || code.last === value) {
     code.value = value;
     code.bytes = Buffer.from(to.bytes.subarray(start, to.length));
@@ -143,7 +143,7 @@ export function addStatus(to: ByteQueue, status: number): void {
   to.bytes[to.length++] = indexedField | index;
 }
 
-/** Adds all fields of an answer. */
+/** Adds all fields of a response. */
 export function addFields(to: ByteQueue, headers: ResponseHeaders): void {
   for (const name in headers) {
     if (!Object.hasOwn(headers, name)) continue;
@@ -153,7 +153,10 @@ export function addFields(to: ByteQueue, headers: ResponseHeaders): void {
   }
 }
 
-/** Tells the peer that we use no dynamic table (RFC 7541, 6.3): it must hear so when it shrinks it. */
+/**
+ * Announces that no dynamic table is used (RFC 7541, 6.3), which is required when the peer shrinks
+ * it.
+ */
 export function addNoTable(to: ByteQueue): void {
   to.reserve(1);
   to.bytes[to.length++] = 0x20;
@@ -162,7 +165,7 @@ export function addNoTable(to: ByteQueue): void {
 let dateSecond = 0;
 let date = '';
 
-/** The `date` header's text, made once a second. */
+/** The text of the `date` header, cached for a second. */
 function dateText(nowMs: number): string {
   const second = Math.floor(nowMs / 1000);
   if (second !== dateSecond) {
@@ -173,8 +176,8 @@ function dateText(nowMs: number): string {
 }
 
 /**
- * Adds an answer's HEADERS frame, and CONTINUATION frames behind it when the block is long. Throws a
- * TypeError for headers that cannot be sent; the queue then has bytes to be cut off again.
+ * Adds a response's HEADERS frame, followed by CONTINUATION frames if the block is long. Throws a
+ * TypeError for invalid headers, in which case the caller must truncate the queue.
  */
 export function addResponseHead(
   to: ByteQueue,

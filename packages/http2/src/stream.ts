@@ -10,45 +10,48 @@ import { ByteCollector } from './byte-buffers.ts';
 import { errorCode } from './protocol.ts';
 import type { RequestHead } from './request-head.ts';
 
-/** Where a request's body comes from: a node stream over HTTP/1.1, a stream of ours over HTTP/2. */
+/** The source of a request body: a Node stream for HTTP/1.1, an Http2Stream for HTTP/2. */
 export interface BodySource extends BodyStream {
-  /** Nobody wants the rest: the client need not send more. */
+  /** Discards the rest and tells the client to stop sending. */
   stop(): void;
 }
 
-/** Where an answer's body goes. */
+/** The destination of a response body. */
 export interface BodySink {
-  /** Ended or cut off: takes nothing more. */
+  /** Whether the body has ended or was cut off. */
   readonly closed: boolean;
-  /** Bytes taken but not yet on their way. */
+  /** Bytes that were accepted but not sent yet. */
   readonly bufferedBytes: number;
-  /** Takes bytes; false when the reader is behind and the callback of `onDrain` will be called. */
+  /**
+   * Writes bytes. Returns false if the reader is behind, in which case the `onDrain` callback will
+   * be called.
+   */
   write(chunk: Buffer): boolean;
   /**
-   * Takes several pieces at once. Where a sink copies pieces into writes of its own, they need not
-   * be joined for it however small they are, nor runs be made buffers.
+   * Writes several pieces at once. A sink that copies pieces into its own buffers needs neither
+   * joined pieces nor runs converted to buffers.
    */
   writeAll(chunks: readonly BodyPiece[]): boolean;
   readonly copies: boolean;
-  /** Ends the body, after one more piece when given. */
+  /** Ends the body, optionally after a last piece. */
   end(last?: Buffer): void;
-  /** Called whenever the reader has caught up; there is one callback, the one given last. */
+  /** Sets the callback for when the reader has caught up. A later callback replaces it. */
   onDrain(callback: () => void): void;
 }
 
-/** Status and headers of an answer. */
+/** Status and headers of a response. */
 export interface ResponseHead {
   readonly status: number;
   readonly headers: ResponseHeaders;
-  /** For the header `content-length`; undefined when it is not known or not to be told. */
+  /** The `content-length` header; undefined if the length is unknown or must not be sent. */
   readonly contentLength: number | undefined;
-  /** No body follows. */
+  /** Whether the response has no body. */
   readonly empty: boolean;
 }
 
 /**
- * A window that we grant: what the client may send yet, and what has been used up but not given
- * back, since windows are given back in portions of half of them.
+ * A receive window: what the client may still send, and what was consumed but not returned, because
+ * windows are returned in halves.
  */
 export class ReceiveWindow {
   readonly #portion: number;
@@ -60,13 +63,13 @@ export class ReceiveWindow {
     this.#portion = bytes / 2;
   }
 
-  /** @returns false when the client had no right to send so much */
+  /** @returns false if the client exceeded the window */
   take(bytes: number): boolean {
     this.#left -= bytes;
     return this.#left >= 0;
   }
 
-  /** @returns by how much to update the window; 0 for not now */
+  /** @returns the increment of the window; 0 for no update now */
   giveBack(bytes: number): number {
     this.#used += bytes;
     const by = this.#used;
@@ -77,35 +80,35 @@ export class ReceiveWindow {
   }
 }
 
-/** What a stream needs of its connection. */
+/** What a stream needs from its connection. */
 export interface StreamHost {
-  /** What is charged for bytes that wait in the stream. */
+  /** The account that is charged for bytes waiting in the stream. */
   readonly memory: Pick<MemoryAccount, 'charge'>;
-  /** The stream has something to send, or has ended. */
+  /** Called when the stream has something to send or has ended. */
   wake(stream: Http2Stream): void;
   sendHead(stream: Http2Stream, head: ResponseHead): void;
   sendContinue(stream: Http2Stream): void;
   /** Resets the stream and forgets it. */
   reset(stream: Http2Stream, code: number): void;
-  /** Bytes of the stream's body have been used up, or thrown away. */
+  /** Called when bytes of the stream's body were consumed or discarded. */
   consumed(stream: Http2Stream, bytes: number): void;
 }
 
-/** Who is told of a stream's end. */
+/** Receives the end of a stream. */
 export interface StreamOwner {
-  /** The whole answer has gone out (`stream.finished`), or the stream has been cut off. */
+  /** Called when the whole response has been sent (`stream.finished`) or the stream was cut off. */
   streamClosed(): void;
 }
 
-/** Above this many bytes waiting, a writer is told to wait. */
+/** Number of waiting bytes above which writers must wait. */
 const bufferedBytesHigh = 64 * 1024;
 
 /**
- * One stream of a connection: what has arrived of its body, what is waiting to be sent, its flow
- * control windows and how far it has come. The answer's side goes `open` → `ending` (the
- * application has given all of it) → `endSent` (its last frame is in the socket) → `finished` (the
- * host has taken it); `dead` comes in place of any of them. A watch lives in one of these for hours,
- * so it holds little and costs nobody an event.
+ * One stream of a connection: the received part of its body, data waiting to be sent, its
+ * flow-control windows, and its state. The response goes `open` → `ending` (the application has
+ * provided all of it) → `endSent` (its last frame is in the socket) → `finished` (the operating
+ * system has accepted it), or `dead` at any point. A watch occupies a stream for hours, so a stream
+ * holds little memory and emits no events.
  */
 export class Http2Stream implements BodySink, BodySource {
   readonly id: number;
@@ -114,13 +117,13 @@ export class Http2Stream implements BodySink, BodySource {
   readonly copies = true;
   owner: StreamOwner | undefined;
 
-  /** What we may send yet; below 0 when the client has made its windows smaller. */
+  /** The send window; negative if the client has reduced its initial window. */
   sendWindow: number;
   readonly #windowBytes: number;
   #window: ReceiveWindow | undefined;
-  /** The client has sent its last frame. */
+  /** Whether the client has sent its last frame. */
   remoteEnded: boolean;
-  /** Of the body, for the comparison with `content-length`. */
+  /** Received bytes of the body, for comparison with `content-length`. */
   receivedBytes = 0;
 
   headSent = false;
@@ -128,25 +131,25 @@ export class Http2Stream implements BodySink, BodySource {
   endSent = false;
   finished = false;
   dead = false;
-  /** Stands in the connection's list of streams that can send. */
+  /** Whether it is in the connection's list of ready streams. */
   isReady = false;
   /** The next stream of its bucket in the connection's table. */
   nextInTable: Http2Stream | undefined;
 
-  /** Waiting to be sent: `#chunks` from `#first`, of that one what is after `#offset`. */
+  /** Data to be sent: `#chunks` from index `#first`, of which the first starts at `#offset`. */
   #chunks: BodyPiece[] = [];
   #first = 0;
   #offset = 0;
   pendingBytes = 0;
-  /** The writer has been told to wait. */
+  /** Whether the writer must be notified when it can continue. */
   mustTell = false;
   #drained: (() => void) | undefined;
 
   #inbox: ByteCollector | undefined;
   #receiver: BodyReceiver | undefined;
-  /** The receiver takes nothing for now: what comes waits, and is not given back to the windows. */
+  /** Whether the receiver is paused: received data waits, and its window is not returned. */
   #isPaused = false;
-  /** Nobody wants what else may come of the body. */
+  /** Whether the rest of the body is discarded. */
   discards = false;
 
   constructor(options: {
@@ -165,7 +168,7 @@ export class Http2Stream implements BodySink, BodySource {
     this.remoteEnded = options.remoteEnded;
   }
 
-  /** What the client may send yet; made when it sends something, as most send nothing. */
+  /** The receive window, created on first use because most requests have no body. */
   get window(): ReceiveWindow {
     this.#window ??= new ReceiveWindow(this.#windowBytes);
     return this.#window;
@@ -179,7 +182,7 @@ export class Http2Stream implements BodySink, BodySource {
     return this.pendingBytes;
   }
 
-  /** Whether a frame could be written now, as far as this stream's window goes. */
+  /** Whether this stream's window allows a frame now. */
   get canSend(): boolean {
     if (this.dead || this.endSent) return false;
     return this.pendingBytes > 0 ? this.sendWindow > 0 : this.ending;
@@ -223,12 +226,12 @@ export class Http2Stream implements BodySink, BodySource {
     this.#drained = callback;
   }
 
-  /** Cuts the stream off. */
+  /** Cuts off the stream. */
   cancel(): void {
     if (!this.dead && !this.endSent) this.host.reset(this, errorCode.cancel);
   }
 
-  /** Moves `bytes` of what is pending to `target` at `at`. */
+  /** Moves `bytes` pending bytes to `target` at `at`. */
   take(target: Buffer, at: number, bytes: number): void {
     let to = at;
     let left = bytes;
@@ -259,14 +262,14 @@ export class Http2Stream implements BodySink, BodySource {
     }
   }
 
-  /** Tells the writer to go on, once nothing is pending, if it was told to wait. */
+  /** Notifies a waiting writer once nothing is pending. */
   tellDrained(): void {
     if (!this.mustTell || this.pendingBytes > 0 || this.closed) return;
     this.mustTell = false;
     this.#drained?.();
   }
 
-  /** Nothing more is sent or received. The owner is told by whoever calls this. */
+  /** Stops sending and receiving. The caller notifies the owner. */
   die(): void {
     this.dead = true;
     this.#chunks = [];
@@ -279,7 +282,7 @@ export class Http2Stream implements BodySink, BodySource {
     this.host.memory.charge('answers', bytes);
   }
 
-  /** A piece of the body, of a frame that took `frameBytes` of the windows. */
+  /** Receives a piece of the body from a frame that took `frameBytes` of the windows. */
   receive(piece: Buffer, frameBytes: number): void {
     this.receivedBytes += piece.length;
     const receiver = this.#isPaused ? undefined : this.#receiver;
@@ -301,7 +304,7 @@ export class Http2Stream implements BodySink, BodySource {
     if (!this.#isPaused) this.#receiver?.end();
   }
 
-  /** Throws away what nobody has asked for yet; returns how many bytes that was. */
+  /** Discards undelivered data; returns the number of bytes. */
   discard(): number {
     const bytes = this.#inbox?.length ?? 0;
     this.#inbox = undefined;
@@ -344,7 +347,7 @@ export class Http2Stream implements BodySink, BodySource {
     if (unread > 0) this.host.consumed(this, unread);
   }
 
-  /** Tells a client that waits with `Expect: 100-continue` to go on. */
+  /** Tells a client that sent `Expect: 100-continue` to continue. */
   allowBody(): void {
     const { head } = this;
     const isWaiting = head.waitsForContinue && this.receivedBytes === 0 && !this.remoteEnded;
@@ -352,15 +355,15 @@ export class Http2Stream implements BodySink, BodySource {
   }
 }
 
-/** Sent chunks are dropped from the list's front only now and then. */
+/** Number of sent chunks after which they are removed from the front of the list. */
 const forgottenChunksMax = 64;
 
 const bucketsMin = 8;
 
 /**
- * The open streams of a connection by their ids. A Map would be the plain choice, but one that holds
- * a stream for the time of one exchange shrinks and grows its table with each of them, which costs
- * more than the rest of the bookkeeping. Buckets are chained through the streams themselves.
+ * The open streams of a connection by ID. A Map that contains a stream only during its exchange
+ * resizes its table with each one, which costs more than the rest of the bookkeeping. Buckets are
+ * linked through the streams themselves.
  */
 export class StreamTable {
   #buckets: (Http2Stream | undefined)[] = new Array<undefined>(bucketsMin).fill(undefined);
@@ -376,14 +379,14 @@ export class StreamTable {
     return stream;
   }
 
-  /** Adds a stream whose id is not there yet. */
+  /** Adds a stream whose ID is not in the table. */
   add(stream: Http2Stream): void {
     if (this.#size >= 2 * this.#buckets.length) this.#grow();
     this.#put(stream);
     this.#size += 1;
   }
 
-  /** Harmless when the stream is not there. */
+  /** Does nothing if the stream is not in the table. */
   delete(stream: Http2Stream): void {
     const bucket = this.#bucketOf(stream.id);
     let before: Http2Stream | undefined;
@@ -399,7 +402,7 @@ export class StreamTable {
     this.#size -= 1;
   }
 
-  /** All streams, in no order; a list of its own. */
+  /** A new list of all streams in arbitrary order. */
   all(): Http2Stream[] {
     const streams: Http2Stream[] = [];
     for (const first of this.#buckets) {
@@ -420,27 +423,27 @@ export class StreamTable {
     for (const stream of streams) this.#put(stream);
   }
 
-  /** A client's ids are odd and count up, so neighbours fall into different buckets. */
+  /** A client's IDs are odd and ascending, so adjacent ones fall into different buckets. */
   #bucketOf(id: number): number {
     return (id >>> 1) & (this.#buckets.length - 1);
   }
 }
 
-/** How a stream came to its end, so far as it matters for frames that come after it. */
+/** How a stream ended, as far as that matters for later frames. */
 export const ending = {
-  /** Not known any more, or never opened. */
+  /** Forgotten or never opened. */
   unknown: 0,
   /** Both sides had finished. */
   finished: 1,
   /** The client reset it. */
   resetByClient: 2,
-  /** We did; what the client sent before it heard of that is no fault. */
+  /** The server reset it; what the client sent before it received the reset is not an error. */
   resetByUs: 3,
 } as const;
 
 const remembered = 128;
 
-/** The streams of a connection that ended last. */
+/** The most recently ended streams of a connection. */
 export class ClosedStreams {
   readonly #ids = new Int32Array(remembered);
   readonly #endings = new Uint8Array(remembered);

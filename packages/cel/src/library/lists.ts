@@ -131,8 +131,8 @@ function linear(run: (args: readonly Value[], context: CallContext) => Value) {
 }
 
 /**
- * The sum of a list. Its items have the declared type; if it is dyn, that of the first item. The
- * sum of an empty list has the declared type.
+ * The sum of a list by the type of its first item, which is known only at runtime in a list of dyn.
+ * The sum of an empty list has the declared type.
  */
 function sumAs(declared: string) {
   return ([list]: readonly Value[]): Value => {

@@ -125,10 +125,10 @@ export interface MetaRules {
    */
   readonly standardFinalizers?: ReadonlySet<string>;
   /**
-   * How often kube-apiserver's strategy for the kind validates the metadata of an update, in
-   * addition to the two passes for all kinds. Each pass adds its causes.
+   * Validations of the metadata of an update by kube-apiserver's strategy for the kind, in addition
+   * to the two passes for all kinds. Each pass adds its causes.
    */
-  readonly judgements?: readonly MetadataPass[];
+  readonly extraPasses?: readonly MetadataPass[];
 }
 
 /** A pass over changed metadata: the rules for every object, or the rules for immutable fields. */
@@ -331,7 +331,7 @@ export function validateObjectMetaUpdate(
   if (plain.length === 0 && lists.every((errors) => errors.length === 0)) return none;
   const ofObject = lists.slice(2, 5).flat();
   const ofUpdate = [...lists.slice(5).flat(), ...shared];
-  const again = (rules.judgements ?? []).flatMap((how) => [
+  const again = (rules.extraPasses ?? []).flatMap((how) => [
     ...(how === 'whole' ? [...prefixAsName, ...ofObject] : ofUpdate),
     ...plain,
   ]);

@@ -222,7 +222,7 @@ function metaRules({ scope, strategy }: ResourceDef, subresource: string): MetaR
     namespaced: scope === 'Namespaced',
     validateName: strategy.validateName,
     path: 'metadata',
-    judgements: strategy.extraMetadataChecks?.[subresource] ?? asChange,
+    extraPasses: strategy.extraMetadataChecks?.[subresource] ?? asChange,
     ...(strategy.standardFinalizers === undefined
       ? {}
       : { standardFinalizers: strategy.standardFinalizers }),
