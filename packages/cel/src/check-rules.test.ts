@@ -30,10 +30,10 @@ test('the size of a name is estimated as if it could fill a request', () => {
 
 test('rules have no authorizer, although its functions exist', () => {
   const rule = "type(authorizer.group('').resource('').fieldSelector('')) == string";
-  const told = "compilation failed: ERROR: <input>:1:6: undeclared reference to 'authorizer'";
+  const detail = "compilation failed: ERROR: <input>:1:6: undeclared reference to 'authorizer'";
   const [wrong = '', ...more] = complaintsAbout({ rule });
   expect(wrong).toContain(`${path}.rule: Invalid value: `);
-  expect(wrong).toContain(told);
+  expect(wrong).toContain(detail);
   expect(wrong).not.toContain("'group'");
   expect(more).toEqual([]);
   const message = complaintsAbout({
@@ -41,5 +41,5 @@ test('rules have no authorizer, although its functions exist', () => {
     messageExpression: `${rule} ? 'a' : 'b'`,
   });
   expect(message).toEqual([expect.stringContaining(`${path}.messageExpression: Invalid value: `)]);
-  expect(message[0]).toContain(`messageExpression ${told}`);
+  expect(message[0]).toContain(`messageExpression ${detail}`);
 });

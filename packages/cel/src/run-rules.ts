@@ -88,14 +88,14 @@ export function judgeDefault(
 ): { readonly errors: readonly FieldError[]; readonly left: number } {
   const node = ruleNode(schema, at.isRoot);
   if (node === undefined) return { errors: [], left: at.budget };
-  const judged = (pair: Correlation | undefined) => {
+  const resultFor = (pair: Correlation | undefined) => {
     const run = new RuleRun({ budget: at.budget });
     run.validate(node, { value, path: at.path, pair });
     return run;
   };
-  const kept = judged(correlate({ old: value, value, schema }));
+  const kept = resultFor(correlate({ old: value, value, schema }));
   if (kept.errors.length > 0) return { errors: kept.errors, left: kept.left };
-  const made = judged(undefined);
+  const made = resultFor(undefined);
   return { errors: made.errors, left: Math.min(made.left, kept.left) };
 }
 
@@ -136,7 +136,7 @@ class RuleRun {
     const around = pair ?? place.around;
     if (value === null || this.#left < 0) return;
     if (node.isUntyped) this.errors.push(invalid(nameOf(path), typeOf(node), untyped));
-    else if (node.rules.length > 0) this.#judge(node, place);
+    else if (node.rules.length > 0) this.#validateNode(node, place);
     if (Array.isArray(value)) {
       const { items } = node;
       if (items === undefined) return;
@@ -162,7 +162,7 @@ class RuleRun {
     }
   }
 
-  #judge(node: RuleNode, place: Place): void {
+  #validateNode(node: RuleNode, place: Place): void {
     const { pair } = place;
     if (this.#left <= 0) {
       const why = `validation ${new OutOfBudget().message}`;
@@ -211,7 +211,7 @@ class RuleRun {
     return new Optional(hasOld ? optionalValue(pair.old, node.self) : undefined);
   }
 
-  #run(rule: CompiledRule, at: Judged): void {
+  #run(rule: CompiledRule, at: RuleTarget): void {
     const field = nameOf(at.place.path);
     const type = typeOf(at.node);
     try {
@@ -223,7 +223,7 @@ class RuleRun {
       this.errors.push(invalid(field, type, why));
       return;
     }
-    const error = this.#complaint(rule, at);
+    const error = this.#violation(rule, at);
     if (this.#warn === undefined || rule.usesOldSelf || !isKept(at.place)) this.errors.push(error);
     else this.#warn(`${error.field}: ${error.message}`);
   }
@@ -242,7 +242,7 @@ class RuleRun {
     }
   }
 
-  #complaint(rule: CompiledRule, { variables, node, place }: Judged): FieldError {
+  #violation(rule: CompiledRule, { variables, node, place }: RuleTarget): FieldError {
     // In kube-apiserver, a rule whose message does not compile is not compiled at all.
     const fieldPath = rule.problem === undefined ? rule.rule.fieldPath : undefined;
     const field = fieldPathOf(place.path, fieldPath, node.schema);
@@ -281,7 +281,7 @@ class RuleRun {
 type Variables = ReadonlyMap<string, Value>;
 
 /** The value that a rule validates. */
-interface Judged {
+interface RuleTarget {
   readonly variables: Variables;
   readonly node: RuleNode;
   readonly place: Place;

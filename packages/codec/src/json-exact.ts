@@ -239,9 +239,9 @@ class ExactParser {
     }
     this.#at += found.length;
     const next = this.#text[this.#at];
-    const goesOn =
+    const continues =
       next === '.' ? !/[.eE]/.test(found) : /^[eE]$/.test(next ?? '') && !/[eE]/.test(found);
-    if (goesOn) {
+    if (continues) {
       this.#at += 1;
       const isSigned = next !== '.' && /[+-]/.test(this.#text[this.#at] ?? '');
       if (isSigned) this.#at += 1;

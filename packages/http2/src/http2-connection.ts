@@ -144,7 +144,7 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
     this.#farewell = 'announced';
     sendGoAway(this.#output, { lastStream: streamIdMax, code: errorCode.noError });
     sendPing(this.#output, { payload: farewellPing, flags: 0 });
-    this.#timer = this.#core.clock.after(farewellMs, () => this.#sayFarewell());
+    this.#timer = this.#core.clock.after(farewellMs, () => this.#sendFinalGoAway());
   }
 
   override expire(now: number): void {
@@ -438,7 +438,8 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
     if ((frame.flags & flag.ack) === 0) {
       sendPing(this.#output, { payload, flags: flag.ack });
       this.#boundControl();
-    } else if (this.#farewell === 'announced' && payload.equals(farewellPing)) this.#sayFarewell();
+    } else if (this.#farewell === 'announced' && payload.equals(farewellPing))
+      this.#sendFinalGoAway();
   }
 
   #takeWindowUpdate(frame: Frame): void {
@@ -513,7 +514,7 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
   // How it ends.
 
   /** Sends the second GOAWAY: no request after the last one seen will be answered. */
-  #sayFarewell(): void {
+  #sendFinalGoAway(): void {
     if (this.closed || this.#farewell === 'final') return;
     this.#timer?.stop();
     this.#farewell = 'final';

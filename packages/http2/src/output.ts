@@ -162,13 +162,13 @@ export class Output {
     this.#isWriting = true;
     this.#socket.write(target.subarray(start, end), this.#onWritten);
     for (const stream of ended) if (!stream.dead) this.#owner.streamEnded(stream);
-    if (this.#waiting.length > 0) this.#tellWaiting();
+    if (this.#waiting.length > 0) this.#notifyWriters();
   }
 
-  #tellWaiting(): void {
+  #notifyWriters(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
-    for (const stream of waiting) stream.tellDrained();
+    for (const stream of waiting) stream.notifyDrained();
   }
 
   #written(error?: Error | null): void {
@@ -218,7 +218,7 @@ export class Output {
         if (stream.canSend) later.push(stream);
         else stream.isReady = false;
         if (stream.endSent) this.#ended.push(stream);
-        else if (stream.mustTell && stream.pendingBytes === 0) this.#waiting.push(stream);
+        else if (stream.mustNotify && stream.pendingBytes === 0) this.#waiting.push(stream);
       }
       this.#ready = later;
       if (at === before) break;

@@ -142,7 +142,7 @@ export class Http2Stream implements BodySink, BodySource {
   #offset = 0;
   pendingBytes = 0;
   /** Whether the writer must be notified when it can continue. */
-  mustTell = false;
+  mustNotify = false;
   #drained: (() => void) | undefined;
 
   #inbox: ByteCollector | undefined;
@@ -202,7 +202,7 @@ export class Http2Stream implements BodySink, BodySource {
       if (!this.isReady) this.host.wake(this);
     }
     if (this.pendingBytes < bufferedBytesHigh) return true;
-    this.mustTell = true;
+    this.mustNotify = true;
     return false;
   }
 
@@ -263,9 +263,9 @@ export class Http2Stream implements BodySink, BodySource {
   }
 
   /** Notifies a waiting writer once nothing is pending. */
-  tellDrained(): void {
-    if (!this.mustTell || this.pendingBytes > 0 || this.closed) return;
-    this.mustTell = false;
+  notifyDrained(): void {
+    if (!this.mustNotify || this.pendingBytes > 0 || this.closed) return;
+    this.mustNotify = false;
     this.#drained?.();
   }
 

@@ -30,8 +30,8 @@ test('each operation is reported with its key and duration', async () => {
   await store.get('/a/x');
   await store.range({ prefix: '/a/' });
   await store.range({ prefix: '/a/', revision: 99 }).catch(() => {});
-  const told = seen.map(({ operation, key, failed }) => [operation, key, failed]);
-  expect(told).toEqual([
+  const reported = seen.map(({ operation, key, failed }) => [operation, key, failed]);
+  expect(reported).toEqual([
     ['create', '/a/x', false],
     ['update', '/a/x', false],
     ['get', '/a/x', false],

@@ -81,7 +81,7 @@ export class WatchHub {
     this.#publishing = true;
     try {
       for (let batch = this.#backlog.shift(); batch !== undefined; batch = this.#backlog.shift()) {
-        if (batch.events.length > 0) this.#handOn(batch.events);
+        if (batch.events.length > 0) this.#deliver(batch.events);
         this.published = Math.max(this.published, batch.through);
         for (const watch of this.#all) watch.wake();
       }
@@ -90,7 +90,7 @@ export class WatchHub {
     }
   }
 
-  #handOn(events: readonly StoreEvent[]): void {
+  #deliver(events: readonly StoreEvent[]): void {
     const shared = sharedPrefix(events);
     for (const watch of this.#live) {
       const { prefix } = watch.request;

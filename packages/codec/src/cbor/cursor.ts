@@ -189,7 +189,7 @@ export const unknownMember = (index: number): Fault => ({
   text: `cbor: found unknown field at map element index ${index}`,
 });
 
-export const doubleKey = (key: string, index: number): Fault =>
+export const duplicateKey = (key: string, index: number): Fault =>
   otherFault(`cbor: found duplicate map key "${key}" at map element index ${index}`);
 
 /** Adds the enclosing member of a struct to a fault. */

@@ -3,7 +3,7 @@ import { FoundPaths, type Schema } from '@wheelhouse/schema';
 import { CborError, textOfFault } from './cursor.ts';
 import { Decoder } from './decoder.ts';
 
-import { anyMap } from './wanted.ts';
+import { anyMap } from './item-types.ts';
 import { checkWellFormed, storedLimits } from './well-formed.ts';
 
 export { CborError } from './cursor.ts';

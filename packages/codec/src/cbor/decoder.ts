@@ -9,7 +9,7 @@ import {
 import { base64ErrorAt, type FoundPaths, goType, resolved, type Schema } from '@wheelhouse/schema';
 import {
   Cursor,
-  doubleKey,
+  duplicateKey,
   type Fault,
   floatOf,
   info,
@@ -44,7 +44,7 @@ import {
   selfDescribed,
   textItem,
   undefinedItem,
-} from './wanted.ts';
+} from './item-types.ts';
 import { notAccepted } from './well-formed.ts';
 
 /** A key of a struct: its name, or the identity and display form of another key. */
@@ -296,7 +296,7 @@ export class Decoder extends Cursor {
       first ??= this.fault;
       if (this.fault !== undefined) continue;
       if (Object.hasOwn(map, name)) {
-        first = doubleKey(name, index);
+        first = duplicateKey(name, index);
         this.#skipMembers(more);
         break;
       }
@@ -336,7 +336,7 @@ export class Decoder extends Cursor {
       const property = key.name === undefined ? undefined : schema.properties?.get(key.name);
       const isUnknown = property === undefined && this.#strictness === 'strict';
       if (isUnknown || seen.has(key.id)) {
-        first = isUnknown ? unknownMember(index) : doubleKey(key.shown, index);
+        first = isUnknown ? unknownMember(index) : duplicateKey(key.shown, index);
         this.skip();
         this.#skipMembers(more);
         break;

@@ -42,34 +42,34 @@ function countingClock() {
 test('each entry expires once, soon after its deadline, and only if it has not ended', () => {
   const clock = new FakeClock();
   const deadlines = new Deadlines(clock);
-  const told: string[] = [];
+  const expired: string[] = [];
   const works = [300, 100, 200, 100].map(
-    (dueMs, index) => new Work(dueMs, () => told.push(`${index} at ${clock.monotonic()}`)),
+    (dueMs, index) => new Work(dueMs, () => expired.push(`${index} at ${clock.monotonic()}`)),
   );
   for (const work of works) deadlines.add(work);
   deadlines.remove(works[3] as Work);
   deadlines.remove(works[3] as Work);
   clock.advance(99);
-  expect(told).toEqual([]);
+  expect(expired).toEqual([]);
   clock.advance(1000);
-  expect(told).toEqual(['1 at 100', '2 at 200', '0 at 300']);
+  expect(expired).toEqual(['1 at 100', '2 at 200', '0 at 300']);
   expect(works.map(({ place }) => place)).toEqual([-1, -1, -1, -1]);
 });
 
 test('a deadline may be moved, and an expiring entry may end another', () => {
   const clock = new FakeClock();
   const deadlines = new Deadlines(clock);
-  const told: string[] = [];
-  const ended = new Work(100, () => told.push('ended'));
+  const expired: string[] = [];
+  const ended = new Work(100, () => expired.push('ended'));
   const first = new Work(100, () => {
-    told.push('first');
+    expired.push('first');
     deadlines.remove(ended);
   });
-  const moved = new Work(60_000, () => told.push('moved'));
+  const moved = new Work(60_000, () => expired.push('moved'));
   for (const work of [first, ended, moved]) deadlines.add(work);
   moved.dueMs = 150;
   clock.advance(200);
-  expect(told).toEqual(['first', 'moved']);
+  expect(expired).toEqual(['first', 'moved']);
 });
 
 test('one timer serves all entries, and none runs while there are none', () => {

@@ -232,7 +232,7 @@ describe('uniqueness', () => {
     );
   const cases: readonly (readonly [string, Schema, JsonValue, unknown[]])[] = [
     ['distinct', set, ['a', 'b'], []],
-    ['told once', set, ['a', 'a', 'a'], [{ field: 'a[1]', message: 'Duplicate value: "a"' }]],
+    ['reported once', set, ['a', 'a', 'a'], [{ field: 'a[1]', message: 'Duplicate value: "a"' }]],
     [
       'objects',
       set,

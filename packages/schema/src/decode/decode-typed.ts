@@ -61,7 +61,7 @@ export function decodeTyped(schema: Schema): TypedDecoder {
     }
     if (context.hasEmpty) withEmpty.add(object as JsonObject);
     if (context.unknown.count > 0 && unknown !== undefined) {
-      const found = looksAgain(context) ? firstOf(walker, value, source) : context;
+      const found = needsSecondPass(context) ? firstOf(walker, value, source) : context;
       addUnknown(unknown, found);
     }
     return object as JsonObject;
@@ -98,7 +98,7 @@ export function* decodeTypedSteps(
   }
   if (context.hasEmpty) withEmpty.add(object as JsonObject);
   if (context.unknown.count > 0 && unknown !== undefined) {
-    addUnknown(unknown, looksAgain(context) ? yield* again() : context);
+    addUnknown(unknown, needsSecondPass(context) ? yield* again() : context);
   }
   return object as JsonObject;
 }
@@ -147,7 +147,8 @@ function settleIn(schema: Schema, value: JsonValue | undefined): void {
 }
 
 /** Whether a second pass is needed to list unknown members in the order of the input. */
-const looksAgain = ({ unknown, source }: DecodeContext) => unknown.count > 1 && source !== 'map';
+const needsSecondPass = ({ unknown, source }: DecodeContext) =>
+  unknown.count > 1 && source !== 'map';
 
 /** Adds unknown members in kube-apiserver's order; those of a map are sorted by name. */
 function addUnknown(unknown: FoundPaths, { unknown: found, source }: DecodeContext): void {

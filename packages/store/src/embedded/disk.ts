@@ -6,7 +6,7 @@ import { StoreError } from '../contract.ts';
 const statfsAsync = promisify(statfs);
 
 /** How long the measured free space counts as current, milliseconds. */
-const lookMs = 500;
+const measurementMs = 500;
 const lowWaterBytesMax = 64 * 2 ** 20;
 /** Share of a small disk that stays free. */
 const lowWaterPart = 0.05;
@@ -36,10 +36,10 @@ export class SpaceGuard {
   readonly #reserve: Reserve;
   #freeBytes = Number.POSITIVE_INFINITY;
   #lowWaterBytes = 0;
-  #lookedAtMs = Number.NEGATIVE_INFINITY;
+  #measuredAtMs = Number.NEGATIVE_INFINITY;
   #isOverQuota = false;
   /** The reserve's failure at the last measurement. */
-  #judgedFailure: StoreError | undefined;
+  #measuredFailure: StoreError | undefined;
 
   constructor(options: {
     readonly directory: string;
@@ -66,9 +66,9 @@ export class SpaceGuard {
 
   /** Undefined if `bytes` more may be written; otherwise a StoreError `no-space`. */
   refusal(bytes: number): MaybePromise<StoreError | undefined> {
-    const age = this.#clock.monotonic() - this.#lookedAtMs;
-    if (age < lookMs && !this.#isLow) return this.#judge(bytes);
-    return this.#look().then(() => this.#judge(bytes));
+    const age = this.#clock.monotonic() - this.#measuredAtMs;
+    if (age < measurementMs && !this.#isLow) return this.#refusalOf(bytes);
+    return this.#measure().then(() => this.#refusalOf(bytes));
   }
 
   get #isLow(): boolean {
@@ -80,7 +80,7 @@ export class SpaceGuard {
     return this.#reserve.failure?.code === 'no-space';
   }
 
-  #judge(bytes: number): StoreError | undefined {
+  #refusalOf(bytes: number): StoreError | undefined {
     if (this.#quotaBytes > 0) {
       const used = this.#usedBytes();
       if (used + bytes > this.#quotaBytes) this.#isOverQuota = true;
@@ -91,23 +91,24 @@ export class SpaceGuard {
     return lowSpace(this.#freeBytes, this.#lowWaterBytes);
   }
 
-  async #look(): Promise<void> {
+  async #measure(): Promise<void> {
     try {
       const { bavail, blocks, bsize } = await statfsAsync(this.#directory);
       const hasMore = bavail * bsize > this.#freeBytes;
-      const age = this.#clock.monotonic() - this.#lookedAtMs;
+      const age = this.#clock.monotonic() - this.#measuredAtMs;
       this.#freeBytes = bavail * bsize;
       this.#lowWaterBytes = Math.min(lowWaterBytesMax, blocks * bsize * lowWaterPart);
       // Space may have been freed since a failure after the last measurement, even if there is no
       // more than then.
-      const isNew = this.#reserve.failure !== this.#judgedFailure;
-      if (this.#isReserveShort && (hasMore || isNew || age >= lookMs)) await this.#reserve.refill();
-      this.#judgedFailure = this.#reserve.failure;
+      const isNew = this.#reserve.failure !== this.#measuredFailure;
+      if (this.#isReserveShort && (hasMore || isNew || age >= measurementMs))
+        await this.#reserve.refill();
+      this.#measuredFailure = this.#reserve.failure;
     } catch {
       // If the system cannot report free space, the write itself fails when there is none.
       this.#freeBytes = Number.POSITIVE_INFINITY;
     }
-    this.#lookedAtMs = this.#clock.monotonic();
+    this.#measuredAtMs = this.#clock.monotonic();
   }
 }
 

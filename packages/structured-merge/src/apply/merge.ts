@@ -374,7 +374,7 @@ function* interleaved(lists: {
     left,
     right: applied.byElement.get(element),
   });
-  const takeGiven = (element: PathElement) => {
+  const takePartial = (element: PathElement) => {
     taken.add(element);
     if (shared[nextShared] === element) nextShared += 1;
     return sidesOf(element, present.byElement.get(element));
@@ -385,7 +385,7 @@ function* interleaved(lists: {
     const left = present.order[leftAt];
     const right = applied.order[rightAt];
     if (left !== undefined && left === right) {
-      yield takeGiven(left);
+      yield takePartial(left);
       leftAt += 1;
       rightAt += 1;
     } else if (left !== undefined && !applied.byElement.has(left)) {
@@ -396,7 +396,7 @@ function* interleaved(lists: {
     } else {
       if (left !== undefined && taken.has(left)) leftAt += 1;
       if (right !== undefined) {
-        yield takeGiven(right);
+        yield takePartial(right);
         rightAt += 1;
       }
     }

@@ -232,8 +232,9 @@ function* pickSteps(
   const isLight = stride.weigh(value) === 'light';
   if (stride.isOver) yield;
   const node = paths.get(element);
-  const goesOn = type !== undefined && node?.children !== undefined && !node.member;
-  if (!isLight && goesOn) return yield* walkSteps(type, value, { paths: node.children, stride });
+  const hasDeeperPaths = type !== undefined && node?.children !== undefined && !node.member;
+  if (!isLight && hasDeeperPaths)
+    return yield* walkSteps(type, value, { paths: node.children, stride });
   return pick(type, value, { picking: { paths, mode: 'remove' }, element });
 }
 
