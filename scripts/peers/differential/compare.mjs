@@ -48,7 +48,7 @@ function comparableStatus(status) {
 
 /** Which of the server's own controllers wrote a field. */
 const ownManagers =
-  /^(kube-apiserver|customresourcedefinition-controller|apiservice-availability)$/;
+  /^(kube-apiserver|wheelhouse|(customresourcedefinition|cluster-authentication-trust)-controller|apiservice-availability)$/;
 
 function comparable(value, key) {
   if (key === 'manager' && ownManagers.test(value)) return 'OWN';
