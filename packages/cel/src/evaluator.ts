@@ -1,14 +1,27 @@
 import type { Checked } from './checker.ts';
-import { type Compiles, foldStep, outcome, type Step, setEntry } from './folds.ts';
+import {
+  type Compiles,
+  type Frame,
+  foldStep,
+  foldWork,
+  outcome,
+  outcomeSteps,
+  type Step,
+  type SteppedFrame,
+  setEntry,
+  type Work,
+} from './folds.ts';
 import { shownKey } from './library/arithmetic.ts';
 import { patternOf } from './library/strings.ts';
 import {
   type CallExpr,
   type Expr,
   type Literal,
+  operandsOf,
   qualifiedName,
   type SelectExpr,
   type StructExpr,
+  walksLists,
 } from './syntax/ast.ts';
 import { enumValues, typesWithoutValue } from './syntax/messages.ts';
 import { type Environment, namespacedName, structNamed, typeNames } from './types/environment.ts';
@@ -38,12 +51,20 @@ export interface Program {
    * `EvaluationPaused`.
    */
   measure(variables: ReadonlyMap<string, Value>, costMax: number): Measured;
+  /** `measure` in steps, for expressions whose macros walk long lists (TRUST-2). */
+  steps(variables: ReadonlyMap<string, Value>, costMax: number): Generator<void, Measured>;
 }
+
+/** Evaluations up to this cost, which take less than a millisecond, are not divided. */
+const undividedCost = 10_000;
+
+/** The cost of one step. */
+const stepCost = 2_000;
 
 /** The result of an evaluation and its cost. */
 export type Measured = { readonly cost: number } & (
   | { readonly value: Value; readonly error?: never }
-  | { readonly error: CelError }
+  | { readonly error: CelError; readonly value?: never }
 );
 
 /** Options for compiling a tree to a program. */
@@ -58,6 +79,7 @@ export function program(expr: Expr, options: ProgramOptions): Program {
   const names = [...options.environment.variables.keys()];
   const compiler = new Compiler(options);
   const step = compiler.compile(expr, names);
+  let work: Work | undefined;
   const frameOf = (variables: ReadonlyMap<string, Value>, costMax: number) => {
     const meter = { cost: 0 };
     const slots = names.map((name) => variables.get(name));
@@ -69,15 +91,36 @@ export function program(expr: Expr, options: ProgramOptions): Program {
     };
     return { frame: { slots, spend }, meter };
   };
+  const measure: Program['measure'] = (variables, costMax) => {
+    const { frame, meter } = frameOf(variables, costMax);
+    try {
+      return { value: step(frame), cost: meter.cost };
+    } catch (error) {
+      if (!(error instanceof CelError)) throw error;
+      return { error, cost: meter.cost };
+    }
+  };
   return {
     run(variables, costMax) {
       const { frame, meter } = frameOf(variables, costMax);
       return { value: step(frame), cost: meter.cost };
     },
-    measure(variables, costMax) {
+    measure,
+    *steps(variables, costMax) {
+      const measured = measure(variables, Math.min(costMax, undividedCost));
+      const isCut = measured.error instanceof CelCostError && costMax > undividedCost;
+      if (!isCut) return measured;
+      work ??= compiler.work(expr, names);
       const { frame, meter } = frameOf(variables, costMax);
+      let stepEnd = stepCost;
+      const isStepOver = () => {
+        const isOver = meter.cost >= stepEnd;
+        if (isOver) stepEnd = meter.cost + stepCost;
+        return isOver;
+      };
       try {
-        return { value: step(frame), cost: meter.cost };
+        const value = yield* work({ ...frame, operands: new Map(), isStepOver });
+        return { value, cost: meter.cost };
       } catch (error) {
         if (!(error instanceof CelError)) throw error;
         return { error, cost: meter.cost };
@@ -94,12 +137,31 @@ function checkPattern(name: string, [, pattern]: readonly Expr[]): void {
   if (pattern?.kind === 'const' && typeof pattern.value === 'string') patternOf(pattern.value);
 }
 
+/** A node without macros as work in steps: it has one. */
+const oneStep = (step: Step): Work =>
+  // biome-ignore lint/correctness/useYield: work that takes one step has nowhere to pause
+  function* (frame) {
+    return step(frame);
+  };
+
+/** What an operand came to that was evaluated in steps. */
+function operandOf(frame: Frame, expr: Expr): Value {
+  const { operands } = frame as Partial<SteppedFrame>;
+  const value = operands?.get(expr);
+  if (value === undefined) throw new Error('an operand has not been evaluated');
+  return value;
+}
+
+const isLazy = (name: string) => name === '_&&_' || name === '_||_' || name === '_?_:_';
+
 const conversions = new Set('bool bytes double duration int string timestamp uint'.split(' '));
 
 /** Compiles nodes to steps; `scope` lists the variables by slot. */
 class Compiler implements Compiles {
   readonly #environment: Environment;
   readonly #declared: ProgramOptions['declared'];
+  /** The operands that are evaluated before the node that is compiled now. */
+  #evaluated: ReadonlySet<Expr> = new Set();
 
   constructor({ environment, declared }: ProgramOptions) {
     this.#environment = environment;
@@ -107,6 +169,7 @@ class Compiler implements Compiles {
   }
 
   compile(expr: Expr, scope: readonly string[]): Step {
+    if (this.#evaluated.has(expr)) return (frame) => operandOf(frame, expr);
     switch (expr.kind) {
       case 'const': {
         const value = literalValue(expr.value);
@@ -149,6 +212,78 @@ class Compiler implements Compiles {
       case 'struct':
         return this.#struct(expr, scope);
     }
+  }
+
+  work(expr: Expr, scope: readonly string[]): Work {
+    if (!walksLists(expr)) {
+      return oneStep(this.compile(expr, scope));
+    }
+    switch (expr.kind) {
+      case 'fold':
+        return foldWork(this, expr, scope);
+      case 'optionalMap': {
+        const target = this.work(expr.target, scope);
+        const slot = scope.length;
+        const body = this.work(expr.body, [...scope, expr.variable]);
+        return function* (frame) {
+          const optional = yield* target(frame);
+          if (!(optional instanceof Optional)) throw noSuchOverload();
+          if (optional.value === undefined) return optional;
+          frame.slots[slot] = optional.value;
+          const value = yield* body(frame);
+          return expr.flat ? value : new Optional(value);
+        };
+      }
+      case 'bind': {
+        const value = this.work(expr.value, scope);
+        const slot = scope.length;
+        const body = this.work(expr.body, [...scope, expr.variable]);
+        return function* (frame) {
+          frame.slots[slot] = yield* value(frame);
+          return yield* body(frame);
+        };
+      }
+      case 'call':
+        return this.#lazyWork(expr, scope) ?? this.#strictWork(expr, scope);
+      default:
+        return this.#strictWork(expr, scope);
+    }
+  }
+
+  /** Evaluates the operands in their order, in steps, and then the node at once. */
+  #strictWork(expr: Expr, scope: readonly string[]): Work {
+    const isNamespaced =
+      expr.kind === 'call' && namespacedName(expr, this.#environment.functions) !== undefined;
+    const all = isNamespaced ? expr.args : operandsOf(expr);
+    const operands = all.filter(({ kind }) => kind !== 'const');
+    const works = operands.map((operand) => ({ operand, work: this.work(operand, scope) }));
+    this.#evaluated = new Set(operands);
+    const step = this.compile(expr, scope);
+    this.#evaluated = new Set();
+    return function* (frame) {
+      for (const { operand, work } of works) frame.operands.set(operand, yield* work(frame));
+      return step(frame);
+    };
+  }
+
+  /** `&&`, `||`, and `?:`, which do not evaluate all of their operands. */
+  #lazyWork({ name, target, args }: CallExpr, scope: readonly string[]): Work | undefined {
+    if (target !== undefined || !isLazy(name)) return undefined;
+    const [first, second, third] = args.map((arg) => this.work(arg, scope));
+    if (first === undefined || second === undefined) return undefined;
+    if (third !== undefined) {
+      return function* (frame) {
+        const condition = yield* first(frame);
+        if (typeof condition !== 'boolean') throw noSuchOverload();
+        return yield* (condition ? second : third)(frame);
+      };
+    }
+    const decides = name === '_||_';
+    return function* (frame) {
+      const one = yield* outcomeSteps(first, frame);
+      if (one === decides) return one;
+      return undecided([one, yield* outcomeSteps(second, frame)], { decides });
+    };
   }
 
   #ident(name: string, scope: readonly string[]): Step {
@@ -208,7 +343,7 @@ class Compiler implements Compiles {
   }
 
   #lazyOperator({ name, args }: CallExpr, scope: readonly string[]): Step | undefined {
-    if (name !== '_&&_' && name !== '_||_' && name !== '_?_:_') return undefined;
+    if (!isLazy(name)) return undefined;
     const [first, second, third] = args.map((arg) => this.compile(arg, scope));
     if (first === undefined || second === undefined) return undefined;
     if (third !== undefined) {
@@ -218,7 +353,7 @@ class Compiler implements Compiles {
         return condition ? second(frame) : third(frame);
       };
     }
-    return logicStep(first, second, { name, decides: name === '_||_' });
+    return logicStep(first, second, { decides: name === '_||_' });
   }
 
   #list(expr: Extract<Expr, { kind: 'list' }>, scope: readonly string[]): Step {
@@ -307,11 +442,24 @@ function unknownCall(name: string, args: readonly Value[]): CelError {
   return new CelError(`no such key: ${shownKey(key ?? null)}`);
 }
 
+/** Most characters of a text that a function searches or divides: its cost says little of its time. */
+const textMax = 200_000;
+
+/** Functions that only compare or count, which V8 does fast. */
+const comparing = new Set(
+  '_==_ _!=_ _<_ _<=_ _>_ _>=_ _+_ @in size contains endsWith startsWith'.split(' '),
+);
+
 function callStep(name: string, overloads: readonly Overload[], steps: readonly Step[]): Step {
   const [only] = overloads;
+  const isSearch = !comparing.has(name);
   return (frame) => {
     const args = steps.map((step) => step(frame));
     frame.spend(1);
+    const [text] = args;
+    if (isSearch && typeof text === 'string' && text.length > textMax) {
+      throw new CelCostError(`operation cancelled: a text has more than ${textMax} characters`);
+    }
     const first = only !== undefined && accepts(only, args) ? only : undefined;
     const found = first ?? overloads.find((overload) => accepts(overload, args));
     if (found === undefined) throw unknownCall(name, args);
@@ -320,17 +468,24 @@ function callStep(name: string, overloads: readonly Overload[], steps: readonly 
 }
 
 /** `&&` and `||`: a deciding operand absorbs a failure of the other one. */
-function logicStep(left: Step, right: Step, at: { name: string; decides: boolean }): Step {
+function logicStep(left: Step, right: Step, at: { decides: boolean }): Step {
   return (frame) => {
     const one = outcome(left, frame);
     if (one === at.decides) return one;
-    const other = outcome(right, frame);
-    if (other === at.decides) return other;
-    if (one instanceof CelError) throw one;
-    if (other instanceof CelError) throw other;
-    if (typeof one !== 'boolean' || typeof other !== 'boolean') throw noSuchOverload();
-    return !at.decides;
+    return undecided([one, outcome(right, frame)], at);
   };
+}
+
+/** What `&&` or `||` comes to whose first side does not decide. */
+function undecided(
+  [one, other]: readonly [Value | CelError, Value | CelError],
+  { decides }: { readonly decides: boolean },
+): Value {
+  if (other === decides) return other;
+  if (one instanceof CelError) throw one;
+  if (other instanceof CelError) throw other;
+  if (typeof one !== 'boolean' || typeof other !== 'boolean') throw noSuchOverload();
+  return !decides;
 }
 
 export function literalValue(value: Literal): Value {

@@ -1,4 +1,4 @@
-import type { Expr, FoldExpr } from './syntax/ast.ts';
+import { type Expr, type FoldExpr, type FoldName, walksLists } from './syntax/ast.ts';
 import { type CallContext, noSuchOverload } from './types/functions.ts';
 import {
   CelCostError,
@@ -12,16 +12,29 @@ import {
 } from './values.ts';
 
 /** The state of an evaluation: variables by slot, and its cost. */
-interface Frame extends CallContext {
+export interface Frame extends CallContext {
   readonly slots: (Value | undefined)[];
+}
+
+/** The state of an evaluation in steps. */
+export interface SteppedFrame extends Frame {
+  /** The values of operands that were evaluated ahead of their call or literal. */
+  readonly operands: Map<Expr, Value>;
+  /** Whether the evaluation has spent enough since this last held to end its step. */
+  isStepOver(): boolean;
 }
 
 /** A compiled node. Throws `CelError`. */
 export type Step = (frame: Frame) => Value;
 
-/** Compiles nodes to steps; `scope` lists the variables by slot. */
+/** A compiled node whose macros walk lists in steps (TRUST-2). Throws `CelError`. */
+export type Work = (frame: SteppedFrame) => Generator<void, Value>;
+
+/** Compiles nodes; `scope` lists the variables by slot. */
 export interface Compiles {
   compile(expr: Expr, scope: readonly string[]): Step;
+  /** The node in steps; one step if it contains no macro that walks a list. */
+  work(expr: Expr, scope: readonly string[]): Work;
 }
 
 type Entries = Map<string, readonly [Value, Value]>;
@@ -55,49 +68,76 @@ export function outcome(step: Step, frame: Frame): Value | CelError {
   }
 }
 
-interface Fold {
-  readonly range: Step;
-  readonly filter: Step | undefined;
-  readonly body: Step;
-  readonly slot: number;
-  readonly variables: 1 | 2;
-}
-
-/** Compiles a macro that iterates over a list or map. */
-export function foldStep(compiler: Compiles, expr: FoldExpr, scope: readonly string[]): Step {
-  const inner = [...scope, ...expr.variables];
-  const fold: Fold = {
-    range: compiler.compile(expr.range, scope),
-    filter: expr.filter === undefined ? undefined : compiler.compile(expr.filter, inner),
-    body: compiler.compile(expr.body, inner),
-    slot: scope.length,
-    variables: expr.variables.length === 2 ? 2 : 1,
-  };
-  switch (expr.name) {
-    case 'all':
-      return quantifier(fold, { decides: false, name: '_&&_' });
-    case 'exists':
-      return quantifier(fold, { decides: true, name: '_||_' });
-    case 'exists_one':
-      return existsOne(fold);
-    case 'filter':
-      return filter(fold);
-    case 'sortBy':
-      return sortBy(fold);
-    case 'map':
-    case 'transformList':
-      return transformed(fold);
-    case 'transformMap':
-      return transformedMap(fold);
-    case 'transformMapEntry':
-      return transformedEntries(fold);
+/** `outcome` in steps. */
+export function* outcomeSteps(work: Work, frame: SteppedFrame): Generator<void, Value | CelError> {
+  try {
+    return yield* work(frame);
+  } catch (error) {
+    if (error instanceof CelError && !(error instanceof CelCostError)) return error;
+    throw error;
   }
 }
 
-/** Sets the variables to each element in turn, until `visit` stops it. */
-function walk(fold: Fold, frame: Frame, each: (first: Value) => 'stop' | undefined): void {
-  const range = fold.range(frame);
-  const { slot, variables } = fold;
+/** Compiles a macro that walks a list or a map. */
+export function foldStep(compiler: Compiles, expr: FoldExpr, scope: readonly string[]): Step {
+  const inner = [...scope, ...expr.variables];
+  const range = compiler.compile(expr.range, scope);
+  const filter = expr.filter === undefined ? undefined : compiler.compile(expr.filter, inner);
+  const body = compiler.compile(expr.body, inner);
+  const { start, takesFailures } = foldOf(expr.name);
+  const at = { slot: scope.length, variables: expr.variables.length };
+  return (frame) => {
+    const elements = range(frame);
+    const fold = start(frame);
+    walk(elements, { ...at, frame }, (first) => {
+      if (filter !== undefined && !isTrue(filter(frame))) return undefined;
+      return fold.take(first, takesFailures ? outcome(body, frame) : body(frame));
+    });
+    return fold.result();
+  };
+}
+
+/** The same in steps. */
+export function foldWork(compiler: Compiles, expr: FoldExpr, scope: readonly string[]): Work {
+  const inner = [...scope, ...expr.variables];
+  const range = compiler.work(expr.range, scope);
+  const filter = expr.filter === undefined ? undefined : compiler.work(expr.filter, inner);
+  // A body without macros needs no generator for each element.
+  const step = walksLists(expr.body) ? undefined : compiler.compile(expr.body, inner);
+  const body = compiler.work(expr.body, inner);
+  const { start, takesFailures } = foldOf(expr.name);
+  const slot = scope.length;
+  const atOnce = takesFailures ? outcome : (one: Step, frame: Frame) => one(frame);
+  const inSteps = takesFailures ? outcomeSteps : (one: Work, frame: SteppedFrame) => one(frame);
+  const { length: variables } = expr.variables;
+  return function* (frame) {
+    const elements = yield* range(frame);
+    const keys = keysOf(elements);
+    const fold = start(frame);
+    // An iterator of pairs would cost more than most bodies.
+    for (let index = 0; index < keys.length; index += 1) {
+      if (frame.isStepOver()) yield;
+      frame.spend(1);
+      const key = keys[index] ?? null;
+      const isIndexed = variables === 2 && elements instanceof List;
+      const first = isIndexed ? BigInt(index) : key;
+      frame.slots[slot] = first;
+      if (variables === 2) frame.slots[slot + 1] = memberOf(elements, key);
+      if (filter !== undefined && !isTrue(yield* filter(frame))) continue;
+      const result = step === undefined ? yield* inSteps(body, frame) : atOnce(step, frame);
+      if (fold.take(first, result) === 'stop') break;
+    }
+    return fold.result();
+  };
+}
+
+/** Sets the variables to each element in turn, until told to stop. */
+function walk(
+  range: Value,
+  at: { readonly frame: Frame; readonly slot: number; readonly variables: number },
+  each: (first: Value) => 'stop' | undefined,
+): void {
+  const { frame, slot, variables } = at;
   const step = (first: Value, second: Value | undefined) => {
     frame.spend(1);
     frame.slots[slot] = first;
@@ -119,104 +159,158 @@ function walk(fold: Fold, frame: Frame, each: (first: Value) => 'stop' | undefin
   }
 }
 
-function quantifier(fold: Fold, at: { decides: boolean; name: string }): Step {
-  return (frame) => {
-    let failure: CelError | undefined;
-    let decided = false;
-    walk(fold, frame, () => {
-      const value = outcome(fold.body, frame);
-      if (value === at.decides) {
-        decided = true;
+/** The items of a list, or the keys of a map. */
+function keysOf(range: Value): readonly Value[] {
+  if (range instanceof List) return range.items;
+  if (!isMapValue(range)) throw noSuchOverload();
+  return range.keys();
+}
+
+/** The value of a key of a map; an item of a list is its own. */
+function memberOf(range: Value, key: Value): Value | undefined {
+  return isMapValue(range) ? range.get(key) : key;
+}
+
+/** One walk of a macro: takes what the body comes to for each element. */
+interface Fold {
+  take(first: Value, result: Value | CelError): 'stop' | undefined;
+  /** What the macro comes to. Throws `CelError`. */
+  result(): Value;
+}
+
+interface FoldKind {
+  /** Whether a failure of the body is a result like others. */
+  readonly takesFailures: boolean;
+  start(frame: Frame): Fold;
+}
+
+function foldOf(name: FoldName): FoldKind {
+  switch (name) {
+    case 'all':
+      return { takesFailures: true, start: () => quantifier({ decides: false }) };
+    case 'exists':
+      return { takesFailures: true, start: () => quantifier({ decides: true }) };
+    case 'exists_one':
+      return { takesFailures: false, start: existsOne };
+    case 'filter':
+      return { takesFailures: false, start: filtered };
+    case 'sortBy':
+      return { takesFailures: false, start: sortedBy };
+    case 'map':
+    case 'transformList':
+      return { takesFailures: false, start: transformed };
+    case 'transformMap':
+      return { takesFailures: false, start: transformedMap };
+    case 'transformMapEntry':
+      return { takesFailures: false, start: transformedEntries };
+  }
+}
+
+/** A failure of one element does not matter where another one decides. */
+function quantifier({ decides }: { readonly decides: boolean }): Fold {
+  let failure: CelError | undefined;
+  let isDecided = false;
+  return {
+    take(_, result) {
+      if (result === decides) {
+        isDecided = true;
         return 'stop';
       }
-      if (value instanceof CelError) failure ??= value;
-      else if (typeof value !== 'boolean') failure ??= noSuchOverload();
+      if (result instanceof CelError) failure ??= result;
+      else if (typeof result !== 'boolean') failure ??= noSuchOverload();
       return undefined;
-    });
-    if (decided) return at.decides;
-    if (failure !== undefined) throw failure;
-    return !at.decides;
+    },
+    result() {
+      if (isDecided) return decides;
+      if (failure !== undefined) throw failure;
+      return !decides;
+    },
   };
 }
 
-function isTrue(step: Step, frame: Frame): boolean {
-  const value = step(frame);
+function isTrue(value: Value | CelError): boolean {
   if (typeof value !== 'boolean') throw noSuchOverload();
   return value;
 }
 
-function existsOne(fold: Fold): Step {
-  return (frame) => {
-    let count = 0;
-    walk(fold, frame, () => {
-      if (isTrue(fold.body, frame)) count += 1;
+/** A result whose failure is thrown. */
+function thrown(result: Value | CelError): Value {
+  if (result instanceof CelError) throw result;
+  return result;
+}
+
+function existsOne(): Fold {
+  let count = 0;
+  return {
+    take(_, result) {
+      if (isTrue(result)) count += 1;
       return undefined;
-    });
-    return count === 1;
+    },
+    result: () => count === 1,
   };
 }
 
-function filter(fold: Fold): Step {
-  return (frame) => {
-    const items: Value[] = [];
-    walk(fold, frame, (item) => {
-      if (isTrue(fold.body, frame)) items.push(item);
+function filtered(): Fold {
+  const items: Value[] = [];
+  return {
+    take(first, result) {
+      if (isTrue(result)) items.push(first);
       return undefined;
-    });
-    return new List(items);
+    },
+    result: () => new List(items),
   };
 }
 
-function transformed(fold: Fold): Step {
-  return (frame) => {
-    const items: Value[] = [];
-    walk(fold, frame, () => {
-      if (fold.filter === undefined || isTrue(fold.filter, frame)) items.push(fold.body(frame));
+function transformed(): Fold {
+  const items: Value[] = [];
+  return {
+    take(_, result) {
+      items.push(thrown(result));
       return undefined;
-    });
-    return new List(items);
+    },
+    result: () => new List(items),
   };
 }
 
-function sortBy(fold: Fold): Step {
-  return (frame) => {
-    const keyed: { item: Value; key: Value }[] = [];
-    walk(fold, frame, (item) => {
-      keyed.push({ item, key: fold.body(frame) });
+function sortedBy(frame: Frame): Fold {
+  const keyed: { item: Value; key: Value }[] = [];
+  return {
+    take(item, result) {
+      keyed.push({ item, key: thrown(result) });
       return undefined;
-    });
-    keyed.sort((one, other) => {
-      frame.spend(1);
-      const order = compare(one.key, other.key);
-      if (order === undefined) throw noSuchOverload();
-      return order;
-    });
-    return new List(keyed.map(({ item }) => item));
+    },
+    result() {
+      keyed.sort((one, other) => {
+        frame.spend(1);
+        const order = compare(one.key, other.key);
+        if (order === undefined) throw noSuchOverload();
+        return order;
+      });
+      return new List(keyed.map(({ item }) => item));
+    },
   };
 }
 
-function transformedMap(fold: Fold): Step {
-  return (frame) => {
-    const entries = new Map<string, readonly [Value, Value]>();
-    walk(fold, frame, (key) => {
-      if (fold.filter !== undefined && !isTrue(fold.filter, frame)) return undefined;
-      putEntry(entries, key, fold.body(frame));
+function transformedMap(): Fold {
+  const entries = new Map<string, readonly [Value, Value]>();
+  return {
+    take(key, result) {
+      putEntry(entries, key, thrown(result));
       return undefined;
-    });
-    return new EntryMap(entries);
+    },
+    result: () => new EntryMap(entries),
   };
 }
 
-function transformedEntries(fold: Fold): Step {
-  return (frame) => {
-    const entries = new Map<string, readonly [Value, Value]>();
-    walk(fold, frame, () => {
-      if (fold.filter !== undefined && !isTrue(fold.filter, frame)) return undefined;
-      const made = fold.body(frame);
+function transformedEntries(): Fold {
+  const entries = new Map<string, readonly [Value, Value]>();
+  return {
+    take(_, result) {
+      const made = thrown(result);
       if (!isMapValue(made)) throw noSuchOverload();
       for (const key of made.keys()) putEntry(entries, key, made.get(key) ?? null);
       return undefined;
-    });
-    return new EntryMap(entries);
+    },
+    result: () => new EntryMap(entries),
   };
 }

@@ -37,18 +37,18 @@ type Warn = (text: string) => void;
 /** Rejects an update for existing violations too. */
 type Unforgiving = 'unforgiving';
 
-/** The validator of the rules of a custom kind's version. */
+/** The validator of the rules of a custom kind's version, in steps (TRUST-2). */
 export type RunRules = (
   object: JsonValue,
   old: JsonValue | undefined,
   warn?: Warn | Unforgiving,
-) => readonly FieldError[];
+) => Generator<void, readonly FieldError[]>;
 
 /** Metrics of rules; all times are milliseconds. */
 export interface RuleMeter {
   now(): number;
   compiled(tookMs: number): void;
-  /** Called when the rules of an object have been evaluated. */
+  /** Called when the rules of an object have been evaluated; the time includes pauses. */
   evaluated(tookMs: number): void;
 }
 
@@ -65,37 +65,35 @@ export function compileRules(schema: Schema, meter?: RuleMeter): RunRules {
     if (made !== undefined) meter?.compiled(meter.now() - startMs);
     return made;
   };
-  return (object, old, warn = () => {}) => {
+  return function* (object, old, warn = () => {}) {
     if (node === 'unknown') node = compiled();
     if (node === undefined) return [];
     const startMs = meter?.now() ?? 0;
     const run = new RuleRun(warn === 'unforgiving' ? {} : { warn });
     const pair = old === undefined ? undefined : correlate({ old, value: object, schema });
-    run.validate(node, { value: object, path: '', pair });
+    yield* run.validate(node, { value: object, path: '', pair });
     meter?.evaluated(meter.now() - startMs);
     return run.errors;
   };
 }
 
 /**
- * Validates a default by the rules of its schema: first as the old value, and if that is valid, as
- * the new one. Returns the remaining budget of all defaults of a definition.
+ * Validates a default by the rules of its schema, in steps: first as the old value, and if that is
+ * valid, as the new one. Returns the remaining budget of all defaults of a definition.
  */
-export function judgeDefault(
+export function* judgeDefault(
   schema: Schema,
   value: JsonValue,
   at: { readonly path: string; readonly isRoot: boolean; readonly budget: number },
-): { readonly errors: readonly FieldError[]; readonly left: number } {
+): Generator<void, { readonly errors: readonly FieldError[]; readonly left: number }> {
   const node = ruleNode(schema, at.isRoot);
   if (node === undefined) return { errors: [], left: at.budget };
-  const resultFor = (pair: Correlation | undefined) => {
-    const run = new RuleRun({ budget: at.budget });
-    run.validate(node, { value, path: at.path, pair });
-    return run;
-  };
-  const kept = resultFor(correlate({ old: value, value, schema }));
+  const kept = new RuleRun({ budget: at.budget });
+  const pair = correlate({ old: value, value, schema });
+  yield* kept.validate(node, { value, path: at.path, pair });
   if (kept.errors.length > 0) return { errors: kept.errors, left: kept.left };
-  const made = resultFor(undefined);
+  const made = new RuleRun({ budget: at.budget });
+  yield* made.validate(node, { value, path: at.path, pair: undefined });
   return { errors: made.errors, left: Math.min(made.left, kept.left) };
 }
 
@@ -131,20 +129,21 @@ class RuleRun {
     return this.#left;
   }
 
-  validate(node: RuleNode, place: Place): void {
+  *validate(node: RuleNode, place: Place): Generator<void, void> {
     const { value, path, pair } = place;
     const around = pair ?? place.around;
     if (value === null || this.#left < 0) return;
     if (node.isUntyped) this.errors.push(invalid(nameOf(path), typeOf(node), untyped));
-    else if (node.rules.length > 0) this.#validateNode(node, place);
+    else if (node.rules.length > 0) yield* this.#validateNode(node, place);
     if (Array.isArray(value)) {
       const { items } = node;
       if (items === undefined) return;
-      value.forEach((item, index) => {
+      for (const [index, item] of value.entries()) {
         const at = indexPath(path, index);
         const before = correlateItem(pair, index);
-        this.validate(items, { value: item, path: at, pair: before, around });
-      });
+        yield* this.validate(items, { value: item, path: at, pair: before, around });
+        yield;
+      }
       return;
     }
     if (!isObject(value)) return;
@@ -153,16 +152,17 @@ class RuleRun {
       const memberValue = member(value, name);
       if (child === undefined || memberValue === undefined) continue;
       const at = child === node.additional ? keyPath(path, name) : childPath(path, name);
-      this.validate(child, {
+      yield* this.validate(child, {
         value: memberValue,
         path: at,
         pair: correlateMember(pair, name),
         around,
       });
+      yield;
     }
   }
 
-  #validateNode(node: RuleNode, place: Place): void {
+  *#validateNode(node: RuleNode, place: Place): Generator<void, void> {
     const { pair } = place;
     if (this.#left <= 0) {
       const why = `validation ${new OutOfBudget().message}`;
@@ -194,7 +194,7 @@ class RuleRun {
         continue;
       }
       const oldSelf = isOptional ? this.#optionalOld(pair, node) : (old ?? null);
-      this.#run(rule, {
+      yield* this.#run(rule, {
         variables: new Map([
           ['self', self],
           ['oldSelf', oldSelf],
@@ -211,11 +211,11 @@ class RuleRun {
     return new Optional(hasOld ? optionalValue(pair.old, node.self) : undefined);
   }
 
-  #run(rule: CompiledRule, at: RuleTarget): void {
+  *#run(rule: CompiledRule, at: RuleTarget): Generator<void, void> {
     const field = nameOf(at.place.path);
     const type = typeOf(at.node);
     try {
-      if (this.#evaluate(rule.program, at.variables) === true) return;
+      if ((yield* this.#evaluate(rule.program, at.variables)) === true) return;
     } catch (error) {
       if (!(error instanceof CelError)) throw error;
       const why =
@@ -223,31 +223,34 @@ class RuleRun {
       this.errors.push(invalid(field, type, why));
       return;
     }
-    const error = this.#violation(rule, at);
+    const error = yield* this.#violation(rule, at);
     if (this.#warn === undefined || rule.usesOldSelf || !isKept(at.place)) this.errors.push(error);
     else this.#warn(`${error.field}: ${error.message}`);
   }
 
   /** Runs a program. Once the budget is exceeded, nothing else runs. */
-  #evaluate(program: Program, variables: Variables): Value {
+  *#evaluate(program: Program, variables: Variables): Generator<void, Value> {
     const left = this.#left;
-    try {
-      const { value, cost } = program.run(variables, Math.min(ruleCostMax, left));
-      this.#left -= cost;
-      return value;
-    } catch (error) {
-      if (!(error instanceof CelCostError)) throw error;
+    const { value, cost, error } = yield* program.steps(variables, Math.min(ruleCostMax, left));
+    if (error instanceof CelCostError) {
       this.#left = -1;
       throw left <= ruleCostMax ? new OutOfBudget() : error;
     }
+    if (error !== undefined) throw error;
+    this.#left -= cost;
+    return value;
   }
 
-  #violation(rule: CompiledRule, { variables, node, place }: RuleTarget): FieldError {
+  *#violation(
+    rule: CompiledRule,
+    { variables, node, place }: RuleTarget,
+  ): Generator<void, FieldError> {
     // In kube-apiserver, a rule whose message does not compile is not compiled at all.
     const fieldPath = rule.problem === undefined ? rule.rule.fieldPath : undefined;
     const field = fieldPathOf(place.path, fieldPath, node.schema);
     const type = typeOf(node);
-    const made = rule.message === undefined ? undefined : this.#made(rule.message, variables);
+    const made =
+      rule.message === undefined ? undefined : yield* this.#made(rule.message, variables);
     if (!(made instanceof CelError)) {
       return errorOf(rule, { field, type, detail: made ?? fixedMessage(rule) });
     }
@@ -263,9 +266,9 @@ class RuleRun {
    * A message expression that fails, or whose result cannot be shown on one line, is replaced by
    * the fixed message; one that costs too much is not.
    */
-  #made(program: Program, variables: Variables): string | CelError | undefined {
+  *#made(program: Program, variables: Variables): Generator<void, string | CelError | undefined> {
     try {
-      const value = this.#evaluate(program, variables);
+      const value = yield* this.#evaluate(program, variables);
       if (typeof value !== 'string') return undefined;
       const message = value.trim();
       const isShown = message !== '' && message.length <= messageLengthMax;

@@ -124,3 +124,40 @@ export function qualifiedName(expr: Expr): string | undefined {
   const prefix = qualifiedName(expr.operand);
   return prefix === undefined ? undefined : `${prefix}.${expr.field}`;
 }
+
+/** The expressions directly below a node, in the order in which they are evaluated. */
+export function operandsOf(expr: Expr): readonly Expr[] {
+  switch (expr.kind) {
+    case 'const':
+    case 'ident':
+      return [];
+    case 'select':
+      return [expr.operand];
+    case 'call':
+      return expr.target === undefined ? expr.args : [expr.target, ...expr.args];
+    case 'list':
+      return expr.items.map(({ value }) => value);
+    case 'map':
+      return expr.entries.flatMap(({ key, value }) => [key, value]);
+    case 'struct':
+      return expr.fields.map(({ value }) => value);
+    case 'fold':
+      return [expr.range, ...(expr.filter === undefined ? [] : [expr.filter]), expr.body];
+    case 'optionalMap':
+      return [expr.target, expr.body];
+    case 'bind':
+      return [expr.value, expr.body];
+  }
+}
+
+const walking = new WeakMap<Expr, boolean>();
+
+/** Whether a macro in an expression walks a list or a map, which takes any time. */
+export function walksLists(expr: Expr): boolean {
+  let walks = walking.get(expr);
+  if (walks === undefined) {
+    walks = expr.kind === 'fold' || operandsOf(expr).some(walksLists);
+    walking.set(expr, walks);
+  }
+  return walks;
+}

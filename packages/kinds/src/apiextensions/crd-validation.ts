@@ -361,7 +361,7 @@ function* schemaErrors(
       const { embedded, judgeDefault } = common.rules;
       schema = schemaFromOpenApi(props);
       yield;
-      structure = validateDefaults(schema, path, { embedded, judgeDefault });
+      structure = yield* validateDefaults(schema, path, { embedded, judgeDefault });
       yield;
     }
     appendAll(errors, structure);

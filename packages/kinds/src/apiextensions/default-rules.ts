@@ -29,7 +29,7 @@ export type DefaultJudge = (
   schema: Schema,
   value: JsonValue,
   at: { readonly path: string; readonly isRoot: boolean; readonly budget: number },
-) => { readonly errors: readonly FieldError[]; readonly left: number };
+) => Generator<void, { readonly errors: readonly FieldError[]; readonly left: number }>;
 
 interface DefaultRuleOptions {
   readonly embedded: EmbeddedRules;
@@ -57,13 +57,13 @@ interface Place {
 const metaFields = new Set(['metadata', 'kind', 'apiVersion']);
 
 /** Validates every default of a structural schema: its own schema must accept it, pruned. */
-export function validateDefaults(
+export function* validateDefaults(
   schema: Schema,
   path: string,
   options: DefaultRuleOptions,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const root = { ...schema, embeddedResource: true };
-  return defaultsAt(
+  return yield* defaultsAt(
     root,
     { path, root, surround: (x) => x, insideMeta: false },
     {
@@ -73,18 +73,22 @@ export function validateDefaults(
   );
 }
 
-function defaultsAt(schema: Schema, outerPlace: Place, options: Walk): FieldError[] {
+function* defaultsAt(
+  schema: Schema,
+  outerPlace: Place,
+  options: Walk,
+): Generator<void, FieldError[]> {
   if (options.budget < 0) return [];
   const place =
     schema.embeddedResource === true
       ? { ...outerPlace, insideMeta: false, root: schema, surround: withTypeMeta }
       : outerPlace;
-  const errors = ownErrors(schema, place, options);
+  const errors = yield* ownErrors(schema, place, options);
   const { items, properties } = schema;
   if (items !== undefined) {
     const surround: Surround = (value) => place.surround([value]);
     const at = { ...place, surround, path: childPath(place.path, 'items') };
-    appendAll(errors, defaultsAt(items, at, options));
+    appendAll(errors, yield* defaultsAt(items, at, options));
   }
   for (const [name, property] of properties ?? []) {
     const insideMeta =
@@ -95,7 +99,7 @@ function defaultsAt(schema: Schema, outerPlace: Place, options: Walk): FieldErro
       surround: (value: JsonValue) => place.surround({ [name]: value }),
       path: keyPath(childPath(place.path, 'properties'), name),
     };
-    appendAll(errors, defaultsAt(property.schema, at, options));
+    appendAll(errors, yield* defaultsAt(property.schema, at, options));
   }
   return errors;
 }
@@ -106,11 +110,12 @@ const withTypeMeta: Surround = (value) => ({
   ...(isObject(value) ? value : {}),
 });
 
-function ownErrors(schema: Schema, place: Place, options: Walk): FieldError[] {
+function* ownErrors(schema: Schema, place: Place, options: Walk): Generator<void, FieldError[]> {
   const standard = schema.default;
   if (standard === undefined) return [];
+  yield;
   const field = childPath(place.path, 'default');
-  if (place.insideMeta) return metaDefaultErrors(schema, { ...place, field }, options);
+  if (place.insideMeta) return yield* metaDefaultErrors(schema, { ...place, field }, options);
   const errors: FieldError[] = [];
   const pruned = cloneJson(standard);
   pruneValue(schema, pruned);
@@ -126,22 +131,22 @@ function ownErrors(schema: Schema, place: Place, options: Walk): FieldError[] {
   }
   const embedded = validateEmbedded(schema, standard, options.embedded);
   if (embedded.length > 0) return [...errors, ...embedded.map(under)];
-  return [...errors, ...valueErrors(schema, { ...place, field }, options)];
+  return [...errors, ...(yield* valueErrors(schema, { ...place, field }, options))];
 }
 
 /** The errors of a default under its own schema, or else under its rules. */
-function valueErrors(
+function* valueErrors(
   schema: Schema,
   place: Place & { readonly field: string },
   walk: Walk,
-): readonly FieldError[] {
+): Generator<void, readonly FieldError[]> {
   const standard = schema.default ?? null;
   const errors = validateStructure(schema)(standard, { prefix: place.field });
   if (errors.length > 0 || walk.judgeDefault === undefined) return errors;
   const at = { path: place.field, isRoot: place.root === schema, budget: walk.budget };
-  const result = walk.judgeDefault(schema, standard, at);
-  walk.budget = result.left;
-  return result.errors;
+  const judged = yield* walk.judgeDefault(schema, standard, at);
+  walk.budget = judged.left;
+  return judged.errors;
 }
 
 const pathUnder = (parent: string, path: string): string => {
@@ -149,11 +154,11 @@ const pathUnder = (parent: string, path: string): string => {
   return path.startsWith('[') ? `${parent}${path}` : `${parent}.${path}`;
 };
 
-function metaDefaultErrors(
+function* metaDefaultErrors(
   schema: Schema,
   place: Place & { readonly field: string },
   options: Walk,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const standard = schema.default ?? null;
   const object = place.surround(cloneJson(standard));
   const wrong = (reason: string) => [
@@ -168,5 +173,5 @@ function metaDefaultErrors(
   }
   const errors = validateEmbedded(place.root, object, options.embedded);
   if (errors.length > 0) return wrong(fieldErrorsText(errors));
-  return [...valueErrors(schema, place, options)];
+  return [...(yield* valueErrors(schema, place, options))];
 }

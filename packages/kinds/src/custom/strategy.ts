@@ -24,7 +24,7 @@ import type { Strategy, StrategyContext } from '../resource-def.ts';
 import type { CrdScale } from './definition.ts';
 
 /**
- * Runs the CEL rules of a schema. As in kube-apiserver, their errors come last. `warn` receives
+ * Runs the CEL rules of a schema in steps. As in kube-apiserver, their errors come last. `warn` receives
  * errors that do not reject a change because they existed before; with `unforgiving` they reject
  * it.
  */
@@ -32,7 +32,7 @@ type RuleValidator = (
   object: ApiObject,
   old: ApiObject | undefined,
   warn?: ((text: string) => void) | 'unforgiving',
-) => readonly FieldError[];
+) => Generator<void, readonly FieldError[]>;
 
 /**
  * Compiles the rules (`x-kubernetes-validations`) of an accepted schema; undefined if it has none.
@@ -163,7 +163,10 @@ function validateTypeMeta(rules: VersionRules, object: ApiObject): readonly Fiel
   return [];
 }
 
-function validateNew(rules: VersionRules, object: ApiObject): readonly FieldError[] {
+function* validateNew(
+  rules: VersionRules,
+  object: ApiObject,
+): Generator<void, readonly FieldError[]> {
   const wrongType = validateTypeMeta(rules, object);
   if (wrongType.length > 0) return wrongType;
   const errors = [
@@ -172,7 +175,7 @@ function validateNew(rules: VersionRules, object: ApiObject): readonly FieldErro
     ...validateEmbedded(rules.schema, object, rules.embedded),
     ...validateUniqueness(rules.schema, object),
   ];
-  return withRules(rules, errors, { object, old: undefined });
+  return yield* withRules(rules, errors, { object, old: undefined });
 }
 
 /** A change, and a receiver of warnings about errors that do not reject it. */
@@ -182,7 +185,10 @@ interface Change {
   readonly warn: StrategyContext['warn'];
 }
 
-function validateChange(rules: VersionRules, change: Change): readonly FieldError[] {
+function* validateChange(
+  rules: VersionRules,
+  change: Change,
+): Generator<void, readonly FieldError[]> {
   const { object, old } = change;
   const wrongType = validateTypeMeta(rules, object);
   if (wrongType.length > 0) return wrongType;
@@ -194,11 +200,14 @@ function validateChange(rules: VersionRules, change: Change): readonly FieldErro
     ...validateEmbedded(rules.schema, object, rules.embedded),
     ...(wasUnique ? validateUniqueness(rules.schema, object) : []),
   ];
-  return withRules(rules, errors, change);
+  return yield* withRules(rules, errors, change);
 }
 
 /** Applies only the schema rules of `status`; errors that existed before are not reported. */
-function validateStatusChange(rules: VersionRules, change: Change): readonly FieldError[] {
+function* validateStatusChange(
+  rules: VersionRules,
+  change: Change,
+): Generator<void, readonly FieldError[]> {
   const { object, old } = change;
   const wrongType = validateTypeMeta(rules, object);
   if (wrongType.length > 0) return wrongType;
@@ -214,7 +223,7 @@ function validateStatusChange(rules: VersionRules, change: Change): readonly Fie
   if (repeated.length > 0 && validateUniqueness(rules.schema, old).length === 0) {
     appendAll(errors, repeated);
   }
-  return withRules(rules, errors, change);
+  return yield* withRules(rules, errors, change);
 }
 
 const blocking: ReadonlySet<FieldError['type']> = new Set([
@@ -232,17 +241,17 @@ const unchecked =
  * CEL rules run only on objects of the right shape; otherwise an error says that they were
  * skipped.
  */
-function withRules(
+function* withRules(
   rules: VersionRules,
   errors: readonly FieldError[],
   change: { object: ApiObject; old: ApiObject | undefined; warn?: StrategyContext['warn'] },
-): readonly FieldError[] {
+): Generator<void, readonly FieldError[]> {
   if (rules.hasRules && errors.some((error) => blocking.has(error.type))) {
     return [...errors, invalid('<nil>', 'null', unchecked)];
   }
   if (rules.rules === undefined) return errors;
   const warn = rules.ratcheting === 'off' ? 'unforgiving' : change.warn;
-  return [...errors, ...rules.rules(change.object, change.old, warn)];
+  return [...errors, ...(yield* rules.rules(change.object, change.old, warn))];
 }
 
 const replicasMax = 2 ** 31 - 1;

@@ -1,4 +1,5 @@
 import type { Program } from '@wheelhouse/cel';
+import { FakeClock } from '@wheelhouse/machinery/testing';
 import { describe, expect, test } from 'vitest';
 import { factsOf, type RequestFacts } from '../matching/facts.ts';
 import { admissionCall, admissionTools, dialect } from '../testing.ts';
@@ -14,6 +15,7 @@ import {
   runExpression,
 } from './run.ts';
 
+const clock = new FakeClock();
 const user = { name: 'amy', uid: '', groups: ['dev'], extra: {} };
 const facts: RequestFacts = {
   operation: 'CREATE',
@@ -41,7 +43,7 @@ async function run(source: string, decide: (asked: AccessAttributes) => Partial<
   const inputs = { object: undefined, old: undefined, request: {}, user, facts };
   const variables = requestVariables(inputs, { authorize });
   const budget = new Budget(10_000_000);
-  return { asked, ...(await runExpression(compiled(source), variables, { budget })) };
+  return { asked, ...(await runExpression(compiled(source), variables, { budget, clock })) };
 }
 
 test('ADM-3: authorization may take its time; each question is asked once', async () => {
@@ -83,6 +85,27 @@ test('ADM-3: what kept authorization from judging is told', async () => {
   expect(error).toMatchObject({ value: 'broken/because' });
 });
 
+test('TRUST-2: a long evaluation pauses', async () => {
+  const list = `[${Array.from({ length: 300 }, (_, at) => at).join(', ')}]`;
+  const program = compiled(`${list}.all(x, ${list}.all(y, x >= 0))`);
+  const inputs = { object: undefined, old: undefined, request: {}, user, facts };
+  const authorize = () => ({ decision: 'allow' as const, reason: '' });
+  // Each look at the time finds the slice over.
+  let nowMs = 0;
+  const hasty = { monotonic: () => (nowMs += 10) };
+  let turns = 0;
+  const counter = setInterval(() => (turns += 1), 0);
+  const { cost, value } = await runExpression(program, requestVariables(inputs, { authorize }), {
+    budget: new Budget(10_000_000),
+    clock: hasty,
+  });
+  clearInterval(counter);
+  expect(value).toBe(true);
+  expect(cost).toBeGreaterThan(200_000);
+  expect(nowMs / 10).toBeGreaterThan(100);
+  expect(turns).toBeGreaterThan(0);
+});
+
 test('ADM-3: a check has its price', async () => {
   const check = 'authorizer.path("/x").check("get").allowed()';
   const { cost } = await run(check, () => ({}));
@@ -92,6 +115,7 @@ test('ADM-3: a check has its price', async () => {
   const authorize = () => ({ decision: 'allow' as const, reason: '' });
   const running = runExpression(program, requestVariables(inputs, { authorize }), {
     budget: new Budget(1000),
+    clock,
   });
   await expect(running).rejects.toThrow(OutOfBudget);
 });
@@ -111,7 +135,7 @@ function ask(...expressions: string[]) {
   const inputs = { object, old: undefined, request, facts, user: call.context.user };
   const variables = requestVariables(inputs, admissionTools(), { costs: 'counted' });
   const named = expressions.map((expression, index) => ({ name: `c${index}`, expression }));
-  return evaluateConditions(compileConditions(named), variables);
+  return evaluateConditions(compileConditions(named), variables, { clock });
 }
 
 const failing = 'object.metadata.labels.absent == "x"';

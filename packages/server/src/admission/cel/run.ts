@@ -19,6 +19,8 @@ import {
 import {
   type ApiObject,
   aggregateText,
+  type Clock,
+  inSlices,
   type JsonObject,
   parseFieldSelector,
   parseLabelSelector,
@@ -165,15 +167,24 @@ interface Costly {
   takeCost(): number;
 }
 
+/** What an evaluation draws on. */
+export interface Spending {
+  readonly budget: Budget;
+  readonly own?: Costly | undefined;
+  /** Divides long evaluations into slices (TRUST-2). */
+  readonly clock: Pick<Clock, 'monotonic'>;
+}
+
 /** Runs a program, awaiting the authorizer when called. Throws `OutOfBudget`. */
 export async function runExpression(
   program: Program,
   variables: ReadonlyMap<string, Value>,
-  { budget, own }: { readonly budget: Budget; readonly own?: Costly | undefined },
+  { budget, own, clock }: Spending,
 ): Promise<Measured> {
   for (let pauses = 0; ; pauses += 1) {
     try {
-      const measured = program.measure(variables, callCostMax);
+      const work = inSlices(expressionSteps(program, variables), clock);
+      const measured = work instanceof Promise ? await work : work;
       budget.spend(own?.takeCost() ?? 0);
       budget.spend(measured.cost);
       return measured;
@@ -182,6 +193,15 @@ export async function runExpression(
       await error.answer;
     }
   }
+}
+
+/** Also many short evaluations in a row pause. */
+function* expressionSteps(
+  program: Program,
+  variables: ReadonlyMap<string, Value>,
+): Generator<void, Measured> {
+  yield;
+  return yield* program.steps(variables, callCostMax);
 }
 
 /** A compiled condition; `problem` says why it did not compile. */
@@ -231,10 +251,10 @@ type ConditionsResult =
 export async function evaluateConditions(
   conditions: readonly CompiledCondition[],
   variables: ReadonlyMap<string, Value>,
-  own?: { takeCost(): number },
+  { own, clock }: Omit<Spending, 'budget'>,
 ): Promise<ConditionsResult> {
   const seen = asConditionsSee(variables);
-  const spending = { budget: new Budget(costMax), own };
+  const spending = { budget: new Budget(costMax), own, clock };
   const results: (boolean | string)[] = [];
   try {
     // All are run before any result is used, as in kube-apiserver, since costs add up.
@@ -258,7 +278,7 @@ export async function evaluateConditions(
 async function ask(
   { program, expression }: CompiledCondition,
   variables: ReadonlyMap<string, Value>,
-  spending: Parameters<typeof runExpression>[2],
+  spending: Spending,
 ): Promise<boolean | string> {
   if ('problem' in program) return `compilation error: ${program.problem}`;
   const measured = await runExpression(program, variables, spending);

@@ -10,6 +10,7 @@ import {
 import { schemaOf } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  type Clock,
   type Counter,
   forbidden,
   internalError,
@@ -127,7 +128,10 @@ async function meetsConditions(
   if (mutations.conditions.length === 0) return true;
   const inputs = await variablesFor(invocation, param, run);
   const { variables, own } = scopeOf({ compiled: mutations, inputs });
-  const result = await evaluateConditions(mutations.conditions, variables, own);
+  const result = await evaluateConditions(mutations.conditions, variables, {
+    own,
+    clock: run.tools.clock,
+  });
   if (result.failures === undefined) return result.matches;
   refuse(invocation, run, result.failures);
   return false;
@@ -152,7 +156,8 @@ async function changeWith(
       const inputs = await variablesFor(invocation, param, run);
       const object = await convertTo(call.object, form, tools.snapshot());
       const kind = kindFor(form.def, form.version, facts.subresource);
-      const at = { compiled: mutations, inputs, object, served: form, kind };
+      const { clock } = tools;
+      const at = { compiled: mutations, inputs, clock, object, served: form, kind };
       const result = await mutated(mutation, at);
       record('no_error');
       if (jsonEqual(result, object)) continue;
@@ -259,6 +264,7 @@ async function mutated(
   at: {
     readonly compiled: CompiledMutations;
     readonly inputs: ReadonlyMap<string, Value>;
+    readonly clock: Pick<Clock, 'monotonic'>;
     readonly object: ApiObject;
     readonly served: Served;
     readonly kind: KindFact;
@@ -281,12 +287,20 @@ async function mutated(
 
 async function evaluated(
   { program, expression }: CompiledMutation,
-  at: { readonly compiled: CompiledMutations; readonly inputs: ReadonlyMap<string, Value> },
+  at: {
+    readonly compiled: CompiledMutations;
+    readonly inputs: ReadonlyMap<string, Value>;
+    readonly clock: Pick<Clock, 'monotonic'>;
+  },
 ): Promise<Value> {
   if ('problem' in program) throw new MutationError(program.problem);
   const { variables, own } = scopeOf(at);
   try {
-    const measured = await runExpression(program, variables, { budget: new Budget(costMax), own });
+    const measured = await runExpression(program, variables, {
+      budget: new Budget(costMax),
+      own,
+      clock: at.clock,
+    });
     if (measured.error === undefined) return measured.value;
     const why = measured.error.message;
     throw new MutationError(`expression '${expression}' resulted in error: ${why}`);

@@ -121,10 +121,10 @@ async function evaluateInvocation(
   run: Run,
   annotations: Map<string, Set<string>>,
 ): Promise<void> {
-  const nowMs = () => run.tools.clock.monotonic();
+  const { clock } = run.tools;
   for (const param of params) {
     const inputs = await run.subject.variables(form, param);
-    const evaluation = { compiled: compiledFor(policy), inputs, nowMs };
+    const evaluation = { compiled: compiledFor(policy), inputs, clock };
     const result = await evaluatePolicy(evaluation, heardBy(policy, run));
     enforce(result, { policy, binding, run });
     for (const { key, value } of result.annotations) {

@@ -5,7 +5,7 @@ import {
   requestResourceName,
   type Value,
 } from '@wheelhouse/cel';
-import type { JsonObject, JsonValue, StatusReason } from '@wheelhouse/machinery';
+import type { Clock, JsonObject, JsonValue, StatusReason } from '@wheelhouse/machinery';
 import {
   Budget,
   type CompiledCondition,
@@ -123,7 +123,7 @@ function compileValidation(
 interface Evaluation {
   readonly compiled: CompiledPolicy;
   readonly inputs: ReadonlyMap<string, Value>;
-  readonly nowMs: () => number;
+  readonly clock: Pick<Clock, 'monotonic'>;
 }
 
 /** Receives the outcome of a policy's match conditions. */
@@ -140,13 +140,13 @@ export async function evaluatePolicy(
   evaluation: Evaluation,
   heard: ConditionObserver,
 ): Promise<PolicyResult> {
-  const { compiled, nowMs } = evaluation;
+  const { compiled, clock } = evaluation;
   const nothing: PolicyResult = { decisions: [], annotations: [], failed: [] };
   if (compiled.conditions.length > 0) {
-    const startMs = nowMs();
+    const startMs = clock.monotonic();
     const { variables, own } = scopeOf(evaluation);
-    const result = await evaluateConditions(compiled.conditions, variables, own);
-    heard.evaluated({ durationMs: nowMs() - startMs, failed: result.failed });
+    const result = await evaluateConditions(compiled.conditions, variables, { own, clock });
+    heard.evaluated({ durationMs: clock.monotonic() - startMs, failed: result.failed });
     if (result.failures !== undefined) {
       if (compiled.policy.failurePolicy === 'Fail') {
         const denied = failureOf(compiled, result.failures, 'invalid_error');
@@ -194,19 +194,19 @@ function failureOf(
 }
 
 async function judgeAll(evaluation: Evaluation): Promise<readonly Decision[]> {
-  const { compiled, nowMs } = evaluation;
+  const { compiled, clock } = evaluation;
   const { variables, own } = scopeOf(evaluation);
-  const spending = { budget: new Budget(costMax), own };
+  const spending = { budget: new Budget(costMax), own, clock };
   const results: { readonly failure?: string; readonly holds: boolean; readonly ms: number }[] = [];
   for (const { program, expression } of compiled.validations) {
-    const startMs = nowMs();
+    const startMs = clock.monotonic();
     if ('problem' in program) {
       const failure = `${uncompiled}: ${program.problem}`;
       results.push({ failure, holds: false, ms: 0 });
       continue;
     }
     const measured = await runExpression(program, variables, spending);
-    const ms = nowMs() - startMs;
+    const ms = clock.monotonic() - startMs;
     if (measured.error === undefined) results.push({ holds: measured.value === true, ms });
     else {
       const failure = `expression '${expression}' resulted in error: ${measured.error.message}`;
@@ -245,10 +245,11 @@ async function messagesOf(
   evaluation: Evaluation,
   budget: Budget,
 ): Promise<readonly (string | undefined)[] | OutOfBudget> {
-  const { validations } = evaluation.compiled;
+  const { compiled, clock } = evaluation;
+  const { validations } = compiled;
   if (validations.every(({ messageProgram }) => messageProgram === undefined)) return [];
   const { variables, own } = scopeOf({
-    compiled: evaluation.compiled,
+    compiled,
     inputs: withoutAuthorizer(evaluation.inputs),
   });
   const messages: (string | undefined)[] = [];
@@ -256,7 +257,7 @@ async function messagesOf(
     for (const { messageProgram: program } of validations) {
       if (program === undefined || 'problem' in program) messages.push(undefined);
       else {
-        const measured = await runExpression(program, variables, { budget, own });
+        const measured = await runExpression(program, variables, { budget, own, clock });
         const value = measured.error === undefined ? measured.value : undefined;
         messages.push(typeof value === 'string' ? value : undefined);
       }
@@ -278,18 +279,18 @@ function messageFor({ message, expression }: CompiledValidation, made: string | 
 async function annotateAll(
   evaluation: Evaluation,
 ): Promise<Pick<PolicyResult, 'annotations' | 'failed'>> {
-  const { compiled, nowMs } = evaluation;
+  const { compiled, clock } = evaluation;
   const annotations: { key: string; value: string }[] = [];
   const failed: Decision[] = [];
   if (compiled.annotations.length === 0) return { annotations, failed };
   const { variables, own } = scopeOf({ compiled, inputs: withoutAuthorizer(evaluation.inputs) });
-  const spending = { budget: new Budget(costMax), own };
+  const spending = { budget: new Budget(costMax), own, clock };
   const fail = (message: string, durationMs: number) => {
     if (compiled.policy.failurePolicy === 'Ignore') return;
     failed.push({ action: 'deny', message, reason: '', error: 'invalid_error', durationMs });
   };
   for (const { key, program, expression } of compiled.annotations) {
-    const startMs = nowMs();
+    const startMs = clock.monotonic();
     if ('problem' in program) {
       fail(`${uncompiled}: ${program.problem}`, 0);
       continue;
@@ -297,7 +298,7 @@ async function annotateAll(
     const measured = await runExpression(program, variables, spending);
     if (measured.error !== undefined) {
       const why = `expression '${expression}' resulted in error: ${measured.error.message}`;
-      fail(why, nowMs() - startMs);
+      fail(why, clock.monotonic() - startMs);
       continue;
     }
     const value = typeof measured.value === 'string' ? measured.value.trim() : '';

@@ -74,9 +74,9 @@ export function measuredRules(registry: MetricRegistry, clock: Clock): RuleCompi
   const meter = ruleMeter(registry, clock);
   return (schema) => {
     let run: ReturnType<RuleCompiler>;
-    return (object, old, warn) => {
+    return function* (object, old, warn) {
       run ??= engine().compileRules(schema, meter);
-      return run?.(object, old, warn) ?? [];
+      return run === undefined ? [] : yield* run(object, old, warn);
     };
   };
 }
