@@ -141,12 +141,12 @@ function* valueErrors(
   walk: Walk,
 ): Generator<void, readonly FieldError[]> {
   const standard = schema.default ?? null;
-  const errors = validateStructure(schema)(standard, { prefix: place.field });
+  const errors = yield* validateStructure(schema)(standard, { prefix: place.field });
   if (errors.length > 0 || walk.judgeDefault === undefined) return errors;
   const at = { path: place.field, isRoot: place.root === schema, budget: walk.budget };
-  const judged = yield* walk.judgeDefault(schema, standard, at);
-  walk.budget = judged.left;
-  return judged.errors;
+  const result = yield* walk.judgeDefault(schema, standard, at);
+  walk.budget = result.left;
+  return result.errors;
 }
 
 const pathUnder = (parent: string, path: string): string => {

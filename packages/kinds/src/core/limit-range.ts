@@ -67,9 +67,9 @@ function fillDefaults(object: Stored<LimitRange>): void {
   for (const limit of object.spec?.limits ?? []) {
     for (const list of lists) fillAmounts(objectAt(limit, list));
     if (limit.type !== 'Container') continue;
-    fill(ensure(limit, 'default'), { ...limit.max });
-    fill(ensure(limit, 'defaultRequest'), { ...limit.default });
-    fill(ensure(limit, 'defaultRequest'), { ...limit.min });
+    fill(ensure(limit, 'default'), limit.max ?? {});
+    fill(ensure(limit, 'defaultRequest'), limit.default ?? {});
+    fill(ensure(limit, 'defaultRequest'), limit.min ?? {});
     for (const list of ['default', 'defaultRequest'] as const) {
       if (Object.keys(limit[list] ?? {}).length === 0) delete limit[list];
     }

@@ -170,7 +170,7 @@ function* validateNew(
   const wrongType = validateTypeMeta(rules, object);
   if (wrongType.length > 0) return wrongType;
   const errors = [
-    ...validate(rules.schema)(object),
+    ...(yield* validate(rules.schema)(object)),
     ...scaleErrors(rules.scale, object),
     ...validateEmbedded(rules.schema, object, rules.embedded),
     ...validateUniqueness(rules.schema, object),
@@ -195,7 +195,7 @@ function* validateChange(
   const wasUnique = validateUniqueness(rules.schema, old).length === 0;
   const ratchet = rules.ratcheting === 'off' ? {} : { old };
   const errors = [
-    ...validate(rules.schema)(object, ratchet),
+    ...(yield* validate(rules.schema)(object, ratchet)),
     ...scaleErrors(rules.scale, object),
     ...validateEmbedded(rules.schema, object, rules.embedded),
     ...(wasUnique ? validateUniqueness(rules.schema, object) : []),
@@ -216,7 +216,7 @@ function* validateStatusChange(
   const errors: FieldError[] = [];
   if (schema !== undefined && status !== undefined) {
     const ratchet = rules.ratcheting === 'off' ? {} : { old: old['status'] };
-    appendAll(errors, validate(schema)(status, { prefix: 'status', ...ratchet }));
+    appendAll(errors, yield* validate(schema)(status, { prefix: 'status', ...ratchet }));
   }
   appendAll(errors, statusScaleErrors(rules.scale, object));
   const repeated = validateUniqueness(rules.schema, object);

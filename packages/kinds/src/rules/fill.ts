@@ -12,8 +12,10 @@ export function fillAbsent(object: JsonObject | undefined, defaults: JsonObject)
 /** Sets members that are absent, null, or an empty string. */
 export function fill(object: JsonObject | undefined, defaults: JsonObject): void {
   if (object === undefined) return;
-  for (const [name, value] of Object.entries(defaults)) {
+  for (const name of Object.keys(defaults)) {
     const present = object[name];
+    const value = defaults[name];
+    if (value === undefined) continue;
     if (present === undefined || present === null || present === '') object[name] = value;
   }
 }

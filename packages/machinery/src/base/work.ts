@@ -27,6 +27,11 @@ export class WorkBudget {
     this.#steps = options.steps;
   }
 
+  /** Steps that may still be taken. */
+  get left(): number {
+    return this.#steps;
+  }
+
   /** Takes `steps` from the budget. Throws WorkExceeded if fewer are left. */
   spend(steps = 1): void {
     this.#steps -= steps;

@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
+import { inOnePiece, type JsonObject, type JsonValue, WorkExceeded } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { schemaFromOpenApi } from '../from-openapi.ts';
 import { validate } from './validate.ts';
@@ -6,7 +6,7 @@ import { validate } from './validate.ts';
 const check = (props: JsonObject, value: JsonValue, old?: JsonValue): string[] => {
   const schema = schemaFromOpenApi({ type: 'object', properties: { spec: props } });
   const options = old === undefined ? {} : { old: { spec: old } };
-  return validate(schema)({ spec: value }, options).map(
+  return inOnePiece(validate(schema)({ spec: value }, options)).map(
     (error) => `${error.type} ${error.field}: ${error.message}`,
   );
 };
@@ -240,7 +240,7 @@ describe('the validator', () => {
 
   test('the place of a part precedes the field and is not in the message', () => {
     const schema = schemaFromOpenApi({ type: 'object', properties: { a: { type: 'string' } } });
-    expect(validate(schema)({ a: 1 }, { prefix: 'status' })).toMatchObject([
+    expect(inOnePiece(validate(schema)({ a: 1 }, { prefix: 'status' }))).toMatchObject([
       {
         field: 'status.a',
         message: 'Invalid value: "integer": a in body must be of type string: "integer"',
@@ -366,4 +366,49 @@ describe('formats', () => {
     for (const value of good) expect(check(props, value), value).toEqual([]);
     for (const value of bad) expect(check(props, value), value).toHaveLength(1);
   });
+});
+
+/** The errors of a value in the member `spec`, and the number of steps that find them. */
+function stepsOf(props: JsonObject, value: JsonValue, old?: JsonValue) {
+  const schema = schemaFromOpenApi({ type: 'object', properties: { spec: props } });
+  const options = old === undefined ? {} : { old: { spec: old } };
+  const work = validate(schema)({ spec: value }, options);
+  for (let steps = 1; ; steps += 1) {
+    const step = work.next();
+    if (step.done === true) return { errors: step.value.map(({ field }) => field), steps };
+  }
+}
+
+test('TRUST-2: a large value is validated in steps', () => {
+  const item: JsonObject = {
+    type: 'object',
+    required: ['name'],
+    properties: { name: { type: 'string', maxLength: 5 }, port: { type: 'integer', maximum: 9 } },
+  };
+  const items = Array.from({ length: 3_000 }, (_, at) => ({ name: `n${at % 7}`, port: at % 10 }));
+  const list: JsonObject = { type: 'array', maxItems: 2_000, items: item };
+  expect(stepsOf(list, items).errors).toEqual(['spec']);
+  expect(stepsOf(list, items).steps).toBeGreaterThan(15);
+  const wrong = items.map((one, at) => (at % 1_000 === 999 ? { name: 'too long' } : one));
+  const errors = ['spec[999].name', 'spec[1999].name', 'spec[2999].name', 'spec'];
+  expect(stepsOf(list, wrong).errors).toEqual(errors);
+  const map: JsonObject = { type: 'object', additionalProperties: item };
+  const members = Object.fromEntries(wrong.map((one, at) => [`m${at}`, one]));
+  expect(stepsOf(map, members).errors).toEqual([
+    'spec.m999.name',
+    'spec.m1999.name',
+    'spec.m2999.name',
+  ]);
+  expect(stepsOf(map, members).steps).toBeGreaterThan(15);
+  // An update may keep what is wrong.
+  const changed = { ...members, m1999: { name: 'still too long' } };
+  expect(stepsOf(map, changed, members).errors).toEqual(['spec.m1999.name']);
+});
+
+test('TRUST-2: patterns of long texts pause, and a text may be too long for one', () => {
+  const props: JsonObject = { type: 'array', items: { type: 'string', pattern: '^[a-z]*$' } };
+  const texts = Array.from({ length: 20 }, () => 'a'.repeat(100_000));
+  expect(stepsOf(props, texts)).toMatchObject({ errors: [] });
+  expect(stepsOf(props, texts).steps).toBeGreaterThan(10);
+  expect(() => stepsOf(props, ['a'.repeat(300_001)])).toThrow(WorkExceeded);
 });

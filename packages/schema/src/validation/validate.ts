@@ -8,6 +8,7 @@ import {
   listedMax,
   ofField,
   required,
+  Stride,
   tooMany,
   type WorkBudget,
 } from '@wheelhouse/machinery';
@@ -47,7 +48,11 @@ export interface ValidateOptions {
   readonly prefix?: string;
 }
 
-export type Validator = (value: JsonValue, options?: ValidateOptions) => readonly FieldError[];
+/** Finds the errors of a value, in steps (TRUST-2). */
+export type Validator = (
+  value: JsonValue,
+  options?: ValidateOptions,
+) => Generator<void, readonly FieldError[]>;
 
 const none: readonly FieldError[] = [];
 const validators = {
@@ -73,10 +78,10 @@ function validatorOf(schema: Schema, use: keyof typeof validators): Validator {
   const at = resolved(schema);
   const cachedValidator = validators[use].get(at);
   if (cachedValidator !== undefined) return cachedValidator;
-  const check = compile(nodeOfSchema(at, { ofDefault: use === 'defaults' }));
-  const validator: Validator = (value, options) => {
+  const { steps } = compileNode(nodeOfSchema(at, { ofDefault: use === 'defaults' }));
+  const validator: Validator = function* (value, options) {
     let result = newResult(validationBudget());
-    check(value, { path: '', pair: undefined }, result);
+    yield* steps(value, { path: '', pair: undefined }, new Progress(result));
     if (result.errors.length === 0) return none;
     const old = options?.old;
     if (old !== undefined) {
@@ -84,7 +89,7 @@ function validatorOf(schema: Schema, use: keyof typeof validators): Validator {
       const pair = correlate({ old, value, schema: at });
       if (isUnchanged(pair)) return none;
       result = newResult(validationBudget());
-      check(value, { path: '', pair }, result);
+      yield* steps(value, { path: '', pair }, new Progress(result));
     }
     const errors = withoutRepeated(result.errors);
     const prefix = options?.prefix;
@@ -116,7 +121,56 @@ function under(prefix: string, error: FieldError): FieldError {
 }
 
 /** Compiles the check of a node. Children are compiled on first use. */
-export function compile(node: ValidationNode): Check {
+export const compile = (node: ValidationNode): Check => compileNode(node).check;
+
+/** A check of any value at once, and of a large one in steps. */
+interface NodeCheck {
+  readonly check: Check;
+  readonly steps: (value: JsonValue, place: Place, progress: Progress) => Generator<void, void>;
+}
+
+/** Steps of the budget between two pauses: patterns take them. */
+const pausedAfter = 500_000;
+
+/** Decides where a validation in steps may pause: after many values, and after much matching. */
+class Progress {
+  readonly result: Result;
+  readonly #stride = new Stride();
+  #pauseAt: number;
+
+  constructor(result: Result) {
+    this.result = result;
+    this.#pauseAt = result.work.left - pausedAfter;
+  }
+
+  /** Whether a value is to be checked at once: it has few values and little text. */
+  isLight(value: JsonValue): boolean {
+    return this.#stride.weigh(value) === 'light' && textIn(value, textMax) >= 0;
+  }
+
+  get isOver(): boolean {
+    if (!this.#stride.isOver && this.result.work.left > this.#pauseAt) return false;
+    this.#pauseAt = this.result.work.left - pausedAfter;
+    return true;
+  }
+}
+
+/** Characters of text in a light value. */
+const textMax = 16_384;
+
+/** What is left of a number of characters after all texts in a value; negative when they are more. */
+function textIn(value: JsonValue, max: number): number {
+  if (typeof value === 'string') return max - value.length;
+  if (typeof value !== 'object' || value === null) return max;
+  let left = max;
+  for (const part of Object.values(value)) {
+    left = textIn(part ?? null, left);
+    if (left < 0) break;
+  }
+  return left;
+}
+
+function compileNode(node: ValidationNode): NodeCheck {
   const hasType = node.types.length > 0 || node.format !== '';
   const checkType = hasType ? typeCheck(node) : undefined;
   const junctors = junctorsOf(node.values, compile);
@@ -128,20 +182,25 @@ export function compile(node: ValidationNode): Check {
   const checkFormat = formatValueCheck(node.format);
   const checkNumber = numberCheck(node.values);
   const checkEnum = enumCheck(node.enum);
-  const checkItems = itemsCheck(node);
-  const checkMembers = membersCheck(node);
-  return (value, place, result) => {
-    const { errors } = result;
+  const items = itemsCheck(node);
+  const members = membersCheck(node);
+  /** What comes before the parts of a value. */
+  const open = (value: JsonValue, place: Place, result: Result) => {
     if (checkType !== undefined) {
-      if (checkType(value, place.path, errors)) result.checks += 1;
+      if (checkType(value, place.path, result.errors)) result.checks += 1;
       result.checks += 1;
     }
+    if (value === null) return;
+    junctors?.(value, place, result);
+    result.checks += 4;
+  };
+  const check: Check = (value, place, result) => {
+    const { errors } = result;
+    open(value, place, result);
     if (value === null) {
       checkEnum?.(value, place.path, errors);
       return;
     }
-    junctors?.(value, place, result);
-    result.checks += 4;
     if (typeof value === 'string') {
       checkText?.(value, place.path, result);
       checkFormat?.(value, place.path, errors);
@@ -150,62 +209,123 @@ export function compile(node: ValidationNode): Check {
       checkNumber?.(value, place.path, errors);
       result.checks += 1;
     } else if (typeof value === 'object') {
-      if (Array.isArray(value)) checkItems(value, place, result);
+      if (Array.isArray(value)) {
+        items.open(result);
+        for (const child of items.children(value, place)) checkChild(child, result);
+        items.close(value, place, result);
+      }
     } else {
       result.checks -= 1;
     }
     checkEnum?.(value, place.path, errors);
-    if (typeof value === 'object' && !Array.isArray(value)) checkMembers(value, place, result);
+    if (typeof value === 'object' && !Array.isArray(value)) {
+      members.open(value, place, result);
+      for (const child of members.children(value, place)) checkChild(child, result);
+      members.close(value, place, result);
+    }
+  };
+  return {
+    check,
+    *steps(value, place, progress) {
+      const { result } = progress;
+      if (typeof value !== 'object' || value === null) {
+        check(value, place, result);
+        return;
+      }
+      open(value, place, result);
+      if (Array.isArray(value)) {
+        items.open(result);
+        for (const child of items.children(value, place)) yield* childSteps(child, progress);
+        items.close(value, place, result);
+        checkEnum?.(value, place.path, result.errors);
+        return;
+      }
+      checkEnum?.(value, place.path, result.errors);
+      members.open(value, place, result);
+      for (const child of members.children(value, place)) {
+        yield* childSteps(child, progress);
+      }
+      members.close(value, place, result);
+    },
   };
 }
+
+/** Most characters of a text that a pattern is matched with: one match cannot be divided. */
+const matchedTextMax = 300_000;
 
 /** RE2 compiles slowly, so patterns are compiled on first use. */
 function lazyPattern(source: string): (text: string, work: WorkBudget) => boolean {
   let pattern: Pattern | undefined;
   return (text, work) => {
     pattern ??= new Pattern(source);
-    work.spend(pattern.stepsFor(text.length));
+    work.spend(
+      text.length > matchedTextMax ? Number.POSITIVE_INFINITY : pattern.stepsFor(text.length),
+    );
     return pattern.test(text);
   };
 }
 
-function lazyCheck(node: () => ValidationNode): Check {
-  let check: Check | undefined;
-  return (value, place, result) => {
-    check ??= compile(node());
-    check(value, place, result);
+/** The check of a node that compiles when a value first reaches it. */
+type LazyCheck = () => NodeCheck;
+
+function lazyCheck(node: () => ValidationNode): LazyCheck {
+  let compiled: NodeCheck | undefined;
+  return () => {
+    compiled ??= compileNode(node());
+    return compiled;
   };
 }
 
-/** Checks a member or item with its correlation. Errors in an unchanged value are ignored. */
-function checkChild(check: Check, child: { value: JsonValue; place: Place }, result: Result): void {
-  const { pair } = child.place;
-  if (pair === undefined) {
-    check(child.value, child.place, result);
+/** A member or an item with the check of its node, or the error of a member that has none. */
+type Child =
+  | { readonly value: JsonValue; readonly place: Place; readonly check: LazyCheck }
+  | { readonly error: FieldError };
+
+function checkChild(child: Child, result: Result): void {
+  if ('error' in child) {
+    result.errors.push(child.error);
     return;
   }
+  const { value, place, check } = child;
   const before = result.errors.length;
-  check(child.value, child.place, result);
-  if (result.errors.length > before && isUnchanged(pair)) result.errors.length = before;
+  check().check(value, place, result);
+  forgive(place, result, before);
 }
 
-function itemsCheck(
-  node: ValidationNode,
-): (list: JsonValue[], place: Place, result: Result) => void {
+function* childSteps(child: Child, progress: Progress): Generator<void, void> {
+  const { result } = progress;
+  if (progress.isOver) yield;
+  if ('error' in child) {
+    result.errors.push(child.error);
+    return;
+  }
+  const { value, place, check } = child;
+  const before = result.errors.length;
+  if (progress.isLight(value)) check().check(value, place, result);
+  else yield* check().steps(value, place, progress);
+  forgive(place, result, before);
+}
+
+/** Drops the errors of an unchanged member or item. */
+function forgive({ pair }: Place, { errors }: Result, before: number): void {
+  if (pair !== undefined && errors.length > before && isUnchanged(pair)) errors.length = before;
+}
+
+function itemsCheck(node: ValidationNode) {
   const check = node.items === undefined ? undefined : lazyCheck(node.items);
   const { minItems, maxItems, uniqueItems } = node.values;
-  return (list, place, result) => {
-    const { path } = place;
-    const size = list.length;
+  const open = (result: Result): void => {
     result.checks += 1;
-    if (check !== undefined) {
-      let index = 0;
-      for (const value of list) {
-        const pair = place.pair === undefined ? undefined : correlateItem(place.pair, index);
-        checkChild(check, { value, place: { path: `${path}[${index}]`, pair } }, result);
-        index += 1;
-      }
-    }
+  };
+  const children = (list: readonly JsonValue[], place: Place): readonly Child[] =>
+    check === undefined
+      ? []
+      : list.map((value, index) => {
+          const pair = place.pair === undefined ? undefined : correlateItem(place.pair, index);
+          return { value, place: { path: `${place.path}[${index}]`, pair }, check };
+        });
+  const close = (list: readonly JsonValue[], { path }: Place, result: Result): void => {
+    const size = list.length;
     if (minItems !== undefined && size < minItems) {
       const message = `${path} in body should have at least ${minItems} items`;
       result.errors.push(invalid(fieldOf(path), size, message));
@@ -218,21 +338,23 @@ function itemsCheck(
       result.errors.push(invalid(fieldOf(path), '', message));
     }
   };
+  return { open, children, close };
 }
 
 function hasDuplicates(list: readonly JsonValue[]): boolean {
   return new Set(list.map((item) => canonical(item))).size < list.length;
 }
 
-function membersCheck(
-  node: ValidationNode,
-): (object: JsonObject, place: Place, result: Result) => void {
+function membersCheck(node: ValidationNode) {
   const checks = new Map([...node.properties].map(([name, child]) => [name, lazyCheck(child)]));
   const additional = node.additional === undefined ? undefined : lazyCheck(node.additional);
   const { minProperties, maxProperties } = node.values;
   const counts = minProperties !== undefined || maxProperties !== undefined;
-  return (object, place, result) => {
-    if (counts) checkCount(node, { object, path: place.path }, result);
+  const open = (object: JsonObject, { path }: Place, result: Result): void => {
+    if (counts) checkCount(node, { object, path }, result);
+  };
+  const children = (object: JsonObject, place: Place): readonly Child[] => {
+    const found: Child[] = [];
     const atRoot = place.path === '';
     for (const name of Object.keys(object)) {
       const named = checks.get(name);
@@ -240,20 +362,24 @@ function membersCheck(
       const value = object[name];
       if (value === undefined) continue;
       if (check === undefined) {
-        if (node.closed) result.errors.push(forbiddenMember(place.path, name));
+        if (node.closed) found.push({ error: forbiddenMember(place.path, name) });
         continue;
       }
       const path = named !== undefined && atRoot ? name : `${place.path}.${name}`;
       const isTypeMeta = atRoot && (name === 'apiVersion' || name === 'kind');
       const pair =
         place.pair === undefined || isTypeMeta ? undefined : correlateMember(place.pair, name);
-      checkChild(check, { value, place: { path, pair } }, result);
+      found.push({ value, place: { path, pair }, check });
     }
+    return found;
+  };
+  const close = (object: JsonObject, place: Place, result: Result): void => {
     for (const name of node.required) {
       if (Object.hasOwn(object, name) && object[name] !== undefined) continue;
       result.errors.push(required(childPath(fieldOf(place.path), name)));
     }
   };
+  return { open, children, close };
 }
 
 function forbiddenMember(path: string, name: string): FieldError {

@@ -1,5 +1,5 @@
 import { schemaOf, subresourcesOf, type VersionDef } from '@wheelhouse/kinds';
-import { type ApiObject, badRequest, isObject } from '@wheelhouse/machinery';
+import { type ApiObject, badRequest, isObject, type Pace } from '@wheelhouse/machinery';
 import type { Target } from '../../registry/contract.ts';
 import { parseCreateOptions, type WriteOptions } from '../../request/options.ts';
 import type { ApiCall } from '../call.ts';
@@ -64,7 +64,7 @@ function checkNamespace({ namespace }: Target, { metadata }: ApiObject): void {
 /** Records the field manager in an object that is never stored, as for all other objects. */
 export async function recordFields(
   call: ApiCall,
-  { object, options }: VirtualRequest,
+  { object, options, pace }: VirtualRequest & { readonly pace?: Pace | undefined },
   target: Target = call.target,
 ): Promise<void> {
   delete object.metadata.managedFields;
@@ -74,6 +74,7 @@ export async function recordFields(
     object,
     manager: writeContext(call, options).fieldManager,
     nowMs: call.context.clock.now(),
+    pace,
   });
 }
 

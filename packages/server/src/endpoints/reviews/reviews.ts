@@ -2,6 +2,7 @@ import { fromStorage, toStorage } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   asApiObject,
+  atPace,
   badRequest,
   boundedList,
   type FieldError,
@@ -24,7 +25,8 @@ import type { RulesForUser } from '../../gates/authz/rbac/rbac-authorizer.ts';
 import { checkPathAgreement } from '../../registry/object-meta.ts';
 import { groupKindOf } from '../../registry/registry.ts';
 import type { WriteOptions } from '../../request/options.ts';
-import { decodeBody, decodeObject } from '../body/decode-object.ts';
+import { bodyPace } from '../../request/request-state.ts';
+import { decodeBody, objectSteps } from '../body/decode-object.ts';
 import { admitVirtual, recordFields } from '../body/virtual-body.ts';
 import type { ApiCall } from '../call.ts';
 import { reviewSelectors, validateReviewSelectors } from './review-selectors.ts';
@@ -46,13 +48,19 @@ export async function reviewEndpoint(call: ApiCall, options: WriteOptions): Prom
   const review = reviews[def.kind];
   if (review === undefined) throw new Error(`no endpoint answers ${def.kind}`);
   const body = await decodeBody(call);
-  const object = decodeObject(call, { body, fieldValidation: options.fieldValidation });
+  const pace = bodyPace(call, body.bytes.length);
+  const { fieldValidation } = options;
+  const decoded = atPace(objectSteps(call, { body, fieldValidation }), pace);
+  const object = decoded instanceof Promise ? await decoded : decoded;
   checkPathAgreement(call.target, object);
-  await recordFields(call, { object, options });
+  await recordFields(call, { object, options, pace });
+  await pace?.pause();
   await admitVirtual(call, { object, options });
+  await pace?.pause();
   const { version } = call.target;
   const answer = await review(call, toStorage(def, version, object));
   const value = fromStorage(def, version, asApiObject(answer));
+  await pace?.pause();
   await sendValue(call, { status: 201, value });
 }
 
