@@ -240,3 +240,21 @@ test('TRUST-2: rules around those of a kind run for large objects, too', () => {
   expect(errors).toEqual([`${field}: Forbidden: disallowed by cluster policy`]);
   expect(steps).toBeGreaterThan(5);
 });
+
+test('TRUST-2: the expressions and rules of a policy are validated in steps', () => {
+  const auditAnnotations = repeated(1_500, (at) => ({ key: `k${at}`, valueExpression: '' }));
+  const resourceRules = repeated(1_500, () => ({ operations: ['CREATE'] }));
+  const { errors, steps } = findingsOf(
+    made({
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'ValidatingAdmissionPolicy',
+      metadata: { name: 'wide' },
+      spec: { matchConstraints: { resourceRules }, auditAnnotations },
+    }),
+  );
+  expect(errors).toContain(
+    'spec.auditAnnotations[1499].valueExpression: Required value: valueExpression is not specified',
+  );
+  expect(errors).toContain('spec.matchConstraints.resourceRules[1499].apiGroups: Required value');
+  expect(steps).toBeGreaterThan(25);
+});

@@ -18,7 +18,7 @@ import type {
   NamedRuleWithOperations,
   RuleWithOperations,
 } from '../gen/types/admissionregistration/v1.ts';
-import { goList, goStrings } from '../rules/checks.ts';
+import { eachError, goList, goStrings } from '../rules/checks.ts';
 import { fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
@@ -122,7 +122,10 @@ export function fillMatchResources(match: Stored<MatchResources> | undefined): v
 }
 
 /** Validates the `MatchResources` at a path. */
-export function validateMatchResources(match: Stored<MatchResources>, path: string): FieldError[] {
+export function* validateMatchResources(
+  match: Stored<MatchResources>,
+  path: string,
+): Generator<void, FieldError[]> {
   const policy = match.matchPolicy;
   const policies = ['Equivalent', 'Exact'];
   const errors: FieldError[] = [];
@@ -135,14 +138,13 @@ export function validateMatchResources(match: Stored<MatchResources>, path: stri
     if (selector === undefined) errors.push(required(`${path}.${name}`));
     appendAll(errors, validateLabelSelector(selector, `${path}.${name}`));
   }
-  return [
-    ...errors,
-    ...ruleLists.flatMap((list) =>
-      objectsAt(match, list).flatMap((rule, index) =>
-        validateNamedRule(rule, `${path}.${list}[${index}]`),
-      ),
-    ),
-  ];
+  for (const list of ruleLists) {
+    const ofList = yield* eachError(objectsAt(match, list), (rule, index) =>
+      validateNamedRule(rule, `${path}.${list}[${index}]`),
+    );
+    appendAll(errors, ofList);
+  }
+  return errors;
 }
 
 function validateNamedRule(rule: Stored<NamedRuleWithOperations>, path: string): FieldError[] {

@@ -16,6 +16,7 @@ import type {
   Mutation,
 } from '../gen/types/admissionregistration/v1alpha1.ts';
 import type { ResourceDef } from '../resource-def.ts';
+import { eachError } from '../rules/checks.ts';
 import { ensure, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import {
@@ -105,24 +106,24 @@ function mutatingAdmissionPolicy(dialect: Dialect, options: AdmissionKindOptions
 
 const reinvocations = ['IfNeeded', 'Never'];
 
-function validatePolicy(
+function* validatePolicy(
   object: Stored<MutatingAdmissionPolicy>,
   options: {
     readonly check: ExpressionChecker | undefined;
     readonly old?: Stored<MutatingAdmissionPolicy>;
   },
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const spec = ensure(object, 'spec');
   const scope = policyScope(spec, options.check);
   const mutations = spec.mutations ?? [];
   const field = 'spec.reinvocationPolicy';
   const policy = spec.reinvocationPolicy ?? '';
   return [
-    ...validatePolicyBasis(object, { ...options, scope }),
+    ...(yield* validatePolicyBasis(object, { ...options, scope })),
     ...validateOperations(spec.matchConstraints, 'spec.matchConstraints'),
     ...(mutations.length === 0
       ? [required('spec.mutations', 'mutations must contain at least one item')]
-      : mutations.flatMap((one, index) =>
+      : yield* eachError(mutations, (one, index) =>
           validateMutation(one, `spec.mutations[${index}]`, scope),
         )),
     ...(policy === '' ? [required(field)] : []),
@@ -192,10 +193,12 @@ function mutatingAdmissionPolicyBinding(dialect: Dialect): ResourceDef {
     resource: 'mutatingadmissionpolicybindings',
     version: 'v1alpha1',
     defaults: fillMissingAction,
-    validate: (object) => [
-      ...validateBindingBasis(object),
-      ...validateOperations(matchOf(object, 'matchResources'), 'spec.matchResources'),
-    ],
+    *validate(object) {
+      return [
+        ...(yield* validateBindingBasis(object)),
+        ...validateOperations(matchOf(object, 'matchResources'), 'spec.matchResources'),
+      ];
+    },
     spec: {},
   });
 }

@@ -46,7 +46,7 @@ export interface BindingOptions {
   readonly version: string;
   /** Defaults of this version beyond those of `MatchResources`. */
   readonly defaults?: (object: JsonObject) => void;
-  readonly validate: (object: JsonObject) => FieldError[];
+  readonly validate: (object: JsonObject) => Generator<void, FieldError[]>;
   /** Members of the example's spec beside the policy's name. */
   readonly spec: JsonObject;
 }
@@ -95,12 +95,12 @@ export function bindingKind(dialect: Dialect, options: BindingOptions): Resource
   });
 }
 
-function validate(object: JsonObject): FieldError[] {
-  return [...validateBindingBasis(object), ...validateActions(ensure(object, 'spec'))];
+function* validate(object: JsonObject): Generator<void, FieldError[]> {
+  return [...(yield* validateBindingBasis(object)), ...validateActions(ensure(object, 'spec'))];
 }
 
 /** Validates what both kinds of binding share: everything but their actions. */
-export function validateBindingBasis(object: JsonObject): FieldError[] {
+export function* validateBindingBasis(object: JsonObject): Generator<void, FieldError[]> {
   const spec = ensure(object, 'spec');
   const policy = textAt(spec, 'policyName');
   const match = objectAt(spec, 'matchResources');
@@ -109,7 +109,7 @@ export function validateBindingBasis(object: JsonObject): FieldError[] {
       ? [required('spec.policyName')]
       : breaks('spec.policyName', policy, dnsSubdomain)),
     ...validateParamRef(objectAt(spec, 'paramRef'), 'spec.paramRef'),
-    ...(match === undefined ? [] : validateMatchResources(match, 'spec.matchResources')),
+    ...(match === undefined ? [] : yield* validateMatchResources(match, 'spec.matchResources')),
   ];
 }
 

@@ -26,7 +26,7 @@ import type {
   MutatingAdmissionPolicy,
   MutatingAdmissionPolicySpec,
 } from '../gen/types/admissionregistration/v1alpha1.ts';
-import { same } from '../rules/checks.ts';
+import { eachError, same } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import {
@@ -70,15 +70,15 @@ export interface PolicyScope {
 }
 
 /** Validates a ValidatingAdmissionPolicy except its metadata. */
-export function validatePolicy(
+export function* validatePolicy(
   object: Stored<ValidatingAdmissionPolicy>,
   options: PolicyOptions = {},
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const spec = object.spec ?? {};
   const scope = policyScope(spec, options.check);
   return [
-    ...validatePolicyBasis(object, { ...options, scope }),
-    ...validateChecks(spec, object.metadata.name ?? '', scope),
+    ...(yield* validatePolicyBasis(object, { ...options, scope })),
+    ...(yield* validateChecks(spec, object.metadata.name ?? '', scope)),
   ];
 }
 
@@ -96,10 +96,10 @@ export function policyScope(
 }
 
 /** Validates what both kinds of policy share: everything but their effect on requests. */
-export function validatePolicyBasis(
+export function* validatePolicyBasis(
   object: Stored<ValidatingAdmissionPolicy | MutatingAdmissionPolicy>,
   { scope, old }: PolicyOptions & { readonly scope: PolicyScope },
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const spec = object.spec ?? {};
   const conditions = spec.matchConditions ?? [];
   const { list } = scope.own;
@@ -111,14 +111,14 @@ export function validatePolicyBasis(
   return [
     ...validateFailurePolicy(spec),
     ...validateParamKind(spec.paramKind, 'spec.paramKind'),
-    ...validateConstraints(spec.matchConstraints, 'spec.matchConstraints'),
+    ...(yield* validateConstraints(spec.matchConstraints, 'spec.matchConstraints')),
     ...(areOld ? [] : validateMatchConditions(conditions, 'spec.matchConditions', scope)),
-    ...(spec.variables ?? []).flatMap((variable, before) =>
+    ...(yield* eachError(spec.variables ?? [], (variable, before) =>
       validateVariable(variable, `spec.variables[${before}]`, {
         ...scope,
         own: { list, before },
       }),
-    ),
+    )),
   ];
 }
 
@@ -168,14 +168,14 @@ function validateApiVersion(text: string, field: string): FieldError[] {
   ];
 }
 
-function validateConstraints(
+function* validateConstraints(
   match: Stored<MatchResources> | undefined,
   path: string,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   if (match === undefined) return [required(path)];
   const hasRule = (match.resourceRules ?? []).length > 0;
   return [
-    ...validateMatchResources(match, path),
+    ...(yield* validateMatchResources(match, path)),
     ...(hasRule ? [] : [required(`${path}.resourceRules`)]),
   ];
 }
@@ -209,11 +209,11 @@ function validateVariable(
   return [...errors, ...checkedExpression(expression, use)];
 }
 
-function validateChecks(
+function* validateChecks(
   spec: Stored<ValidatingAdmissionPolicySpec>,
   name: string,
   scope: PolicyScope,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const validations = spec.validations ?? [];
   const annotations = spec.auditAnnotations ?? [];
   if (validations.length === 0 && annotations.length === 0) {
@@ -221,10 +221,10 @@ function validateChecks(
     return [required('spec.validations', detail), required('spec.auditAnnotations', detail)];
   }
   return [
-    ...validations.flatMap((one, index) =>
+    ...(yield* eachError(validations, (one, index) =>
       validateValidation(one, `spec.validations[${index}]`, scope),
-    ),
-    ...validateAnnotations(annotations, name, scope),
+    )),
+    ...(yield* validateAnnotations(annotations, name, scope)),
   ];
 }
 
@@ -278,11 +278,11 @@ function validateMessage(message: string, field: string): FieldError[] {
   return [invalid(field, message, 'message must not contain line breaks')];
 }
 
-function validateAnnotations(
+function* validateAnnotations(
   annotations: readonly Stored<AuditAnnotation>[],
   name: string,
   scope: PolicyScope,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const path = 'spec.auditAnnotations';
   const keys = new Set<string>();
   const errors: FieldError[] = [];
@@ -290,14 +290,15 @@ function validateAnnotations(
     const detail = `must not have more than ${annotationsMax} auditAnnotations`;
     errors.push(invalidGo(path, () => goAnnotations(annotations), detail));
   }
-  annotations.forEach((annotation, index) => {
+  const ofEach = yield* eachError(annotations, (annotation, index) => {
     const at = `${path}[${index}]`;
     const key = annotation.key ?? '';
-    appendAll(errors, validateAnnotation(annotation, at, { name, scope }));
-    if (keys.has(key)) errors.push(duplicate(`${at}.key`, key));
+    const found = validateAnnotation(annotation, at, { name, scope });
+    if (keys.has(key)) found.push(duplicate(`${at}.key`, key));
     keys.add(key);
+    return found;
   });
-  return errors;
+  return [...errors, ...ofEach];
 }
 
 /** The list as Go prints it with `%#v`. */

@@ -171,58 +171,24 @@ function textIn(value: JsonValue, max: number): number {
 }
 
 function compileNode(node: ValidationNode): NodeCheck {
-  const hasType = node.types.length > 0 || node.format !== '';
-  const checkType = hasType ? typeCheck(node) : undefined;
-  const junctors = junctorsOf(node.values, compile);
-  const { pattern } = node.values;
-  const checkText = stringCheck(
-    node.values,
-    pattern === undefined || pattern === '' ? undefined : lazyPattern(pattern),
-  );
-  const checkFormat = formatValueCheck(node.format);
-  const checkNumber = numberCheck(node.values);
+  const open = openingCheck(node);
+  const checkScalar = scalarCheck(node);
   const checkEnum = enumCheck(node.enum);
   const items = itemsCheck(node);
   const members = membersCheck(node);
-  /** What comes before the parts of a value. */
-  const open = (value: JsonValue, place: Place, result: Result) => {
-    if (checkType !== undefined) {
-      if (checkType(value, place.path, result.errors)) result.checks += 1;
-      result.checks += 1;
-    }
-    if (value === null) return;
-    junctors?.(value, place, result);
-    result.checks += 4;
-  };
   const check: Check = (value, place, result) => {
-    const { errors } = result;
     open(value, place, result);
-    if (value === null) {
-      checkEnum?.(value, place.path, errors);
-      return;
+    if (typeof value !== 'object') checkScalar(value, place, result);
+    else if (Array.isArray(value)) {
+      items.open(result);
+      for (const child of items.children(value, place)) checkChild(child, result);
+      items.close(value, place, result);
     }
-    if (typeof value === 'string') {
-      checkText?.(value, place.path, result);
-      checkFormat?.(value, place.path, errors);
-      if (checkFormat !== undefined) result.checks += 1;
-    } else if (typeof value === 'number' || typeof value === 'bigint') {
-      checkNumber?.(value, place.path, errors);
-      result.checks += 1;
-    } else if (typeof value === 'object') {
-      if (Array.isArray(value)) {
-        items.open(result);
-        for (const child of items.children(value, place)) checkChild(child, result);
-        items.close(value, place, result);
-      }
-    } else {
-      result.checks -= 1;
-    }
-    checkEnum?.(value, place.path, errors);
-    if (typeof value === 'object' && !Array.isArray(value)) {
-      members.open(value, place, result);
-      for (const child of members.children(value, place)) checkChild(child, result);
-      members.close(value, place, result);
-    }
+    checkEnum?.(value, place.path, result.errors);
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
+    members.open(value, place, result);
+    for (const child of members.children(value, place)) checkChild(child, result);
+    members.close(value, place, result);
   };
   return {
     check,
@@ -242,11 +208,45 @@ function compileNode(node: ValidationNode): NodeCheck {
       }
       checkEnum?.(value, place.path, result.errors);
       members.open(value, place, result);
-      for (const child of members.children(value, place)) {
-        yield* childSteps(child, progress);
-      }
+      for (const child of members.children(value, place)) yield* childSteps(child, progress);
       members.close(value, place, result);
     },
+  };
+}
+
+/** The type and the junctors, which come before the parts of a value. */
+function openingCheck(node: ValidationNode): Check {
+  const hasType = node.types.length > 0 || node.format !== '';
+  const checkType = hasType ? typeCheck(node) : undefined;
+  const junctors = junctorsOf(node.values, compile);
+  return (value, place, result) => {
+    if (checkType !== undefined) {
+      if (checkType(value, place.path, result.errors)) result.checks += 1;
+      result.checks += 1;
+    }
+    if (value === null) return;
+    junctors?.(value, place, result);
+    result.checks += 4;
+  };
+}
+
+function scalarCheck(node: ValidationNode): Check {
+  const { pattern } = node.values;
+  const checkText = stringCheck(
+    node.values,
+    pattern === undefined || pattern === '' ? undefined : lazyPattern(pattern),
+  );
+  const checkFormat = formatValueCheck(node.format);
+  const checkNumber = numberCheck(node.values);
+  return (value, { path }, result) => {
+    if (typeof value === 'string') {
+      checkText?.(value, path, result);
+      checkFormat?.(value, path, result.errors);
+      if (checkFormat !== undefined) result.checks += 1;
+    } else if (typeof value === 'number' || typeof value === 'bigint') {
+      checkNumber?.(value, path, result.errors);
+      result.checks += 1;
+    } else result.checks -= 1;
   };
 }
 
