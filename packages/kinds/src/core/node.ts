@@ -172,15 +172,18 @@ function dropNodeConfig(object: Stored<Node>, old?: Stored<Node>): void {
 /** Validates a new Node except its metadata. */
 function* validateNode(object: Stored<Node>, dialect: Dialect): Generator<void, FieldError[]> {
   return [
-    ...validateOldAnnotations(object, dialect),
-    ...validateNodeTaints(object),
+    ...(yield* validateOldAnnotations(object, dialect)),
+    ...(yield* validateNodeTaints(object)),
     ...(yield* validateResources(object, dialect)),
     ...validatePodCidrs((object.spec?.podCIDRs ?? []).map(String)),
   ];
 }
 
 /** Validates the annotations that held taints and pods to avoid before there were fields. */
-function validateOldAnnotations(object: Stored<Node>, dialect: Dialect): FieldError[] {
+function* validateOldAnnotations(
+  object: Stored<Node>,
+  dialect: Dialect,
+): Generator<void, FieldError[]> {
   const path = 'metadata.annotations';
   const { taints, avoidPods } = oldAnnotations(dialect);
   const [taintsText, avoidText] = [taints, avoidPods].map((key) =>
@@ -190,7 +193,7 @@ function validateOldAnnotations(object: Stored<Node>, dialect: Dialect): FieldEr
   if (taintsText) {
     const found = annotatedList('taints', taintsText);
     if ('problem' in found) errors.push(invalid(path, taints, found.problem));
-    else appendAll(errors, validateTaints(found.items, `${path}.${taints}`));
+    else appendAll(errors, yield* validateTaints(found.items, `${path}.${taints}`));
   }
   if (avoidText) {
     const found = annotatedAvoidance(avoidText);
@@ -200,9 +203,12 @@ function validateOldAnnotations(object: Stored<Node>, dialect: Dialect): FieldEr
   return errors;
 }
 
-function validateTaints(taints: readonly JsonObject[], list: string): FieldError[] {
+function* validateTaints(
+  taints: readonly JsonObject[],
+  list: string,
+): Generator<void, FieldError[]> {
   const seen = new Set<string>();
-  return taints.flatMap((taint, index) => {
+  return yield* eachError(taints, (taint, index) => {
     const path = `${list}[${index}]`;
     const [key, value] = [textAt(taint, 'key'), textAt(taint, 'value')];
     const effect = textAt(taint, 'effect');
@@ -253,7 +259,7 @@ function validateAvoidance(entries: readonly JsonObject[], path: string): FieldE
 }
 
 /** kube-apiserver reports the path in metadata, although taints are in the spec. */
-const validateNodeTaints = (object: Stored<Node>): FieldError[] =>
+const validateNodeTaints = (object: Stored<Node>) =>
   validateTaints(object.spec?.taints ?? [], 'metadata.taints');
 
 function* validateResources(object: Stored<Node>, dialect: Dialect): Generator<void, FieldError[]> {
@@ -298,12 +304,12 @@ function* validateNodeUpdate(
   dialect: Dialect,
 ): Generator<void, FieldError[]> {
   return [
-    ...validateOldAnnotations(object, dialect),
+    ...(yield* validateOldAnnotations(object, dialect)),
     ...(yield* validateResources(object, dialect)),
     ...validateAddresses(object),
     ...podCidrsKept(object, old),
     ...providerKept(object, old),
-    ...validateNodeTaints(object),
+    ...(yield* validateNodeTaints(object)),
     ...(object.spec?.externalID === old.spec?.externalID
       ? []
       : [forbiddenField('spec.externalID', 'may not be updated')]),
