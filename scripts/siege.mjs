@@ -19,7 +19,10 @@ const sourceLocations = {
   },
 };
 
-/** Gives the embedded store the simulation's files in place of the host's. */
+/**
+ * Gives the embedded store the simulation's files and locks in place of the host's. `kernel-lock.ts`
+ * is a file of its own for this reason.
+ */
 const simulatedFiles = {
   name: 'simulated-files',
   setup({ onResolve }) {

@@ -7,7 +7,7 @@ export type {
   StoreSnapshot,
   WatchRequest,
 } from './contract.ts';
-export { tryKernelLock } from './embedded/directory-lock.ts';
+export { tryKernelLock } from './embedded/kernel-lock.ts';
 export {
   freshStore,
   hasEtcd,
