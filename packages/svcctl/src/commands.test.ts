@@ -11,7 +11,7 @@ function* walk(command: Command, path: readonly string[] = []): Generator<[strin
 }
 
 describe('CLIENT-1: the commands', () => {
-  test('CLIENT-1: each is found by its name, and no other', async () => {
+  test('CLIENT-1: each is found only by its name', async () => {
     for (const { name } of await loadCommands()) {
       expect((await loadCommand(name)).map((one) => one.name)).toEqual([name]);
     }
@@ -20,7 +20,7 @@ describe('CLIENT-1: the commands', () => {
     }
   });
 
-  test('CLIENT-1: names, flags, and their letters are clear, and each has a summary', async () => {
+  test('CLIENT-1: names and flags are unique, and each command has a summary', async () => {
     for (const top of await loadCommands()) {
       for (const [words, { subcommands = [], flags = [], summary, run }] of walk(top)) {
         const names = subcommands.flatMap((one) => [one.name, ...(one.aliases ?? [])]);

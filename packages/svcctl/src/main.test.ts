@@ -53,7 +53,7 @@ data: {a: "1"}
 `;
 
 describe('CLIENT-1: svcctl', () => {
-  test('creates, shows and deletes in the words people know', async () => {
+  test('creates, prints, and deletes like kubectl', async () => {
     expect(await ctl('create -f -', `${map('x')}---\n${map('z')}`)).toEqual({
       code: 0,
       out: 'configmap/x created\nconfigmap/z created\n',
@@ -76,7 +76,7 @@ describe('CLIENT-1: svcctl', () => {
     });
   });
 
-  test('several kinds are told apart, and Secrets described without their values', async () => {
+  test('several kinds print with their type, and describe omits values of Secrets', async () => {
     await ctl('create cm x --from-literal=a=1');
     await ctl('create secret generic s --from-literal=pw=hunter2');
     expect((await ctl('get cm,secrets --no-headers')).out).toBe(
@@ -92,7 +92,7 @@ describe('CLIENT-1: svcctl', () => {
     expect((await ctl(line)).err).toBe('error: the server does not serve ClusterRole\n');
   });
 
-  test('tells failures with exit code 1', async () => {
+  test('failures exit with code 1', async () => {
     expect(await ctl('get cm x')).toEqual({
       code: 1,
       out: '',
@@ -107,7 +107,7 @@ describe('CLIENT-1: svcctl', () => {
     expect((await ctl('delete cm')).code).toBe(1);
   });
 
-  test('patch, label, annotate and edit', async () => {
+  test('patch, label, annotate, and edit', async () => {
     await ctl('create configmap x --from-literal=a=1 --from-literal=b=2');
     const patched = await ctl(['patch', 'cm', 'x', '--type', 'merge', '-p', '{"data":{"b":"3"}}']);
     expect(patched.out).toBe('configmap/x patched\n');
@@ -122,7 +122,7 @@ describe('CLIENT-1: svcctl', () => {
     expect((await ctl('edit cm x')).err).toBe('Edit cancelled, no changes made.\n');
   });
 
-  test('applies on the server by default, or by the last-applied annotation', async () => {
+  test('applies server-side by default, or by the last-applied annotation', async () => {
     expect((await ctl('apply -f - --field-manager=me', map('x'))).out).toBe(
       'configmap/x serverside-applied\n',
     );
@@ -132,7 +132,7 @@ describe('CLIENT-1: svcctl', () => {
     expect(request.url).toContain('force=false');
   });
 
-  test('dry runs reach the server only when asked to', async () => {
+  test('dry runs reach the server only on request', async () => {
     const writes = () => api.seen.filter((one) => one.method !== 'GET').length;
     expect((await ctl('create cm x --dry-run=client')).out).toBe('configmap/x created (dry run)\n');
     expect(writes()).toBe(0);
@@ -142,7 +142,7 @@ describe('CLIENT-1: svcctl', () => {
     expect(api.seen.at(-1)!.url).toContain('dryRun=All');
   });
 
-  test('config files: contexts, and secrets kept off the screen', async () => {
+  test('config prints contexts and redacts secrets', async () => {
     await ctl(`config set-cluster here --server=${api.url}`);
     await ctl('config set-credentials me --token=very-secret');
     await ctl('config set-context c --cluster=here --user=me --namespace=team');

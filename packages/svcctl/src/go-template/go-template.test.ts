@@ -24,7 +24,7 @@ function failure(template: string): string {
   }
 }
 
-describe('CLIENT-1: templates print what Go prints', () => {
+describe('CLIENT-1: templates print the same as Go', () => {
   test.each<[template: string, printed: string]>([
     ['plain text', 'plain text'],
     ['{{.kind}} {{.metadata.name}}', 'Thing x'],
@@ -87,7 +87,7 @@ describe('CLIENT-1: templates print what Go prints', () => {
     expect(fill(template)).toBe(printed);
   });
 
-  test('members that every object inherits are not there', () => {
+  test('inherited members of objects are absent', () => {
     expect(fill('{{.constructor}}{{.__proto__}}{{index . "toString"}}')).toBe(
       '<no value><no value><no value>',
     );
@@ -95,7 +95,7 @@ describe('CLIENT-1: templates print what Go prints', () => {
   });
 });
 
-describe('CLIENT-1: templates fail in the words of Go', () => {
+describe('CLIENT-1: template errors match those of Go', () => {
   test.each<[template: string, message: string]>([
     ['{{.a', '1: unclosed action'],
     ['{{.a\n', '2: unclosed action started at output:1'],
@@ -177,7 +177,7 @@ describe('CLIENT-1: templates fail in the words of Go', () => {
     expect(failure(template)).toBe(`template: output:${message}`);
   });
 
-  test('what was written before a failure is kept', () => {
+  test('output before a failure is kept', () => {
     const template = parseGoTemplate('{{.kind}}{{len 3}}', functionNames);
     expect(() => runGoTemplate(template, object)).toThrow(TemplateRunError);
     try {
@@ -187,7 +187,7 @@ describe('CLIENT-1: templates fail in the words of Go', () => {
     }
   });
 
-  test('a missing key is an error where that is wanted', () => {
+  test('a missing key is an error on request', () => {
     const template = parseGoTemplate('{{.nope}}', functionNames);
     expect(() => runGoTemplate(template, object, { strict: true })).toThrow(
       'template: output:1:2: executing "output" at <.nope>: map has no entry for key "nope"',
@@ -215,11 +215,11 @@ describe('CLIENT-1: templates have limits', () => {
     expect(() => run(template.replaceAll('{{range .spec', '{{range $.spec'))).toThrow(message);
   });
 
-  test('a template is not longer than a mebibyte', () => {
+  test('a template is at most one MiB long', () => {
     expect(failure('x'.repeat(1024 * 1024 + 1))).toBe('template is too long');
   });
 
-  test('blanks before an action take no longer than they are', () => {
+  test('spaces before an action take linear time', () => {
     const blanks = ' '.repeat(200_000);
     expect(fill(`a${blanks}b{{- "x" -}}${blanks}c`)).toBe(`a${blanks}bxc`);
   });

@@ -4,13 +4,13 @@ import { lineDiff } from './line-diff.ts';
 const numbered = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, at) => `line ${from + at}\n`).join('');
 
-describe('CLIENT-1: differences of texts', () => {
-  test('CLIENT-1: the same texts have none', () => {
+describe('CLIENT-1: diffs of texts', () => {
+  test('CLIENT-1: equal texts have no diff', () => {
     expect(lineDiff('a\nb\n', 'a\nb\n')).toEqual([]);
     expect(lineDiff('', '')).toEqual([]);
   });
 
-  test('CLIENT-1: a changed line stands between three that are the same', () => {
+  test('CLIENT-1: a changed line has three lines of context', () => {
     const before = numbered(1, 20);
     expect(lineDiff(before, before.replace('line 10\n', 'other\n'))).toEqual([
       '@@ -7,7 +7,7 @@',
@@ -19,7 +19,7 @@ describe('CLIENT-1: differences of texts', () => {
     ]);
   });
 
-  test('CLIENT-1: changes far apart are hunks of their own, near ones share one', () => {
+  test('CLIENT-1: distant changes are separate hunks, near ones share one', () => {
     const before = numbered(1, 40);
     const after = before
       .replace('line 3\n', '')
@@ -29,7 +29,7 @@ describe('CLIENT-1: differences of texts', () => {
     expect(heads).toEqual(['@@ -1,8 +1,6 @@', '@@ -27,7 +25,7 @@']);
   });
 
-  test('CLIENT-1: whole texts come and go', () => {
+  test('CLIENT-1: whole texts are added and removed', () => {
     expect(lineDiff('', 'a\nb\n')).toEqual(['@@ -0,0 +1,2 @@', '+a', '+b']);
     expect(lineDiff('a\n', '')).toEqual(['@@ -1,1 +0,0 @@', '-a']);
   });

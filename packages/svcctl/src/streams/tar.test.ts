@@ -40,19 +40,19 @@ describe('tar archives', () => {
     { entry: entry({ name: 'n'.repeat(100), size: 0 }), text: '' },
   ];
 
-  test.each([1, 7, 512, 1_000_000])('are read as written, in pieces of %i bytes', async (size) => {
+  test.each([1, 7, 512, 1_000_000])('round-trip in chunks of %i bytes', async (size) => {
     const expected = files.map((one) =>
       one.entry.name === 'skipped' ? { ...one, text: '' } : one,
     );
     expect(await read(archiveOf(files), size)).toEqual(expected);
   });
 
-  test('of nothing have no entries', async () => {
+  test('may be empty', async () => {
     expect(await read(tarEnd, 100)).toEqual([]);
     expect(await read(Buffer.alloc(0), 100)).toEqual([]);
   });
 
-  test('that are broken or cut off are refused', async () => {
+  test('are refused if malformed or truncated', async () => {
     const whole = archiveOf(files);
     const spoilt = Buffer.from(whole);
     spoilt[0] = 0x7a;

@@ -69,7 +69,7 @@ async function view(flags = '--raw'): Promise<ReturnType<typeof JSON.parse>> {
 }
 
 describe('CLIENT-1: config', () => {
-  test('CLIENT-1: config of nothing', async () => {
+  test('CLIENT-1: config without files', async () => {
     expect(await succeed('view')).toBe(
       'apiVersion: v1\nclusters: null\ncontexts: null\ncurrent-context: ""\nkind: Config\n' +
         'preferences: {}\nusers: null\n',
@@ -167,7 +167,7 @@ describe('CLIENT-1: config', () => {
     expect(await user()).toEqual({ 'auth-provider': { name: 'oidc', config: { c: 'd' } } });
   });
 
-  test('CLIENT-1: config contexts, made, used, renamed and deleted', async () => {
+  test('CLIENT-1: config contexts are created, used, renamed, and deleted', async () => {
     expect(await errorOf('set-context --current')).toBe('error: no current context is set\n');
     expect(await errorOf('set-context')).toBe(
       'error: you must specify a non-empty context name or --current\n',
@@ -212,7 +212,7 @@ describe('CLIENT-1: config', () => {
     expect(await succeed('get-users')).toBe('NAME\n');
   });
 
-  test('CLIENT-1: config set and unset walk dotted names', async () => {
+  test('CLIENT-1: config set and unset follow dotted names', async () => {
     await succeed('set-cluster 10.0.0.1 --server=https://x', 'set-credentials u --token=t');
     expect(await succeed('set users.u.token abc')).toBe('Property "users.u.token" set.\n');
     await succeed('set clusters.10.0.0.1.insecure-skip-tls-verify true');
@@ -265,7 +265,7 @@ describe('CLIENT-1: config', () => {
     });
   });
 
-  test('CLIENT-1: config view redacts, minifies and flattens', async () => {
+  test('CLIENT-1: config view redacts, minifies, and flattens', async () => {
     mkdirSync(file('certs'));
     writeFileSync(file('certs/ca'), 'CA');
     writeFileSync(file('certs/crt'), 'CRT');
@@ -312,7 +312,7 @@ describe('CLIENT-1: config', () => {
     );
   });
 
-  test('CLIENT-1: config changes an entry where it is, and keeps the unknown', async () => {
+  test('CLIENT-1: config changes an entry in its file, and keeps unknown members', async () => {
     env = { SVCCONFIG: [file('absent'), file('one'), file('two')].join(path.delimiter) };
     writeFileSync(
       file('one'),
@@ -342,7 +342,7 @@ describe('CLIENT-1: config', () => {
     expect(existsSync(file('real/two'))).toBe(true);
   });
 
-  test('CLIENT-1: config does not write while another does, nor over a damaged file', async () => {
+  test('CLIENT-1: config respects the lock file, and does not overwrite a malformed file', async () => {
     await succeed('set-credentials u --token=t');
     writeFileSync(file('config.lock'), '');
     expect(await errorOf('set-credentials u --token=x')).toBe(
