@@ -134,7 +134,7 @@ async function openAnswer(options: ApiOptions, request: ApiRequest): Promise<Fet
       redirect: 'error',
     });
   } catch (error) {
-    throw brokenOff(error, signal);
+    throw requestError(error, signal);
   }
   const { status } = answer;
   if ((status >= 200 && status < 300) || (status === 304 && request.etag !== undefined)) {
@@ -159,7 +159,7 @@ async function bodyOf(answer: FetchAnswer, signal: AbortSignal | undefined): Pro
   try {
     return await answer.text();
   } catch (error) {
-    throw brokenOff(error, signal);
+    throw requestError(error, signal);
   }
 }
 
@@ -177,7 +177,7 @@ async function* valuesOf(
       yield value;
     }
   } catch (error) {
-    throw brokenOff(error, signal);
+    throw requestError(error, signal);
   } finally {
     // A consumer that stops early closes the stream, so an error no longer matters.
     reader.cancel().catch(() => {});
@@ -185,7 +185,7 @@ async function* valuesOf(
 }
 
 /** Converts an error to Unreachable, unless the caller aborted the request. */
-function brokenOff(error: unknown, signal: AbortSignal | undefined): unknown {
+function requestError(error: unknown, signal: AbortSignal | undefined): unknown {
   return signal?.aborted === true ? signal.reason : new Unreachable(error);
 }
 

@@ -81,8 +81,8 @@ async function send(
   edit: Edit,
   options: { readonly signal?: AbortSignal; readonly query: Record<string, string> },
 ): Promise<EditOutcome> {
-  const unfit = faultsOf(edit);
-  if (unfit !== undefined) return unfit;
+  const localRefusal = faultsOf(edit);
+  if (localRefusal !== undefined) return localRefusal;
   const { query, ...rest } = options;
   try {
     const { fieldManager } = edit;
@@ -100,7 +100,7 @@ async function send(
   } catch (error) {
     if (options.signal?.aborted === true) throw error;
     const outcome = outcomeOf(error, edit);
-    return outcome.kind === 'changed' ? goneOr(api, edit, outcome) : outcome;
+    return outcome.kind === 'changed' ? goneIfDeleted(api, edit, outcome) : outcome;
   }
 }
 
@@ -176,7 +176,11 @@ function outcomeOf(error: unknown, edit: Edit): EditOutcome {
 }
 
 /** The server reports a deleted object as a conflict. */
-async function goneOr(api: Api, { target }: Edit, outcome: EditOutcome): Promise<EditOutcome> {
+async function goneIfDeleted(
+  api: Api,
+  { target }: Edit,
+  outcome: EditOutcome,
+): Promise<EditOutcome> {
   try {
     await loadObject(api, target);
   } catch (error) {

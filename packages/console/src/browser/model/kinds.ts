@@ -193,6 +193,6 @@ function discoveredIn(parts: readonly Part[]): Discovered {
   const kinds = parts.flatMap((part) => part.kinds);
   const groups = new Set(kinds.map(({ group }) => group));
   const dialects = dialectNames.map(dialectOf);
-  const spoken = dialects.find((one) => groups.has(one.group('authorization')));
-  return { kinds, dialect: spoken ?? dialectOf('svc') };
+  const dialect = dialects.find((one) => groups.has(one.group('authorization')));
+  return { kinds, dialect: dialect ?? dialectOf('svc') };
 }

@@ -114,7 +114,7 @@ function fieldOf(
   const resolved = dereferenced(schemas, property);
   const standard = property.default;
   // The default of a nested object is always `{}`, which is not worth showing.
-  const isTelling =
+  const isInformative =
     standard !== undefined && !(isObject(standard) && Object.keys(standard).length === 0);
   return {
     name,
@@ -122,7 +122,7 @@ function fieldOf(
     isRequired,
     description: descriptionOf(property) || descriptionOf(target),
     values: [...new Set([...allowed(property), ...allowed(target)].map(String))],
-    standard: isTelling && standard !== '' ? JSON.stringify(standard) : undefined,
+    standard: isInformative && standard !== '' ? JSON.stringify(standard) : undefined,
     rules: ruleNames.flatMap((rule) => {
       const value = property[rule] ?? resolved[rule];
       return value === undefined || isObject(value) ? [] : [`${rule}: ${String(value)}`];

@@ -54,16 +54,16 @@ export function createSession(options: {
   };
   const { fetch, base, parseYaml } = options;
   const api = createApi({ fetch, base, credential: () => credential, onUnauthorized, parseYaml });
-  const enter = async (token: string | undefined, onNobody: string): Promise<void> => {
+  const enter = async (token: string | undefined, anonymousMessage: string): Promise<void> => {
     credential = { token };
     set({ phase: 'signing in' });
     try {
       const subject = await identity(api);
-      if (subject.user === anonymous) return forget(onNobody);
+      if (subject.user === anonymous) return forget(anonymousMessage);
       tokens.write(token);
       set({ phase: 'signed in', subject });
     } catch (error) {
-      forget(token === undefined && isRefusal(error) ? onNobody : refusalText(error));
+      forget(token === undefined && isRefusal(error) ? anonymousMessage : refusalText(error));
     }
   };
   return {

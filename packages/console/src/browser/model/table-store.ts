@@ -213,7 +213,7 @@ class FollowedTable implements TableStore {
         await this.#watch(signal);
       } catch (error) {
         if (signal.aborted || this.#isFinal(error)) return;
-        const mustRelist = isOfAnotherTime(error);
+        const mustRelist = isStaleVersion(error);
         if (mustRelist) this.#version = '';
         // The first retry is immediate; further ones back off.
         if (mustRelist && this.#failures === 0) this.#relist();
@@ -273,7 +273,7 @@ class FollowedTable implements TableStore {
     } catch (error) {
       if (signal.aborted) return;
       // The continue token has expired, so all pages are read again.
-      if (isOfAnotherTime(error)) this.restart();
+      if (isStaleVersion(error)) this.restart();
       else this.#set({ ...this.#state, message: messageOf(error) });
     }
   }
@@ -293,13 +293,13 @@ class FollowedTable implements TableStore {
       accept: tableType,
       signal,
     });
-    const begunMs = this.#clock.monotonic();
+    const startMs = this.#clock.monotonic();
     this.#set({ phase: 'live' });
     for await (const event of values) {
       this.#failures = 0;
       this.#event(event);
     }
-    if (signal.aborted || this.#clock.monotonic() - begunMs >= settledMs) return;
+    if (signal.aborted || this.#clock.monotonic() - startMs >= settledMs) return;
     throw new Error('the server ended the watch');
   }
 
@@ -337,8 +337,8 @@ class FollowedTable implements TableStore {
 
   #pause(error: unknown, signal: AbortSignal): Promise<void> {
     const retryAfterMs = error instanceof ApiFailure ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
-    const growing = Math.min(longestDelayMs, firstDelayMs * 2 ** this.#failures);
-    const retryInMs = Math.max(retryAfterMs, growing * (0.5 + this.#random() / 2));
+    const backoffMs = Math.min(longestDelayMs, firstDelayMs * 2 ** this.#failures);
+    const retryInMs = Math.max(retryAfterMs, backoffMs * (0.5 + this.#random() / 2));
     this.#failures += 1;
     this.#set({ phase: 'waiting', message: messageOf(error), retryInMs });
     return new Promise((resolve) => {
@@ -357,7 +357,7 @@ class FollowedTable implements TableStore {
  * Whether the version or continue token has expired, or is newer than any version of the server,
  * which happens after the server loses its data.
  */
-function isOfAnotherTime(error: unknown): boolean {
+function isStaleVersion(error: unknown): boolean {
   if (!(error instanceof ApiFailure)) return false;
   const { code, reason, causes } = error;
   if (code === 410 || reason === 'Expired' || reason === 'Gone') return true;

@@ -64,7 +64,7 @@ export function startConsole(host: Host): { hasUnsaved(): boolean } {
   // The workspace has its own root, so that it can be restored after an expired sign-in.
   const place = document.createElement('div');
   place.className = 'place';
-  const gate = document.createElement('div');
+  const signInRoot = document.createElement('div');
   const session = createSession({
     fetch: host.fetch,
     base: host.base,
@@ -102,8 +102,8 @@ export function startConsole(host: Host): { hasUnsaved(): boolean } {
     if (state.phase === 'signed out' && state.message === '') leave();
     if (host.root.firstChild === place) title = document.title;
     document.title = 'Sign in – Wheelhouse';
-    render(<SignIn session={session} state={state} />, gate);
-    host.root.replaceChildren(gate);
+    render(<SignIn session={session} state={state} />, signInRoot);
+    host.root.replaceChildren(signInRoot);
   };
   void session.resume();
   return { hasUnsaved: () => workspace?.hasUnsaved() === true };

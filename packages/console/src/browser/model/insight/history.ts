@@ -96,10 +96,10 @@ export function changesByManager(before: JsonObject, after: JsonObject): Managed
     ({ path: [first, second] }) => first !== 'metadata' || !uninteresting.has(String(second)),
   );
   const writers = newEntries(before, after);
-  const losers = newEntries(after, before);
+  const previousEntries = newEntries(after, before);
   const groups = new Map<string, { owner: FieldOwner | undefined; changes: Change[] }>();
   for (const change of changes) {
-    const owner = writerOf(change, { after, writers, losers });
+    const owner = writerOf(change, { after, writers, previousEntries });
     const key = owner === undefined ? '' : `${owner.manager} ${owner.subresource}`;
     const group = groups.get(key) ?? { owner, changes: [] };
     group.changes.push(change);
@@ -125,17 +125,18 @@ function writerOf(
     /** Managers whose entry has changed, which means that they wrote. */
     readonly writers: readonly FieldOwner[];
     /** Their previous entries, and the removed entries. */
-    readonly losers: readonly FieldOwner[];
+    readonly previousEntries: readonly FieldOwner[];
   },
 ): FieldOwner | undefined {
-  const { after, writers, losers } = entries;
+  const { after, writers, previousEntries } = entries;
   const text = pathText(path);
   const has = ({ fields }: FieldOwner): boolean =>
     fields.some((field) => field === text || isWithin(field, text));
   const surrounds = ({ fields }: FieldOwner): boolean =>
     fields.some((field) => isWithin(text, field));
   // A removed field has no owner anymore; its previous owner most likely removed it.
-  if (value === undefined) return losers.find(has) ?? losers.find(surrounds) ?? writers[0];
+  if (value === undefined)
+    return previousEntries.find(has) ?? previousEntries.find(surrounds) ?? writers[0];
   // A second write within the same second leaves the entry unchanged. The creator of a map owns it,
   // but not the members that others add.
   const owners = fieldOwners(after);

@@ -13,7 +13,7 @@ export interface TreeNode {
   /** Undefined for an owner that does not exist or that the user may not read. */
   readonly target: ObjectName | undefined;
   readonly role: 'subject' | 'owner' | 'dependent';
-  readonly isGoing: boolean;
+  readonly isTerminating: boolean;
 }
 
 /** The owners of an object up to the root, and all its dependents. */
@@ -53,8 +53,8 @@ export async function loadTree(
   const unread: string[] = [];
   const found: Found[] = [];
   const within = target.namespace;
-  const looked = countedKinds(kinds).filter(({ resource }) => resource !== 'events');
-  await inParallel(looked, async (kind) => {
+  const searchedKinds = countedKinds(kinds).filter(({ resource }) => resource !== 'events');
+  await inParallel(searchedKinds, async (kind) => {
     try {
       found.push(...(await listMetadata(api, { kind, within, signal })));
     } catch (error) {
@@ -108,13 +108,13 @@ function treeOf(
   return { nodes: [...nodes.values()], edges, unread: of.unread, isCut };
 }
 
-interface Growing {
+interface TreeInProgress {
   readonly byUid: ReadonlyMap<string, Found>;
   readonly nodes: Map<string, TreeNode>;
   readonly edges: { owner: string; dependent: string }[];
 }
 
-function addOwners(subject: string, { byUid, nodes, edges }: Growing): void {
+function addOwners(subject: string, { byUid, nodes, edges }: TreeInProgress): void {
   const waiting = [subject];
   for (let uid = waiting.pop(); uid !== undefined; uid = waiting.pop()) {
     const { metadata = {} } = byUid.get(uid) ?? {};
@@ -131,9 +131,9 @@ function addOwners(subject: string, { byUid, nodes, edges }: Growing): void {
 /** Whether dependents were left out. */
 function addDependents(
   subject: string,
-  growing: Growing & { readonly dependents: ReadonlyMap<string, readonly string[]> },
+  tree: TreeInProgress & { readonly dependents: ReadonlyMap<string, readonly string[]> },
 ): boolean {
-  const { byUid, nodes, edges, dependents } = growing;
+  const { byUid, nodes, edges, dependents } = tree;
   const waiting = [subject];
   for (let at = 0; at < waiting.length; at += 1) {
     const owner = waiting[at] ?? '';
@@ -155,11 +155,11 @@ function nodeOf(
   const { uid, role, reference = {} } = of;
   if (found === undefined) {
     const [kind, name] = [textOf(reference, 'kind'), textOf(reference, 'name')];
-    return { uid, role, kind, name, target: undefined, isGoing: false };
+    return { uid, role, kind, name, target: undefined, isTerminating: false };
   }
   const { target, metadata } = found;
-  const isGoing = isObject(metadata) && metadata['deletionTimestamp'] !== undefined;
-  return { uid, role, kind: target.kind.kind, name: target.name, target, isGoing };
+  const isTerminating = isObject(metadata) && metadata['deletionTimestamp'] !== undefined;
+  return { uid, role, kind: target.kind.kind, name: target.name, target, isTerminating };
 }
 
 function isSame(one: ObjectName, other: ObjectName): boolean {

@@ -326,8 +326,8 @@ function stateOf(state: TableState | undefined): TableState | undefined {
 }
 
 function noticeOf({ value }: LoadedObject): Notice | undefined {
-  const isGoing = textOf(objectOf(value, 'metadata'), 'deletionTimestamp') !== '';
-  return isGoing ? { tone: 'plain', text: 'The object is being deleted.' } : undefined;
+  const isTerminating = textOf(objectOf(value, 'metadata'), 'deletionTimestamp') !== '';
+  return isTerminating ? { tone: 'plain', text: 'The object is being deleted.' } : undefined;
 }
 
 /** Escapes a value of a field selector. */

@@ -68,7 +68,7 @@ function Drawing(props: { readonly tree: OwnershipTree }) {
           {nodes.map(({ node, x, y }) => (
             <li
               key={node.uid}
-              class={`node ${node.role} ${node.isGoing ? 'going' : ''}`}
+              class={`node ${node.role} ${node.isTerminating ? 'going' : ''}`}
               style={{ left: `${x}px`, top: `${y}px` }}
               aria-current={node.role === 'subject' ? 'true' : undefined}
             >

@@ -145,14 +145,14 @@ function Space(props: { readonly pixels: number; readonly columns: number }) {
 function Row(props: GridProps & { readonly row: TableRow; readonly index: number }) {
   const { kind, columns, row, index, state, nowMs, isFresh, canSelect } = props;
   const { namespace, name } = row;
-  const isGoing = row.metadata['deletionTimestamp'] !== undefined;
+  const isTerminating = row.metadata['deletionTimestamp'] !== undefined;
   const isSelected = state.selected.has(row.key);
   const firstOwn = columns.find((column) => column.index >= 0);
   const to = objectRoute({ kind, namespace, name });
   return (
     <tr
-      class={isGoing ? 'going' : undefined}
-      title={isGoing ? 'Being deleted' : undefined}
+      class={isTerminating ? 'going' : undefined}
+      title={isTerminating ? 'Being deleted' : undefined}
       aria-rowindex={index + 2}
       data-fresh={isFresh(row) ? '' : undefined}
       data-selected={isSelected ? '' : undefined}
