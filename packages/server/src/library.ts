@@ -1,7 +1,7 @@
 export { ApiError } from '@wheelhouse/client';
 export { FlagError } from './compose/flags/flags.ts';
+export { FaultRuleError } from './plane/checks.ts';
 export { startControlPlane } from './plane/control-plane.ts';
-export { FaultRuleError } from './plane/faults.ts';
 export { ManifestError } from './plane/sources.ts';
 export type {
   CollectionReference,

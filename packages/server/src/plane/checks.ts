@@ -7,6 +7,11 @@ import { isObject } from '@wheelhouse/machinery';
  * that matches everything.
  */
 
+/** A fault that cannot be added; the message describes the problem. */
+export class FaultRuleError extends Error {
+  override name = 'FaultRuleError';
+}
+
 /** Describes the expected value, or returns undefined for a valid one. */
 type Check = (value: unknown) => string | undefined;
 

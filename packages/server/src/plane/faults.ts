@@ -1,13 +1,8 @@
 import { type Clock, conflict, expired, StatusError } from '@wheelhouse/machinery';
 import type { TappedRequest } from '../endpoints/call.ts';
 import type { RequestInfo } from '../request/parse-request.ts';
-import { misfitOf } from './checks.ts';
+import { FaultRuleError, misfitOf } from './checks.ts';
 import type { Fault, FaultRule } from './types.ts';
-
-/** A fault that cannot be added; the message describes the problem. */
-export class FaultRuleError extends Error {
-  override name = 'FaultRuleError';
-}
 
 /** Returns the resources of a kind's name. */
 export type FindKind = (kind: string) => readonly { group: string; resource: string }[];
