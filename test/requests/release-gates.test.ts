@@ -70,7 +70,7 @@ describe('RetryGenerateName', () => {
     // The draws of the first three names of each request. Work in the background draws too.
     let fixedDraws = 0;
     const random = () => {
-      const isOfName = new Error().stack?.includes('name-generator.ts') === true;
+      const isOfName = new Error().stack?.includes('generateName') === true;
       if (!isOfName || fixedDraws === 0) return Math.random();
       fixedDraws -= 1;
       return 0;
