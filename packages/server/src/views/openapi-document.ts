@@ -368,7 +368,7 @@ function kindsOf(
   return all.filter((at) => !outside.includes(at.group)).map((at) => ({ ...at, kind: name }));
 }
 
-/** Groups that are described like those of custom kinds. */
+/** Groups that kube-apiserver's client library lacks; documents of custom APIs omit them. */
 const clientless = ['admission', 'apiextensions', 'apiregistration', 'imagepolicy'];
 
 /** Whether a type without tables is a kind: it is if it has a kind's metadata. */

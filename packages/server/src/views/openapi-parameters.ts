@@ -113,7 +113,7 @@ interface Parameter {
   readonly type: 'string' | 'integer' | 'boolean';
 }
 
-/** Actions without `pretty`, because they forward data. */
+/** Paths without `pretty`, because they forward data. */
 const passedThrough = /\{name\}\/(?:attach|exec|portforward|proxy)(?:\/\{path\})?$/;
 
 /**

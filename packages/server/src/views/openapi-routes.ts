@@ -227,8 +227,8 @@ function objectRoutes(place: Place): Route[] {
 }
 
 /**
- * The answer of a deletion; kinds with a grace period answer with the object, which is
- * undocumented.
+ * Whether documents state that a deletion answers with the object. Kinds whose deletion only begins
+ * (Namespaces) answer with it too, but the documents do not state that.
  */
 const answersObject = ({ strategy }: ResourceDef) =>
   strategy.deleteAnswers === 'object' && strategy.beforeDelete === undefined;

@@ -31,7 +31,7 @@ export interface SchemaContext {
   readonly refer: (name: string, type: Schema) => void;
   /** Cached inline schemas: most fields of a document have one of a few. */
   readonly written: Map<Schema, JsonObject>;
-  /** The same as text, for optional and for required fields. */
+  /** The same as text, and the texts of fields that are always present. */
   readonly texts: { readonly inPlace: Map<Schema, string>; readonly always: Map<Schema, string> };
 }
 
@@ -225,7 +225,7 @@ function typedProperties(
   return `${text}}`;
 }
 
-/** The text of a schema with a description; for a reference, see `beside`. */
+/** The text of a schema with a description. */
 function withDescription(
   { form }: SchemaContext,
   text: string,

@@ -43,7 +43,7 @@ export function openApiV3Places(source: OpenApiSource): DocumentPlace[] {
   return [...roots, ...versions];
 }
 
-/** Parts that kube-apiserver omits from documents of custom APIs. */
+/** One document, in steps; those of custom APIs omit what kube-apiserver omits from them. */
 function* documentOf(
   source: OpenApiSource,
   { api, fill }: { readonly api: DescribedApi; readonly fill: (to: OpenApiBuilder) => void },

@@ -48,7 +48,7 @@ function pathBehind({ info }: ApiCall): string {
   return info.path.endsWith('/') && !path.endsWith('/') ? `${path}/` : path;
 }
 
-/** Whether to redirect to a path with a trailing slash, to which relative links refer. */
+/** Redirects to the path with a trailing slash, so that relative links of pages work. */
 function redirectToRoot({ exchange, baseHeaders }: ApiCall): void {
   const [path = '', ...query] = exchange.url.split('?');
   const location = [`${path}/`, ...query].join('?');

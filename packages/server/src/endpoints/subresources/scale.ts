@@ -284,7 +284,7 @@ function checkScale(target: Target, scale: ApiObject, dialect: Dialect): void {
 const emptyReplicas = ({ specReplicasPath }: ScaleForm) =>
   badRequest(`the spec replicas field ${JSON.stringify(specReplicasPath)} cannot be empty`);
 
-/** The uid that a write of a Scale expects: the object's for a PUT, the Scale's for a patch. */
+/** Throws 409 if a write states another uid: a PUT of the object, a patch of the Scale. */
 function checkUid(
   target: Target,
   scale: {

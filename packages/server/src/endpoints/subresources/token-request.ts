@@ -85,7 +85,7 @@ export async function tokenRequestEndpoint(call: ApiCall): Promise<void> {
 
 const specOf = (object: ApiObject): JsonObject => (isObject(object.spec) ? object.spec : {});
 
-/** Throws 400 if the body names another account than the path. */
+/** Throws 422 if the body names another account than the path. */
 function checkName({ target }: ApiCall, object: ApiObject): void {
   const stated = object.metadata.name ?? '';
   if (stated === '' || stated === target.name) return;
