@@ -12,8 +12,11 @@ import {
 } from '../../controllers/identity/bootstrap-tokens.ts';
 import { startClusterRoleAggregation } from '../../controllers/identity/cluster-role-aggregation.ts';
 import type { IdentityLease } from '../../controllers/identity/identity-lease.ts';
-import { startLegacyTokenTracking } from '../../controllers/identity/legacy-token-tracking.ts';
-import { startLegacyTokens } from '../../controllers/identity/legacy-tokens.ts';
+import {
+  startLegacyTokens,
+  startLegacyTokenTracking,
+} from '../../controllers/identity/legacy-tokens.ts';
+
 import {
   startRootCaPublisher,
   startServiceAccounts,

@@ -11,7 +11,7 @@ import {
   type LegacyTokenTracking,
   type RecordTokenUse,
   tokenUseRecorder,
-} from '../../controllers/identity/legacy-token-tracking.ts';
+} from '../../controllers/identity/legacy-tokens.ts';
 import {
   createDefaultService,
   type ServerPeers,

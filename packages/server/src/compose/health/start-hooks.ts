@@ -9,7 +9,7 @@ import {
 } from '@wheelhouse/machinery';
 import { requiredKind } from '../../catalogue/catalogue.ts';
 import type { IdentityLease } from '../../controllers/identity/identity-lease.ts';
-import { createTrackingRecord } from '../../controllers/identity/legacy-token-tracking.ts';
+import { createTrackingRecord } from '../../controllers/identity/legacy-tokens.ts';
 import type { ServerPeers } from '../../controllers/services/default-service.ts';
 import { storedVersion } from '../../controllers/tools.ts';
 import type { FlowControl } from '../../gates/flowcontrol/contract.ts';

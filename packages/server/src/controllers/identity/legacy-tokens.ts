@@ -1,14 +1,18 @@
-import type { ResourceDef } from '@wheelhouse/kinds';
+import { objectAt, type ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  asApiObject,
   background,
+  type Clock,
   type Dialect,
   isObject,
+  type JsonObject,
   jsonEqual,
+  type Logger,
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { EntryIndex } from '../../watchcache/entry.ts';
-import { type ControllerTools, visitEntries } from '../tools.ts';
+import { type ControllerTools, createAbsent, type ObjectWriter, visitEntries } from '../tools.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
 /** Signs the token of a Secret. */
@@ -109,3 +113,117 @@ function filled(
 }
 
 const base64 = (text: string) => Buffer.from(text, 'utf8').toString('base64');
+
+export interface LegacyTokenTracking extends ControllerTools {
+  readonly configMaps: ResourceDef;
+  readonly dialect: Dialect;
+}
+
+/** Without a pause, servers that track and servers that do not would fight over the ConfigMap. */
+const recreationPauseMs = 30 * 60 * 1000;
+const dayMs = 24 * 60 * 60 * 1000;
+
+/** Creates the ConfigMap with the date since which uses of legacy tokens are recorded. */
+export function createTrackingRecord(options: LegacyTokenTracking): Promise<void> {
+  const at = recordAt(options);
+  const { apiVersion } = options.configMaps.storage;
+  const { namespace, name } = at;
+  const data = { since: dayOf(options.clock.now()) };
+  const object = { apiVersion, kind: options.configMaps.kind, metadata: { name, namespace }, data };
+  return createAbsent(options, { at, object });
+}
+
+/** Maintains that ConfigMap: replaces an invalid date and recreates a deleted object. */
+export function startLegacyTokenTracking(options: LegacyTokenTracking): { close(): Promise<void> } {
+  const { caches, configMaps, writer, clock } = options;
+  const at = recordAt(options);
+  const key = objectKey(at.namespace, at.name);
+  let createdMs = clock.monotonic();
+  const run = async (): Promise<void> => {
+    const found = await caches.of(configMaps).get(key, undefined);
+    if (found === undefined) {
+      const waitMs = createdMs + recreationPauseMs - clock.monotonic();
+      if (waitMs > 0) return queue.addAfter(key, waitMs);
+      createdMs = clock.monotonic();
+      return createTrackingRecord(options);
+    }
+    if (isDay(objectAt(decodeEntry(found), 'data')?.['since'])) return;
+    const since = dayOf(clock.now());
+    await writer.change(at, (object) => ({
+      ...object,
+      data: { ...objectAt(object, 'data'), since },
+    }));
+  };
+  const queue = createWorkQueue({
+    ...options,
+    name: 'legacy_token_tracking_controller',
+    run,
+    workers: 1,
+  });
+  const subscription = caches.of(configMaps).subscribe(({ previous, current }) => {
+    if ((current ?? previous)?.key === key) queue.add(key);
+  });
+  queue.add(key);
+  return {
+    close() {
+      subscription.close();
+      return queue.close();
+    },
+  };
+}
+
+function recordAt({ configMaps, dialect }: LegacyTokenTracking) {
+  const name = `${dialect.component('apiserver')}-legacy-service-account-token-tracking`;
+  return { def: configMaps, namespace: dialect.systemNamespace('system'), name };
+}
+
+const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
+
+const isDay = (value: unknown) =>
+  typeof value === 'string' &&
+  /^\d{4}-\d{2}-\d{2}$/.test(value) &&
+  !Number.isNaN(Date.parse(value));
+
+/** Records on a Secret that its token was used (AUTHN-6). */
+export type RecordTokenUse = (secret: ApiObject) => void;
+
+/**
+ * Labels a Secret with the date of its token's last use, at most once a day. The request that used
+ * the token does not wait.
+ */
+export function tokenUseRecorder(options: {
+  readonly secrets: () => ResourceDef | undefined;
+  readonly writer: ObjectWriter;
+  readonly dialect: Dialect;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}): RecordTokenUse {
+  const { writer, dialect, clock, logger } = options;
+  const label = dialect.label('legacy-token-last-used');
+  const pending = new Set<string>();
+  return ({ metadata }) => {
+    const { namespace = '', name = '', uid } = metadata;
+    const nowMs = clock.now();
+    const today = dayOf(nowMs);
+    // The clock of another server may be ahead.
+    const last = metadata.labels?.[label];
+    const key = objectKey(namespace, name);
+    const def = options.secrets();
+    if (last === today || last === dayOf(nowMs + dayMs) || pending.has(key)) return;
+    if (def === undefined) return;
+    pending.add(key);
+    const labeled = (secret: ApiObject): ApiObject => {
+      if (secret.metadata.uid !== uid) return secret;
+      const labels: JsonObject = { ...secret.metadata.labels, [label]: today };
+      return asApiObject({ ...secret, metadata: { ...secret.metadata, labels } });
+    };
+    const work = writer
+      .change({ def, namespace, name }, labeled)
+      .catch((error: unknown) => {
+        const fields = { namespace, name, error: String(error) };
+        logger.error('the use of a legacy token is not recorded', fields);
+      })
+      .finally(() => pending.delete(key));
+    background({ where: 'controller' }, work);
+  };
+}
