@@ -68,7 +68,7 @@ describe('variables of expressions about a request', () => {
     ],
     ["object.check('x')[0", "Syntax error: missing ']'"],
     ["jsonpatch.escapeKey('a') == ''", "undeclared reference to 'jsonpatch' (in container '')"],
-  ])('not %s', (source, wanted) => {
+  ])('rejects %s', (source, wanted) => {
     expect(problemOf(source)).toContain(`compilation failed: ERROR: <input>:1:`);
     expect(problemOf(source)).toContain(wanted);
   });
@@ -92,7 +92,7 @@ describe('variables of expressions about a request', () => {
     ['namespaceObject.metadata.labels', 'map(string, string)'],
     ['type(1)', 'type(int)'],
     ['request.userInfo', 'kubernetes.UserInfo'],
-  ])('%s is no bool, but %s', (source, type) => {
+  ])('%s is not a bool but %s', (source, type) => {
     expect(problemOf(source)).toBe(`must evaluate to bool but got ${type}`);
     expect(problemOf(source, { wanted: ['string', 'int'] })).toBe(
       `must evaluate to one of [string int] but got ${type}`,
@@ -149,7 +149,7 @@ describe('variables of a policy', () => {
     ["variables.number == 'a'", "no matching overload for '_==_' applied to '(int, string)'"],
     ['variables.texts[0] + 1', "no matching overload for '_+_' applied to '(string, int)'"],
     ["variables.again == 'a'", "no matching overload for '_==_' applied to '(int, string)'"],
-  ])('not %s', (source, wanted) => {
+  ])('rejects %s', (source, wanted) => {
     expect(inPolicy(source)).toContain(wanted);
   });
 

@@ -127,7 +127,7 @@ describe('mapping', () => {
     resources: [{ ...events, group: '' }, events],
   });
 
-  test('by any name, the core group first, others by group', () => {
+  test('finds kinds by any name, the core group first', () => {
     for (const word of ['events', 'event', 'ev', 'Event', 'EV']) {
       expect(mapper.byName(word)?.group).toBe('');
     }

@@ -86,7 +86,7 @@ describe('a server that asks for a delay', () => {
     ['a negative time', [503, '-1']],
     ['a status that will not pass', [409, '1']],
     ['a success', [200, '1', '{}']],
-  ] as [string, Answer][])('is not asked again for %s', async (_, answer) => {
+  ] as [string, Answer][])('there is no retry for %s', async (_, answer) => {
     answers = [answer];
     await withClient((client) => client.get('/x')).catch(() => {});
     expect(bodies).toHaveLength(1);

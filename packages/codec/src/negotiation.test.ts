@@ -21,7 +21,7 @@ describe('Accept', () => {
     expect(parseAccept(header).map((one) => `${one.type}/${one.subtype}`)).toEqual(expected);
   });
 
-  test('keeps parameters, quoted ones too', () => {
+  test('keeps parameters, also quoted ones', () => {
     const [range] = parseAccept('application/json; as=Table ;v="v1,\\"x";G=meta; q=0.5');
     expect(Object.fromEntries(range?.parameters ?? [])).toEqual({
       as: 'Table',

@@ -191,7 +191,7 @@ describe('the dynamic table', () => {
   });
 });
 
-describe('faults of names and values', () => {
+describe('invalid names and values', () => {
   test.each<[string, string, string, number]>([
     ['an upper-case name', 'Aa', 'b', fault.name],
     ['an empty name', '', 'b', fault.name],

@@ -50,7 +50,7 @@ describe.each(dialectNames)('built-in kinds in dialect %s', (name) => {
   // A CustomResourceDefinition has a schema from another table, checked before its rules run.
   const goShaped = defs.filter((def) => def.kind !== 'CustomResourceDefinition');
 
-  test('no two kinds claim one resource, or one storage prefix for different stored kinds', () => {
+  test('no two kinds share a resource, or a storage prefix for different objects', () => {
     const resources = defs.map((def) => `${def.group}/${def.resource}`);
     expect(new Set(resources).size).toBe(resources.length);
     const byPrefix = new Map<string, string>();

@@ -139,7 +139,7 @@ describe('CSIDriver', () => {
     ]);
   });
 
-  test('CSI-1: attachRequired and volumeLifecycleModes are immutable, the rest is not', async () => {
+  test('CSI-1: attachRequired and volumeLifecycleModes are immutable, others mutable', async () => {
     const made = await server.post(path, driver('fixed.example.com'));
     const at = `${path}/fixed.example.com`;
     const change = (spec: object) => server.patch(at, { spec }, 'merge');

@@ -33,7 +33,7 @@ test('an interval of 0 never compacts', async () => {
   expect(await store.compactRevision()).toBe(0);
 });
 
-test('a failed round is tried again', async () => {
+test('a failed round is retried', async () => {
   const clock = new FakeClock();
   const compacted: number[] = [];
   let failing = true;

@@ -35,7 +35,7 @@ const wrappers: readonly [string, (store: Store) => Store][] = [
   ],
 ];
 
-test.each(wrappers)('STORE-2: a %s store is shared if the store inside is', (_, wrap) => {
+test.each(wrappers)('STORE-2: a %s store is shared if its inner store is', (_, wrap) => {
   expect(wrap(createMemoryStore()).sharing).toBe('own');
   expect(wrap(shared()).sharing).toBe('shared');
 });

@@ -44,7 +44,7 @@ async function faultsOf(...args: Parameters<typeof resolve>): Promise<readonly s
 }
 
 describe('files', () => {
-  test('SVCCONFIG beats KUBECONFIG; empty and repeated items of a list count once', () => {
+  test('SVCCONFIG precedes KUBECONFIG; empty and repeated list items count once', () => {
     const env = { SVCCONFIG: '/a::/b:/a', KUBECONFIG: '/c' };
     expect(kubeconfigFiles({ env, home: '/h' })).toEqual(['/a', '/b']);
     expect(kubeconfigFiles({ env: { KUBECONFIG: '/c' }, home: '/h' })).toEqual(['/c']);

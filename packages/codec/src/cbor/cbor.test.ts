@@ -22,7 +22,7 @@ describe('encoding', () => {
     expect(decodeCbor(encodeCbor(value))).toEqual(value);
   });
 
-  test('grows with its content', () => {
+  test('the buffer grows with its content', () => {
     const value = { text: 'x'.repeat(100_000), list: Array.from({ length: 1024 }, (_, n) => n) };
     expect(decodeCbor(encodeCbor(value))).toEqual(value);
   });

@@ -35,7 +35,7 @@ const definition = {
 
 const typed = (value: JsonObject) => decodeTyped(crdSchema())(value);
 
-test('definitions of custom kinds have a protobuf form', () => {
+test('definitions of custom kinds have a protobuf encoding', () => {
   const bytes = encodeMessage(crdSchema(), typed(definition as JsonObject));
   const { apiVersion: _, kind: __, ...rest } = typed(definition as JsonObject);
   expect(typed(decodeMessage(crdSchema(), bytes))).toEqual(rest);

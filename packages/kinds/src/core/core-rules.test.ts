@@ -651,7 +651,7 @@ describe('Namespace', () => {
     ]);
   });
 
-  test('its phase follows its deletion', () => {
+  test('the phase follows the deletion', () => {
     const to = { status: { phase: 'Terminating' } };
     expect(updateComplaints(def, { from: {}, to }, { subresource: 'status' })).toEqual([
       'status.Phase: Invalid value: "Terminating": ' +

@@ -275,7 +275,7 @@ describe('updates', () => {
     expect(updateComplaints(def, change)).toEqual(wanted);
   });
 
-  test('a load balancer keeps its class', () => {
+  test('the load balancer class is immutable', () => {
     const from = mutated(good, { 'spec.type': 'LoadBalancer', 'spec.loadBalancerClass': 'a/b' });
     const to = mutated(from, { 'spec.loadBalancerClass': 'a/c' });
     expect(updateComplaints(def, { from, to })).toEqual([

@@ -86,7 +86,7 @@ const thing = (parts: JsonObject, metadata: JsonObject = {}): ApiObject => ({
   ...parts,
 });
 
-describe('the entry of a custom kind', () => {
+describe('the definition of a custom kind', () => {
   test('has the names, versions by preference, and a storage prefix', () => {
     expect(def).toMatchObject({
       group: 'example.com',
@@ -126,7 +126,7 @@ describe('the entry of a custom kind', () => {
     ]);
   });
 
-  test('selects by its fields', () => {
+  test('has its own selectable fields', () => {
     expect(def.storage.fieldsOf?.(thing({ spec: { color: 'red' } }))).toEqual({
       'spec.color': 'red',
     });
@@ -138,7 +138,7 @@ describe('the entry of a custom kind', () => {
 describe('the strategy of a custom kind', () => {
   const { strategy } = def;
 
-  test('a create has no status', () => {
+  test('a create drops the status', () => {
     const object = thing({ status: { replicas: 1 } });
     strategy.prepareForCreate?.(at(), object);
     expect(object).toEqual(thing({}, { generation: 1 }));
@@ -157,7 +157,7 @@ describe('the strategy of a custom kind', () => {
     expect([changed['status'], changed.metadata.generation]).toEqual([{ replicas: 1 }, 2]);
   });
 
-  test('a write to status changes nothing else', () => {
+  test('a status write changes nothing else', () => {
     const old = thing({ spec: { color: 'red' } }, { generation: 1 });
     const next = thing(
       { spec: { color: 'blue' }, status: { replicas: 1 } },
@@ -199,7 +199,7 @@ describe('the strategy of a custom kind', () => {
   });
 });
 
-describe('paths of columns', () => {
+describe('column paths', () => {
   const value: JsonValue = {
     'a.b': 1,
     list: [

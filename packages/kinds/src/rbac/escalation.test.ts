@@ -49,7 +49,7 @@ function randomRule(random: () => number): PolicyRule {
   });
 }
 
-describe('the comparison of rules', () => {
+describe('comparison of rules', () => {
   test('AUTHZ-5: agrees with checking each piece on its own', () => {
     const seed = Math.floor(Math.random() * 2 ** 32);
     const random = randomOf(seed);
@@ -101,7 +101,7 @@ describe('the comparison of rules', () => {
     expect(() => stepsOf(held, [wide(2500)])).toThrow(WorkExceeded);
   });
 
-  test('TRUST-3: the message lists at most 100 rules in 64 KB, and counts the others', () => {
+  test('TRUST-3: the message lists at most 100 rules in 64 KB and counts the rest', () => {
     const user = { name: 'u', uid: '', groups: [], extra: {} };
     for (const rule of [wide(300), policyRule({ ...wide(1), verbs: names('verb', 9000) })]) {
       const coverage = stepsOf([], [rule]);

@@ -42,7 +42,7 @@ describe('the wall clock', () => {
   });
 });
 
-test('TRUST-9: a step of the fake wall clock runs no timer', () => {
+test('TRUST-9: a step of the fake wall clock fires no timer', () => {
   const clock = new FakeClock(0);
   let runs = 0;
   clock.after(100, () => {

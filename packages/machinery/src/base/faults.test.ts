@@ -87,7 +87,7 @@ test('TRUST-1: a check that throws returns its error', () => {
   expect(faults).toEqual([]);
 });
 
-test('TRUST-1: a listener of an aborted signal is contained, and runs once', async () => {
+test('TRUST-1: an abort listener is contained and runs once', async () => {
   const controller = new AbortController();
   const run = vi.fn(fail);
   const released = vi.fn();
@@ -102,7 +102,7 @@ test('TRUST-1: a listener of an aborted signal is contained, and runs once', asy
   expect(faults.map(({ where }) => where)).toEqual(['webhook', 'webhook']);
 });
 
-test('TRUST-1: timers and deferred tasks are contained, and a periodic one runs again', async () => {
+test('TRUST-1: timers and deferred tasks are contained, and a periodic one continues', async () => {
   let runs = 0;
   const timer = systemClock.every(1, () => {
     runs += 1;

@@ -29,7 +29,7 @@ test('TRUST-2: a large value is copied in steps and shares nothing with its copy
   expect(Object.keys(inOnePiece(cloneJsonSteps(odd)))).toEqual(['__proto__']);
 });
 
-test('TRUST-2: large values are compared in steps, with the same outcome', () => {
+test('TRUST-2: large values compare in steps with the same result', () => {
   const make = (last: JsonValue): JsonObject => ({
     items: Array.from({ length: 3_000 }, (_, at) => ({ at, none: undefined })),
     data: Object.fromEntries(Array.from({ length: 900 }, (_, at) => [`k${at}`, [at]])),

@@ -29,7 +29,7 @@ test('reports an obstacle', () => {
 });
 
 /** In a process of its own: what it guards against is a call that never returns. */
-test.runIf(process.platform === 'linux')('gives up where nothing can be made', () => {
+test.runIf(process.platform === 'linux')('gives up where nothing can be created', () => {
   const program = `
     const { mkdirSync } = require('node:fs');
     try { mkdirSync('/proc/none'); } catch (error) { process.stdout.write(error.code); }

@@ -25,7 +25,7 @@ function budgetOf1000() {
 }
 
 describe('TRUST-4: a memory budget', () => {
-  test('sheds the heaviest account of the heaviest owner, down to the high-water mark', () => {
+  test('sheds the heaviest account of the heaviest owner, down to the low-water mark', () => {
     const { budget, open, shed, turn } = budgetOf1000();
     open('light').charge('answers', 150);
     open('heavy', 'heavy small').charge('watches', 100);

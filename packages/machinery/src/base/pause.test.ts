@@ -3,14 +3,14 @@ import { FakeClock, pause } from './clock.ts';
 
 const where = 'webhook';
 
-test('a pause ends when its time has passed', async () => {
+test('a pause ends after its time', async () => {
   const clock = new FakeClock();
   const waited = pause(clock, { ms: 100, signal: undefined, where });
   clock.advance(100);
   await waited;
 });
 
-test('a pause rejects with the reason of its signal, before it and during it', async () => {
+test('a pause rejects with its signal’s reason, before and during it', async () => {
   const clock = new FakeClock();
   const reason = new Error('the server stops');
   const controller = new AbortController();

@@ -44,7 +44,7 @@ test('TRUST-2: however much work waits, a turn of the event loop runs one slice'
   expect(Math.max(...perTurn)).toBeLessThanOrEqual(10);
 });
 
-test('short work does not wait until all long work has had a slice', async () => {
+test('short work does not wait for a slice of all long work', async () => {
   const clock = new FakeClock();
   const ended: string[] = [];
   const work = async (name: string, steps: number) => {

@@ -15,7 +15,7 @@ describe("a path normalized like client-go's", () => {
     ['/%ff', '/%FF'],
     ["/a'(b)!*", '/a%27%28b%29%21%2A'],
     ['/a;b,c:d@e=f$g&h+i~', '/a;b,c:d@e=f$g&h+i~'],
-  ])('of a URL with %j is %j', (path, sent) => {
+  ])('a URL with %j has the path %j', (path, sent) => {
     expect(normalizedUrlPath(path)).toBe(sent);
   });
 

@@ -8,6 +8,6 @@ test.each([
   ['\x01\x7f', '"\\x01\\x7f"'],
   ['\u00a0\u2028', '"\\u00a0\\u2028"'],
   ['\u{e0001}', '"\\U000e0001"'],
-])('%j is quoted as Go does', (text, quoted) => {
+])('%j is quoted as in Go', (text, quoted) => {
   expect(goQuoted(text)).toBe(quoted);
 });

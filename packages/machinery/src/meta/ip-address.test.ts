@@ -29,7 +29,7 @@ test.each([
 });
 
 test.each(['', '10.0.0', '10.0.0.256', '10.0.0.1.2', 'a.b.c.d', '1::2::3', 'fe80::1%eth0', ':'])(
-  '%j is no address',
+  '%j is not an address',
   (given) => {
     expect(parseIpAddress(given)).toBeUndefined();
   },
@@ -48,7 +48,7 @@ describe('blocks', () => {
   });
 
   test.each(['10.0.0.0', '10.0.0.0/33', '10.0.0.0/', '10.0.0.0/-1', '::/129', 'x/8'])(
-    '%j is no block',
+    '%j is not a block',
     (given) => {
       expect(parseIpBlock(given)).toBeUndefined();
     },

@@ -12,7 +12,7 @@ const value: JsonValue = {
   ],
 };
 
-describe('modes of JSONPath', () => {
+describe('JSONPath modes', () => {
   const rows: readonly (readonly [
     string,
     JsonValue[] | 'error',

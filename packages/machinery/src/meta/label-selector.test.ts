@@ -22,7 +22,7 @@ const operators: readonly LabelOperator[] = [
   'lt',
 ];
 
-test('TRUST-4: a plan of many requirements matches what its requirements match one by one', () => {
+test('TRUST-4: a compiled matcher agrees with its requirements one by one', () => {
   const seed = Date.now() >>> 0;
   const below = numbers(seed);
   const value = () => ['1', '2', '3', '', 'x'][below(5)] as string;

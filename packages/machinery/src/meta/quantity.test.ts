@@ -45,7 +45,7 @@ test.each(['', '1 Gi', 'abc', '1Gx', '1.2.3', '1m5x'])('%j is not a quantity', (
 });
 
 test.each(['--1', '1K', '1KK', '1Mm', '1e', '1ee3', '1e999999999'])(
-  '%j has no suffix we know',
+  '%j has an unknown suffix',
   (text) => {
     expect(stored(text)).toBe("unable to parse quantity's suffix");
   },
@@ -67,6 +67,6 @@ test.each([
   ['-1.0001', '-1001m'],
   ['2000u', '2m'],
   ['1e-4', '1e-3'],
-])('%j is left as %j in thousandths', (text, expected) => {
+])('%j prints as %j in thousandths', (text, expected) => {
   expect(inThousandths(stored(text))).toBe(expected);
 });

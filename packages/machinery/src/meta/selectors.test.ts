@@ -79,7 +79,7 @@ describe('label selectors', () => {
     expect(labelComplaint(selector)).toBe(message);
   });
 
-  test('keys and values follow the rules of labels', () => {
+  test('keys and values follow the label rules', () => {
     expect(labelComplaint('-x')).toMatch(
       /^unable to parse requirement: <nil>: Invalid value: "-x": name part must consist of /,
     );

@@ -31,7 +31,7 @@ test.each([
     '1:1.2.3.4',
     'embedded IPv4 address must replace the final 2 fields of the address (at "1.2.3.4")',
   ],
-])('%j is read as strictly as Go does', (address, wrong) => {
+])('%j is parsed as strictly as in Go', (address, wrong) => {
   const whole = wrong === undefined ? undefined : `ParseAddr(${JSON.stringify(address)}): ${wrong}`;
   expect(strictAddressProblem(address)).toBe(whole);
 });

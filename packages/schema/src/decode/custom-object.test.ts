@@ -207,7 +207,7 @@ describe('a custom object', () => {
     expect(() => decode(structuredClone(body))).toThrow(message);
   });
 
-  test('needs type metadata in embedded resources', () => {
+  test('requires type metadata in embedded resources', () => {
     const value = { spec: { child: { kind: 'A-1' } } };
     expect(validateEmbedded(schema, value, rules)).toMatchObject([
       { type: 'FieldValueRequired', field: 'spec.child.apiVersion' },

@@ -205,7 +205,7 @@ describe('a typed decoder', () => {
     expect(JSON.stringify(object)).toContain('{"__proto__":"a","constructor":"b"}');
   });
 
-  test('refuses input that nests too deeply instead of overflowing', () => {
+  test('refuses deep input instead of overflowing', () => {
     let deep: JsonValue = { name: 'a' };
     for (let level = 0; level < 10_000; level += 1) deep = { name: 'a', parts: [deep] };
     expect(decode({ spec: deep }).error).toBe('exceeded max depth');

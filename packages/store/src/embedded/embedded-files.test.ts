@@ -164,7 +164,7 @@ describe('damage', () => {
     return join(directory, 'log', 'log.1');
   }
 
-  test.each([0.1, 0.5, 0.9])('a file cut to %f of its size is reported', async (part) => {
+  test.each([0.1, 0.5, 0.9])('a file truncated to %f of its size is reported', async (part) => {
     const path = await filledFile();
     truncateSync(path, Math.floor(statSync(path).size * part));
     await expect(open()).rejects.toMatchObject({ code: 'damaged' });
@@ -192,7 +192,7 @@ describe('damage', () => {
   });
 });
 
-describe('no space', () => {
+describe('no space left', () => {
   async function fillUp(store: Store): Promise<{ acknowledged: string[]; code: unknown }> {
     const acknowledged: string[] = [];
     const value = Buffer.alloc(60_000, 'v');

@@ -263,7 +263,7 @@ describe('suspended servers', () => {
   });
 });
 
-describe('a start', () => {
+describe('startup', () => {
   const open = (url: string, startTimeoutMs: number) =>
     openEtcdStore({
       connection: { servers: [url] },

@@ -7,7 +7,7 @@ import { type EtcdStore, openEtcdStore } from './etcd-store.ts';
 import { methods } from './protocol.ts';
 import { hasEtcd, startTestEtcd, type TestEtcd } from './testing.ts';
 
-describe.skipIf(!hasEtcd)('what servers on one etcd share', () => {
+describe.skipIf(!hasEtcd)('state shared by servers on one etcd', () => {
   let etcd: TestEtcd;
   const opened: EtcdStore[] = [];
   beforeAll(async () => {

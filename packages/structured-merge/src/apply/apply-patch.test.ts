@@ -5,7 +5,7 @@ import { refreshLastApplied } from './apply-patch.ts';
 const annotation = 'example.com/last-applied';
 const kind = { apiVersion: 'v1', lastApplied: { annotation, manager: 'tool' } };
 
-test('SSA-1: a refreshed record of client-side apply is escaped as kubectl escapes it', () => {
+test('SSA-1: a refreshed last-applied annotation is escaped as by kubectl', () => {
   const object: ApiObject = {
     apiVersion: 'v1',
     kind: 'Thing',

@@ -184,7 +184,7 @@ describe('applies and updates', () => {
     expect(write(script, step)).toEqual(first);
   });
 
-  test('an update that changes nothing keeps the owners as they are', () => {
+  test('an unchanged update keeps the owners', () => {
     const script = scriptOf(schema);
     const first = structuredClone(write(script, update('a', { spec: { replicas: 1 } })));
     expect(write(script, update('b', { spec: { replicas: 1 } })).metadata).toEqual(first.metadata);

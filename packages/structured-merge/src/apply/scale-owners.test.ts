@@ -27,7 +27,7 @@ test('SSA-10: a Scale shows the owners of the replicas in its own version', () =
   ]);
 });
 
-test('SSA-10: a write to the Scale takes the replicas from their owner and nothing else', () => {
+test('SSA-10: a write of the Scale takes only the replicas from their owner', () => {
   const time = '2024-01-01T00:00:00Z';
   const written = entry({
     manager: 'scaler',

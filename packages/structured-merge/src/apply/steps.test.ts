@@ -45,7 +45,7 @@ function slowPace() {
   return pace;
 }
 
-test('TRUST-2: an update pauses between its steps, beside others, with the same outcome', async () => {
+test('TRUST-2: an update pauses between its steps, with the same result', async () => {
   const live = stored();
   const whole = thing('y');
   recordUpdate(kind, { live, object: whole, manager: 'second', nowMs });
@@ -60,7 +60,7 @@ test('TRUST-2: an update pauses between its steps, beside others, with the same 
   expect(pace.pauses).toBeGreaterThanOrEqual(10);
 });
 
-test('TRUST-2: an apply pauses between its steps, with the same outcome and conflicts', async () => {
+test('TRUST-2: an apply pauses between its steps, with the same result and conflicts', async () => {
   const live = stored();
   const apply = { live, patch: thing('z'), manager: 'second', nowMs };
   const pace = slowPace();
@@ -84,7 +84,7 @@ test('TRUST-2: an apply that removes fields pauses between the passes', async ()
   expect(pace.pauses).toBeGreaterThanOrEqual(20);
 });
 
-test('TRUST-2: the owners of many fields are read, compared, and written in many steps', () => {
+test('TRUST-2: owners of many fields are read, compared, and written in many steps', () => {
   const count = 2_000;
   const wide = (value: string): ApiObject => ({
     ...thing(value),
@@ -108,7 +108,7 @@ test('TRUST-2: the owners of many fields are read, compared, and written in many
   expect(turns).toBeGreaterThan((3 * count * 3) / 250);
 });
 
-test('TRUST-2: an apply of many fields takes many steps, with the same outcome', () => {
+test('TRUST-2: an apply of many fields takes many steps, with the same result', () => {
   const items = (value: string) =>
     Array.from({ length: 2_000 }, (_, index) => ({ name: `i${index}`, value }));
   const live = stored();

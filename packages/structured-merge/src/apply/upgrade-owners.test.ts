@@ -47,7 +47,7 @@ describe('the owners of a path', () => {
   });
 });
 
-describe('an upgrade', () => {
+describe('an upgrade to server-side apply', () => {
   const to = 'ctl';
 
   test('gives the applier the fields that the client-side manager owns in its version', () => {

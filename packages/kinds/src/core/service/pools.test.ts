@@ -16,7 +16,7 @@ describe('addresses', () => {
     ['10.0.0.0/16', 65534, 256],
     ['fd00::/112', 65535, 256],
     ['fd00::/108', 65535, 256],
-  ])('%s has %d, of which %d are given last', (block, size, reserved) => {
+  ])('%s has %d, of which %d are allocated last', (block, size, reserved) => {
     const pool = poolOf(block);
     expect([pool.size, pool.reservedBelow]).toEqual([size, reserved]);
   });

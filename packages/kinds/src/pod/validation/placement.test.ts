@@ -81,7 +81,7 @@ describe('pod affinity', () => {
     ],
   ]);
 
-  test('label keys become part of the selector', () => {
+  test('matchLabelKeys become part of the selector', () => {
     const term = { topologyKey: 'z', labelSelector: {}, matchLabelKeys: ['a', 'none'] };
     const pod = made(changed(plainPod(), { 'metadata.labels': { a: '1' }, [near]: [term] }));
     expect(pod['spec']).toMatchObject({

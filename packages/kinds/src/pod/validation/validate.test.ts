@@ -11,7 +11,7 @@ const first = 'spec.containers[0]';
 const supported = (...values: string[]) =>
   `supported values: ${values.map((value) => JSON.stringify(value)).join(', ')}`;
 
-describe('a pod as a whole', () => {
+describe('the whole pod', () => {
   testPods([
     [{}],
     [{ 'spec.containers': [] }, 'spec.containers: Required value'],
