@@ -92,7 +92,7 @@ const late = {
   request: 'Timeout: request did not complete within the allotted timeout',
 };
 
-test('a write has 34 s, however long its request may take', async () => {
+test('a write has 34 s, whatever its request’s timeout', async () => {
   const { request, received } = requestOf('POST', `${maps}?timeout=100s`);
   clock.advance(1000);
   received.deadline.beginWrite(clock.monotonic());
@@ -106,7 +106,7 @@ test('a write has 34 s, however long its request may take', async () => {
   expect(() => request.resume()).toThrow(late.write);
 });
 
-test('a read has the time of its request, and no more than the server gives', async () => {
+test('a read has its request’s timeout, capped by the server’s', async () => {
   requestOf('GET', `${maps}?timeout=1h`);
   clock.advance(119_900);
   expect(sent).toEqual([]);
@@ -115,7 +115,7 @@ test('a read has the time of its request, and no more than the server gives', as
   expect(sent).toEqual([[504, late.request]]);
 });
 
-test('a watch has no end here', async () => {
+test('a watch has no deadline here', async () => {
   const { received } = requestOf('GET', `${maps}?watch=true&timeout=1s`);
   clock.advance(1e9);
   await settle();
@@ -123,7 +123,7 @@ test('a watch has no end here', async () => {
   expect(received.deadline.dueMs).toBe(Number.POSITIVE_INFINITY);
 });
 
-test('what was answered is not answered again', async () => {
+test('an answered request is not answered again', async () => {
   const { exchange } = requestOf('GET', `${maps}?timeout=1s`);
   exchange.send({ status: 200, headers: {}, body: Buffer.from('{"message":"fine"}') });
   clock.advance(10_000);
@@ -132,7 +132,7 @@ test('what was answered is not answered again', async () => {
   expect(told).toEqual([]);
 });
 
-test('what fails as its time ends is told as that', async () => {
+test('a failure at the deadline is reported as a timeout', async () => {
   const { request } = requestOf('GET', `${maps}?timeout=1s`);
   clock.advance(999);
   await end(request, badRequest('the webhook was cut off'));
@@ -141,7 +141,7 @@ test('what fails as its time ends is told as that', async () => {
   expect(told).toEqual(['request error', 'terminated', 'finished']);
 });
 
-test('what fails before is told as what it is', async () => {
+test('an earlier failure is reported as itself', async () => {
   const { request } = requestOf('GET', `${maps}?timeout=1s`);
   clock.advance(900);
   await end(request, badRequest('odd'));
@@ -151,7 +151,7 @@ test('what fails before is told as what it is', async () => {
   expect(told).toEqual(['finished']);
 });
 
-test('how what went on has ended is counted once: soon, or as stuck after minutes', async () => {
+test('the outcome of late work is counted once: soon, or as stuck after minutes', async () => {
   const soon = requestOf('POST', `${maps}?timeout=1s`);
   soon.received.deadline.beginWrite(clock.monotonic());
   clock.advance(2000);
@@ -245,7 +245,7 @@ describe('transition table', () => {
     return { request, cause, seen };
   }
 
-  test('names every phase and every event', () => {
+  test('covers every phase and event', () => {
     expect(Object.keys(transitions)).toEqual(phases);
     for (const row of Object.values(transitions)) expect(Object.keys(row)).toEqual(events);
   });
@@ -290,7 +290,7 @@ describe('transition table', () => {
     expect(request.admit(second, seat)).toMatchObject({ requester: user, user: actingUser });
   });
 
-  test('a record that is begun only after the timeout has its end', async () => {
+  test('an audit record started after the timeout is completed', async () => {
     const stages: string[] = [];
     const sink = {
       process: (recorded: readonly AuditEvent[]) => {

@@ -21,14 +21,14 @@ function chainOf(...plugins: AdmissionPlugin[]) {
 const call = () => admissionCall({ resource: 'pods', name: 'web' });
 
 describe('ADM-1: the chain of plugins', () => {
-  test('runs the phases of plugins in order, and needs no turn for plugins that take none', () => {
+  test('runs the phases in order, without awaiting synchronous plugins', () => {
     const chain = chainOf(noted('a'), noted('b'));
     expect(chain.mutate(call())).toBeUndefined();
     expect(chain.validate(call())).toBeUndefined();
     expect(steps).toEqual(['mutate a', 'mutate b', 'validate a', 'validate b']);
   });
 
-  test('waits for a plugin before it runs the next', async () => {
+  test('awaits a plugin before it runs the next', async () => {
     const slow = noted('slow', {
       async mutate() {
         await new Promise((resolve) => setImmediate(resolve));
@@ -39,7 +39,7 @@ describe('ADM-1: the chain of plugins', () => {
     expect(steps).toEqual(['mutate a', 'mutate slow', 'mutate b']);
   });
 
-  test('ends at the first refusal, immediate or late', async () => {
+  test('stops at the first refusal, synchronous or not', async () => {
     const refusal = forbidden({ group: '', resource: 'pods' }, 'web', 'no');
     const now = noted('now', {
       mutate: () => {
@@ -53,7 +53,7 @@ describe('ADM-1: the chain of plugins', () => {
     expect(steps).toEqual([]);
   });
 
-  test('passes over plugins that a kind does not concern', () => {
+  test('skips plugins that do not concern the kind', () => {
     const ofNodes = noted('nodes', { concerns: ({ resource }) => resource === 'nodes' });
     const chain = chainOf(ofNodes, noted('a'));
     void chain.mutate(call());
@@ -61,7 +61,7 @@ describe('ADM-1: the chain of plugins', () => {
     expect(steps).toEqual(['mutate a', 'mutate nodes', 'mutate a']);
   });
 
-  test('ADM-2: runs all mutating plugins a second time where one asks for it', async () => {
+  test('ADM-2: runs mutating plugins a second time when one asks for it', async () => {
     const asking = noted('asking', {
       async mutate({ again }) {
         steps.push('mutate asking');

@@ -22,7 +22,7 @@ const changed = (metadata: Partial<ApiObject['metadata']>, more: object = {}): A
   metadata: { ...old.metadata, ...metadata },
 });
 
-describe('ADM-1: an update differs in what the garbage collector changes alone', () => {
+describe('ADM-1: which updates only the garbage collector makes', () => {
   test.each<[string, ApiObject, boolean]>([
     ['no change', changed({}), true],
     ['no owners', changed({ ownerReferences: [] }), true],

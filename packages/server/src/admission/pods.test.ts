@@ -60,7 +60,7 @@ describe('ADM-1: a toleration includes', () => {
 });
 
 describe('ADM-1: merged tolerations', () => {
-  test('leave out what another covers, earlier or later', () => {
+  test('omit what another one covers, earlier or later', () => {
     const long = toleration('a', { tolerationSeconds: 60 });
     const short = toleration('a', { tolerationSeconds: 30 });
     const other = toleration('b');
@@ -75,7 +75,7 @@ describe('ADM-1: merged tolerations', () => {
   });
 });
 
-test('ADM-1: a toleration replaces one that differs in its time alone', () => {
+test('ADM-1: a toleration replaces one that differs only in its seconds', () => {
   const spec: JsonObject = {
     tolerations: [toleration('a', { tolerationSeconds: 60 }), toleration('b')],
   };

@@ -145,7 +145,7 @@ test.each([
   expect(await look()).toEqual({ status, reason, message });
 });
 
-test('ADM-4: the look is the administrator’s, at what the server must serve', async () => {
+test('ADM-4: the probe is the administrator’s, of what the server must serve', async () => {
   const { look, looks } = judged();
   await look();
   expect(looks).toEqual([
@@ -153,7 +153,7 @@ test('ADM-4: the look is the administrator’s, at what the server must serve', 
   ]);
 });
 
-test('ADM-4: one of several looks is enough', async () => {
+test('ADM-4: one of several probes is enough', async () => {
   let asked = 0;
   const { look } = judged({
     look: async () => {
@@ -165,7 +165,7 @@ test('ADM-4: one of several looks is enough', async () => {
   expect(asked).toBe(5);
 });
 
-test('ADM-4: a server that fails is asked again soon, one that stands every half minute', async () => {
+test('ADM-4: a failing server is probed again soon, a healthy one every half minute', async () => {
   let status = 500;
   let asked = 0;
   const { look, clock, lost, condition, change } = judged({

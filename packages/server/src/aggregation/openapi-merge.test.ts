@@ -8,7 +8,7 @@ const get = (name: string): JsonObject => ({
 });
 const kind = (group: string): JsonObject => ({ group, version: 'v1', kind: 'Thing' });
 
-test('ADM-4: only what the kept paths lead to is kept, however it is referred to', () => {
+test('ADM-4: only definitions that the kept paths reach are kept', () => {
   const parts = partsOf({
     paths: { '/apis/a/v1/things': get('Thing'), '/apis/b/v1/others': get('Other') },
     definitions: {
@@ -25,7 +25,7 @@ test('ADM-4: only what the kept paths lead to is kept, however it is referred to
   expect([...kept.parameters.keys()]).toEqual([]);
 });
 
-test('ADM-4: a definition that means something else gets another name', () => {
+test('ADM-4: a conflicting definition gets another name', () => {
   const own: JsonObject = {
     swagger: '2.0',
     info: { title: 'ours' },
@@ -61,7 +61,7 @@ test('ADM-4: a definition that means something else gets another name', () => {
   expect(own['definitions']).toHaveProperty('Same.x-kubernetes-group-version-kind', [kind('b')]);
 });
 
-test('ADM-4: parameters are merged as definitions are', () => {
+test('ADM-4: parameters are merged like definitions', () => {
   const using = (name: string): JsonObject => ({
     get: { parameters: [{ $ref: `#/parameters/${name}` }] },
   });
@@ -72,14 +72,14 @@ test('ADM-4: parameters are merged as definitions are', () => {
   expect(merged['paths']).toEqual({ '/a': using('p_v2') });
 });
 
-test('ADM-4: names that are the language’s own are names like others', () => {
+test('ADM-4: names of JavaScript’s prototype are ordinary names', () => {
   const text = '{"paths":{"__proto__":{"get":{}}},"definitions":{"__proto__":{"type":"x"}}}';
   const merged = mergeOpenApi({ paths: {} }, [partsOf(JSON.parse(text))]);
   expect(Object.keys(merged['paths'] as JsonObject)).toEqual(['__proto__']);
   expect(({} as JsonObject)['get']).toBeUndefined();
 });
 
-test('ADM-4: what nests without end, and what is no object, is refused', () => {
+test('ADM-4: endless nesting and values that are not objects are refused', () => {
   let deep: JsonObject = {};
   for (let depth = 0; depth < 1000; depth += 1) deep = { a: deep };
   expect(() => keepPaths(partsOf({ paths: { '/a': deep } }), () => true)).toThrow('too deep');

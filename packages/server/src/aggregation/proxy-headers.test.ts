@@ -4,7 +4,7 @@ import { escapedPath, requestTarget } from './relay.ts';
 
 const user = { name: 'a', uid: 'u', groups: ['g', 'h'], extra: {} };
 
-test('ADM-4: names that are not ASCII go as UTF-8, keys of extra values escaped', () => {
+test('ADM-4: non-ASCII names are UTF-8, and extra keys are escaped', () => {
   const extra = { 'acme.com/Über': ['x', 'y'], '50%': ['z'], none: [] };
   const headers = identityHeaders({ user: { ...user, name: 'jörg', extra }, forwardsUid: false });
   const utf8 = (text: string) => Buffer.from(text, 'latin1').toString('utf8');
@@ -17,7 +17,7 @@ test('ADM-4: names that are not ASCII go as UTF-8, keys of extra values escaped'
   });
 });
 
-test('ADM-4: a uid is told with its gate alone, and what the client says of one never', () => {
+test('ADM-4: a uid is sent only with its gate, and never the client’s', () => {
   const lines = ['X-Remote-Uid', 'mine', 'X-Remote-Extra-A', 'b', ':path', '/'];
   const exchange = { headerLines: () => lines, remoteAddress: '::1' };
   const about = { user, host: 'h:1', path: '/p', auditId: 'id', via: 'me' };
@@ -31,7 +31,7 @@ test('ADM-4: a uid is told with its gate alone, and what the client says of one 
   ).toBeUndefined();
 });
 
-test('ADM-4: names that no answer of ours can carry are left out', () => {
+test('ADM-4: hop-by-hop headers are left out', () => {
   const lines = ['x'.repeat(200), '1', 'Connection', 'x-a', 'X-A', '1', '__proto__', '2'];
   const headers = answeredHeaders(lines, { 'audit-id': 'id', 'cache-control': 'own' });
   expect(Object.entries(headers)).toEqual([
@@ -51,12 +51,12 @@ test.each([
   ['/apis/a/v1/b:c@d;e=f,g+h$i&j', '/apis/a/v1/b:c@d;e=f,g+h$i&j'],
   ['/a b/%2F/ü?#', '/a%20b/%252F/%C3%BC%3F%23'],
   ["/!'()*[]", '/%21%27%28%29%2A%5B%5D'],
-])('ADM-4: the path %j is asked as %j', (path, escaped) => {
+])('ADM-4: the path %j is requested as %j', (path, escaped) => {
   expect(escapedPath(path)).toBe(escaped);
   expect(decodeURIComponent(escaped)).toBe(path);
 });
 
-test('ADM-4: a query goes as it was understood', () => {
+test('ADM-4: a query is sent as it was parsed', () => {
   const query = new URLSearchParams('a=1&b=%zz&a=2 3');
   expect(requestTarget({ path: '/p', query })).toBe('/p?a=1&b=%25zz&a=2+3');
   expect(requestTarget({ path: '/p', query: new URLSearchParams() })).toBe('/p');

@@ -30,7 +30,7 @@ test.each([
   'http://10.0.0.1:80',
   'mailto:/x',
   'data:,/x',
-])('API-1: %j stays as it is', (url) => {
+])('API-1: %j is unchanged', (url) => {
   expect(proxiedUrl(url, places)).toBe(url);
 });
 
@@ -42,21 +42,21 @@ async function rewritten(page: string): Promise<string> {
 
 // Each tag that does not end would be read as far as a tag may reach, if it were read on its own.
 test.each(['<a', '<a href="', "<a href='/x' "])(
-  'API-1: a page of %j alone stays as it is',
+  'API-1: a page of only %j is unchanged',
   async (part) => {
     const page = part.repeat(Math.ceil(2 ** 20 / part.length));
     expect((await rewritten(page)) === page).toBe(true);
   },
 );
 
-test('API-1: links behind a tag that is too long lead through the proxy', async () => {
+test('API-1: links after an overlong tag lead through the proxy', async () => {
   const long = `<a x="${'y'.repeat(17_000)}">`;
   expect(await rewritten(`${long}<a href="/z">`)).toBe(`${long}<a href="/p/proxy/z">`);
   const short = `<a x="${'y'.repeat(16_000)}" href=/z>`;
   expect(await rewritten(short)).toBe(short.replace('/z', '"/p/proxy/z"'));
 });
 
-test('TRUST-2: long tags that come byte by byte are read once', async () => {
+test('TRUST-2: a long tag that arrives byte by byte is read once', async () => {
   const tag = (text: string) => `<a x="${text}" href="/z">`;
   const page = (tag("'".repeat(15_000)) + tag('>'.repeat(15_000))).repeat(5);
   const rewriter = new LinkRewriter(places);
@@ -66,7 +66,7 @@ test('TRUST-2: long tags that come byte by byte are read once', async () => {
   expect((await whole).toString() === page.replaceAll('"/z"', '"/p/proxy/z"')).toBe(true);
 });
 
-test('TRUST-2: a large piece of links is rewritten in several turns of the event loop', async () => {
+test('TRUST-2: a large chunk of links is rewritten in several turns of the event loop', async () => {
   const page = '<a href="/z">'.repeat(5_000);
   const rewriter = new LinkRewriter(places);
   const whole = buffer(rewriter);

@@ -17,12 +17,12 @@ describe('CODEC-1: the encodings of a kind', () => {
   const { of, failures, documents } = createEncodings({ dialect, cbor: 'off' });
   const forms = (def: ResourceDef) => of(def).map(({ form, covers }) => `${form} ${covers}`);
 
-  test('CODEC-3: have protobuf for objects of built-in kinds, for metadata of custom ones', () => {
+  test('CODEC-3: have protobuf for built-in objects, and for metadata of custom ones', () => {
     expect(forms(configMaps)).toEqual(['json objects', 'yaml objects', 'protobuf objects']);
     expect(forms(custom)).toEqual(['json objects', 'yaml objects', 'protobuf metadata']);
   });
 
-  test('CODEC-4: have CBOR where it is served, but documents have not', () => {
+  test('CODEC-4: have CBOR where it is enabled, but documents do not', () => {
     const served = createEncodings({ dialect, cbor: 'served' });
     expect(mediaTypes(served.of(custom)).at(-1)).toBe('application/cbor');
     expect(mediaTypes(served.failures)).toContain('application/cbor');
@@ -31,14 +31,14 @@ describe('CODEC-1: the encodings of a kind', () => {
     expect(mediaTypes(documents)).toEqual(mediaTypes(failures));
   });
 
-  test('are named with a parameter for watches, but for YAML, which has none', () => {
+  test('have a stream parameter for watches, except YAML, which cannot stream', () => {
     expect(mediaTypes(failures, true)).toEqual([
       'application/json;stream=watch',
       `${dialect.protobufMediaType};stream=watch`,
     ]);
   });
 
-  test('CODEC-3: have no protobuf of what has no table of numbers', async () => {
+  test('CODEC-3: lack protobuf for types without field numbers', async () => {
     const protobuf = failures.find(({ form }) => form === 'protobuf');
     const encode = () => protobuf?.encode({ apiVersion: 'example.com/v1', kind: 'Tab' });
     expect(encode).toThrow(StatusError);

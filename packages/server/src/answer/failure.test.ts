@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { EndpointContext } from '../endpoints/call.ts';
 import { answerFailure } from './failure.ts';
 
-test('a failure that cannot be answered as a Status is answered bare, never left open', async () => {
+test('a failure that cannot be a Status is answered without a body, never left open', async () => {
   const sent: number[] = [];
   const exchange = {
     aborted: false,

@@ -29,7 +29,7 @@ function chosen(accept: string, url = maps, target: Partial<Negotiable> = {}): s
 const table = 'application/json;as=Table;g=meta.k8s.io;v=v1';
 const metadata = (type: string) => `${type};as=PartialObjectMetadata;g=meta.k8s.io;v=v1`;
 
-describe('CODEC-1: what Accept chooses', () => {
+describe('CODEC-1: the choice of Accept', () => {
   test.each<[string, string]>([
     ['*/*', 'json object'],
     ['application/*', 'json object'],
@@ -57,7 +57,7 @@ describe('CODEC-1: what Accept chooses', () => {
     expect(chosen(accept)).toBe(expected);
   });
 
-  test('CODEC-5: is no table where there are no columns, or of a list by watch', () => {
+  test('CODEC-5: is no table without columns, or for a watch of a streaming list', () => {
     expect(chosen(table, maps, { tables: 'none' })).toBe('406');
     expect(chosen(table, '/version')).toBe('406');
     expect(chosen(table, watch)).toBe('json Table v1');
@@ -67,14 +67,14 @@ describe('CODEC-1: what Accept chooses', () => {
     );
   });
 
-  test('CODEC-2: of a watch must stream, and gives up where the first choice does not', () => {
+  test('CODEC-2: for a watch must stream, and fails when the first choice does not', () => {
     expect(chosen('application/json;stream=watch', watch)).toBe('json object');
     expect(chosen('application/yaml', watch)).toBe('406');
     expect(chosen('application/yaml, application/json', watch)).toBe('406');
     expect(chosen('application/json;stream=other, application/json', watch)).toBe('json object');
   });
 
-  test('CODEC-3: of a custom kind has protobuf for metadata alone', () => {
+  test('CODEC-3: for a custom kind has protobuf for metadata only', () => {
     const configMaps = builtinKinds(dialect).find(({ resource }) => resource === 'configmaps');
     if (configMaps === undefined) throw new Error('there are no ConfigMaps');
     const behavior = { ...configMaps.behavior, offersProtobuf: false };

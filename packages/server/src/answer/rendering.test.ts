@@ -23,11 +23,11 @@ function rendered(headers: Readonly<Record<string, string>>, request = `GET ${ma
 const table = 'application/json;as=Table;v=v1;g=meta.k8s.io, application/json';
 
 describe('the rendering of a request', () => {
-  test('CODEC-1: is plain JSON for a client that asks for nothing', () => {
+  test('CODEC-1: is plain JSON for a client without preferences', () => {
     expect(rendered({})).toBe(jsonRendering);
   });
 
-  test('is one value for all requests that are alike', () => {
+  test('is one value for all equal requests', () => {
     const headers = { accept: table, 'accept-encoding': 'gzip' };
     expect(rendered(headers)).toBe(rendered(headers));
     expect(rendered(headers)).toMatchObject({ shape: 'Table', shapeVersion: 'v1' });
@@ -58,23 +58,23 @@ describe('the rendering of a request', () => {
     expect(rendered({}, `GET ${maps}?pretty=true`)).toMatchObject({ pretty: true });
   });
 
-  test('CODEC-1: a 406 names what is served', () => {
+  test('CODEC-1: a 406 lists what is served', () => {
     expect(() => rendered({ accept: 'text/plain' })).toThrow(StatusError);
   });
 });
 
 describe('the rendering of a failure', () => {
-  test('passes over clauses that no Status comes in', () => {
+  test('skips clauses that a Status cannot have', () => {
     const failure = failureRendering(exchangeOf({ accept: table }), encodings);
     expect(failure).toMatchObject({ shape: 'object', compression: 'none' });
   });
 
-  test('is laid-out JSON for a client that takes nothing there is', () => {
+  test('is indented JSON for a client that accepts nothing', () => {
     const failure = failureRendering(exchangeOf({ accept: 'text/plain' }), encodings);
     expect(failure).toMatchObject({ encoding: { form: 'json' }, pretty: true });
   });
 
-  test('needs no URL that can be parsed', () => {
+  test('needs no parsable URL', () => {
     const exchange = exchangeOf({}, 'GET', '/%zz?pretty=1');
     expect(failureRendering(exchange, encodings)).toMatchObject({ pretty: true });
   });

@@ -195,7 +195,7 @@ test.each(
   );
 });
 
-test('CODEC-5, CODEC-6: forms of objects with anything in them', () => {
+test('CODEC-5, CODEC-6: tables and metadata of objects with any content', () => {
   const served = storedVersions.find(({ def }) => def.kind === 'ConfigMap')!;
   const managedFirst = fc.tuple(fc.array(owner), text).map(([managedFields, name]) => ({
     managedFields,
@@ -221,7 +221,7 @@ const jsonPaths = [
   '.',
 ];
 
-test.each(jsonPaths)('CODEC-5, CODEC-6: forms of custom objects with a column %s', (jsonPath) => {
+test.each(jsonPaths)('CODEC-5, CODEC-6: tables of custom objects with a column %s', (jsonPath) => {
   const properties = {
     spec: { type: 'object', properties: { a: { default: 'x', type: 'string' } } },
   };
@@ -261,7 +261,7 @@ test.each(jsonPaths)('CODEC-5, CODEC-6: forms of custom objects with a column %s
   );
 });
 
-test('CODEC-8: an integer too long for a float stays what it is', () => {
+test('CODEC-8: a large integer stays exact', () => {
   const served = storedVersions.find(({ def }) => def.kind === 'ConfigMap')!;
   const head = { apiVersion: 'v1', kind: 'ConfigMap' };
   const object = { ...head, metadata: { generation: 9007199254740993n }, immutable: 1n };

@@ -43,7 +43,7 @@ function def(options: {
 }
 
 describe('compareVersions', () => {
-  test('puts the preferred version first', () => {
+  test('orders the preferred version first', () => {
     const shuffled = ['foo10', 'v1beta1', 'v11alpha2', 'v10', 'foo1', 'v3beta1', 'v2', 'v11beta2'];
     expect(shuffled.sort(compareVersions)).toEqual([
       'v10',
@@ -70,7 +70,7 @@ describe('catalogue', () => {
     }),
   ];
 
-  test('finds served versions only', () => {
+  test('finds only served versions', () => {
     const snapshot = createCatalogue(builtins, { groupOrder }).snapshot();
     expect(snapshot.find('apps', 'v1', 'deployments')?.def.kind).toBe('deployments');
     expect(snapshot.find('apps', 'v1beta1', 'deployments')).toBeUndefined();
@@ -78,7 +78,7 @@ describe('catalogue', () => {
     expect(snapshot.groupVersions('none')).toEqual([]);
   });
 
-  test('orders groups by precedence, custom ones last by name', () => {
+  test('orders groups by priority, custom ones last by name', () => {
     const catalogue = createCatalogue(builtins, { groupOrder });
     catalogue.replaceCustom([
       def({ group: 'z.example.com', resource: 'zs', versions: [{ version: 'v1alpha1' }] }),
@@ -93,7 +93,7 @@ describe('catalogue', () => {
     ]);
   });
 
-  test('a change makes a new snapshot and leaves the old one as it was', () => {
+  test('a change makes a new snapshot and keeps the old one', () => {
     const catalogue = createCatalogue(builtins, { groupOrder });
     const before = catalogue.snapshot();
     const heard: number[] = [];

@@ -3,7 +3,7 @@ import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
 import { beginAfter, OpenParts, Port } from './parts.ts';
 
-test('parts are closed in reverse order, all of them, and once', async () => {
+test('parts close in reverse order, all of them, once', async () => {
   const closed: string[] = [];
   const parts = new OpenParts();
   parts.add({ close: () => void closed.push('first') });
@@ -16,7 +16,7 @@ test('parts are closed in reverse order, all of them, and once', async () => {
   expect(closed).toEqual(['last', 'first']);
 });
 
-test('a port gives what is connected, and nothing before', () => {
+test('a port returns what is connected, and nothing before', () => {
   const port = new Port<string>('the part');
   expect(port.get).toThrow('the part is used before it is connected');
   port.connect('it');
@@ -42,7 +42,7 @@ function scene(pauseMs: number | undefined) {
   return { clock, lines, background, isReady, fails };
 }
 
-test('it begins when all is ready and the pause is over, and is closed when it has begun', async () => {
+test('it starts when everything is ready and the pause is over, and is then closed', async () => {
   const { clock, lines, background, isReady } = scene(50);
   clock.advance(1000);
   isReady();
@@ -55,7 +55,7 @@ test('it begins when all is ready and the pause is over, and is closed when it h
   expect(lines).toEqual(['begun', 'closed']);
 });
 
-test('without a pause it begins at once', async () => {
+test('without a pause it starts at once', async () => {
   const { lines, background, isReady } = scene(undefined);
   isReady();
   await turn();
@@ -63,7 +63,7 @@ test('without a pause it begins at once', async () => {
   await background.close();
 });
 
-test('what is closed before does not begin', async () => {
+test('closing early prevents the start', async () => {
   for (const isPausing of [false, true]) {
     const { clock, lines, background, isReady } = scene(50);
     if (isPausing) isReady();
@@ -76,7 +76,7 @@ test('what is closed before does not begin', async () => {
   }
 });
 
-test('what never gets ready does not begin, and is closed all the same', async () => {
+test('what never becomes ready does not start and can be closed', async () => {
   const { clock, lines, background, fails } = scene(0);
   fails(new Error('no store'));
   await turn();
@@ -85,7 +85,7 @@ test('what never gets ready does not begin, and is closed all the same', async (
   expect(lines).toEqual([]);
 });
 
-test('what cannot begin is told in the log, and no concern of who closes it', async () => {
+test('a failed start is logged and does not fail the close', async () => {
   const errors: unknown[] = [];
   const logger = {
     ...silentLogger,

@@ -36,7 +36,7 @@ const map = (name: string) => ({
   metadata: { name, namespace: 'default' },
 });
 
-test('AUTHZ-1: the registry refuses a permit that was given for something else', async () => {
+test('AUTHZ-1: the registry refuses a permit for another target', async () => {
   const { registry, target } = await scene();
   const { authorize } = createAuthorization({ authorizers: () => [alwaysAllow] });
   const user = { name: 'ada', uid: '', groups: [], extra: {} };

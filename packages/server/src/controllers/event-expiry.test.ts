@@ -50,7 +50,7 @@ const settle = async () => {
 };
 
 describe('EVENT-3: an Event', () => {
-  test('goes a time after it was written, and not before', async () => {
+  test('expires after its TTL, not before', async () => {
     start();
     await create('a');
     server.clock.advance(10_000);
@@ -65,7 +65,7 @@ describe('EVENT-3: an Event', () => {
     await expect.poll(names).toEqual([]);
   });
 
-  test('stays for its time again when it is written again', async () => {
+  test('starts its TTL again when it is written', async () => {
     start();
     await create('a');
     await create('b');
@@ -81,7 +81,7 @@ describe('EVENT-3: an Event', () => {
     await expect.poll(names).toEqual([]);
   });
 
-  test('goes whatever finalizers it has', async () => {
+  test('expires despite finalizers', async () => {
     start();
     await create('held', ['example.com/hold']);
     await settle();
@@ -89,7 +89,7 @@ describe('EVENT-3: an Event', () => {
     await expect.poll(names).toEqual([]);
   });
 
-  test('of an earlier run goes by the time at which it was written', async () => {
+  test('of an earlier run expires by its write time', async () => {
     await create('old');
     server.clock.advance(50_000);
     start();

@@ -62,7 +62,7 @@ const passing =
   };
 
 describe('DEL-5: the garbage collector', () => {
-  test('removes the objects of an owner that is gone, and theirs', async () => {
+  test('removes the objects of a missing owner, and theirs', async () => {
     const top = await create('top');
     const middle = await create('middle', ownedBy(top));
     await create('bottom', ownedBy(middle));
@@ -78,7 +78,7 @@ describe('DEL-5: the garbage collector', () => {
     await expect.poll(owners('shared')).toEqual(['two']);
   });
 
-  test('takes an owner for gone that has another uid, or is in another namespace', async () => {
+  test('treats an owner with another uid or namespace as missing', async () => {
     const far = await create('far', { namespace: 'other' });
     const old = { ...(await create('again')), uid: 'of-the-one-before' };
     await create('of-far', ownedBy(far));
@@ -87,7 +87,7 @@ describe('DEL-5: the garbage collector', () => {
     await expect.poll(exists('of-old')).toBe(false);
   });
 
-  test('leaves an object alone whose owner is of an unknown kind', async () => {
+  test('ignores objects whose owner’s kind is unknown', async () => {
     const [one, gone] = [await create('one'), await create('gone')];
     const unknown = { apiVersion: 'example.com/v1', kind: 'Tab', name: 'tab', uid: '1' };
     await create('of-unknown', ownedBy(unknown, gone));
@@ -98,7 +98,7 @@ describe('DEL-5: the garbage collector', () => {
     expect(await owners('of-unknown')()).toEqual(['tab', 'gone']);
   });
 
-  test('takes the references to an orphaning owner away before it lets go of it', async () => {
+  test('removes references to an orphaning owner before it releases it', async () => {
     const top = await create('top');
     await create('left', ownedBy(top));
     await remove('top', 'Orphan');
@@ -106,7 +106,7 @@ describe('DEL-5: the garbage collector', () => {
     expect(await owners('left')()).toEqual([]);
   });
 
-  test('keeps an owner in the foreground until what blocks it is gone', async () => {
+  test('keeps a foreground owner until its blocking dependents are gone', async () => {
     const top = await create('top');
     const finalizers = ['example.com/hold'];
     const blocking = ownedBy({ ...top, blockOwnerDeletion: true });
@@ -123,7 +123,7 @@ describe('DEL-5: the garbage collector', () => {
     await expect.poll(passing(exists('top'))).toBe(false);
   });
 
-  test('does not wait in the foreground for what does not block', async () => {
+  test('does not wait for dependents that do not block', async () => {
     const top = await create('top');
     await create('held', { ...ownedBy(top), finalizers: ['example.com/hold'] });
     await remove('top', 'Foreground');

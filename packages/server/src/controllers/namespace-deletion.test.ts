@@ -71,8 +71,8 @@ async function condition(type: string): Promise<readonly unknown[]> {
   return [found?.['status'], found?.['message'], found?.['lastTransitionTime']];
 }
 
-describe('DEL-4: a namespace that is deleted', () => {
-  test('goes when all its content has gone', async () => {
+describe('DEL-4: a deleted namespace', () => {
+  test('is removed when its content is gone', async () => {
     await createMap('one');
     await createMap('two');
     await removeNamespace();
@@ -80,7 +80,7 @@ describe('DEL-4: a namespace that is deleted', () => {
     expect(await exists('configmaps', 'one', 'team')()).toBe(false);
   });
 
-  test('reports what finalizers hold, and goes once they let go', async () => {
+  test('reports finalizers, and is removed once they are', async () => {
     await createMap('held', ['example.com/hold']);
     await removeNamespace();
     const remaining = async () => (await condition('NamespaceContentRemaining')).slice(0, 2);
@@ -104,7 +104,7 @@ describe('DEL-4: a namespace that is deleted', () => {
       .toBe(false);
   });
 
-  test('keeps the time at which a condition came to be as it is', async () => {
+  test('keeps the transition times of its conditions', async () => {
     await createMap('held', ['example.com/hold']);
     await removeNamespace();
     await expect.poll(() => condition('NamespaceContentRemaining')).toContain('True');
@@ -135,7 +135,7 @@ describe('DEL-4: a namespace that is deleted', () => {
       .toBe(false);
   });
 
-  test('tries again when it cannot remove what a late create stored', async () => {
+  test('retries when it cannot remove what a late create stored', async () => {
     await removeNamespace();
     await expect.poll(exists('namespaces', 'team')).toBe(false);
     await createMap('late');

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { serverIdentity, serverIdentityHash } from './server-identity.ts';
 
-test('a server has the identity that upstream gives the same host', () => {
+test('a server has the identity that kube-apiserver has on the same host', () => {
   const identity = serverIdentity('testAPIServerID', 'kube-apiserver');
   expect(identity).toBe('apiserver-5toptfq5wsd34qjmvecvmgbige');
   expect(serverIdentityHash('testAPIServerID', 'kube-apiserver')).toBe(

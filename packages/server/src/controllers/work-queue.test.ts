@@ -25,7 +25,7 @@ function scene(workers = 2) {
 }
 
 describe('a work queue', () => {
-  test('runs each key once, and as many at a time as there are workers', async () => {
+  test('runs each key once, at most as many at a time as there are workers', async () => {
     const { queue, begun, end } = scene(2);
     for (const key of ['a', 'b', 'c', 'c']) queue.add(key);
     expect(begun).toEqual(['a', 'b']);
@@ -33,7 +33,7 @@ describe('a work queue', () => {
     expect(begun).toEqual(['a', 'b', 'c']);
   });
 
-  test('runs a key once more that is added while it runs, never twice at a time', async () => {
+  test('runs a key again that is added while it runs, never twice at a time', async () => {
     const { queue, begun, end } = scene(2);
     queue.add('a');
     queue.add('a');
@@ -45,7 +45,7 @@ describe('a work queue', () => {
     expect(begun).toEqual(['a', 'a']);
   });
 
-  test('tries a key again that failed, after twice the time each time', async () => {
+  test('retries a failed key with exponential backoff', async () => {
     const { clock, queue, begun, end } = scene();
     queue.add('a');
     for (const delayMs of [5, 10, 20]) {
@@ -63,7 +63,7 @@ describe('a work queue', () => {
     expect(begun).toHaveLength(6);
   });
 
-  test('waits a minute at most', async () => {
+  test('waits at most a minute', async () => {
     const { clock, queue, begun, end } = scene();
     queue.add('a');
     for (let failures = 0; failures < 20; failures += 1) {
@@ -83,7 +83,7 @@ describe('a work queue', () => {
     expect(begun).toEqual(['now', 'late']);
   });
 
-  test('starts nothing once it is closed, and ends when what runs has ended', async () => {
+  test('starts nothing once closed, and ends with its last run', async () => {
     const { clock, queue, begun, end } = scene(1);
     queue.add('a');
     queue.add('b');

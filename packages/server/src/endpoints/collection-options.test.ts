@@ -34,11 +34,11 @@ describe('the options of a list', () => {
     expect(problem(query)).toEqual(expected);
   });
 
-  test('LIST-5: a selector that cannot be read is reported before a wrong combination', () => {
+  test('LIST-5: an unreadable selector is reported before an invalid combination', () => {
     expect(problem('labelSelector=a in&resourceVersionMatch=Exact')).toEqual([400]);
   });
 
-  test('WATCH-5: a watch asks for its initial events only where they are served', () => {
+  test('WATCH-5: a watch requests initial events only where they are served', () => {
     const query = 'watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan';
     expect(problem(query, allOn)).toBeUndefined();
     expect(problem(query, without)?.[0]).toBe(422);

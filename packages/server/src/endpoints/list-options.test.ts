@@ -56,7 +56,7 @@ const rows: readonly [Partial<VersionOptions>, readonly string[]][] = [
   ],
 ];
 
-test('forbids the combinations upstream forbids, in its words', () => {
+test('forbids the combinations that kube-apiserver forbids, in its words', () => {
   for (const [options, expected] of rows) {
     const errors = validateListOptions({ ...unset, ...options });
     const shown = errors.map(({ field, message }) => `${field}: ${message}`);
@@ -64,7 +64,7 @@ test('forbids the combinations upstream forbids, in its words', () => {
   }
 });
 
-test('wraps them as upstream does', () => {
+test('wraps them as kube-apiserver does', () => {
   const errors = validateListOptions({ ...unset, resourceVersionMatch: 'Exact' });
   const { status } = invalidListOptions('meta.test', errors);
   expect(status.code).toBe(422);

@@ -109,7 +109,7 @@ const watching = {
 const options = parseListOptions(new URLSearchParams('watch=true'), dialect);
 const handle = { close: () => {} };
 
-test('a client that goes frees the watch and its place among those to end at shutdown', async () => {
+test('a disconnecting client frees the watch and its place in the shutdown order', async () => {
   const made = makeCall(async () => handle);
   await watchEndpoint(made.call, options);
   expect(made.held).toMatchObject({ watches: 1, counted: 1 });
@@ -127,7 +127,7 @@ test('a watch that cannot start holds nothing', async () => {
   expect(made.shutdowns.size).toBe(0);
 });
 
-test('a watch that ends by itself holds nothing, and says why', async () => {
+test('a watch that ends by itself holds nothing and says why', async () => {
   const made = makeCall(async (spec) => {
     spec.sink.end({ type: 'error', error: expired('too old') });
     return handle;

@@ -44,7 +44,7 @@ const index = (change: Partial<EntryIndex> = {}): EntryIndex => ({
 });
 
 describe('API-13: a selection', () => {
-  test('without selectors has no filter and no memory', () => {
+  test('without selectors has no filter and no cost', () => {
     expect(select({})).toMatchObject({ filter: undefined, name: undefined, memory: [] });
   });
 
@@ -68,13 +68,13 @@ describe('API-13: a selection', () => {
     expect(select(selected).filter?.(index())).toBe(expected);
   });
 
-  test('counts a field that an object lacks as empty', () => {
+  test('treats a missing field as empty', () => {
     const bare = index({ fields: {} });
     expect(select({ fields: 'spec.nodeName=' }).filter?.(bare)).toBe(true);
     expect(select({ fields: 'spec.nodeName!=one' }).filter?.(bare)).toBe(true);
   });
 
-  test('refuses fields that the kind does not offer', () => {
+  test('refuses fields that are not selectable', () => {
     expect(() => select({ fields: 'spec.none=a' })).toThrow('field label not supported: spec.none');
     expect(() => select({ resource: 'configmaps', fields: 'data=a' })).toThrow(
       '"data" is not a known field selector: only "metadata.name", "metadata.namespace"',
@@ -86,7 +86,7 @@ describe('API-13: a selection', () => {
 });
 
 describe('WATCH-8: a selection of one name', () => {
-  test('is known by it', () => {
+  test('is recognized', () => {
     expect(select({ fields: 'metadata.name=web' })).toMatchObject({
       name: 'web',
       isNameOnly: true,
@@ -94,7 +94,7 @@ describe('WATCH-8: a selection of one name', () => {
     expect(select({ name: 'web' })).toMatchObject({ name: 'web', isNameOnly: true });
   });
 
-  test('may demand more', () => {
+  test('may have further requirements', () => {
     const more = { name: 'web', isNameOnly: false };
     expect(select({ fields: 'metadata.name=web,status.phase=Failed' })).toMatchObject(more);
     expect(select({ fields: 'metadata.name=web', labels: 'app=web' })).toMatchObject(more);

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { startGrpcServer } from '../../../../test/support/grpc-server.ts';
 import { OtlpExporter } from './otlp-exporter.ts';
 
-test('OPS-1: a collector that never answers delays a stop by a second at most', async () => {
+test('OPS-1: a silent collector delays shutdown by at most a second', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-otlp-'));
   const socketPath = join(directory, 'otel.sock');
   let called = () => {};

@@ -10,7 +10,7 @@ const received: Received = { ...arrived, phase: 'received', info: parseRequest('
 const answered: Answered = { phase: 'answered', last: received, failure: undefined };
 
 describe('the observers of requests', () => {
-  test('are called in order, each with the events that it follows', () => {
+  test('run in order, each for the events that it follows', () => {
     const calls: string[] = [];
     const follower = (name: string): RequestObserver => ({
       receive: ({ phase }) => void calls.push(`${name} ${phase}`),
@@ -23,7 +23,7 @@ describe('the observers of requests', () => {
     expect(calls).toEqual(['a received', 'b received', 'finish']);
   });
 
-  test('fail the request by what they throw, and later ones are not called', () => {
+  test('fail the request when they throw, and later ones do not run', () => {
     const calls: string[] = [];
     const failing: RequestObserver = {
       receive() {
@@ -35,7 +35,7 @@ describe('the observers of requests', () => {
     expect(calls).toEqual([]);
   });
 
-  test('wait at the end of a request for one another', async () => {
+  test('wait for one another at the end of a request', async () => {
     const calls: string[] = [];
     let release = () => {};
     const slow: RequestObserver = {

@@ -41,7 +41,7 @@ test.each([
   expect(scopeOf(info)).toBe(scope);
 });
 
-test('OPS-1: an apply is told from other patches', () => {
+test('OPS-1: an apply is distinguished from other patches', () => {
   const info = parseRequest('PATCH', `${maps}/one`);
   const verb = (type: string) =>
     reportedVerb(fakeExchange({ headers: { 'content-type': type } }), info);
@@ -60,7 +60,7 @@ test.each([
   expect(dryRunOf(parseRequest('POST', `${maps}${query}`))).toBe(expected);
 });
 
-describe('OPS-1: what a request is about', () => {
+describe('OPS-1: the scope of a request', () => {
   const parts = (method: string, url: string) => {
     const info = parseRequest(method, url);
     const place = placeOf(info);
@@ -84,12 +84,12 @@ describe('OPS-1: what a request is about', () => {
     '/apis/example.com/v1/tabs',
     `${pod}/of-the-client`,
     '/api/v1/namespaces/default/of-the-client',
-  ])('gives %s no series, since a client has chosen it', (url) => {
+  ])('gives %s no series, since a client chose it', (url) => {
     expect(parts('GET', url)).toBeUndefined();
   });
 });
 
-test('OPS-1: each combination of verb, scope, dry run, and code has a key of its own', () => {
+test('OPS-1: each combination of verb, scope, dry run, and code has its own series', () => {
   const keys = ['other', 'APPLY', 'CONNECT', 'GET', 'LIST', 'WATCH', 'POST', 'PUT', 'PATCH']
     .flatMap((verb) => ['', 'cluster', 'namespace', 'resource'].map((scope) => ({ verb, scope })))
     .flatMap((kind) => ['', 'All', 'invalid'].map((dryRun) => ({ ...kind, dryRun })))
@@ -97,7 +97,7 @@ test('OPS-1: each combination of verb, scope, dry run, and code has a key of its
   expect(new Set(keys).size).toBe(keys.length);
 });
 
-test('OPS-1: reads measure answers, writes bodies, and watches how many run', () => {
+test('OPS-1: reads measure answers, writes bodies, and watches their number', () => {
   const families = createFamilies(createMetricRegistry({ release: '1.32', hidden: 'hidden' }));
   const series = (verb: string) => {
     const kind = { verb, scope: 'resource', dryRun: '' };

@@ -49,7 +49,7 @@ const told = () => {
   return { lines, tell };
 };
 
-test('what changes meanwhile wins over the list, removals too', async () => {
+test('a change during the list wins over it, removals too', async () => {
   const { cache, ready, listed, change } = slowCache();
   const { lines, tell } = told();
   const following = follow(cache, tell);
@@ -66,7 +66,7 @@ test('what changes meanwhile wins over the list, removals too', async () => {
   expect(lines).toHaveLength(4);
 });
 
-test('who does not wait is told nothing once it is closed, ready or not', async () => {
+test('a follower that does not wait is not notified once it is closed', async () => {
   const { cache, ready, listed, listeners, change } = slowCache();
   const { lines, tell } = told();
   const failures: unknown[] = [];
@@ -81,7 +81,7 @@ test('who does not wait is told nothing once it is closed, ready or not', async 
   expect(failures).toEqual([]);
 });
 
-test('who does not wait hears of a cache that cannot be listed, unless it is closed', async () => {
+test('a follower that does not wait learns of an unlistable cache, unless it is closed', async () => {
   const failures: unknown[] = [];
   const failed = (error: unknown) => failures.push(error);
   const error = new StoreError({ code: 'unavailable', message: 'no store' });

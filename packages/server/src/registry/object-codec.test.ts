@@ -14,7 +14,7 @@ function written(name: string, revision: number, filler = '') {
   return { entry, object };
 }
 
-test('what was kept is given for its own entry, and decoded for any other', () => {
+test('a kept object is returned for its own entry, and decoded for any other', () => {
   const decoded = createDecodedObjects({ form: 'plain' });
   const one = written('a', 1);
   const next = written('a', 2);
@@ -25,7 +25,7 @@ test('what was kept is given for its own entry, and decoded for any other', () =
   expect(read).toEqual(next.object);
 });
 
-test('the oldest go when there are too many bytes, and large ones are not kept', () => {
+test('the oldest are evicted when there are too many bytes, and large ones are not kept', () => {
   const decoded = createDecodedObjects({ form: 'plain' });
   const all = Array.from({ length: 60 }, (_, at) => written(`a${at}`, at + 1, 'x'.repeat(50_000)));
   for (const one of all) decoded.keep(`/${one.entry.key}`, one);
@@ -39,7 +39,7 @@ test('the oldest go when there are too many bytes, and large ones are not kept',
   expect(isKept(large)).toBe(false);
 });
 
-test('a frozen object cannot be changed at any depth', () => {
+test('a frozen object is immutable at any depth', () => {
   const decoded = createDecodedObjects({ form: 'frozen' });
   const one = written('a', 1);
   decoded.keep('/a', one);

@@ -46,7 +46,7 @@ describe('a permit', () => {
     });
   };
 
-  test('opens the target that it was given for', () => {
+  test('opens its own target', () => {
     const permit = grantPermit(access, 'because');
     expect(requireTarget(permit, 'get', target)).toBe(permit);
     for (const verb of ['update', 'patch']) {
@@ -65,7 +65,7 @@ describe('a permit', () => {
     ).toThrow('was shown');
   });
 
-  test('opens its target to its own verb alone', () => {
+  test('opens its target for its own verb only', () => {
     expect(() => requireTarget(grantPermit(access, ''), 'watch', target)).toThrow('was shown');
     expect(() =>
       requireWrite(permitFor({ verb: 'update' }), { operation: 'create', target }),
@@ -123,12 +123,12 @@ describe('a permit', () => {
     }
   });
 
-  test('for a cluster-scoped object has no namespace but in its own path', () => {
+  test('for a cluster-scoped object has a namespace only in its own path', () => {
     const namespaces = { ...target, def: { ...def, scope: 'Cluster' as const }, namespace: '' };
     requireTarget(grantPermit({ ...access, namespace: 'web' }, ''), 'get', namespaces);
   });
 
-  test('that follows from another opens what it was made for, and keeps the reason', () => {
+  test('derived from another opens what it was made for and keeps the reason', () => {
     const pod = { ...target, def: { ...def, group: '', resource: 'pods' } };
     const permit = consequentPermit(permitFor({ verb: 'create' }), 'delete', pod);
     requireWrite(permit, { operation: 'delete', target: pod });

@@ -17,7 +17,7 @@ function heldTask(log: string[], name: string) {
 
 const soon = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-test('tasks of one key run one after the other, in the order they came', async () => {
+test('tasks of one key run in sequence, in their order', async () => {
   const turns = new Turns(new FakeClock());
   const log: string[] = [];
   const [a, b, c] = ['a', 'b', 'c'].map((name) => heldTask(log, name)) as [
@@ -37,7 +37,7 @@ test('tasks of one key run one after the other, in the order they came', async (
   expect(log).toEqual(['a at once', 'b after others', 'c after others']);
 });
 
-test('other keys do not wait, and a key nobody waits for begins anew', async () => {
+test('other keys do not wait, and an idle key starts anew', async () => {
   const turns = new Turns(new FakeClock());
   const log: string[] = [];
   const a = heldTask(log, 'a');
@@ -49,7 +49,7 @@ test('other keys do not wait, and a key nobody waits for begins anew', async () 
   expect(log).toEqual(['a at once', 'other false', 'again false']);
 });
 
-test('a task that fails gives the turn on', async () => {
+test('a failing task passes its turn on', async () => {
   const turns = new Turns(new FakeClock());
   const failing = turns.take('k', async () => {
     throw new Error('no');
@@ -59,7 +59,7 @@ test('a task that fails gives the turn on', async () => {
   expect(await next).toBe(true);
 });
 
-test('nobody waits for ever', async () => {
+test('nobody waits forever', async () => {
   const clock = new FakeClock();
   const turns = new Turns(clock);
   const log: string[] = [];

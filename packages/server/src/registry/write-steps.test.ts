@@ -170,7 +170,7 @@ describe('the steps of a write', () => {
     expect(steps).toEqual(['read', 'transform', 'record managers', ...judged]);
   });
 
-  test('an apply that creates authorizes that first', async () => {
+  test('an apply that creates is authorized to create first', async () => {
     steps = [];
     const beforeCreate = async () => {
       steps.push('authorize');
@@ -188,7 +188,7 @@ describe('the steps of a write', () => {
     expect(steps).toEqual(['read', 'transform', 'merge managers', ...judged]);
   });
 
-  test('a deletion is judged before it marks an object that a finalizer keeps', async () => {
+  test('a deletion is admitted before it marks an object with a finalizer', async () => {
     const { registry, target } = scene;
     const { entry } = await create({ finalizers: ['example.com/keep'] });
     steps = [];
@@ -205,7 +205,7 @@ describe('the steps of a write', () => {
     expect(steps).toEqual(['read', 'mutate', 'run validating admission']);
   });
 
-  test('the update that takes the last finalizer removes the object', async () => {
+  test('the update that removes the last finalizer deletes the object', async () => {
     const { registry, target } = scene;
     await create({ finalizers: ['example.com/keep'] });
     const options = {
@@ -253,7 +253,7 @@ describe('the steps of a write', () => {
     expect(steps).toEqual([...first, 'merge view', ...rest]);
   });
 
-  test('a change of nothing stores nothing', async () => {
+  test('an unchanged object is not stored', async () => {
     await create();
     steps = [];
     const transform: UpdatePlan['transform'] = (current) => current as ApiObject;
@@ -261,7 +261,7 @@ describe('the steps of a write', () => {
     expect(steps).not.toContain('store');
   });
 
-  test('a lost race begins again at the transform, with what the store has', async () => {
+  test('a lost race restarts at the transform with the stored object', async () => {
     await create();
     let isFirst = true;
     const transform: UpdatePlan['transform'] = async (current) => {
@@ -284,7 +284,7 @@ describe('the steps of a write', () => {
     });
   });
 
-  test('a write that admission has judged already does not call it again', async () => {
+  test('a write that admission already judged does not call it again', async () => {
     await create();
     steps = [];
     const transform = () => deployment({ replicas: 4 });

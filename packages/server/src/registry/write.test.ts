@@ -36,15 +36,15 @@ const written = (effect: Written['effect']): Outcome => ({
 const refusal = new Error('refused');
 const refuse = () => Promise.reject(refusal);
 
-describe('an attempt on a guess', () => {
-  test('that the store has accepted asks no more', async () => {
+describe('an optimistic attempt', () => {
+  test('that the store accepts needs no proof', async () => {
     const { registry, reads } = registryOf(entryOf(9));
     const outcome = written('changed');
     expect(await attemptOnGuess(registry, guess, async () => outcome)).toBe(outcome);
     expect(reads()).toBe(0);
   });
 
-  test('that came to nothing counts only if the guess was the newest', async () => {
+  test('without a change counts only if its read was current', async () => {
     const outcome = written('unchanged');
     const attempt = async () => outcome;
     const right = registryOf(entryOf(5));
@@ -62,7 +62,7 @@ describe('an attempt on a guess', () => {
     });
   });
 
-  test('that was refused is refused only if the guess was the newest', async () => {
+  test('that is refused is refused only if its read was current', async () => {
     const right = registryOf(entryOf(5));
     await expect(attemptOnGuess(right.registry, guess, refuse)).rejects.toBe(refusal);
     const newest = entryOf(6);
@@ -73,7 +73,7 @@ describe('an attempt on a guess', () => {
     });
   });
 
-  test('that the store failed is over: it may have been written', async () => {
+  test('that the store failed is over, as it may have been written', async () => {
     const { registry, reads } = registryOf(entryOf(6));
     const error = new StoreError({ code: 'timed-out', message: 'context deadline exceeded' });
     const failed: Outcome = { type: 'failed', error };
@@ -82,7 +82,7 @@ describe('an attempt on a guess', () => {
   });
 });
 
-test('there is a guess only where others write, and something will prove it', () => {
+test('is made only where others write and something proves it', () => {
   const plan = (dryRun: boolean) => ({
     target: { def } as Target,
     context: { dryRun } as WriteContext,

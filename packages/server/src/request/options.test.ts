@@ -64,7 +64,7 @@ describe('options of writes', () => {
     );
   });
 
-  test('force is for apply, which needs a manager', () => {
+  test('force is only for apply, which needs a manager', () => {
     const patch = (text: string, isApply: boolean) => () =>
       parsePatchOptions(query(text), { dialect, isApply });
     expect(patch('force&fieldManager=x', true)().force).toBe(true);
@@ -121,7 +121,7 @@ describe('options of deletions', () => {
     });
   });
 
-  test('a body counts instead of the query', () => {
+  test('a body overrides the query', () => {
     const body = { orphanDependents: false, preconditions: { uid: 'u' }, unknown: [1] };
     expect(remove('gracePeriodSeconds=x&dryRun=All', body)).toEqual({
       dryRun: false,

@@ -70,7 +70,7 @@ describe('resource requests', () => {
     expect(parseRequest('GET', `/api/v1/pods?${query}`).verb).toBe(verb);
   });
 
-  test('a field selector that demands one name gives the name', () => {
+  test('a field selector for one name gives the name', () => {
     const nameOf = (selector: string) =>
       parseRequest('GET', `/api/v1/pods?fieldSelector=${encodeURIComponent(selector)}`).name;
     expect(nameOf('metadata.name=x')).toBe('x');
@@ -91,7 +91,7 @@ test.each([
   '/apis/apps',
   '/apis/apps/v1',
   '/apix/v1/pods',
-])('GET %s is no resource request', (url) => {
+])('GET %s is not a resource request', (url) => {
   expect(shown('GET', url)).toBe(`get ${url}`);
 });
 
@@ -114,7 +114,7 @@ describe('refusals', () => {
     expect(failureOf(() => parseRequest('GET', url))).toEqual({ code, message });
   });
 
-  test('the old watch paths take GET only', () => {
+  test('legacy watch paths take GET only', () => {
     expect(failureOf(() => parseRequest('POST', '/api/v1/watch/pods')).code).toBe(405);
   });
 });

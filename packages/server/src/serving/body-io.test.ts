@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { PacedWriter } from './body-io.ts';
 import { NodeBodySink } from './http1-exchange.ts';
 
-test('a piece that cannot be made is told, whether at once or after a pause', async () => {
+test('a piece that cannot be made is reported, at once or after a pause', async () => {
   for (const before of [0, 40]) {
     const failures: unknown[] = [];
     const target = new Writable({ write: (_chunk, _encoding, done) => setImmediate(done) });
@@ -86,7 +86,7 @@ function costlyWriter(costMs: number) {
 
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
-test('TRUST-2: pieces that take long to make are made in slices', async () => {
+test('TRUST-2: slow pieces are made in slices', async () => {
   const { source, writer } = costlyWriter(3);
   writer.run();
   expect(source.made).toBe(2);
@@ -97,7 +97,7 @@ test('TRUST-2: pieces that take long to make are made in slices', async () => {
   writer.stop();
 });
 
-test('TRUST-3: the source of an answer is told to return when the reader is gone', async () => {
+test('TRUST-3: the source of an answer is closed when the reader is gone', async () => {
   const { source, target, writer } = costlyWriter(3);
   writer.run();
   target.destroy();

@@ -12,7 +12,7 @@ const ca = issueCertificate({ commonName: 'ca', usage: 'ca', ...life });
 const names = { commonName: 'test', usage: 'server', hosts: ['127.0.0.1'] } as const;
 const { certificatePem, keyPem } = issueCertificate({ ...names, issuer: ca, ...life });
 
-test('a body that ended before it was asked for is given, also an empty one', async () => {
+test('a body that ended before it was read is returned, also an empty one', async () => {
   const server = await startHttpServer({
     listen: { host: '127.0.0.1', port: 0, tls: { certificate: certificatePem, key: keyPem } },
     onExchange: async (exchange) => {

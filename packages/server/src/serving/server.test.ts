@@ -179,7 +179,7 @@ function text(exchange: Exchange, body: string): void {
 const protocols: Protocol[] = ['h1-plain', 'h1-tls', 'h2'];
 
 describe.each(protocols)('%s', (protocol) => {
-  test('answers whole, with method, url and headers as received', async () => {
+  test('answers whole, with method, URL, and headers as received', async () => {
     await serve(
       (exchange) => text(exchange, `${exchange.method} ${exchange.url} ${exchange.header('x-a')}`),
       { protocol },
@@ -189,7 +189,7 @@ describe.each(protocols)('%s', (protocol) => {
     expect(answer.headers['content-length']).toBe('14');
   });
 
-  test('HEAD gives the headers alone', async () => {
+  test('HEAD returns only headers', async () => {
     await serve((exchange) => text(exchange, 'hello'), { protocol });
     const answer = await callBy(protocol, { method: 'HEAD' });
     expect(answer.headers['content-length']).toBe('5');
@@ -252,7 +252,7 @@ describe.each(protocols)('%s', (protocol) => {
     expect(answer.headers['x-list']).toBe('a, b');
   });
 
-  test('a handler that throws is answered 500 and harms nobody', async () => {
+  test('a handler that throws is 500 and affects nobody else', async () => {
     await serve(
       (exchange) => {
         if (exchange.url === '/sync') throw new Error('bad');
@@ -272,14 +272,14 @@ describe.each(protocols)('%s', (protocol) => {
     expect((await callBy(protocol, { path: `/${'a'.repeat(100)}` })).status).toBe(414);
   });
 
-  test('an answer to an unread body is seen', async () => {
+  test('an answer to an unread body arrives', async () => {
     await serve((exchange) => text(exchange, 'no need'), { protocol });
     const answer = await callBy(protocol, { method: 'POST', body: Buffer.alloc(500_000) });
     expect(answer.body.toString()).toBe('no need');
   });
 });
 
-describe('the client goes away', () => {
+describe('a client that disconnects', () => {
   test('in the middle of a stream', async () => {
     const aborted = deferred<Exchange>();
     await serve((exchange) => {
@@ -308,7 +308,7 @@ describe('the client goes away', () => {
 });
 
 describe('slow clients', () => {
-  test('a body that does not come is given up', async () => {
+  test('a body that never arrives is given up', async () => {
     const clock = new FakeClock();
     const outcome = deferred<unknown>();
     await serve((exchange) => exchange.body(10_000).catch(outcome.resolve), {
@@ -324,7 +324,7 @@ describe('slow clients', () => {
     socket.destroy();
   });
 
-  test('headers that do not come end the connection', async () => {
+  test('headers that never arrive end the connection', async () => {
     await serve((exchange) => text(exchange, ''), {
       protocol: 'h1-plain',
       limits: { headersTimeoutMs: 100, sweepPeriodMs: 50 },
@@ -336,7 +336,7 @@ describe('slow clients', () => {
     expect(Buffer.concat(chunks).toString()).toMatch(/^HTTP\/1.1 408 /);
   });
 
-  test('an answer nobody reads is cut off, memory stays bounded', async () => {
+  test('an unread answer is cut off, and memory stays bounded', async () => {
     const clock = new FakeClock();
     const piece = Buffer.alloc(1024 * 1024);
     let taken = 0;
@@ -354,7 +354,7 @@ describe('slow clients', () => {
     await expect.poll(() => server.inFlight).toBe(0);
   });
 
-  test('a 13 MB answer arrives whole at a slow reader', async () => {
+  test('a 13 MB answer reaches a slow reader whole', async () => {
     const piece = Buffer.alloc(1300, 7);
     const pieces = Array.from({ length: 10_000 }, () => piece);
     await serve((exchange) => exchange.send({ status: 200, headers: {}, body: pieces }));
@@ -405,7 +405,7 @@ describe('slow clients', () => {
   );
 });
 
-describe('what is not a proper request', () => {
+describe('malformed requests', () => {
   async function raw(sent: string | Buffer): Promise<string> {
     const socket = connectTcp(server.address.port, '127.0.0.1');
     socket.write(sent);
@@ -444,7 +444,7 @@ describe('what is not a proper request', () => {
     expect(await raw(sent)).toMatch(/\r\n\r\n\/c\?d$/);
   });
 
-  test('garbage behind a TLS handshake, as either protocol, ends that connection only', async () => {
+  test('garbage after a TLS handshake, as either protocol, ends that connection only', async () => {
     await serve((exchange) => text(exchange, 'fine'));
     for (const ALPNProtocols of [['h2'], ['http/1.1'], []]) {
       const socket = connectTls({
@@ -467,7 +467,7 @@ describe('what is not a proper request', () => {
     expect((await callH2({})).status).toBe(200);
   });
 
-  test('a client that waits for 100 Continue gets it only once the body is wanted', async () => {
+  test('100 Continue is sent only once the body is wanted', async () => {
     await serve(async (exchange) => text(exchange, (await exchange.body(1000)).toString()), {
       protocol: 'h1-plain',
     });
@@ -481,7 +481,7 @@ describe('what is not a proper request', () => {
 
 describe('drain', () => {
   test.each(protocols)(
-    '%s: what is in flight finishes, then nobody is let in',
+    '%s: requests in flight finish, then nobody is admitted',
     async (protocol) => {
       const waiting = deferred<Exchange>();
       await serve((exchange) => waiting.resolve(exchange), { protocol });
@@ -511,7 +511,7 @@ describe('drain', () => {
     expect((await answer).body.toString()).toBe('a');
   });
 
-  test('what does not finish is cut off', async () => {
+  test('requests that do not finish are cut off', async () => {
     const clock = new FakeClock();
     await serve(() => {}, { clock });
     const stream = session().request({ ':path': '/' });
@@ -522,7 +522,7 @@ describe('drain', () => {
     expect(await drained).toEqual({ complete: false });
   });
 
-  test('a connection that asks nothing does not hold up a stop', async () => {
+  test('an idle connection does not delay a stop', async () => {
     await serve(() => {});
     const { port } = server.address;
     const silent = connectTcp({ port, host: '127.0.0.1' });
@@ -536,7 +536,7 @@ describe('drain', () => {
   });
 });
 
-test('the client certificate is shown, not judged', async () => {
+test('the client certificate is exposed, not verified', async () => {
   const client = issueCertificate({ commonName: 'jane', usage: 'client', ...life });
   const seen = deferred<readonly Buffer[]>();
   await serve((exchange) => {
@@ -555,7 +555,7 @@ test('the client certificate is shown, not judged', async () => {
   expect(client.certificatePem).toContain(chain[0]?.toString('base64').slice(0, 60));
 });
 
-test('TRUST-1: a fault in the choice of a certificate ends its handshake alone', async () => {
+test('TRUST-1: a fault in certificate selection ends only its handshake', async () => {
   const pair = { certificate: serving.certificatePem, key: serving.keyPem };
   await serve((exchange) => text(exchange, 'fine'), { named: new Map([['other.example', pair]]) });
   const { port } = server.address;

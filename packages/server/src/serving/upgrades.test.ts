@@ -58,7 +58,7 @@ const wish = (more: string) =>
   `POST / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: h2c\r\n${more}\r\n`;
 
 test.each(['taken', 'ignored'] as const)(
-  'a wish left aside keeps its body (%s)',
+  'an ignored upgrade keeps its body (%s)',
   async (upgrades) => {
     const bytes = [`${wish('content-length: 10\r\n')}12345`, '67890'];
     const text = await said({ upgrades, answer: echo, bytes });
@@ -67,13 +67,13 @@ test.each(['taken', 'ignored'] as const)(
   },
 );
 
-test('a body in chunks cannot be read where upgrades are taken', async () => {
+test('a chunked body cannot be read where upgrades are taken', async () => {
   const bytes = [`${wish('transfer-encoding: chunked\r\n')}0\r\n\r\n`];
   const text = await said({ upgrades: 'taken', answer: echo, bytes });
   expect(text).toMatch(/^HTTP\/1\.1 411 Length Required\r\n/);
 });
 
-test('whoever takes a connection over has it with what has come already', async () => {
+test('whoever takes a connection over gets the bytes that already arrived', async () => {
   const text = await said({
     upgrades: 'taken',
     answer(exchange) {
@@ -86,7 +86,7 @@ test('whoever takes a connection over has it with what has come already', async 
   expect(text).toBe('mine: early');
 });
 
-test('what comes while nobody has the connection yet waits', async () => {
+test('bytes that arrive before the takeover wait', async () => {
   const text = await said({
     upgrades: 'taken',
     async answer(exchange, sent) {
@@ -100,7 +100,7 @@ test('what comes while nobody has the connection yet waits', async () => {
   expect(text).toBe('late: early');
 });
 
-test('a request that asks for nothing else cannot be taken over', async () => {
+test('a request without an upgrade cannot be taken over', async () => {
   const text = await said({
     upgrades: 'taken',
     answer(exchange) {
@@ -119,7 +119,7 @@ const chunkedAnswer = (exchange: Exchange) => {
   setImmediate(() => stream.end());
 };
 
-test('TRUST-1: an upgrade behind a request that is not answered yet waits for its turn', async () => {
+test('TRUST-1: an upgrade after an unanswered request waits for its turn', async () => {
   let count = 0;
   const text = await said({
     upgrades: 'taken',
@@ -135,7 +135,7 @@ test('TRUST-1: an upgrade behind a request that is not answered yet waits for it
   expect(text).toMatch(/5\r\nfirst\r\n0\r\n\r\nmine: early$/);
 });
 
-test('TRUST-1: an upgrade behind an answer that ends the connection is not served', async () => {
+test('TRUST-1: an upgrade after an answer that closes the connection is not served', async () => {
   let count = 0;
   const text = await said({
     upgrades: 'taken',
@@ -169,7 +169,7 @@ test('TRUST-1: a large answer is complete although an upgrade waits behind it', 
 test.each([
   ['a request without Host', 'GET / HTTP/1.1\r\n\r\n', /^HTTP\/1\.1 400 /],
   ['an expectation', 'GET / HTTP/1.1\r\nhost: x\r\nexpect: more\r\n\r\n', /^HTTP\/1\.1 417 /],
-])('TRUST-1: an upgrade behind %s is not served', async (_what, first, expected) => {
+])('TRUST-1: an upgrade after %s is not served', async (_what, first, expected) => {
   const text = await said({
     upgrades: 'taken',
     answer: (exchange) => void exchange.takeOver()?.socket.end('mine'),
@@ -179,7 +179,7 @@ test.each([
   expect(text).not.toMatch(/mine/);
 });
 
-test('TRUST-1: pipelined requests are answered one after another, the malformed one last', async () => {
+test('TRUST-1: pipelined requests are answered in order, the malformed one last', async () => {
   const paths: string[] = [];
   const text = await said({
     upgrades: 'taken',
@@ -196,7 +196,7 @@ test('TRUST-1: pipelined requests are answered one after another, the malformed 
   expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual([...Array(3).fill('HTTP/1.1 200'), 'HTTP/1.1 400']);
 });
 
-test('TRUST-1: what waits behind an answer goes with its connection', async () => {
+test('TRUST-1: pending requests end with their connection', async () => {
   const text = await said({
     upgrades: 'taken',
     answer: (exchange) => exchange.stream({ status: 200, headers: {} }).destroy(),

@@ -25,7 +25,7 @@ const named = (list: readonly JsonObject[], name: string) =>
   list.find((one) => one['name'] === name);
 
 describe('API-11: the groups', () => {
-  test('of the core are versions at an address', () => {
+  test('of the core are versions with a server address', () => {
     expect(coreVersions({ snapshot, address: '192.0.2.1:6443' })).toMatchObject({
       kind: 'APIVersions',
       versions: ['v1'],
@@ -33,7 +33,7 @@ describe('API-11: the groups', () => {
     });
   });
 
-  test('with a name come in their order, the core not among them', () => {
+  test('with a name come in order, without the core', () => {
     const names = objectsIn(groupList(snapshot)['groups']).map((group) => group['name']);
     expect(names).not.toContain('');
     expect(names).toEqual(snapshot.groups().filter((group) => group !== ''));
@@ -47,7 +47,7 @@ describe('API-11: the groups', () => {
     expect(groupDocument(snapshot, 'example.com')).toBeUndefined();
   });
 
-  test('have a path each, and one for each version', () => {
+  test('have a path each, and one per version', () => {
     const paths = groupPaths(snapshot);
     expect(paths).toEqual(expect.arrayContaining(['/api', '/api/v1', '/apis', '/apis/apps/v1']));
     expect(new Set(paths).size).toBe(paths.length);
@@ -55,11 +55,11 @@ describe('API-11: the groups', () => {
 });
 
 describe('API-11: the resources of a version', () => {
-  test('are undefined where it is not served', () => {
+  test('are undefined for an unserved version', () => {
     expect(resourceList(snapshot, { group: 'apps', version: 'v9' })).toBeUndefined();
   });
 
-  test('have an apiVersion but for the core', () => {
+  test('have an apiVersion, except for the core', () => {
     expect(resourceList(snapshot, { group: '', version: 'v1' })).not.toHaveProperty('apiVersion');
     expect(resourceList(snapshot, { group: 'apps', version: 'v1' })).toMatchObject({
       apiVersion: 'v1',
@@ -67,7 +67,7 @@ describe('API-11: the resources of a version', () => {
     });
   });
 
-  test('are sorted, each before its sub-resources', () => {
+  test('are sorted, each before its subresources', () => {
     const names = core.map((one) => String(one['name']));
     const resources = names.filter((name) => !name.includes('/'));
     expect(resources).toEqual([...resources].sort());
@@ -76,7 +76,7 @@ describe('API-11: the resources of a version', () => {
     expect(names.slice(pods + 1, below).every((name) => name.startsWith('pods/'))).toBe(true);
   });
 
-  test('name the kind of a sub-resource that is of another group', () => {
+  test('name the kind of a subresource from another group', () => {
     const apps = resourcesOf({ group: 'apps', version: 'v1' });
     expect(named(apps, 'deployments/scale')).toMatchObject({
       group: 'autoscaling',
@@ -87,7 +87,7 @@ describe('API-11: the resources of a version', () => {
     expect(named(apps, 'deployments/status')).not.toHaveProperty('group');
   });
 
-  test('have a hash of what they are stored as, if they are stored', () => {
+  test('have a hash of their storage version, if they are stored', () => {
     const digest = createHash('sha256').update('/v1/Pod').digest().subarray(0, 8);
     expect(named(core, 'pods')?.['storageVersionHash']).toBe(digest.toString('base64'));
     expect(named(core, 'componentstatuses')).toBeDefined();
@@ -102,7 +102,7 @@ describe('API-11: aggregated discovery', () => {
   const items = (part: 'core' | 'named') =>
     objectsIn(aggregatedDiscovery({ snapshot, part, apiVersion: 'a/v2' })['items']);
 
-  test('has the core alone, or all other groups', () => {
+  test('has the core only, or all other groups', () => {
     expect(items('core')).toHaveLength(1);
     expect(items('core')[0]).toMatchObject({ metadata: { creationTimestamp: null } });
     expect(items('named')).toHaveLength(snapshot.groups().length - 1);

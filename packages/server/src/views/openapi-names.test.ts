@@ -25,7 +25,7 @@ test.each([
   expect(definitionName(dialect, type)).toBe(name);
 });
 
-test('API-12: a custom kind is named by its group from the end', () => {
+test('API-12: a custom kind’s name is its reversed group', () => {
   expect(customDefinitionName('stable.example.com', 'v1', 'Tab')).toBe('com.example.stable.v1.Tab');
 });
 

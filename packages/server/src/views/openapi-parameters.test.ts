@@ -13,19 +13,19 @@ const names = (text: string): string[] =>
 describe('API-12: the parameters of a path', () => {
   const path = '/api/v1/namespaces/{namespace}/pods/{name}';
 
-  test('are those in it, and `pretty`', () => {
+  test('are those in it and `pretty`', () => {
     expect(names(pathParametersText('v2', path, []))).toEqual(['name', 'namespace', 'pretty']);
     expect(names(pathParametersText('v2', '/api/v1/pods', ['limit']))).toEqual(['limit', 'pretty']);
   });
 
   test.each(['exec', 'attach', 'portforward', 'proxy', 'proxy/{path}'])(
-    'have no `pretty` for %s, whose answer is passed through',
+    'lack `pretty` for %s, whose answer is passed through',
     (part) => {
       expect(names(pathParametersText('v2', `${path}/${part}`, []))).not.toContain('pretty');
     },
   );
 
-  test('have it for a log, and for what is only named like a stream', () => {
+  test('include it for a log, and for what is only named like a stream', () => {
     expect(names(pathParametersText('v2', `${path}/log`, []))).toContain('pretty');
     expect(names(pathParametersText('v2', '/apis/g/v1/proxy', []))).toContain('pretty');
   });
@@ -45,7 +45,7 @@ test('API-12: the two forms of a query parameter', () => {
   expect(JSON.parse(queryParametersText('v3', ['limit']))).toEqual([{ ...limit, schema: type }]);
 });
 
-test('API-12: sub-resources have options of their own, or those of a kind', () => {
+test('API-12: subresources have their own options or those of a kind', () => {
   expect(optionNames('portforward')).toEqual(['ports']);
   expect(optionNames('status')).toEqual([]);
   const dialect = dialectOf('svc');

@@ -69,7 +69,7 @@ describe('schemas in protobuf', () => {
     expect(pairs).toEqual(names.map((name) => [name, name]));
   });
 
-  test('OpenAPI 3 leaves out defaults its message has no place for', () => {
+  test('OpenAPI v3 omits defaults that its message cannot hold', () => {
     const document = (standard: JsonValue) => ({
       components: { schemas: { one: { default: standard } } },
     });

@@ -19,7 +19,7 @@ const ids = (list: readonly Route[], path: string) =>
 const byId = (list: readonly Route[], id: string) => list.find((one) => one.operationId === id);
 
 describe('API-12: the operations of a kind', () => {
-  test('of a namespace are on a collection and on objects', () => {
+  test('of a namespaced kind are on collections and objects', () => {
     const collection = '/api/v1/namespaces/{namespace}/configmaps';
     expect(ids(maps, collection)).toEqual([
       'listCoreV1NamespacedConfigMap',
@@ -35,7 +35,7 @@ describe('API-12: the operations of a kind', () => {
     expect(ids(maps, '/api/v1/configmaps')).toEqual(['listCoreV1ConfigMapForAllNamespaces']);
   });
 
-  test('of the cluster have no list for all namespaces', () => {
+  test('of a cluster-scoped kind have no list for all namespaces', () => {
     const nodes = routes('', 'nodes');
     expect(ids(nodes, '/api/v1/nodes')[0]).toBe('listCoreV1Node');
     expect(nodes.some(({ operationId }) => operationId.includes('ForAllNamespaces'))).toBe(false);
@@ -56,13 +56,13 @@ describe('API-12: the operations of a kind', () => {
     expect(codes('deleteCoreV1NamespacedConfigMap')).toEqual([200, 202]);
   });
 
-  test('that are only created have no others', () => {
+  test('of create-only kinds have no others', () => {
     const reviews = routes('authorization.k8s.io', 'selfsubjectaccessreviews');
     expect(reviews.map(({ method }) => method)).toEqual(['post']);
   });
 });
 
-describe('API-12: the operations of sub-resources', () => {
+describe('API-12: the operations of subresources', () => {
   const pod = '/api/v1/namespaces/{namespace}/pods/{name}';
 
   test('pass all methods through a proxy, on its path and below', () => {
@@ -74,14 +74,14 @@ describe('API-12: the operations of sub-resources', () => {
     expect(byId(pods, 'connectCoreV1HeadNamespacedPodProxyWithPath')).toBeDefined();
   });
 
-  test('take and give a kind of their own', () => {
+  test('may have their own kind', () => {
     const eviction = byId(pods, 'createCoreV1NamespacedPodEviction');
     expect(eviction?.body?.schema).toEqual({ type: 'policy.v1.Eviction' });
     const scale = byId(routes('apps', 'deployments'), 'replaceAppsV1NamespacedDeploymentScale');
     expect(scale?.responses[0]).toEqual([200, { type: 'autoscaling.v1.Scale' }]);
   });
 
-  test('give a log as text', () => {
+  test('return a log as text', () => {
     const log = byId(pods, 'readCoreV1NamespacedPodLog');
     expect(log?.responses).toEqual([[200, 'text']]);
     expect(log?.produces[0]).toBe('text/plain');

@@ -1,24 +1,24 @@
 import { describe, expect, test } from 'vitest';
 import { validationJson } from './openapi-validation.ts';
 
-describe('API-12: the keywords that judge a value', () => {
-  test('are nothing where nothing is judged', () => {
+describe('API-12: validation keywords', () => {
+  test('are absent without validation', () => {
     expect(validationJson('v3', undefined)).toEqual({});
     expect(validationJson('v3', {})).toEqual({});
   });
 
-  test('are written also where they are 0 or false', () => {
+  test('are written also when 0 or false', () => {
     const judging = { minimum: 0, exclusiveMinimum: false, pattern: '^a', enum: ['a', null] };
     expect(validationJson('v2', judging)).toEqual(judging);
   });
 
-  test('do without alternatives in OpenAPI 2', () => {
+  test('exclude alternatives in OpenAPI v2', () => {
     const judging = { minLength: 1, anyOf: [{ maximum: 5 }], not: { maximum: 1 } };
     expect(validationJson('v2', judging)).toEqual({ minLength: 1 });
     expect(validationJson('v3', judging)).toEqual(judging);
   });
 
-  test('go into members, items, and values of alternatives', () => {
+  test('descend into members, items, and alternatives', () => {
     const nested = {
       required: ['a'],
       properties: new Map([['a', { minLength: 1 }]]),
@@ -37,7 +37,7 @@ describe('API-12: the keywords that judge a value', () => {
     });
   });
 
-  test('keep a member that is named like a part of every object', () => {
+  test('keep a member named like one of Object.prototype', () => {
     const properties = new Map([['__proto__', { minLength: 1 }]]);
     expect(JSON.stringify(validationJson('v3', { allOf: [{ properties }] }))).toBe(
       '{"allOf":[{"properties":{"__proto__":{"minLength":1}}}]}',

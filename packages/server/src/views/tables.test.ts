@@ -23,7 +23,7 @@ const columns: readonly ColumnDef[] = [
 const row = { columns, metaVersion: 'meta.svc.io/v1', nowMs } as const;
 
 describe('CODEC-5: a table', () => {
-  test('describes its columns without the way to their cells', () => {
+  test('describes its columns without their cell paths', () => {
     expect(columnDefinitions(columns)[0]).toEqual({
       name: 'Data',
       type: 'integer',
@@ -33,16 +33,16 @@ describe('CODEC-5: a table', () => {
     });
   });
 
-  test('has a null for a cell without a value', () => {
+  test('has null for an absent cell', () => {
     expect(tableRow(object, { ...row, include: 'None' }).cells).toEqual([1, null]);
   });
 
-  test('shows name and creation of kinds that declare no columns', () => {
+  test('shows name and age of kinds without columns', () => {
     const { cells } = tableRow(object, { ...row, columns: defaultColumns, include: 'None' });
     expect(cells).toEqual(['one', object.metadata.creationTimestamp]);
   });
 
-  test('carries in each row what the client includes', () => {
+  test('has in each row what the client includes', () => {
     expect(tableRow(object, { ...row, include: 'None' }).object).toBeNull();
     expect(tableRow(object, { ...row, include: 'Object' }).object).toBe(object);
     expect(tableRow(object, { ...row, include: 'Metadata' }).object).toEqual({
@@ -59,6 +59,6 @@ describe('CODEC-5: a table', () => {
   });
 });
 
-test('CODEC-6: metadata of an object that has none is empty', () => {
+test('CODEC-6: metadata of an object without any is empty', () => {
   expect(partialObject({ apiVersion: 'v1', kind: 'Any' }, 'meta.svc.io/v1').metadata).toEqual({});
 });

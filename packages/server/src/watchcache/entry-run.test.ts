@@ -15,7 +15,7 @@ const some = fc.record({
 /** Longer than most items, so that the type of one reaches over several before it. */
 const someType = fc.constantFrom('', ',', '"kind":1,', `"kind":"${'x'.repeat(20)}",`);
 
-test('a run is its entries with commas and without types, in whatever portions it is copied', () => {
+test('a run is its entries with commas and without types, whatever the portions', () => {
   fc.assert(
     fc.property(
       some,
@@ -47,7 +47,7 @@ test('a run is its entries with commas and without types, in whatever portions i
   );
 });
 
-test('more than there is cannot be had', () => {
+test('a copy beyond the end is refused', () => {
   const [run] = runsOfAll(entriesOf(['{}']), 0);
   expect(() => run?.copyNext(Buffer.alloc(9), 0, 3)).toThrow('nothing is left');
 });
@@ -61,7 +61,7 @@ test('an object that does not begin with its type is not cut', () => {
   expect(() => other?.copyNext(target, 0, 2)).toThrow('does not begin with its type');
 });
 
-test('many entries come as runs that end soon, one large entry as a run of its own', () => {
+test('many entries come as runs that end soon, one large entry as its own run', () => {
   const texts = Array.from({ length: 100 }, (_, n) => `"${'x'.repeat(n === 50 ? 99_999 : 999)}"`);
   const entries = entriesOf(texts);
   const runs = () => [...runsOfAll(entries, 0)];

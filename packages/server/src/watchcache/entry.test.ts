@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { entryAtRevision, makeEntry, settle, spliceRevision } from './entry.ts';
 import { indexOf, widget } from './testing.ts';
 
-test('the version stands right behind the start of metadata, and only there', () => {
+test('the version is directly behind the start of metadata, and nowhere else', () => {
   const object = widget({ namespace: 'a', name: '"metadata":{' });
   const stored = Buffer.from(JSON.stringify(object));
   const json = JSON.parse(spliceRevision(stored, 42).toString());
@@ -10,7 +10,7 @@ test('the version stands right behind the start of metadata, and only there', ()
   expect(Object.keys(json.metadata)[0]).toBe('resourceVersion');
 });
 
-test('the last state carries the later version', () => {
+test('the last state has the later version', () => {
   const object = widget({ namespace: 'a', name: 'é' });
   const stored = Buffer.from(JSON.stringify(object));
   const index = indexOf(object);
@@ -41,7 +41,7 @@ test('small entries share memory until they settle, and keep their bytes', () =>
   for (const { json } of entries) expect(json.buffer.byteLength).toBe(json.length);
 });
 
-test('a large entry has memory of its own from the start', () => {
+test('a large entry has its own memory from the start', () => {
   const { json } = entryAt(1, 'x'.repeat(5000));
   expect(json.buffer.byteLength).toBe(json.length);
 });

@@ -76,7 +76,7 @@ function boundTo(inner: Store): Store {
   };
 }
 
-test('a store that is not there yet is asked again', async () => {
+test('a store that is not ready is retried', async () => {
   const flaky = flakyStore();
   const clock = new FakeClock();
   await putWidget(flaky.store, { namespace: 'a', name: 'x' });
@@ -94,7 +94,7 @@ test('a store that is not there yet is asked again', async () => {
   expect((await cache.get('a/x', undefined))?.revision).toBe(1);
 });
 
-test('a store that lists, but cannot be followed yet, is asked again', async () => {
+test('a store that lists but cannot be followed yet is retried', async () => {
   const flaky = flakyStore();
   const clock = new FakeClock();
   await putWidget(flaky.store, { namespace: 'a', name: 'x' });
@@ -107,7 +107,7 @@ test('a store that lists, but cannot be followed yet, is asked again', async () 
   expect((await cache.get('a/x', undefined))?.revision).toBe(1);
 });
 
-test('a cut connection is taken up again where it broke, and watches live on', async () => {
+test('a cut connection resumes where it broke, and watches continue', async () => {
   const flaky = flakyStore();
   const clock = new FakeClock();
   const cache = openCache(flaky.store, clock);
@@ -131,7 +131,7 @@ test('a cut connection is taken up again where it broke, and watches live on', a
   expect(reader.short).toEqual(['ADDED a/x@1']);
 });
 
-test('lost history is loaded anew: watches end, subscribers learn what changed', async () => {
+test('lost history is reloaded: watches end, subscribers learn what changed', async () => {
   const flaky = flakyStore();
   const { store } = flaky;
   const clock = new FakeClock();
@@ -157,7 +157,7 @@ test('lost history is loaded anew: watches end, subscribers learn what changed',
   expect(cache.peek('a/new')?.revision).toBe(4);
 });
 
-test('a damaged record is left out and does not take the others with it', async () => {
+test('a damaged record is skipped and does not affect others', async () => {
   const store = createMemoryStore();
   await store.put({ key: `${prefix}a/bad`, value: Buffer.from('\0\x01'), expect: 0 });
   await putWidget(store, { namespace: 'a', name: 'good' });
@@ -167,7 +167,7 @@ test('a damaged record is left out and does not take the others with it', async 
   expect(cache.peek('a/good')?.revision).toBe(2);
 });
 
-test('a long load and a long filtered list give way to other work, and are right', async () => {
+test('a long load and a long filtered list yield to other work, correctly', async () => {
   const store = createMemoryStore();
   const total = 12_000;
   for (let i = 0; i < total; i++) {
@@ -189,7 +189,7 @@ test('a long load and a long filtered list give way to other work, and are right
   expect((await list).revision).toBe(total);
 });
 
-test('a resume from far back is not taken for a slow reader', async () => {
+test('a resume from far back does not count as a slow reader', async () => {
   const store = createMemoryStore();
   const cache = openCache(store, new FakeClock(), { watchLagChangesMax: 10 });
   await cache.ready();
@@ -205,7 +205,7 @@ test('a resume from far back is not taken for a slow reader', async () => {
   expect(reader.events).toHaveLength(50);
 });
 
-test('STORE-3: an object that cannot be read any more is told of, and not gone', async () => {
+test('STORE-3: an object that becomes unreadable is reported, not removed', async () => {
   const flaky = flakyStore();
   const { store } = flaky;
   const clock = new FakeClock();

@@ -71,7 +71,7 @@ test('a list reads all, or one namespace, at the newest revision', async () => {
   expect([...(await cache.list(request({ namespace: 'none' }))).jsonPieces(0)]).toEqual([]);
 });
 
-test('reads that need no waiting make no promise', async () => {
+test('reads that need no waiting are synchronous', async () => {
   const { cache } = await setup();
   expect(cache.get('a/1', undefined)).not.toBeInstanceOf(Promise);
   expect(cache.get('a/1', '0')).not.toBeInstanceOf(Promise);
@@ -79,7 +79,7 @@ test('reads that need no waiting make no promise', async () => {
   expect(cache.list(request())).not.toBeInstanceOf(Promise);
 });
 
-test('chunks together are the snapshot of the first, although writes go on', async () => {
+test('pages form the snapshot of the first, although writes continue', async () => {
   const { cache, store } = await setup();
   const found: string[] = [];
   const remaining: (number | undefined)[] = [];
@@ -100,7 +100,7 @@ test('chunks together are the snapshot of the first, although writes go on', asy
   expect(remaining).toEqual([11, 7, 3, undefined]);
 });
 
-test('the limit counts what passes the filter; the token is there while entries are left', async () => {
+test('the limit counts matches, and the token exists while entries remain', async () => {
   const { cache } = await setup();
   const filter = (index: { labels: Readonly<Record<string, string>> }) =>
     index.labels.team === 'odd';
@@ -164,7 +164,7 @@ test('every cell of the list table', async () => {
   }
 });
 
-test('an exact list is the old state, from the window or from the store', async () => {
+test('an exact list is the old state, from the window or the store', async () => {
   const { cache, store } = await setup();
   await removeWidget(store, 'a/0');
   const exact = { resourceVersionMatch: 'Exact' as const, namespace: 'a' };
@@ -183,7 +183,7 @@ test('an exact list is the old state, from the window or from the store', async 
   ]);
 });
 
-test('an expired token is answered with one that goes on at the newest state', async () => {
+test('an expired token gets one that continues at the newest state', async () => {
   const { cache, store, clock } = await setup({ historyMs: 1000 });
   const first = await cache.list(request({ limit: 4 }));
   await putWidget(store, { namespace: 'a', name: '4', value: 2 });
@@ -202,7 +202,7 @@ test('an expired token is answered with one that goes on at the newest state', a
   expect(names(rest)).toHaveLength(11);
 });
 
-test('a version from the future is waited for, then refused', async () => {
+test('a future version is awaited, then refused', async () => {
   const { cache, store, clock } = await setup();
   const soon = cache.get('a/new', '16');
   const never = refusal(() => cache.list(request({ resourceVersion: '99' })));
@@ -221,14 +221,14 @@ test('a version from the future is waited for, then refused', async () => {
   }
 });
 
-test('writes of other resources make the version of a list grow', async () => {
+test('writes of other resources advance the version of a list', async () => {
   const { cache, store } = await setup();
   const other = { key: '/registry/others/x', value: Buffer.from('{}'), expect: 0 };
   await store.put(other);
   expect((await cache.list(request())).revision).toBe(16);
 });
 
-test('a list that is being read does not see what is written meanwhile', async () => {
+test('a list being read does not see later writes', async () => {
   const { cache, store } = await setup();
   const before = await cache.list(request());
   await putWidget(store, { namespace: 'a', name: '4', value: 9 });

@@ -108,7 +108,7 @@ test('TRUST-2, WATCH-5: large initial events are framed in slices', async () => 
   cache.close();
 });
 
-test('TRUST-2: the frame that a watcher leaves unfinished is given up', async () => {
+test('TRUST-2: a frame that its watcher leaves unfinished is abandoned', async () => {
   const { cache, encoder, count, until, put } = await slowFrames();
   const [leaver, stayer] = [new TestReader(), new TestReader()];
   const leaving = await cache.watch(watchSpec(leaver, { encoder: encoder('one') }));
@@ -132,7 +132,7 @@ test('TRUST-2: the frame that a watcher leaves unfinished is given up', async ()
   cache.close();
 });
 
-test('WATCH-7: a watcher whose reader is behind holds up no other', async () => {
+test('WATCH-7: a watcher with a slow reader delays no other', async () => {
   const { cache, encoder, until, put } = await slowFrames();
   const [slow, quick] = [new TestReader(), new TestReader()];
   await cache.watch(watchSpec(slow, { encoder: encoder('one') }));
@@ -148,7 +148,7 @@ test('WATCH-7: a watcher whose reader is behind holds up no other', async () => 
   cache.close();
 });
 
-test('WATCH-1: a large object without a form ends the watches of that form alone', async () => {
+test('WATCH-1: a large object without a form ends only the watches of that form', async () => {
   const { cache, put, until } = await slowFrames();
   const readers = [new TestReader(), new TestReader(), new TestReader()];
   const failing: EventEncoder = {

@@ -6,7 +6,7 @@ import { lineEncoder, openCache, putWidget, settle, TestReader, watchSpec } from
 
 const objects = 40;
 
-test('TRUST-2: initial events of all watches share one slice of each turn of the loop', async () => {
+test('TRUST-2: initial events of all watches share one slice per turn of the loop', async () => {
   const clock = new FakeClock();
   const store = createMemoryStore();
   for (let n = 0; n < objects; n++) await putWidget(store, { namespace: 'a', name: `w${n}` });

@@ -44,7 +44,7 @@ async function open(cache: ResourceCache, options: Partial<WatchSpec> = {}): Pro
 
 const red: EntryFilter = (index) => index.labels.team === 'red';
 
-test('unset and 0 begin with what is there; a version begins behind it', async () => {
+test('unset and 0 begin with the current state; a version begins after it', async () => {
   const { cache, store } = await setup();
   const unset = await open(cache);
   const any = await open(cache, { resourceVersion: '0', namespace: 'a' });
@@ -64,7 +64,7 @@ test('unset and 0 begin with what is there; a version begins behind it', async (
   expect(after.events[2]?.object?.metadata.labels).toEqual({ team: 'blue' });
 });
 
-test('a selector turns what leaves into DELETED and what enters into ADDED', async () => {
+test('a selector turns leaving objects into DELETED and entering ones into ADDED', async () => {
   const { cache, store } = await setup();
   const reader = await open(cache, { resourceVersion: '3', filter: red });
   await putWidget(store, { namespace: 'a', name: 'x', team: 'blue', value: 5 });
@@ -77,7 +77,7 @@ test('a selector turns what leaves into DELETED and what enters into ADDED', asy
   expect(reader.events[0]?.object?.metadata.labels).toEqual({ team: 'red' });
 });
 
-test('watches of one object, of one name and of one namespace see theirs only', async () => {
+test('watches of one object, name, or namespace see only their own', async () => {
   const { cache, store } = await setup();
   const one = await open(cache, { resourceVersion: '3', namespace: 'a', name: 'x' });
   const name = await open(cache, { resourceVersion: '0', name: 'x' });
@@ -91,7 +91,7 @@ test('watches of one object, of one name and of one namespace see theirs only', 
   expect(namespace.short).toEqual(['MODIFIED b/x@6']);
 });
 
-test('watchers of one encoding are given the very same buffer, one per batch', async () => {
+test('watchers of one encoding share the same buffer, one per batch', async () => {
   const { cache, store } = await setup();
   const readers = [];
   for (let i = 0; i < 3; i++) readers.push(await open(cache, { resourceVersion: '3' }));
@@ -144,7 +144,7 @@ test('after a restart a watch resumes from before it, with selectors', async () 
   expect((await cache.list({ ...list, ...exact })).count).toBe(2);
 });
 
-test('a version from the future is waited for in silence', async () => {
+test('a future version is awaited in silence', async () => {
   const { cache, store } = await setup();
   const reader = await open(cache, { resourceVersion: '5', allowBookmarks: true });
   for (let i = 0; i < 4; i++) await putWidget(store, { namespace: 'a', name: 'x', value: i });
@@ -152,7 +152,7 @@ test('a version from the future is waited for in silence', async () => {
   expect(reader.short).toEqual(['MODIFIED a/x@6', 'MODIFIED a/x@7']);
 });
 
-test('a watch that has gone no longer waits for its version', async () => {
+test('a watch that has ended does not wait for its version', async () => {
   const { cache, store } = await setup();
   const reader = new TestReader();
   const spec = watchSpec(reader, { resourceVersion: '18446744073709551615' });
@@ -183,7 +183,7 @@ test('watches of cluster-scoped objects, all and by name', async () => {
   expect(later.short).toEqual(['ADDED /node-3@3']);
 });
 
-test('initial events end with the annotated bookmark, then the stream goes on', async () => {
+test('initial events end with the annotated bookmark, then the stream continues', async () => {
   const { cache, store } = await setup();
   const options = { sendInitialEvents: true, allowBookmarks: true };
   const reader = await open(cache, options);
@@ -228,7 +228,7 @@ test('bookmarks come about once a minute and right before the timeout, if allowe
   expect(without.ended).toEqual({ type: 'timeout' });
 });
 
-test('a slow reader reads on from the window where it stopped, and others go on', async () => {
+test('a slow reader resumes from the window where it stopped, and others continue', async () => {
   const { cache, store } = await setup();
   const slow = await open(cache, { resourceVersion: '3' });
   const quick = await open(cache, { resourceVersion: '3' });
@@ -261,7 +261,7 @@ test('a reader too far behind is cut off', async () => {
   expect(slow.short).toHaveLength(1);
 });
 
-test('initial events go out in chunks, and wait for a slow reader', async () => {
+test('initial events are sent in chunks and wait for a slow reader', async () => {
   const { cache, store } = await setup();
   const team = 'x'.repeat(500);
   for (let i = 0; i < 400; i++) await putWidget(store, { namespace: 'c', name: `n${i}`, team });
@@ -278,7 +278,7 @@ test('initial events go out in chunks, and wait for a slow reader', async () => 
   expect(reader.short[400]).toBe('MODIFIED c/n0@404');
 });
 
-test('an encoder that fails ends its own watch only', async () => {
+test('a failing encoder ends only its own watch', async () => {
   const { cache, store } = await setup();
   const failing = new TestReader();
   const frame = () => {
@@ -310,7 +310,7 @@ test('closing a watch stops it; closing the cache ends all of them', async () =>
   });
 });
 
-test('subscribers are told of each change before the write is answered', async () => {
+test('subscribers learn of each change before the write is answered', async () => {
   const { cache, store } = await setup();
   const seen: EntryChange[] = [];
   const subscription = cache.subscribe((change) => seen.push(change));

@@ -63,7 +63,7 @@ const moves: Record<string, Record<string, WatcherState>> = {
   blocked: { drained: catchingUp },
 };
 
-test('the table is total and has no other moves', () => {
+test('the table is total and has no other transitions', () => {
   for (const [stateName, state] of Object.entries(states)) {
     for (const [eventName, event] of Object.entries(events)) {
       const expected =

@@ -19,7 +19,7 @@ function entryOf(revision: number): Entry {
   return { key: 'a', revision, createRevision: 1, json, index, memo: undefined };
 }
 
-test('TRUST-4: a window holds no entries of changes that it has forgotten', async () => {
+test('TRUST-4: a window holds no entries of forgotten changes', async () => {
   const limits = { historyMs: 60_000, changesMax: 10, bytesMax: 1_000_000 };
   const window = new ChangeWindow({ limits, revision: 1, snapshot: emptyOrderedMap() });
   const entries: WeakRef<Entry>[] = [];
@@ -43,7 +43,7 @@ test('TRUST-4: a window holds no entries of changes that it has forgotten', asyn
   expect(() => window.at(window.start - 1)).toThrow('position is not kept');
 });
 
-test('TRUST-2, TRUST-4: an idle window forgets what is too old, in steps of bounded length', () => {
+test('TRUST-2, TRUST-4: an idle window forgets old changes in bounded steps', () => {
   const limits = { historyMs: 1000, changesMax: 100_000, bytesMax: 1_000_000_000 };
   const window = new ChangeWindow({ limits, revision: 1, snapshot: emptyOrderedMap() });
   for (let revision = 2; revision <= 5001; revision++) {

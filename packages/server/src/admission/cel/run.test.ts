@@ -46,7 +46,7 @@ async function run(source: string, decide: (asked: AccessAttributes) => Partial<
   return { asked, ...(await runExpression(compiled(source), variables, { budget, clock })) };
 }
 
-test('ADM-3: authorization may take its time; each question is asked once', async () => {
+test('ADM-3: authorization may be asynchronous, and each check runs once', async () => {
   const check = (verb: string) =>
     `authorizer.group("").resource("pods").check("${verb}").allowed()`;
   // Two checks are all that one expression can pay for.
@@ -59,7 +59,7 @@ test('ADM-3: authorization may take its time; each question is asked once', asyn
   expect(asked[0]).toMatchObject({ user, group: '', resource: 'pods', isResourceRequest: true });
 });
 
-test('ADM-3: the request’s resource, accounts, paths and selectors can be asked about', async () => {
+test('ADM-3: checks cover the request’s resource, accounts, paths, and selectors', async () => {
   const first = await run(
     '[authorizer.requestResource.check("update").allowed(),' +
       'authorizer.serviceAccount("n", "s").path("/metrics").check("get").allowed()]',
@@ -76,7 +76,7 @@ test('ADM-3: the request’s resource, accounts, paths and selectors can be aske
   ]);
 });
 
-test('ADM-3: what kept authorization from judging is told', async () => {
+test('ADM-3: an authorization error is reported', async () => {
   const check = 'authorizer.path("/x").check("get")';
   const error = await run(`${check}.error() + "/" + ${check}.reason()`, () => ({
     reason: 'because',
@@ -106,7 +106,7 @@ test('TRUST-2: a long evaluation pauses', async () => {
   expect(turns).toBeGreaterThan(0);
 });
 
-test('ADM-3: a check has its price', async () => {
+test('ADM-3: a check has a cost', async () => {
   const check = 'authorizer.path("/x").check("get").allowed()';
   const { cost } = await run(check, () => ({}));
   expect(cost).toBeGreaterThan(350_000);
@@ -152,11 +152,11 @@ describe('ADM-2: match conditions', () => {
     expect(await ask(...expressions)).toMatchObject(expected);
   });
 
-  test('count the failures before the one that is false', async () => {
+  test('count failures before the first false condition', async () => {
     expect(await ask(failing, 'false')).toEqual({ matches: false, failed: 1 });
   });
 
-  test('list failures, equal ones once', async () => {
+  test('list failures, duplicates once', async () => {
     const missing = `expression '${failing}' resulted in error: no such key: absent`;
     expect(await ask('true', failing)).toEqual({ failures: missing, failed: 1 });
     expect(await ask(failing, failing)).toEqual({ failures: missing, failed: 2 });
@@ -166,7 +166,7 @@ describe('ADM-2: match conditions', () => {
     );
   });
 
-  test('fail where they do not compile, or are no conditions', async () => {
+  test('fail when they do not compile or are not conditions', async () => {
     expect((await ask('1 +')).failures).toMatch(/^compilation error: /);
     expect((await ask('"text"')).failures).toMatch(/^compilation error: /);
   });

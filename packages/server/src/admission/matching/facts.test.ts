@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { admissionCall, dialect } from '../testing.ts';
 import { factsOf, isExempt, showKind } from './facts.ts';
 
-describe('ADM-2: the facts of a write', () => {
-  test('name the kind that a sub-resource takes', () => {
+describe('ADM-2: facts about a write', () => {
+  test('name the kind of a subresource', () => {
     const scale = admissionCall({
       resource: 'deployments.apps',
       subresource: 'scale',
@@ -20,7 +20,7 @@ describe('ADM-2: the facts of a write', () => {
     expect(factsOf(status).kind).toEqual({ group: 'apps', version: 'v1', kind: 'Deployment' });
   });
 
-  test('put a Namespace into itself, and a node into none', () => {
+  test('place a Namespace in itself, and a node nowhere', () => {
     expect(factsOf(admissionCall({ resource: 'namespaces', name: 'team' })).namespace).toBe('team');
     expect(factsOf(admissionCall({ resource: 'nodes', name: 'n' })).namespace).toBe('');
   });
@@ -36,7 +36,7 @@ test.each([
   expect(isExempt(admissionCall({ resource, name: 'one' }), dialect)).toBe(expected);
 });
 
-test('a kind is shown with its group and version', () => {
+test('a kind has its group and version', () => {
   expect(showKind({ group: 'apps', version: 'v1', kind: 'Deployment' })).toBe(
     'apps/v1, Kind=Deployment',
   );

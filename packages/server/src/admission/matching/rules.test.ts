@@ -62,7 +62,7 @@ describe('ADM-2: a rule', () => {
     expect(matchesRule({ ...ofDeployments, ...change }, facts)).toBe(expected);
   });
 
-  test('treats a Namespace as a cluster-scoped object although its request has a namespace', () => {
+  test('treats a Namespace as cluster-scoped although its request has a namespace', () => {
     const facts = factsOf(admissionCall({ resource: 'namespaces', name: 'team' }));
     expect(facts.namespace).toBe('team');
     expect(matchesRule({ ...everything, scope: 'Cluster' }, facts)).toBe(true);
@@ -131,17 +131,17 @@ describe('ADM-2: the namespace selector', () => {
     return selectsNamespace(selector, { call, facts: factsOf(call), objects });
   };
 
-  test('looks at the namespace of the request', async () => {
+  test('matches the namespace of the request', async () => {
     expect(await selects({ resource: 'configmaps', object: labeled(undefined) })).toBe(true);
     const ofBlue = selectorOf({ matchLabels: { team: 'blue' } });
     expect(await selects({ resource: 'configmaps', object: labeled('blue') }, ofBlue)).toBe(false);
   });
 
-  test('selects what is in no namespace', async () => {
+  test('matches cluster-scoped objects', async () => {
     expect(await selects({ resource: 'nodes', name: 'n' })).toBe(true);
   });
 
-  test('looks at the new labels of a Namespace unless it is deleted', async () => {
+  test('matches the new labels of a Namespace unless it is deleted', async () => {
     const change = {
       resource: 'namespaces',
       name: 'default',
@@ -152,7 +152,7 @@ describe('ADM-2: the namespace selector', () => {
     expect(await selects({ ...change, operation: 'UPDATE', subresource: 'finalize' })).toBe(true);
   });
 
-  test('is a 404 for a namespace that does not exist, unless it selects all', async () => {
+  test('is 404 for a missing namespace, unless it selects everything', async () => {
     const write = { resource: 'configmaps', namespace: 'gone', name: 'one' };
     await expect(selects(write)).rejects.toMatchObject({ code: 404 });
     expect(await selects(write, selectorOf({}))).toBe(true);

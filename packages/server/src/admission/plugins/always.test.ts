@@ -9,7 +9,7 @@ const call = {
   name: 'web',
 } as unknown as AdmissionCall;
 
-test('ADM-1: AlwaysDeny refuses whatever it is asked', () => {
+test('ADM-1: AlwaysDeny refuses everything', () => {
   const refused = () => alwaysDeny.mutate?.(call);
   expect(refused).toThrow(StatusError);
   expect(refused).toThrow(
@@ -17,7 +17,7 @@ test('ADM-1: AlwaysDeny refuses whatever it is asked', () => {
   );
 });
 
-test('ADM-1: AlwaysAdmit has nothing to say', () => {
+test('ADM-1: AlwaysAdmit refuses nothing', () => {
   expect(alwaysAdmit.mutate).toBeUndefined();
   expect(alwaysAdmit.validate).toBeUndefined();
 });

@@ -28,7 +28,7 @@ function tolerations(own: JsonObject[], write: Partial<WriteFixture> = {}) {
   return spec;
 }
 
-describe('ADM-1: the time of a Pod on a node that fails', () => {
+describe('ADM-1: tolerations for failing nodes', () => {
   test.each<[string, JsonObject[], JsonObject[]]>([
     ['nothing', [], both],
     ['another taint', [{ key: 'a' }], [{ key: 'a' }, ...both]],
@@ -44,7 +44,7 @@ describe('ADM-1: the time of a Pod on a node that fails', () => {
     expect(tolerations(own, { operation: 'UPDATE' })).toEqual({ tolerations: expected });
   });
 
-  test('is not added through sub-resources', () => {
+  test('are not added through subresources', () => {
     expect(tolerations([], { operation: 'UPDATE', subresource: 'status' })).toEqual({
       tolerations: [],
     });

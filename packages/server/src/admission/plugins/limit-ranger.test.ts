@@ -34,7 +34,7 @@ describe('ADM-1: defaults of a LimitRange', () => {
     defaultRequest: { cpu: '100m' },
   });
 
-  test('fill what containers leave out, and an annotation says so', async () => {
+  test('fill what containers omit, noted in an annotation', async () => {
     const own = { name: 'a', resources: { limits: { cpu: '2' } } };
     const object = pod({ containers: [own, { name: 'b' }], initContainers: [{ name: 'i' }] });
     await plugin(defaults).mutate?.(admissionCall({ resource: 'pods', object }));
@@ -55,7 +55,7 @@ describe('ADM-1: defaults of a LimitRange', () => {
     );
   });
 
-  test('change nothing of a Pod that states everything', async () => {
+  test('do not change a complete Pod', async () => {
     const resources = { requests: { cpu: '1' }, limits: { cpu: '1', memory: '1Gi' } };
     const object = pod({ containers: [{ name: 'a', resources }] });
     const before = structuredClone(object);
@@ -63,7 +63,7 @@ describe('ADM-1: defaults of a LimitRange', () => {
     expect(object).toEqual(before);
   });
 
-  test('leave updates alone', async () => {
+  test('do not apply to updates', async () => {
     const object = pod({ containers: [{ name: 'a' }] });
     const call = admissionCall({ resource: 'pods', operation: 'UPDATE', object, old: object });
     await plugin(defaults).mutate?.(call);
@@ -129,7 +129,7 @@ describe('ADM-1: bounds of a LimitRange', () => {
     expect(await judge(ranges, { object: one(resources) })).toBe(expected);
   });
 
-  test('on a Pod are for the sum of its containers', async () => {
+  test('on a Pod limit the sum of its containers', async () => {
     const ranges = [range({ type: 'Pod', max: { cpu: '1' } })];
     const half = { limits: { cpu: '600m' } };
     const containers = [
@@ -144,7 +144,7 @@ describe('ADM-1: bounds of a LimitRange', () => {
     );
   });
 
-  test('stop at the first LimitRange that is violated, and report a problem once', async () => {
+  test('stop at the first violated LimitRange and report a problem once', async () => {
     const container = range({ type: 'Container', max: { cpu: '1' } });
     const later = range({ type: 'Pod', max: { cpu: '500m' } });
     const resources = { limits: { cpu: '2' } };
@@ -154,7 +154,7 @@ describe('ADM-1: bounds of a LimitRange', () => {
     );
   });
 
-  test('hold resizes, but no other update, and no Pod on its way out', async () => {
+  test('apply to resizes, but to no other update and no terminating Pod', async () => {
     const ranges = [range({ type: 'Container', max: { cpu: '1' } })];
     const object = one({ limits: { cpu: '2' } });
     const update = { operation: 'UPDATE', object, old: object } as const;

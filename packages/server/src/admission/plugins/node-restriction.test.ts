@@ -31,7 +31,7 @@ const nodes = [
 ] satisfies ApiObject[];
 
 describe('AUTHZ-9: a node', () => {
-  test('without a name in its user may do nothing, and others are not concerned', async () => {
+  test('without a node name may do nothing, and other users are not concerned', async () => {
     const write = { resource: 'leases.coordination', name: 'any' };
     expect(
       await judge({ ...write, user: { name: 'system:node:', groups: ['system:nodes'] } }),
@@ -39,7 +39,7 @@ describe('AUTHZ-9: a node', () => {
     expect(await judge({ ...write, user: { name: 'ada', groups: [] } })).toBeUndefined();
   });
 
-  test('keeps to its own lease, CSINode, and ResourceSlices', async () => {
+  test('writes only its own lease, CSINode, and ResourceSlices', async () => {
     const inLeases = { namespace: dialect.systemNamespace('node-lease') };
     const lease = { resource: 'leases.coordination', ...inLeases };
     expect(await judge({ ...lease, name: 'one' })).toBeUndefined();
@@ -51,14 +51,14 @@ describe('AUTHZ-9: a node', () => {
     expect(await judge({ resource: 'csinodes.storage', name: 'two' })).toMatch(/^can only access/);
   });
 
-  describe('that shows a mirror Pod', () => {
+  describe('that creates a mirror Pod', () => {
     const show = (spec: JsonObject, metadata: Partial<ApiObject['metadata']> = {}) => {
       const shown = { annotations: { [mirror]: 'hash' }, ownerReferences: [owner], ...metadata };
       const object = pod({ nodeName: 'one', ...spec }, shown);
       return judge({ resource: 'pods', object }, { nodes });
     };
 
-    test('may show one that needs nothing', async () => {
+    test('may create one that needs nothing', async () => {
       expect(await show({})).toBeUndefined();
     });
 
@@ -117,7 +117,7 @@ describe('AUTHZ-9: a node', () => {
     });
   });
 
-  test('changes the status of its own Pods alone, and no labels through it', async () => {
+  test('changes only the status of its own Pods, without their labels', async () => {
     const own = pod({ nodeName: 'one' });
     const update = { resource: 'pods', operation: 'UPDATE', subresource: 'status' } as const;
     expect(await judge({ ...update, object: own, old: own })).toBeUndefined();
@@ -151,7 +151,7 @@ describe('AUTHZ-9: a node', () => {
     );
   });
 
-  test('changes itself alone, but neither its taints nor its owners', async () => {
+  test('changes only itself, but neither its taints nor its owners', async () => {
     const own = (spec: JsonObject, metadata: Partial<ApiObject['metadata']> = {}): ApiObject => ({
       apiVersion: 'v1',
       kind: 'Node',
@@ -173,7 +173,7 @@ describe('AUTHZ-9: a node', () => {
     expect(await judge({ resource: 'nodes', object: labeled })).toMatch(/set the following labels/);
   });
 
-  test('asks for tokens of Pods that run on it', async () => {
+  test('requests tokens of Pods that run on it', async () => {
     const bound = (ref: JsonObject) =>
       judge(
         {

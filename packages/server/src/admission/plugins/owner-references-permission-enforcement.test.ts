@@ -27,12 +27,12 @@ async function judge(write: Partial<WriteFixture>, ...allowed: string[]) {
 const update = (object: ApiObject, old: ApiObject) =>
   ({ operation: 'UPDATE', object, old }) as const;
 
-describe('ADM-1: who sets owners', () => {
-  test('is not asked for anything at a create with owners that it does not block', async () => {
+describe('ADM-1: a writer of owner references', () => {
+  test('needs no right for owners of a new object that it does not block', async () => {
     expect(await judge({ object: pod(owner) })).toEqual({ why: undefined, asked: [] });
   });
 
-  test('is not asked where owners stay as they are', async () => {
+  test('needs no right where owners do not change', async () => {
     expect(await judge(update(pod(blocking), pod(blocking)))).toMatchObject({ asked: [] });
   });
 
@@ -57,7 +57,7 @@ describe('ADM-1: who sets owners', () => {
     );
   });
 
-  test('is not asked again about an owner that was blocked before', async () => {
+  test('needs no right for an owner that was blocked before', async () => {
     const other = { ...blocking, uid: '2', name: 'api' };
     const { asked } = await judge(update(pod(blocking, other), pod(blocking)), 'delete', 'update');
     expect(asked).toEqual([
@@ -66,7 +66,7 @@ describe('ADM-1: who sets owners', () => {
     ]);
   });
 
-  test('asks about an owner of the cluster without a namespace', async () => {
+  test('needs the right on a cluster-scoped owner without a namespace', async () => {
     const node = {
       apiVersion: 'v1',
       kind: 'Node',
@@ -85,7 +85,7 @@ describe('ADM-1: who sets owners', () => {
     );
   });
 
-  test('is not asked when it is the server, or writes the status of a Pod', async () => {
+  test('needs no right as the server, or for the status of a Pod', async () => {
     const change = update(pod(blocking), pod());
     expect(await judge({ ...change, subresource: 'status' })).toMatchObject({ asked: [] });
     expect(await judge({ ...change, context: { origin: 'server' } })).toMatchObject({ asked: [] });

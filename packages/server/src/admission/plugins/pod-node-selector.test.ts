@@ -41,14 +41,14 @@ async function admit({ selector, configured = {}, nodeSelector }: Scene) {
   return why ?? object['spec'];
 }
 
-describe('ADM-1: the nodes of a namespace', () => {
-  test('are selected by its annotation, spaces not counting', async () => {
+describe('ADM-1: the node selector of a namespace', () => {
+  test('comes from its annotation, without spaces', async () => {
     expect(await admit({ selector: ' zone = a , disk=ssd ' })).toEqual({
       nodeSelector: { zone: 'a', disk: 'ssd' },
     });
   });
 
-  test('are selected by the configuration where it has none', async () => {
+  test('comes from the configuration without an annotation', async () => {
     const configured = { [clusterDefaultSelector]: 'zone=b' };
     expect(await admit({ configured })).toEqual({ nodeSelector: { zone: 'b' } });
     expect(await admit({ configured, selector: 'zone=a' })).toEqual({
@@ -57,7 +57,7 @@ describe('ADM-1: the nodes of a namespace', () => {
     expect(await admit({ configured, selector: '' })).toEqual({});
   });
 
-  test('are narrowed by the Pod, which may not contradict', async () => {
+  test('is narrowed by the Pod, which may not contradict', async () => {
     expect(await admit({ selector: 'zone=a', nodeSelector: { disk: 'ssd' } })).toEqual({
       nodeSelector: { zone: 'a', disk: 'ssd' },
     });
@@ -66,7 +66,7 @@ describe('ADM-1: the nodes of a namespace', () => {
     );
   });
 
-  test('are within what the configuration allows the namespace', async () => {
+  test('must be within the configured whitelist', async () => {
     const configured = { default: 'zone=a' };
     expect(await admit({ configured, nodeSelector: { zone: 'a' } })).toBeTypeOf('object');
     expect(await admit({ configured, nodeSelector: { disk: 'ssd' } })).toBe(
@@ -75,7 +75,7 @@ describe('ADM-1: the nodes of a namespace', () => {
   });
 
   test.each(['zone', 'zone=a=b', 'zone=a,', '-zone=a', 'zone=-a'])(
-    'cannot be told from the annotation "%s"',
+    'is invalid in the annotation "%s"',
     async (selector) => {
       expect(await admit({ selector })).toMatch(/invalid selector: \[/);
     },

@@ -42,7 +42,7 @@ describe('ADM-1: the account of a new Pod', () => {
     });
   });
 
-  test('reuses a token volume that is there', async () => {
+  test('reuses an existing token volume', async () => {
     const volumes = [{ name: 'kube-api-access-mine', emptyDir: {} }];
     const admitted = await admit(pod({ volumes }), account('default'));
     expect(admitted).toMatchObject({
@@ -80,7 +80,7 @@ describe('ADM-1: the account of a new Pod', () => {
     );
   });
 
-  test('is waited for when it is the default one of a new namespace', async () => {
+  test('is awaited when it is the default one of a new namespace', async () => {
     const clock = new FakeClock();
     const accounts: ApiObject[] = [];
     const tools = admissionTools({ serviceaccounts: accounts }, { clock });
@@ -94,7 +94,7 @@ describe('ADM-1: the account of a new Pod', () => {
   });
 });
 
-describe('ADM-1: an account that keeps its Pods to its Secrets', () => {
+describe('ADM-1: an account that restricts its Pods to its Secrets', () => {
   const strict = account(
     'default',
     { secrets: [{ name: 'known' }], imagePullSecrets: [{ name: 'pull' }] },
@@ -144,7 +144,7 @@ describe('ADM-1: an account that keeps its Pods to its Secrets', () => {
 describe('ADM-1: a mirror Pod', () => {
   const mirror = { [dialect.label('config.mirror')]: 'hash' };
 
-  test('is left as it is', async () => {
+  test('is unchanged', async () => {
     expect(await admit(pod({}, mirror))).toEqual(pod({}, mirror));
   });
 

@@ -92,7 +92,7 @@ describe('ADM-1: baseline', () => {
     expect(judged(spec, { level: 'privileged', minor: undefined })).toEqual([]);
   });
 
-  test('ADM-1: a plain pod, and containers of every sort are looked at', () => {
+  test('ADM-1: a plain pod passes, and containers of every kind are checked', () => {
     expect(judged(one())).toEqual([]);
     for (const member of ['initContainers', 'containers', 'ephemeralContainers']) {
       const spec = { [member]: [{ name: 'x', securityContext: { privileged: true } }] };
@@ -100,7 +100,7 @@ describe('ADM-1: baseline', () => {
     }
   });
 
-  test('ADM-1: annotations of older releases', () => {
+  test('ADM-1: annotations of older releases are checked', () => {
     const key = 'container.apparmor.security.beta.svc.io/a';
     expect(judged(one(), baseline, { [key]: 'runtime/default' })).toEqual([]);
     expect(judged(one(), baseline, { [key]: 'unconfined' })).toEqual([
@@ -113,7 +113,7 @@ describe('ADM-1: baseline', () => {
     expect(judged(one(), baseline, seccomp)).toEqual([]);
   });
 
-  test('ADM-1: a standard of an earlier release is as it was then', () => {
+  test('ADM-1: a standard of an earlier release keeps its rules', () => {
     const spec = (name: string) => ({ securityContext: { sysctls: [{ name }] } });
     const at = (minor: number): Standard => ({ level: 'baseline', minor });
     expect(judged(spec('net.ipv4.tcp_rmem'), at(31))).toHaveLength(1);
@@ -132,7 +132,7 @@ describe('ADM-1: restricted', () => {
     securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
     ...secure({ allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } }),
   };
-  test('ADM-1: a pod that gives up everything passes, a plain one fails four times', () => {
+  test('ADM-1: a hardened pod passes, a plain one fails four checks', () => {
     expect(judged(good, restricted)).toEqual([]);
     expect(judged(one(), restricted)).toEqual([
       'allowPrivilegeEscalation != false (container "a" must set securityContext.allowPrivilegeEscalation=false)',
@@ -173,7 +173,7 @@ describe('ADM-1: restricted', () => {
     expect(judged({ ...good, ...more }, restricted)).toEqual([expected]);
   });
 
-  test('ADM-1: a pod for Windows need not say what means nothing there', () => {
+  test('ADM-1: a Windows pod may omit what has no meaning there', () => {
     const windows = { ...one(), os: { name: 'windows' } };
     expect(judged(windows, restricted)).toEqual([
       'runAsNonRoot != true (pod or container "a" must set securityContext.runAsNonRoot=true)',
@@ -181,7 +181,7 @@ describe('ADM-1: restricted', () => {
     expect(judged(windows, { level: 'restricted', minor: 24 })).toHaveLength(4);
   });
 
-  test('ADM-1: the oldest releases asked for less', () => {
+  test('ADM-1: the oldest releases have fewer checks', () => {
     const at = (minor: number) => judged(one(), { level: 'restricted', minor });
     expect(at(22)).toHaveLength(4);
     expect(at(21)).toHaveLength(3);

@@ -35,7 +35,7 @@ describe('ADM-1: the policy of a namespace (enforce, audit, warn)', () => {
     expect(read(labels)).toEqual({ modes, errors: [] });
   });
 
-  test('follows the defaults where labels say nothing', () => {
+  test('has the defaults without labels', () => {
     const restricted = { level: 'restricted', minor: 30 } as const;
     const defaults = { ...openPolicy, enforce: restricted, warn: restricted };
     expect(read({}, defaults).modes).toEqual(['restricted:v1.30', open, 'restricted:v1.30']);
@@ -46,7 +46,7 @@ describe('ADM-1: the policy of a namespace (enforce, audit, warn)', () => {
     ]);
   });
 
-  test('demands the most where the enforced level is unreadable, nothing where others are', () => {
+  test('is restricted for an unreadable enforce level, and ignores other unreadable ones', () => {
     expect(read({ enforce: 'none', audit: 'none', warn: 'none' })).toEqual({
       modes: ['restricted:latest', open, open],
       errors: ['enforce', 'audit', 'warn'].map(
@@ -55,7 +55,7 @@ describe('ADM-1: the policy of a namespace (enforce, audit, warn)', () => {
     });
   });
 
-  test('takes an unreadable version for the latest', () => {
+  test('treats an unreadable version as latest', () => {
     const { modes, errors } = read({ enforce: 'baseline', 'enforce-version': 'v2.0' });
     expect(modes[0]).toBe('baseline:latest');
     expect(errors).toHaveLength(1);

@@ -53,7 +53,7 @@ const violation = 'host namespaces (hostNetwork=true)';
 describe('ADM-1: a Pod under Pod Security', () => {
   const resource = 'pods';
 
-  test('is refused where its namespace enforces a standard that it violates', async () => {
+  test('is refused when it violates the enforced standard', async () => {
     const levels = { enforce: 'baseline' };
     expect(await judge({ resource, levels, object: pod(onHost) })).toEqual({
       why: `violates PodSecurity "baseline:latest": ${violation}`,
@@ -65,7 +65,7 @@ describe('ADM-1: a Pod under Pod Security', () => {
     });
   });
 
-  test('gets a warning where that is all that is asked for', async () => {
+  test('gets a warning when only that is requested', async () => {
     const levels = { warn: 'baseline' };
     expect(await judge({ resource, levels, object: pod(onHost) })).toEqual({
       why: undefined,
@@ -86,7 +86,7 @@ describe('ADM-1: a Pod under Pod Security', () => {
     expect((await judge(scene)).why).toBeDefined();
   });
 
-  test('is judged again when an update brings another image or a new container', async () => {
+  test('is checked again when an update has a new image or container', async () => {
     const levels = { enforce: 'baseline' };
     const old = pod(onHost);
     const update = { resource, levels, operation: 'UPDATE', old } as const;
@@ -99,7 +99,7 @@ describe('ADM-1: a Pod under Pod Security', () => {
     expect((await judge({ ...update, subresource: 'status', object: image })).why).toBeUndefined();
   });
 
-  test('is warned of in a template, which is not refused', async () => {
+  test('as a template gets a warning and is not refused', async () => {
     const object: ApiObject = {
       apiVersion: 'apps/v1',
       kind: 'Deployment',
@@ -125,14 +125,14 @@ describe('ADM-1: a namespace under Pod Security', () => {
       object: namespace(to),
     }) as const;
 
-  test('cannot have labels that nobody can read, unless it had them', async () => {
+  test('cannot get unreadable labels, but may keep them', async () => {
     const object = namespace({ enforce: 'none' });
     expect((await judge({ resource, object })).why).toMatch(/must be one of privileged, baseline/);
     expect((await judge(update({ enforce: 'none' }, { enforce: 'none' }))).why).toBeUndefined();
     expect((await judge(update({ enforce: 'none' }, { warn: 'none' }))).why).toBeDefined();
   });
 
-  test('that comes to demand more warns of Pods that violate it, alike ones together', async () => {
+  test('that becomes stricter warns of violating Pods, equal ones together', async () => {
     const stored = [pod(onHost, 'b'), pod(onHost, 'a'), pod({ hostPID: true }, 'c'), pod({}, 'd')];
     const { warnings } = await judge({ ...update({}, { enforce: 'baseline' }), stored });
     expect(warnings).toEqual([
@@ -141,7 +141,7 @@ describe('ADM-1: a namespace under Pod Security', () => {
     ]);
   });
 
-  test('that comes to demand less warns of none', async () => {
+  test('that becomes laxer warns of none', async () => {
     const stored = [pod(onHost)];
     const less = update({ enforce: 'restricted' }, { enforce: 'baseline' });
     expect((await judge({ ...less, stored })).warnings).toEqual([]);

@@ -4,7 +4,7 @@ import { QuotaLedger, reservationMs } from './quota-ledger.ts';
 
 const object = (uid: string) => ({ apiVersion: 'v1', kind: 'Pod', metadata: { uid } });
 
-test('ADM-1: work of a namespace runs one after the other, also behind a failure', async () => {
+test('ADM-1: work of a namespace runs in sequence, also after a failure', async () => {
   const ledger = new QuotaLedger(new FakeClock());
   const log: string[] = [];
   const work = (name: string, fails = false) =>
@@ -20,7 +20,7 @@ test('ADM-1: work of a namespace runs one after the other, also behind a failure
   expect(log).toEqual(['a begins', 'a ends', 'b begins', 'b ends', 'c begins', 'c ends']);
 });
 
-test('ADM-1: what is reserved counts until it is seen, or never came', async () => {
+test('ADM-1: a reservation counts until it is observed or fails', async () => {
   const clock = new FakeClock();
   const ledger = new QuotaLedger(clock);
   ledger.reserve('ns', 'pods', object('1'));

@@ -29,7 +29,7 @@ const cpu = (request: string, limit?: string): JsonObject => ({
 describe('ADM-1: the usage of a Pod', () => {
   const pod = (spec: JsonObject, more: JsonObject = {}) => usage('pods', object(spec, more));
 
-  test('is the sum of its containers or the largest init container, and its overhead', () => {
+  test('is the sum of its containers or the largest init container, plus overhead', () => {
     const spec = {
       containers: [container('a', cpu('100m', '200m')), container('b', cpu('150m', '1'))],
       initContainers: [container('i', cpu('500m'))],
@@ -44,7 +44,7 @@ describe('ADM-1: the usage of a Pod', () => {
     });
   });
 
-  test('has no overhead on limits that it does not state', () => {
+  test('has no overhead for limits that it does not set', () => {
     const spec = { containers: [container('a', cpu('1'))], overhead: { cpu: '1', memory: '1Mi' } };
     expect(pod(spec)).not.toHaveProperty(['limits.cpu']);
     expect(pod(spec)).toMatchObject({ cpu: '2', memory: '1Mi' });
@@ -62,13 +62,13 @@ describe('ADM-1: the usage of a Pod', () => {
     });
   });
 
-  test.each(['Failed', 'Succeeded'])('is its place alone when it has %s', (phase) => {
+  test.each(['Failed', 'Succeeded'])('is only its count when it has %s', (phase) => {
     const spec = { containers: [container('a', cpu('1'))] };
     expect(pod(spec, { status: { phase } })).toEqual({ 'count/pods': '1' });
     expect(pod(spec, { status: { phase: 'Running' } })).toHaveProperty('cpu');
   });
 
-  test('is its place alone once it overstays its deletion', () => {
+  test('is only its count once it overstays its deletion', () => {
     const spec = { containers: [container('a', cpu('1'))] };
     const deletedAgo = (ms: number) => ({
       metadata: {
@@ -81,7 +81,7 @@ describe('ADM-1: the usage of a Pod', () => {
     expect(pod(spec, deletedAgo(30_001))).toEqual({ 'count/pods': '1' });
   });
 
-  test('must state what a quota counts, for every container', () => {
+  test('must set what a quota counts, for every container', () => {
     const { missing } = evaluator('pods');
     const spec = {
       containers: [container('b', cpu('1')), container('a', {})],
@@ -131,7 +131,7 @@ describe('ADM-1: the usage of a claim', () => {
   const storage = (size: string, more: JsonObject = {}) =>
     object({ resources: { requests: { storage: size } }, ...more });
 
-  test('counts once more against the class that it names', () => {
+  test('counts again for its class', () => {
     const suffix = `.storageclass.${dialect.group('storage')}`;
     expect(usage('persistentvolumeclaims', storage('2Gi', { storageClassName: 'fast' }))).toEqual({
       'count/persistentvolumeclaims': '1',
@@ -142,7 +142,7 @@ describe('ADM-1: the usage of a claim', () => {
     });
   });
 
-  test('matches the names of any class', () => {
+  test('matches names of any class', () => {
     const suffix = `.storageclass.${dialect.group('storage')}`;
     const names = ['pods', 'requests.storage', `slow${suffix}/requests.storage`];
     expect(evaluator('persistentvolumeclaims').matching(names)).toEqual(names.slice(1));
@@ -150,7 +150,7 @@ describe('ADM-1: the usage of a claim', () => {
 });
 
 describe('ADM-1: the usage of other objects', () => {
-  test('is their number, by both names where there are two', () => {
+  test('is their count, under both names where there are two', () => {
     expect(usage('secrets', object({}))).toEqual({ 'count/secrets': '1', secrets: '1' });
     expect(usage('deployments', object({}), 'apps')).toEqual({ 'count/deployments.apps': '1' });
     const names = ['secrets', 'count/secrets', 'pods'];
@@ -158,7 +158,7 @@ describe('ADM-1: the usage of other objects', () => {
   });
 });
 
-test('ADM-1: the scopes of a quota, both ways of stating them', () => {
+test('ADM-1: the scopes of a quota, in both forms', () => {
   const matchExpressions = [{ scopeName: 'PriorityClass', operator: 'In', values: ['high'] }];
   const spec = { scopes: ['BestEffort'], scopeSelector: { matchExpressions } };
   expect(scopesOf(object(spec))).toEqual([

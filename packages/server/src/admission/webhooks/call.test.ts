@@ -32,7 +32,7 @@ function ask(dryRun: boolean): Promise<unknown> {
 }
 
 // Configurations like these cannot be written any more, but may be stored.
-test('ADM-2: a dry run is refused where the webhook may have side effects', async () => {
+test('ADM-2: a dry run is refused when the webhook may have side effects', async () => {
   await expect(ask(true)).rejects.toMatchObject({
     status: {
       code: 400,
@@ -42,7 +42,7 @@ test('ADM-2: a dry run is refused where the webhook may have side effects', asyn
   });
 });
 
-test('ADM-2: a webhook that knows no version of the review cannot be asked', async () => {
+test('ADM-2: a webhook without a known review version cannot be called', async () => {
   await expect(ask(false)).rejects.toThrow(
     'failed calling webhook "a.example.com": could not create admission objects: webhook does ' +
       'not accept known AdmissionReview versions (v1, v1beta1)',

@@ -11,12 +11,12 @@ const configuration = (...webhooks: JsonObject[]) =>
   });
 
 describe('ADM-2: the webhooks of a configuration', () => {
-  test('are told apart where several have one name', () => {
+  test('are distinguished when several have one name', () => {
     const hooks = configuration({ name: 'a' }, { name: 'b' }, { name: 'a' });
     expect(hooks.map(({ uid }) => uid)).toEqual(['checks/a/0', 'checks/b/0', 'checks/a/1']);
   });
 
-  test('have the defaults of the reference where a stored object lacks members', () => {
+  test('have the reference’s defaults when a stored object lacks fields', () => {
     expect(configuration({ name: 'a' })[0]).toMatchObject({
       configuration: 'checks',
       matchPolicy: 'Equivalent',
@@ -58,7 +58,7 @@ describe('ADM-2: the address of a webhook', () => {
     });
   });
 
-  test('is a Service, on port 443 unless it says otherwise', () => {
+  test('is a Service, on port 443 by default', () => {
     const service = { namespace: 'ns', name: 'checks' };
     expect(addressOf({ service })).toEqual({
       service: { ...service, path: '', port: 443 },
@@ -69,7 +69,7 @@ describe('ADM-2: the address of a webhook', () => {
     });
   });
 
-  test('counts a bundle of white space as none', () => {
+  test('treats a bundle of white space as absent', () => {
     const blank = Buffer.from(' \n\t').toString('base64');
     expect(addressOf({ url: 'https://example.com', caBundle: blank }).caPem).toBeUndefined();
     expect(addressOf({ url: 'https://example.com', caBundle: '' }).caPem).toBeUndefined();

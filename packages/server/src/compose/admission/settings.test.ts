@@ -19,7 +19,7 @@ function refused(...args: string[]): string {
 }
 
 describe('ADM-1: flags', () => {
-  test('ADM-1: plugins are enabled and disabled by name, several at a time or one by one', () => {
+  test('ADM-1: plugins are enabled and disabled by name, together or one by one', () => {
     const { config } = admission(
       '--enable-admission-plugins=NodeRestriction,AlwaysPullImages',
       '--enable-admission-plugins=PodNodeSelector',
@@ -32,7 +32,7 @@ describe('ADM-1: flags', () => {
   });
 
   test.each(['enable-admission-plugins', 'disable-admission-plugins', 'admission-control'])(
-    'ADM-1: a name that nobody knows stops the start: --%s',
+    'ADM-1: an unknown name stops the start: --%s',
     (flag) => {
       expect(refused(`--${flag}=NodeRestriction,Nonsense`)).toBe(
         `${flag} plugin "Nonsense" is unknown`,
@@ -49,7 +49,7 @@ describe('ADM-1: flags', () => {
     ).toBe('[Priority] in enable-admission-plugins and disable-admission-plugins overlapped');
   });
 
-  test('ADM-1: the older flag names them all, warns, and stands alone', () => {
+  test('ADM-1: --admission-control names them all, warns, and excludes the others', () => {
     const { config, warnings } = admission('--admission-control=NamespaceLifecycle');
     expect(config.admission).toMatchObject({ enabled: ['NamespaceLifecycle'], only: true });
     expect(warnings).toContain(
@@ -62,7 +62,7 @@ describe('ADM-1: flags', () => {
     );
   });
 
-  test('ADM-1: how long pods bear with nodes that are gone', () => {
+  test('ADM-1: default toleration seconds', () => {
     const { config } = admission(
       '--default-not-ready-toleration-seconds=10',
       '--default-unreachable-toleration-seconds=20',

@@ -10,7 +10,7 @@ function configOf(...args: string[]) {
 const file = import.meta.filename;
 
 describe('flags of aggregation', () => {
-  test('ADM-4: what they come to', () => {
+  test('ADM-4: become settings', () => {
     expect(configOf().aggregation).toEqual({ routing: 'any', redirects: 'refused' });
     const given = configOf(
       `--proxy-client-cert-file=${file}`,
@@ -36,7 +36,7 @@ describe('flags of aggregation', () => {
     expect(() => configOf(...args)).toThrow(why);
   });
 
-  test('ADM-4: headers of uids are taken with their gate', () => {
+  test('ADM-4: uid headers need their gate', () => {
     const { authentication } = configOf(
       '--feature-gates=RemoteRequestHeaderUID=true',
       '--requestheader-client-ca-file=ca.crt',

@@ -11,7 +11,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dataDir, { recursive: true, force: true }));
 
-test('the kubeconfig names server, CA and credential, for its owner alone', () => {
+test('the kubeconfig has server, CA, and credential, for its owner only', () => {
   const path = join(dataDir, 'sub', 'admin.kubeconfig');
   const server = 'https://127.0.0.1:6443';
   writeAdminKubeconfig({ path, server, caPem: 'CA', credential: { token: 't' }, context: 'c' });
@@ -24,7 +24,7 @@ test('the kubeconfig names server, CA and credential, for its owner alone', () =
   });
 });
 
-test('the token is kept from start to start, for its owner alone', () => {
+test('the token is kept across restarts, for its owner only', () => {
   const token = ensureAdminToken(dataDir);
   expect(token.length).toBeGreaterThan(40);
   expect(ensureAdminToken(dataDir)).toBe(token);

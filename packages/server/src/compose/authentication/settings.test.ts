@@ -13,7 +13,7 @@ function configOf(...args: string[]) {
 }
 
 describe('flags of identity', () => {
-  test('AUTHN-6: those of service accounts', () => {
+  test('AUTHN-6: service account flags', () => {
     expect(configOf().serviceAccounts).toEqual({
       extension: 'on',
       keyFiles: [],
@@ -44,7 +44,7 @@ describe('flags of identity', () => {
     );
   });
 
-  test('AUTHN-9: those of the authenticating proxy', () => {
+  test('AUTHN-9: front-proxy flags', () => {
     expect(configOf().authentication.requestHeader).toBeUndefined();
     const { requestHeader } = configOf(
       '--requestheader-client-ca-file=ca.crt',
@@ -62,7 +62,7 @@ describe('flags of identity', () => {
     });
   });
 
-  test('AUTHN-4: bootstrap tokens are off; an unknown controller stops the start', () => {
+  test('AUTHN-4: bootstrap tokens are off by default; an unknown controller is an error', () => {
     expect(configOf().authentication.bootstrapTokens).toBe('off');
     expect(configOf('--enable-bootstrap-token-auth').authentication.bootstrapTokens).toBe('on');
     expect(configOf().controllers).toEqual(['*']);
@@ -81,7 +81,7 @@ const upstreamNames: readonly [ControllerName, string][] = [
   ['root-ca-certificate-publisher-controller', 'root-ca-cert-publisher'],
 ];
 
-test.each(upstreamNames)('AUTHN-4: --controllers knows %s, and %s', (name, alias) => {
+test.each(upstreamNames)('AUTHN-4: --controllers knows %s and %s', (name, alias) => {
   const runs = (...items: string[]) => controllerSelection(items)(name);
   expect(runs('*')).toBe(true);
   expect(runs()).toBe(false);

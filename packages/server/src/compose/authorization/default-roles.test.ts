@@ -5,7 +5,7 @@ import { defaultRbac } from '../../gates/authz/rbac/default-roles.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
 import { withGatheredRules } from './default-roles.ts';
 
-test('AUTHZ-6: aggregated default roles begin with the rules that they gather', () => {
+test('AUTHZ-6: aggregated default roles start with the rules that they aggregate', () => {
   const { clusterRoles } = defaultRbac(dialectOf('kubernetes'), defaultGates);
   const roles = withGatheredRules(clusterRoles);
   const aggregated = roles.filter((role) => role.aggregationRule !== undefined);

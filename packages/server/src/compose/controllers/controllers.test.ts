@@ -62,7 +62,7 @@ const turns = async (count = 20) => {
   for (let i = 0; i < count; i += 1) await new Promise((resolve) => setImmediate(resolve));
 };
 
-test('STORE-2: after a pause they run, tell of their server, and list it and its peers', async () => {
+test('STORE-2: after a pause they run, announce their server, and list its peers', async () => {
   const server = await scene();
   const { clock, controllers, told } = server;
   await server.create(namespace('default'), { resource: 'namespaces' });
@@ -85,7 +85,7 @@ test('STORE-2: after a pause they run, tell of their server, and list it and its
   expect(told).toEqual(['here: 192.0.2.1', 'gone']);
 });
 
-test('STORE-2: whose Service is nobody’s concern is not told of', async () => {
+test('STORE-2: without a Service nothing is announced', async () => {
   const server = await scene({ controllers: ['serviceaccount-controller'] });
   const { clock, told } = server;
   await server.create(namespace('a'), { resource: 'namespaces' });
@@ -95,7 +95,7 @@ test('STORE-2: whose Service is nobody’s concern is not told of', async () => 
   expect(told).toEqual([]);
 });
 
-test('STORE-2: what is closed before its time starts nothing', async () => {
+test('STORE-2: closing early starts nothing', async () => {
   const server = await scene();
   const { clock, controllers, told } = server;
   await server.create(namespace('a'), { resource: 'namespaces' });
@@ -107,7 +107,7 @@ test('STORE-2: what is closed before its time starts nothing', async () => {
   expect(await hasAccount(server, 'a')).toBe(false);
 });
 
-test('STORE-2: among several they run in the server that leads, and each is told of', async () => {
+test('STORE-2: among several servers they run in the leader, and each is announced', async () => {
   const leaseDurationMs = 15_000;
   const leaderElection = {
     leaseDurationMs,

@@ -34,7 +34,7 @@ function follow(refused: 'retried' | 'left' = 'left') {
   return { clock, loaded, outcomes, ...followed };
 }
 
-test('a text that is new is loaded once, a text that is not is left alone', async () => {
+test('a changed text is loaded once, an unchanged one is not', async () => {
   const { look, loaded, outcomes } = follow();
   await look();
   expect(loaded).toEqual([]);
@@ -49,7 +49,7 @@ test('a text that is new is loaded once, a text that is not is left alone', asyn
   expect(loaded).toEqual(['two', 'three']);
 });
 
-test('the timer looks each second', async () => {
+test('the file is checked every second', async () => {
   const { clock, loaded, look } = follow();
   writeFileSync(file, 'two');
   clock.advance(1000);
@@ -75,7 +75,7 @@ test.each([
   expect(loaded).toEqual(['good']);
 });
 
-test('a file that goes is told of, and taken up again when it comes back', async () => {
+test('a file that disappears is reported, and reloaded when it returns', async () => {
   const { look, loaded, outcomes } = follow();
   await look();
   rmSync(file);
@@ -87,7 +87,7 @@ test('a file that goes is told of, and taken up again when it comes back', async
   expect(loaded).toEqual(['two']);
 });
 
-test('nothing is loaded after the stop', async () => {
+test('nothing is loaded after stop', async () => {
   const { look, stop, loaded } = follow();
   writeFileSync(file, 'two');
   stop();
@@ -95,7 +95,7 @@ test('nothing is loaded after the stop', async () => {
   expect(loaded).toEqual([]);
 });
 
-test('what is no file, or too large, is not read', () => {
+test('a folder or an oversized file is not read', () => {
   expect(() => readConfigurationFile(directory)).toThrow(/not a regular file|EISDIR/);
   writeFileSync(file, Buffer.alloc(3 * 1024 * 1024 + 1));
   expect(() => readConfigurationFile(file)).toThrow('larger than');

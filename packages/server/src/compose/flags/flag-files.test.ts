@@ -69,8 +69,8 @@ const single: readonly (readonly [string, ...string[]])[] = [
   ['--admission-control-config-file'],
 ];
 
-describe('files that flags name', () => {
-  test.each(single)('%s that is not there', (flag, ...more) => {
+describe('files named by flags', () => {
+  test.each(single)('%s that is missing', (flag, ...more) => {
     const fault = `${flag}: open ${nowhere}: no such file or directory`;
     expect(told(`${flag}=${nowhere}`, ...more)).toBe(fault);
     const folder = join(directory, 'folder');
@@ -120,7 +120,7 @@ describe('files that flags name', () => {
     );
   });
 
-  test('what is right is let through', () => {
+  test('valid files pass', () => {
     const keys = [own.key, own.certificate].map((path) => `--service-account-key-file=${path}`);
     const signing = `--service-account-signing-key-file=${own.key}`;
     expect(told(`--client-ca-file=${own.ca}`, ...keys, signing)).toBe('');

@@ -26,14 +26,14 @@ describe('joinFlagTables', () => {
     ...(after === undefined ? {} : { after }),
   });
 
-  test('orders flags by group, and behind those that they name', () => {
+  test('orders flags by group, after those that they name', () => {
     const one = { a: flag('second'), d: flag('second', 'y'), e: flag('second') };
     const other = { x: flag('first'), y: flag('second') };
     const joined = joinFlagTables([one, other], ['first', 'second']);
     expect(Object.keys(joined)).toEqual(['x', 'a', 'y', 'd', 'e']);
   });
 
-  test('refuses a flag behind one that there is not', () => {
+  test('refuses a flag after a missing one', () => {
     expect(() => joinFlagTables([{ a: flag('g', 'b') }], ['g'])).toThrow('there is no flag --b');
   });
 });
@@ -80,7 +80,7 @@ test.each([
   expect(parseDuration(text)).toBe(expected);
 });
 
-test.each(['', '5', 's', '1d', '1h 2m', '1h2'])('%j is no duration', (text) => {
+test.each(['', '5', 's', '1d', '1h 2m', '1h2'])('%j is not a duration', (text) => {
   expect(() => parseDuration(text)).toThrow('is not a duration');
 });
 
@@ -91,7 +91,7 @@ function configOf(args: readonly string[]): ServerOptions['config'] {
 }
 
 describe('the options of the server', () => {
-  test('let nobody in unknown where everybody may do everything', () => {
+  test('refuse anonymous requests with AlwaysAllow', () => {
     const anonymous = (...flags: string[]) => configOf(flags).authentication.anonymous;
     expect(anonymous('--anonymous-auth=true')).toBe(false);
     expect(anonymous('--authorization-mode=RBAC,AlwaysAllow')).toBe(false);
@@ -99,7 +99,7 @@ describe('the options of the server', () => {
     expect(anonymous('--authorization-mode=RBAC', '--anonymous-auth=false')).toBe(false);
   });
 
-  test('have the defaults of upstream', () => {
+  test('have kube-apiserver’s defaults', () => {
     expect(configOf([])).toMatchObject({
       dialect: 'svc',
       listen: { host: '0.0.0.0', port: 6443, tls: { certDir: 'wheelhouse-data/certificates' } },
@@ -113,7 +113,7 @@ describe('the options of the server', () => {
     });
   });
 
-  test('plain HTTP is on loopback, and only when asked for', () => {
+  test('plain HTTP is on loopback, and only when requested', () => {
     expect(configOf(['--plain-http-port=0']).listen).toEqual({
       host: '127.0.0.1',
       port: 0,
@@ -121,7 +121,7 @@ describe('the options of the server', () => {
     });
   });
 
-  test('PLANE-1: with etcd and a directory for certificates alone, the data are in it', () => {
+  test('PLANE-1: with only etcd and a certificate directory, data are in that directory', () => {
     const dataDirOf = (...flags: string[]) => {
       const outcome = readOptions(flags);
       return outcome.kind === 'options' ? outcome.options.dataDir : undefined;
@@ -167,7 +167,7 @@ describe('the options of the server', () => {
     expect(readOptions(['--version'])).toEqual({ kind: 'version', form: 'line' });
   });
 
-  test('the description shows every flag with default and stage', () => {
+  test('help shows every flag with default and stage', () => {
     const text = describeFlags(serverFlags);
     for (const [name, { hidden }] of Object.entries<FlagDefinition>(serverFlags)) {
       expect(text.includes(`--${name}`)).toBe(hidden !== true);

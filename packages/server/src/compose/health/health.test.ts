@@ -33,7 +33,7 @@ describe('all checks', () => {
     expect((await ask('/livez?verbose=false'))?.body).toContain('livez check passed\n');
   });
 
-  test('excluded ones, unknown ones', async () => {
+  test('excluded and unknown checks', async () => {
     const body = (await ask('/livez?verbose&exclude=log&exclude=zz&exclude=aa'))?.body;
     expect(body).toBe(
       '[+]ping ok\n[+]log excluded: ok\n[+]store ok\n' +
@@ -42,7 +42,7 @@ describe('all checks', () => {
     );
   });
 
-  test('a failure is always verbose, keeps its reason back, and can be excluded', async () => {
+  test('a failure is verbose, hides its reason, and can be excluded', async () => {
     storeError = new Error('secret');
     expect(await ask('/livez')).toEqual({
       status: 500,
@@ -56,7 +56,7 @@ describe('all checks', () => {
   });
 });
 
-test('one check has its own path, with its reason', async () => {
+test('a check has its own path, with its reason', async () => {
   expect(await ask('/livez/ping')).toMatchObject({ status: 200, body: 'ok' });
   storeError = new Error('gone');
   expect(await ask('/readyz/store')).toMatchObject({
@@ -80,13 +80,13 @@ test('boot checks fail livez only after the grace period, readyz at once', async
   expect((await ask('/livez'))?.status).toBe(500);
 });
 
-test('shutdown is asked by readyz alone', async () => {
+test('only readyz checks shutdown', async () => {
   health.addReadyz({ name: 'shutdown', run: () => Promise.reject(new Error('going')) });
   expect((await ask('/readyz'))?.status).toBe(500);
   expect((await ask('/livez'))?.status).toBe(200);
 });
 
-test('a check of livez alone is on no other path', async () => {
+test('a check of livez is on no other path', async () => {
   health.addLivez({ name: 'loop', run: () => Promise.reject(new Error('blocked')) });
   expect((await ask('/livez'))?.status).toBe(500);
   expect((await ask('/livez/loop'))?.body).toContain('blocked');

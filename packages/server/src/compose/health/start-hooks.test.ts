@@ -11,7 +11,7 @@ async function isOpen(port: Promise<void>): Promise<boolean> {
   return open;
 }
 
-test('the port waits for hooks that are slow half a second, and no longer', async () => {
+test('the port waits for slow hooks, but at most half a second', async () => {
   const clock = new FakeClock();
   const port = headStart(new Promise(() => {}), clock);
   clock.advance(499);
@@ -24,7 +24,7 @@ test('the port waits no longer than the hooks take', async () => {
   expect(await isOpen(headStart(Promise.resolve(), new FakeClock()))).toBe(true);
 });
 
-test('the port opens all the same when a hook fails', async () => {
+test('the port opens even when a hook fails', async () => {
   const failed = Promise.reject(new Error('no store'));
   expect(await isOpen(headStart(failed, new FakeClock()))).toBe(true);
 });

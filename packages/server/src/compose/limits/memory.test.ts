@@ -14,6 +14,6 @@ test.each([
   expect(connectionsWithin(limits(soft))).toBe(connections);
 });
 
-test('no known limit is no limit', () => {
+test('an unknown limit is no limit', () => {
   expect(connectionsWithin('')).toBe(Number.POSITIVE_INFINITY);
 });

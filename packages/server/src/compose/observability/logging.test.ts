@@ -11,7 +11,7 @@ function logger(verbosity = 0): {
   return { log: createLogger({ verbosity, sink, clock: new FakeClock() }), lines };
 }
 
-test('a line holds time, level, message and fields', () => {
+test('a line has time, level, message, and fields', () => {
   const { log, lines } = logger();
   log.info('hello', { count: 1, msg: 'no', size: 2n });
   expect(lines).toEqual([
@@ -45,7 +45,7 @@ test('the verbosity can be changed', () => {
   expect(lines.map((line) => line['msg'])).toEqual(['seen']);
 });
 
-test('errors can go elsewhere than other lines', () => {
+test('errors can go to another stream', () => {
   const streams = { errors: '', others: '' };
   const log = createLogger({
     verbosity: 0,
@@ -61,7 +61,7 @@ test('errors can go elsewhere than other lines', () => {
   expect(streams.others).toMatch(/"one"\n.*"three"\n$/);
 });
 
-test('a buffered sink writes when it is full, when its time is up, and when it must', () => {
+test('a buffered sink flushes when full, when due, and on demand', () => {
   const clock = new FakeClock();
   const written: string[] = [];
   const sink = { write: (text: string) => written.push(text) };

@@ -45,7 +45,7 @@ function watched() {
   return { sleep, time, after, lines, occupancy, registry, watchdog, stopped: () => isStopped };
 }
 
-test('TRUST-2: a lag above 100 ms is logged with the request that had the thread longest', () => {
+test('TRUST-2: a lag above 100 ms is logged with the request that held the thread longest', () => {
   const { sleep, time, after, lines, occupancy } = watched();
   after(50);
   occupancy.enter({ url: '/api/v1/pods', userName: 'brief' });
@@ -78,7 +78,7 @@ test('TRUST-2: lags are counted in a histogram', () => {
   expect(text).toContain('apiserver_event_loop_lag_seconds_count 5\n');
 });
 
-test('TRUST-2: the health check fails while a lag above 10 s is recent', () => {
+test('TRUST-2: the health check fails for a while after a lag above 10 s', () => {
   const { time, after, watchdog, stopped } = watched();
   after(10_050);
   expect(() => watchdog.check()).not.toThrow();

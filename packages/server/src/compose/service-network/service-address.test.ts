@@ -32,7 +32,7 @@ const slice = (name: string, endpoints: JsonObject[], port = 8443): JsonObject =
   endpoints,
 });
 
-test('ready endpoints of the Service’s own slices, at the port of that name', async () => {
+test('ready endpoints of the Service’s slices, at the named port', async () => {
   const slices = [
     slice('other', [{ addresses: ['10.1.0.1'] }]),
     slice('s', [
@@ -44,17 +44,17 @@ test('ready endpoints of the Service’s own slices, at the port of that name', 
   expect(await resolve(found, slices)).toEqual({ host: '10.1.0.3', port: 8443 });
 });
 
-test('Endpoints written by hand', async () => {
+test('manual Endpoints', async () => {
   const subsets = [{ addresses: [{ ip: '10.1.0.4' }], ports: [{ name: 'https', port: 9443 }] }];
   const found = { 'services/s': service({}), 'endpoints/s': { metadata: {}, subsets } };
   expect(await resolve(found)).toEqual({ host: '10.1.0.4', port: 9443 });
 });
 
-test('the Service’s own address where no endpoint is known', async () => {
+test('the Service’s own address without endpoints', async () => {
   expect(await resolve({ 'services/s': service({}) })).toEqual({ host: '10.0.0.1', port: 443 });
 });
 
-test('the name that an ExternalName has, at the port asked for', async () => {
+test('an ExternalName’s host, at the requested port', async () => {
   const found = { 'services/s': service({ type: 'ExternalName', externalName: 'a.example.com' }) };
   expect(await resolve(found)).toEqual({ host: 'a.example.com', port: 443 });
 });

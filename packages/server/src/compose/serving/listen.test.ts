@@ -21,7 +21,7 @@ test('without a grace period all streams end at once', () => {
   expect(ended.length).toBe(500);
 });
 
-test('few streams end at 200 a second', () => {
+test('few streams end at 200 per second', () => {
   const { clock, signal, ended } = made(20, 60_000);
   signal.fire();
   expect(ended.length).toBe(5);
@@ -31,7 +31,7 @@ test('few streams end at 200 a second', () => {
   expect(ended.length).toBe(20);
 });
 
-test('many are spread over the grace period, and none is left behind it', () => {
+test('many streams spread over the grace period, and none outlives it', () => {
   const { clock, signal, ended } = made(10_000, 10_000);
   signal.fire();
   clock.advance(5000);

@@ -10,14 +10,14 @@ const told = (host: string, advertiseAddress?: string) => {
   return address.text();
 };
 
-test('clients are told what was advertised, else what is listened on, and the port it is', () => {
+test('clients get the advertised address, else the listening one, and its port', () => {
   expect(told('127.0.0.1')).toBe('127.0.0.1:7443');
   expect(told('::1')).toBe('[::1]:7443');
   expect(told('0.0.0.0', '10.0.0.1')).toBe('10.0.0.1:7443');
   expect(told('127.0.0.1', 'fd00::1')).toBe('[fd00::1]:7443');
 });
 
-test('nobody is told to ask all addresses, where the machine has one that others reach', () => {
+test('an unspecified address is replaced by one that others can reach', () => {
   const shown = told('0.0.0.0');
   expect(shown).toMatch(/^\d+\.\d+\.\d+\.\d+:7443$/);
   expect(shown.startsWith('127.')).toBe(false);

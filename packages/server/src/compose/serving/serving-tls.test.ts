@@ -34,7 +34,7 @@ beforeEach(() => {
 afterEach(() => rmSync(join(certDir, '..'), { recursive: true, force: true }));
 
 describe('ensureServingCertificates', () => {
-  test('makes a chain that verifies, for every host asked for', () => {
+  test('creates a chain that verifies for every requested host', () => {
     const made = ensureServingCertificates({ certDir, hosts, clock });
     const certificate = new X509Certificate(made.certificatePem);
     const ca = new X509Certificate(made.caPem);
@@ -79,7 +79,7 @@ describe('ensureServingCertificates', () => {
   });
 });
 
-describe('a pair that a user supplied', () => {
+describe('a supplied key pair', () => {
   const supplied = () => {
     const now = clock.now();
     return issueCertificate({
@@ -97,7 +97,7 @@ describe('a pair that a user supplied', () => {
   };
   const pair = () => ({ certFile: fileOf('apiserver.crt'), keyFile: fileOf('apiserver.key') });
 
-  test('PLANE-1: is found, even where it is expired, incomplete or malformed', () => {
+  test('PLANE-1: is recognized, even when expired, incomplete, or malformed', () => {
     expect(suppliedPair(certDir)).toBeUndefined();
     put('apiserver.key', supplied().keyPem);
     expect(suppliedPair(certDir)).toEqual(pair());
@@ -107,7 +107,7 @@ describe('a pair that a user supplied', () => {
     expect(suppliedPair(certDir)).toEqual(pair());
   });
 
-  test('PLANE-1: is told from the one that the server made, whatever is next to that', () => {
+  test('PLANE-1: is distinguished from a generated pair, whatever is beside it', () => {
     ensureServingCertificates({ certDir, hosts, clock });
     expect(suppliedPair(certDir)).toBeUndefined();
     rmSync(keyOf('apiserver'));
@@ -120,7 +120,7 @@ describe('a pair that a user supplied', () => {
     ['a certificate without its key', ['ca.crt']],
     ['a key without its certificate', ['ca.key']],
     ['a whole pair', ['ca.crt', 'ca.key']],
-  ])('PLANE-1: a CA of theirs is not overwritten: %s', (_what, names) => {
+  ])('PLANE-1: a supplied CA is not overwritten: %s', (_what, names) => {
     const { certificatePem, keyPem } = supplied();
     for (const name of names) put(name, name === 'ca.crt' ? certificatePem : keyPem);
     expect(() => ensureServingCertificates({ certDir, hosts, clock })).toThrow('left alone');
@@ -132,7 +132,7 @@ describe('a pair that a user supplied', () => {
   });
 });
 
-test('TRUST-9: what a clock that was ahead made, and is not valid yet, is made anew', () => {
+test('TRUST-9: a certificate that is not valid yet is reissued', () => {
   const ahead = ensureServingCertificates({ certDir, hosts, clock });
   const back = new FakeClock(clock.now() - 2 * dayMs);
   const now = ensureServingCertificates({ certDir, hosts, clock: back });
@@ -145,7 +145,7 @@ test('TRUST-9: what a clock that was ahead made, and is not valid yet, is made a
   expect(ensureServingCertificates({ certDir, hosts, clock: slightlyBack })).toEqual(now);
 });
 
-test('a client certificate carries the user and the groups', () => {
+test('a client certificate has the user and the groups', () => {
   const ca = ensureCa(certDir, clock.now());
   const issued = issueClientCertificate({ ca, user: 'jane', groups: ['a', 'b'], clock });
   const certificate = new X509Certificate(issued.certificatePem);

@@ -13,13 +13,13 @@ afterEach(() => rmSync(base, { recursive: true, force: true }));
 const modeOf = (path: string): number => statSync(path).mode & 0o7777;
 
 describe('the data directory', () => {
-  test('is made for its owner alone', () => {
+  test('is created for its owner only', () => {
     const path = join(base, 'new');
     expect(ensureDataDirectory(path)).toEqual({ tightened: false });
     expect(modeOf(path)).toBe(0o700);
   });
 
-  test.each([0o755, 0o770, 0o701, 0o777])('is taken away from others: %o', (mode) => {
+  test.each([0o755, 0o770, 0o701, 0o777])('is closed to others: %o', (mode) => {
     const path = join(base, 'open');
     mkdirSync(path);
     chmodSync(path, mode);
@@ -28,7 +28,7 @@ describe('the data directory', () => {
     expect(ensureDataDirectory(path)).toEqual({ tightened: false });
   });
 
-  test('is refused when everybody shares it', () => {
+  test('is refused when it is shared', () => {
     const path = join(base, 'shared');
     mkdirSync(path);
     chmodSync(path, 0o1777);

@@ -12,7 +12,7 @@ function configOf(...args: readonly string[]): ServerOptions['config'] {
 }
 
 describe('STORE-2: the flags of etcd', () => {
-  test('have the defaults of upstream', () => {
+  test('have kube-apiserver’s defaults', () => {
     const { store, leaderElection, compactionIntervalMs } = configOf('--etcd-servers=http://a:1');
     expect(store).toEqual({
       type: 'etcd',
@@ -33,7 +33,7 @@ describe('STORE-2: the flags of etcd', () => {
     expect(compactionIntervalMs).toBe(300_000);
   });
 
-  test('say all there is to say', () => {
+  test('cover every setting', () => {
     const flags = [
       '--storage-backend=etcd3',
       '--etcd-servers=https://a:2379,https://b:2379',
@@ -63,7 +63,7 @@ describe('STORE-2: the flags of etcd', () => {
     expect(leaderElection).toBeUndefined();
   });
 
-  test('STORE-2: --storage-media-type takes the protobuf of the dialect', () => {
+  test('STORE-2: --storage-media-type takes the dialect’s protobuf', () => {
     const type = '--storage-media-type=application/vnd.kubernetes.protobuf';
     const ofDialect = configOf('--etcd-servers=http://a:1', type, '--dialect=kubernetes');
     expect(ofDialect.storedBuiltins).toBe('protobuf');
@@ -97,7 +97,7 @@ describe('STORE-2: the flags of etcd', () => {
     expect(() => readOptions(flags.split(' '))).toThrow(message);
   });
 
-  test('leave no store of the server’s own unused: one line, and exit code 1', async () => {
+  test('refuse flags of the unused own store: one line and exit code 1', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-flags-'));
     mkdirSync(join(directory, 'store'));
     const said = vi.spyOn(process.stderr, 'write').mockReturnValue(true);

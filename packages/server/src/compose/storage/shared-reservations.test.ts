@@ -29,7 +29,7 @@ const secret = {
   data: { password: 'hidden' },
 } as ApiObject;
 
-test('servers tell each other what quotas count, and nothing that may be a secret', async () => {
+test('servers share what quotas count, and nothing that may be secret', async () => {
   const store = createMemoryStore();
   const [one, other] = [sharedReservations(store, prefix), sharedReservations(store, prefix)];
   await one.put('a', 'pods', pod);
@@ -60,7 +60,7 @@ test('servers tell each other what quotas count, and nothing that may be a secre
   expect(await other.list('a', 'pods')).toEqual([]);
 });
 
-test('a claim keeps the class that its annotation names', async () => {
+test('a claim keeps the class of its annotation', async () => {
   const store = createMemoryStore();
   const annotations = { 'volume.beta.kubernetes.io/storage-class': 'fast' };
   const claim = {

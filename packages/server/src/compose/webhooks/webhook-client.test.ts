@@ -14,7 +14,7 @@ function kubeconfig(users: Record<string, string>, more: object = {}): string {
   return path;
 }
 
-test('ADM-1: the most exact user of a kubeconfig goes to a webhook’s host', async () => {
+test('ADM-1: the most specific user of a kubeconfig applies to a webhook’s host', async () => {
   const of = await readWebhookCredentials(
     kubeconfig({
       'a.ns.svc': 'exact',
@@ -33,7 +33,7 @@ test('ADM-1: the most exact user of a kubeconfig goes to a webhook’s host', as
   expect(token('example.com:443')).toBe('all');
 });
 
-test('ADM-1: without a fitting user the current context’s goes, or nobody', async () => {
+test('ADM-1: otherwise the current context’s user applies, or none', async () => {
   const none = await readWebhookCredentials(kubeconfig({ other: 'x' }));
   expect(none('example.com:443')).toBeUndefined();
   const contexts = [{ name: 'c', context: { user: 'second', cluster: '' } }];

@@ -52,7 +52,7 @@ async function storedSchema() {
   return entry === undefined ? undefined : decodeEntry(entry);
 }
 
-test('OPS-3: a condition that another server has written meanwhile keeps its time', async () => {
+test('OPS-3: a condition that another server has written keeps its time', async () => {
   const own = createObjectWriter({
     registry: server.api.registry,
     controller: 'flow-configuration',

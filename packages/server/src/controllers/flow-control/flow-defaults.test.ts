@@ -2,7 +2,7 @@ import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
 import { WriteBudget } from './flow-defaults.ts';
 
-test('OPS-3: an object is written six times a minute at most, each for itself', () => {
+test('OPS-3: an object is written at most six times a minute, independently of others', () => {
   const clock = new FakeClock();
   const budget = new WriteBudget(clock);
   for (let write = 0; write < 6; write += 1) {

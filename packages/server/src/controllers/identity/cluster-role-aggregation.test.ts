@@ -15,7 +15,7 @@ const rule = (resource: string) => ({ verbs: ['get'], apiGroups: [''], resources
 const gathering = (...clusterRoleSelectors: JsonObject[]) =>
   role('whole', { aggregationRule: { clusterRoleSelectors }, labels: { part: 'x' } });
 
-test('rules come selector by selector, each once, never from the role itself', () => {
+test('rules come selector by selector, unique, never from the role itself', () => {
   const all = [
     role('a', { labels: { part: 'x' }, rules: [rule('one'), rule('two')] }),
     role('b', { labels: { part: 'y' }, rules: [rule('two'), rule('three')] }),
@@ -26,7 +26,7 @@ test('rules come selector by selector, each once, never from the role itself', (
   expect(gatheredRules(whole, [...all, { ...whole, rules: [rule('own')] }])).toEqual(expected);
 });
 
-test('a selector of nothing selects all; a role that gathers none is left alone', () => {
+test('an empty selector selects all, and a role that aggregates none is unchanged', () => {
   const all = [role('a', { rules: [rule('one')] }), role('b')];
   expect(gatheredRules(gathering({}), all)).toEqual([rule('one')]);
   expect(gatheredRules(role('plain', { rules: [rule('one')] }), all)).toBeUndefined();

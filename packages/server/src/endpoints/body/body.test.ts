@@ -28,29 +28,29 @@ describe('CODEC-1: the decoder of a body', () => {
     ['application/json'],
     ['application/json; charset=utf-8'],
     ['Application/JSON'],
-  ])('is for JSON where the Content-Type is %j', async (contentType) => {
+  ])('is JSON for the Content-Type %j', async (contentType) => {
     expect(await decode(contentType, json)).toMatchObject({ value: object, duplicates: [] });
   });
 
-  test('is for YAML, and says so', async () => {
+  test('is YAML, and says so', async () => {
     const yaml = Buffer.from(
       'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {a: b}',
     );
     expect(await decode('application/yaml', yaml)).toMatchObject({ value: object, yaml: true });
   });
 
-  test('is for protobuf, whose envelope names the type', async () => {
+  test('is protobuf, whose envelope names the type', async () => {
     const protobuf = encodings.failures.find(({ form }) => form === 'protobuf');
     const bytes = await protobuf?.encode(object);
     if (bytes === undefined) throw new Error('protobuf is not served');
     expect(await decode(dialect.protobufMediaType, bytes)).toMatchObject({ value: object });
   });
 
-  test('is for CBOR', async () => {
+  test('is CBOR', async () => {
     expect(await decode('application/cbor', encodeCbor(object))).toMatchObject({ value: object });
   });
 
-  test('reports members that JSON gives twice', async () => {
+  test('reports duplicate JSON members', async () => {
     const twice = Buffer.from('{"data":{"a":"x","a":"y"},"data":{}}');
     const { duplicates } = await decode('application/json', twice);
     expect(duplicates).toEqual(['data.a', 'data']);
@@ -65,7 +65,7 @@ describe('CODEC-1: the decoder of a body', () => {
     },
   );
 
-  test('API-9: does not exist for an encoding in which a kind has metadata alone', () => {
+  test('API-9: does not exist for an encoding that a kind has for metadata only', () => {
     const def = builtinKinds(dialect).find(({ resource }) => resource === 'configmaps');
     if (def === undefined) throw new Error('there are no ConfigMaps');
     const custom = { ...def, behavior: { ...def.behavior, offersProtobuf: false } };

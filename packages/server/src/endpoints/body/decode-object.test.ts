@@ -5,7 +5,7 @@ import { typeProblem, unrecognized } from './decode-object.ts';
 
 const frame = "couldn't get version/kind; json parse error: json: cannot unmarshal";
 
-describe('API-7: the type that a body states', () => {
+describe('API-7: the type in a body', () => {
   test.each<[JsonValue]>([
     [null],
     [{}],
@@ -31,7 +31,7 @@ describe('API-7: the type that a body states', () => {
   });
 });
 
-describe('API-7: a body of no kind is shown by its beginning', () => {
+describe('API-7: an error shows the beginning of a body without a kind', () => {
   const def = builtinKinds(dialectOf('svc')).find(({ resource }) => resource === 'configmaps');
   if (def === undefined) throw new Error('there are no ConfigMaps');
   const target = { def, version: def.versions[0]!, namespace: '', name: '', subresource: '' };

@@ -23,25 +23,25 @@ describe('FV-2: what is reported of unknown and duplicate fields', () => {
     return warnings.list;
   };
 
-  test('is nothing where they are ignored', () => {
+  test('is nothing with Ignore', () => {
     expect(report('Ignore', 'a')).toEqual([]);
   });
 
-  test('is a warning each', () => {
+  test('is a warning each with Warn', () => {
     expect(report('Warn', 'spec.a', '=spec.b')).toEqual([
       'unknown field "spec.a"',
       'duplicate field "spec.b"',
     ]);
   });
 
-  test('is one refusal of all', () => {
+  test('is one refusal with Strict', () => {
     expect(() => report('Strict', 'spec.a', '=spec.b')).toThrow(
       `${frame}unknown field "spec.a", duplicate field "spec.b"`,
     );
     expect(report('Strict')).toEqual([]);
   });
 
-  test('says whose field it is, and how YAML words keys given twice', () => {
+  test('names the field, with YAML’s wording for duplicate keys', () => {
     const complaints = new Complaints();
     complaints.unknown('[0].x', 'json patch ');
     complaints.repeated(['line 4: key "a" already set in map']);
@@ -51,7 +51,7 @@ describe('FV-2: what is reported of unknown and duplicate fields', () => {
     );
   });
 
-  test('TRUST-3: is bounded, with the number of what is omitted', () => {
+  test('TRUST-3: is bounded and counts the rest', () => {
     const many = Array.from({ length: 5000 }, (_, index) => `field${index}`);
     const { strictText } = complaintsOf(...many);
     expect(strictText.length).toBeLessThan(70_000);
@@ -59,14 +59,14 @@ describe('FV-2: what is reported of unknown and duplicate fields', () => {
   });
 });
 
-describe('FV-2: the order of what a typed decoder finds', () => {
+describe('FV-2: the order of typed decoding errors', () => {
   const ordered = (text: string, ...paths: string[]) => {
     const complaints = complaintsOf(...paths);
     complaints.inTypedOrder(Buffer.from(text));
     return complaints.strictText.slice(frame.length).split(', ');
   };
 
-  test('is that of the text, a duplicate where it is given again', () => {
+  test('is that of the text, with duplicates where they repeat', () => {
     expect(ordered('{"b":1,"x":2,"a":3,"x":4}', 'a', 'b', '=x')).toEqual([
       'unknown field "b"',
       'unknown field "a"',
@@ -74,7 +74,7 @@ describe('FV-2: the order of what a typed decoder finds', () => {
     ]);
   });
 
-  test('leaves out what is in an unknown field, or twice', () => {
+  test('skips what is in an unknown or duplicate field', () => {
     expect(ordered('{"a":{"b":1,"b":2},"a":3}', 'a', '=a.b', '=a')).toEqual(['unknown field "a"']);
     expect(ordered('{"ab":1,"ab":2,"a":3}', 'a', '=ab')).toEqual([
       'duplicate field "ab"',
@@ -82,7 +82,7 @@ describe('FV-2: the order of what a typed decoder finds', () => {
     ]);
   });
 
-  test('is that of sorted members where the body is YAML, items by their number', () => {
+  test('is by name for YAML, with items by index', () => {
     const text = 'spec: 1';
     const paths = ['spec.z', 'spec.list[10].a', 'spec.list[9].b', 'spec.list[9]'];
     expect(ordered(text, ...paths)).toEqual(

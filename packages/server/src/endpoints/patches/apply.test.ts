@@ -27,17 +27,17 @@ describe('SSA-1: the body of an apply', () => {
     expect(await read(text)).toEqual({ value, repeated: [] });
   });
 
-  test('is empty where it says nothing', async () => {
+  test('may be empty', async () => {
     expect(await read('')).toEqual({ value: {}, repeated: [] });
     expect(await read('null')).toEqual({ value: {}, repeated: [] });
   });
 
-  test('reports keys given twice, in JSON as in YAML', async () => {
+  test('reports duplicate keys, in JSON as in YAML', async () => {
     expect((await read('{"a":1,"a":2}')).repeated).toEqual(['line 1: key "a" already set in map']);
     expect((await read('a: 1\na: 2\n')).repeated).toEqual(['line 2: key "a" already set in map']);
   });
 
-  test('is a 400 where it is no map, or cannot be read', async () => {
+  test('is 400 when it is not a map or unreadable', async () => {
     expect(await message('[1]')).toBe(
       '400 error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot ' +
         'unmarshal array into Go value of type map[string]interface {}',

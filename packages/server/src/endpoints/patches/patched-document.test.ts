@@ -24,14 +24,14 @@ function shown(of: {
   );
 }
 
-describe('PATCH-1: the order in which a patched document is shown', () => {
+describe('PATCH-1: member order of a patched document', () => {
   const byName = '{"data":{"a":"2","z":"1"},"kind":"ConfigMap","metadata":{"labels":{},"uid":"1"}}';
 
   test('is by name where nothing is declared', () => {
     expect(shown({ type: 'merge', patch: {} })).toBe(byName);
   });
 
-  test('is by name where the patch went, that of the declaration elsewhere', () => {
+  test('is by name where the patch applied, and by declaration elsewhere', () => {
     const declared = byName.replace('"labels":{},"uid":"1"', '"uid":"1","labels":{}');
     const into = (patch: JsonValue) => shown({ type: 'merge', patch, schema: configMap });
     expect(into({ metadata: { labels: {} } })).toBe(byName);
@@ -39,14 +39,14 @@ describe('PATCH-1: the order in which a patched document is shown', () => {
     expect(shown({ type: 'json', patch: [], schema: configMap })).toBe(declared);
   });
 
-  test('keeps what an operation put there as it is', () => {
+  test('keeps values of an operation unchanged', () => {
     const patch = [{ op: 'add', path: '/data', value: { z: '1', a: '2' } }];
     expect(shown({ type: 'json', patch })).toMatch(/^\{"data":\{"z":"1","a":"2"\}/);
     const inside = [{ op: 'add', path: '/data/z', value: '1' }];
     expect(shown({ type: 'json', patch: inside })).toMatch(/^\{"data":\{"a":"2","z":"1"\}/);
   });
 
-  test('sorts items of lists, whose places may have changed', () => {
+  test('sorts list items, whose positions may have changed', () => {
     const patch = [{ op: 'add', path: '/list/0', value: { z: 1, a: 2 } }];
     const text = shown({ type: 'json', patch, document: { list: [{ z: 1, a: 2 }] } });
     expect(text).toBe('{"list":[{"a":2,"z":1}]}');

@@ -43,7 +43,7 @@ describe('AUTHZ-8: selectors of a review', () => {
     expect(errors.map(({ field, message }) => `${field}: ${message}`)).toEqual(expected);
   });
 
-  test('AUTHZ-8: labels keep to the rules of labels', () => {
+  test('AUTHZ-8: labels follow the label rules', () => {
     const labelSelector = { requirements: [requirement('In', ['-'], '/')] };
     expect(validateReviewSelectors({ labelSelector } as never).map(({ field }) => field)).toEqual([
       `${at}.labelSelector.requirements[0].key`,
@@ -53,7 +53,7 @@ describe('AUTHZ-8: selectors of a review', () => {
     ]);
   });
 
-  test('AUTHZ-8: what is not there is not told', () => {
+  test('AUTHZ-8: absent selectors are not sent', () => {
     expect(reviewSelectors({})).toEqual({ attributes: {}, problems: [] });
   });
 });

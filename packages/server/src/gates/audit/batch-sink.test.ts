@@ -41,7 +41,7 @@ function setUp(change: Partial<BatchSettings> = {}, answer?: () => Promise<boole
   return { clock, batches, lost, sink, take, closed: () => closed };
 }
 
-test('OPS-2: full batches go at once, others when they have waited, never within the call', () => {
+test('OPS-2: full batches are sent at once, others after a wait, never within the call', () => {
   const { clock, batches, take } = setUp();
   expect(take('a', 'b', 'c')).toBe(true);
   expect(batches).toEqual([]);
@@ -53,7 +53,7 @@ test('OPS-2: full batches go at once, others when they have waited, never within
   expect(batches).toEqual([['a', 'b'], ['c']]);
 });
 
-test('OPS-2: what does not fit into the buffer is dropped and told of', () => {
+test('OPS-2: events beyond the buffer are dropped and reported', () => {
   const { clock, batches, lost, take } = setUp();
   take('a', 'b', 'c', 'd', 'e', 'f', 'g');
   expect(lost).toEqual([
@@ -64,7 +64,7 @@ test('OPS-2: what does not fit into the buffer is dropped and told of', () => {
   expect(batches.flat()).toEqual(['a', 'b', 'c', 'd', 'e']);
 });
 
-test('OPS-2: batches are throttled: a burst, then so many a second', () => {
+test('OPS-2: batches are throttled: a burst, then a rate', () => {
   const throttle = { perSecond: 2, burst: 2 };
   const { clock, batches, take } = setUp({ bufferSize: 20, batchSizeMax: 1, throttle });
   take('a', 'b', 'c', 'd', 'e');
@@ -76,7 +76,7 @@ test('OPS-2: batches are throttled: a burst, then so many a second', () => {
   expect(batches.flat()).toEqual(['a', 'b', 'c', 'd', 'e']);
 });
 
-test('OPS-2: a service that does not answer holds no more than some batches', async () => {
+test('OPS-2: a silent service holds a bounded number of batches', async () => {
   const waiting: ((taken: boolean) => void)[] = [];
   const stalls = () => new Promise<boolean>((resolve) => waiting.push(resolve));
   const { clock, batches, lost, take } = setUp({ bufferSize: 3, batchSizeMax: 1 }, stalls);
@@ -92,7 +92,7 @@ test('OPS-2: a service that does not answer holds no more than some batches', as
   expect(batches).toHaveLength(17);
 });
 
-test('OPS-2: closing hands on all that waits, and takes no more', async () => {
+test('OPS-2: closing flushes everything and accepts no more', async () => {
   const { batches, lost, sink, take, closed } = setUp();
   take('a', 'b', 'c');
   await sink.close();

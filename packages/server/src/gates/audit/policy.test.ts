@@ -91,12 +91,12 @@ describe('OPS-2: rules', () => {
     expect(await isMatch(rule, request)).toBe(expected);
   });
 
-  test('a rule for users matches nobody who is unknown', async () => {
+  test('a rule for users never matches unauthenticated requests', async () => {
     const policy = await load({ rules: [{ level: 'Request', userGroups: ['writers'] }] });
     expect(auditPolicy(policy)(pods, undefined).level).toBe('None');
   });
 
-  test('the first that matches decides, and its stages come on top of the policy’s', async () => {
+  test('the first match decides, and its omitted stages add to the policy’s', async () => {
     const policy = await load({
       omitStages: ['RequestReceived'],
       omitManagedFields: true,
@@ -117,7 +117,7 @@ describe('OPS-2: rules', () => {
   });
 });
 
-describe('OPS-2: a wrong policy is told in one line', () => {
+describe('OPS-2: an invalid policy is reported in one line', () => {
   const fails = async (policy: object, message: string) => {
     const error = await load(policy).catch((caught: unknown) => caught);
     expect(error).toBeInstanceOf(ConfigurationError);
@@ -135,7 +135,7 @@ describe('OPS-2: a wrong policy is told in one line', () => {
       { rules: [{ level: 'None' }], omitStages: ['Sent'] },
       'omitStages[0]: Invalid value: "Sent": allowed stages are RequestReceived,ResponseStarted,ResponseComplete,Panic',
     ));
-  test('with paths that are none', () =>
+  test('with invalid paths', () =>
     fails(
       { rules: [{ level: 'None', nonResourceURLs: ['a', '/*/b'] }] },
       `[rules[0].nonResourceURLs[0]: Invalid value: "a": non-resource URL rules must begin with a '/' character, rules[0].nonResourceURLs[1]: Invalid value: "/*/b": non-resource URL wildcards '*' must be the final character of the rule]`,
@@ -150,12 +150,12 @@ describe('OPS-2: a wrong policy is told in one line', () => {
       { rules: [{ level: 'None', resources: [{ group: 'apps/v1' }] }] },
       `rules[0].resources.group: Invalid value: "apps/v1": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
     ));
-  test('with names of no kind', () =>
+  test('with invalid resource names', () =>
     fails(
       { rules: [{ level: 'None', resources: [{ group: '', resourceNames: ['a'] }] }] },
       'rules[0].resources.resourceNames: Invalid value: ["a"]: using resourceNames requires at least one resource',
     ));
-  test('with members nobody knows', () =>
+  test('with unknown members', () =>
     fails(
       { rules: [{ level: 'None', verb: 'get' }] },
       'strict decoding error: unknown field "rules[0].verb"',

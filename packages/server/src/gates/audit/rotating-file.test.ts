@@ -34,7 +34,7 @@ const open = (change: Partial<RotationSettings> = {}) =>
 const files = () => readdirSync(directory).sort();
 const read = (name: string) => readFileSync(join(directory, name), 'utf8');
 
-test('OPS-2: a full file is put away under the moment’s name, and all files are private', async () => {
+test('OPS-2: a full file is renamed with its time, and all files are private', async () => {
   const file = open();
   file.write('12345\n');
   file.write('678\n');
@@ -46,7 +46,7 @@ test('OPS-2: a full file is put away under the moment’s name, and all files ar
   for (const name of files()) expect(statSync(join(directory, name)).mode & 0o777).toBe(0o600);
 });
 
-test('OPS-2: what an earlier server wrote counts, and nothing is lost within one moment', async () => {
+test('OPS-2: an earlier file counts, and nothing is lost within one moment', async () => {
   writeFileSync(join(directory, 'audit.log'), 'before\n');
   const file = open();
   for (const line of ['first\n', 'second\n', 'third\n']) file.write(line);
@@ -55,7 +55,7 @@ test('OPS-2: what an earlier server wrote counts, and nothing is lost within one
   expect(files().map(read).sort()).toEqual(['before\n', 'first\n', 'second\n', 'third\n']);
 });
 
-test('OPS-2: only so many old files are kept, the newest, and none that is too old', async () => {
+test('OPS-2: old files are limited in number and age', async () => {
   const names = ['2030-01-01', '2030-01-20', '2030-01-29', '2030-01-30'].map(
     (day) => `audit-${day}T00-00-00.000.log`,
   );
@@ -79,7 +79,7 @@ test('OPS-2: old files are compressed', async () => {
   expect(statSync(packed).mode & 0o777).toBe(0o600);
 });
 
-test('OPS-2: a line longer than a file is refused, and the others go on', async () => {
+test('OPS-2: a line longer than a file is refused, and others continue', async () => {
   const file = open();
   expect(() => file.write('12345678901\n')).toThrow('write length 12 exceeds maximum file size 10');
   file.write('ok\n');

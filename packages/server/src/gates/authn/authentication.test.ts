@@ -55,13 +55,13 @@ describe('authentication', () => {
     expect(() => strict(exchangeWith())).toThrow(StatusError);
   });
 
-  test('AUTHN-1: a bad credential is 401, never anonymous', () => {
+  test('AUTHN-1: an invalid credential is 401, never anonymous', () => {
     for (const token of ['wrong', 'secre', 'secret2', 'SECRET', '__proto__', '\u0000']) {
       expect(() => authenticate(exchangeWith(`Bearer ${token}`))).toThrow('Unauthorized');
     }
   });
 
-  test('a remembered header does not leak to another connection or header', () => {
+  test('a cached header does not leak to another connection or header', () => {
     const memo = new Map<symbol, unknown>();
     expect(authenticate(exchangeWith('Bearer secret', memo))).toMatchObject({ name: 'alice' });
     expect(authenticate(exchangeWith('Bearer secret', memo))).toMatchObject({ name: 'alice' });

@@ -60,7 +60,7 @@ function failureOf(certificates: readonly Buffer[]): { message: string; cpuMs: n
   throw new Error('the chain was accepted');
 }
 
-describe('chains of clients that have no signature of an authority', () => {
+describe('client chains without a trusted signature', () => {
   test('TRUST-2: authorities of one name with many constraints cost little', () => {
     const chain = chainOfOneName({ constraints: 300, alternatives: 300 });
     expect(Buffer.concat(chain).length).toBeGreaterThan(24_000);
@@ -75,7 +75,7 @@ describe('chains of clients that have no signature of an authority', () => {
     expect(cpuMs).toBeLessThan(1000);
   });
 
-  test('TRUST-2: a connection’s verdict stands for its next requests', () => {
+  test('TRUST-2: a verdict is cached for its connection', () => {
     const exchange = connectionShowing(chainOfOneName({ constraints: 2, alternatives: 2 }));
     const failures = [0, 1].map((ms) => {
       clock.advance(ms);
@@ -89,7 +89,7 @@ describe('chains of clients that have no signature of an authority', () => {
     expect(failures[1]).toBe(failures[0]);
   });
 
-  test('TRUST-2: more certificates than a chain may have are refused', () => {
+  test('TRUST-2: an overlong chain is refused', () => {
     const chain = chainOfOneName({ constraints: 1, alternatives: 1 });
     expect(failureOf([...chain, ...chain]).message).toContain('too many certificates');
   });

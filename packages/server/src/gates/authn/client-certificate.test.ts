@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 
 describe('AUTHN-2: client certificates', () => {
-  test('CN is the user, each O a group, of either authority', async () => {
+  test('CN is the user and each O a group, for both authorities', async () => {
     for (const issuer of [authority, second]) {
       const subject = 'CN=alice, O=dev, O="ops, more\\0Asystem:masters"';
       const leaf = await issue({ subject, issuer, usages: [clientAuth] });
@@ -49,7 +49,7 @@ describe('AUTHN-2: client certificates', () => {
     expect(authenticator.authenticate(showing(leaf))).toBeUndefined();
   });
 
-  test('expired, not yet valid, untrusted and wrong usage are refused', async () => {
+  test('expired, not yet valid, untrusted, and wrong usage are refused', async () => {
     const subject = 'CN=mallory, O=system:masters';
     const stranger = await issue({ subject: 'CN=ca', authority: true });
     const cases: [Parameters<typeof issue>[0], string][] = [
@@ -74,7 +74,7 @@ describe('AUTHN-2: client certificates', () => {
     }
   });
 
-  test('intermediates count only when they may sign and the path is not too long', async () => {
+  test('intermediates count only if they may sign and the path length allows it', async () => {
     const middle = await issue({ subject: 'CN=middle', issuer: second, authority: true });
     const leaf = await issue({ subject: 'CN=bob', issuer: middle, usages: [clientAuth] });
     expect(authenticator.authenticate(showing(leaf, middle))).toMatchObject({ name: 'bob' });
@@ -104,7 +104,7 @@ describe('AUTHN-2: client certificates', () => {
     expect(() => limited.authenticate(exchange)).toThrow('expired');
   });
 
-  test('damaged certificates are refused, never accepted as somebody else', async () => {
+  test('damaged certificates are refused, never read as another user', async () => {
     const leaf = await issue({ subject: 'CN=dan', issuer: authority, usages: [clientAuth] });
     const whole = Buffer.from(leaf.certificate.rawData);
     const seed = Math.floor(Math.random() * 2 ** 31);

@@ -72,7 +72,7 @@ async function chainOf(more: x509.Extension[], names: readonly Name[]) {
   return authenticatorOf(root).authenticate(showing(leaf, middle));
 }
 
-describe('AUTHN-2: constraints of an authority on names', () => {
+describe('AUTHN-2: name constraints', () => {
   test.each<[string, Constraints, readonly Name[]]>([
     ['no names', { permitted: [['dns', 'a.example']] }, []],
     ['a name that is permitted', { permitted: [['dns', 'a.example']] }, [['dns', 'a.example']]],
@@ -143,7 +143,7 @@ describe('AUTHN-2: constraints of an authority on names', () => {
     );
   });
 
-  test('AUTHN-2: those of the root and of intermediates above count as well', async () => {
+  test('AUTHN-2: constraints of the root and of intermediates apply', async () => {
     const more = [extension({ permitted: [['dns', 'a.example']] })];
     const limited = await issue({ subject: 'CN=limited', authority: true, more });
     const middle = await issue({ subject: 'CN=middle', issuer: limited, authority: true });
@@ -158,7 +158,7 @@ describe('AUTHN-2: constraints of an authority on names', () => {
     expect(() => authenticator.authenticate(showing(below, named))).toThrow(refused);
   });
 
-  test('AUTHN-2: what cannot be evaluated is refused when it is critical', async () => {
+  test('AUTHN-2: a critical constraint that cannot be evaluated is refused', async () => {
     const directory: Constraints = { permitted: [['directory', '0\0']] };
     await expect(chainOf([extension(directory)], [])).rejects.toThrow(`extension ${oid}`);
     expect(await chainOf([extension(directory, false)], [])).toMatchObject({ name: 'amy' });
@@ -166,7 +166,7 @@ describe('AUTHN-2: constraints of an authority on names', () => {
     await expect(chainOf([unknown], [])).rejects.toThrow('critical extension 1.2.3.4');
   });
 
-  test('AUTHN-2: alternative names of no known kind are refused when they are critical', async () => {
+  test('AUTHN-2: unknown critical alternative names are refused', async () => {
     const names = element(0x30, element(0x88, Buffer.from([0x2a, 3])));
     for (const critical of [true, false]) {
       const more = [new x509.Extension('2.5.29.17', critical, names)];
@@ -199,7 +199,7 @@ describe('AUTHN-2: constraints of an authority on names', () => {
     await expect(chainOf([new x509.Extension(oid, false, value)], [])).rejects.toThrow();
   });
 
-  test('AUTHN-2: an extension given twice is refused', async () => {
+  test('AUTHN-2: a repeated extension is refused', async () => {
     const twice = [
       extension({ excluded: [['dns', 'a']] }),
       extension({ excluded: [['dns', 'b']] }),

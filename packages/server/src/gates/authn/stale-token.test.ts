@@ -6,7 +6,7 @@ import { auditNotesOf } from './credentials.ts';
 import { createServiceAccountAuthenticator } from './service-account.ts';
 import { readSigningKey, signClaims, tokenPayload } from './service-account-token.ts';
 
-test('AUTHN-6: a token behind its hour is good, noted for the audit log and counted', async () => {
+test('AUTHN-6: a stale but extended token is accepted, annotated, and counted', async () => {
   const clock = new FakeClock();
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const key = readSigningKey(privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());

@@ -5,7 +5,7 @@ const read = (text: string, warnings: string[] = []) =>
   parseTokenFile({ file: 'tokens.csv', text, warn: (message) => warnings.push(message) });
 
 describe('token file', () => {
-  test('AUTHN-3: quoted groups, quotes in quotes, CRLF and empty lines', () => {
+  test('AUTHN-3: quoted groups, nested quotes, CRLF, and empty lines', () => {
     const entries = read('t1,alice,1,"dev,ops"\r\n\nt2,"bo""b",2\nt3,eve,3,one,ignored');
     expect(entries.map((entry) => [entry.token, entry.user.name, entry.user.groups])).toEqual([
       ['t1', 'alice', ['dev', 'ops']],
@@ -26,7 +26,7 @@ describe('token file', () => {
     expect(() => read(text)).toThrow('tokens.csv');
   });
 
-  test('empty and repeated tokens are warned of; the last one counts', () => {
+  test('empty and repeated tokens warn, and the last one counts', () => {
     const warnings: string[] = [];
     const entries = read(',nobody,0\nt,first,1\nt,second,2', warnings);
     expect(entries.map((entry) => entry.user.name)).toEqual(['second']);
@@ -36,7 +36,7 @@ describe('token file', () => {
     ]);
   });
 
-  test('no text makes the reader crash in an unknown way', () => {
+  test('no text makes the reader throw an unexpected error', () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
     let state = seed;
     const next = () => {

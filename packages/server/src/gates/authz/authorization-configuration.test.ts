@@ -36,7 +36,7 @@ const conditions = (...expressions: string[]) => ({
 });
 const rbac = { type: 'RBAC', name: 'rbac' };
 
-describe('AUTHZ-3: what a file says', () => {
+describe('AUTHZ-3: a valid file', () => {
   test.each(['v1alpha1', 'v1beta1', 'v1'])('in version %s', async (version) => {
     const node = { type: 'Node', name: 'node' };
     const [first, ...more] = await load(file([webhook({}, 'a.b-c'), node, rbac], version));
@@ -58,7 +58,7 @@ describe('AUTHZ-3: what a file says', () => {
     });
   });
 
-  test('in YAML, with everything given', async () => {
+  test('in YAML, with every member', async () => {
     const text = `
 apiVersion: ${group}/v1
 kind: AuthorizationConfiguration
@@ -95,7 +95,7 @@ const duplicateNames = [webhook(), webhook()];
 const at = 'authorizers[0]';
 const texts = 'a lowercase RFC 1123 subdomain must consist of';
 
-describe('AUTHZ-3: what is refused, in upstream’s words', () => {
+describe('AUTHZ-3: refusals, in kube-apiserver’s words', () => {
   test.each<[unknown, string]>([
     [[], 'authorizers: Required value: at least one authorization mode must be defined'],
     [null, 'authorizers: Required value: at least one authorization mode must be defined'],
@@ -196,7 +196,7 @@ describe('AUTHZ-3: what is refused, in upstream’s words', () => {
     await expect(load(file(authorizers))).rejects.toThrow(message);
   });
 
-  test('everything at once', async () => {
+  test('every error at once', async () => {
     const text = file([{ type: 'Foo' }, { type: 'RBAC', name: 'x', webhook: {} }]);
     await expect(load(text)).rejects.toThrow(
       /^\[authorizers\[0\]\.type: .*, authorizers\[1\]\.webhook: /,
@@ -225,7 +225,7 @@ describe('AUTHZ-3: what is refused, in upstream’s words', () => {
     await expect(load(text)).rejects.toThrow(message);
   });
 
-  test('a type that was there at the start and is missing now', async () => {
+  test('an authorizer type that a reload may not remove', async () => {
     await expect(load(file([webhook()]), ['RBAC', 'Node'])).rejects.toThrow(
       'missing required types: [Node RBAC]',
     );
@@ -265,7 +265,7 @@ describe('AUTHZ-3: match conditions', () => {
     expect(matches(spec)).toBe(expected);
   });
 
-  test('of a request for another path, with nothing said of the user', async () => {
+  test('for another path, without a user', async () => {
     const matches = await matchOf(
       'request.nonResourceAttributes.path == "/x" && request.nonResourceAttributes.verb == ""',
       'size(request.groups) == 0 && size(request.extra) == 0 && request.user == ""',
@@ -273,7 +273,7 @@ describe('AUTHZ-3: match conditions', () => {
     expect(matches({ nonResourceAttributes: { path: '/x' } })).toBe(true);
   });
 
-  test('of selectors', async () => {
+  test('for selectors', async () => {
     const selector = { requirements: [{ key: 'spec.nodeName', operator: 'In', values: ['n'] }] };
     const matches = await matchOf(
       'request.resourceAttributes.fieldSelector.requirements.exists(r, r.key == "spec.nodeName")',
@@ -285,7 +285,7 @@ describe('AUTHZ-3: match conditions', () => {
     expect(() => matches(spec)).toThrow('no such key: fieldSelector');
   });
 
-  test('not of selectors where the gate is off', async () => {
+  test('without selectors when the gate is off', async () => {
     const text = file([webhook(conditions('has(request.resourceAttributes.labelSelector)'))]);
     const rules = { dialect, fileProblem: () => undefined, requiredTypes: new Set<never>() };
     const off = loadAuthorizationConfiguration(text, { ...rules, selectors: 'left out' });
@@ -293,7 +293,7 @@ describe('AUTHZ-3: match conditions', () => {
     await loadAuthorizationConfiguration(text, { ...rules, selectors: 'told' });
   });
 
-  test('one that is false decides, whatever fails; else a failure does', async () => {
+  test('a false condition decides despite errors, otherwise an error does', async () => {
     const fails = 'request.nonResourceAttributes.path == "/x"';
     const alsoFails = 'request.extra["none"] == []';
     expect((await matchOf(fails, 'request.user == "bob"'))(spec)).toBe(false);
@@ -306,7 +306,7 @@ describe('AUTHZ-3: match conditions', () => {
     expect(() => both(spec)).toThrow(/^\[cel evaluation error: .*, cel evaluation error: .*\]$/);
   });
 
-  test('one that costs too much is a failure', async () => {
+  test('an overly expensive condition is an error', async () => {
     const list = `[${Array.from({ length: 100 }, (_, index) => index).join(',')}]`;
     const matches = await matchOf(
       `${list}.all(a, ${list}.all(b, ${list}.all(c, ${list}.all(d, a + b + c + d >= 0))))`,
@@ -314,7 +314,7 @@ describe('AUTHZ-3: match conditions', () => {
     expect(() => matches(spec)).toThrow('actual cost limit exceeded');
   });
 
-  test('names of everything that objects inherit are unknown', async () => {
+  test('names of Object.prototype are unknown', async () => {
     const matches = await matchOf(
       '!("constructor" in request.extra)',
       '!("__proto__" in request.extra)',

@@ -58,7 +58,7 @@ describe('AUTHZ-1: wording of a 403', () => {
 });
 
 describe('authorization', () => {
-  test('AUTHZ-2: authorizers are asked in order, and nobody allowing is a denial', async () => {
+  test('AUTHZ-2: authorizers run in order, and no decision is a denial', async () => {
     const fails = { name: 'fails', authorize: () => Promise.reject(new Error('down')) };
     const chain = createAuthorization({ authorizers: () => [alwaysDeny, fails] });
     expect(await chain.decide(base)).toEqual({

@@ -46,7 +46,7 @@ function classOf(user: string, groups: readonly string[], info: Partial<FlowInfo
   return `${level} by ${schema}`;
 }
 
-describe('OPS-3: which level requests go to by default', () => {
+describe('OPS-3: the default level of a request', () => {
   const lease = { group: 'coordination.svc.io', resource: 'leases' };
   const probe = { isResourceRequest: false, path: '/readyz' };
   test.each<[string, readonly string[], Partial<FlowInfo>, string]>([
@@ -94,7 +94,7 @@ describe('OPS-3: which level requests go to by default', () => {
   });
 });
 
-describe('OPS-3: how flows are told apart', () => {
+describe('OPS-3: flow distinguishers', () => {
   const flowsOf = (level: string, requests: readonly (readonly [string, Partial<FlowInfo>])[]) => {
     const { fair } = fairOf(600);
     const groups = ['system:serviceaccounts', known];
@@ -107,7 +107,7 @@ describe('OPS-3: how flows are told apart', () => {
     return found;
   };
 
-  test('OPS-3: by namespace, whoever asks', () => {
+  test('OPS-3: by namespace, whoever the user is', () => {
     const [scheduler, account] = ['system:kube-scheduler', 'system:serviceaccount:svc-system:a'];
     expect(
       flowsOf('workload-high', [
@@ -119,7 +119,7 @@ describe('OPS-3: how flows are told apart', () => {
     ).toEqual(['a', 'b', 'a', '']);
   });
 
-  test('OPS-3: by user, wherever', () => {
+  test('OPS-3: by user, whatever the namespace', () => {
     const [one, other] = ['system:serviceaccount:ns:a', 'system:serviceaccount:ns:b'];
     expect(
       flowsOf('workload-low', [
@@ -130,13 +130,13 @@ describe('OPS-3: how flows are told apart', () => {
     ).toEqual([one, one, other]);
   });
 
-  test('OPS-3: not at all where there are no queues to choose from', () => {
+  test('OPS-3: none where there are no queues', () => {
     expect(flowsOf('exempt', [['a', { isResourceRequest: false, path: '/livez' }]])).toEqual(['']);
   });
 });
 
 describe('OPS-3: seats follow shares and demand', () => {
-  test('OPS-3: each level has its part of the server’s seats, some of it to lend', () => {
+  test('OPS-3: each level has its share of the server’s seats, some of it lendable', () => {
     const { fair } = fairOf(600);
     const numbers = Object.fromEntries(
       Array.from(fair.levels.all(), ({ name, nominal, lower, upper, seatsMax }) => [
@@ -157,7 +157,7 @@ describe('OPS-3: seats follow shares and demand', () => {
     fair.close();
   });
 
-  test('OPS-3: a busy level borrows what others do not use, and gives it back', async () => {
+  test('OPS-3: a busy level borrows idle seats and returns them', async () => {
     const { clock, fair, currentOf } = fairOf(600);
     const alice = userOf('alice', [known]);
     const before = currentOf('global-default');
@@ -195,7 +195,7 @@ describe('OPS-3: seats follow shares and demand', () => {
     fair.close();
   });
 
-  test('OPS-3: a server that nobody uses has no timer', () => {
+  test('OPS-3: an idle server has no timer', () => {
     let timers = 0;
     class CountingClock extends FakeClock {
       override after(delayMs: number, task: () => void) {
@@ -225,7 +225,7 @@ describe('OPS-3: seats follow shares and demand', () => {
     expect(timers).toBe(0);
   });
 
-  test('OPS-3: a new configuration rules the next request, and forgets what was known', () => {
+  test('OPS-3: a new configuration applies to the next request and clears caches', () => {
     const { fair } = fairOf(600);
     const alice = userOf('alice', [known]);
     const uidOf = () => {

@@ -54,8 +54,8 @@ async function servedOf(loads: readonly Load[], forMs: number): Promise<number[]
   return served;
 }
 
-describe('OPS-3: flows of one level take turns', () => {
-  test('OPS-3: whatever they send, flows that could use more get equal shares', async () => {
+describe('OPS-3: fairness among flows of a level', () => {
+  test('OPS-3: whatever they send, flows with demand get equal shares', async () => {
     const seed = Date.now() % 1_000_000;
     console.info(`fairness seed ${seed}`);
     const random = randomOf(seed);
@@ -78,7 +78,7 @@ describe('OPS-3: flows of one level take turns', () => {
     }
   });
 
-  test('OPS-3: a modest flow gets all it asks for beside a greedy one', async () => {
+  test('OPS-3: a modest flow gets all that it requests beside a greedy one', async () => {
     const modest = { flow: flowOf('modest', deck), width: 1, serviceMs: 5 };
     const greedy = { flow: flowOf('greedy', deck), width: 200, serviceMs: 5 };
     const [small = 0, large = 0] = await servedOf([modest, greedy], 4000);
@@ -87,7 +87,7 @@ describe('OPS-3: flows of one level take turns', () => {
     expect(large).toBeGreaterThan(2.5 * 4000);
   });
 
-  test('OPS-3: a request of a quiet flow goes ahead of the many of a busy one', async () => {
+  test('OPS-3: a request of a quiet flow precedes the queue of a busy one', async () => {
     const clock = new FakeClock();
     const { set, seatOf } = queueSetOf(clock);
     set.configure({ type: 'Queue', ...deck, queueLengthLimit: 50 }, 1);

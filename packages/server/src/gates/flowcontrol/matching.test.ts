@@ -29,7 +29,7 @@ const url = (nonResourceURLs: string[], verbs = all): JsonObject => ({
 });
 const path = (at: string, verb = 'get') => ({ isResourceRequest: false, path: at, verb });
 
-describe('OPS-3: what a rule is about', () => {
+describe('OPS-3: rules that match', () => {
   test.each<[string, JsonObject, Partial<FlowInfo>, boolean]>([
     ['everything', resource({}), {}, true],
     ['a verb', resource({ verbs: ['list', 'get'] }), {}, true],

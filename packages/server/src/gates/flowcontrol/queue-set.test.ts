@@ -25,7 +25,7 @@ function outcomeOf(entered: Seat | Promise<Seat>): { now: string } {
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe('OPS-3: the seats of a level', () => {
-  test('OPS-3: a free seat is given at once, without a promise', () => {
+  test('OPS-3: a free seat is granted synchronously', () => {
     const { set, seatOf } = queueSetOf(new FakeClock());
     set.configure(queue, 1);
     const seat = seatOf(flowOf('a'));
@@ -37,7 +37,7 @@ describe('OPS-3: the seats of a level', () => {
     expect(set.totals).toEqual({ dispatched: 1, rejected: 0, timedOut: 0, cancelled: 0 });
   });
 
-  test('OPS-3: a level that rejects has no queue', () => {
+  test('OPS-3: a rejecting level has no queue', () => {
     const { set, seatOf } = queueSetOf(new FakeClock());
     set.configure({ type: 'Reject' }, 2);
     set.enter(seatOf(flowOf('a')));
@@ -46,7 +46,7 @@ describe('OPS-3: the seats of a level', () => {
     expect(set.totals.rejected).toBe(1);
   });
 
-  test('OPS-3: an exempt level gives every request its seat', () => {
+  test('OPS-3: an exempt level grants every request a seat', () => {
     const { set, seatOf } = queueSetOf(new FakeClock());
     set.configure({ type: 'Exempt' }, 0);
     for (let sent = 0; sent < 50; sent += 1) {
@@ -56,7 +56,7 @@ describe('OPS-3: the seats of a level', () => {
     expect(set.executing.length).toBe(50);
   });
 
-  test('OPS-3: a request waits for a seat, and gets the first that is left', async () => {
+  test('OPS-3: a request waits for a seat and gets the first free one', async () => {
     const { set, seatOf } = queueSetOf(new FakeClock());
     set.configure(queue, 1);
     const first = seatOf(flowOf('a'));
@@ -68,7 +68,7 @@ describe('OPS-3: the seats of a level', () => {
     expect([second.now, set.waiting]).toEqual(['running', 0]);
   });
 
-  test('OPS-3: a full queue turns requests away, others of the hand do not', async () => {
+  test('OPS-3: a full queue rejects requests, other queues of the hand do not', async () => {
     const { set, seatOf } = queueSetOf(new FakeClock());
     set.configure({ ...queue, queueLengthLimit: 2 }, 1);
     const flow = flowOf('a');
@@ -85,7 +85,7 @@ describe('OPS-3: the seats of a level', () => {
     expect(new Set(waiting.map(({ now }) => now))).toEqual(new Set(['refused']));
   });
 
-  test('OPS-3: who has waited its time is turned away, by one timer', async () => {
+  test('OPS-3: a request that waited too long is rejected, by one timer', async () => {
     const clock = new FakeClock();
     const { set, seatOf } = queueSetOf(clock, 1000);
     set.configure(queue, 1);
@@ -108,7 +108,7 @@ describe('OPS-3: the seats of a level', () => {
     expect([set.isIdle, set.seatsInUse, set.seatsWaiting]).toEqual([true, 0, 0]);
   });
 
-  test('OPS-3: a client that goes away gives up its place in the queue', async () => {
+  test('OPS-3: a disconnecting client leaves the queue', async () => {
     const { set, seatOf } = queueSetOf(new FakeClock());
     set.configure(queue, 1);
     set.enter(seatOf(flowOf('a')));
@@ -144,7 +144,7 @@ describe('OPS-3: the seats of a level', () => {
     expect([large.now, small.now, set.seatsInUse]).toEqual(['running', 'waiting', 3]);
   });
 
-  test('OPS-3: one that wants more seats than there are runs alone', () => {
+  test('OPS-3: a request wider than the level runs alone', () => {
     const { set, seatOf } = queueSetOf(new FakeClock());
     set.configure(queue, 2);
     const huge = seatOf(flowOf('a'), { initialSeats: 10, finalSeats: 0, lingerMs: 0 });
@@ -153,7 +153,7 @@ describe('OPS-3: the seats of a level', () => {
     set.close();
   });
 
-  test('OPS-3: seats linger while the events of a write go out', async () => {
+  test('OPS-3: seats are held while the events of a write are sent', async () => {
     const clock = new FakeClock();
     const { set, seatOf } = queueSetOf(clock);
     set.configure(queue, 4);
@@ -170,7 +170,7 @@ describe('OPS-3: the seats of a level', () => {
     expect([next.now, set.seatsInUse]).toEqual(['running', 1]);
   });
 
-  test('OPS-3: more seats let those run that wait, fewer let nobody be cut off', async () => {
+  test('OPS-3: more seats admit waiting requests, fewer seats cut nobody off', async () => {
     const { set, seatOf } = queueSetOf(new FakeClock());
     set.configure(queue, 1);
     const seats = [1, 2, 3].map(() => seatOf(flowOf('a')));

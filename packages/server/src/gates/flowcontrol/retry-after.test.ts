@@ -12,7 +12,7 @@ function told(retryAfter: RetryAfter, clock: FakeClock, seconds: number, each: n
   });
 }
 
-test('OPS-3: those turned away are asked to stay away longer while it goes on', () => {
+test('OPS-3: Retry-After grows while rejections continue', () => {
   const clock = new FakeClock();
   const retryAfter = new RetryAfter(clock);
   expect(told(retryAfter, clock, 1, 50)).toEqual([1]);
@@ -22,7 +22,7 @@ test('OPS-3: those turned away are asked to stay away longer while it goes on', 
   expect(later.at(-1)).toBe(32);
 });
 
-test('OPS-3: it goes down by a second at a time when it is over', () => {
+test('OPS-3: it decreases by a second at a time afterwards', () => {
   const clock = new FakeClock();
   const retryAfter = new RetryAfter(clock);
   told(retryAfter, clock, 5, 50);
@@ -34,7 +34,7 @@ test('OPS-3: it goes down by a second at a time when it is over', () => {
   expect(retryAfter.refused('level')).toBe(Math.max(1, high - 2));
 });
 
-test('OPS-3: a few now and then are asked for no more than a second, each level by itself', () => {
+test('OPS-3: occasional rejections get one second, each level on its own', () => {
   const clock = new FakeClock();
   const retryAfter = new RetryAfter(clock);
   expect(told(retryAfter, clock, 20, 2)).toEqual(Array.from({ length: 20 }, () => 1));

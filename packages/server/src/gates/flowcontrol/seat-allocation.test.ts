@@ -8,7 +8,7 @@ const claim = (target: number, lower: number, upper: number): SeatClaim => ({
   upper,
 });
 
-describe('OPS-3: seats divided among levels', () => {
+describe('OPS-3: division of seats among levels', () => {
   test.each<[string, number, SeatClaim[], number[]]>([
     ['by targets alone', 30, [claim(10, 0, 100), claim(20, 0, 100)], [10, 20]],
     ['more than wanted is shared too', 60, [claim(10, 0, 100), claim(20, 0, 100)], [20, 40]],
@@ -31,7 +31,7 @@ describe('OPS-3: seats divided among levels', () => {
     expect(allocateSeats(10, [claim(6, 6, 9)])).toBeUndefined();
   });
 
-  test('OPS-3: whatever is asked, all is given, within the bounds and by equal parts', () => {
+  test('OPS-3: all seats are distributed within the bounds and by equal shares', () => {
     const seed = Date.now() % 1_000_000;
     console.info(`seat allocation seed ${seed}`);
     const random = randomOf(seed);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { dealHand, flowHash } from './classifier.ts';
 
-test('OPS-3: a hand is dealt by its hash alone, of different cards', () => {
+test('OPS-3: a hand depends only on its hash and has distinct cards', () => {
   expect(dealHand(97n, { queues: 5, handSize: 3 })).toEqual([2, 4, 1]);
   expect(dealHand(0n, { queues: 3, handSize: 3 })).toEqual([0, 1, 2]);
   const deck = { queues: 64, handSize: 6 };
@@ -13,7 +13,7 @@ test('OPS-3: a hand is dealt by its hash alone, of different cards', () => {
   }
 });
 
-test('OPS-3: flows are spread over all queues, and rarely share all of theirs', () => {
+test('OPS-3: flows spread over all queues and rarely share all of them', () => {
   const deck = { queues: 32, handSize: 4 };
   const hands = Array.from({ length: 2000 }, (_, flow) => dealHand(flowHash('s', `${flow}`), deck));
   const uses = Array.from({ length: 32 }, () => 0);
@@ -25,7 +25,7 @@ test('OPS-3: flows are spread over all queues, and rarely share all of theirs', 
   expect(same.length).toBeLessThan(5);
 });
 
-test('OPS-3: the hash tells schema and distinguisher apart, and is upstream’s', () => {
+test('OPS-3: the hash covers schema and distinguisher and equals kube-apiserver’s', () => {
   expect(flowHash('a', 'bc')).not.toBe(flowHash('ab', 'c'));
   // The digest of one zero byte begins with 6e 34 0b 9c ff b3 7a 98: upstream reads them backwards.
   expect(flowHash('', '')).toBe(0x987a_b3ff_9c0b_346en);

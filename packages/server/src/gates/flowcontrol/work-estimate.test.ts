@@ -17,7 +17,7 @@ function estimateOf(
   return estimate(infoOf(info), silentSeries, given.seatsMax);
 }
 
-describe('OPS-3: what a request takes', () => {
+describe('OPS-3: the cost of a request', () => {
   test.each<[string, Partial<FlowInfo>, { stored?: number; seatsMax?: number }, number]>([
     ['a get', {}, { stored: 5000 }, 1],
     ['no resource', { isResourceRequest: false, verb: 'list' }, { stored: 5000 }, 1],
@@ -55,7 +55,7 @@ describe('OPS-3: what a request takes', () => {
     expect(estimateOf(info, given)).toEqual({ initialSeats: wanted, finalSeats: 0, lingerMs: 0 });
   });
 
-  test('OPS-3: a write pays for the watches that see it', () => {
+  test('OPS-3: a write pays for the watches that receive it', () => {
     const watches = new WatchCounts();
     const ends = Array.from({ length: 45 }, () =>
       watches.began(infoOf({ verb: 'watch', name: '', namespace: '' })),
@@ -79,7 +79,7 @@ describe('OPS-3: what a request takes', () => {
     expect(estimateOf(write, { watches })).toMatchObject({ finalSeats: 0 });
   });
 
-  test('OPS-3: watches are counted by what they are of, and once at their end', () => {
+  test('OPS-3: watches are counted by what they select, and released once', () => {
     const watches = new WatchCounts();
     const watch = (more: Partial<FlowInfo>) => watches.began(infoOf({ verb: 'watch', ...more }));
     watch({ namespace: '', name: '' });

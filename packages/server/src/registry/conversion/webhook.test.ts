@@ -45,8 +45,8 @@ function renaming(reviewVersions: readonly string[] = ['v1']) {
   return { converter, asked, measured };
 }
 
-describe('which objects are sent', () => {
-  test('none that have the version', async () => {
+describe('objects that are sent', () => {
+  test('none that have the version already', async () => {
     const { converter, asked, measured } = renaming();
     const objects = [widget('v1', 'a'), widget('v1', 'b')];
     expect(await converter.convert([], 'foo/v1')).toEqual([]);
@@ -54,7 +54,7 @@ describe('which objects are sent', () => {
     expect([asked, measured]).toEqual([[], []]);
   });
 
-  test('only those that have another one, and each comes back to its place', async () => {
+  test('only those in another version, and each returns to its place', async () => {
     const { converter, asked, measured } = renaming();
     const objects = [widget('v1', 'a'), widget('v2', 'b'), widget('v3', 'c'), widget('v1', 'd')];
     const made = await converter.convert(objects, 'foo/v1');
@@ -66,7 +66,7 @@ describe('which objects are sent', () => {
     ]);
   });
 
-  test('so many at a time that a review stays within bounds', async () => {
+  test('in batches whose reviews are bounded', async () => {
     const { converter, asked } = renaming();
     const many = Array.from({ length: 4500 }, (_, index) => widget('v2', `n${index}`));
     const made = await converter.convert(many, 'foo/v1');
@@ -78,7 +78,7 @@ describe('which objects are sent', () => {
     expect(asked.map((one) => one.objects.length)).toEqual([2, 2, 1]);
   });
 
-  test('none from or to versions that the kind has not', async () => {
+  test('none between versions that the kind lacks', async () => {
     const { converter } = renaming();
     await expect(converter.convert([widget('v1', 'a')], 'foo/v9')).rejects.toThrow(
       'request to convert CR to an invalid group/version: foo/v9',
@@ -88,7 +88,7 @@ describe('which objects are sent', () => {
     );
   });
 
-  test('none where no version of the review is known to both', async () => {
+  test('none without a common review version', async () => {
     const { converter, asked } = renaming(['vx']);
     await expect(converter.convert([widget('v2', 'a')], 'foo/v1')).rejects.toThrow(
       'no supported conversion review versions',
@@ -97,7 +97,7 @@ describe('which objects are sent', () => {
   });
 });
 
-describe('what comes back', () => {
+describe('objects that return', () => {
   const sent: string[] = [];
   const answering = (text: (uid: string) => string) =>
     webhookConverter({
@@ -117,7 +117,7 @@ describe('what comes back', () => {
     `"uid":"${uid}","result":{"status":"Success"},"convertedObjects":[` +
     `{"apiVersion":"foo/v1","kind":"Widget","metadata":{"name":"a"},"spec":${spec}}]}}`;
 
-  test('integers too long for a float are sent and taken as they are', async () => {
+  test('large integers are sent and received exactly', async () => {
     const long = 9007199254740993n;
     const converter = answering((uid) => answer(uid, String(long)));
     const [made] = await converter.convert([{ ...widget('v2', 'a'), spec: long }], 'foo/v1');
@@ -136,7 +136,7 @@ describe('what comes back', () => {
   });
 });
 
-describe('metadata of what comes back', () => {
+describe('metadata that returns', () => {
   const both = { labels: { a: 'A', b: 'B' }, annotations: { a: '1', b: '2' } };
   const changed = { labels: { a: 'AA', b: 'B' }, annotations: { a: '1', b: '22' } };
   const cases: [string, JsonValue, JsonValue, JsonValue][] = [
@@ -174,7 +174,7 @@ describe('metadata of what comes back', () => {
     expect(restoreMetadata({ metadata: {} }, converted)).toContain(why);
   });
 
-  test('what was stored is not judged again', () => {
+  test('stored values are not validated again', () => {
     const metadata = { labels: { 'a/b/c': 'x' } };
     expect(restoreMetadata({ metadata }, { metadata: { ...metadata } })).toBeUndefined();
   });

@@ -21,7 +21,7 @@ async function isProved(token: string, keys: unknown): Promise<boolean> {
 }
 
 describe('keys of a provider', () => {
-  test('prove what they have signed', async () => {
+  test('verify what they signed', async () => {
     expect(await isProved(await sign({ alg: 'RS256' }), [publicJwk])).toBe(true);
     const named = await sign({ alg: 'RS256', kid: 'a' });
     expect(await isProved(named, [{ ...publicJwk, kid: 'a', use: 'sig', alg: 'RS256' }])).toBe(
@@ -43,11 +43,11 @@ describe('keys of a provider', () => {
     expect(await isProved(token, [{ ...publicJwk, ...change }])).toBe(false);
   });
 
-  test('that are private are used as the public ones they hold', async () => {
+  test('that are private are used as public keys', async () => {
     expect(await isProved(await sign({ alg: 'RS256' }), [privateJwk])).toBe(true);
   });
 
-  test('that are secrets, or nothing, are left out', () => {
+  test('that are symmetric or empty are left out', () => {
     const odd = [
       { kty: 'oct', k: 'AAAA' },
       { kty: 'OKP', crv: 'Ed25519', x: 'AA' },
@@ -59,7 +59,7 @@ describe('keys of a provider', () => {
     expect(readKeySet(JSON.stringify({ keys: odd }))).toEqual([]);
   });
 
-  test('that are too short prove nothing', async () => {
+  test('that are too short verify nothing', async () => {
     const { generateKeyPairSync, sign: signBytes } = await import('node:crypto');
     const short = generateKeyPairSync('rsa', { modulusLength: 1024 });
     const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url');
@@ -73,7 +73,7 @@ describe('keys of a provider', () => {
     expect(() => readKeySet(text)).toThrow();
   });
 
-  test('are of the algorithms that upstream takes', () => {
+  test('have the algorithms that kube-apiserver accepts', () => {
     expect(signingAlgorithms.join(' ')).toBe(
       'ES256 ES384 ES512 PS256 PS384 PS512 RS256 RS384 RS512',
     );

@@ -5,7 +5,7 @@ const encode = (part: unknown) => Buffer.from(JSON.stringify(part)).toString('ba
 const tokenOf = (claims: unknown, header: unknown = { alg: 'RS256', kid: 'a' }) =>
   `${encode(header)}.${encode(claims)}.c2ln`;
 
-test('a token is read without being believed', () => {
+test('a token is parsed without being trusted', () => {
   const token = readToken(tokenOf({ iss: 'https://x', sub: 'y' }));
   expect(token).toMatchObject({
     algorithm: 'RS256',
@@ -20,7 +20,7 @@ test('a token is read without being believed', () => {
   });
 });
 
-test('Google names itself with and without a scheme', () => {
+test('Google’s issuer has two spellings', () => {
   const issuer = 'https://accounts.google.com';
   expect(readToken(tokenOf({ iss: 'accounts.google.com' }))?.issuer).toBe(issuer);
   expect(readToken(tokenOf({ iss: issuer }))?.issuer).toBe(issuer);
@@ -66,7 +66,7 @@ test.each([
   [{ aud: [] }, 'expected audience in ["us" "we"]'],
   [{ aud: { us: true } }, 'expected audience in ["us" "we"]'],
   [{ aud: [['us']] }, 'expected audience in ["us" "we"]'],
-])('claims with %j are not good', (claims, message) => {
+])('claims with %j are invalid', (claims, message) => {
   expect(() => judge(claims)).toThrow(JwtError);
   expect(() => judge(claims)).toThrow(message);
 });

@@ -54,7 +54,7 @@ describe('AUTHN-8: a configuration', () => {
     ['anonymous on paths', { anonymous: { enabled: true, conditions: [{ path: '/livez' }] } }],
     ['nobody anonymous', { anonymous: { enabled: false } }],
     ['64 authenticators', { jwt: issuers(64) }],
-  ])('AUTHN-8: of %s is good', async (_, content) => {
+  ])('AUTHN-8: of %s is valid', async (_, content) => {
     expect(await problemsOf(content)).toEqual([]);
   });
 
@@ -64,7 +64,7 @@ describe('AUTHN-8: a configuration', () => {
     ]);
   });
 
-  test('AUTHN-8: has every issuer and discovery URL once', async () => {
+  test('AUTHN-8: has unique issuers and discovery URLs', async () => {
     const issuer = { discoveryURL: 'https://discovery.example/x' };
     expect(
       await problemsOf({ jwt: [authenticator({ issuer }), authenticator({ issuer })] }),
@@ -74,7 +74,7 @@ describe('AUTHN-8: a configuration', () => {
     ]);
   });
 
-  test('AUTHN-8: says who is anonymous only with the gate, on paths only if any', async () => {
+  test('AUTHN-8: configures anonymous requests only with the gate', async () => {
     const anonymous = { enabled: false, conditions: [{ path: '/livez' }] };
     expect(await problemsOf({ anonymous }, { anonymousConfigurable: false })).toEqual([
       'anonymous: Forbidden: anonymous is not supported when AnonymousAuthConfigurableEndpoints feature gate is disabled',
@@ -89,7 +89,7 @@ function issuers(count: number): Part[] {
   );
 }
 
-test('AUTHN-8: a file is of the group of the dialect', async () => {
+test('AUTHN-8: has the group of the dialect', async () => {
   const file = (group: string) =>
     `{"apiVersion":"${group}/v1beta1","kind":"AuthenticationConfiguration"}`;
   const upstream = dialectOf('kubernetes');
@@ -285,7 +285,7 @@ test.each<[Part, string[]]>([
   expect(await single(change)).toEqual(prefixed);
 });
 
-test('AUTHN-8: an expression that does not parse is shown with the place', async () => {
+test('AUTHN-8: an expression that does not parse is shown with its position', async () => {
   const [problem, ...more] = await single({
     claimMappings: { username: { expression: 'claims.' } },
   });
@@ -334,7 +334,7 @@ test.each<[Part[], string[]]>([
   expect(await single(extra(...mappings))).toEqual(expected);
 });
 
-test('AUTHN-8: the domains that are reserved are those of the dialect', async () => {
+test('AUTHN-8: reserved domains are those of the dialect', async () => {
   const jwt = ['a.k8s.io/a', 'kubernetes.io/a', 'svc.io/a'].map((one, index) => ({
     ...authenticator(extra({ key: one, valueExpression: "'x'" })),
     issuer: { url: `https://issuer-${index}.example`, audiences: ['us'] },
@@ -377,7 +377,7 @@ describe('AUTHN-8: claims.email in the username', () => {
     },
   );
 
-  test('AUTHN-8: may be verified in the username or an extra value, but not elsewhere', async () => {
+  test('AUTHN-8: may be verified in the username or an extra value, but nowhere else', async () => {
     const own = 'claims.email_verified ? claims.email : claims.sub';
     expect(await single(username(own))).toEqual([]);
     const mappings = {

@@ -52,7 +52,7 @@ describe('lines', () => {
     expect(parse(line)).toEqual([{ ...nothing, ...policy }]);
   });
 
-  test('blank ones and comments are skipped, and the old form is warned of', () => {
+  test('blank lines and comments are skipped, and the unversioned form warns', () => {
     warnings.length = 0;
     const text = `\n  # comment {\r\n${versioned({ user: 'a' })}\r\n\t\n`;
     expect(parse(text)).toHaveLength(1);

@@ -21,7 +21,7 @@ function leads(graph: NodeGraph, node: string, path: string): boolean {
   return graph.leadsTo(node, { kind: kind as VertexKind, namespace, name });
 }
 
-describe('AUTHZ-9: what a pod refers to', () => {
+describe('AUTHZ-9: references of a pod', () => {
   const env = (kind: string, name: string) => ({
     env: [{ name: 'A', valueFrom: { [`${kind}KeyRef`]: { name, key: 'k' } } }],
   });
@@ -63,7 +63,7 @@ describe('AUTHZ-9: what a pod refers to', () => {
     expect(graph.size).toBe(0);
   });
 
-  test('a claim on a device made from a template, once the status names it', () => {
+  test('a claim made from a template, once the status names it', () => {
     const graph = empty();
     const spec = {
       nodeName: 'n1',
@@ -76,7 +76,7 @@ describe('AUTHZ-9: what a pod refers to', () => {
     expect(leads(graph, 'n1', 'resourceclaim/ns/p-g-x1')).toBe(true);
   });
 
-  test('nothing before the pod is bound, and all of it afterwards', () => {
+  test('nothing before the pod is bound, and everything afterwards', () => {
     const graph = empty();
     const spec = { serviceAccountName: 'robot' };
     graph.setPod(pod('p', spec));
@@ -86,7 +86,7 @@ describe('AUTHZ-9: what a pod refers to', () => {
     expect(leads(graph, 'n1', 'serviceaccount/ns/robot')).toBe(true);
   });
 
-  test('a mirror pod leads to nothing but itself', () => {
+  test('a mirror pod refers only to itself', () => {
     const graph = empty();
     const mirror = pod('p', { nodeName: 'n1', imagePullSecrets: [{ name: 's' }] });
     mirror.metadata.annotations = { [mirrorAnnotation]: 'x' };
@@ -136,7 +136,7 @@ describe('AUTHZ-9: volumes', () => {
     expect(graph.size).toBe(0);
   });
 
-  test('an attachment and a slice belong to the node they name', () => {
+  test('an attachment and a slice belong to their node', () => {
     const graph = empty();
     graph.setNodeOf('volumeattachment', 'a', 'n1');
     graph.setNodeOf('resourceslice', 'a', 'n2');
@@ -160,7 +160,7 @@ function numbers(seed: number): (below: number) => number {
   };
 }
 
-test('AUTHZ-9: any history of pods and volumes leads where a look at all of them would', () => {
+test('AUTHZ-9: any history of pods and volumes leads to the same graph as a rebuild', () => {
   const seed = Math.floor(Math.random() * 2 ** 31);
   const next = numbers(seed);
   const graph = empty();
@@ -204,7 +204,7 @@ test('AUTHZ-9: any history of pods and volumes leads where a look at all of them
   }
 });
 
-test('AUTHZ-9: a decision among 10,000 pods is a matter of microseconds', () => {
+test('AUTHZ-9: a decision among 10,000 pods takes microseconds', () => {
   const graph = empty();
   for (let index = 0; index < 10_000; index += 1) {
     const volumes = [{ secret: { secretName: 'shared' } }, { configMap: { name: `c${index}` } }];

@@ -9,7 +9,7 @@ const role = (name: string): ApiObject =>
   defaults.clusterRoles.find((one) => one.metadata.name === name)!;
 
 describe('AUTHZ-7: default roles', () => {
-  test('every default carries the marks, and every binding finds its role', () => {
+  test('every default object has its marks, and every binding finds its role', () => {
     const all = Object.values(defaults).flat() as ApiObject[];
     for (const { metadata } of all) {
       expect(metadata.labels?.['kubernetes.io/bootstrapping']).toBe('rbac-defaults');
@@ -22,7 +22,7 @@ describe('AUTHZ-7: default roles', () => {
     expect(JSON.stringify(own)).not.toMatch(/k8s|kubernetes\.io/);
   });
 
-  test('view reads no Secrets, roles or bindings; edit no roles; admin no endpoints or quota', () => {
+  test('view reads no Secrets, roles, or bindings; edit no roles; admin no endpoints or quota', () => {
     const of = (name: string) => rulesOf(role(`system:aggregate-to-${name}`));
     const may = (name: string, verb: string, group: string, resource: string) => {
       const wanted = policyRule({ verbs: [verb], apiGroups: [group], resources: [resource] });
@@ -41,7 +41,7 @@ describe('AUTHZ-7: default roles', () => {
     }
   });
 
-  test('reconciling adds what is missing, keeps what was added and honours autoupdate', () => {
+  test('reconciling adds what is missing, keeps additions, and honors autoupdate', () => {
     const desired = role('system:basic-user');
     expect(reconcile({ existing: undefined, desired, dialect }).action).toBe('create');
     expect(reconcile({ existing: structuredClone(desired), desired, dialect })).toEqual({
@@ -58,7 +58,7 @@ describe('AUTHZ-7: default roles', () => {
     expect(reconcile({ existing: changed, desired, dialect }).action).toBe('none');
   });
 
-  test('a default binding of another role is made anew; missing subjects come back', () => {
+  test('a default binding of another role is recreated, and missing subjects return', () => {
     const desired = defaults.clusterRoleBindings[0]!;
     const other = { ...desired, roleRef: { ...(desired.roleRef as object), name: 'other' } };
     expect(reconcile({ existing: other, desired, dialect }).action).toBe('recreate');

@@ -125,7 +125,7 @@ describe('AUTHZ-4: bindings', () => {
     expect(decide(authorizer, who).decision).toBe('no-opinion');
   });
 
-  test('what cannot be resolved is reported while others count', () => {
+  test('unresolvable references are reported while others apply', () => {
     const authorizer = rbac();
     const subjects = [user('u')];
     add(authorizer, 'RoleBinding', 'ns/a', { roleRef: ref('Role', 'gone'), subjects });
@@ -145,7 +145,7 @@ describe('AUTHZ-4: bindings', () => {
     expect(decide(authorizer).decision).toBe('no-opinion');
   });
 
-  test('rules change under a binding; rulesFor lists what holds', () => {
+  test('rules change under a binding, and rulesFor lists what applies', () => {
     const authorizer = rbac();
     add(authorizer, 'ClusterRole', 'r', { rules: [] });
     const roleRef = ref('ClusterRole', 'r');
