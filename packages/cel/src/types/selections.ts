@@ -1,5 +1,5 @@
 import { appendAll } from '@wheelhouse/machinery';
-import type { Expr } from '../syntax/ast.ts';
+import { type Expr, operandsOf } from '../syntax/ast.ts';
 import { parse } from '../syntax/parser.ts';
 
 /**
@@ -17,31 +17,7 @@ export function selects(
       const { operand } = expr;
       if (operand.kind === 'ident' && operand.name === wanted.variable) return true;
     }
-    appendAll(open, childrenOf(expr));
+    appendAll(open, operandsOf(expr));
   }
   return false;
-}
-
-function childrenOf(expr: Expr): readonly Expr[] {
-  switch (expr.kind) {
-    case 'const':
-    case 'ident':
-      return [];
-    case 'select':
-      return [expr.operand];
-    case 'call':
-      return expr.target === undefined ? expr.args : [expr.target, ...expr.args];
-    case 'list':
-      return expr.items.map(({ value }) => value);
-    case 'map':
-      return expr.entries.flatMap(({ key, value }) => [key, value]);
-    case 'struct':
-      return expr.fields.map(({ value }) => value);
-    case 'fold':
-      return [expr.range, ...(expr.filter === undefined ? [] : [expr.filter]), expr.body];
-    case 'optionalMap':
-      return [expr.target, expr.body];
-    case 'bind':
-      return [expr.value, expr.body];
-  }
 }
