@@ -25,17 +25,36 @@ afterEach(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 });
 
-/** A program whose server is ready at once and stops after its code has been kept. */
+/** A program whose server is ready at once and stops after the launcher has stored its code. */
 const bundleOf = (text: string) =>
   `(function (exports) {
   const answer = () => ${JSON.stringify(text)};
   exports.main = async (args, { onReady } = {}) => {
     process.stdout.write(answer());
     onReady?.();
-    if (onReady) await new Promise((resolve) => setTimeout(resolve, 1500));
+    if (onReady) await globalThis.codeIsStored;
     return 0;
   };
 })`;
+
+/**
+ * Replaces the launcher's wait, so that it stores the code in the next turn. Setting the flags of
+ * V8 is its last step.
+ */
+const withoutWait = `
+  const v8 = require('node:v8');
+  const { setFlagsFromString } = v8;
+  const { setTimeout } = globalThis;
+  globalThis.setTimeout = (run) => setTimeout(run, 0);
+  globalThis.codeIsStored = new Promise((resolve) => {
+    v8.setFlagsFromString = (flags) => {
+      setFlagsFromString(flags);
+      resolve();
+    };
+  });
+  // The launcher does not keep the process alive for the wait.
+  setInterval(() => {}, 60_000);
+`;
 
 function install(text = 'one') {
   const folder = mkdtempSync(join(tmpdir(), 'wheelhouse-kept-'));
@@ -44,6 +63,7 @@ function install(text = 'one') {
   mkdirSync(join(folder, 'dist'));
   const bundle = join(folder, 'dist', 'wheelhouse.cjs');
   writeFileSync(bundle, bundleOf(text));
+  writeFileSync(join(folder, 'without-wait.cjs'), withoutWait);
   const kept = (place = 'dist') => {
     const names = readdirSync(join(folder, place)).filter((name) => name !== 'wheelhouse.cjs');
     return names.map((name) => join(folder, place, name));
@@ -71,7 +91,14 @@ function node(
 }
 
 const serve = (installed: Installed, env?: Readonly<Record<string, string>>) =>
-  node(installed, [join(installed.folder, 'bin', 'wheelhouse.js'), 'serve'], env);
+  node(
+    installed,
+    [
+      ...['--require', join(installed.folder, 'without-wait.cjs')],
+      ...[join(installed.folder, 'bin', 'wheelhouse.js'), 'serve'],
+    ],
+    env,
+  );
 
 /** Whether a start finds code that V8 takes. */
 async function isTaken(installed: Installed): Promise<boolean> {
