@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type JsonObject, silentLogger, systemClock } from '@wheelhouse/machinery';
 import { type RunningServer, type ServerConfig, startServer } from '@wheelhouse/server/testing';
+import { rememberCertificates, reuseCertificates } from './shared-certificates.ts';
 
 export const adminToken = 'test-admin-token';
 
@@ -70,9 +71,12 @@ export type ConfigChange = Omit<Partial<ServerConfig>, 'limits' | 'authenticatio
 export async function startTestServer(change: ConfigChange = {}): Promise<TestServer> {
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-test-'));
   const { limits, authentication, ...rest } = change;
+  const { dialect = 'svc' } = rest;
+  const certDir = join(directory, 'certs');
+  reuseCertificates(certDir, dialect);
   const config: ServerConfig = {
-    dialect: 'svc',
-    listen: { host: '127.0.0.1', port: 0, tls: { certDir: join(directory, 'certs') } },
+    dialect,
+    listen: { host: '127.0.0.1', port: 0, tls: { certDir } },
     store: { type: 'memory' },
     sharedObjects: 'frozen',
     compactionIntervalMs: 300_000,
@@ -110,6 +114,9 @@ export async function startTestServer(change: ConfigChange = {}): Promise<TestSe
     throw error;
   });
   await server.ready;
+  // Certificates of a server with another clock or address are of no use to others.
+  const isUsual = config.clock === systemClock && rest.listen === undefined;
+  if (isUsual) rememberCertificates(certDir, dialect);
   const client = connect(server.url);
   return {
     server,
