@@ -113,6 +113,17 @@ test('PLANE-3: a snapshot can be restored repeatedly, and writes continue', asyn
   expect(itemNames(await get(maps)).filter((name) => name.startsWith('own-'))).toEqual(['own-a']);
 });
 
+test('PLANE-3: the first snapshot contains what controllers write at the start', async () => {
+  const { plane, get } = await start();
+  const { resourceVersion } = await plane.snapshot();
+  const { body } = await get('/apis/flowcontrol.apiserver.svc.io/v1/flowschemas');
+  expect(body.items.length).toBeGreaterThan(10);
+  for (const { metadata, status } of body.items) {
+    expect(status.conditions).toMatchObject([{ type: 'Dangling', status: 'False' }]);
+    expect(Number(metadata.resourceVersion)).toBeLessThanOrEqual(Number(resourceVersion));
+  }
+});
+
 test('PLANE-3: custom kinds come and go with their definitions', async () => {
   const { plane, get, post, watch } = await start();
   const bare = await plane.snapshot();

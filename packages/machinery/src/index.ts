@@ -108,6 +108,7 @@ export {
 export {
   emptyOrderedMap,
   leafSpans,
+  MapOwner,
   type OrderedMap,
   orderedMapDelete,
   orderedMapGet,

@@ -92,9 +92,14 @@ export class WatchHub {
 
   #deliver(events: readonly StoreEvent[]): void {
     const shared = sharedPrefix(events);
+    let runs: readonly Run[] | undefined;
     for (const watch of this.#live) {
       const { prefix } = watch.request;
-      if (shared.startsWith(prefix) || prefix.startsWith(shared)) this.#hand(watch, events);
+      if (shared.startsWith(prefix)) this.#hand(watch, events);
+      else if (prefix.startsWith(shared)) {
+        runs ??= runsOf(events);
+        this.#hand(watch, eventsBelow(prefix, runs));
+      }
     }
   }
 
@@ -131,7 +136,11 @@ export class WatchHub {
     try {
       if (watch.position < this.#source.compactRevision) throw this.#compacted();
       const chunk = this.#source.history(watch.position);
-      this.#hand(watch, chunk.events);
+      const { prefix } = watch.request;
+      this.#hand(
+        watch,
+        chunk.events.filter(({ key }) => key.startsWith(prefix)),
+      );
       watch.position = chunk.through;
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
@@ -154,14 +163,16 @@ export class WatchHub {
     return { where: 'watch', end };
   }
 
+  /** Passes on events below the watch's prefix, without those that it has received. */
   #hand(watch: HubWatch, events: readonly StoreEvent[]): void {
-    if (watch.closed) return;
+    const [first] = events;
+    if (watch.closed || first === undefined) return;
     const { prefix, after, onEvents } = watch.request;
     const from = Math.max(after, watch.position);
-    const matching = events.filter((one) => one.revision > from && one.key.startsWith(prefix));
-    if (matching.length === 0) return;
+    const unseen = first.revision > from ? events : events.filter((one) => one.revision > from);
+    if (unseen.length === 0) return;
     try {
-      onEvents(matching);
+      onEvents(unseen);
     } catch (error) {
       this.#logger.error('A store watcher failed on events', { prefix, error: String(error) });
     }
@@ -226,6 +237,51 @@ class HubWatch implements StoreWatch {
 function closedWatch(): StoreError {
   return new StoreError({ code: 'closed', message: 'the watch has been closed' });
 }
+
+/** Successive events whose keys ascend. */
+type Run = readonly StoreEvent[];
+
+/**
+ * Splits a batch into runs. Large batches, which restores publish, are few long runs, in which each
+ * of the many watches finds its events by binary search.
+ */
+function runsOf(events: readonly StoreEvent[]): readonly Run[] {
+  const runs: Run[] = [];
+  let from = 0;
+  for (let at = 1; at < events.length; at += 1) {
+    if (keyAt(events, at - 1) <= keyAt(events, at)) continue;
+    runs.push(events.slice(from, at));
+    from = at;
+  }
+  runs.push(from === 0 ? events : events.slice(from));
+  return runs;
+}
+
+function eventsBelow(prefix: string, runs: readonly Run[]): readonly StoreEvent[] {
+  const found: StoreEvent[] = [];
+  for (const run of runs) {
+    for (let at = firstFrom(prefix, run); at < run.length; at += 1) {
+      const event = run[at];
+      if (event === undefined || !event.key.startsWith(prefix)) break;
+      found.push(event);
+    }
+  }
+  return found;
+}
+
+/** Index of the first event whose key is not less than `key`. */
+function firstFrom(key: string, run: Run): number {
+  let low = 0;
+  let high = run.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (keyAt(run, middle) < key) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+const keyAt = (run: Run, at: number): string => run[at]?.key ?? '';
 
 /** The longest common prefix of the events' keys, by which most watches can skip the batch. */
 function sharedPrefix(events: readonly StoreEvent[]): string {

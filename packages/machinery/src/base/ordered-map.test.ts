@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import {
   emptyOrderedMap,
+  MapOwner,
   type OrderedMap,
   orderedMapDelete,
   orderedMapGet,
@@ -40,6 +41,46 @@ test(`behaves like a sorted array, and old maps never change (seed ${seed})`, ()
     if (step % 100 === 0) checkReads(map, model, random);
   }
   for (const { map: old, expected } of kept) expect([...orderedMapValues(old)]).toEqual(expected);
+});
+
+test(`an owner changes nodes in place, and snapshots never change (seed ${seed})`, () => {
+  const random = seededRandom(seed);
+  const model = new Map<string, number>();
+  let map: OrderedMap<number> = emptyOrderedMap();
+  let owner: MapOwner | undefined;
+  const kept: { map: OrderedMap<number>; expected: number[] }[] = [];
+  for (let step = 0; step < 24_000; step++) {
+    const key = `k${Math.floor(random() * 2500)}`;
+    const growing = Math.floor(step / 3000) % 2 === 0;
+    if (random() < 0.99) owner ??= new MapOwner();
+    if (random() < (growing ? 0.75 : 0.2)) {
+      map = orderedMapSet(map, key, step, owner);
+      model.set(key, step);
+    } else {
+      map = orderedMapDelete(map, key, owner);
+      model.delete(key);
+    }
+    expect(map.size).toBe(model.size);
+    if (random() < 0.01) {
+      owner = undefined;
+      kept.push({ map, expected: sortedValues(model) });
+    }
+    if (step % 100 === 0) checkReads(map, model, random);
+  }
+  for (const { map: old, expected } of kept) expect([...orderedMapValues(old)]).toEqual(expected);
+});
+
+test('an owner copies each node once between snapshots', () => {
+  const pairs = Array.from({ length: 48 }, (_, at) => [String(at + 100), at] as const);
+  const before = orderedMapOf(pairs);
+  const owner = new MapOwner();
+  const first = orderedMapSet(before, '100', -1, owner);
+  const { root } = first;
+  expect(root).not.toBe(before.root);
+  const second = orderedMapDelete(orderedMapSet(first, '1005', -2, owner), '147', owner);
+  expect(second.root).toBe(root);
+  expect([...orderedMapValues(second)].slice(0, 3)).toEqual([-1, -2, 1]);
+  expect([...orderedMapValues(before)]).toEqual(pairs.map(([, value]) => value));
 });
 
 function sortedValues(model: ReadonlyMap<string, number>): number[] {

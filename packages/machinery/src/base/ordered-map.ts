@@ -14,11 +14,20 @@
  *     rank(m2, 'e') = 4: size of [a b], size of [c d], place in [e f]; no leaf but one is read.
  *
  * Keys are ordered by UTF-16 code units (plain `<`).
+ *
+ * A writer that makes many changes between two snapshots passes a `MapOwner`: nodes that it created
+ * under this owner change in place, instead of being copied again.
  */
 export interface OrderedMap<V> {
   readonly root: Node<V> | undefined;
   readonly size: number;
 }
+
+/**
+ * Identifies a writer until its next snapshot. A writer that passes one gives away no map in between
+ * and uses only the newest; before it takes a snapshot, it discards the owner.
+ */
+export class MapOwner {}
 
 /** Up to 64 adjacent entries. */
 export interface Leaf<V> {
@@ -27,14 +36,25 @@ export interface Leaf<V> {
   readonly size: number;
 }
 
-interface Branch<V> {
-  readonly children: readonly Node<V>[];
-  /** First key of each child. */
-  readonly firsts: readonly string[];
-  readonly size: number;
+/** A leaf as its owner changes it. */
+interface OwnLeaf<V> extends Leaf<V> {
+  keys: string[];
+  readonly values: V[];
+  size: number;
+  readonly owner: MapOwner | undefined;
+  /** The owner of `keys`, which leaves that differ only in values share. */
+  keysOwner: MapOwner | undefined;
 }
 
-type Node<V> = Leaf<V> | Branch<V>;
+interface Branch<V> {
+  readonly children: Node<V>[];
+  /** First key of each child. */
+  readonly firsts: string[];
+  size: number;
+  readonly owner: MapOwner | undefined;
+}
+
+type Node<V> = OwnLeaf<V> | Branch<V>;
 
 /** A run of one leaf's entries, `from` inclusive, `to` exclusive. */
 export interface LeafSpan<V> {
@@ -47,18 +67,40 @@ const nodeMax = 64;
 const nodeMin = 16;
 const nodeBuilt = 48;
 
-const isLeaf = <V>(node: Node<V>): node is Leaf<V> => 'values' in node;
+const isLeaf = <V>(node: Node<V>): node is OwnLeaf<V> => 'values' in node;
 const firstKey = <V>(node: Node<V>): string => (isLeaf(node) ? node.keys[0] : node.firsts[0]) ?? '';
 const width = <V>(node: Node<V>): number => (isLeaf(node) ? node.size : node.children.length);
 
-function makeLeaf<V>(keys: readonly string[], values: readonly V[]): Leaf<V> {
-  return { keys, values, size: keys.length };
+function makeLeaf<V>(keys: string[], values: V[], owner: MapOwner | undefined): OwnLeaf<V> {
+  return { keys, values, size: keys.length, owner, keysOwner: owner };
 }
 
-function makeBranch<V>(children: readonly Node<V>[]): Branch<V> {
+function makeBranch<V>(children: Node<V>[], owner: MapOwner | undefined): Branch<V> {
   let size = 0;
   for (const child of children) size += child.size;
-  return { children, firsts: children.map(firstKey), size };
+  return { children, firsts: children.map(firstKey), size, owner };
+}
+
+/** The leaf itself if it is the owner's, or else a copy that shares the keys. */
+function ownLeaf<V>(leaf: OwnLeaf<V>, owner: MapOwner | undefined): OwnLeaf<V> {
+  if (owner !== undefined && leaf.owner === owner) return leaf;
+  const { keys, values, size } = leaf;
+  return { keys, values: values.slice(), size, owner, keysOwner: undefined };
+}
+
+/** The keys of an owned leaf, copied if it shares them. */
+function ownKeys<V>(leaf: OwnLeaf<V>): string[] {
+  if (leaf.owner === undefined || leaf.keysOwner !== leaf.owner) {
+    leaf.keys = leaf.keys.slice();
+    leaf.keysOwner = leaf.owner;
+  }
+  return leaf.keys;
+}
+
+function ownBranch<V>(branch: Branch<V>, owner: MapOwner | undefined): Branch<V> {
+  if (owner !== undefined && branch.owner === owner) return branch;
+  const { children, firsts, size } = branch;
+  return { children: children.slice(), firsts: firsts.slice(), size, owner };
 }
 
 const missingChild = (at: number) => new RangeError(`a branch of an ordered map lacks child ${at}`);
@@ -101,9 +143,10 @@ export function orderedMapOf<V>(sorted: readonly (readonly [string, V])[]): Orde
     makeLeaf(
       run.map(([key]) => key),
       run.map(([, value]) => value),
+      undefined,
     ),
   );
-  while (level.length > 1) level = chunks(level).map((children) => makeBranch(children));
+  while (level.length > 1) level = chunks(level).map((children) => makeBranch(children, undefined));
   return mapOf(level[0]);
 }
 
@@ -134,98 +177,139 @@ export function orderedMapRank<V>(map: OrderedMap<V>, key: string): number {
   return node === undefined ? rank : rank + lowerBound(node.keys, key);
 }
 
-/** A map with `key` set to `value`. */
-export function orderedMapSet<V>(map: OrderedMap<V>, key: string, value: V): OrderedMap<V> {
-  if (map.root === undefined) return mapOf<V>(makeLeaf([key], [value]));
-  return mapOf(asRoot(setIn(map.root, key, value)));
+/** A map with `key` set to `value`. With an owner, the given map must not be used afterwards. */
+export function orderedMapSet<V>(
+  map: OrderedMap<V>,
+  key: string,
+  value: V,
+  owner?: MapOwner,
+): OrderedMap<V> {
+  if (map.root === undefined) return mapOf<V>(makeLeaf([key], [value], owner));
+  const entry = { key, value, owner };
+  const { node, right } = setIn(map.root, entry);
+  return mapOf(right === undefined ? node : makeBranch([node, right], owner));
 }
 
-function asRoot<V>(nodes: readonly Node<V>[]): Node<V> | undefined {
-  return nodes.length > 1 ? makeBranch(nodes) : nodes[0];
+interface NewEntry<V> {
+  readonly key: string;
+  readonly value: V;
+  readonly owner: MapOwner | undefined;
 }
 
-/** The nodes that replace `node`: one, or two if it was split. */
-function setIn<V>(node: Node<V>, key: string, value: V): readonly Node<V>[] {
-  if (isLeaf(node)) return setInLeaf(node, key, value);
-  const at = childFor(node, key);
+/** What replaces a node: another one, and a second one if it was split. */
+interface Replacement<V> {
+  readonly node: Node<V>;
+  readonly right: Node<V> | undefined;
+}
+
+function setIn<V>(node: Node<V>, entry: NewEntry<V>): Replacement<V> {
+  if (isLeaf(node)) return setInLeaf(node, entry);
+  const { owner } = entry;
+  const at = childFor(node, entry.key);
   const child = node.children[at];
   if (child === undefined) throw missingChild(at);
-  const made = setIn(child, key, value);
-  const children = node.children.slice();
-  const [only] = made;
-  if (made.length === 1 && only !== undefined && firstKey(only) === node.firsts[at]) {
-    children[at] = only;
-    return [{ children, firsts: node.firsts, size: node.size - child.size + only.size }];
-  }
-  children.splice(at, 1, ...made);
-  if (children.length <= nodeMax) return [makeBranch(children)];
+  const sizeBefore = child.size;
+  const made = setIn(child, entry);
+  const branch = ownBranch(node, owner);
+  const { children, firsts } = branch;
+  children[at] = made.node;
+  firsts[at] = firstKey(made.node);
+  branch.size += made.node.size - sizeBefore;
+  if (made.right === undefined) return { node: branch, right: undefined };
+  children.splice(at + 1, 0, made.right);
+  firsts.splice(at + 1, 0, firstKey(made.right));
+  branch.size += made.right.size;
+  if (children.length <= nodeMax) return { node: branch, right: undefined };
   const half = children.length >>> 1;
-  return [makeBranch(children.slice(0, half)), makeBranch(children.slice(half))];
+  return {
+    node: makeBranch(children.slice(0, half), owner),
+    right: makeBranch(children.slice(half), owner),
+  };
 }
 
-function setInLeaf<V>(leaf: Leaf<V>, key: string, value: V): readonly Leaf<V>[] {
+function setInLeaf<V>(leaf: OwnLeaf<V>, { key, value, owner }: NewEntry<V>): Replacement<V> {
   const at = lowerBound(leaf.keys, key);
-  const values = leaf.values.slice();
+  const own = ownLeaf(leaf, owner);
+  const { values } = own;
   if (leaf.keys[at] === key) {
     values[at] = value;
-    return [makeLeaf(leaf.keys, values)];
+    return { node: own, right: undefined };
   }
-  const keys = leaf.keys.slice();
+  const keys = ownKeys(own);
   keys.splice(at, 0, key);
   values.splice(at, 0, value);
-  if (keys.length <= nodeMax) return [makeLeaf(keys, values)];
+  own.size = keys.length;
+  if (keys.length <= nodeMax) return { node: own, right: undefined };
   // Keys mostly arrive in order (generated names, timestamps), so a split at the end leaves the
   // left leaf nearly full rather than permanently half empty.
   const cut = at === keys.length - 1 ? nodeBuilt : keys.length >>> 1;
-  return [
-    makeLeaf(keys.slice(0, cut), values.slice(0, cut)),
-    makeLeaf(keys.slice(cut), values.slice(cut)),
-  ];
+  return {
+    node: makeLeaf(keys.slice(0, cut), values.slice(0, cut), owner),
+    right: makeLeaf(keys.slice(cut), values.slice(cut), owner),
+  };
 }
 
-/** A map without `key`; the same map if it has no such key. */
-export function orderedMapDelete<V>(map: OrderedMap<V>, key: string): OrderedMap<V> {
+/**
+ * A map without `key`; the same map if it has no such key. With an owner, the given map must not be
+ * used afterwards.
+ */
+export function orderedMapDelete<V>(
+  map: OrderedMap<V>,
+  key: string,
+  owner?: MapOwner,
+): OrderedMap<V> {
   if (map.root === undefined || orderedMapGet(map, key) === undefined) return map;
-  let root = deleteIn(map.root, key);
+  let root = deleteIn(map.root, key, owner);
   while (root !== undefined && !isLeaf(root) && root.children.length === 1) root = root.children[0];
   return mapOf(root);
 }
 
 /** The node without `key`, which it contains; undefined if nothing is left. */
-function deleteIn<V>(node: Node<V>, key: string): Node<V> | undefined {
+function deleteIn<V>(node: Node<V>, key: string, owner: MapOwner | undefined): Node<V> | undefined {
   if (isLeaf(node)) {
     if (node.size === 1) return undefined;
-    const at = lowerBound(node.keys, key);
-    return makeLeaf(node.keys.toSpliced(at, 1), node.values.toSpliced(at, 1));
+    const own = ownLeaf(node, owner);
+    const keys = ownKeys(own);
+    const place = lowerBound(keys, key);
+    keys.splice(place, 1);
+    own.values.splice(place, 1);
+    own.size = keys.length;
+    return own;
   }
   const at = childFor(node, key);
   const child = node.children[at];
   if (child === undefined) throw missingChild(at);
-  const made = deleteIn(child, key);
-  const children = node.children.slice();
-  if (made === undefined) children.splice(at, 1);
-  else {
+  const made = deleteIn(child, key, owner);
+  const branch = ownBranch(node, owner);
+  const { children, firsts } = branch;
+  branch.size -= 1;
+  if (made === undefined) {
+    children.splice(at, 1);
+    firsts.splice(at, 1);
+  } else {
     children[at] = made;
-    if (width(made) < nodeMin) joinNeighbour(children, at);
+    firsts[at] = firstKey(made);
+    if (width(made) < nodeMin) joinNeighbor(branch, at);
   }
-  return children.length === 0 ? undefined : makeBranch(children);
+  return children.length === 0 ? undefined : branch;
 }
 
 /** Merges an underfull child with a sibling if both fit into one node; otherwise leaves it. */
-function joinNeighbour<V>(children: Node<V>[], at: number): void {
+function joinNeighbor<V>({ children, firsts, owner }: Branch<V>, at: number): void {
   const left = at > 0 ? at - 1 : at;
   const [first, second] = [children[left], children[left + 1]];
   if (first === undefined || second === undefined) return;
   if (width(first) + width(second) > nodeBuilt) return;
-  children.splice(left, 2, joined(first, second));
+  children.splice(left, 2, joined(first, second, owner));
+  firsts.splice(left + 1, 1);
 }
 
-function joined<V>(first: Node<V>, second: Node<V>): Node<V> {
+function joined<V>(first: Node<V>, second: Node<V>, owner: MapOwner | undefined): Node<V> {
   if (isLeaf(first) && isLeaf(second)) {
-    return makeLeaf([...first.keys, ...second.keys], [...first.values, ...second.values]);
+    return makeLeaf([...first.keys, ...second.keys], [...first.values, ...second.values], owner);
   }
   if (isLeaf(first) || isLeaf(second)) throw new Error('the tree is not balanced');
-  return makeBranch([...first.children, ...second.children]);
+  return makeBranch([...first.children, ...second.children], owner);
 }
 
 /**

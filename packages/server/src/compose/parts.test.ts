@@ -69,6 +69,7 @@ test('closing early prevents the start', async () => {
     if (isPausing) isReady();
     await turn();
     await background.close();
+    await background.begun;
     isReady();
     await turn();
     clock.advance(1000);

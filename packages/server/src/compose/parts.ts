@@ -57,6 +57,12 @@ export interface Background {
   close(): Promise<void>;
 }
 
+/** Background work that starts later than the server. */
+export interface LateBackground extends Background {
+  /** Resolves when the work has started, cannot start, or was closed before it started. */
+  readonly begun: Promise<void>;
+}
+
 /**
  * Starts background work once the server is ready, after a pause that leaves the first clients
  * undisturbed. `close` stops the work, started or not. Logs an error if the work cannot start.
@@ -69,28 +75,32 @@ export function beginAfter(
     pauseMs,
   }: { readonly clock: Clock; readonly logger: Logger; readonly pauseMs: number | undefined },
   begin: () => Promise<Background>,
-): Background {
+): LateBackground {
   let running: Promise<Background | undefined> | undefined;
   let isClosed = false;
   let timer: Timer | undefined;
+  let hasBegun = () => {};
+  const begun = new Promise<void>((resolve) => {
+    hasBegun = resolve;
+  });
   const start = () => {
     running = begin().catch((error: unknown) => {
       logger.error('background work could not start', { error: String(error) });
       return undefined;
     });
+    running.then(hasBegun);
   };
-  ready.then(
-    () => {
-      if (isClosed) return;
-      if (pauseMs === undefined) start();
-      else timer = clock.after(pauseMs, start);
-    },
-    () => {},
-  );
+  ready.then(() => {
+    if (isClosed) return;
+    if (pauseMs === undefined) start();
+    else timer = clock.after(pauseMs, start);
+  }, hasBegun);
   return {
+    begun,
     async close() {
       isClosed = true;
       timer?.stop();
+      if (running === undefined) hasBegun();
       await (await running)?.close();
     },
   };

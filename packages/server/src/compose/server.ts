@@ -38,6 +38,8 @@ export interface RunningServer {
   readonly caPem: string | undefined;
   /** Resolves when `/readyz` first answers 200. */
   readonly ready: Promise<void>;
+  /** Resolves when the controllers that start after the server have started. */
+  readonly settled: Promise<void>;
   /**
    * Stops as on SIGTERM (HEALTH-3): readyz fails, the delay passes, watches end, requests in flight
    * finish, the store closes. A second call returns the same promise.
@@ -187,7 +189,8 @@ async function start(server: BuiltServer, parts: OpenParts): Promise<RunningServ
   const flowObjects = followFlowObjects(hooks.done, { config, dialect, api, flowControl });
   const running = { hooks, http, api, controllers, flowObjects, compactor, parts };
   const stop = once(() => stopServer(config, running));
-  return { url: urlOf(config, http), caPem, ready: hooks.done, stop };
+  const settled = Promise.all([controllers.begun, flowObjects.begun]).then(() => {});
+  return { url: urlOf(config, http), caPem, ready: hooks.done, settled, stop };
 }
 
 /** Stops a server: refuses new traffic, drains requests, then closes the parts. */

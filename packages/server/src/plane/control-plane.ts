@@ -243,6 +243,7 @@ async function startIn(
     clock,
     logger: silentLogger,
   });
+  snapshots.waitFor(server.settled);
   const { url, caPem = '' } = server;
   const ownToken = users.add(planeUser, ['system:masters']);
   const { catalogue } = tap;
@@ -369,10 +370,8 @@ function planeOf(parts: {
   return { ...plane, [asyncDispose]: stop } as ControlPlane;
 }
 
-/** After this many milliseconds without a write the start is complete. */
+/** The controllers' first writes are complete after this many milliseconds without a write. */
 const quietMs = 30;
-/** Controllers begin to write within this time after the plane is ready. */
-const beginWithinMs = 100;
 const quietWithinMs = 1000;
 const pollMs = 5;
 
@@ -382,6 +381,7 @@ class Snapshots {
   readonly #last: string;
   #store: CheckpointedStore | undefined;
   #quiet: Promise<void> | undefined;
+  #settled: Promise<void> = Promise.resolve();
 
   constructor(dialect: Dialect) {
     // Definitions are removed after their objects, so that watchers see each object removed.
@@ -390,8 +390,8 @@ class Snapshots {
 
   readonly take = async (): Promise<PlaneSnapshot> => {
     const store = this.#open();
-    // Otherwise each restore would remove what controllers create at the start: default accounts.
-    this.#quiet ??= untilQuiet(store);
+    // Otherwise each restore would undo what controllers write at the start: default accounts.
+    this.#quiet ??= this.#settled.then(() => untilQuiet(store));
     await this.#quiet;
     const checkpoint = store.checkpoint();
     const snapshot = { resourceVersion: String(checkpoint.revision) };
@@ -412,6 +412,11 @@ class Snapshots {
     this.#store = store;
   };
 
+  /** Takes no snapshot before `settled` resolves. */
+  waitFor(settled: Promise<void>): void {
+    this.#settled = settled;
+  }
+
   #open(): CheckpointedStore {
     if (this.#store !== undefined) return this.#store;
     throw new Error('snapshots need a plane that keeps its objects in memory');
@@ -421,7 +426,7 @@ class Snapshots {
 async function untilQuiet(store: CheckpointedStore): Promise<void> {
   const startMs = performance.now();
   let revision = await store.currentRevision();
-  let sinceMs = startMs + beginWithinMs - quietMs;
+  let sinceMs = startMs;
   while (performance.now() < Math.min(sinceMs + quietMs, startMs + quietWithinMs)) {
     await pause(programClock, { ms: pollMs });
     const now = await store.currentRevision();

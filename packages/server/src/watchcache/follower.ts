@@ -315,7 +315,7 @@ export class Follower {
       if (this.#unreadable.size > 0) {
         this.#unreadable.delete(event.key.slice(this.#options.prefix.length));
       }
-      const change = changeOf(this.#recording, event, { snapshot: window.current, at });
+      const change = changeOf(this.#recording, event, { entryAt: window.get, at });
       this.#applied = event.revision;
       if (change !== undefined) this.#options.onChange(window.append(change));
     }
@@ -370,8 +370,9 @@ function replay(
 ): (EntryChange & { key: string; at: number })[] {
   let { snapshot } = history;
   const changes = [];
+  const entryAt = (key: string) => orderedMapGet(snapshot, key);
   for (const event of history.events) {
-    const change = changeOf(options, event, { snapshot, at: history.at });
+    const change = changeOf(options, event, { entryAt, at: history.at });
     if (change === undefined) continue;
     changes.push(change);
     snapshot =

@@ -4,7 +4,6 @@ import {
   errorText,
   type Logger,
   nextTurn,
-  type OrderedMap,
   orderedMapGet,
   orderedMapOf,
 } from '@wheelhouse/machinery';
@@ -134,16 +133,17 @@ function reportUnreadable(options: LoaderOptions, found: UnreadableRecord): unde
 /**
  * The change that a store event makes; undefined if nothing visible changes. An object that has
  * become unreadable still exists, so its last state is kept.
+ * @param on.entryAt the entry of a key before the event
  * @param on.at time of arrival, in monotonic milliseconds
  */
 export function changeOf(
   options: LoaderOptions,
   event: StoreEvent,
-  on: { readonly snapshot: OrderedMap<Entry>; readonly at: number },
+  on: { readonly entryAt: (key: string) => Entry | undefined; readonly at: number },
 ): (EntryChange & { readonly key: string; readonly at: number }) | undefined {
-  const { snapshot, at } = on;
+  const { entryAt, at } = on;
   const key = keyBelow(options, event.key);
-  const previous = orderedMapGet(snapshot, key);
+  const previous = entryAt(key);
   const current = event.type === 'put' ? decodeEntry(options, event, key) : undefined;
   if (current === undefined && (previous === undefined || event.type === 'put')) return undefined;
   return { key, at, previous, current, revision: event.revision };

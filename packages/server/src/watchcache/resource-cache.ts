@@ -8,7 +8,6 @@ import {
   internalError,
   type Logger,
   type MaybePromise,
-  orderedMapGet,
   random,
   StatusError,
   serviceUnavailable,
@@ -156,12 +155,11 @@ class StoreBackedCache implements ResourceCache {
   }
 
   peek(key: string): Entry | undefined {
-    const { window } = this.#follower;
-    return window === undefined ? undefined : orderedMapGet(window.current, key);
+    return this.#follower.window?.get(key);
   }
 
   count(): number | undefined {
-    return this.#dispatcher === undefined ? undefined : this.#follower.window?.current.size;
+    return this.#dispatcher === undefined ? undefined : this.#follower.window?.size;
   }
 
   get(key: string, resourceVersion: string | undefined): MaybePromise<Entry | undefined> {

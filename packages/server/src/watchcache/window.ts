@@ -1,4 +1,5 @@
 import {
+  MapOwner,
   type OrderedMap,
   orderedMapDelete,
   orderedMapGet,
@@ -68,6 +69,8 @@ export class ChangeWindow {
   /** The state at the floor. */
   #base: Snapshot;
   #current: Snapshot;
+  /** Owns the nodes that changed since `#current` was last handed out. */
+  #owner: MapOwner | undefined;
   #bytes = 0;
   #holds = 0;
 
@@ -95,8 +98,17 @@ export class ChangeWindow {
 
   /** The state after the newest change. */
   get current(): Snapshot {
+    this.#owner = undefined;
     return this.#current;
   }
+
+  /** Number of entries after the newest change. */
+  get size(): number {
+    return this.#current.size;
+  }
+
+  /** The entry of a key after the newest change. */
+  readonly get = (key: string): Entry | undefined => orderedMapGet(this.#current, key);
 
   /** Total bytes of JSON of all changes before `position`. */
   bytesAt(position: number): number {
@@ -132,7 +144,7 @@ export class ChangeWindow {
   snapshotAt(revision: Revision): Snapshot | undefined {
     const end = this.positionAfter(revision);
     if (end === undefined) return undefined;
-    if (end === this.end) return this.#current;
+    if (end === this.end) return this.current;
     let from = end;
     let snapshot = this.#base;
     while (from > this.start) {
@@ -152,7 +164,8 @@ export class ChangeWindow {
   /** Adds a change with a higher revision than all others. Drops changes beyond the limits. */
   append(change: EntryChange & { readonly key: string; readonly at: number }): WindowChange {
     const { key, at, previous, current, revision } = change;
-    this.#current = applied(this.#current, change);
+    this.#owner ??= new MapOwner();
+    this.#current = applied(this.#current, change, this.#owner);
     const withCheckpoint = this.end % checkpointEvery === 0;
     const added: WindowChange = {
       key,
@@ -162,7 +175,7 @@ export class ChangeWindow {
       current,
       revision,
       bytesBefore: this.#bytes,
-      checkpoint: withCheckpoint ? this.#current : undefined,
+      checkpoint: withCheckpoint ? this.current : undefined,
       leaving: undefined,
       frames: undefined,
     };
@@ -259,8 +272,12 @@ export function leavingEntry(change: WindowChange): Entry {
   return change.leaving;
 }
 
-function applied(snapshot: Snapshot, change: EntryChange & { key: string }): Snapshot {
-  return change.current === undefined
-    ? orderedMapDelete(snapshot, change.key)
-    : orderedMapSet(snapshot, change.key, change.current);
+function applied(
+  snapshot: Snapshot,
+  { key, current }: EntryChange & { key: string },
+  owner?: MapOwner,
+): Snapshot {
+  return current === undefined
+    ? orderedMapDelete(snapshot, key, owner)
+    : orderedMapSet(snapshot, key, current, owner);
 }

@@ -1,3 +1,5 @@
+import { expect, test } from 'vitest';
+import type { StoreEvent } from '../contract.ts';
 import { storeSuite } from '../suite.ts';
 import { createMemoryStore } from './memory-store.ts';
 
@@ -7,4 +9,52 @@ storeSuite({
     const store = createMemoryStore();
     return { store, dispose: () => store.close() };
   },
+});
+
+const value = (text: string) => Buffer.from(text);
+const lines = (events: readonly StoreEvent[]) => events.map(({ type, key }) => `${type} ${key}`);
+
+test('a restore reaches each watch with the events below its prefix, in order', async () => {
+  const store = createMemoryStore();
+  const keys = ['/a/1', '/a/2', '/b/1', '/bb/1', '/c/1', '/c/x/1'];
+  for (const key of keys.slice(0, 3)) await store.put({ key, value: value('old'), expect: 0 });
+  const checkpoint = store.checkpoint();
+  await store.put({ key: '/a/1', value: value('new'), expect: 1 });
+  await store.delete({ key: '/b/1', expect: 3 });
+  for (const key of keys.slice(3)) await store.put({ key, value: value('new'), expect: 0 });
+  const prefixes = ['/', '/a/', '/b', '/b/', '/c/', '/c/x/', '/d/', '/a/1', '/0'];
+  const seen = new Map(prefixes.map((prefix) => [prefix, [] as StoreEvent[]]));
+  for (const [prefix, events] of seen) {
+    const onEvents = (arrived: readonly StoreEvent[]) => void events.push(...arrived);
+    await store.watch({ prefix, after: store.revision, onEvents, onEnd: () => {} });
+  }
+  expect(store.restore(checkpoint, { last: '/c/x/' }).changes).toBe(5);
+  const all = ['delete /bb/1', 'delete /c/1', 'put /a/1', 'put /b/1', 'delete /c/x/1'];
+  for (const [prefix, events] of seen) {
+    expect(lines(events)).toEqual(all.filter((one) => one.split(' ')[1]?.startsWith(prefix)));
+    const revisions = events.map(({ revision }) => revision);
+    expect(revisions).toEqual(revisions.toSorted((a, b) => a - b));
+  }
+  await store.close();
+});
+
+test('compaction keeps what checkpoints restore, and the size in step', async () => {
+  const store = createMemoryStore();
+  await store.put({ key: '/a', value: value('first'), expect: 0 });
+  await store.put({ key: '/b', value: value('gone'), expect: 0 });
+  const checkpoint = store.checkpoint();
+  await store.put({ key: '/a', value: value('2'), expect: 1 });
+  await store.put({ key: '/a', value: value('3'), expect: 3 });
+  await store.delete({ key: '/b', expect: 2 });
+  await store.compact(store.revision);
+  expect(await store.sizeBytes()).toBe('/a3'.length);
+  expect(store.restore(checkpoint, { last: '/z' }).changes).toBe(2);
+  const { records } = await store.range({ prefix: '/' });
+  expect(records.map(({ key, value: at }) => `${key} ${at}`)).toEqual(['/a first', '/b gone']);
+  await store.delete({ key: '/b', expect: store.revision });
+  await store.put({ key: '/b', value: value('back'), expect: 0 });
+  await store.compact(store.revision - 1);
+  expect(await store.get('/b', store.revision - 1)).toBeUndefined();
+  expect(await store.sizeBytes()).toBe('/afirst'.length + '/bback'.length);
+  await store.close();
 });

@@ -1,6 +1,7 @@
 import {
   type Clock,
   emptyOrderedMap,
+  MapOwner,
   type MaybePromise,
   type OrderedMap,
   orderedMapDelete,
@@ -33,36 +34,26 @@ import {
 
 import { type HistoryChunk, WatchHub } from '../watch-hub.ts';
 
-/** One state of a key; no record means deleted. */
+/** One state of a key, and the retained states before it; no record means deleted. */
 interface Version {
+  readonly key: string;
   readonly revision: Revision;
   readonly record: StoredRecord | undefined;
+  /** Compaction cuts it, since checkpoints read only the newest state. */
+  earlier: Version | undefined;
 }
 
-/** All retained states of a key, oldest first, never empty. */
-interface KeyHistory {
-  readonly key: string;
-  readonly versions: Version[];
-  /** How many checkpoints the store had given out when this history became its own. */
-  readonly generation: number;
-}
-
-/** The newest state of a key. */
-function latest(history: KeyHistory | undefined): StoredRecord | undefined {
-  return history?.versions.at(-1)?.record;
-}
-
-/** A root of the store's persistent map, whose histories no longer change. */
+/** A root of the store's persistent map. */
 class MemoryCheckpoint implements Checkpoint {
   readonly store: unknown;
-  readonly keys: OrderedMap<KeyHistory>;
+  readonly keys: OrderedMap<Version>;
   readonly revision: Revision;
   /**
    * The newest revision at which the store equaled this checkpoint; only later writes can differ.
    */
   sameAt: Revision;
 
-  constructor(options: { store: unknown; keys: OrderedMap<KeyHistory>; revision: Revision }) {
+  constructor(options: { store: unknown; keys: OrderedMap<Version>; revision: Revision }) {
     this.store = options.store;
     this.keys = options.keys;
     this.revision = options.revision;
@@ -83,16 +74,17 @@ interface Difference {
  * @param states.changed the only keys that can differ; all keys when undefined
  */
 function differences(states: {
-  readonly before: OrderedMap<KeyHistory>;
-  readonly now: OrderedMap<KeyHistory>;
+  readonly before: OrderedMap<Version>;
+  readonly now: OrderedMap<Version>;
   readonly changed: ReadonlySet<string> | undefined;
   readonly last: string;
 }): { readonly first: readonly Difference[]; readonly second: readonly Difference[] } {
   const { before, now, changed, last } = states;
   const found: Difference[] = [];
   for (const key of [...(changed ?? keysOf(before, now))].sort()) {
-    const record = latest(orderedMapGet(before, byteOrdered(key)));
-    const current = latest(orderedMapGet(now, byteOrdered(key)));
+    const ordered = byteOrdered(key);
+    const record = orderedMapGet(before, ordered)?.record;
+    const current = orderedMapGet(now, ordered)?.record;
     // Values are never copied, so a restored value is the same buffer.
     if (record?.value !== current?.value) found.push({ key, record });
   }
@@ -103,7 +95,7 @@ function differences(states: {
   };
 }
 
-function keysOf(...maps: readonly OrderedMap<KeyHistory>[]): ReadonlySet<string> {
+function keysOf(...maps: readonly OrderedMap<Version>[]): ReadonlySet<string> {
   return new Set(maps.flatMap((map) => Array.from(orderedMapValues(map), ({ key }) => key)));
 }
 
@@ -126,17 +118,14 @@ export function createMemoryStore(_options: { readonly clock?: Clock } = {}): Me
 
 export class MemoryStore implements CheckpointedStore {
   readonly sharing = 'own';
-  #keys: OrderedMap<KeyHistory> = emptyOrderedMap();
+  #keys: OrderedMap<Version> = emptyOrderedMap();
   /** `#log[i]` has revision `#logFirst + i`. */
   #log: StoreEvent[] = [];
   #logFirst: Revision = 1;
   #bytes = 0;
   #closed = false;
-  /**
-   * Histories of earlier generations are shared with checkpoints, so they are copied before they
-   * change.
-   */
-  #generation = 0;
+  /** Replaced by each checkpoint, which shares the nodes of earlier owners. */
+  #owner = new MapOwner();
   revision: Revision = 0;
   compactedTo: Revision = 0;
   readonly #hub: WatchHub;
@@ -170,8 +159,7 @@ export class MemoryStore implements CheckpointedStore {
   get(key: string, at?: Revision): MaybePromise<StoredRecord | undefined> {
     this.#assertOpen();
     const revision = this.#readable(at);
-    const history = orderedMapGet(this.#keys, byteOrdered(key));
-    return history === undefined ? undefined : versionAt(history, revision)?.record;
+    return versionAt(orderedMapGet(this.#keys, byteOrdered(key)), revision)?.record;
   }
 
   async range(request: RangeRequest): Promise<RangeResult> {
@@ -185,9 +173,9 @@ export class MemoryStore implements CheckpointedStore {
     const start = after !== undefined && after >= first ? after : first;
     let from = orderedMapRank(this.#keys, start);
     if (after === start && orderedMapGet(this.#keys, start) !== undefined) from += 1;
-    for (const history of orderedMapValues(this.#keys, { from, to: this.#keys.size })) {
-      if (!history.key.startsWith(prefix)) break;
-      const record = versionAt(history, revision)?.record;
+    for (const newest of orderedMapValues(this.#keys, { from, to: this.#keys.size })) {
+      if (!newest.key.startsWith(prefix)) break;
+      const record = versionAt(newest, revision)?.record;
       if (record === undefined) continue;
       if (records.length >= limit) return { records, revision, more: true };
       records.push(record);
@@ -198,14 +186,14 @@ export class MemoryStore implements CheckpointedStore {
   async put(request: PutRequest): Promise<WriteResult> {
     this.#assertOpen();
     const { key, value, hint } = request;
-    const history = orderedMapGet(this.#keys, byteOrdered(key));
-    const current = latest(history);
+    const earlier = orderedMapGet(this.#keys, byteOrdered(key));
+    const current = earlier?.record;
     if ((current?.modRevision ?? 0) !== request.expect) return { ok: false, current };
     const revision = this.revision + 1;
     const createRevision = current?.createRevision ?? revision;
     const event: StoreEvent = { type: 'put', key, value, createRevision, revision, hint };
     const record = { key, value, createRevision, modRevision: revision };
-    this.#apply({ history, event, version: { revision, record } });
+    this.#apply(event, { key, revision, record, earlier });
     this.#hub.publish([event]);
     return { ok: true, revision };
   }
@@ -213,14 +201,14 @@ export class MemoryStore implements CheckpointedStore {
   async delete(request: DeleteRequest): Promise<WriteResult> {
     this.#assertOpen();
     const { key } = request;
-    const history = orderedMapGet(this.#keys, byteOrdered(key));
-    const current = latest(history);
+    const earlier = orderedMapGet(this.#keys, byteOrdered(key));
+    const current = earlier?.record;
     if (current === undefined || current.modRevision !== request.expect) {
       return { ok: false, current };
     }
     const revision = this.revision + 1;
     const event: StoreEvent = { type: 'delete', key, revision };
-    this.#apply({ history, event, version: { revision, record: undefined } });
+    this.#apply(event, { key, revision, record: undefined, earlier });
     this.#hub.publish([event]);
     return { ok: true, revision };
   }
@@ -257,7 +245,7 @@ export class MemoryStore implements CheckpointedStore {
 
   checkpoint(): Checkpoint {
     this.#assertOpen();
-    this.#generation += 1;
+    this.#owner = new MapOwner();
     return new MemoryCheckpoint({ store: this, keys: this.#keys, revision: this.revision });
   }
 
@@ -292,29 +280,11 @@ export class MemoryStore implements CheckpointedStore {
   }
 
   /** Applies a write. The caller publishes it in the same turn. */
-  #apply(write: {
-    readonly history: KeyHistory | undefined;
-    readonly event: StoreEvent;
-    readonly version: Version;
-  }): void {
-    const { event, version } = write;
-    if (write.history !== undefined) this.#own(write.history).versions.push(version);
-    else {
-      const history = { key: event.key, versions: [version], generation: this.#generation };
-      this.#keys = orderedMapSet(this.#keys, byteOrdered(event.key), history);
-    }
-    this.#bytes += sizeOf(event.key, version);
+  #apply(event: StoreEvent, version: Version): void {
+    this.#keys = orderedMapSet(this.#keys, byteOrdered(event.key), version, this.#owner);
+    this.#bytes += sizeOf(version);
     this.#log.push(event);
     this.revision = event.revision;
-  }
-
-  /** The history of a key, copied if a checkpoint shares it. */
-  #own(history: KeyHistory): KeyHistory {
-    if (history.generation === this.#generation) return history;
-    const { key, versions } = history;
-    const copy = { key, versions: [...versions], generation: this.#generation };
-    this.#keys = orderedMapSet(this.#keys, byteOrdered(key), copy);
-    return copy;
   }
 
   /** Keys written after a revision; undefined when the log no longer reaches back to it. */
@@ -325,21 +295,21 @@ export class MemoryStore implements CheckpointedStore {
 
   /** Restores a key. */
   #return({ key, record }: { key: string; record: StoredRecord | undefined }): StoreEvent {
-    const history = orderedMapGet(this.#keys, byteOrdered(key));
+    const earlier = orderedMapGet(this.#keys, byteOrdered(key));
     const revision = this.revision + 1;
     if (record === undefined) {
       const event: StoreEvent = { type: 'delete', key, revision };
-      this.#apply({ history, event, version: { revision, record } });
+      this.#apply(event, { key, revision, record, earlier });
       return event;
     }
     const { value } = record;
-    const createRevision = latest(history)?.createRevision ?? revision;
+    const createRevision = earlier?.record?.createRevision ?? revision;
     // With the hint of the original write, watchers need not decode the value again.
     const written = this.#log[record.modRevision - this.#logFirst];
     const hint = written?.type === 'put' && written.value === value ? written.hint : undefined;
     const event: StoreEvent = { type: 'put', key, value, createRevision, revision, hint };
     const returned = { key, value, createRevision, modRevision: revision };
-    this.#apply({ history, event, version: { revision, record: returned } });
+    this.#apply(event, { key, revision, record: returned, earlier });
     return event;
   }
 
@@ -352,15 +322,18 @@ export class MemoryStore implements CheckpointedStore {
   /** Keeps the state at `revision` and all later ones. */
   #compactKey(key: string, revision: Revision): void {
     const ordered = byteOrdered(key);
-    const history = orderedMapGet(this.#keys, ordered);
-    if (history === undefined) return;
-    const at = history.versions.findLastIndex((one) => one.revision <= revision);
-    if (at < 0) return;
-    const keepFrom = history.versions[at]?.record === undefined ? at + 1 : at;
-    if (keepFrom === 0) return;
-    const { versions } = this.#own(history);
-    for (const gone of versions.splice(0, keepFrom)) this.#bytes -= sizeOf(key, gone);
-    if (versions.length === 0) this.#keys = orderedMapDelete(this.#keys, ordered);
+    const newest = orderedMapGet(this.#keys, ordered);
+    const oldest = versionAt(newest, revision);
+    if (oldest === undefined) return;
+    let gone = oldest.earlier;
+    oldest.earlier = undefined;
+    for (; gone !== undefined; gone = gone.earlier) this.#bytes -= sizeOf(gone);
+    if (oldest.record !== undefined) return;
+    this.#bytes -= sizeOf(oldest);
+    if (oldest === newest) this.#keys = orderedMapDelete(this.#keys, ordered, this.#owner);
+    let next = newest;
+    while (next !== undefined && next.earlier !== oldest) next = next.earlier;
+    if (next !== undefined) next.earlier = undefined;
   }
 }
 
@@ -383,11 +356,13 @@ async function* piecesOf(
   }
 }
 
-function versionAt(history: KeyHistory, revision: Revision): Version | undefined {
-  const { versions } = history;
-  return versions.findLast((version) => version.revision <= revision);
+/** The state at a revision; undefined before the first retained one. */
+function versionAt(newest: Version | undefined, revision: Revision): Version | undefined {
+  let version = newest;
+  while (version !== undefined && version.revision > revision) version = version.earlier;
+  return version;
 }
 
-function sizeOf(key: string, version: Version): number {
-  return key.length + (version.record?.value.length ?? 0);
+function sizeOf({ key, record }: Version): number {
+  return key.length + (record?.value.length ?? 0);
 }

@@ -35,7 +35,7 @@ import type { TokenIssuer } from '../../gates/authn/contract.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
 import type { Around } from '../context.ts';
 import type { Hook } from '../health/start-hooks.ts';
-import { type Background, beginAfter } from '../parts.ts';
+import { type Background, beginAfter, type LateBackground } from '../parts.ts';
 import { addressKinds } from '../service-network/service-numbers.ts';
 import { ownAddress } from '../serving/own-address.ts';
 import type { Presence } from '../storage/opened-store.ts';
@@ -351,7 +351,7 @@ async function startLedControllers(around: LedOptions): Promise<{ close(): Promi
 }
 
 /** Starts the controllers once the server is ready; `close` stops them, started or not. */
-export function controllersAfter(ready: Promise<void>, around: LedOptions): Background {
+export function controllersAfter(ready: Promise<void>, around: LedOptions): LateBackground {
   const { clock, logger, controllersPauseMs: pauseMs } = around.config;
   return beginAfter(ready, { clock, logger, pauseMs }, () => startLedControllers(around));
 }

@@ -15,7 +15,7 @@ import type { RequestMetrics } from '../../observe/request-metrics.ts';
 import { serverContext } from '../../registry/registry.ts';
 import type { Around, ReadingBase } from '../context.ts';
 import type { DebugPage } from '../observability/pages.ts';
-import { type Background, beginAfter } from '../parts.ts';
+import { beginAfter, type LateBackground } from '../parts.ts';
 
 /** The flow control gate and its debug page. */
 export interface FlowGate {
@@ -151,13 +151,18 @@ export function flowHooks(
 }
 
 /** Once the server is ready, maintains the objects and follows them, in every server of a store. */
-export function followFlowObjects(ready: Promise<void>, options: FlowObjectOptions): Background {
+export function followFlowObjects(
+  ready: Promise<void>,
+  options: FlowObjectOptions,
+): LateBackground {
   const { config, dialect, flowControl: fair } = options;
   const { clock, logger, controllersPauseMs } = config;
   // Controllers go first: until objects are stored, the defaults apply unchanged.
   const pauseMs = controllersPauseMs === undefined ? undefined : controllersPauseMs * 4;
   const defs = followedDefs(options);
-  if (!(fair instanceof FairFlowControl) || defs === undefined) return { close: async () => {} };
+  if (!(fair instanceof FairFlowControl) || defs === undefined) {
+    return { begun: Promise.resolve(), close: async () => {} };
+  }
   return beginAfter(ready, { clock, logger, pauseMs }, async () => {
     const [{ startFlowDefaults }, { startFlowConfiguration }] = await Promise.all([
       import('../../controllers/flow-control/flow-defaults.ts'),
