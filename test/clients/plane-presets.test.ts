@@ -5,22 +5,23 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { useControlPlane } from '@wheelhouse/server/jest';
 import { buildSync } from 'esbuild';
-import { afterAll, expect, test, vi } from 'vitest';
-import { buildPrograms } from '../support/program.ts';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { buildPrograms, type Programs } from '../support/program.ts';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, '..', '..');
-const cache = join(root, 'node_modules', '.cache');
-mkdirSync(cache, { recursive: true });
-const folder = mkdtempSync(join(cache, 'presets-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+let programs: Programs;
+beforeAll(async () => {
+  programs = await buildPrograms();
+});
+afterAll(() => programs.remove());
 
 const patienceMs = 120_000;
 
 /** Runs a runner of tests to its end, with the environment of none. */
 function run(
   args: readonly string[],
-  cwd = root,
+  cwd: string,
 ): Promise<{ code: number | null; output: string }> {
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^(VITEST|NODE_TEST|TEST$)/.test(name)),
@@ -43,67 +44,72 @@ function expectReport(output: string): void {
   expect(output).not.toContain('ConfigMap test-first');
 }
 
+/**
+ * Runs a fixture in a project that has the package installed, as users have it. The test files of
+ * runners are outside of node_modules, where the package is.
+ */
+async function runInProject(
+  fixture: 'vitest' | 'node-test' | 'jest',
+  { file, args }: { file: string; args: (project: string) => readonly string[] },
+): Promise<{ code: number | null; output: string }> {
+  const project = mkdtempSync(join(tmpdir(), `wheelhouse-${fixture}-`));
+  try {
+    mkdirSync(join(project, 'node_modules'));
+    const installed = dirname(dirname(programs.wheelhouse));
+    symlinkSync(installed, join(project, 'node_modules', 'wheelhouse'));
+    symlinkSync(join(root, 'node_modules', 'vitest'), join(project, 'node_modules', 'vitest'));
+    buildSync({
+      entryPoints: [join(here, 'presets', `${fixture}.fixture.ts`)],
+      outfile: join(project, file),
+      bundle: true,
+      format: 'esm',
+      platform: 'node',
+      alias: { [`@wheelhouse/server/${fixture}`]: `wheelhouse/${fixture}` },
+      external: ['wheelhouse', 'vitest'],
+    });
+    return await run(args(project), project);
+  } finally {
+    rmSync(project, { recursive: true, force: true });
+  }
+}
+
 test('PLANE-7: the vitest preset', { timeout: patienceMs }, async () => {
-  const config = join(folder, 'vitest.config.mjs');
-  const conditions = ['source', 'module', 'node', 'development|production'];
-  const settings = {
-    root,
-    resolve: { conditions },
-    ssr: { resolve: { conditions, externalConditions: ['source'] } },
-    test: {
-      include: ['test/clients/presets/vitest.fixture.ts'],
-      pool: 'forks',
-      testTimeout: 30000,
-    },
-  };
-  writeFileSync(config, `export default ${JSON.stringify(settings)};\n`);
-  const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
-  const { code, output } = await run([vitest, 'run', '--config', config, '--no-color']);
+  const { code, output } = await runInProject('vitest', {
+    file: 'presets.test.mjs',
+    args: () => [
+      ...[join(root, 'node_modules', 'vitest', 'vitest.mjs'), 'run', '--no-color'],
+      ...['--pool=forks', '--testTimeout=30000'],
+    ],
+  });
   expect(output).toMatch(/Tests\s+1 failed \| 4 passed/);
   expectReport(output);
   expect(code).toBe(1);
 });
 
 test('PLANE-7: the node:test preset', { timeout: patienceMs }, async () => {
-  const fixture = join(here, 'presets', 'node-test.fixture.ts');
-  const { code, output } = await run([
-    ...['--conditions=source', '--import=tsx', '--test-reporter=tap', '--test'],
-    fixture,
-  ]);
+  const file = 'presets.test.mjs';
+  const { code, output } = await runInProject('node-test', {
+    file,
+    args: () => ['--test-reporter=tap', '--test', file],
+  });
   expect(output).toMatch(/# pass 4\n# fail 1\n/);
   expectReport(output);
   expect(code).toBe(1);
 });
 
 test('PLANE-7: the jest preset of the installed package', { timeout: patienceMs }, async () => {
-  const programs = await buildPrograms();
-  // jest ignores what is in node_modules, where the programs are.
-  const project = mkdtempSync(join(tmpdir(), 'wheelhouse-jest-'));
-  try {
-    mkdirSync(join(project, 'node_modules'));
-    const installed = dirname(dirname(programs.wheelhouse));
-    symlinkSync(installed, join(project, 'node_modules', 'wheelhouse'));
-    buildSync({
-      entryPoints: [join(here, 'presets', 'jest.fixture.ts')],
-      outfile: join(project, 'presets.test.mjs'),
-      bundle: true,
-      format: 'esm',
-      platform: 'node',
-      alias: { '@wheelhouse/server/jest': 'wheelhouse/jest' },
-      external: ['wheelhouse'],
-    });
-    const config = { testMatch: ['**/*.test.mjs'], transform: {} };
-    writeFileSync(join(project, 'jest.config.json'), JSON.stringify(config));
-    const jest = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
-    const args = ['--experimental-vm-modules', jest, '--ci', '--no-color', '--no-cache'];
-    const { code, output } = await run(args, project);
-    expect(output).toMatch(/Tests:\s+1 failed, 4 passed/);
-    expectReport(output);
-    expect(code).toBe(1);
-  } finally {
-    rmSync(project, { recursive: true, force: true });
-    programs.remove();
-  }
+  const jest = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
+  const { code, output } = await runInProject('jest', {
+    file: 'presets.test.mjs',
+    args: (project) => {
+      const config = { testMatch: ['**/*.test.mjs'], transform: {} };
+      writeFileSync(join(project, 'jest.config.json'), JSON.stringify(config));
+      return ['--experimental-vm-modules', jest, '--ci', '--no-color', '--no-cache'];
+    },
+  });
+  expect(output).toMatch(/Tests:\s+1 failed, 4 passed/);
+  expectReport(output);
+  expect(code).toBe(1);
 });
 
 test('PLANE-7: the jest preset with jest’s hooks and state', async () => {

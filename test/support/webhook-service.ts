@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { systemClock } from '@wheelhouse/machinery';
 import { ensureServingCertificates } from '@wheelhouse/server/testing';
 import type { Loose } from './harness.ts';
+import { rememberCertificates, reuseCertificates } from './shared-certificates.ts';
 
 /** One call that came in. */
 export interface Received {
@@ -49,11 +50,11 @@ export async function startWebhookService(
   hosts: readonly string[] = ['127.0.0.1'],
 ): Promise<WebhookService> {
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-webhook-'));
-  const certificates = ensureServingCertificates({
-    certDir: join(directory, 'certificates'),
-    hosts,
-    clock: systemClock,
-  });
+  const certDir = join(directory, 'certificates');
+  const name = `webhook for ${hosts}`;
+  reuseCertificates(certDir, name);
+  const certificates = ensureServingCertificates({ certDir, hosts, clock: systemClock });
+  rememberCertificates(certDir, name);
   const received: Received[] = [];
   const stalled = new Set<ServerResponse>();
   const server = https.createServer(
