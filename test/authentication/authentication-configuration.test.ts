@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import type { Logger } from '@wheelhouse/machinery';
 import { readOptions } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
 import { type QuickClock, quickClock } from '../support/quick-clock.ts';
 import { clientId, signingPair, startProvider, type TestProvider } from './oidc-provider.ts';
@@ -22,8 +22,11 @@ beforeAll(async () => {
   provider = await startProvider();
   other = await startProvider({ keys: [await signingPair('ES256', 'other')] });
 });
+// Each server polls its files on the quick clock, so none outlives its test.
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
 afterAll(async () => {
-  for (const close of closing) await close();
   await provider.stop();
   await other.stop();
 });

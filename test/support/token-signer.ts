@@ -24,8 +24,20 @@ export interface SignerState {
   failures: Map<string, number>;
 }
 
-/** Makes a key pair; RSA unless a curve is named. */
+const keysById = new Map<string, SignerKey>();
+
+/**
+ * Returns a key pair, RSA unless a curve is named. It is the same for an id and a curve, since an RSA
+ * key takes longer to make than most tests to run.
+ */
 export function signerKey(id: string, curve?: 'P-384' | 'P-521'): SignerKey {
+  const name = `${id} ${curve}`;
+  const key = keysById.get(name) ?? madeKey(id, curve);
+  keysById.set(name, key);
+  return key;
+}
+
+function madeKey(id: string, curve: 'P-384' | 'P-521' | undefined): SignerKey {
   const pair =
     curve === undefined
       ? generateKeyPairSync('rsa', { modulusLength: 2048 })
