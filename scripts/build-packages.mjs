@@ -1,5 +1,6 @@
 // `npm run build:packages [name...]`: what `npm pack` puts into the tarballs of the workspaces, each
 // package's JavaScript and declarations in its `dist/`. The programs' bundle is build.mjs's.
+// `--checked` says that the types of the sources have been checked.
 import { readdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -15,8 +16,11 @@ import { packedDescriptions } from './pack-descriptions.mjs';
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 
 /** Builds packages. Throws, having printed why, when one does not bundle or has type errors. */
-export async function buildPackages(names = readdirSync(join(root, 'packages'))) {
-  emitDeclarations(names);
+export async function buildPackages(
+  names = readdirSync(join(root, 'packages')),
+  { areChecked = false } = {},
+) {
+  emitDeclarations(names, { areChecked });
   for (const name of names) {
     const folder = join(root, 'packages', name);
     const outdir = join(folder, 'dist');
@@ -44,6 +48,7 @@ export async function buildPackages(names = readdirSync(join(root, 'packages')))
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const names = process.argv.slice(2);
-  await buildPackages(names.length > 0 ? names : undefined);
+  const names = process.argv.slice(2).filter((word) => word !== '--checked');
+  const areChecked = process.argv.includes('--checked');
+  await buildPackages(names.length > 0 ? names : undefined, { areChecked });
 }

@@ -160,9 +160,9 @@ const declared = {
 };
 
 /** Adds the library's declarations and the types of kinds to a folder that `build` has made. Throws for type errors. */
-export function addDeclarations(finished = join(root, 'dist')) {
+export function addDeclarations(finished = join(root, 'dist'), { areChecked = false } = {}) {
   try {
-    emitDeclarations(['machinery', 'codec', 'client', 'server']);
+    emitDeclarations(['machinery', 'codec', 'client', 'server'], { areChecked });
     bundleDeclarations(finished, declared);
     copyKindTypes(join(finished, 'kinds'));
   } finally {

@@ -41,7 +41,9 @@ const contentsOf = async (name: string): Promise<string[]> => {
 };
 
 beforeAll(async () => {
-  await run(process.execPath, [join(root, 'scripts', 'build-packages.mjs'), ...packed]);
+  // `npm test` checks the types of the sources before.
+  const script = join(root, 'scripts', 'build-packages.mjs');
+  await run(process.execPath, [script, '--checked', ...packed]);
   mkdirSync(join(modules, '@wheelhouse'), { recursive: true });
   for (const name of packed) {
     for (const path of await contentsOf(name)) {

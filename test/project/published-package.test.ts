@@ -40,8 +40,11 @@ beforeAll(async () => {
   // The single executable, which `npm run executable` leaves beside the programs.
   writeFileSync(join(source, 'dist', 'wheelhouse'), 'executable');
   const script = new URL('../../scripts/build.mjs', import.meta.url).href;
-  const { addDeclarations } = (await import(script)) as { addDeclarations(to: string): void };
-  addDeclarations(join(source, 'dist'));
+  const { addDeclarations } = (await import(script)) as {
+    addDeclarations(to: string, options: { areChecked: boolean }): void;
+  };
+  // `npm test` checks the types of the sources before.
+  addDeclarations(join(source, 'dist'), { areChecked: true });
   const pack = ['pack', '--json', '--ignore-scripts', '--pack-destination', folder];
   const { stdout } = await execute('npm', pack, { cwd: source });
   const [result] = JSON.parse(stdout);
