@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { LongFilesFirst } from './test/support/long-files-first.ts';
 
 /** Workspaces are read from their sources. */
 const conditions = ['source', 'module', 'node', 'development|production'];
@@ -9,6 +10,7 @@ export default defineConfig({
   test: {
     include: ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts'],
     pool: 'forks',
+    sequence: { sequencer: LongFilesFirst },
     // Files share their process's modules: loading the server anew for each was a quarter of the work.
     isolate: false,
     // Each start of a server allocates tens of megabytes; a larger young generation collects them seldom.

@@ -1,0 +1,37 @@
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/**
+ * Files that take long, the longest first. Those ahead run programs of their own, which occupies the
+ * cores while the first translation of the sources occupies one.
+ */
+const longFiles = [
+  'test/project/published-package.test.ts',
+  'test/siege/simulation.test.ts',
+  'test/project/npm-packages.test.ts',
+  'test/console/console-gallery.test.ts',
+  'test/console/console-features.test.ts',
+  'test/console/console-screens.test.ts',
+  'test/storage/etcd-cluster.test.ts',
+  'test/svcctl/svcctl-kubectl.test.ts',
+  'test/svcctl/svcctl-explain.test.ts',
+  'test/svcctl/svcctl-apply.test.ts',
+  'test/siege/histories/histories.test.ts',
+  'test/custom-kinds/custom-kinds-fuzz.test.ts',
+  'test/svcctl/svcctl-create.test.ts',
+  'test/clients/plane-presets.test.ts',
+];
+
+/**
+ * Runs long files first, so that no process ends the run alone. vitest orders the others by their size, or by the
+ * time that they took in the last run.
+ */
+export class LongFilesFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rankOf = ({ moduleId }: TestSpecification): number => {
+      const index = longFiles.findIndex((name) => moduleId.endsWith(`/${name}`));
+      return index < 0 ? longFiles.length : index;
+    };
+    const sorted = await super.sort(files);
+    return sorted.toSorted((one, other) => rankOf(one) - rankOf(other));
+  }
+}
