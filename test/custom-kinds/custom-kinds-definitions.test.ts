@@ -384,6 +384,16 @@ describe('deletion', () => {
     await untilGone(server, at);
   });
 
+  test('CRD-1: a definition whose stored versions are unknown can be deleted', async () => {
+    const group = 'strayed.example.com';
+    await establish(server, { group, plural: 'strays', kind: 'Stray', schema: open });
+    const at = `${definitions}/strays.${group}`;
+    const status = { storedVersions: ['v3'] };
+    expect((await server.patch(`${at}/status`, { status }, 'merge')).status).toBe(200);
+    expect((await server.remove(at)).status).toBe(200);
+    await untilGone(server, at);
+  });
+
   test('CRD-1: objects are deleted with their namespace', async () => {
     const group = 'spaces.example.com';
     await establish(server, { group, plural: 'stars', kind: 'Star', schema: open });
