@@ -88,6 +88,17 @@ describe('plugins that run by default', () => {
       expect((await critical('system-cluster-critical')).spec.priority).toBe(2_000_000_000);
     });
 
+    test('DEL-1: the system priority classes cannot be deleted', async () => {
+      for (const query of ['', '?dryRun=All']) {
+        const answer = await server.remove(`${classes}/system-node-critical${query}`);
+        expect(answer.status).toBe(403);
+        expect(answer.body.message).toBe(
+          'priorityclasses.scheduling.svc.io "system-node-critical" is forbidden: this is a system priority class and cannot be deleted',
+        );
+      }
+      expect((await server.get(`${classes}/system-node-critical`)).status).toBe(200);
+    });
+
     test('ADM-1: the named class must exist, and users cannot set the number', async () => {
       expect(await refusal(core('pods'), pod('p', { priorityClassName: 'absent' }))).toBe(
         'pods "p" is forbidden: no PriorityClass with name absent was found',

@@ -254,7 +254,14 @@ describe('subresources', () => {
     expect((await server.post(at, stale)).status).toBe(201);
     const { body } = await server.get(`${pods}/bound`);
     expect(body.spec.nodeName).toBe('n1');
-    expect(body.status.conditions).toMatchObject([{ type: 'PodScheduled', status: 'True' }]);
+    expect(body.status.conditions).toEqual([
+      {
+        type: 'PodScheduled',
+        status: 'True',
+        lastProbeTime: null,
+        lastTransitionTime: expect.any(String),
+      },
+    ]);
     const again = await server.post(at, stale);
     expect(again.body.message).toBe(
       'Operation cannot be fulfilled on pods/binding "bound": pod bound is already assigned to node "n1"',

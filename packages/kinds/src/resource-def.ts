@@ -214,6 +214,8 @@ export interface Strategy<O = ApiObject> {
   readonly tracksGeneration?: boolean;
   /** The response to an immediate DELETE: a Status, or the removed object (DEL-1). */
   readonly deleteAnswers: 'status' | 'object';
+  /** Why the object of this name cannot be deleted; undefined when it can. */
+  readonly undeletable?: (name: string) => string | undefined;
   /**
    * Rejects or redirects a deletion (Namespace). `proceed`: delete as usual. `finalize`: mark the
    * object and let finalization remove it; may change the object (status.phase) in place.

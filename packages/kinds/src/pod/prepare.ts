@@ -154,7 +154,12 @@ function markScheduled(status: Stored<PodStatus>, nowMs: number): void {
   const conditions = status.conditions ?? [];
   const before = conditions.find((one) => (one.type ?? '') === 'PodScheduled');
   if (before?.status === 'True') return;
-  const scheduled = { type: 'PodScheduled', status: 'True', lastTransitionTime: formatTime(nowMs) };
+  const scheduled = {
+    type: 'PodScheduled',
+    status: 'True',
+    lastProbeTime: null,
+    lastTransitionTime: formatTime(nowMs),
+  };
   const isAt = (one: Stored<PodCondition>) => (one === before ? scheduled : one);
   status.conditions = [...conditions.map(isAt), ...(before === undefined ? [scheduled] : [])];
 }

@@ -52,6 +52,10 @@ export function priorityClass(dialect: Dialect): ResourceDef {
       },
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object, old) => validateImmutable(object, old),
+      undeletable: (name) =>
+        systemClasses.has(name)
+          ? 'this is a system priority class and cannot be deleted'
+          : undefined,
     },
     example: () => ({
       apiVersion: `${dialect.group('scheduling')}/v1`,

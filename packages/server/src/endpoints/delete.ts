@@ -16,6 +16,8 @@ import { deleteOptionsShown, writeContext } from './write.ts';
 /** DELETE of one object (DEL-1, DEL-2). */
 export async function deleteEndpoint(call: ApiCall, options: DeleteOptions): Promise<void> {
   const { target, context } = call;
+  const reason = target.def.strategy.undeletable?.(target.name);
+  if (reason !== undefined) throw forbidden(groupResourceOf(target.def), target.name, reason);
   const writing = writeContext(call, {
     dryRun: options.dryRun,
     fieldManager: undefined,
