@@ -21,7 +21,6 @@ import {
   qualifiedName,
   type SelectExpr,
   type StructExpr,
-  walksLists,
 } from './syntax/ast.ts';
 import { enumValues, typesWithoutValue } from './syntax/messages.ts';
 import { type Environment, namespacedName, structNamed, typeNames } from './types/environment.ts';
@@ -30,8 +29,10 @@ import {
   CelCostError,
   CelError,
   EntryMap,
+  equals,
   isMapValue,
   List,
+  LongOperand,
   longTypeName,
   Optional,
   StructValue,
@@ -51,15 +52,82 @@ export interface Program {
    * `EvaluationPaused`.
    */
   measure(variables: ReadonlyMap<string, Value>, costMax: number): Measured;
-  /** `measure` in steps, for expressions whose macros walk long lists (TRUST-2). */
+  /**
+   * `measure` in one piece if that is short; otherwise undefined. Throws `LongOperand` as well.
+   */
+  attempt(variables: ReadonlyMap<string, Value>, costMax: number): Measured | undefined;
+  /**
+   * `measure` in steps, for expressions whose macros and functions read long lists (TRUST-2).
+   * An evaluation that a `LongOperand` interrupts pays for the part that it repeats.
+   */
   steps(variables: ReadonlyMap<string, Value>, costMax: number): Generator<void, Measured>;
 }
 
-/** Evaluations up to this cost, which take less than a millisecond, are not divided. */
-const undividedCost = 10_000;
+/** Evaluations up to this cost and work, which take about a millisecond, are not divided. */
+const undivided = { cost: 10_000, work: 20_000 };
 
-/** The cost of one step. */
-const stepCost = 2_000;
+/** The cost and the work of one step. */
+const perStep = { cost: 2_000, work: 10_000 };
+
+/** Most elementary steps of one evaluation. */
+const workMax = 10_000_000;
+
+/** Most values that one `==` compares. */
+const comparedMax = 200_000;
+
+/** What an evaluation has cost, and may cost. */
+class Meter {
+  cost = 0;
+  #work = 0;
+  readonly #costMax: number;
+  readonly #workMax: number;
+
+  constructor(limits: { readonly cost: number; readonly work: number }) {
+    this.#costMax = limits.cost;
+    this.#workMax = limits.work;
+  }
+
+  /** A frame that draws on this meter. */
+  frame(slots: Frame['slots'], options?: { readonly isDivided: boolean }): Frame {
+    const work = (steps: number) => {
+      this.#work += steps;
+      if (this.#work > this.#workMax) throw new CelCostError(costExceeded);
+    };
+    return {
+      slots,
+      spend: (amount) => {
+        this.cost += amount;
+        if (this.cost > this.#costMax) throw new CelCostError(costExceeded);
+      },
+      work,
+      equal: (one, other) => equalWithin(one, other, work),
+      isStepOver: options?.isDivided === true ? this.#stepEnds() : () => false,
+    };
+  }
+
+  /** Holds each time that the evaluation has spent enough for a step since it last held. */
+  #stepEnds(): () => boolean {
+    const end = { ...perStep };
+    return () => {
+      if (this.cost < end.cost && this.#work < end.work) return false;
+      end.cost = this.cost + perStep.cost;
+      end.work = this.#work + perStep.work;
+      return true;
+    };
+  }
+}
+
+const costExceeded = 'operation cancelled: actual cost limit exceeded';
+
+function equalWithin(one: Value, other: Value, work: (steps: number) => void): boolean {
+  let left = comparedMax;
+  return equals(one, other, (values) => {
+    work(values);
+    left -= values;
+    if (left >= 0) return;
+    throw new CelCostError(`operation cancelled: a comparison takes over ${comparedMax} values`);
+  });
+}
 
 /** The result of an evaluation and its cost. */
 export type Measured = { readonly cost: number } & (
@@ -80,50 +148,58 @@ export function program(expr: Expr, options: ProgramOptions): Program {
   const compiler = new Compiler(options);
   const step = compiler.compile(expr, names);
   let work: Work | undefined;
-  const frameOf = (variables: ReadonlyMap<string, Value>, costMax: number) => {
-    const meter = { cost: 0 };
-    const slots = names.map((name) => variables.get(name));
-    const spend = (amount: number) => {
-      meter.cost += amount;
-      if (meter.cost > costMax) {
-        throw new CelCostError('operation cancelled: actual cost limit exceeded');
-      }
-    };
-    return { frame: { slots, spend }, meter };
-  };
-  const measure: Program['measure'] = (variables, costMax) => {
-    const { frame, meter } = frameOf(variables, costMax);
+  const slotsOf = (variables: ReadonlyMap<string, Value>) =>
+    names.map((name) => variables.get(name));
+  const measured = (
+    variables: ReadonlyMap<string, Value>,
+    limits: { readonly cost: number; readonly work: number },
+  ): Measured => {
+    const meter = new Meter(limits);
     try {
-      return { value: step(frame), cost: meter.cost };
+      return { value: step(meter.frame(slotsOf(variables))), cost: meter.cost };
     } catch (error) {
       if (!(error instanceof CelError)) throw error;
       return { error, cost: meter.cost };
     }
   };
+  const attempt: Program['attempt'] = (variables, costMax) => {
+    const cost = Math.min(costMax, undivided.cost);
+    const made = measured(variables, { cost, work: undivided.work });
+    return made.error instanceof CelCostError ? undefined : made;
+  };
+  function* divided(
+    variables: ReadonlyMap<string, Value>,
+    meter: Meter,
+  ): Generator<void, Measured> {
+    work ??= compiler.work(expr, names);
+    const frame = meter.frame(slotsOf(variables), { isDivided: true });
+    try {
+      const value = yield* work({ ...frame, operands: new Map() });
+      return { value, cost: meter.cost };
+    } catch (error) {
+      if (!(error instanceof CelError)) throw error;
+      return { error, cost: meter.cost };
+    }
+  }
   return {
     run(variables, costMax) {
-      const { frame, meter } = frameOf(variables, costMax);
-      return { value: step(frame), cost: meter.cost };
+      const meter = new Meter({ cost: costMax, work: workMax });
+      return { value: step(meter.frame(slotsOf(variables))), cost: meter.cost };
     },
-    measure,
+    measure: (variables, costMax) => measured(variables, { cost: costMax, work: workMax }),
+    attempt,
     *steps(variables, costMax) {
-      const measured = measure(variables, Math.min(costMax, undividedCost));
-      const isCut = measured.error instanceof CelCostError && costMax > undividedCost;
-      if (!isCut) return measured;
-      work ??= compiler.work(expr, names);
-      const { frame, meter } = frameOf(variables, costMax);
-      let stepEnd = stepCost;
-      const isStepOver = () => {
-        const isOver = meter.cost >= stepEnd;
-        if (isOver) stepEnd = meter.cost + stepCost;
-        return isOver;
-      };
-      try {
-        const value = yield* work({ ...frame, operands: new Map(), isStepOver });
-        return { value, cost: meter.cost };
-      } catch (error) {
-        if (!(error instanceof CelError)) throw error;
-        return { error, cost: meter.cost };
+      const meter = new Meter({ cost: costMax, work: workMax });
+      let isFirst = true;
+      for (;;) {
+        try {
+          const short = isFirst ? attempt(variables, costMax) : undefined;
+          isFirst = false;
+          return short ?? (yield* divided(variables, meter));
+        } catch (error) {
+          if (!(error instanceof LongOperand)) throw error;
+          yield* error.work;
+        }
       }
     },
   };
@@ -160,6 +236,7 @@ const conversions = new Set('bool bytes double duration int string timestamp uin
 class Compiler implements Compiles {
   readonly #environment: Environment;
   readonly #declared: ProgramOptions['declared'];
+  readonly #divided = new WeakMap<Expr, boolean>();
   /** The operands that are evaluated before the node that is compiled now. */
   #evaluated: ReadonlySet<Expr> = new Set();
 
@@ -215,9 +292,7 @@ class Compiler implements Compiles {
   }
 
   work(expr: Expr, scope: readonly string[]): Work {
-    if (!walksLists(expr)) {
-      return oneStep(this.compile(expr, scope));
-    }
+    if (!this.isDivided(expr)) return oneStep(this.compile(expr, scope));
     switch (expr.kind) {
       case 'fold':
         return foldWork(this, expr, scope);
@@ -250,7 +325,29 @@ class Compiler implements Compiles {
     }
   }
 
-  /** Evaluates the operands in their order, in steps, and then the node at once. */
+  isDivided(expr: Expr): boolean {
+    let result = this.#divided.get(expr);
+    if (result === undefined) {
+      result =
+        expr.kind === 'fold' ||
+        (expr.kind === 'call' && this.#callsDivided(expr)) ||
+        operandsOf(expr).some((operand) => this.isDivided(operand));
+      this.#divided.set(expr, result);
+    }
+    return result;
+  }
+
+  /** Whether a call may run a function that takes steps. A literal list is short. */
+  #callsDivided(expr: CallExpr): boolean {
+    if (expr.name === '@in' && expr.args[1]?.kind === 'list') return false;
+    const { functions } = this.#environment;
+    const declared = this.#declared.get(expr) ?? [];
+    const name = namespacedName(expr, functions) ?? expr.name;
+    const overloads = declared.length > 0 ? declared : (functions.get(name) ?? []);
+    return overloads.some(({ steps }) => steps !== undefined);
+  }
+
+  /** Evaluates the operands in their order, in steps, and then the node. */
   #strictWork(expr: Expr, scope: readonly string[]): Work {
     const isNamespaced =
       expr.kind === 'call' && namespacedName(expr, this.#environment.functions) !== undefined;
@@ -258,11 +355,14 @@ class Compiler implements Compiles {
     const operands = all.filter(({ kind }) => kind !== 'const');
     const works = operands.map((operand) => ({ operand, work: this.work(operand, scope) }));
     this.#evaluated = new Set(operands);
-    const step = this.compile(expr, scope);
+    const last =
+      expr.kind === 'call' && this.#callsDivided(expr)
+        ? callWork(this.#callOf(expr, scope))
+        : oneStep(this.compile(expr, scope));
     this.#evaluated = new Set();
     return function* (frame) {
       for (const { operand, work } of works) frame.operands.set(operand, yield* work(frame));
-      return step(frame);
+      return yield* last(frame);
     };
   }
 
@@ -321,6 +421,19 @@ class Compiler implements Compiles {
       const lazy = this.#lazyOperator(expr, scope);
       if (lazy !== undefined) return lazy;
     }
+    const called = this.#callOf(expr, scope);
+    const step = callStep(called);
+    const isConstant =
+      conversions.has(called.name) &&
+      called.steps.length === 1 &&
+      (expr.target ?? expr.args[0])?.kind === 'const';
+    if (!isConstant) return step;
+    const value = step(new Meter({ cost: Number.POSITIVE_INFINITY, work: workMax }).frame([]));
+    return () => value;
+  }
+
+  /** A call of a function with compiled arguments. */
+  #callOf(expr: CallExpr, scope: readonly string[]): Call {
     const namespaced = namespacedName(expr, this.#environment.functions);
     const name = namespaced ?? expr.name;
     const target = namespaced === undefined ? expr.target : undefined;
@@ -335,11 +448,7 @@ class Compiler implements Compiles {
     );
     const declared = this.#declared.get(expr) ?? [];
     const overloads = declared.length === 0 ? fitting : [...new Set([...declared, ...fitting])];
-    const step = callStep(name, overloads, steps);
-    const isConstant = conversions.has(name) && args.length === 1 && args[0]?.kind === 'const';
-    if (!isConstant) return step;
-    const value = step({ slots: [], spend: () => undefined });
-    return () => value;
+    return { name, overloads, steps };
   }
 
   #lazyOperator({ name, args }: CallExpr, scope: readonly string[]): Step | undefined {
@@ -450,20 +559,46 @@ const comparing = new Set(
   '_==_ _!=_ _<_ _<=_ _>_ _>=_ _+_ @in size contains endsWith startsWith'.split(' '),
 );
 
-function callStep(name: string, overloads: readonly Overload[], steps: readonly Step[]): Step {
-  const [only] = overloads;
-  const isSearch = !comparing.has(name);
-  return (frame) => {
-    const args = steps.map((step) => step(frame));
-    frame.spend(1);
-    const [text] = args;
-    if (isSearch && typeof text === 'string' && text.length > textMax) {
-      throw new CelCostError(`operation cancelled: a text has more than ${textMax} characters`);
+/** Most characters of a text that a function reads at all. */
+const anyTextMax = 4_000_000;
+
+interface Call {
+  readonly name: string;
+  readonly overloads: readonly Overload[];
+  /** The arguments, the target first. */
+  readonly steps: readonly Step[];
+}
+
+/** Evaluates the arguments, and finds the overload that accepts them. Throws `CelError`. */
+function resolved({ name, overloads, steps }: Call, frame: Frame) {
+  const args = steps.map((step) => step(frame));
+  frame.spend(1);
+  let max = comparing.has(name) ? anyTextMax : textMax;
+  for (const arg of args) {
+    if (typeof arg === 'string' && arg.length > max) {
+      throw new CelCostError(`operation cancelled: a text has more than ${max} characters`);
     }
-    const first = only !== undefined && accepts(only, args) ? only : undefined;
-    const found = first ?? overloads.find((overload) => accepts(overload, args));
-    if (found === undefined) throw unknownCall(name, args);
+    max = anyTextMax;
+  }
+  const [only] = overloads;
+  const first = only !== undefined && accepts(only, args) ? only : undefined;
+  const found = first ?? overloads.find((overload) => accepts(overload, args));
+  if (found === undefined) throw unknownCall(name, args);
+  return { found, args };
+}
+
+function callStep(call: Call): Step {
+  return (frame) => {
+    const { found, args } = resolved(call, frame);
     return found.run(args, frame);
+  };
+}
+
+/** The call in steps. */
+function callWork(call: Call): Work {
+  return function* (frame) {
+    const { found, args } = resolved(call, frame);
+    return found.steps === undefined ? found.run(args, frame) : yield* found.steps(args, frame);
   };
 }
 

@@ -1,4 +1,6 @@
-import { type Expr, type FoldExpr, type FoldName, walksLists } from './syntax/ast.ts';
+import { inOnePiece } from '@wheelhouse/machinery';
+import { sortSteps } from './sort.ts';
+import type { Expr, FoldExpr, FoldName } from './syntax/ast.ts';
 import { type CallContext, noSuchOverload } from './types/functions.ts';
 import {
   CelCostError,
@@ -20,20 +22,20 @@ export interface Frame extends CallContext {
 export interface SteppedFrame extends Frame {
   /** The values of operands that were evaluated ahead of their call or literal. */
   readonly operands: Map<Expr, Value>;
-  /** Whether the evaluation has spent enough since this last held to end its step. */
-  isStepOver(): boolean;
 }
 
 /** A compiled node. Throws `CelError`. */
 export type Step = (frame: Frame) => Value;
 
-/** A compiled node whose macros walk lists in steps (TRUST-2). Throws `CelError`. */
+/** A compiled node whose macros and functions take steps (TRUST-2). Throws `CelError`. */
 export type Work = (frame: SteppedFrame) => Generator<void, Value>;
 
 /** Compiles nodes; `scope` lists the variables by slot. */
 export interface Compiles {
   compile(expr: Expr, scope: readonly string[]): Step;
-  /** The node in steps; one step if it contains no macro that walks a list. */
+  /** Whether the node contains a macro or a function that takes long for long operands. */
+  isDivided(expr: Expr): boolean;
+  /** The node in steps; one step if it is not divided. */
   work(expr: Expr, scope: readonly string[]): Work;
 }
 
@@ -93,7 +95,7 @@ export function foldStep(compiler: Compiles, expr: FoldExpr, scope: readonly str
       if (filter !== undefined && !isTrue(filter(frame))) return undefined;
       return fold.take(first, takesFailures ? outcome(body, frame) : body(frame));
     });
-    return fold.result();
+    return inOnePiece(fold.result());
   };
 }
 
@@ -102,12 +104,12 @@ export function foldWork(compiler: Compiles, expr: FoldExpr, scope: readonly str
   const inner = [...scope, ...expr.variables];
   const range = compiler.work(expr.range, scope);
   const filter = expr.filter === undefined ? undefined : compiler.work(expr.filter, inner);
-  // A body without macros needs no generator for each element.
-  const step = walksLists(expr.body) ? undefined : compiler.compile(expr.body, inner);
+  // A short body needs no generator for each element.
+  const step = compiler.isDivided(expr.body) ? undefined : compiler.compile(expr.body, inner);
   const body = compiler.work(expr.body, inner);
   const { start, takesFailures } = foldOf(expr.name);
   const slot = scope.length;
-  const atOnce = takesFailures ? outcome : (one: Step, frame: Frame) => one(frame);
+  const inPiece = takesFailures ? outcome : (one: Step, frame: Frame) => one(frame);
   const inSteps = takesFailures ? outcomeSteps : (one: Work, frame: SteppedFrame) => one(frame);
   const { length: variables } = expr.variables;
   return function* (frame) {
@@ -124,10 +126,10 @@ export function foldWork(compiler: Compiles, expr: FoldExpr, scope: readonly str
       frame.slots[slot] = first;
       if (variables === 2) frame.slots[slot + 1] = memberOf(elements, key);
       if (filter !== undefined && !isTrue(yield* filter(frame))) continue;
-      const result = step === undefined ? yield* inSteps(body, frame) : atOnce(step, frame);
+      const result = step === undefined ? yield* inSteps(body, frame) : inPiece(step, frame);
       if (fold.take(first, result) === 'stop') break;
     }
-    return fold.result();
+    return yield* fold.result();
   };
 }
 
@@ -174,8 +176,14 @@ function memberOf(range: Value, key: Value): Value | undefined {
 /** One walk of a macro: takes what the body comes to for each element. */
 interface Fold {
   take(first: Value, result: Value | CelError): 'stop' | undefined;
-  /** What the macro comes to. Throws `CelError`. */
-  result(): Value;
+  /** The value of the macro, in steps. Throws `CelError`. */
+  result(): Generator<void, Value>;
+}
+
+/** A result that takes no steps. */
+// biome-ignore lint/correctness/useYield: it has nowhere to pause
+function* atOnce(value: Value): Generator<void, Value> {
+  return value;
 }
 
 interface FoldKind {
@@ -221,9 +229,9 @@ function quantifier({ decides }: { readonly decides: boolean }): Fold {
       return undefined;
     },
     result() {
-      if (isDecided) return decides;
+      if (isDecided) return atOnce(decides);
       if (failure !== undefined) throw failure;
-      return !decides;
+      return atOnce(!decides);
     },
   };
 }
@@ -246,7 +254,7 @@ function existsOne(): Fold {
       if (isTrue(result)) count += 1;
       return undefined;
     },
-    result: () => count === 1,
+    result: () => atOnce(count === 1),
   };
 }
 
@@ -257,7 +265,7 @@ function filtered(): Fold {
       if (isTrue(result)) items.push(first);
       return undefined;
     },
-    result: () => new List(items),
+    result: () => atOnce(new List(items)),
   };
 }
 
@@ -268,7 +276,7 @@ function transformed(): Fold {
       items.push(thrown(result));
       return undefined;
     },
-    result: () => new List(items),
+    result: () => atOnce(new List(items)),
   };
 }
 
@@ -279,14 +287,15 @@ function sortedBy(frame: Frame): Fold {
       keyed.push({ item, key: thrown(result) });
       return undefined;
     },
-    result() {
-      keyed.sort((one, other) => {
+    *result() {
+      const order = (one: { key: Value }, other: { key: Value }) => {
         frame.spend(1);
-        const order = compare(one.key, other.key);
-        if (order === undefined) throw noSuchOverload();
-        return order;
-      });
-      return new List(keyed.map(({ item }) => item));
+        const result = compare(one.key, other.key);
+        if (result === undefined) throw noSuchOverload();
+        return result;
+      };
+      const sorted = yield* sortSteps(keyed, order, frame.isStepOver);
+      return new List(sorted.map(({ item }) => item));
     },
   };
 }
@@ -298,7 +307,7 @@ function transformedMap(): Fold {
       putEntry(entries, key, thrown(result));
       return undefined;
     },
-    result: () => new EntryMap(entries),
+    result: () => atOnce(new EntryMap(entries)),
   };
 }
 
@@ -311,6 +320,6 @@ function transformedEntries(): Fold {
       for (const key of made.keys()) putEntry(entries, key, made.get(key) ?? null);
       return undefined;
     },
-    result: () => new EntryMap(entries),
+    result: () => atOnce(new EntryMap(entries)),
   };
 }

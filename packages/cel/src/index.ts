@@ -28,6 +28,7 @@ export {
   EvaluationPaused,
   isMapValue,
   List,
+  LongOperand,
   type MapValue,
   StructValue,
   type Value,

@@ -170,13 +170,16 @@ class JsonMap implements MapValue {
    * Equality as in kube-apiserver: a null member is not found in the other object, so an object
    * with one equals no object, not even itself. Undeclared members count if both objects have them.
    */
-  equalsMap(other: MapValue): boolean {
+  equalsMap(other: MapValue, tally?: (values: number) => void): boolean {
     return Object.entries(this.#json).every(([name, json]) => {
       if (json === undefined) return true;
       const schema = this.#schemaOf(name);
-      if (schema === undefined) return this.#equalsUnknown(name, json, other);
+      if (schema === undefined) {
+        tally?.(valuesOf(json));
+        return this.#equalsUnknown(name, json, other);
+      }
       const found = memberOf(other, name);
-      return found !== undefined && equals(jsonToValue(json, schema), found);
+      return found !== undefined && equals(jsonToValue(json, schema), found, tally);
     });
   }
 
@@ -207,13 +210,34 @@ export function optionalValue(json: JsonValue, schema: Schema): Value {
   return jsonToValue(json, typeof json === 'object' ? {} : schema);
 }
 
-/** Converts a value to JSON. Throws CelError if JSON cannot represent it. */
+/** Values of a JSON value, itself included. */
+function valuesOf(json: JsonValue): number {
+  if (typeof json !== 'object' || json === null) return 1;
+  let count = 1;
+  for (const value of Object.values(json)) if (value !== undefined) count += valuesOf(value);
+  return count;
+}
+
+/** Most values of the JSON that an expression produces. */
+const jsonValuesMax = 100_000;
+
+/** Converts a value to JSON. Throws CelError if JSON cannot represent it, or if it is too large. */
 export function toJson(value: Value): JsonValue {
+  let left = jsonValuesMax;
+  const convert = (part: Value): JsonValue => {
+    left -= 1;
+    if (left < 0) throw new CelError(`the value has more than ${jsonValuesMax} values`);
+    return jsonOf(part, convert);
+  };
+  return convert(value);
+}
+
+function jsonOf(value: Value, convert: (part: Value) => JsonValue): JsonValue {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number') return value;
   if (typeof value === 'bigint') return integer(value);
   if (value instanceof Uint) return integer(value.value);
-  if (value instanceof List) return value.items.map(toJson);
+  if (value instanceof List) return value.items.map(convert);
   if (isMapValue(value)) {
     const object: JsonObject = {};
     for (const key of value.keys()) {
@@ -221,14 +245,14 @@ export function toJson(value: Value): JsonValue {
         throw new CelError(`map key ${String(key)} is of type ${kindOf(key)}, not string`);
       }
       const entryValue = value.get(key);
-      if (entryValue !== undefined) setMember(object, key, toJson(entryValue));
+      if (entryValue !== undefined) setMember(object, key, convert(entryValue));
     }
     return object;
   }
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
   if (value instanceof Timestamp) return showTimestamp(value);
   if (value instanceof Duration) return showDuration(value.nanos);
-  if (value instanceof Optional && value.value !== undefined) return toJson(value.value);
+  if (value instanceof Optional && value.value !== undefined) return convert(value.value);
   throw new CelError(`unsupported type in JSON: ${kindOf(value)}`);
 }
 

@@ -59,6 +59,64 @@ describe('TRUST-2: macros walk long lists in steps', () => {
   });
 });
 
+describe('TRUST-2: functions read long lists in steps', () => {
+  test.each([
+    [`${long(90_000)}.map(x, 5 - x).sort()[0] == -89994`],
+    [`${long(900)}.map(x, [x]).distinct().size() == 900`],
+    [`(${long(90_000)} + ${long(90_000)}).distinct().size() == 90000`],
+    [`${long(90_000)}.isSorted() && ${long(90_000)}.min() == 0 && ${long(90_000)}.max() == 89999`],
+    [`${long(90_000)}.sum() == 4049955000`],
+    [`${long(90_000)}.indexOf(80000) == 80000 && ${long(90_000)}.lastIndexOf(-1) == -1`],
+    [`[${long(90_000)}, ${long(9)}].flatten().size() == 90009`],
+    [`!(-1 in ${long(90_000)}) && 80000 in ${long(90_000)}`],
+    [`sets.contains(${long(90_000)}, [7, 89999]) && !sets.contains(${long(9_000)}, [-1])`],
+    [`sets.equivalent(${long(300)}, ${long(300)}) && sets.intersects(${long(300)}, ${long(300)})`],
+    [`${long(90_000)}.map(x, 'a').join('-').size() == 179999`],
+    [`${long(90_000)}.map(x, 'a').join('').replace('a', 'bc').size() == 180000`],
+    [`${long(90_000)}.map(x, 'a').join('').split('').size() == 90000`],
+  ])('%s', (source) => {
+    const { atOnce, inSteps, steps } = outcomesOf(source);
+    expect(atOnce.value).toBe(true);
+    expect(inSteps).toEqual(atOnce);
+    expect(steps).toBeGreaterThan(5);
+  });
+
+  test('an error in the middle of a list is the same', () => {
+    const { atOnce, inSteps } = outcomesOf(`(${long(90_000)} + [9223372036854775807]).sum()`);
+    expect(atOnce.error?.message).toBe('integer overflow');
+    expect(inSteps).toEqual(atOnce);
+  });
+});
+
+describe('TRUST-2: a list that occurs many times in a value is not read without bounds', () => {
+  /** An expression of a list of 10 lists of 10 lists and so on, which are all the same one. */
+  const nested = (levels: number, body: (name: string) => string) => {
+    let source = body(`v${levels}`);
+    for (let level = levels; level > 0; level -= 1) {
+      const item = level === 1 ? '1' : `v${level - 1}`;
+      source = `cel.bind(v${level}, [${Array(10).fill(item).join()}], ${source})`;
+    }
+    return source;
+  };
+
+  test.each([
+    ['==', (name: string) => `${name} == ${name}`, /comparison takes over 200000 values$/],
+    ['in', (name: string) => `${name} in [${name}]`, /comparison takes over 200000 values$/],
+    [
+      'indexOf',
+      (name: string) => `${long(90)}.map(x, ${name}).indexOf(${name}) == 0`,
+      /cost limit exceeded$|over 200000 values$/,
+    ],
+    ['format', (name: string) => `'%s'.format([${name}]) == ''`, /more than 1000000 characters$/],
+  ])('%s', (_, body, message) => {
+    const { atOnce, inSteps } = outcomesOf(nested(9, body));
+    expect(atOnce.error).toBeInstanceOf(CelCostError);
+    expect(atOnce.error?.message).toMatch(message);
+    expect(inSteps.error?.message).toBe(atOnce.error?.message);
+    expect(outcomesOf(nested(3, body)).atOnce.error).toBeUndefined();
+  });
+});
+
 test('TRUST-2: the rules of an object run in steps', () => {
   const schema = schemaFromOpenApi({
     type: 'object',

@@ -7,6 +7,18 @@ export class CelError extends Error {}
 /** The evaluation exceeded its cost limit. No operator absorbs this error. */
 export class CelCostError extends CelError {}
 
+/**
+ * The evaluation needs an operand that takes long, and must be repeated when its steps have run.
+ * Only evaluations in steps meet such operands.
+ */
+export class LongOperand extends Error {
+  readonly work: Generator<void, void>;
+  constructor(work: Generator<void, void>) {
+    super('the evaluation needs an operand that takes long');
+    this.work = work;
+  }
+}
+
 /** The evaluation waits for a promise and must be repeated when it settles. */
 export class EvaluationPaused extends Error {
   readonly answer: Promise<unknown>;
@@ -85,7 +97,7 @@ export interface MapValue {
   /** A member by its original name if expressions use another one. */
   named?(name: Value): Value | undefined;
   /** Whether it equals a map of the same size, if that depends on more than expressions see. */
-  equalsMap?(other: MapValue): boolean;
+  equalsMap?(other: MapValue, tally?: Tally): boolean;
 }
 
 export type Value =
@@ -200,16 +212,22 @@ export function numeric(value: Value): bigint | number | undefined {
   return value instanceof Uint ? value.value : undefined;
 }
 
-/** `==`: compares numbers by value and everything else within its type. Never fails. */
-export function equals(one: Value, other: Value): boolean {
+/** Called with the number of values that a comparison is about to compare. May throw. */
+type Tally = (values: number) => void;
+
+/**
+ * `==`: compares numbers by value and everything else within its type. Fails only if `tally` throws.
+ * A list that occurs many times in a value is compared as often.
+ */
+export function equals(one: Value, other: Value, tally?: Tally): boolean {
   if (typeof one === 'string' || typeof one === 'boolean' || one === null) return one === other;
   const left = numeric(one);
   if (left !== undefined) {
     const right = numeric(other);
     return right !== undefined && compareNumbers(left, right) === 0;
   }
-  if (one instanceof List) return other instanceof List && listsEqual(one, other);
-  if (isMapValue(one)) return isMapValue(other) && mapsEqual(one, other);
+  if (one instanceof List) return other instanceof List && listsEqual(one, other, tally);
+  if (isMapValue(one)) return isMapValue(other) && mapsEqual(one, other, tally);
   if (one instanceof Uint8Array) {
     return other instanceof Uint8Array && Buffer.compare(one, other) === 0;
   }
@@ -221,29 +239,38 @@ export function equals(one: Value, other: Value): boolean {
   }
   if (!(one instanceof Optional) || !(other instanceof Optional)) return false;
   if (one.value === undefined || other.value === undefined) return one.value === other.value;
-  return equals(one.value, other.value);
+  return equals(one.value, other.value, tally);
 }
 
-function listsEqual(one: List, other: List): boolean {
+function listsEqual(one: List, other: List, tally?: Tally): boolean {
   if (one.items.length !== other.items.length) return false;
   const kind = one.listKind ?? other.listKind;
   if (kind === undefined) {
-    return one.items.every((item, index) => equals(item, itemAt(other.items, index)));
+    return one.items.every((item, index) => {
+      tally?.(1);
+      return equals(item, itemAt(other.items, index), tally);
+    });
   }
   const index = indexItems(other.items, kind);
   return one.items.every((item) => {
     const at = index.get(itemKey(item, kind));
-    return at?.some((candidate) => equals(item, candidate)) === true;
+    return (
+      at?.some((candidate) => {
+        tally?.(1);
+        return equals(item, candidate, tally);
+      }) === true
+    );
   });
 }
 
-function mapsEqual(one: MapValue, other: MapValue): boolean {
+function mapsEqual(one: MapValue, other: MapValue, tally?: Tally): boolean {
   if (one.size !== other.size) return false;
-  if (one.equalsMap !== undefined) return one.equalsMap(other);
+  tally?.(one.size);
+  if (one.equalsMap !== undefined) return one.equalsMap(other, tally);
   return one.keys().every((key) => {
     const value = one.get(key);
     const found = memberOf(other, key);
-    return value !== undefined && found !== undefined && equals(value, found);
+    return value !== undefined && found !== undefined && equals(value, found, tally);
   });
 }
 
@@ -275,10 +302,11 @@ function indexItems(items: readonly Value[], kind: ListKind): ReadonlyMap<string
 
 /**
  * `+` of lists: sets are united, the later item of a map key wins, other lists are concatenated.
+ * @param equal compares items of sets that are lists or objects
  */
-export function addLists(one: List, other: List): List {
+export function addLists(one: List, other: List, equal: typeof equals): List {
   const kind = one.listKind;
-  if (kind === undefined) return new List([...one.items, ...other.items], undefined);
+  if (kind === undefined) return new List(one.items.concat(other.items), undefined);
   const items = [...one.items];
   const places = new Map(items.map((item, index) => [itemKey(item, kind), index]));
   for (const item of other.items) {
@@ -286,7 +314,9 @@ export function addLists(one: List, other: List): List {
     const at = places.get(key);
     if (at === undefined) places.set(key, items.push(item) - 1);
     else if (kind !== 'set') items[at] = item;
-    else if (!items.some((present) => equals(present, item))) items.push(item);
+    else if (mapKey(item) === undefined && !items.some((present) => equal(present, item))) {
+      items.push(item);
+    }
   }
   return new List(items, kind);
 }

@@ -1,10 +1,10 @@
-import type { Library } from '../types/functions.ts';
+import { type CallContext, divided, type Library } from '../types/functions.ts';
 import {
   addLists,
+  CelCostError,
   CelError,
   compare,
   Duration,
-  equals,
   itemKey,
   List,
   mapKey,
@@ -40,6 +40,9 @@ export function timestamp(nanos: bigint): Timestamp {
 export function duration(nanos: bigint): Duration {
   return new Duration(int64(nanos));
 }
+
+/** Most items of a list that an expression concatenates. */
+const itemsMax = 1_000_000;
 
 /** Cost of reading strings or lists completely. */
 export const sizeCost = (...sizes: number[]) => {
@@ -90,9 +93,13 @@ const arithmetic: Library = [
   ],
   [
     '_+_(list(A), list(A)): list(A)',
-    ([one, other], { spend }) => {
-      spend(sizeCost(asList(one).items.length, asList(other).items.length));
-      return addLists(asList(one), asList(other));
+    ([one, other], { spend, equal }) => {
+      const length = asList(one).items.length + asList(other).items.length;
+      spend(sizeCost(length));
+      if (length > itemsMax) {
+        throw new CelCostError(`operation cancelled: a list has more than ${itemsMax} items`);
+      }
+      return addLists(asList(one), asList(other), equal);
     },
   ],
   [
@@ -163,9 +170,9 @@ function extent(value: Value | undefined): number {
   return value instanceof List ? value.items.length : 0;
 }
 
-function isEqual([one = null, other = null]: readonly Value[], spend: (cost: number) => void) {
+function isEqual([one = null, other = null]: readonly Value[], { spend, equal }: CallContext) {
   spend(sizeCost(Math.min(extent(one), extent(other))));
-  return equals(one, other);
+  return equal(one, other);
 }
 
 function indexed(list: List, index: Value): Value | undefined {
@@ -194,14 +201,18 @@ function memberAt([map, key = null]: readonly Value[]): Value {
   return found;
 }
 
-function isIn([item = null, list]: readonly Value[], spend: (cost: number) => void): Value {
+const isIn = divided(function* ([item = null, list], context) {
   const { items } = asList(list);
-  spend(items.length);
+  context.spend(items.length);
   const key = mapKey(item);
-  return items.some(
-    (other) => (key === undefined || itemKey(other, 'set') === key) && equals(other, item),
-  );
-}
+  for (const other of items) {
+    context.work(1);
+    if (context.isStepOver()) yield;
+    if (key !== undefined && itemKey(other, 'set') !== key) continue;
+    if (context.equal(other, item)) return true;
+  }
+  return false;
+});
 
 const none = new Optional();
 
@@ -211,9 +222,9 @@ function within(value: Value | undefined, get: (inner: Value) => Value | undefin
 }
 
 const access: Library = [
-  ['_==_(A, A): bool', (args, { spend }) => isEqual(args, spend)],
-  ['_!=_(A, A): bool', (args, { spend }) => !isEqual(args, spend)],
-  ['@in(A, list(A)): bool', (args, { spend }) => isIn(args, spend)],
+  ['_==_(A, A): bool', isEqual],
+  ['_!=_(A, A): bool', (args, context) => !isEqual(args, context)],
+  ['@in(A, list(A)): bool', isIn],
   ['@in(A, map(A, B)): bool', ([key = null, map]) => asMap(map).get(key) !== undefined],
   ['_[_](list(A), int): A', elementAt],
   ['_[_](list(A), dyn): A', elementAt],

@@ -2,6 +2,7 @@ import { itemAt } from '@wheelhouse/machinery';
 import type { Issue } from '../issues.ts';
 import { type Type, unwrapped } from '../types/types.ts';
 import {
+  CelCostError,
   CelError,
   Duration,
   isMapValue,
@@ -16,7 +17,24 @@ import {
 import { showDouble } from './conversions.ts';
 import { showDuration, showTimestamp } from './times.ts';
 
-type Clause = (value: Value, precision: number | undefined) => string;
+type Clause = (value: Value, precision: number | undefined, tally: Tally) => string;
+
+/** Counts the characters of a value about to be formatted. Throws `CelCostError`. */
+type Tally = (characters: number) => void;
+
+/** Most characters of the values that one call formats. */
+const formattedMax = 1_000_000;
+
+function formattedTally(): Tally {
+  let left = formattedMax;
+  return (characters) => {
+    left -= characters;
+    if (left >= 0) return;
+    throw new CelCostError(
+      `operation cancelled: format writes more than ${formattedMax} characters`,
+    );
+  };
+}
 
 const precisionMax = 1000;
 
@@ -25,10 +43,11 @@ const precisionMax = 1000;
  * `e`.
  */
 export function formatText(format: string, args: readonly Value[]): string {
+  const tally = formattedTally();
   return withClauses(format, args.length, ({ verb, precision, index }) => {
     const clause = clauses[verb];
     if (clause === undefined) throw unknownClause(verb);
-    return clause(itemAt(args, index), precision);
+    return clause(itemAt(args, index), precision, tally);
   });
 }
 
@@ -180,7 +199,7 @@ function wholeNumber(verb: string, value: Value): bigint {
 }
 
 const clauses: Readonly<Record<string, Clause>> = {
-  s: (value) => plain(value),
+  s: (value, _, tally) => plain(value, tally),
   d: (value) => wholeNumber('d', value).toString(),
   f: (value, precision = 6) => {
     const amount = double('f', value);
@@ -196,11 +215,12 @@ const clauses: Readonly<Record<string, Clause>> = {
     return wholeNumber('b', value).toString(2);
   },
   o: (value) => wholeNumber('o', value).toString(8),
-  x: (value) => hex(value),
-  X: (value) => hex(value).toUpperCase(),
+  x: (value, _, tally) => hex(value, tally),
+  X: (value, _, tally) => hex(value, tally).toUpperCase(),
 };
 
-function hex(value: Value): string {
+function hex(value: Value, tally: Tally): string {
+  if (typeof value === 'string' || value instanceof Uint8Array) tally(value.length * 2);
   if (typeof value === 'string') return Buffer.from(value).toString('hex');
   if (value instanceof Uint8Array) return Buffer.from(value).toString('hex');
   return wholeNumber('x', value).toString(16);
@@ -226,7 +246,12 @@ function scientific(value: number): string {
   return `${digits}×10${sign}${[...power].map((digit) => raised[Number(digit)]).join('')}`;
 }
 
-function plain(value: Value): string {
+/** Characters for which a value without a length of its own counts. */
+const scalarLength = 8;
+
+function plain(value: Value, tally: Tally): string {
+  const isLong = typeof value === 'string' || value instanceof Uint8Array;
+  tally(isLong ? value.length : scalarLength);
   if (typeof value === 'string') return value;
   if (value === null) return 'null';
   if (typeof value === 'number') return special(value) ?? showDouble(value);
@@ -236,20 +261,25 @@ function plain(value: Value): string {
   if (value instanceof Timestamp) return showTimestamp(value);
   if (value instanceof Duration) return showDuration(value.nanos);
   if (value instanceof TypeValue) return value.name;
-  if (value instanceof List) return `[${value.items.map(inner).join(', ')}]`;
+  if (value instanceof List) return `[${value.items.map((item) => inner(item, tally)).join(', ')}]`;
   if (isMapValue(value)) {
-    const entries = value.keys().map((key) => `${inner(key)}:${inner(value.get(key) ?? null)}`);
+    const entries = value
+      .keys()
+      .map((key) => `${inner(key, tally)}:${inner(value.get(key) ?? null, tally)}`);
     return `{${entries.sort().join(', ')}}`;
   }
   throw wrong('s', value);
 }
 
 /** Strings inside a list or map are quoted. */
-function inner(value: Value): string {
-  if (typeof value === 'string') return JSON.stringify(value);
+function inner(value: Value, tally: Tally): string {
+  if (typeof value === 'string') {
+    tally(value.length + scalarLength);
+    return JSON.stringify(value);
+  }
   if (value instanceof Timestamp) return `timestamp(${JSON.stringify(showTimestamp(value))})`;
   if (value instanceof Duration) return `duration(${JSON.stringify(showDuration(value.nanos))})`;
   if (typeof value === 'number')
-    return special(value) === undefined ? plain(value) : JSON.stringify(plain(value));
-  return plain(value);
+    return special(value) === undefined ? plain(value, tally) : JSON.stringify(plain(value, tally));
+  return plain(value, tally);
 }

@@ -1,9 +1,9 @@
-import type { CallContext, Library } from '../types/functions.ts';
+import { sortSteps } from '../sort.ts';
+import { type CallContext, divided, type Library } from '../types/functions.ts';
 import {
   CelError,
   compare,
   Duration,
-  equals,
   isMapValue,
   itemKey,
   List,
@@ -27,48 +27,87 @@ function order(one: Value, other: Value, name: string): number {
   return result;
 }
 
-function isSorted([list]: readonly Value[]): Value {
-  const items = itemsOf(list);
-  return items.every((item, index) => {
-    const before = items[index - 1];
-    return before === undefined || order(before, item, 'isSorted') <= 0;
-  });
+/** The items of a list one by one; a step ends between two of them. */
+function* each(
+  items: readonly Value[],
+  context: CallContext,
+  take: (item: Value, index: number) => 'stop' | undefined,
+): Generator<void, void> {
+  for (let index = 0; index < items.length; index += 1) {
+    context.work(1);
+    if (context.isStepOver()) yield;
+    if (take(items[index] ?? null, index) === 'stop') return;
+  }
 }
+
+const isSorted = linear(function* (items, context) {
+  let sorted = true;
+  let before: Value | undefined;
+  yield* each(items, context, (item) => {
+    sorted = before === undefined || order(before, item, 'isSorted') <= 0;
+    before = item;
+    return sorted ? undefined : 'stop';
+  });
+  return sorted;
+});
 
 function extreme(name: 'min' | 'max') {
   const sign = name === 'min' ? -1 : 1;
-  return ([list]: readonly Value[]): Value => {
-    const [first, ...rest] = itemsOf(list);
-    if (first === undefined) throw new CelError(`${name} called on empty list`);
-    let best = first;
-    for (const item of rest) if (order(item, best, name) * sign > 0) best = item;
+  return linear(function* (items, context) {
+    let [best] = items;
+    if (best === undefined) throw new CelError(`${name} called on empty list`);
+    yield* each(items, context, (item, index) => {
+      if (index > 0 && order(item, best ?? null, name) * sign > 0) best = item;
+      return undefined;
+    });
     return best;
-  };
+  });
 }
 
-function sumOf(items: readonly Value[], type: string): Value {
+function* sumOf(
+  items: readonly Value[],
+  type: string,
+  context: CallContext,
+): Generator<void, Value> {
   if (type === 'double') {
-    return items.reduce<number>((sum, item) => sum + numberOf(item), 0);
+    let sum = 0;
+    yield* each(items, context, (item) => {
+      sum += numberOf(item);
+      return undefined;
+    });
+    return sum;
   }
   let sum = 0n;
-  for (const item of items) {
+  yield* each(items, context, (item) => {
     if (item instanceof Uint) sum = uint64(sum + item.value).value;
     else if (item instanceof Duration) sum = duration(sum + item.nanos).nanos;
     else sum = int64(sum + asInt(item));
-  }
+    return undefined;
+  });
   if (type === 'uint') return new Uint(sum);
   return type === 'duration' ? new Duration(sum) : sum;
 }
 
 const numberOf = (item: Value) => (typeof item === 'bigint' ? Number(item) : asDouble(item));
 
-function indexOf([list, item = null]: readonly Value[]): Value {
-  return BigInt(itemsOf(list).findIndex((candidate) => equals(candidate, item)));
-}
+const indexOf = linear(function* (items, context, [item = null]) {
+  let found = -1;
+  yield* each(items, context, (candidate, index) => {
+    if (!context.equal(candidate, item)) return undefined;
+    found = index;
+    return 'stop';
+  });
+  return BigInt(found);
+});
 
-function lastIndexOf([list, item = null]: readonly Value[]): Value {
-  return BigInt(itemsOf(list).findLastIndex((candidate) => equals(candidate, item)));
-}
+const lastIndexOf = linear(function* (items, context, [item = null]) {
+  for (let index = items.length - 1; index >= 0; index -= 1) {
+    context.work(1);
+    if (context.isStepOver()) yield;
+    if (context.equal(items[index] ?? null, item)) return BigInt(index);
+  }
+  return -1n;
+});
 
 function slice([list, from, to]: readonly Value[]): Value {
   const items = itemsOf(list);
@@ -84,50 +123,78 @@ function slice([list, from, to]: readonly Value[]): Value {
   return new List(items.slice(start, end));
 }
 
-function sort([list]: readonly Value[], { spend }: CallContext): Value {
-  spend(itemsOf(list).length);
-  return new List([...itemsOf(list)].sort((one, other) => order(one, other, 'sort')));
-}
+const sort = linear(function* (items, context) {
+  context.spend(items.length);
+  const ordered = (one: Value, other: Value) => {
+    context.work(1);
+    return order(one, other, 'sort');
+  };
+  return new List(yield* sortSteps(items, ordered, context.isStepOver));
+});
 
-function distinct([list]: readonly Value[], { spend }: CallContext): Value {
+const distinct = linear(function* (items, context) {
   const seen = new Map<string, Value[]>();
-  const items = itemsOf(list).filter((item) => {
+  const kept: Value[] = [];
+  for (const item of items) {
     const key = itemKey(item, 'set');
     const bucket = seen.get(key) ?? [];
-    seen.set(key, bucket);
-    if (mapKey(item) === undefined) spend(bucket.length);
-    if (bucket.some((other) => equals(other, item))) return false;
+    if (bucket.length === 0) seen.set(key, bucket);
+    if (mapKey(item) === undefined) context.spend(bucket.length);
+    let isKept = true;
+    yield* each(bucket, context, (other) => {
+      if (!context.equal(other, item)) return undefined;
+      isKept = false;
+      return 'stop';
+    });
+    context.work(3);
+    if (context.isStepOver()) yield;
+    if (!isKept) continue;
     bucket.push(item);
-    return true;
-  });
-  return new List(items);
-}
+    kept.push(item);
+  }
+  return new List(kept);
+});
 
-function flatten([list, depth = 1n]: readonly Value[], { spend }: CallContext): Value {
+const flatten = divided(function* ([list, depth = 1n], context) {
   if (asInt(depth) < 0n) throw new CelError('level must be non-negative');
   const items: Value[] = [];
-  const add = (from: readonly Value[], left: bigint): void => {
-    spend(from.length);
+  function* add(from: readonly Value[], left: bigint): Generator<void, void> {
+    context.spend(from.length);
     for (const item of from) {
-      if (item instanceof List && left > 0n) add(item.items, left - 1n);
+      context.work(1);
+      if (context.isStepOver()) yield;
+      if (item instanceof List && left > 0n) yield* add(item.items, left - 1n);
       else items.push(item);
     }
-  };
-  add(itemsOf(list), asInt(depth));
+  }
+  yield* add(itemsOf(list), asInt(depth));
   return new List(items);
-}
+});
 
-function range([count]: readonly Value[], { spend }: CallContext): Value {
+const range = divided(function* ([count], context) {
   const length = Number(asInt(count));
-  if (length > 0) spend(length);
-  return new List(Array.from({ length: Math.max(0, length) }, (_, index) => BigInt(index)));
-}
+  if (length > 0) context.spend(length);
+  const items: Value[] = [];
+  for (let index = 0; index < length; index += 1) {
+    context.work(1);
+    if (context.isStepOver()) yield;
+    items.push(BigInt(index));
+  }
+  return new List(items);
+});
 
-function linear(run: (args: readonly Value[], context: CallContext) => Value) {
-  return (args: readonly Value[], context: CallContext) => {
-    context.spend(itemsOf(args[0]).length);
-    return run(args, context);
-  };
+/** A function of the items of a list that costs one for each. */
+function linear(
+  steps: (
+    items: readonly Value[],
+    context: CallContext,
+    args: readonly Value[],
+  ) => Generator<void, Value>,
+) {
+  return divided(([list, ...args], context) => {
+    context.spend(itemsOf(list).length);
+    return steps(itemsOf(list), context, args);
+  });
 }
 
 /**
@@ -135,64 +202,89 @@ function linear(run: (args: readonly Value[], context: CallContext) => Value) {
  * The sum of an empty list has the declared type.
  */
 function sumAs(declared: string) {
-  return ([list]: readonly Value[]): Value => {
-    const items = itemsOf(list);
+  return linear((items, context) => {
     const [first] = items;
-    if (first === undefined) return sumOf(items, declared);
-    if (first instanceof Uint) return sumOf(items, 'uint');
-    if (first instanceof Duration) return sumOf(items, 'duration');
-    return sumOf(items, typeof first === 'number' ? 'double' : 'int');
-  };
+    if (first === undefined) return sumOf(items, declared, context);
+    if (first instanceof Uint) return sumOf(items, 'uint', context);
+    if (first instanceof Duration) return sumOf(items, 'duration', context);
+    return sumOf(items, typeof first === 'number' ? 'double' : 'int', context);
+  });
 }
+
+const reverse = ([list]: readonly Value[], { spend }: CallContext) => {
+  spend(itemsOf(list).length);
+  return new List([...itemsOf(list)].reverse());
+};
 
 /** The library for lists. */
 export const lists: Library = [
   ...comparable.flatMap(
     (type) =>
       [
-        [`list(${type}).isSorted(): bool`, linear(isSorted)],
-        [`list(${type}).min(): ${type}`, linear(extreme('min'))],
-        [`list(${type}).max(): ${type}`, linear(extreme('max'))],
-        [`list(${type}).sort(): list(${type})`, linear(sort)],
+        [`list(${type}).isSorted(): bool`, isSorted],
+        [`list(${type}).min(): ${type}`, extreme('min')],
+        [`list(${type}).max(): ${type}`, extreme('max')],
+        [`list(${type}).sort(): list(${type})`, sort],
       ] as const,
   ),
-  ...summable.map((type) => [`list(${type}).sum(): ${type}`, linear(sumAs(type))] as const),
-  ['list(A).indexOf(A): int', linear(indexOf)],
-  ['list(A).lastIndexOf(A): int', linear(lastIndexOf)],
+  ...summable.map((type) => [`list(${type}).sum(): ${type}`, sumAs(type)] as const),
+  ['list(A).indexOf(A): int', indexOf],
+  ['list(A).lastIndexOf(A): int', lastIndexOf],
   ['list(A).slice(int, int): list(A)', slice],
-  ['list(A).distinct(): list(A)', linear(distinct)],
+  ['list(A).distinct(): list(A)', distinct],
   ['list(list(A)).flatten(): list(A)', flatten],
   ['list(A).flatten(): list(A)', flatten],
   ['list(dyn).flatten(int): list(dyn)', flatten],
-  ['list(A).reverse(): list(A)', linear(([list]) => new List([...itemsOf(list)].reverse()))],
+  ['list(A).reverse(): list(A)', reverse],
   ['lists.range(int): list(int)', range],
 ];
 
-function containsAll(list: readonly Value[], wanted: readonly Value[], { spend }: CallContext) {
-  spend(list.length * wanted.length);
-  return wanted.every((item) => list.some((candidate) => equals(candidate, item)));
+/** Whether a list contains an item. */
+function* holds(
+  list: readonly Value[],
+  wanted: Value,
+  context: CallContext,
+): Generator<void, boolean> {
+  let isFound = false;
+  yield* each(list, context, (item) => {
+    isFound = context.equal(item, wanted);
+    return isFound ? 'stop' : undefined;
+  });
+  return isFound;
+}
+
+function* containsAll(
+  list: readonly Value[],
+  wanted: readonly Value[],
+  context: CallContext,
+): Generator<void, boolean> {
+  context.spend(list.length * wanted.length);
+  for (const item of wanted) if (!(yield* holds(list, item, context))) return false;
+  return true;
 }
 
 /** The library that treats lists as sets. */
 export const sets: Library = [
   [
     'sets.contains(list(A), list(A)): bool',
-    ([list, wanted], context) => containsAll(itemsOf(list), itemsOf(wanted), context),
+    divided(([list, wanted], context) => containsAll(itemsOf(list), itemsOf(wanted), context)),
   ],
   [
     'sets.equivalent(list(A), list(A)): bool',
-    ([one, other], context) =>
-      containsAll(itemsOf(one), itemsOf(other), context) &&
-      containsAll(itemsOf(other), itemsOf(one), context),
+    divided(function* ([one, other], context) {
+      const contains = yield* containsAll(itemsOf(one), itemsOf(other), context);
+      return contains && (yield* containsAll(itemsOf(other), itemsOf(one), context));
+    }),
   ],
   [
     'sets.intersects(list(A), list(A)): bool',
-    ([one, other], { spend }) => {
-      spend(itemsOf(one).length * itemsOf(other).length);
-      return itemsOf(one).some((item) =>
-        itemsOf(other).some((candidate) => equals(candidate, item)),
-      );
-    },
+    divided(function* ([one, other], context) {
+      context.spend(itemsOf(one).length * itemsOf(other).length);
+      for (const item of itemsOf(one)) {
+        if (yield* holds(itemsOf(other), item, context)) return true;
+      }
+      return false;
+    }),
   ],
 ];
 

@@ -1,6 +1,6 @@
 import { WorkBudget, WorkExceeded } from '@wheelhouse/machinery';
 import { Pattern } from '@wheelhouse/schema';
-import type { CallContext, Library } from '../types/functions.ts';
+import { type CallContext, divided, type Library } from '../types/functions.ts';
 import { CelError, List, type Value } from '../values.ts';
 import { asInt, asList, asText } from './arguments.ts';
 import { sizeCost } from './arithmetic.ts';
@@ -50,10 +50,16 @@ function lastIndexOf([value, search, from]: readonly Value[]): Value {
 }
 
 /** Positions of a substring, up to a limit; an empty one occurs between all code points. */
-function places(value: string, search: string, limit: number): number[] {
+function* places(
+  [value, search]: readonly [string, string],
+  limit: number,
+  context: CallContext,
+): Generator<void, number[]> {
   const found: number[] = [];
   let at = 0;
   while (found.length < limit) {
+    context.work(1);
+    if (context.isStepOver()) yield;
     at = value.indexOf(search, at);
     if (at < 0) break;
     found.push(at);
@@ -64,18 +70,40 @@ function places(value: string, search: string, limit: number): number[] {
   return found;
 }
 
-function replace([value, search, by, most]: readonly Value[], { spend }: CallContext): Value {
+const replace = divided(function* ([value, search, by, most], context) {
   const limit = most === undefined || number(most) < 0 ? Number.POSITIVE_INFINITY : number(most);
   const source = asText(value);
-  const found = places(source, asText(search), limit);
-  spend(sizeCost(source.length, found.length * asText(by).length));
-  let result = '';
+  const found = yield* places([source, asText(search)], limit, context);
+  context.spend(sizeCost(source.length, found.length * asText(by).length));
+  const parts: string[] = [];
   let last = 0;
   for (const at of found) {
-    result += source.slice(last, at) + asText(by);
+    context.work(2);
+    if (context.isStepOver()) yield;
+    parts.push(source.slice(last, at), asText(by));
     last = at + asText(search).length;
   }
-  return result + source.slice(last);
+  parts.push(source.slice(last));
+  return yield* joined(parts, '', context);
+});
+
+/** Items that are joined at once. */
+const joinedItems = 1000;
+
+/** The texts joined, in steps. */
+function* joined(
+  texts: readonly string[],
+  separator: string,
+  context: CallContext,
+): Generator<void, string> {
+  let result = '';
+  for (let at = 0; at < texts.length; at += joinedItems) {
+    const part = texts.slice(at, at + joinedItems);
+    context.work(part.length);
+    if (context.isStepOver()) yield;
+    result += (at === 0 ? '' : separator) + part.join(separator);
+  }
+  return result;
 }
 
 function split([value, separator, most]: readonly Value[], { spend }: CallContext): Value {
@@ -89,15 +117,19 @@ function split([value, separator, most]: readonly Value[], { spend }: CallContex
   return new List([...parts.slice(0, limit - 1), rest]);
 }
 
-function join([list, separator = '']: readonly Value[], { spend }: CallContext): Value {
-  const { items } = asList(list);
-  const sizes = items.map((item) => {
+const join = divided(function* ([list, separator = ''], context) {
+  const texts: string[] = [];
+  let size = 0;
+  for (const item of asList(list).items) {
+    context.work(1);
+    if (context.isStepOver()) yield;
     if (typeof item !== 'string') throw new CelError('no such overload: join');
-    return item.length + asText(separator).length;
-  });
-  spend(sizeCost(...(sizes.length > 0 ? [sizes.reduce((sum, size) => sum + size, 0)] : [])));
-  return items.join(asText(separator));
-}
+    size += item.length + asText(separator).length;
+    texts.push(item);
+  }
+  context.spend(sizeCost(size));
+  return yield* joined(texts, asText(separator), context);
+});
 
 const quoted: Readonly<Record<string, string>> = {
   '\u0007': '\\a',

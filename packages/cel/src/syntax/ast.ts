@@ -149,15 +149,3 @@ export function operandsOf(expr: Expr): readonly Expr[] {
       return [expr.value, expr.body];
   }
 }
-
-const walking = new WeakMap<Expr, boolean>();
-
-/** Whether a macro in an expression walks a list or a map, which takes any time. */
-export function walksLists(expr: Expr): boolean {
-  let walks = walking.get(expr);
-  if (walks === undefined) {
-    walks = expr.kind === 'fold' || operandsOf(expr).some(walksLists);
-    walking.set(expr, walks);
-  }
-  return walks;
-}

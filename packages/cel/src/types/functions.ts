@@ -1,3 +1,4 @@
+import { inOnePiece } from '@wheelhouse/machinery';
 import { CelError, kindOf, type Value } from '../values.ts';
 import { parseType, splitTypes, type Type } from './types.ts';
 
@@ -5,9 +6,32 @@ import { parseType, splitTypes, type Type } from './types.ts';
 export interface CallContext {
   /** Charges work. Throws `CelCostError` above the limit. */
   spend(cost: number): void;
+  /**
+   * Counts elementary steps, such as comparisons, for which kube-apiserver charges nothing. Throws
+   * `CelCostError` above the limit.
+   */
+  work(steps: number): void;
+  /** `==`. Counts the compared values as work. Throws `CelCostError` if they are too many. */
+  equal(one: Value, other: Value): boolean;
+  /** Whether the evaluation has cost enough for one step; a divided function then yields. */
+  isStepOver(): boolean;
 }
 
 export type Run = (args: readonly Value[], context: CallContext) => Value;
+
+/** A function in steps, between which the event loop serves others (TRUST-2). */
+type RunSteps = (args: readonly Value[], context: CallContext) => Generator<void, Value>;
+
+/** A function that takes long for long lists or texts, at once and in steps. */
+interface DividedRun extends Run {
+  readonly steps: RunSteps;
+}
+
+/** A function that a generator computes; it yields when the context says that a step is over. */
+export function divided(steps: RunSteps): DividedRun {
+  const run: Run = (args, context) => inOnePiece(steps(args, context));
+  return Object.assign(run, { steps });
+}
 
 export interface Overload {
   /** Whether it is called as `target.name(…)`; the target is the first argument. */
@@ -15,6 +39,8 @@ export interface Overload {
   readonly params: readonly Type[];
   readonly result: Type;
   readonly run: Run;
+  /** The same in steps; undefined for functions that are always short. */
+  readonly steps?: RunSteps | undefined;
 }
 
 /** Functions by name; operators as `_+_`, namespaced functions as `sets.contains`. */
@@ -24,7 +50,7 @@ export type Functions = ReadonlyMap<string, readonly Overload[]>;
  * A library as a table: `string.charAt(int): string` is a member function, `size(string): int` is
  * global, and `ip.isCanonical(string): bool` is global unless `ip` is a type.
  */
-export type Library = readonly (readonly [signature: string, run: Run])[];
+export type Library = readonly (readonly [signature: string, run: Run | DividedRun])[];
 
 const targets = new Set(
   (
@@ -48,7 +74,10 @@ export function functionsOf(libraries: readonly Library[]): Functions {
   return functions;
 }
 
-function parseSignature(signature: string, run: Run): { name: string; overload: Overload } {
+function parseSignature(
+  signature: string,
+  run: Run | DividedRun,
+): { name: string; overload: Overload } {
   const colon = signature.lastIndexOf('): ');
   const result = parseType(signature.slice(colon + 3));
   const head = signature.slice(0, colon);
@@ -59,7 +88,13 @@ function parseSignature(signature: string, run: Run): { name: string; overload: 
   const params = splitTypes(args).map(parseType);
   return {
     name: isMember ? path.slice(dot + 1) : path,
-    overload: { isMember, params: isMember ? [parseType(target), ...params] : params, result, run },
+    overload: {
+      isMember,
+      params: isMember ? [parseType(target), ...params] : params,
+      result,
+      run,
+      steps: 'steps' in run ? run.steps : undefined,
+    },
   };
 }
 

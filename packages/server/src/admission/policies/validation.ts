@@ -1,6 +1,8 @@
 import {
   CelError,
+  LongOperand,
   type MapValue,
+  type Measured,
   type Program,
   requestResourceName,
   type Value,
@@ -340,6 +342,15 @@ function withoutAuthorizer(variables: ReadonlyMap<string, Value>): ReadonlyMap<s
   return left;
 }
 
+const failedVariable = (name: string, why: string) =>
+  new CelError(`composited variable ${JSON.stringify(name)} fails to ${why}`);
+
+/** The cost of variables that are computed in one step. */
+const attemptedCostMax = 10_000;
+
+/** Variables that one step computes for one another. */
+const depthMax = 4;
+
 /** `variables` of one evaluation: each is computed at its first use and cached. */
 class LazyVariables implements MapValue {
   readonly isMap = true;
@@ -348,6 +359,10 @@ class LazyVariables implements MapValue {
   readonly #variables: ReadonlyMap<string, Value>;
   readonly #results = new Map<string, Value | CelError>();
   #cost = 0;
+  /** The cost of the variables that were computed since the last step began. */
+  #attempted = 0;
+  /** Variables that are being computed, each for the one before it. */
+  #depth = 0;
 
   /** @param variables all other variables; the caller adds this object to them */
   constructor(programs: VariablePrograms, variables: ReadonlyMap<string, Value>) {
@@ -359,19 +374,47 @@ class LazyVariables implements MapValue {
     if (typeof key !== 'string') return undefined;
     const program = this.#programs.get(key);
     if (program === undefined) return undefined;
-    const result = this.#results.get(key) ?? this.#compute(key, program);
-    this.#results.set(key, result);
+    if (!this.#results.has(key)) this.#compute(key, program);
+    const result = this.#results.get(key);
     if (result instanceof CelError) throw result;
     return result;
   }
 
-  #compute(name: string, program: Program | { readonly problem: string }): Value | CelError {
-    const head = `composited variable ${JSON.stringify(name)} fails to`;
-    if ('problem' in program) return new CelError(`${head} compile: ${program.problem}`);
-    const measured = program.measure(this.#variables, callCostMax);
-    this.#cost += measured.cost;
-    if (measured.error === undefined) return measured.value;
-    return new CelError(`${head} evaluate: ${measured.error.message}`);
+  /** Computes a variable that is short. Throws `LongOperand` for others. */
+  #compute(name: string, program: Program | { readonly problem: string }): void {
+    if ('problem' in program) {
+      this.#results.set(name, failedVariable(name, `compile: ${program.problem}`));
+      return;
+    }
+    const measured = this.#attempt(program);
+    if (measured === undefined) throw new LongOperand(this.#steps(name, program));
+    this.#keep(name, measured);
+  }
+
+  /** Evaluates a short program, unless this step has evaluated enough of them. */
+  #attempt(program: Program): Measured | undefined {
+    if (this.#depth === depthMax || this.#attempted > attemptedCostMax) return undefined;
+    this.#depth += 1;
+    try {
+      const measured = program.attempt(this.#variables, callCostMax);
+      this.#attempted += measured?.cost ?? attemptedCostMax;
+      return measured;
+    } finally {
+      this.#depth -= 1;
+    }
+  }
+
+  /** Computes a variable in steps. */
+  *#steps(name: string, program: Program): Generator<void, void> {
+    yield;
+    this.#attempted = 0;
+    this.#keep(name, yield* program.steps(this.#variables, callCostMax));
+  }
+
+  #keep(name: string, { cost, error, value }: Measured): void {
+    this.#cost += cost;
+    const isFailure = error !== undefined;
+    this.#results.set(name, isFailure ? failedVariable(name, `evaluate: ${error.message}`) : value);
   }
 
   keys(): readonly Value[] {

@@ -1,0 +1,50 @@
+/** Items that are sorted natively before they are merged. */
+const runLength = 256;
+
+/**
+ * A sorted copy of `items`, in steps (TRUST-2). Stable; takes n log n comparisons.
+ * @param order is negative, zero, or positive, and may throw
+ * @param isStepOver whether to yield before the next run or merge
+ */
+export function* sortSteps<Item>(
+  items: readonly Item[],
+  order: (one: Item, other: Item) => number,
+  isStepOver: () => boolean,
+): Generator<void, Item[]> {
+  let runs: Item[][] = [];
+  for (let at = 0; at < items.length; at += runLength) {
+    if (isStepOver()) yield;
+    runs.push(items.slice(at, at + runLength).sort(order));
+  }
+  while (runs.length > 1) {
+    const merged: Item[][] = [];
+    for (let at = 0; at < runs.length; at += 2) {
+      const [one = [], other = []] = [runs[at], runs[at + 1]];
+      merged.push(yield* mergeSteps(one, other, { order, isStepOver }));
+    }
+    runs = merged;
+  }
+  return runs[0] ?? [];
+}
+
+/** Merges two sorted lists; items of `one` precede equal items of `other`. */
+function* mergeSteps<Item>(
+  one: readonly Item[],
+  other: readonly Item[],
+  {
+    order,
+    isStepOver,
+  }: { readonly order: (one: Item, other: Item) => number; readonly isStepOver: () => boolean },
+): Generator<void, Item[]> {
+  const merged: Item[] = [];
+  let [left, right] = [0, 0];
+  while (left < one.length && right < other.length) {
+    if (merged.length % runLength === 0 && isStepOver()) yield;
+    const [first, second] = [one[left] as Item, other[right] as Item];
+    const takesFirst = order(first, second) <= 0;
+    merged.push(takesFirst ? first : second);
+    if (takesFirst) left += 1;
+    else right += 1;
+  }
+  return merged.concat(one.slice(left), other.slice(right));
+}
