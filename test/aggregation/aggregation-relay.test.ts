@@ -109,6 +109,17 @@ test('ADM-4: a watch outlives the request timeout and ends with its server', asy
   expect(watch.events.map(({ type }) => type)).toEqual(['ADDED', 'DELETED']);
 });
 
+/** Waits until a count of bytes has begun to grow and grows no more. */
+async function stalled(count: () => number): Promise<void> {
+  let last = 0;
+  let stillFor = 0;
+  await eventually(async () => {
+    stillFor = count() > 0 && count() === last ? stillFor + 1 : 0;
+    last = count();
+    return stillFor >= 10;
+  }, 'the sender to stall');
+}
+
 test('ADM-4: a slow client applies back pressure and receives everything', async () => {
   const bytes = 24 * 1024 * 1024;
   let written = 0;
@@ -129,7 +140,7 @@ test('ADM-4: a slow client applies back pressure and receives everything', async
   const request = http1(`${things}/big/log`);
   const answer = await answerTo(request);
   answer.pause();
-  await new Promise((resolve) => setTimeout(resolve, 500));
+  await stalled(() => written);
   expect(written).toBeLessThan(bytes);
   let read = 0;
   for await (const piece of answer) read += (piece as Buffer).length;
@@ -177,7 +188,7 @@ test.each(['1.1', '2'])(
       else read(request);
     });
     send();
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await stalled(() => sent);
     expect(sent).toBeLessThan(bytes);
     release();
     expect(JSON.parse(await answered)).toEqual({ received: bytes });

@@ -456,6 +456,8 @@ inBrowser('getting about', { timeout }, () => {
     await screen.sees('New Deployment');
     await openPalette();
     await screen.page.keyboard.type('netpol');
+    const first = `document.querySelector('[role=option]')?.textContent`;
+    await screen.until(`/network *polic/i.test(${first})`, 'the kind by its short name');
     await screen.press('Enter');
     await screen.until(`location.hash.startsWith('#/t/networking.')`);
     await openPalette();
@@ -485,6 +487,8 @@ inBrowser('getting about', { timeout }, () => {
     await judged('light-access');
     await screen.page.reload();
     await screen.until(`document.documentElement.dataset.theme === 'light'`);
+    // The page handles keys only once it shows the view.
+    await screen.until(`${count('.matrix tbody tr')} > 10`, 'the matrix');
     expect(await screen.run('localStorage.length')).toBe(0);
     await screen.press('t');
     await screen.until(`document.documentElement.dataset.theme === 'dark'`);

@@ -1,11 +1,13 @@
 import type { ApiObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { configMap, freshNamespace, type Loose } from '../support/harness.ts';
+import { passing, skippingClock } from '../support/skipping-clock.ts';
 import { withServer } from '../support/with-server.ts';
 
 /** Watches that show tables (WATCH-9, CODEC-5). */
 
-const server = await withServer();
+const clock = skippingClock();
+const server = await withServer({ clock });
 
 const meta = 'v=v1;g=meta.svc.io';
 const asTable = { accept: `application/json;as=Table;${meta}` };
@@ -52,10 +54,10 @@ describe('columns', () => {
     const path = await filled('a');
     const query = 'sendInitialEvents=false&resourceVersionMatch=NotOlderThan';
     const watch = await server.watch(
-      `${path}?watch=1&${query}&allowWatchBookmarks=1&timeoutSeconds=1`,
+      `${path}?watch=1&${query}&allowWatchBookmarks=1&timeoutSeconds=10`,
       asTable,
     );
-    await watch.ended;
+    await passing(clock, watch.ended);
     expect(watch.events.map(({ type }) => type)).toEqual(['BOOKMARK']);
     const object: ApiObject = watch.events[0]?.object;
     expect(columnsOf(watch.events)).toEqual(['Name,Data,Age']);

@@ -27,7 +27,7 @@ import {
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
-import { type SkippingClock, skippingClock } from '../support/skipping-clock.ts';
+import { passing, type SkippingClock, skippingClock } from '../support/skipping-clock.ts';
 import { startWebhookService, type WebhookService } from '../support/webhook-service.ts';
 
 const late = {
@@ -138,19 +138,6 @@ const callsReceived = () => hooks.at('/slow').length - answered + judge.received
 async function timedOut<T>(pending: Promise<T>, options: { readonly calls: number }): Promise<T> {
   await eventually(async () => callsReceived() >= options.calls, 'the calls of webhooks');
   return passing(clock, pending);
-}
-
-/** Lets time pass, without waiting for it, until a request is answered. */
-async function passing<T>(of: SkippingClock, pending: Promise<T>): Promise<T> {
-  let isAnswered = false;
-  const answer = pending.finally(() => {
-    isAnswered = true;
-  });
-  await eventually(async () => {
-    of.skip(200);
-    return isAnswered;
-  }, 'the answer');
-  return answer;
 }
 
 const scrape = async () => (await server.get('/metrics')).text;

@@ -1,4 +1,5 @@
 import { type Clock, systemClock, type Timer } from '@wheelhouse/machinery';
+import { eventually } from './harness.ts';
 
 /** The host's clock, which a test can move ahead. */
 export interface SkippingClock extends Clock {
@@ -48,4 +49,21 @@ export function skippingClock(): SkippingClock {
     },
     isWaiting: (delayMs) => [...waiting].some((one) => one.delayMs === delayMs),
   };
+}
+
+/** Time that passes at once, in milliseconds: short, so that timers run in their order. */
+const stepMs = 200;
+
+/** Lets the time of a clock pass, without waiting for it, until a request is answered or fails. */
+export async function passing<T>(clock: SkippingClock, pending: Promise<T>): Promise<T> {
+  let isOver = false;
+  const end = () => {
+    isOver = true;
+  };
+  pending.then(end, end);
+  await eventually(async () => {
+    clock.skip(stepMs);
+    return isOver;
+  }, 'the answer');
+  return pending;
 }
