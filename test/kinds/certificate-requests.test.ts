@@ -70,6 +70,22 @@ test('API-1: approval and status are separate subresources with separate fields'
   expect(undone.status).toBe(422);
 });
 
+test('API-1: a signer need not repeat the times of a decision', async () => {
+  const made = await server.post(collection, sample('signed'));
+  const approved = { type: 'Approved', status: 'True', reason: 'Test', message: 'by a test' };
+  const path = `${collection}/signed`;
+  const decided = await server.put(`${path}/approval`, {
+    ...made.body,
+    status: { conditions: [approved] },
+  });
+  const issuedTo = await issue({ subject: 'CN=issued' });
+  const certificate = btoa(`${issuedTo.certificate.toString('pem')}\n`);
+  const status = { conditions: [{ ...approved, message: 'by a signer' }], certificate };
+  const signed = await server.put(`${path}/status`, { ...decided.body, status });
+  expect(signed.status, signed.text).toBe(200);
+  expect(signed.body.status).toEqual({ ...decided.body.status, certificate });
+});
+
 test('API-1: an unsigned request or one without known usages is refused', async () => {
   const pem = Buffer.from(sample('x').spec.request, 'base64').toString();
   const base64 = (text: string) => Buffer.from(text).toString('base64');

@@ -276,7 +276,29 @@ function keepOthers(
     else status['conditions'] = conditions;
     object.status = status;
   }
+  if (context.subresource === 'status') keepDecisions(object, old);
   stampConditions(context, object, old);
+}
+
+/**
+ * Restores the decisions as `approval` made them, so that a signer need not repeat every member.
+ * Added and removed ones stay, and validation refuses them.
+ */
+function keepDecisions(
+  object: Stored<CertificateSigningRequest>,
+  old: Stored<CertificateSigningRequest>,
+): void {
+  const conditions = object.status?.conditions;
+  if (conditions === undefined) return;
+  for (const type of decisions) {
+    const before = [...conditionsOf(old, type)];
+    if (before.length !== conditionsOf(object, type).length) continue;
+    for (const [index, condition] of conditions.entries()) {
+      if ((condition.type ?? '') !== type) continue;
+      const kept = before.shift();
+      if (kept !== undefined) conditions[index] = structuredClone(kept);
+    }
+  }
 }
 
 function stampConditions(
