@@ -20,7 +20,7 @@ const kinds = [
 ];
 
 test('commands are found by names, short names, groups, and subsequences', () => {
-  const places = placesOf(kinds, 'team');
+  const places = placesOf(kinds, { namespace: 'team', canCreate: () => true });
   const found = (query: string) => ranked(places, query).map(({ label }) => label);
   expect(found('deployments')[0]).toBe('deployments');
   expect(found('ds')[0]).toBe('daemonsets');

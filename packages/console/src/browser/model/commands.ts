@@ -11,8 +11,15 @@ export interface Command {
   readonly target: Route | (() => unknown);
 }
 
-/** Commands for the pages, for each kind's list, and for a new object of each kind. */
-export function placesOf(kinds: readonly Kind[], namespace: string): Command[] {
+/**
+ * Commands for the pages, for each kind's list, and for a new object of each kind.
+ * @param options.canCreate whether to offer the creation of a kind's objects
+ */
+export function placesOf(
+  kinds: readonly Kind[],
+  options: { readonly namespace: string; readonly canCreate: (kind: Kind) => boolean },
+): Command[] {
+  const { namespace, canCreate } = options;
   const pages: Command[] = [
     { label: 'Overview', detail: '', words: ['home'], target: { page: 'home' } },
     { label: 'Apply manifests', detail: '', words: ['upload'], target: { page: 'apply' } },
@@ -31,7 +38,7 @@ export function placesOf(kinds: readonly Kind[], namespace: string): Command[] {
     const detail = apiVersionOf(kind);
     const words = [kind.resource, ...kind.shortNames, ...kind.categories];
     const list = { label: kind.resource, detail, words, target: tableRoute(kind, namespace) };
-    if (!kind.verbs.includes('create')) return [list];
+    if (!kind.verbs.includes('create') || !canCreate(kind)) return [list];
     const resource = routeOfKind(kind);
     const target = { page: 'create', resource, namespace } as const;
     return [list, { label: `Create ${kind.kind}`, detail, words, target }];

@@ -3,6 +3,7 @@ import type { Subject } from './access.ts';
 import type { Api } from './api.ts';
 import { messageOf } from './failure.ts';
 import { type Discovered, type Discovery, openDiscovery } from './kinds.ts';
+import { Permissions } from './permissions.ts';
 import { hashOf, type Route, routeOf } from './route.ts';
 import { createSchemaSource, type SchemaSource } from './schema.ts';
 import { openTable, type TableStore } from './table-store.ts';
@@ -33,6 +34,7 @@ export class Workspace {
   readonly subject: Subject;
   readonly ports: WorkspacePorts;
   readonly schemas: SchemaSource;
+  readonly permissions: Permissions;
   /** Why discovery failed; undefined while it runs and after it succeeds. */
   failure: string | undefined;
   /** Whether the open page has unsaved text. */
@@ -51,6 +53,7 @@ export class Workspace {
     this.subject = subject;
     this.ports = ports;
     this.schemas = createSchemaSource(ports.api);
+    this.permissions = new Permissions(ports);
     this.#hash = ports.hash();
     this.#unlisten = ports.onHashChange(() => this.#route());
     void this.open();
@@ -117,6 +120,7 @@ export class Workspace {
 
   /** Resumes watches after an expired sign-in. */
   resume(): void {
+    this.permissions.forget();
     this.#namespaces?.restart();
     this.#definitions?.restart();
     if (this.#discovery === undefined) void this.open();

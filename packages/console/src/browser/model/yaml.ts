@@ -38,9 +38,10 @@ export function readYaml(text: string): ReadYaml {
   }
 }
 
-/** The parser includes the line in its message. */
-function faultOf(message: string): YamlFault {
-  return { message, line: Number(/line (\d+):/.exec(message)?.[1] ?? 1) };
+/** The parser's messages begin with the line. */
+function faultOf(text: string): YamlFault {
+  const [start = '', line = '1'] = /^line (\d+): /.exec(text) ?? [];
+  return { message: text.slice(start.length), line: Number(line) };
 }
 
 /** Serializes a value as YAML, like the server. */

@@ -1,7 +1,8 @@
 import type { RefObject } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { type Command, placesOf, ranked } from '../model/commands.ts';
-import { hashOf } from '../model/route.ts';
+import type { Kind } from '../model/kinds.ts';
+import { hashOf, namespacesOf } from '../model/route.ts';
 import { type App, nextTheme, useApp } from './parts/app.ts';
 import { Button, Modal } from './parts/basics.tsx';
 
@@ -84,7 +85,7 @@ export function Palette(props: {
   const app = useApp();
   const [query, setQuery] = useState('');
   const [at, setAt] = useState(0);
-  const commands = useMemo(() => commandsOf(app, () => open('help')), [app, open]);
+  const commands = useCommands(app, open);
   const found = ranked(commands, query).slice(0, shownMax);
   const chosen = found[Math.min(at, found.length - 1)];
   const list = useRef<HTMLUListElement>(null);
@@ -145,7 +146,37 @@ export function Palette(props: {
   );
 }
 
-function commandsOf(app: App, help: () => void): Command[] {
+/** The namespace of the open page; empty for all namespaces and on other pages. */
+function namespaceOf({ workspace: { route } }: App): string {
+  if (route.page === 'table') return namespacesOf(route.at)[0] ?? '';
+  return 'namespace' in route ? route.namespace : '';
+}
+
+/** Which kinds' objects the user may create; all until the server answers. */
+function useCreatable(app: App): (kind: Kind) => boolean {
+  const [creatable, setCreatable] = useState<(kind: Kind) => boolean>(() => () => true);
+  const { workspace, discovered } = app;
+  // Asks when the palette opens.
+  useEffect(() => {
+    void workspace.permissions
+      .creatable(discovered.dialect, namespaceOf(app))
+      .then((answer) => setCreatable(() => answer));
+  }, []);
+  return creatable;
+}
+
+function useCommands(app: App, open: (overlay: 'help') => void): readonly Command[] {
+  const canCreate = useCreatable(app);
+  return useMemo(
+    () => commandsOf(app, { help: () => open('help'), canCreate }),
+    [app, open, canCreate],
+  );
+}
+
+function commandsOf(
+  app: App,
+  { help, canCreate }: { readonly help: () => void; readonly canCreate: (kind: Kind) => boolean },
+): Command[] {
   const { workspace, discovered } = app;
   const { route } = workspace;
   const command = (label: string, target: Command['target'], detail = ''): Command => ({
@@ -163,7 +194,7 @@ function commandsOf(app: App, help: () => void): Command[] {
   const namespace = scoped?.at.namespace ?? ('namespace' in route ? route.namespace : '');
   return [
     ...own,
-    ...placesOf(discovered.kinds, namespace),
+    ...placesOf(discovered.kinds, { namespace, canCreate }),
     ...namespaces,
     command('Switch theme', () => app.setTheme(nextTheme(app.theme))),
     command('Copy the address', () => app.copy(location.href.split('#')[0] + hashOf(route))),

@@ -1,8 +1,10 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Attempt } from '../../model/access.ts';
 import { type Applied, applyManifests, manifestsIn } from '../../model/editing.ts';
+import { attemptOn } from '../../model/permissions.ts';
 import { objectRoute } from '../../model/route.ts';
 import { droppedEvent, readFiles } from '../drop-zone.tsx';
-import { type ManifestFile, useApp, usePage } from '../parts/app.ts';
+import { type ManifestFile, useApp, usePage, useRefusal } from '../parts/app.ts';
 import { Button, Empty, Link, NamespaceInput, Toggle } from '../parts/basics.tsx';
 import { ChangeList, ChangeText } from '../parts/changes.tsx';
 import { defaultManager } from './editing-state.ts';
@@ -61,14 +63,7 @@ export function ApplyPage() {
       <div class="bar">
         <NamespaceInput value={namespace} placeholder="default" onText={setNamespace} />
         <Toggle label="Take over fields from other managers" isOn={isForced} onChange={setForced} />
-        <div class="tools">
-          <Button act={() => run(files, 'dry run')} disabled={files.length === 0}>
-            Dry run
-          </Button>
-          <Button act={() => run(files, 'applied')} class="primary" disabled={files.length === 0}>
-            Apply
-          </Button>
-        </div>
+        <Runs {...{ files, namespace, run }} />
       </div>
       {results === undefined ? (
         <Empty>A dry run shows here what the files would change.</Empty>
@@ -83,6 +78,41 @@ export function ApplyPage() {
       )}
     </section>
   );
+}
+
+/** The buttons of the two runs. */
+function Runs(props: {
+  readonly files: readonly ManifestFile[];
+  readonly namespace: string;
+  readonly run: (files: readonly ManifestFile[], kind: Results['kind']) => Promise<void>;
+}) {
+  const { files, namespace, run } = props;
+  const { kinds } = useApp().discovered;
+  const refusal = useRefusal(attemptsOf(files, { kinds, namespace }));
+  const shared = { refusal, disabled: files.length === 0 };
+  return (
+    <div class="tools">
+      <Button {...shared} act={() => run(files, 'dry run')}>
+        Dry run
+      </Button>
+      <Button {...shared} act={() => run(files, 'applied')} class="primary">
+        Apply
+      </Button>
+    </div>
+  );
+}
+
+/** Manifests whose permissions are checked; if none of them may be applied, the files are refused. */
+const checkedMax = 20;
+
+function attemptsOf(
+  files: readonly ManifestFile[],
+  options: Parameters<typeof manifestsIn>[1],
+): Attempt[] {
+  return files
+    .flatMap((file) => manifestsIn(file, options))
+    .flatMap(({ target }) => (target === undefined ? [] : [attemptOn(target, 'patch')]))
+    .slice(0, checkedMax);
 }
 
 /** Takes the files that were dropped before and after the page opened. */

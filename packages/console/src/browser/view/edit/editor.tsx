@@ -1,13 +1,15 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
+import type { Attempt } from '../../model/access.ts';
 import type { WriteMode } from '../../model/editing.ts';
 import { messageOf, objectOf, textOf } from '../../model/failure.ts';
 import { apiVersionOf, type Kind, type ObjectName } from '../../model/kinds.ts';
 import type { LoadedObject } from '../../model/object.ts';
+import { attemptOn, attemptToCreate } from '../../model/permissions.ts';
 import { objectRoute, tableRoute } from '../../model/route.ts';
 import { type ExplainedField, explain, type KindSchema } from '../../model/schema.ts';
 import { completionsAt, contextAt } from '../../model/write/assist.ts';
 import { fieldAt, printYaml, withoutManagedFields } from '../../model/yaml.ts';
-import { useApp, usePage } from '../parts/app.ts';
+import { useApp, usePage, useRefusal } from '../parts/app.ts';
 import { Button, Choice, Fault, Field, KindMark, Link, TextInput } from '../parts/basics.tsx';
 import { ChangeList, ThreeWayList } from '../parts/changes.tsx';
 import { CodeEditor, type HoverText } from './code-editor.tsx';
@@ -40,6 +42,7 @@ function TextEditor(props: EditorOptions & { readonly latestVersion?: string }) 
   const { kind } = target;
   const editing = useEditing(props);
   const schema = useSchema(kind);
+  const refusal = useRefusal([attemptOf(target, editing.mode)]);
   const faults = useFaults(editing, { target, schema });
   const [as, setAs] = useState<'text' | 'form'>('text');
   const [path, setPath] = useState<readonly string[]>([]);
@@ -50,7 +53,12 @@ function TextEditor(props: EditorOptions & { readonly latestVersion?: string }) 
     base !== undefined && latestVersion !== undefined && base.resourceVersion !== latestVersion;
   return (
     <div class="editor">
-      <Tools {...{ editing, target, as, setAs }} isNew={props.object === undefined} />
+      <Tools {...{ editing, target, as, setAs, refusal }} isNew={props.object === undefined} />
+      {refusal !== undefined && (
+        <p class="notice plain" role="status">
+          {refusal}
+        </p>
+      )}
       {isOther && (
         <p class="notice" role="status">
           The object has changed since you started editing.
@@ -70,8 +78,8 @@ function TextEditor(props: EditorOptions & { readonly latestVersion?: string }) 
             label={`${kind.kind} as YAML`}
             onText={(next) => editing.setText(next)}
             onPlace={(offset) => setPath(fieldAt(editing.text, offset))}
-            onSave={() => void editing.save()}
-            onValidate={() => void editing.validate()}
+            onSave={() => refusal === undefined && void editing.save()}
+            onValidate={() => refusal === undefined && void editing.validate()}
           />
         ) : (
           <SchemaForm {...{ text, schema }} onText={(next) => editing.setText(next)} />
@@ -80,6 +88,12 @@ function TextEditor(props: EditorOptions & { readonly latestVersion?: string }) 
       </div>
     </div>
   );
+}
+
+/** The write of a mode. */
+function attemptOf(target: ObjectName, mode: WriteMode): Attempt {
+  if (mode === 'create') return attemptToCreate(target.kind, target.namespace);
+  return attemptOn(target, mode === 'apply' ? 'patch' : 'update');
 }
 
 function useAssistance(kind: ObjectName['kind'], schema: KindSchema | string | undefined) {
@@ -111,8 +125,9 @@ function Tools(props: {
   readonly isNew: boolean;
   readonly as: 'text' | 'form';
   readonly setAs: (as: 'text' | 'form') => void;
+  readonly refusal: string | undefined;
 }) {
-  const { editing, target, isNew, as, setAs } = props;
+  const { editing, target, isNew, as, setAs, refusal } = props;
   const { manager, mode } = editing;
   return (
     <div class="bar">
@@ -137,10 +152,14 @@ function Tools(props: {
             Owned fields only
           </Button>
         )}
-        <Button act={() => editing.validate()} title="Ctrl+Enter: a dry run that saves nothing">
+        <Button
+          act={() => editing.validate()}
+          refusal={refusal}
+          title="Ctrl+Enter: a dry run that saves nothing"
+        >
           Validate
         </Button>
-        <Button act={() => editing.save()} class="primary" title="Ctrl+S">
+        <Button act={() => editing.save()} class="primary" refusal={refusal} title="Ctrl+S">
           Save
         </Button>
       </div>

@@ -14,9 +14,10 @@ import { conditionsOf } from '../../model/insight/timeline.ts';
 import { type ObjectName, resourceName } from '../../model/kinds.ts';
 import { objectCommand } from '../../model/kubectl.ts';
 import { type LoadedObject, loadObject, ownersOf } from '../../model/object.ts';
+import { attemptOn } from '../../model/permissions.ts';
 import { type ObjectTab, objectRoute, objectTabs, tableRoute } from '../../model/route.ts';
 import type { TableState } from '../../model/table-store.ts';
-import { useApp, useModule, usePage, useRedraw, useTables } from '../parts/app.ts';
+import { useApp, useModule, usePage, useRedraw, useRefusal, useTables } from '../parts/app.ts';
 import {
   ActionDialog,
   asPropagation,
@@ -26,6 +27,7 @@ import {
   Link,
   LiveStatus,
   PropagationChoice,
+  Refused,
   Toggle,
 } from '../parts/basics.tsx';
 import { FieldsView, HistoryView, TextView, TimelineView } from './object-views.tsx';
@@ -54,14 +56,25 @@ export function ObjectPage(props: { readonly target: ObjectName; readonly tab: O
   const copy = () => app.copy(objectCommand(target, tab === 'edit' ? 'edit' : 'get'));
   const canScale = isScalable(target);
   const canDelete = kind.verbs.includes('delete');
+  const refusals = {
+    edit: useRefusal(editsOf(target)),
+    scale: useRefusal(canScale ? [attemptOn(target, 'update', 'scale')] : []),
+    delete: useRefusal(canDelete ? [attemptOn(target, 'delete')] : []),
+  };
+  const offered = <T,>(refusal: string | undefined, command: T): T[] =>
+    refusal === undefined ? [command] : [];
   usePage(`${kind.kind} ${name}`, [
     { label: 'Copy as kubectl', run: copy },
-    ...tabsOf(target).map((one) => ({
-      label: `Show ${tabLabels[one]}`,
-      run: () => app.workspace.go(objectRoute(target, one)),
-    })),
-    ...(canScale ? [{ label: 'Scale', run: () => setDialog('scale') }] : []),
-    ...(canDelete ? [{ label: 'Delete', run: () => setDialog('delete') }] : []),
+    ...tabsOf(target).flatMap((one) =>
+      offered(one === 'edit' ? refusals.edit : undefined, {
+        label: `Show ${tabLabels[one]}`,
+        run: () => app.workspace.go(objectRoute(target, one)),
+      }),
+    ),
+    ...(canScale ? offered(refusals.scale, { label: 'Scale', run: () => setDialog('scale') }) : []),
+    ...(canDelete
+      ? offered(refusals.delete, { label: 'Delete', run: () => setDialog('delete') })
+      : []),
   ]);
   const { object, notice, state } = followed;
   // The object is neither loaded nor loading, so there are no actions and tabs.
@@ -72,9 +85,13 @@ export function ObjectPage(props: { readonly target: ObjectName; readonly tab: O
       <Heading target={target}>
         {object !== undefined && state !== undefined && <LiveStatus state={state} />}
         <Button act={copy}>Copy as kubectl</Button>
-        {canScale && !isAbsent && <Button act={() => setDialog('scale')}>Scale</Button>}
+        {canScale && !isAbsent && (
+          <Button act={() => setDialog('scale')} refusal={refusals.scale}>
+            Scale
+          </Button>
+        )}
         {canDelete && !isAbsent && (
-          <Button act={() => setDialog('delete')} class="danger">
+          <Button act={() => setDialog('delete')} class="danger" refusal={refusals.delete}>
             Delete
           </Button>
         )}
@@ -85,7 +102,7 @@ export function ObjectPage(props: { readonly target: ObjectName; readonly tab: O
         </p>
       )}
       {object !== undefined && <Facts object={object} />}
-      {!isAbsent && <Tabs target={target} current={tab} />}
+      {!isAbsent && <Tabs target={target} current={tab} editRefusal={refusals.edit} />}
       <div class="body">
         {object !== undefined && <Body {...{ target, tab, followed, object }} />}
         {object === undefined && notice === undefined && <p role="status">Loading…</p>}
@@ -95,6 +112,12 @@ export function ObjectPage(props: { readonly target: ObjectName; readonly tab: O
     </section>
   );
 }
+
+/** The writes of the editor's modes. */
+const editsOf = (target: ObjectName) =>
+  ['update', 'patch']
+    .filter((verb) => target.kind.verbs.includes(verb))
+    .map((verb) => attemptOn(target, verb));
 
 function tabsOf({ kind }: ObjectName): ObjectTab[] {
   const canEdit = kind.verbs.includes('update') || kind.verbs.includes('patch');
@@ -126,8 +149,12 @@ function Heading(props: {
   );
 }
 
-function Tabs(props: { readonly target: ObjectName; readonly current: ObjectTab }) {
-  const { target, current } = props;
+function Tabs(props: {
+  readonly target: ObjectName;
+  readonly current: ObjectTab;
+  readonly editRefusal: string | undefined;
+}) {
+  const { target, current, editRefusal } = props;
   const place = useRef<HTMLElement>(null);
   // On a narrow screen, the current tab may be out of view.
   useEffect(() => {
@@ -136,15 +163,21 @@ function Tabs(props: { readonly target: ObjectName; readonly current: ObjectTab 
   }, [current]);
   return (
     <nav class="tabs" aria-label="Views of the object" ref={place}>
-      {tabsOf(target).map((tab) => (
-        <Link
-          key={tab}
-          to={objectRoute(target, tab)}
-          aria-current={tab === current ? 'page' : undefined}
-        >
-          {tabLabels[tab]}
-        </Link>
-      ))}
+      {tabsOf(target).map((tab) =>
+        tab === 'edit' && tab !== current && editRefusal !== undefined ? (
+          <Refused key={tab} refusal={editRefusal}>
+            {tabLabels[tab]}
+          </Refused>
+        ) : (
+          <Link
+            key={tab}
+            to={objectRoute(target, tab)}
+            aria-current={tab === current ? 'page' : undefined}
+          >
+            {tabLabels[tab]}
+          </Link>
+        ),
+      )}
     </nav>
   );
 }

@@ -1,6 +1,7 @@
 import type { Clock } from '@wheelhouse/machinery/browser';
 import { createContext } from 'preact';
 import { useContext, useEffect, useRef, useState } from 'preact/hooks';
+import type { Attempt } from '../../model/access.ts';
 import type { Api } from '../../model/api.ts';
 import type { Discovered } from '../../model/kinds.ts';
 import type { Fetch, TokenStore } from '../../model/ports.ts';
@@ -126,6 +127,27 @@ export function useNow(periodMs: number): number {
     return () => timer.stop();
   }, [app.clock, periodMs, redraw]);
   return app.clock.now();
+}
+
+/**
+ * Why the user may perform none of several actions; undefined if one is allowed, and until the
+ * server answers.
+ */
+export function useRefusal(attempts: readonly Attempt[]): string | undefined {
+  const { workspace, discovered } = useApp();
+  const [answer, setAnswer] = useState({ key: '', refusal: '' });
+  const key = JSON.stringify(attempts);
+  // The key contains the attempts.
+  useEffect(() => {
+    let isGone = false;
+    void workspace.permissions.refusal(discovered.dialect, attempts).then((refusal) => {
+      if (!isGone) setAnswer({ key, refusal });
+    });
+    return () => {
+      isGone = true;
+    };
+  }, [key]);
+  return answer.key === key && answer.refusal !== '' ? answer.refusal : undefined;
 }
 
 /** Sets the title of the page and its commands for the palette. */

@@ -1,11 +1,11 @@
 import { humanDuration } from '@wheelhouse/machinery/browser';
 import type { ComponentChildren, JSX, RefObject } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { Propagation } from '../../model/actions.ts';
 import { messageOf } from '../../model/failure.ts';
 import { hashOf, type Route } from '../../model/route.ts';
 import type { TableState } from '../../model/table-store.ts';
-import { useApp, useNow } from './app.ts';
+import { AppContext, useApp, useNow } from './app.ts';
 
 /** A link to a page of the console; there are no other links. */
 export function Link(props: {
@@ -20,15 +20,22 @@ export function Link(props: {
   return <a {...rest} href={hashOf(to)} />;
 }
 
-/** A button that is disabled while its action runs. */
+/**
+ * A button that is disabled while its action runs. With a refusal it is unavailable but can be
+ * focused, so that screen readers read the reason, which is also its tooltip.
+ */
 export function Button(
-  props: { readonly act: () => unknown } & Omit<
+  props: { readonly act: () => unknown; readonly refusal?: string | undefined } & Omit<
     JSX.IntrinsicElements['button'],
     'onClick' | 'ref' | 'type'
   >,
 ) {
-  const { act, disabled, ...rest } = props;
+  const { act, disabled, refusal, ...rest } = props;
   const [isBusy, setBusy] = useState(false);
+  if (refusal !== undefined) {
+    const { class: looks, children } = rest;
+    return <Refused {...{ refusal, class: looks, children }} />;
+  }
   const click = (): void => {
     const outcome = act();
     if (!(outcome instanceof Promise)) return;
@@ -36,6 +43,34 @@ export function Button(
     void outcome.catch(() => {}).then(() => setBusy(false));
   };
   return <button type="button" {...rest} disabled={disabled === true || isBusy} onClick={click} />;
+}
+
+/** An action that the user may not perform; using it announces the reason. */
+export function Refused(props: {
+  readonly refusal: string;
+  readonly class?: JSX.IntrinsicElements['button']['class'];
+  readonly children?: ComponentChildren;
+}) {
+  const { refusal, class: looks, children } = props;
+  const app = useContext(AppContext);
+  const id = useId();
+  return (
+    <>
+      <button
+        type="button"
+        class={looks}
+        aria-disabled="true"
+        aria-describedby={id}
+        title={refusal}
+        onClick={() => app?.announce(refusal)}
+      >
+        {children}
+      </button>
+      <span id={id} hidden>
+        {refusal}
+      </span>
+    </>
+  );
 }
 
 /** An input with its label. */

@@ -1,11 +1,13 @@
 import { useCallback, useMemo, useState } from 'preact/hooks';
+import type { Attempt } from '../../model/access.ts';
 import { deleteAll } from '../../model/actions.ts';
 import { apiVersionOf, collectionPath, type Kind } from '../../model/kinds.ts';
 import { getCommand } from '../../model/kubectl.ts';
+import { attemptOn, attemptToCreate } from '../../model/permissions.ts';
 import { namespacesOf, routeOfKind, type TableRoute } from '../../model/route.ts';
 import type { TableRow } from '../../model/table.ts';
 import type { TableSnapshot } from '../../model/table-store.ts';
-import { useApp, useNow, usePage, useTables } from '../parts/app.ts';
+import { useApp, useNow, usePage, useRefusal, useTables } from '../parts/app.ts';
 import {
   ActionDialog,
   asPropagation,
@@ -18,6 +20,7 @@ import {
   LiveStatus,
   NamespaceInput,
   PropagationChoice,
+  Refused,
   TextInput,
   Toggle,
 } from '../parts/basics.tsx';
@@ -37,11 +40,12 @@ function BulkDelete(props: {
   const [isAsking, setAsking] = useState(false);
   const selected =
     state.selected.size === 0 ? [] : rows.filter(({ key }) => state.selected.has(key));
+  const refusal = useRefusal(deletionsOf(kind, selected));
   if (selected.length === 0) return null;
   return (
     <div class="selection" role="status">
       <strong>{selected.length} selected</strong>
-      <Button act={() => setAsking(true)} class="danger">
+      <Button act={() => setAsking(true)} class="danger" refusal={refusal}>
         Delete…
       </Button>
       <Button act={() => state.select([])}>Clear</Button>
@@ -50,6 +54,20 @@ function BulkDelete(props: {
       )}
     </div>
   );
+}
+
+/** Objects whose permissions are checked; if none of them may be deleted, the deletion is refused. */
+const checkedMax = 20;
+
+/** The deletion of any object in the namespaces of some rows, and that of the first rows. */
+function deletionsOf(kind: Kind, rows: readonly TableRow[]): Attempt[] {
+  const targetOf = (namespace: string, name: string): Attempt =>
+    attemptOn({ kind, namespace: namespace === '' ? undefined : namespace, name }, 'delete');
+  const namespaces = new Set(rows.map(({ namespace }) => namespace));
+  return [
+    ...[...namespaces].slice(0, checkedMax).map((namespace) => targetOf(namespace, '')),
+    ...rows.slice(0, checkedMax).map(({ namespace, name }) => targetOf(namespace, name)),
+  ];
 }
 
 function Ask(props: {
@@ -251,16 +269,25 @@ function Heading(props: {
   const { kind, at, snapshot } = props;
   const [namespace = ''] = namespacesOf(at);
   const create = { page: 'create', resource: routeOfKind(kind), namespace } as const;
+  const canCreate = kind.verbs.includes('create');
+  // The page that creates an object proposes this namespace.
+  const within = kind.scope === 'Namespaced' ? namespace || 'default' : undefined;
+  const refusal = useRefusal(canCreate ? [attemptToCreate(kind, within)] : []);
   return (
     <header class="heading">
       <KindMark kind={kind.kind} group={kind.group} />
       <h1>{kind.kind}</h1>
       <code title={collectionPath(kind)}>{apiVersionOf(kind)}</code>
       <LiveStatus state={snapshot.state} />
-      {kind.verbs.includes('create') && (
+      {canCreate && refusal === undefined && (
         <Link to={create} class="button primary">
           Create
         </Link>
+      )}
+      {refusal !== undefined && (
+        <Refused refusal={refusal} class="primary">
+          Create
+        </Refused>
       )}
     </header>
   );

@@ -1,0 +1,207 @@
+import type { Browser } from 'puppeteer-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import {
+  bindingOf,
+  mustCreate,
+  rbacPath,
+  roleOf,
+  startWithUsers,
+} from '../authentication/token-users.ts';
+import { configMap, freshNamespace, type TestServer } from '../support/harness.ts';
+import { type BuiltConsole, buildConsole, deploymentOf } from './console.ts';
+import {
+  accessibilityFaults,
+  chromium,
+  openSignedIn,
+  type Screen,
+  startBrowser,
+} from './screen.ts';
+
+/** Actions of the console that the user may not perform. */
+
+let built: BuiltConsole;
+let server: TestServer;
+let browser: Browser;
+let namespace: string;
+const screens: Screen[] = [];
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+  built = await buildConsole();
+  const users = [{ name: 'reader' }, { name: 'editor' }];
+  server = await startWithUsers(users, { console: { directory: built.directory } });
+  browser = await startBrowser();
+}, 120_000);
+beforeEach(async () => {
+  if (chromium === undefined) return;
+  namespace = await freshNamespace(server);
+  for (const name of ['one', 'two']) {
+    await mustCreate(server, `/api/v1/namespaces/${namespace}/configmaps`, configMap(name));
+  }
+  const deployments = `/apis/apps/v1/namespaces/${namespace}/deployments`;
+  await mustCreate(server, deployments, deploymentOf('web'));
+  const read = { apiGroups: ['*'], resources: ['*'], verbs: ['get', 'list', 'watch'] };
+  await grant('reader', [read]);
+  const own = { apiGroups: [''], resources: ['configmaps'], resourceNames: ['one'] };
+  await grant('editor', [read, { ...own, verbs: ['update', 'delete', 'patch'] }]);
+});
+afterEach(async () => {
+  for (const screen of screens.splice(0)) await screen.close();
+});
+afterAll(async () => {
+  await browser?.close();
+  await server?.stop();
+  built?.remove();
+});
+
+async function grant(user: string, rules: readonly object[]): Promise<void> {
+  const within = `${rbacPath}/namespaces/${namespace}`;
+  await mustCreate(server, `${within}/roles`, roleOf('Role', user, { rules }));
+  const binding = { role: user, roleKind: 'Role', subjects: [user] } as const;
+  await mustCreate(server, `${within}/rolebindings`, bindingOf('RoleBinding', user, binding));
+}
+
+async function opened(token: string, hash: string): Promise<Screen> {
+  const screen = await openSignedIn(browser, { url: server.url, hash, token });
+  screens.push(screen);
+  return screen;
+}
+
+const table = () => `#/t/core/v1/configmaps?ns=${namespace}`;
+const at = (name: string, tab = '') =>
+  `#/o/core/v1/configmaps/${namespace}/${name}${tab === '' ? '' : `?tab=${tab}`}`;
+const buttonOf = (text: string) =>
+  `[...document.querySelectorAll('main button')].find((one) => one.textContent.trim() === ${JSON.stringify(text)})`;
+
+/** The reason why an action is unavailable, as its tooltip and as screen readers read it. */
+async function refusalOf(screen: Screen, action: string): Promise<string> {
+  const button = buttonOf(action);
+  await screen.until(`${button}?.ariaDisabled === 'true'`, `${action} to be unavailable`);
+  const tooltip: string = await screen.run(`${button}.title`);
+  const description = `document.getElementById(${button}.getAttribute('aria-describedby'))`;
+  expect(await screen.run(`${description}.textContent`)).toBe(tooltip);
+  return tooltip;
+}
+
+async function isOffered(screen: Screen, action: string): Promise<boolean> {
+  return (await screen.run(`${buttonOf(action)}.ariaDisabled`)) !== 'true';
+}
+
+async function palette(screen: Screen, query: string): Promise<string[]> {
+  await screen.run(`dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true }))`);
+  await screen.fill('Search or jump to', query);
+  const found = await screen.texts('.palette li span');
+  await screen.press('Escape');
+  await screen.until(`document.querySelector('dialog') === null`, 'the palette to close');
+  return found;
+}
+
+const timeout = 120_000;
+
+describe.skipIf(chromium === undefined)('permissions', { timeout }, () => {
+  test('CLIENT-4: a reader is told why an object cannot be edited, scaled, or deleted', async () => {
+    const screen = await opened('reader', at('one'));
+    await screen.sees('kind: ConfigMap');
+    const where = `in the namespace "${namespace}".`;
+    expect(await refusalOf(screen, 'Delete')).toBe(`You may not delete configmaps "one" ${where}`);
+    expect(await refusalOf(screen, 'Edit')).toBe(`You may not update configmaps "one" ${where}`);
+    expect(await palette(screen, 'show')).not.toContain('Show Edit');
+    expect(await palette(screen, 'delete')).not.toContain('Delete');
+    // Using the action explains it and does nothing else.
+    await screen.run(`${buttonOf('Delete')}.click()`);
+    await screen.until(
+      `document.querySelector('[role=status], [aria-live]') !== null &&
+        [...document.querySelectorAll('[aria-live], [role=status], output')].some((one) => one.textContent.includes('You may not delete'))`,
+      'the announcement',
+    );
+    expect(await screen.run(`document.querySelector('dialog')`)).toBeNull();
+    expect(await accessibilityFaults(screen)).toEqual([]);
+
+    await screen.go(`#/o/apps/v1/deployments/${namespace}/web`);
+    expect(await refusalOf(screen, 'Scale')).toBe(
+      `You may not update the scale of deployments.apps "web" ${where}`,
+    );
+  });
+
+  test('CLIENT-4: the editor of a reader neither saves nor validates, and says why', async () => {
+    const screen = await opened('reader', at('one', 'edit'));
+    await screen.editor.opened();
+    const refusal = await refusalOf(screen, 'Save');
+    expect(refusal).toBe(`You may not update configmaps "one" in the namespace "${namespace}".`);
+    await screen.sees(refusal);
+    expect(await refusalOf(screen, 'Validate')).toBe(refusal);
+    await screen.editor.place('kind: ConfigMap');
+    const writes = `window.requests.filter((one) => one.startsWith('PUT')).length`;
+    await screen.page.keyboard.down('Control');
+    await screen.press('s');
+    await screen.press('Enter');
+    await screen.page.keyboard.up('Control');
+    await screen.fill('Mode', 'apply');
+    expect(await refusalOf(screen, 'Save')).toContain('You may not patch configmaps "one"');
+    expect(await screen.run(writes)).toBe(0);
+    expect(await accessibilityFaults(screen)).toEqual([]);
+  });
+
+  test('CLIENT-4: a reader is offered neither creation nor deletion in a list', async () => {
+    const screen = await opened('reader', table());
+    await screen.sees('Live');
+    expect(await refusalOf(screen, 'Create')).toBe(
+      `You may not create configmaps in the namespace "${namespace}".`,
+    );
+    await screen.tick('Select all');
+    await screen.sees('2 selected');
+    expect(await refusalOf(screen, 'Delete…')).toContain('You may not delete configmaps');
+    await screen.until(
+      `(dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true })), true)`,
+    );
+    await screen.fill('Search or jump to', 'create');
+    await screen.until(
+      `![...document.querySelectorAll('.palette li span')].some((one) => one.textContent === 'Create ConfigMap')`,
+      'the palette without creation',
+    );
+    await screen.press('Escape');
+    await screen.go(`#/c/core/v1/configmaps?ns=${namespace}`);
+    await screen.editor.opened();
+    expect(await refusalOf(screen, 'Save')).toContain('You may not create configmaps');
+  });
+
+  test('CLIENT-4: manifests that the user may not apply are only shown', async () => {
+    const screen = await opened('reader', '#/apply');
+    const metadata = `metadata: {name: one, namespace: ${namespace}}`;
+    await screen.fill('Manifests', `apiVersion: v1\nkind: ConfigMap\n${metadata}\n`);
+    await screen.click('Use this text');
+    await screen.sees('would be refused');
+    expect(await refusalOf(screen, 'Apply')).toContain('You may not patch configmaps "one"');
+  });
+
+  test('CLIENT-4: permissions on single objects are respected', async () => {
+    const screen = await opened('editor', at('two', 'edit'));
+    expect(await refusalOf(screen, 'Save')).toContain('You may not update configmaps "two"');
+    await screen.go(at('one', 'edit'));
+    await screen.editor.opened();
+    await screen.editor.replace('a: "1"', 'a: "2"');
+    await screen.click('Save');
+    await screen.sees('Saved.');
+    expect(await isOffered(screen, 'Delete')).toBe(true);
+    await screen.go(table());
+    await screen.sees('Live');
+    await screen.tick('Select two');
+    expect(await refusalOf(screen, 'Delete…')).toContain('You may not delete configmaps');
+    await screen.tick('Select one');
+    await screen.until(`${buttonOf('Delete…')}.ariaDisabled !== 'true'`, 'the deletion');
+    await screen.click('Delete…');
+    await screen.click('Delete 2', 'dialog');
+    await screen.sees('1 not deleted. two:');
+  });
+
+  test('CLIENT-4: when the server does not answer reviews, actions are offered', async () => {
+    const screen = await opened('reader', '#/');
+    await screen.sees('kinds of objects');
+    await screen.run(`window.cuts = (path) => path.endsWith('selfsubjectaccessreviews')`);
+    await screen.go(at('one'));
+    await screen.sees('kind: ConfigMap');
+    await screen.click('Delete');
+    await screen.click('Delete', 'dialog');
+    await screen.sees('User "reader" cannot delete resource "configmaps"');
+  });
+});
