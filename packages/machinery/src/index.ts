@@ -309,6 +309,7 @@ export {
   type GroupResource,
   type GroupVersion,
   isLongRunning,
+  isReadOnly,
   itemsOfList,
   type ManagedFieldsEntry,
   nodeOfUser,

@@ -212,7 +212,7 @@ describe('transition table', () => {
       void seen.push(`${event} ${state.phase}`);
     const observer = Object.fromEntries(events.map((event) => [event, note(event)]));
     const observers = new RequestObservers([observer]);
-    const permit = await createAuthorization({ authorizers: () => [alwaysAllow] }).authorize(
+    const permit = await createAuthorization({ chain: { list: [alwaysAllow] } }).authorize(
       attributesOf(info, user, undefined),
     );
     const arrived = arrive(exchange, clock);

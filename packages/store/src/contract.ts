@@ -163,6 +163,23 @@ export interface Store {
   close(): Promise<void>;
 }
 
+/** The operations of a store that concern no values, to spread into a store that wraps it. */
+export function unchangedOperations(
+  store: Store,
+): Omit<Store, 'get' | 'range' | 'put' | 'delete' | 'watch'> {
+  return {
+    sharing: store.sharing,
+    // Bound rather than wrapped: each read asks for the current revision.
+    currentRevision: store.currentRevision.bind(store),
+    compactRevision: store.compactRevision.bind(store),
+    compact: store.compact.bind(store),
+    ping: store.ping.bind(store),
+    sizeBytes: store.sizeBytes.bind(store),
+    snapshot: store.snapshot.bind(store),
+    close: store.close.bind(store),
+  };
+}
+
 /** A state to which an open store can return. */
 export interface Checkpoint {
   readonly revision: Revision;

@@ -20,6 +20,7 @@ export {
   StoreError,
   type StoreEvent,
   type StoreWatch,
+  unchangedOperations,
   type WriteResult,
 } from './contract.ts';
 export { checkNotLocked } from './embedded/directory-lock.ts';

@@ -7,6 +7,7 @@ import {
   StoreError,
   type StoreEvent,
   type StoreWatch,
+  unchangedOperations,
   type WatchRequest,
 } from './contract.ts';
 
@@ -73,9 +74,7 @@ export function mappedStore(store: Store, form: ValueForm): Store {
       ? request
       : { ...request, value: write(request), hint: new WrittenHint(form, request) };
   return {
-    sharing: store.sharing,
-    currentRevision: (prefix) => store.currentRevision(prefix),
-    compactRevision: () => store.compactRevision(),
+    ...unchangedOperations(store),
     get(key, at) {
       const found = store.get(key, at);
       return found instanceof Promise ? found.then(record) : record(found);
@@ -99,11 +98,6 @@ export function mappedStore(store: Store, form: ValueForm): Store {
     },
     watch: (request) =>
       store.watch({ ...request, onEvents: (events) => request.onEvents(events.map(event)) }),
-    compact: (revision) => store.compact(revision),
-    ping: () => store.ping(),
-    sizeBytes: () => store.sizeBytes(),
-    snapshot: () => store.snapshot(),
-    close: () => store.close(),
   };
 }
 
@@ -127,9 +121,7 @@ export function convertedStore(store: Store, convert: ConvertRecords): Store {
   const readOnly = () =>
     Promise.reject(new StoreError({ code: 'refused', message: 'a view cannot be written to' }));
   return {
-    sharing: store.sharing,
-    currentRevision: (prefix) => store.currentRevision(prefix),
-    compactRevision: () => store.compactRevision(),
+    ...unchangedOperations(store),
     async get(key, at) {
       const found = await store.get(key, at);
       return found === undefined ? undefined : (await records([found]))[0];
@@ -149,11 +141,6 @@ export function convertedStore(store: Store, convert: ConvertRecords): Store {
       });
       return line.over(watch);
     },
-    compact: (revision) => store.compact(revision),
-    ping: () => store.ping(),
-    sizeBytes: () => store.sizeBytes(),
-    snapshot: () => store.snapshot(),
-    close: () => store.close(),
   };
 }
 

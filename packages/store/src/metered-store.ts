@@ -1,5 +1,5 @@
 import type { MaybePromise } from '@wheelhouse/machinery';
-import type { Store } from './contract.ts';
+import { type Store, unchangedOperations } from './contract.ts';
 
 /** An operation of a store, by the name that kube-apiserver's metrics use. */
 export type StoreOperation = 'get' | 'list' | 'create' | 'update' | 'delete';
@@ -56,9 +56,7 @@ export function meteredStore(
     return result;
   };
   return {
-    sharing: store.sharing,
-    currentRevision: (prefix) => store.currentRevision(prefix),
-    compactRevision: () => store.compactRevision(),
+    ...unchangedOperations(store),
     get: (key, at) => measured({ operation: 'get', key }, () => store.get(key, at)),
     async range(request) {
       const { prefix } = request;
@@ -73,10 +71,5 @@ export function meteredStore(
     delete: (request) =>
       measured({ operation: 'delete', key: request.key }, () => store.delete(request)),
     watch: (request) => store.watch(request),
-    compact: (revision) => store.compact(revision),
-    ping: () => store.ping(),
-    sizeBytes: () => store.sizeBytes(),
-    snapshot: () => store.snapshot(),
-    close: () => store.close(),
   };
 }

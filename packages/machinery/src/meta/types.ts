@@ -143,6 +143,11 @@ export function isLongRunning({ isResourceRequest, verb, subresource, path }: La
   return longVerbs.has(verb) || longSubresources.has(subresource);
 }
 
+/** Whether a verb only reads; every other verb counts as mutating. */
+export function isReadOnly(verb: string): boolean {
+  return verb === 'get' || verb === 'list' || verb === 'watch';
+}
+
 const namePrefix = 'system:node:';
 const group = 'system:nodes';
 

@@ -181,7 +181,8 @@ const footer = Buffer.from(']}\n');
  * kinds do not state apiVersion and kind.
  */
 export function objectList(call: ApiCall, result: ListResult): ListDocument {
-  const { def, version } = call.target;
+  const { entryKind: def } = call;
+  const { version } = call.target;
   const apiVersion = apiVersionOf({ group: def.group, version: version.version });
   const metadata = { ...def.behavior.listMetadata, ...listMetadata(result) };
   const head = { kind: def.listKind, apiVersion, metadata };
@@ -216,7 +217,8 @@ function* convertedPieces(
   call: ApiCall,
   list: { readonly result: ListResult; readonly typeBytes: number },
 ): Generator<Buffer> {
-  const { def, version } = call.target;
+  const { entryKind: def } = call;
+  const { version } = call.target;
   let brace = firstBrace;
   for (const entry of list.result.entries()) {
     for (const _ of jsonAhead(def, version, entry)) yield noBytes;

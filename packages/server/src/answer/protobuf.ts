@@ -8,7 +8,7 @@ import type { Entry } from '../watchcache/entry.ts';
  * Protobuf of cached objects (CODEC-3). An entry's message is encoded once and kept with the entry,
  * so later gets, lists, and watches cost the same as JSON.
  */
-type Addressed = Pick<ApiCall, 'target'>;
+type Addressed = Pick<ApiCall, 'target' | 'entryKind'>;
 
 /** An entry's message, without the envelope. */
 export function messageOf(call: Addressed, entry: Entry): Buffer {
@@ -21,11 +21,11 @@ function memoKeyOf({ target }: Addressed): string {
 }
 
 function makeMessage(
-  { target }: Addressed,
+  { target, entryKind }: Addressed,
   { entry, memoKey }: { entry: Entry; memoKey: string },
 ): Buffer {
-  const { def, version } = target;
-  const message = encodeMessage(version.schema, objectIn(def, version, entry));
+  const { version } = target;
+  const message = encodeMessage(version.schema, objectIn(entryKind, version, entry));
   entry.memo ??= new Map();
   entry.memo.set(memoKey, message);
   return message;
@@ -35,9 +35,9 @@ function makeMessage(
 export function* messageAhead(call: Addressed, entry: Entry): Generator<void, void> {
   const memoKey = memoKeyOf(call);
   if (entry.json.length < pacedBytesMin || entry.memo?.has(memoKey) === true) return;
-  const { def, version } = call.target;
+  const { version } = call.target;
   yield* parseAhead(entry.json);
-  const object = objectIn(def, version, entry);
+  const object = objectIn(call.entryKind, version, entry);
   yield;
   const message = yield* encodeMessageSteps(version.schema, object);
   entry.memo ??= new Map();

@@ -21,10 +21,9 @@ import {
 } from '@wheelhouse/machinery';
 import type { ApiCall } from '../endpoints/call.ts';
 import type { AuditTrail } from '../gates/audit/trail.ts';
-import { flowSchemaHeader, priorityLevelHeader } from '../gates/flowcontrol/contract.ts';
-import { type AnswerAge, entryIn, viewOf } from '../registry/conversion/views.ts';
+import { type AnswerAge, entryIn } from '../registry/conversion/views.ts';
 import { jsonAhead, jsonIn } from '../registry/object-codec.ts';
-import { bodyPace } from '../request/request-state.ts';
+import { bodyPace, flowSchemaHeader, priorityLevelHeader } from '../request/request-state.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { encodeBytes, encodeBytesSteps, encodeValue } from './encodings.ts';
 import { messageAhead, protobufObject } from './protobuf.ts';
@@ -192,28 +191,17 @@ export function warningHeader(text: string): string {
   return `299 - "${Buffer.from(quoted, 'utf8').toString('latin1')}"`;
 }
 
-/** The call for entries that a webhook has converted: as if the request's version were stored. */
-export function shownCall(call: ApiCall): ApiCall {
-  const { target } = call;
-  if (target.def.behavior.converter === undefined) return call;
-  return { ...call, target: { ...target, def: viewOf(target.def, target.version) } };
-}
-
 /** Answers with one object in the request's version and encoding. */
 export async function sendEntry(
-  requestedCall: ApiCall,
+  call: ApiCall,
   answer: { status: number; entry: Entry; age?: AnswerAge },
 ): Promise<void> {
-  const shown = entryIn(
-    requestedCall.target.def,
-    requestedCall.target.version,
-    answer.entry,
-    answer.age,
-  );
-  const entry = shown instanceof Promise ? await shown : shown;
-  const call = shownCall(requestedCall);
-  const { target, rendering } = call;
-  const { def, version } = target;
+  const { rendering, entryKind: def } = call;
+  const { version } = call.target;
+  let { entry } = answer;
+  if (def.behavior.converter !== undefined) {
+    entry = await entryIn(call.target.def, version, entry, answer.age);
+  }
   const transform = rendering.shape === 'object' ? undefined : transformFor(call, 'object');
   const isProtobuf = rendering.encoding.form === 'protobuf' && transform === undefined;
   call.audit?.responseObject(() => transform?.entry(entry) ?? jsonIn(def, version, entry));
@@ -239,8 +227,8 @@ async function largeBody(
   },
 ): Promise<ResponseBody> {
   const { entry, transform, pace } = of;
-  const { def, version } = call.target;
-  const { rendering } = call;
+  const { rendering, entryKind: def } = call;
+  const { version } = call.target;
   if (rendering.encoding.form === 'protobuf' && transform === undefined) {
     await atPace(messageAhead(call, entry), pace);
     return protobufObject(call, entry);

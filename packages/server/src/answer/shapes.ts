@@ -97,8 +97,8 @@ function partialTransform(call: ApiCall, metaVersion: string): Transform {
   };
 }
 
-function servedBy({ target }: ApiCall) {
-  return { def: target.def, version: target.version };
+function servedBy({ target, entryKind }: ApiCall) {
+  return { def: entryKind, version: target.version };
 }
 
 function tableTransform(
@@ -126,7 +126,7 @@ function tableTransform(
   };
   const rowOf = () => ({ ...servedBy(call), ...options() });
   function* ahead(entry: Entry): Generator<void, void> {
-    const { def, version } = call.target;
+    const { def, version } = servedBy(call);
     if (include === 'Object' && entry.json.length >= pacedBytesMin) {
       yield* jsonAhead(def, version, entry);
     }
@@ -157,8 +157,8 @@ function tableTransform(
 }
 
 /** The entries of a page in row order. */
-function rowEntries({ target }: ApiCall, result: ListResult): Iterable<Entry> {
-  const { def, version } = target;
+function rowEntries(call: ApiCall, result: ListResult): Iterable<Entry> {
+  const { def, version } = servedBy(call);
   const { rowOrder } = version;
   if (rowOrder === undefined) return result.entries();
   const read = [...result.entries()].map((entry) => ({

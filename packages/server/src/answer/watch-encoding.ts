@@ -18,12 +18,11 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeTyped, type Schema } from '@wheelhouse/schema';
 import type { ApiCall } from '../endpoints/call.ts';
-import { needsConversion, viewOf } from '../registry/conversion/views.ts';
+import { needsConversion } from '../registry/conversion/views.ts';
 import { jsonAhead, jsonIn } from '../registry/object-codec.ts';
 import type { EventEncoder, WatchEventType } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { messageAhead, protobufObject } from './protobuf.ts';
-import { shownCall } from './respond.ts';
 import { type Transform, transformFor } from './shapes.ts';
 
 /** How a watch is encoded: the shared encoder of events, and the frame of a failure. */
@@ -57,8 +56,7 @@ interface Framing {
  * The encoding of this request's watch; encoders of one key are interchangeable (WATCH-1, WATCH-9).
  * `onInitialEnd` is called when the end of the initial events is announced.
  */
-export function watchEncoding(requestedCall: ApiCall, onInitialEnd: () => void): WatchEncoding {
-  const call = shownCall(requestedCall);
+export function watchEncoding(call: ApiCall, onInitialEnd: () => void): WatchEncoding {
   const { def, version } = call.target;
   const { encoding } = call.rendering;
   const apiVersion = apiVersionOf({ group: def.group, version: version.version });
@@ -67,8 +65,8 @@ export function watchEncoding(requestedCall: ApiCall, onInitialEnd: () => void):
   const columns = transform?.columns;
   const encoder: EventEncoder = {
     key: `${encoding.form};${apiVersion};${transform?.key ?? ''}`,
-    ...checkedFrames(requestedCall, framing),
-    sent: requestedCall.context.metrics.eventsOf(requestedCall.target.def, version),
+    ...checkedFrames(call, framing),
+    sent: call.context.metrics.eventsOf(def, version),
     bookmark(revision, { initialEventsEnd }) {
       if (initialEventsEnd) onInitialEnd();
       const metadata = {
@@ -153,10 +151,10 @@ function withColumns(
  * Throws 410 for those, so that the client lists again.
  */
 function checkedFrames(
-  { target: { def, version } }: ApiCall,
+  { target: { def, version }, entryKind }: ApiCall,
   { entry: frame, entrySteps: frameSteps }: Framing,
 ): Pick<EventEncoder, 'frame' | 'frameSteps'> {
-  if (def.behavior.converter === undefined || viewOf(def, version) !== def) {
+  if (def.behavior.converter === undefined || entryKind !== def) {
     return { frame, frameSteps };
   }
   const checked = (entry: Entry): Entry => {
@@ -170,7 +168,8 @@ function checkedFrames(
 }
 
 function framingOf(call: ApiCall, transform: Transform | undefined): Framing {
-  const { def, version } = call.target;
+  const { entryKind: def } = call;
+  const { version } = call.target;
   const jsonOf = (entry: Entry) => transform?.entry(entry) ?? jsonIn(def, version, entry);
   function* jsonSteps(entry: Entry): Generator<void, Buffer> {
     yield* transform?.ahead(entry) ?? jsonAhead(def, version, entry);

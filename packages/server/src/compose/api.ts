@@ -101,7 +101,7 @@ export async function openApi(options: ApiOptions, parts: OpenParts): Promise<Ap
   const reading = { ...base, catalogue, caches };
   const queues = metrics.queues();
   const authorizers = parts.add(await createAuthorizers(reading, options.authorizers));
-  const authorization = authorizationOf(authorizers.list, config);
+  const authorization = authorizationOf(authorizers, config);
   const closedKinds = new Set<string>();
   const quotaLedger = new QuotaLedger(config.clock, options.reservations);
   const escalation = { decide: authorization.decide, rules: authorizers.rules };
@@ -231,11 +231,11 @@ function storeFor(
 }
 
 function authorizationOf(
-  authorizers: () => readonly Authorizer[],
+  chain: { readonly list: readonly Authorizer[] },
   { logger }: ServerConfig,
 ): Authorization {
   return createAuthorization({
-    authorizers,
+    chain,
     onError: ({ authorizer, error }) =>
       logger.error('an authorizer failed', { authorizer, error: String(error) }),
   });

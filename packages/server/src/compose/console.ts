@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { getRawAsset, isSea } from 'node:sea';
 import { fileURLToPath } from 'node:url';
 import { type FileSource, loadStaticFiles, type StaticFiles } from '@wheelhouse/console';
-import type { Exchange, Logger } from '@wheelhouse/machinery';
+import type { Logger, OnExchange } from '@wheelhouse/machinery';
 import type { Feature } from './feature.ts';
 import type { FlagTable } from './flags/flags.ts';
 
@@ -38,14 +38,6 @@ export const consoleFeature: Feature<typeof consoleFlags, ConsoleSettings> = {
     values['web-console'] ? { console: { directory: consoleDirectory() } } : {},
 };
 
-/** Serves the console's files ahead of all gates, since they are the same for everybody. */
-export interface ConsoleFiles {
-  /** Whether a URL, as received, belongs to the console. */
-  takes(url: string): boolean;
-  /** Rejects when the files cannot be read. */
-  answer(exchange: Exchange): Promise<void>;
-}
-
 const root = '/console';
 
 /** Candidate folders relative to the library, to its chunks, and to the sources. */
@@ -69,12 +61,16 @@ const assetSource: FileSource = {
 const asset = (name: string): Buffer =>
   Buffer.from(new Uint8Array(getRawAsset(name) as ArrayBuffer));
 
-/** Opens the console's files, which are read on first use; undefined when the console is off. */
-export function openConsole({
-  console,
-  logger,
-}: ConsoleSettings & { readonly logger: Logger }): ConsoleFiles | undefined {
-  if (console === undefined) return undefined;
+/**
+ * Answers requests for the console's files ahead of all gates, since the files are the same for
+ * everybody, and leaves other requests to `answer`. The files are read on first use. Returns
+ * `answer` itself when the console is off.
+ */
+export function withConsole(
+  { console, logger }: ConsoleSettings & { readonly logger: Logger },
+  answer: OnExchange,
+): OnExchange {
+  if (console === undefined) return answer;
   const { directory } = console;
   let files: Promise<StaticFiles> | undefined;
   const open = async (): Promise<StaticFiles> => {
@@ -83,12 +79,13 @@ export function openConsole({
     const source = isSea() ? assetSource : folderSource(directory);
     return createStaticFiles({ source, onFault });
   };
-  return {
-    takes: (url) =>
-      url.startsWith(root) && (url.length === root.length || '/?'.includes(url[root.length] ?? '')),
-    async answer(exchange) {
-      files ??= open();
-      return (await files).answer(exchange);
-    },
+  return (exchange) => {
+    if (!isBelowRoot(exchange.url)) return answer(exchange);
+    files ??= open();
+    return files.then((one) => one.answer(exchange));
   };
 }
+
+/** Whether a URL, as received, belongs to the console. */
+const isBelowRoot = (url: string) =>
+  url.startsWith(root) && (url.length === root.length || '/?'.includes(url[root.length] ?? ''));

@@ -38,7 +38,7 @@ const map = (name: string) => ({
 
 test('AUTHZ-1: the registry refuses a permit for another target', async () => {
   const { registry, target } = await scene();
-  const { authorize } = createAuthorization({ authorizers: () => [alwaysAllow] });
+  const { authorize } = createAuthorization({ chain: { list: [alwaysAllow] } });
   const user = { name: 'ada', uid: '', groups: [], extra: {} };
   const contextFor = async (method: string, url: string) => {
     const permit = await authorize(attributesOf(parseRequest(method, url), user, undefined));
@@ -87,7 +87,7 @@ test('AUTHZ-1: the registry refuses a permit for another target', async () => {
 
 test('AUTHZ-1: a PUT that creates needs a permit to create as well', async () => {
   const { registry, target } = await scene();
-  const { authorize } = createAuthorization({ authorizers: () => [alwaysAllow] });
+  const { authorize } = createAuthorization({ chain: { list: [alwaysAllow] } });
   const user = { name: 'ada', uid: '', groups: [], extra: {} };
   const info = parseRequest('PUT', '/api/v1/namespaces/default/configmaps/two');
   const two = { ...target, name: 'two' };

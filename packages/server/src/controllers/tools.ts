@@ -245,15 +245,7 @@ export function listContent(
   { def, namespace }: Content,
   options: { readonly resourceVersion?: '0'; readonly unreadable?: 'left-out' } = {},
 ): ReturnType<ResourceCache['list']> {
-  return caches.of(def).list({
-    namespace,
-    resourceVersion: undefined,
-    resourceVersionMatch: undefined,
-    limit: undefined,
-    continueToken: undefined,
-    filter: undefined,
-    ...options,
-  });
+  return caches.of(def).list({ namespace, ...options });
 }
 
 /** The entries of `listContent`. */

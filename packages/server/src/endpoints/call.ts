@@ -1,4 +1,4 @@
-import type { CatalogueSnapshot, Features } from '@wheelhouse/kinds';
+import type { CatalogueSnapshot, Features, ResourceDef } from '@wheelhouse/kinds';
 import type {
   BoundedTexts,
   Clock,
@@ -144,6 +144,11 @@ export interface ApiCall {
   /** Proof that authorization allowed the verb on the target. */
   readonly permit: Permit<ResourceAccess>;
   readonly target: Target;
+  /**
+   * The kind of the entries that the answer is made from: the target's, or, if a webhook converts
+   * its objects, the target's as if the request's version were the stored one.
+   */
+  readonly entryKind: ResourceDef;
   /** How every answer to the call is encoded. */
   readonly rendering: Rendering;
   /** Headers of every answer (`audit-id`). */

@@ -7,6 +7,7 @@ import {
   type StatusError,
 } from '@wheelhouse/machinery';
 import { negotiate } from '../answer/rendering.ts';
+import { viewOf } from '../registry/conversion/views.ts';
 import { requireTarget } from '../registry/permit.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import {
@@ -65,6 +66,7 @@ export async function dispatch(context: EndpointContext, request: Authorized): P
     name: info.name,
     subresource: info.subresource,
   };
+  const converts = found.def.behavior.converter !== undefined;
   const call: ApiCall = {
     context,
     exchange,
@@ -74,6 +76,7 @@ export async function dispatch(context: EndpointContext, request: Authorized): P
     baseHeaders: request.baseHeaders,
     audit: request.audit,
     target,
+    entryKind: converts ? viewOf(found.def, found.version) : found.def,
     rendering,
     warnings,
     deadline: request.deadline,

@@ -9,13 +9,12 @@ import {
 } from '@wheelhouse/machinery';
 import { listBody, listShown, objectList, recordList } from '../answer/lists.ts';
 
-import { answerHeaders, sendBody, sendEntry, shownCall } from '../answer/respond.ts';
+import { answerHeaders, sendBody, sendEntry } from '../answer/respond.ts';
 import { transformFor } from '../answer/shapes.ts';
 import { watchEncoding } from '../answer/watch-encoding.ts';
 import { acceptWebSocket, refusesHandshake, wantsWebSocket } from '../answer/websocket.ts';
 import { watchedKind, whenLoaded } from '../registry/conversion/views.ts';
 import { objectKey } from '../registry/object-codec.ts';
-import { requireTarget } from '../registry/permit.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import type { GetOptions, ListOptions } from '../request/options.ts';
 import type {
@@ -32,7 +31,6 @@ import { checkedSelection } from './collection-options.ts';
 /** Answers with one object: the cached bytes, unchanged (LIST-4). */
 export async function getEndpoint(call: ApiCall, options: GetOptions): Promise<void> {
   const { context, target } = call;
-  requireTarget(call.permit, 'get', target);
   const key = objectKey(target.namespace, target.name);
   const found = context.registry.caches.of(target.def).get(key, options.resourceVersion);
   const entry = found instanceof Promise ? await found : found;
@@ -41,11 +39,9 @@ export async function getEndpoint(call: ApiCall, options: GetOptions): Promise<v
 }
 
 /** Answers with a collection from the cache's own buffers (API-2, LIST-1 to LIST-8, TRUST-3). */
-export async function listEndpoint(requestedCall: ApiCall, options: ListOptions): Promise<void> {
-  const call = shownCall(requestedCall);
-  requireTarget(call.permit, 'list', call.target);
+export async function listEndpoint(call: ApiCall, options: ListOptions): Promise<void> {
   const { filter, name } = checkedSelection(call, options);
-  const result = await measuredList(requestedCall, {
+  const result = await measuredList(call, {
     namespace: call.target.namespace,
     ...(name === undefined ? {} : { name }),
     resourceVersion: options.resourceVersion,
@@ -96,7 +92,6 @@ const watchBytes = 4 * 1024;
  */
 export async function watchEndpoint(call: ApiCall, options: ListOptions): Promise<void> {
   const { context, exchange, target } = call;
-  requireTarget(call.permit, 'watch', target);
   const { filter, name, isNameOnly, memory } = checkedSelection(call, options);
   if (exchange.hold?.({ bytes: watchBytes, shared: memory }) === false) throw new MemoryShort();
   const { metrics, clock } = context;
@@ -165,7 +160,7 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
 
 /** How the frames of a watch are divided into WebSocket messages. */
 function messagesOf(call: ApiCall) {
-  const { form } = shownCall(call).rendering.encoding;
+  const { form } = call.rendering.encoding;
   if (form === 'protobuf') {
     // A WebSocket message has its own length, so the length prefix of the frame is left out.
     const messageEnd = (bytes: Buffer, start: number) => start + 4 + bytes.readUInt32BE(start);

@@ -221,15 +221,7 @@ export async function follow(
     tell(key, change.current, change.previous);
   });
   await cache.ready();
-  const list = await cache.list({
-    namespace: '',
-    resourceVersion: '0',
-    resourceVersionMatch: undefined,
-    limit: undefined,
-    continueToken: undefined,
-    filter: undefined,
-    ...options,
-  });
+  const list = await cache.list({ namespace: '', resourceVersion: '0', ...options });
   for (const entry of list.entries()) {
     if (!changed.has(entry.key)) tell(entry.key, entry, undefined);
   }

@@ -132,8 +132,7 @@ async function insert(
   }
   if (!result.ok) return { type: 'lost', current: readable(def, result.current) };
   const { revision } = result;
-  const read = { key, stored: shown, revision, createRevision: revision, index };
-  const entry = hint.entry ?? makeEntry(read);
+  const entry = hint.entryOf({ key, stored: shown, revision, createRevision: revision });
   if (shown === value) rememberPresent(def, entry);
   keepDecoded(registry, { storeKey, entry, object, context });
   return written(entry, 'created');
@@ -240,7 +239,7 @@ async function replace(
   }
   if (!result.ok) return { type: 'lost', current: entryOf(def, result.current) };
   const { revision } = result;
-  const entry = hint.entry ?? makeEntry({ key, stored: value, revision, createRevision, index });
+  const entry = hint.entryOf({ key, stored: value, revision, createRevision });
   rememberPresent(def, entry);
   keepDecoded(registry, { storeKey, entry, object, context });
   return written(entry, 'changed');

@@ -329,17 +329,10 @@ function schemaOfObject(dialect: Dialect, { apiVersion, kind }: JsonObject): Sch
 }
 
 function writeProtobuf(dialect: Dialect, { value, hint }: PutRequest): Buffer {
-  const object = objectOf(hint) ?? asApiObject(parsed(value));
+  const written = hint instanceof EntryHint ? hint.object : undefined;
+  const object = written ?? asApiObject(parsed(value));
   const schema = protobufSchema(dialect, object);
   return schema === undefined
     ? value
     : withoutVersion(object, () => encodeEnvelope(schema, object));
-}
-
-/** Removes the writer's object from its hint. */
-function objectOf(hint: unknown): ApiObject | undefined {
-  if (!(hint instanceof EntryHint)) return undefined;
-  const { object } = hint;
-  hint.object = undefined;
-  return object;
 }

@@ -12,12 +12,7 @@ import {
   type UserInfo,
 } from '@wheelhouse/machinery';
 import type { AuditTrail } from '../gates/audit/trail.ts';
-import {
-  addFlowHeaders,
-  type FlowClass,
-  type GrantedSeat,
-  Overloaded,
-} from '../gates/flowcontrol/contract.ts';
+import { type FlowClass, type GrantedSeat, Overloaded } from '../gates/flowcontrol/contract.ts';
 import type { Permit } from '../registry/permit.ts';
 import type { RequestInfo } from './parse-request.ts';
 
@@ -217,10 +212,23 @@ export function auditIdOf(exchange: Exchange): string {
   return requested !== undefined && /^[\w.-]{1,64}$/.test(requested) ? requested : randomUuid();
 }
 
-/** The headers that every answer carries. */
+/** The header with the uid of the flow schema that a request matched. */
+export const flowSchemaHeader = 'x-kubernetes-pf-flowschema-uid';
+/** The header with the uid of the request's priority level. */
+export const priorityLevelHeader = 'x-kubernetes-pf-prioritylevel-uid';
+
+/**
+ * The headers that every answer carries. A flow schema or priority level that is not stored has no
+ * uid and no header.
+ */
 export function baseHeadersOf(auditId: string, flow?: FlowClass): BaseHeaders {
-  const headers = { 'audit-id': auditId, 'cache-control': 'no-cache, private' };
-  if (flow !== undefined) addFlowHeaders(headers, flow);
+  const headers: Record<string, string> = {
+    'audit-id': auditId,
+    'cache-control': 'no-cache, private',
+  };
+  if (flow === undefined) return headers;
+  if (flow.flowSchemaUid !== '') headers[flowSchemaHeader] = flow.flowSchemaUid;
+  if (flow.priorityLevelUid !== '') headers[priorityLevelHeader] = flow.priorityLevelUid;
   return headers;
 }
 

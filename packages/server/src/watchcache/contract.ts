@@ -7,13 +7,13 @@ export interface ListRequest {
   readonly namespace: string;
   /** Set if the selectors allow only one name, which avoids a scan; `filter` still applies. */
   readonly name?: string | undefined;
-  /** Query parameters with valid syntax; undefined when unset or empty. */
-  readonly resourceVersion: string | undefined;
-  readonly resourceVersionMatch: 'Exact' | 'NotOlderThan' | undefined;
-  readonly limit: number | undefined;
-  readonly continueToken: string | undefined;
-  /** Undefined without selectors. */
-  readonly filter: EntryFilter | undefined;
+  /** Query parameters with valid syntax; absent when unset or empty. */
+  readonly resourceVersion?: string | undefined;
+  readonly resourceVersionMatch?: 'Exact' | 'NotOlderThan' | undefined;
+  readonly limit?: number | undefined;
+  readonly continueToken?: string | undefined;
+  /** Absent without selectors. */
+  readonly filter?: EntryFilter | undefined;
   /** Omits unreadable objects instead of failing. */
   readonly unreadable?: 'left-out';
 }

@@ -34,23 +34,36 @@ export interface Entry {
 }
 
 /**
- * Passed as `PutRequest.hint`: the index of the encoded object, and the storage definition that the
- * writer used, which may be older than the reader's.
+ * Passed as `PutRequest.hint`: what the writer already knows of the object that it encoded, so that
+ * the cache and the writer share one entry of it.
  */
 export class EntryHint {
   readonly index: EntryIndex;
+  /** The storage definition that the writer used, which may be older than the reader's. */
   readonly form: unknown;
-  /** The entry that this process's cache created, once it has seen the write. */
-  entry: Entry | undefined = undefined;
   /**
-   * The encoded object, for a store that keeps another encoding. Set only during the call to `put`,
-   * because the writer modifies it afterwards.
+   * The encoded object, for a store that keeps another encoding; only valid during the call to
+   * `put`, because the writer modifies it afterwards.
    */
-  object: ApiObject | undefined;
+  readonly object: ApiObject | undefined;
+  #entry: Entry | undefined = undefined;
+
   constructor(index: EntryIndex, form?: unknown, object?: ApiObject) {
     this.index = index;
     this.form = form;
     this.object = object;
+  }
+
+  /** The entry of the record that the write has made; created by the first call. */
+  entryOf(record: Omit<StoredEntry, 'index'>): Entry {
+    this.#entry ??= makeEntry({
+      key: record.key,
+      stored: record.stored,
+      revision: record.revision,
+      createRevision: record.createRevision,
+      index: this.index,
+    });
+    return this.#entry;
   }
 }
 
@@ -135,15 +148,19 @@ export function withoutRevision(json: Buffer): Buffer {
   return Buffer.concat([json.subarray(0, before), json.subarray(after)]);
 }
 
-/** Creates a cache entry from stored bytes. `key` has no storage prefix. */
-export function makeEntry(options: {
+/** What an entry is made from. */
+interface StoredEntry {
+  /** Without the storage prefix. */
   readonly key: string;
+  /** The stored bytes. */
   readonly stored: Buffer;
   readonly revision: Revision;
   readonly createRevision: Revision;
   readonly index: EntryIndex;
-}): Entry {
-  const { key, stored, revision, createRevision, index } = options;
+}
+
+/** Creates a cache entry from stored bytes. */
+export function makeEntry({ key, stored, revision, createRevision, index }: StoredEntry): Entry {
   const json = spliceRevision(stored, revision);
   return { key, revision, createRevision, json, index, memo: undefined };
 }

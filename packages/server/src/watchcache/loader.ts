@@ -87,8 +87,7 @@ export function decodeEntry(
     return reportUnreadable(options, { key, storeKey: record.key, problem });
   try {
     if (hint instanceof EntryHint) {
-      hint.entry = makeEntry({ key, stored: value, revision, createRevision, index: hint.index });
-      return hint.entry;
+      return hint.entryOf({ key, stored: value, revision, createRevision });
     }
     const index = options.indexOf(JSON.parse(value.toString('utf8')) as ApiObject);
     return makeEntry({ key, stored: value, revision, createRevision, index });

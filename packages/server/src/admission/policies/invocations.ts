@@ -65,10 +65,6 @@ async function paramsOf(
   } else {
     const list = await cache.list({
       namespace,
-      resourceVersion: undefined,
-      resourceVersionMatch: undefined,
-      limit: undefined,
-      continueToken: undefined,
       // A conversion webhook may change labels, so filter after the conversion.
       filter: isConverted ? undefined : ({ labels }) => isChosen(labels),
     });

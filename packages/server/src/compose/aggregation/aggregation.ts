@@ -66,6 +66,7 @@ function isAvailable(entry: Entry): boolean {
 
 /** Answers for the groups of other servers; the code is loaded with the first such APIService. */
 export interface AggregationHost {
+  /** Its port changes with the APIServices. */
   readonly slot: AggregationSlot;
   /**
    * Resolves when all APIServices of other servers are known. Without any, the stored bytes show it
@@ -102,13 +103,13 @@ export function createAggregationHost(options: Base & ObjectApi): AggregationHos
 }
 
 class Host implements AggregationHost {
+  readonly slot: { active: AggregationPort | undefined } = { active: undefined };
   readonly #sources: AggregationSources;
   readonly #automanaged: string;
   readonly #foreign = new Map<string, ApiObject>();
   #closers: { close(): void }[] = [];
   #loading: Promise<void> | undefined;
   #loaded: Aggregation | undefined;
-  #active: AggregationPort | undefined;
   #isClosed = false;
   #following: Promise<void> | undefined;
   #timer: Timer | undefined;
@@ -117,15 +118,6 @@ class Host implements AggregationHost {
   constructor(sources: AggregationSources) {
     this.#sources = sources;
     this.#automanaged = sources.dialect.label('automanaged', 'kube-aggregator');
-  }
-
-  get slot(): AggregationSlot {
-    const active = () => this.#active;
-    return {
-      get active() {
-        return active();
-      },
-    };
   }
 
   async start(): Promise<void> {
@@ -185,7 +177,7 @@ class Host implements AggregationHost {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#active = undefined;
+    this.slot.active = undefined;
     this.#timer?.stop();
     for (const one of this.#closers.splice(0)) one.close();
     this.#sources.certificate?.close();
@@ -221,7 +213,7 @@ class Host implements AggregationHost {
   }
 
   async #tell(): Promise<void> {
-    if (this.#foreign.size === 0) this.#active = undefined;
+    if (this.#foreign.size === 0) this.slot.active = undefined;
     if (this.#foreign.size === 0 && this.#loading === undefined) return;
     if (this.#loaded === undefined) {
       this.#loading ??= this.#load();
@@ -230,7 +222,7 @@ class Host implements AggregationHost {
     const loaded = this.#loaded;
     if (this.#isClosed || loaded === undefined) return;
     loaded.update(new Map(this.#foreign));
-    this.#active = this.#foreign.size === 0 ? undefined : loaded;
+    this.slot.active = this.#foreign.size === 0 ? undefined : loaded;
   }
 
   async #load(): Promise<void> {

@@ -1,6 +1,10 @@
 import { readFileSync } from 'node:fs';
 import type { ApiObject, MetricRegistry } from '@wheelhouse/machinery';
-import { type Authenticate, createAuthentication } from '../../gates/authn/authentication.ts';
+import {
+  type Authenticate,
+  createAuthentication,
+  createTokenCacheMeter,
+} from '../../gates/authn/authentication.ts';
 import { createBootstrapTokenAuthenticator } from '../../gates/authn/bootstrap-token.ts';
 import {
   type CertificateAuthenticator,
@@ -17,59 +21,6 @@ import type { OpenParts } from '../parts.ts';
 import type { ServiceAccountTokens } from '../service-accounts/service-account-tokens.ts';
 import { originTest } from '../serving/listen.ts';
 import type { OidcAuthentication } from './oidc.ts';
-
-const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
-
-/** Counts verdicts on bearer tokens under kube-apiserver's metric names (OPS-1). */
-function tokenCacheMeter(registry: MetricRegistry): TokenCacheMeter {
-  const definition = (name: string, help: string) => ({
-    name: `authentication_token_cache_${name}`,
-    help,
-    stability: 'ALPHA' as const,
-    labels: ['status'],
-  });
-  const requests = registry.counter(
-    definition('request_total', 'Tokens looked up, by whether their verdict was cached.'),
-  );
-  const durations = registry.histogram({
-    ...definition('request_duration_seconds', 'Time until the verdict on a token was there.'),
-    buckets,
-  });
-  const fetches = registry.counter(
-    definition('fetch_total', 'Verdicts on tokens that had to be found, by how that ended.'),
-  );
-  const active = registry.gauge(
-    definition('active_fetch_count', 'Requests that ask the webhook, or wait for an answer.'),
-  );
-  const [inFlight, blocked] = [active.of('in_flight'), active.of('blocked')];
-  const seriesOf = (from: 'hit' | 'miss') => ({
-    requests: requests.of(from),
-    durations: durations.of(from),
-  });
-  const series = { hit: seriesOf('hit'), miss: seriesOf('miss') };
-  const answered = (from: 'hit' | 'miss', tookMs: number) => {
-    series[from].requests.add(1);
-    series[from].durations.observe(tookMs / 1000);
-  };
-  return {
-    answered,
-    missed(result) {
-      answered('miss', 0);
-      fetches.of(result).add(1);
-    },
-    fetching() {
-      inFlight.add(1);
-      return (result) => {
-        inFlight.add(-1);
-        fetches.of(result).add(1);
-      };
-    },
-    blocked() {
-      blocked.add(1);
-      return () => blocked.add(-1);
-    },
-  };
-}
 
 type AuthenticationOptions = ReadingBase & { readonly tokens: ServiceAccountTokens };
 
@@ -92,12 +43,19 @@ export async function openAuthentication(
   const { config, tokens } = options;
   const { logger } = config;
   const oidc = parts.add(await openOidc(options));
-  const meter = tokenCacheMeter(options.metrics.registry);
+  const meter = createTokenCacheMeter(options.metrics.registry);
   const webhook = parts.add(await openWebhook(options, meter));
+  const { dialect } = options;
+  const { clock } = config;
+  // Cheap ones first: most requests to an embedded server are by its own identity, and a static
+  // token is compared with the last one of the connection.
   const list = [
-    tokens.authenticator,
     ...(config.embedding?.authenticators ?? []),
     ...fileAuthenticators(options, parts),
+    tokens.authenticator,
+    ...(config.authentication.bootstrapTokens === 'on'
+      ? [createBootstrapTokenAuthenticator({ dialect, clock, find: secretFinder(options) })]
+      : []),
     ...(oidc === undefined ? [] : [oidc.authenticator]),
     ...(webhook === undefined ? [] : [webhook.authenticator]),
   ];
@@ -143,7 +101,7 @@ function anonymousAccess(config: ServerConfig, oidc: OidcAuthentication | undefi
   };
 }
 
-/** The authenticators of client certificates and of tokens in files and Secrets. */
+/** The authenticators of client certificates and of tokens in files. */
 function fileAuthenticators(options: ReadingBase, parts: OpenParts): readonly Authenticator[] {
   const { config, dialect } = options;
   const { tokenFile, clientCaFile, adminToken, requestHeader } = config.authentication;
@@ -172,9 +130,6 @@ function fileAuthenticators(options: ReadingBase, parts: OpenParts): readonly Au
     const warn = (message: string) => config.logger.warn(message);
     const entries = parseTokenFile({ file: tokenFile, text, warn });
     list.push(createStaticTokenAuthenticator({ name: 'token-file', entries }));
-  }
-  if (config.authentication.bootstrapTokens === 'on') {
-    list.push(createBootstrapTokenAuthenticator({ dialect, clock, find: secretFinder(options) }));
   }
   return list;
 }

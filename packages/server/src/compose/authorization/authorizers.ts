@@ -20,7 +20,8 @@ interface AuthorizersOptions extends ReadingBase {
 
 /** The current chain. */
 export interface Authorizers {
-  list(): readonly Authorizer[];
+  /** The authorizers in order; a new list when the configuration changes. */
+  readonly list: readonly Authorizer[];
   readonly rules: EscalationPort['rules'];
   readonly rulesFor: ReviewPort['rulesFor'];
   close(): void;
@@ -62,11 +63,12 @@ export async function createAuthorizers(
   const exchange = (next: Chain): void => {
     chain.retire();
     chain = next;
+    current.list = next.list;
   };
   const followed =
     file === undefined ? undefined : followAuthorization({ ...options, file, build, exchange });
-  return {
-    list: () => chain.list,
+  const current: Authorizers & { list: readonly Authorizer[] } = {
+    list: chain.list,
     rules: parts.rules,
     async rulesFor(user, namespace) {
       const answers = chain.parts.map((part) => part.rulesFor(user, namespace));
@@ -81,6 +83,7 @@ export async function createAuthorizers(
       parts.close();
     },
   };
+  return current;
 }
 
 async function buildChain(

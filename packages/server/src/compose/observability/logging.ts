@@ -94,7 +94,6 @@ export function createLogger(options: {
   format?: LogFormat;
 }): Logger {
   const { clock } = options;
-  let { verbosity } = options;
   const write = (level: Level, message: string, fields?: LogFields): void => {
     const sink = level === 'error' ? options.sink : (options.infoSink ?? options.sink);
     if (options.format === 'text') {
@@ -105,20 +104,20 @@ export function createLogger(options: {
     const ts = new Date(clock.now()).toISOString();
     sink.write(`${lineOf({ ...fields, ts, level, msg: message })}\n`);
   };
-  return {
-    get verbosity() {
-      return verbosity;
+  // A plain member, because each request reads it.
+  const logger = {
+    verbosity: options.verbosity,
+    setVerbosity(verbosity: number) {
+      logger.verbosity = verbosity;
     },
-    setVerbosity(wanted) {
-      verbosity = wanted;
-    },
-    info: (message, fields) => write('info', message, fields),
-    warn: (message, fields) => write('warn', message, fields),
-    error: (message, fields) => write('error', message, fields),
-    debug: (level, message, fields) => {
-      if (level <= verbosity) write('debug', message, fields);
+    info: (message: string, fields?: LogFields) => write('info', message, fields),
+    warn: (message: string, fields?: LogFields) => write('warn', message, fields),
+    error: (message: string, fields?: LogFields) => write('error', message, fields),
+    debug(level: number, message: string, fields?: LogFields) {
+      if (level <= logger.verbosity) write('debug', message, fields);
     },
   };
+  return logger;
 }
 
 /** The line's own members come first, whatever the names of the fields. */

@@ -14,7 +14,7 @@ import {
   type MaybePromise,
   member,
 } from '@wheelhouse/machinery';
-import type { Store } from '@wheelhouse/store';
+import { type Store, unchangedOperations } from '@wheelhouse/store';
 import type { WebhookPort } from '../../admission/webhooks/port.ts';
 import { serverIdentity } from '../../controllers/server-identity.ts';
 import { type CollectorAddress, OtlpExporter } from '../../observe/otlp-exporter.ts';
@@ -127,9 +127,7 @@ function tracedStore(
   const within = <T>(operation: string, key: string, work: () => MaybePromise<T>) =>
     tracer.within({ name: `${operation} ${name}`, attributes: { key } }, work);
   return {
-    sharing: store.sharing,
-    currentRevision: (prefix) => store.currentRevision(prefix),
-    compactRevision: () => store.compactRevision(),
+    ...unchangedOperations(store),
     get: (key, at) => store.get(key, at),
     range: (request) => within('List(recursive=true)', request.prefix, () => store.range(request)),
     put: (request) => {
@@ -138,11 +136,6 @@ function tracedStore(
     },
     delete: (request) => within('Delete', request.key, () => store.delete(request)),
     watch: (request) => store.watch(request),
-    compact: (revision) => store.compact(revision),
-    ping: () => store.ping(),
-    sizeBytes: () => store.sizeBytes(),
-    snapshot: () => store.snapshot(),
-    close: () => store.close(),
   };
 }
 

@@ -13,7 +13,7 @@ import { Pattern } from '@wheelhouse/schema';
 import { auditIdOf } from '../../request/request-state.ts';
 import { type HttpServer, startHttpServer } from '../../serving/server.ts';
 import type { ServerConfig } from '../config.ts';
-import { openConsole } from '../console.ts';
+import { withConsole } from '../console.ts';
 import { FlagError } from '../flags/flags.ts';
 import { connectionsWithin } from '../limits/memory.ts';
 import type { OpenServingTls } from './serving-tls.ts';
@@ -34,10 +34,7 @@ export async function listen(
   const { streamsPerConnectionMax, connectionsMax = connectionsWithin() } = limits;
   const { host, port, secure } = config.listen;
   const { goAwayChance } = config.traffic ?? {};
-  const webConsole = openConsole(config);
-  const onExchange = withFilters(config, (exchange) =>
-    webConsole?.takes(exchange.url) === true ? webConsole.answer(exchange) : on.answer(exchange),
-  );
+  const onExchange = withFilters(config, withConsole(config, on.answer));
   const server = await startHttpServer({
     listen: {
       host,

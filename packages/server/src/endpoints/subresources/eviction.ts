@@ -211,14 +211,8 @@ const budgetsOf = (call: ApiCall): ResourceDef | undefined =>
 async function budgetOf(call: ApiCall, pod: ApiObject): Promise<ApiObject | undefined> {
   const def = budgetsOf(call);
   if (def === undefined) return undefined;
-  const list = await call.context.registry.caches.of(def).list({
-    namespace: call.target.namespace,
-    resourceVersion: undefined,
-    resourceVersionMatch: undefined,
-    limit: undefined,
-    continueToken: undefined,
-    filter: undefined,
-  });
+  const { namespace } = call.target;
+  const list = await call.context.registry.caches.of(def).list({ namespace });
   const labels = pod.metadata.labels ?? {};
   const found = Array.from(list.entries(), decodeEntry).filter((budget) => {
     const selector = objectAt(budget, 'spec', 'selector');

@@ -4,6 +4,7 @@ import {
   type Exchange,
   errorText,
   type MaybePromise,
+  type MetricRegistry,
   parseWebSocketProtocols,
   StatusError,
   type UserInfo,
@@ -263,5 +264,61 @@ function credentialsOfToken(token: string): Credentials {
     header: (name) => (name === 'authorization' ? value : undefined),
     headerLines: () => ['authorization', value],
     connection: { memo: new Map(), peerCertificates: () => [] },
+  };
+}
+
+const lookupBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/** Counts verdicts on bearer tokens under kube-apiserver's metric names (OPS-1). */
+export function createTokenCacheMeter(registry: MetricRegistry): TokenCacheMeter {
+  const definition = (name: string, help: string) => ({
+    name: `authentication_token_cache_${name}`,
+    help,
+    stability: 'ALPHA' as const,
+    labels: ['status'],
+  });
+  const requests = registry.counter(
+    definition('request_total', 'Bearer tokens looked up, by whether their verdict was cached.'),
+  );
+  const durations = registry.histogram({
+    ...definition('request_duration_seconds', 'Time to the verdict on a bearer token.'),
+    buckets: lookupBuckets,
+  });
+  const fetches = registry.counter(
+    definition('fetch_total', 'Verdicts on bearer tokens that were not cached, by result.'),
+  );
+  const active = registry.gauge(
+    definition(
+      'active_fetch_count',
+      'Requests that call the token webhook or wait for such a call.',
+    ),
+  );
+  const [inFlight, blocked] = [active.of('in_flight'), active.of('blocked')];
+  const seriesOf = (from: 'hit' | 'miss') => ({
+    requests: requests.of(from),
+    durations: durations.of(from),
+  });
+  const series = { hit: seriesOf('hit'), miss: seriesOf('miss') };
+  const answered = (from: 'hit' | 'miss', tookMs: number) => {
+    series[from].requests.add(1);
+    series[from].durations.observe(tookMs / 1000);
+  };
+  return {
+    answered,
+    missed(result) {
+      answered('miss', 0);
+      fetches.of(result).add(1);
+    },
+    fetching() {
+      inFlight.add(1);
+      return (result) => {
+        inFlight.add(-1);
+        fetches.of(result).add(1);
+      };
+    },
+    blocked() {
+      blocked.add(1);
+      return () => blocked.add(-1);
+    },
   };
 }

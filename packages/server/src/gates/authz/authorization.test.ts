@@ -60,19 +60,19 @@ describe('AUTHZ-1: wording of a 403', () => {
 describe('authorization', () => {
   test('AUTHZ-2: authorizers run in order, and no decision is a denial', async () => {
     const fails = { name: 'fails', authorize: () => Promise.reject(new Error('down')) };
-    const chain = createAuthorization({ authorizers: () => [alwaysDeny, fails] });
+    const chain = createAuthorization({ chain: { list: [alwaysDeny, fails] } });
     expect(await chain.decide(base)).toEqual({
       decision: 'no-opinion',
       reason: 'Everything is forbidden.',
     });
     await expect(chain.authorize(base)).rejects.toThrow(StatusError);
-    const open = createAuthorization({ authorizers: () => [alwaysDeny, alwaysAllow] });
+    const open = createAuthorization({ chain: { list: [alwaysDeny, alwaysAllow] } });
     expect(open.authorize(base)).toBeInstanceOf(Permit);
   });
 
   test('AUTHZ-10: system:masters may do everything', () => {
     const chain = createAuthorization({
-      authorizers: () => [createPrivilegedGroupAuthorizer(), alwaysDeny],
+      chain: { list: [createPrivilegedGroupAuthorizer(), alwaysDeny] },
     });
     const user = { ...base.user, groups: ['system:masters'] };
     expect(chain.authorize({ ...base, user })).toBeInstanceOf(Permit);

@@ -12,11 +12,11 @@ export interface Authorization {
 /**
  * Combines authorizers in order (AUTHZ-2): the first that allows or denies decides. A request
  * without any opinion is not allowed, with all reasons joined by line. An authorizer that throws
- * has no opinion, and the client does not see its error. `authorizers` is called once for each
- * request, so its result may change between requests.
+ * has no opinion, and the client does not see its error. The list of the chain may be replaced; each
+ * request uses the list that it finds.
  */
 export function createAuthorization(options: {
-  readonly authorizers: () => readonly Authorizer[];
+  readonly chain: { readonly list: readonly Authorizer[] };
   readonly onError?: (failure: { authorizer: string; error: unknown }) => void;
 }): Authorization {
   const failed = (authorizer: Authorizer, error: unknown): AuthorizationResult => {
@@ -47,7 +47,7 @@ export function createAuthorization(options: {
   };
 
   const decide = (attributes: Attributes): MaybePromise<AuthorizationResult> => {
-    const authorizers = options.authorizers();
+    const authorizers = options.chain.list;
     const passed: AuthorizationResult[] = [];
     for (let index = 0; index < authorizers.length; index++) {
       const authorizer = authorizers[index]!;

@@ -1,5 +1,6 @@
 import {
   isLongRunning,
+  isReadOnly,
   type MaybePromise,
   type RequestSubject,
   StatusError,
@@ -56,20 +57,6 @@ export interface FlowControl {
   readonly inQueue: ByKind;
 }
 
-/** The header with the uid of the flow schema that a request matched. */
-export const flowSchemaHeader = 'x-kubernetes-pf-flowschema-uid';
-/** The header with the uid of the request's priority level. */
-export const priorityLevelHeader = 'x-kubernetes-pf-prioritylevel-uid';
-
-/** Adds the two headers, except for objects that are not stored. */
-export function addFlowHeaders(
-  headers: Record<string, string>,
-  { flowSchemaUid, priorityLevelUid }: FlowClass,
-): void {
-  if (flowSchemaUid !== '') headers[flowSchemaHeader] = flowSchemaUid;
-  if (priorityLevelUid !== '') headers[priorityLevelHeader] = priorityLevelUid;
-}
-
 /**
  * 429 with Retry-After. It is answered as a line of plain text, not as a Status, like in
  * kube-apiserver, to keep it cheap under load.
@@ -86,11 +73,6 @@ export class Overloaded extends StatusError {
     });
     this.flowClass = flowClass;
   }
-}
-
-/** Whether a verb only reads; every other verb counts as mutating. */
-export function isReadOnly(verb: string): boolean {
-  return verb === 'get' || verb === 'list' || verb === 'watch';
 }
 
 /** The seat of requests that are not counted. */

@@ -1,6 +1,7 @@
 import {
   type Clock,
   isLongRunning,
+  isReadOnly,
   type MaybePromise,
   parseFieldSelector,
   type Timer,
@@ -13,7 +14,6 @@ import {
   type FlowInfo,
   type FlowRequest,
   type GrantedSeat,
-  isReadOnly,
   Overloaded,
   uncountedSeat,
 } from './contract.ts';

@@ -1,5 +1,11 @@
-import type { Counter, Gauge, Histogram, MetricRegistry, Stability } from '@wheelhouse/machinery';
-import { isReadOnly } from './contract.ts';
+import {
+  type Counter,
+  type Gauge,
+  type Histogram,
+  isReadOnly,
+  type MetricRegistry,
+  type Stability,
+} from '@wheelhouse/machinery';
 
 /** Why a request is rejected. */
 export type Refusal = 'queue-full' | 'concurrency-limit' | 'time-out' | 'cancelled';

@@ -227,6 +227,8 @@ const smoothing = 0.977;
 /** A priority level with its seats. */
 export class PriorityLevel {
   settings: LevelSettings;
+  /** The type of a level never changes: exactly the level `exempt` is exempt. */
+  readonly isExempt: boolean;
   readonly set: QueueSet;
   /** Whether it has been removed from the configuration but still has requests. */
   isQuiescing = false;
@@ -246,15 +248,12 @@ export class PriorityLevel {
 
   constructor(settings: LevelSettings, set: QueueSet) {
     this.settings = settings;
+    this.isExempt = settings.response.type === 'Exempt';
     this.set = set;
   }
 
   get name(): string {
     return this.settings.name;
-  }
-
-  get isExempt(): boolean {
-    return this.settings.response.type === 'Exempt';
   }
 
   /** Sets its nominal seats, and the bounds for lending and borrowing. */
