@@ -369,14 +369,14 @@ const pemTexts = new Set([
   'packages/kinds/src/certificates/certificate-request.ts',
   'packages/kinds/src/certificates/certificate-signing-request.ts',
   'packages/kinds/src/certificates/cluster-trust-bundle.ts',
-  'packages/server/src/compose/certificates/certificates-x509.ts',
+  'packages/server/src/serving/generated-certificates.ts',
 ]);
 
 /** The seam itself, programs and suites that serve nobody, and what runs in a browser. */
 const uncontained = new RegExp(
   [
     /machinery\/src\/base\/(faults|host)\.ts/,
-    /server\/src\/(main|compose\/observability\/faults)\.ts/,
+    /server\/src\/(main|observe\/faults)\.ts/,
     /\btesting\.ts/,
     /^packages\/(svcctl|console)\//,
   ]

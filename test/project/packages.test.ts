@@ -39,11 +39,13 @@ const layers = [
   ['endpoints', 'answer', 'observe'],
   ['serving'],
   ['controllers'],
+  ['files', 'flags'],
+  ['webhooks'],
   ['aggregation'],
   ['pipeline.ts', 'pipeline.test.ts'],
   ['compose'],
   ['plane'],
-  ['library.ts', 'main.ts'],
+  ['library.ts', 'main.ts', 'backup-command.ts'],
   ['index.ts', 'testing.ts'],
 ];
 

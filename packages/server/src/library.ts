@@ -1,5 +1,5 @@
 export { ApiError } from '@wheelhouse/client';
-export { FlagError } from './compose/flags/flags.ts';
+export { FlagError } from './flags/flags.ts';
 export { FaultRuleError } from './plane/checks.ts';
 export { startControlPlane } from './plane/control-plane.ts';
 export { ManifestError } from './plane/sources.ts';

@@ -6,12 +6,7 @@ import {
   systemClock,
 } from '@wheelhouse/machinery';
 import { loadConvertProgram } from '@wheelhouse/svcctl';
-import { apiRelease, versionDocument } from './compose/apis/version.ts';
-import { writeAdminKubeconfig } from './compose/authentication/admin-kubeconfig.ts';
 import { readOptions, type ServerOptions, serverFlags } from './compose/command-line.ts';
-import { describeFlags, FlagError } from './compose/flags/flags.ts';
-import { surviveFaults } from './compose/observability/faults.ts';
-import { createBufferedSink, createLogger, type LogSink } from './compose/observability/logging.ts';
 import type { LogStreams } from './compose/observability/settings.ts';
 import type { RunningServer } from './compose/server.ts';
 import {
@@ -19,7 +14,13 @@ import {
   ensureDataDirectory,
   refuseBrokenRestore,
   refuseIdleStore,
-} from './compose/storage/data-directory.ts';
+  writeAdminKubeconfig,
+} from './files/data-directory.ts';
+
+import { describeFlags, FlagError } from './flags/flags.ts';
+import { surviveFaults } from './observe/faults.ts';
+import { createBufferedSink, createLogger, type LogSink } from './observe/logging.ts';
+import { apiRelease, versionDocument } from './views/version.ts';
 
 const usage = `Wheelhouse: a control-plane API server.
 
@@ -130,13 +131,13 @@ async function envtestProgram([program, ...args]: readonly string[]): Promise<nu
 }
 
 async function backup(args: readonly string[]): Promise<number> {
-  const { runBackup } = await import('./compose/storage/backup-command.ts');
+  const { runBackup } = await import('./backup-command.ts');
   process.stdout.write(await runBackup(args));
   return 0;
 }
 
 async function restore(args: readonly string[]): Promise<number> {
-  const { runRestore } = await import('./compose/storage/backup-command.ts');
+  const { runRestore } = await import('./backup-command.ts');
   process.stdout.write(await runRestore(args));
   return 0;
 }
@@ -152,7 +153,7 @@ async function convert(args: readonly string[]): Promise<number> {
 
 async function start(options: ServerOptions, logger: Logger): Promise<RunningServer> {
   const { dataDir, adminKubeconfig, config, files } = options;
-  if (files.length > 0) (await import('./compose/flags/flag-files.ts')).checkFiles(files);
+  if (files.length > 0) (await import('./flags/flag-files.ts')).checkFiles(files);
   if (config.store.type === 'etcd') refuseIdleStore(dataDir);
   if (config.store.type === 'embedded') refuseBrokenRestore(dataDir);
   if (ensureDataDirectory(dataDir).tightened) {

@@ -10,35 +10,22 @@ import {
 
 import { podSecurityFormat } from './admission/configuration/pod-security.ts';
 
-import { egressFormat } from './compose/nodes/egress.ts';
+import { egressFormat } from './aggregation/egress.ts';
 import { tracingFormat } from './compose/observability/tracing.ts';
 import { auditPolicyFormat } from './gates/audit/policy.ts';
 import { authenticationFormat } from './gates/authn/jwt/configuration.ts';
 import { authorizationFormat } from './gates/authz/authorization-configuration.ts';
 
 export { type Api, openApi } from './compose/api.ts';
-export {
-  defaultGates,
-  describeGates,
-  idleReason,
-  readFeatureGates,
-} from './compose/apis/feature-gates.ts';
 export { checkExpression, checkRules, judgeDefault } from './compose/apis/rule-engine.ts';
 export { configuredKinds, type RuntimeConfig } from './compose/apis/settings.ts';
 export type { AuditBackendSettings, AuditSettings } from './compose/audit/settings.ts';
 export { auditFlags } from './compose/audit/settings.ts';
-export { writeAdminKubeconfig } from './compose/authentication/admin-kubeconfig.ts';
 export { readAuthorization } from './compose/authorization/configured-authorizers.ts';
-export {
-  type IssuedCertificate,
-  issueCertificate,
-} from './compose/certificates/certificates-x509.ts';
 export { readOptions, serverFlags } from './compose/command-line.ts';
 export type { ServerConfig } from './compose/config.ts';
 export { startControllers } from './compose/controllers/controllers.ts';
 export type { LeaderElectionSettings } from './compose/controllers/settings.ts';
-export { describeFlags, FlagError, parseFlags } from './compose/flags/flags.ts';
-export { createHealth } from './compose/health/health.ts';
 export { createMetrics } from './compose/observability/metrics.ts';
 export { OpenParts } from './compose/parts.ts';
 export { type RunningServer, startServer } from './compose/server.ts';
@@ -49,12 +36,14 @@ export {
   issueClientCertificate,
 } from './compose/serving/serving-tls.ts';
 export type { EtcdSettings } from './compose/storage/settings.ts';
+export { writeAdminKubeconfig } from './files/data-directory.ts';
 export {
-  createWebhook,
-  type WebhookAttempt,
-  webhookInCluster,
-  webhookOfKubeconfig,
-} from './compose/webhooks/webhook-client.ts';
+  defaultGates,
+  describeGates,
+  idleReason,
+  readFeatureGates,
+} from './flags/feature-gates.ts';
+export { describeFlags, FlagError, parseFlags } from './flags/flags.ts';
 export { parseCertificate } from './gates/authn/certificate.ts';
 export { readAuthenticationConfiguration } from './gates/authn/jwt/configuration.ts';
 export { FetchError, fetchText } from './gates/authn/jwt/fetch.ts';
@@ -76,7 +65,12 @@ export { FairFlowControl, WatchCounts } from './gates/flowcontrol/fair-flow-cont
 export { createFlowMetrics } from './gates/flowcontrol/flow-metrics.ts';
 export { readLevel, readSchema } from './gates/flowcontrol/settings.ts';
 export { main } from './main.ts';
+export { createHealth } from './observe/health.ts';
 export { createPipeline, type Gates } from './pipeline.ts';
+export {
+  type IssuedCertificate,
+  issueCertificate,
+} from './serving/generated-certificates.ts';
 export { Http2Exchange } from './serving/http2-server.ts';
 export { defaultHttpLimits, type HttpLimits } from './serving/limits.ts';
 export { type HttpServer, startHttpServer } from './serving/server.ts';
@@ -84,6 +78,12 @@ export { ServerCore } from './serving/server-core.ts';
 export type { EntryChange, ListRequest, ListResult, ResourceCache } from './watchcache/contract.ts';
 export { type Entry, EntryHint, type EntryIndex } from './watchcache/entry.ts';
 export { createResourceCache } from './watchcache/resource-cache.ts';
+export {
+  createWebhook,
+  type WebhookAttempt,
+  webhookInCluster,
+  webhookOfKubeconfig,
+} from './webhooks/webhook-client.ts';
 
 /** The formats of the files that flags of the server name, in the order of their page. */
 export const configurationFormats = [

@@ -23,6 +23,7 @@ import {
   taggedBody,
 } from '../endpoints/non-resource.ts';
 import { answerPart } from '../endpoints/openapi.ts';
+import type { ClientCertificate } from '../files/followed-files.ts';
 import { requireRequest } from '../registry/permit.ts';
 import { aggregatedDiscovery } from '../views/discovery.ts';
 import { type ApiRegistration, isRemote, type RemoteApi, registrationOf } from './api-service.ts';
@@ -32,12 +33,7 @@ import { type DocumentQuery, fetchDocument } from './fetch-document.ts';
 import { MergedOpenApi } from './merged-openapi.ts';
 import { answerText } from './plain-answer.ts';
 import { aggregatedPlan, Relay, type RelaySettings } from './relay.ts';
-import {
-  type ClientCertificate,
-  createTransports,
-  type Transport,
-  type Transports,
-} from './transport.ts';
+import { createTransports, type Transport, type Transports } from './transport.ts';
 
 /** The sources of merged discovery. */
 interface DiscoverySource {

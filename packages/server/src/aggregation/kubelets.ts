@@ -9,10 +9,11 @@ import {
 } from '@wheelhouse/machinery';
 import { answerHeaders } from '../answer/respond.ts';
 import type { ApiCall, KubeletPort, KubeletRequest, ProxiedRequest } from '../endpoints/call.ts';
+import type { ClientCertificate } from '../files/followed-files.ts';
 import { anonymousHeaders, wantedProtocol } from './proxy-headers.ts';
 import { escapedPath, Relay, type RelayPlan } from './relay.ts';
 import { proxiedAnswer } from './rewritten-links.ts';
-import { type ClientCertificate, createTransport, hostPort, type Transport } from './transport.ts';
+import { createTransport, hostPort, type Transport } from './transport.ts';
 
 const connectTimeoutMs = 30_000;
 /** Maximum bytes of a kubelet's error text. */

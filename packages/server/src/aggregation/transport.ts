@@ -13,15 +13,10 @@ import {
   trustOptions,
   verdict,
 } from '@wheelhouse/machinery';
+import type { ClientCertificate } from '../files/followed-files.ts';
 import { bundleCertificates } from '../gates/authn/certificate.ts';
 import { type RemoteServer, serverNameOf } from './api-service.ts';
 import type { OutgoingHeaders } from './proxy-headers.ts';
-
-/** A client certificate and its key, in PEM. */
-export interface ClientCertificate {
-  readonly certificatePem: string;
-  readonly keyPem: string;
-}
 
 /**
  * Trust settings and client certificate of connections; undefined certificates mean none, or the

@@ -5,6 +5,8 @@ import { QuotaLedger, type SharedReservations } from '../admission/quota/quota-l
 import { createEncodings } from '../answer/encodings.ts';
 import { createCatalogue, requiredKind } from '../catalogue/catalogue.ts';
 import type { EndpointContext, ReviewPort } from '../endpoints/call.ts';
+import { createIssuerDiscovery, issuerDiscoveryPaths } from '../endpoints/issuer-discovery.ts';
+import { defaultGates } from '../flags/feature-gates.ts';
 import { createTokenReviewer } from '../gates/authn/authentication.ts';
 import type { ExternalSigner } from '../gates/authn/external-signer.ts';
 import { createImpersonation } from '../gates/authn/impersonation.ts';
@@ -13,6 +15,7 @@ import { type Authorization, createAuthorization } from '../gates/authz/authoriz
 import type { Authorizer } from '../gates/authz/contract.ts';
 import type { EscalationPort } from '../gates/authz/rbac/escalation-check.ts';
 import { WatchCounts } from '../gates/flowcontrol/fair-flow-control.ts';
+import type { Health } from '../observe/health.ts';
 import type { Gates } from '../pipeline.ts';
 import { type CachePool, createCachePool, createComputedCache } from '../registry/caches.ts';
 import { viewStore } from '../registry/conversion/views.ts';
@@ -20,28 +23,22 @@ import { createFieldManager } from '../registry/field-managers.ts';
 import { createDecodedObjects, indexOf, reshapeStored } from '../registry/object-codec.ts';
 import { groupResourceOf, type Registry, Turns } from '../registry/registry.ts';
 import { attributesOf } from '../request/parse-request.ts';
+import { versionDocument } from '../views/version.ts';
 import { EntryHint } from '../watchcache/entry.ts';
 import { createResourceCache } from '../watchcache/resource-cache.ts';
 import { createAdmission } from './admission/admission.ts';
 import { type AggregationHost, createAggregationHost } from './aggregation/aggregation.ts';
 import { followDefinitions } from './apis/custom-kinds.ts';
-import { defaultGates } from './apis/feature-gates.ts';
-import { versionDocument } from './apis/version.ts';
 import { type OpenAuthentication, openAuthentication } from './authentication/authentication.ts';
 import { type Authorizers, createAuthorizers } from './authorization/authorizers.ts';
 import { type ConfiguredAuthorizers, selectorsOf } from './authorization/configured-authorizers.ts';
 import type { ServerConfig } from './config.ts';
 import type { Base, ObjectApi, ReadingBase } from './context.ts';
-import { tokenUse } from './controllers/own-objects.ts';
-import { componentStatuses, type Health } from './health/health.ts';
+import { componentStatuses, tokenUse } from './controllers/own-objects.ts';
 import { countingWatches, createFlowControl, type FlowGate } from './limits/flow-control.ts';
 import { createKubeletPort } from './nodes/kubelets.ts';
 import { createZPages, debugAnswer } from './observability/pages.ts';
 import { type OpenParts, Port } from './parts.ts';
-import {
-  createIssuerDiscovery,
-  issuerDiscoveryPaths,
-} from './service-accounts/issuer-discovery.ts';
 import {
   accountSettings,
   createServiceAccountTokens,

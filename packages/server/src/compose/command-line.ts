@@ -1,6 +1,15 @@
 import { join } from 'node:path';
 import { dialectOf } from '@wheelhouse/machinery';
 import { printGoDuration } from '@wheelhouse/schema';
+import type { NamedFile } from '../flags/flag-files.ts';
+import {
+  checkPairs,
+  type FlagDefinition,
+  type FlagTable,
+  type FlagValues,
+  joinFlagTables,
+  parseFlags,
+} from '../flags/flags.ts';
 import { admissionFeature } from './admission/settings.ts';
 import { aggregationFeature } from './aggregation/settings.ts';
 import { apiFeature, readDialect, readGates } from './apis/settings.ts';
@@ -10,17 +19,7 @@ import { authorizationFeature } from './authorization/settings.ts';
 import type { FeatureSettings, ServerConfig } from './config.ts';
 import { consoleFeature } from './console.ts';
 import { controllerFeature } from './controllers/settings.ts';
-import { encryptionFeature } from './encryption/settings.ts';
 import type { CommandLine } from './feature.ts';
-import type { NamedFile } from './flags/flag-files.ts';
-import {
-  checkPairs,
-  type FlagDefinition,
-  type FlagTable,
-  type FlagValues,
-  joinFlagTables,
-  parseFlags,
-} from './flags/flags.ts';
 import { healthFeature } from './health/settings.ts';
 import { limitFeature } from './limits/settings.ts';
 import { nodeFeature } from './nodes/settings.ts';
@@ -28,7 +27,7 @@ import { type LogSettings, logFeature, metricFeature } from './observability/set
 import { serviceAccountFeature } from './service-accounts/settings.ts';
 import { serviceNetworkFeature } from './service-network/settings.ts';
 import { servingFeature } from './serving/settings.ts';
-import { storageFeature } from './storage/settings.ts';
+import { encryptionFeature, storageFeature } from './storage/settings.ts';
 
 /** All features that users configure. `settingsOf` names what the flags of each become. */
 const features = [

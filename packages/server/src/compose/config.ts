@@ -11,7 +11,6 @@ import type { AuthenticationSettings } from './authentication/settings.ts';
 import type { AuthorizationSettings } from './authorization/settings.ts';
 import type { ConsoleSettings } from './console.ts';
 import type { ControllerSettings } from './controllers/settings.ts';
-import type { EncryptionSettings } from './encryption/settings.ts';
 import type { HealthSettings } from './health/settings.ts';
 import type { LimitSettings } from './limits/settings.ts';
 import type { NodeSettings } from './nodes/settings.ts';
@@ -19,7 +18,7 @@ import type { MetricSettings } from './observability/settings.ts';
 import type { ServiceAccountSettings } from './service-accounts/settings.ts';
 import type { ServiceNetworkSettings } from './service-network/settings.ts';
 import type { ServingSettings } from './serving/settings.ts';
-import type { StorageSettings } from './storage/settings.ts';
+import type { EncryptionSettings, StorageSettings } from './storage/settings.ts';
 
 /** The settings of all features. */
 export interface FeatureSettings

@@ -4,8 +4,8 @@ import { getRawAsset, isSea } from 'node:sea';
 import { fileURLToPath } from 'node:url';
 import { type FileSource, loadStaticFiles, type StaticFiles } from '@wheelhouse/console';
 import type { Logger, OnExchange } from '@wheelhouse/machinery';
+import type { FlagTable } from '../flags/flags.ts';
 import type { Feature } from './feature.ts';
-import type { FlagTable } from './flags/flags.ts';
 
 /**
  * Defined by the build as the folder of the server's bundle; undefined in the library and the

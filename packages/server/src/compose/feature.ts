@@ -1,7 +1,7 @@
 import type { Dialect } from '@wheelhouse/machinery';
-import type { FeatureGates } from './apis/feature-gates.ts';
-import type { NamedFile } from './flags/flag-files.ts';
-import type { FlagTable, FlagValues } from './flags/flags.ts';
+import type { FeatureGates } from '../flags/feature-gates.ts';
+import type { NamedFile } from '../flags/flag-files.ts';
+import type { FlagTable, FlagValues } from '../flags/flags.ts';
 
 /** What a feature's settings depend on besides its flags. */
 export interface CommandLine {

@@ -1,7 +1,12 @@
 import { dialectOf, LoopOccupancy, pause, systemClock } from '@wheelhouse/machinery';
 import type { AuditGate } from '../gates/audit/gate.ts';
 import { createAuditMetrics } from '../gates/audit/metrics.ts';
+import { recordFaults } from '../observe/faults.ts';
+import { createHealth, createHealthMetrics } from '../observe/health.ts';
+import { watchEventLoop } from '../observe/process-metrics.ts';
+import { alarmLook } from '../observe/store-metrics.ts';
 import { createPipeline } from '../pipeline.ts';
+import { createServerMemory } from '../serving/memory.ts';
 import type { HttpServer } from '../serving/server.ts';
 import { openConfigurations } from './admission/admission.ts';
 import { type Api, openApi } from './api.ts';
@@ -14,13 +19,9 @@ import type { ServerConfig } from './config.ts';
 import type { Base } from './context.ts';
 import { controllersAfter, startFeatures } from './controllers/controllers.ts';
 import { ownLease } from './controllers/own-objects.ts';
-import { createHealth, createHealthMetrics } from './health/health.ts';
 import { once, runStartHooks, type StartHooks } from './health/start-hooks.ts';
 import { followFlowObjects } from './limits/flow-control.ts';
-import { createServerMemory } from './limits/memory.ts';
-import { recordFaults } from './observability/faults.ts';
 import { createMetrics, readAllowedLabels } from './observability/metrics.ts';
-import { watchEventLoop } from './observability/process-metrics.ts';
 import type { Tracing } from './observability/tracing.ts';
 import { OpenParts } from './parts.ts';
 import { openSigner } from './service-accounts/service-account-tokens.ts';
@@ -28,7 +29,6 @@ import { createServiceNumbers, serviceNumberPort } from './service-network/servi
 import { listen, refusalWhileStopping, urlOf } from './serving/listen.ts';
 import { listenSettings, openServingTls } from './serving/serving-tls.ts';
 import { openStorage } from './storage/open-store.ts';
-import { alarmLook } from './storage/store-metrics.ts';
 
 /** A listening server. */
 export interface RunningServer {
@@ -238,7 +238,7 @@ async function openTracing(config: ServerConfig): Promise<Tracing | undefined> {
 
 async function checkEgress(config: ServerConfig): Promise<void> {
   if (config.egressFile === undefined) return;
-  const loaded = await import('./nodes/egress.ts');
+  const loaded = await import('../aggregation/egress.ts');
   await loaded.checkEgress(config.egressFile, config);
 }
 

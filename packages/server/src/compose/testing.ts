@@ -6,12 +6,12 @@ import { type ApiObject, type Dialect, dialectOf, silentLogger } from '@wheelhou
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import type { Store } from '@wheelhouse/store';
 import { createMemoryStore } from '@wheelhouse/store/testing';
+import { createHealth } from '../observe/health.ts';
 import { serverContext } from '../registry/registry.ts';
 import { write } from '../registry/write.ts';
 import { type Api, openApi } from './api.ts';
 import { readAuthorization } from './authorization/configured-authorizers.ts';
 import type { ServerConfig } from './config.ts';
-import { createHealth } from './health/health.ts';
 import { createMetrics } from './observability/metrics.ts';
 import { OpenParts } from './parts.ts';
 

@@ -1,7 +1,7 @@
 import type { Features } from '@wheelhouse/kinds';
 import { dialectOf, StatusError } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { defaultGates } from '../compose/apis/feature-gates.ts';
+import { defaultGates } from '../flags/feature-gates.ts';
 import { checkListQuery } from './collection-options.ts';
 
 const dialect = dialectOf('svc');

@@ -14,12 +14,12 @@ import {
   type UserInfo,
 } from '@wheelhouse/machinery';
 import type { Checkpoint, CheckpointedStore } from '@wheelhouse/store';
-import { writeAdminKubeconfig } from '../compose/authentication/admin-kubeconfig.ts';
 import { readOptions } from '../compose/command-line.ts';
 import type { ServerConfig } from '../compose/config.ts';
-import { FlagError } from '../compose/flags/flags.ts';
 import { type RunningServer, startServer } from '../compose/server.ts';
-import { ensureAdminToken } from '../compose/storage/data-directory.ts';
+import { ensureAdminToken, writeAdminKubeconfig } from '../files/data-directory.ts';
+
+import { FlagError } from '../flags/flags.ts';
 import type { Authenticator } from '../gates/authn/contract.ts';
 import { bearerToken } from '../gates/authn/credentials.ts';
 import { checkMembers, checkUser } from './checks.ts';

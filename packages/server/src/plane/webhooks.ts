@@ -9,7 +9,7 @@ import {
   listen,
   parseApiVersion,
 } from '@wheelhouse/machinery';
-import { issueCertificate } from '../compose/certificates/certificates-x509.ts';
+import { issueCertificate } from '../serving/generated-certificates.ts';
 import { isDefinition } from './sources.ts';
 import type { ManifestObject, WebhookEndpoint, WebhookOptions } from './types.ts';
 

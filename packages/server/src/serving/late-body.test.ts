@@ -3,7 +3,7 @@ import { connect } from 'node:http2';
 import { setTimeout as pause } from 'node:timers/promises';
 import { silentLogger, systemClock } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import { issueCertificate } from '../compose/certificates/certificates-x509.ts';
+import { issueCertificate } from './generated-certificates.ts';
 import { startHttpServer } from './server.ts';
 
 const now = systemClock.now();

@@ -17,7 +17,7 @@ import {
 } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { issueCertificate } from '../compose/certificates/certificates-x509.ts';
+import { issueCertificate } from './generated-certificates.ts';
 import type { HttpLimits } from './limits.ts';
 import type { CertificatePair } from './node-servers.ts';
 import { type HttpServer, startHttpServer } from './server.ts';

@@ -7,12 +7,12 @@ import {
   readConfigurations,
 } from '../../admission/configuration/plugins.ts';
 import { chosenPlugins } from '../../admission/plugin-list.ts';
-import type { ServerConfig } from '../config.ts';
 import {
   createWebhook,
   readWebhookCredentials,
   webhookOfKubeconfig,
-} from '../webhooks/webhook-client.ts';
+} from '../../webhooks/webhook-client.ts';
+import type { ServerConfig } from '../config.ts';
 
 /** Time limit for one pod review by the image policy service, in milliseconds. */
 const imagePolicyTimeoutMs = 30_000;

@@ -20,10 +20,10 @@ import {
   WebhookCallError,
   type WebhookPort,
 } from '../../admission/webhooks/port.ts';
-import { hostRoots } from '../files/followed-files.ts';
-import type { ResolveService } from '../service-network/service-address.ts';
-import type { ClientMeter } from '../webhooks/client-metrics.ts';
-import { readWhole, type WebhookCredentials } from '../webhooks/webhook-client.ts';
+import { hostRoots } from '../../files/followed-files.ts';
+import type { ClientMeter } from '../../webhooks/client-metrics.ts';
+import type { ResolveService } from '../../webhooks/service-address.ts';
+import { readWhole, type WebhookCredentials } from '../../webhooks/webhook-client.ts';
 
 const byStatus: Readonly<Record<number, string>> = {
   400: 'the server rejected our request for an unknown reason',

@@ -8,15 +8,15 @@ import type { QuotaLedger } from '../../admission/quota/quota-ledger.ts';
 import type { AdmissionTools, ObjectReader } from '../../admission/tools.ts';
 import type { WebhookPort } from '../../admission/webhooks/port.ts';
 import type { Catalogue } from '../../catalogue/catalogue.ts';
+import { defaultGates } from '../../flags/feature-gates.ts';
 import { type EscalationPort, escalationCheck } from '../../gates/authz/rbac/escalation-check.ts';
 import type { AdmissionPort } from '../../registry/contract.ts';
 import type { Registry } from '../../registry/registry.ts';
-import { defaultGates } from '../apis/feature-gates.ts';
+import type { WebhookCredentials } from '../../webhooks/webhook-client.ts';
 import { ruleEngineLoader } from '../apis/rule-engine.ts';
 import type { ServerConfig } from '../config.ts';
 import type { ReadingBase } from '../context.ts';
 import type { Tracing } from '../observability/tracing.ts';
-import type { WebhookCredentials } from '../webhooks/webhook-client.ts';
 import type { OpenConfigurations } from './admission-configuration.ts';
 
 /** A webhook caller whose code is loaded with the first call. */
@@ -32,8 +32,8 @@ export function lazyWebhooks(parts: {
     const [{ createAdmissionWebhooks }, { createServiceResolver }, { clientMeter }] =
       await Promise.all([
         import('./admission-webhooks.ts'),
-        import('../service-network/service-address.ts'),
-        import('../webhooks/client-metrics.ts'),
+        import('../../webhooks/service-address.ts'),
+        import('../../webhooks/client-metrics.ts'),
       ]);
     const resolve = createServiceResolver(parts);
     const meter = clientMeter(parts.registry, parts.clock);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { FlagError } from '../../flags/flags.ts';
 import { readOptions } from '../command-line.ts';
-import { FlagError } from '../flags/flags.ts';
 
 function admission(...args: string[]) {
   const outcome = readOptions(['--authorization-mode=RBAC', ...args]);

@@ -1,8 +1,8 @@
 import type { PluginConfigurations } from '../../admission/configuration/plugins.ts';
 import { isPlugin, pluginNames } from '../../admission/plugin-list.ts';
+import { FlagError, type FlagTable, type FlagValues } from '../../flags/flags.ts';
+import type { WebhookCredentials } from '../../webhooks/webhook-client.ts';
 import type { CommandLine, Feature } from '../feature.ts';
-import { FlagError, type FlagTable, type FlagValues } from '../flags/flags.ts';
-import type { WebhookCredentials } from '../webhooks/webhook-client.ts';
 
 /** Which admission plugins run, and how. */
 export interface AdmissionSettings {

@@ -11,6 +11,7 @@ import type { Aggregation } from '../../aggregation/aggregation.ts';
 import { requiredKind } from '../../catalogue/catalogue.ts';
 import { listContent, listEntries } from '../../controllers/tools.ts';
 import type { AggregationPort, AggregationSlot } from '../../endpoints/call.ts';
+import { openProxyCertificate } from '../../files/followed-files.ts';
 import type { CachePool } from '../../registry/caches.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import type { EntryChange } from '../../watchcache/contract.ts';
@@ -18,7 +19,6 @@ import type { Entry } from '../../watchcache/entry.ts';
 import type { Base, ObjectApi } from '../context.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { AggregationSources } from './open-aggregation.ts';
-import { openProxyCertificate } from './proxy-certificate.ts';
 
 /**
  * Exposes which APIServices are unavailable; returns the counter of those that became so, by name

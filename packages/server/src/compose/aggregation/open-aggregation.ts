@@ -6,13 +6,13 @@ import type { ServiceFacts } from '../../aggregation/availability.ts';
 import type { Catalogue } from '../../catalogue/catalogue.ts';
 import { createObjectWriter } from '../../controllers/tools.ts';
 import type { QueueMeters } from '../../controllers/work-queue.ts';
+import { hostRoots, type ProxyCertificate } from '../../files/followed-files.ts';
+
+import { defaultGates } from '../../flags/feature-gates.ts';
 import type { Registry } from '../../registry/registry.ts';
 import type { EntryIndex } from '../../watchcache/entry.ts';
-import { defaultGates } from '../apis/feature-gates.ts';
+import { createServiceResolver } from '../../webhooks/service-address.ts';
 import type { ServerConfig } from '../config.ts';
-import { hostRoots } from '../files/followed-files.ts';
-import { createServiceResolver } from '../service-network/service-address.ts';
-import type { ProxyCertificate } from './proxy-certificate.ts';
 
 /** What the proxying part of the server is built from. */
 export interface AggregationSources {

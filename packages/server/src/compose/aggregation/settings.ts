@@ -1,5 +1,5 @@
+import type { FlagTable } from '../../flags/flags.ts';
 import type { Feature } from '../feature.ts';
-import type { FlagTable } from '../flags/flags.ts';
 
 /** The part of the API that other servers serve (ADM-4). */
 export interface AggregationSettings {

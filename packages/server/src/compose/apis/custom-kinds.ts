@@ -10,11 +10,11 @@ import { createObjectReader } from '../../admission/objects.ts';
 import { requiredKind } from '../../catalogue/catalogue.ts';
 import { startCustomKinds } from '../../controllers/custom-kinds.ts';
 import { controllerTools } from '../../controllers/tools.ts';
+import { defaultGates } from '../../flags/feature-gates.ts';
 import { bundleProblems } from '../../gates/authn/certificate.ts';
 import type { ConversionMetrics } from '../../registry/conversion/metrics.ts';
 import { lazyWebhooks } from '../admission/admission.ts';
 import type { ObjectApi, ReadingBase } from '../context.ts';
-import { defaultGates } from './feature-gates.ts';
 import { measuredRules } from './rule-engine.ts';
 
 /** Time limit of a conversion review in milliseconds; kube-apiserver's figure. */

@@ -7,9 +7,9 @@ import {
   type ServiceOptions,
 } from '@wheelhouse/kinds';
 import { dialectOf, type MetricRegistry } from '@wheelhouse/machinery';
+import { defaultGates } from '../../flags/feature-gates.ts';
 import { bundleProblems } from '../../gates/authn/certificate.ts';
 import type { ServerConfig } from '../config.ts';
-import { defaultGates } from './feature-gates.ts';
 import { checkExpression, checkRules, judgeDefault } from './rule-engine.ts';
 import { configuredKinds, emulatedKinds } from './settings.ts';
 

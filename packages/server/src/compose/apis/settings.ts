@@ -18,9 +18,15 @@ import {
   dialectNames,
   problemText,
 } from '@wheelhouse/machinery';
+import { describeGates, type FeatureGates, readFeatureGates } from '../../flags/feature-gates.ts';
+import {
+  FlagError,
+  type FlagTable,
+  type FlagValues,
+  oneOf,
+  parseBoolean,
+} from '../../flags/flags.ts';
 import type { Feature } from '../feature.ts';
-import { FlagError, type FlagTable, type FlagValues, oneOf, parseBoolean } from '../flags/flags.ts';
-import { describeGates, type FeatureGates, readFeatureGates } from './feature-gates.ts';
 
 /** The content of `--runtime-config`: keys as written, each on or off. */
 export type RuntimeConfig = ReadonlyMap<string, boolean>;

@@ -17,9 +17,8 @@ import {
   type TellLoss,
   truncatingSink,
 } from '../../gates/audit/sink.ts';
-
+import { createWebhook, webhookOfKubeconfig } from '../../webhooks/webhook-client.ts';
 import type { ServerConfig } from '../config.ts';
-import { createWebhook, webhookOfKubeconfig } from '../webhooks/webhook-client.ts';
 import type { AuditBackendSettings, AuditSettings } from './settings.ts';
 
 /** Time limit in milliseconds for posting one list of events to the webhook. */

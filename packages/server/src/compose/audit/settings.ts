@@ -1,8 +1,8 @@
 import type { Dialect } from '@wheelhouse/machinery';
+import { FlagError, type FlagTable, type FlagValues } from '../../flags/flags.ts';
 import type { BatchSettings } from '../../gates/audit/batch-sink.ts';
 import type { LogFormat } from '../../gates/audit/sink.ts';
 import type { CommandLine, Feature } from '../feature.ts';
-import { FlagError, type FlagTable, type FlagValues } from '../flags/flags.ts';
 
 /** How one back end of the audit log receives events. */
 export interface AuditBackendSettings {

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { ApiObject, MetricRegistry } from '@wheelhouse/machinery';
+import { followCertificates, readConfigurationFile } from '../../files/followed-files.ts';
 import {
   type Authenticate,
   createAuthentication,
@@ -16,7 +17,6 @@ import { createStaticTokenAuthenticator, parseTokenFile } from '../../gates/auth
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { ServerConfig } from '../config.ts';
 import type { Base, ReadingBase } from '../context.ts';
-import { followCertificates, readConfigurationFile } from '../files/followed-files.ts';
 import type { OpenParts } from '../parts.ts';
 import type { ServiceAccountTokens } from '../service-accounts/service-account-tokens.ts';
 import { originTest } from '../serving/listen.ts';

@@ -12,6 +12,15 @@ import {
   type MetricRegistry,
 } from '@wheelhouse/machinery';
 import {
+  createReloadMetrics,
+  followFile,
+  hostRoots,
+  type ReloadedFile,
+  type ReloadOutcome,
+  readConfigurationFile,
+} from '../../files/followed-files.ts';
+import { defaultGates } from '../../flags/feature-gates.ts';
+import {
   createJwtAuthentication,
   type JwtAuthentication,
   ProvidersNotReady,
@@ -26,16 +35,7 @@ import {
   type CheckedAuthenticator,
   validateAuthentication,
 } from '../../gates/authn/jwt/validate.ts';
-import { defaultGates } from '../apis/feature-gates.ts';
 import type { ServerConfig } from '../config.ts';
-import {
-  createReloadMetrics,
-  followFile,
-  hostRoots,
-  type ReloadedFile,
-  type ReloadOutcome,
-  readConfigurationFile,
-} from '../files/followed-files.ts';
 import { accountSettings } from '../service-accounts/service-account-tokens.ts';
 
 /** OpenID authentication, and the other settings of its file. */

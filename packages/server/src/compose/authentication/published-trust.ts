@@ -1,10 +1,10 @@
 import { requiredKind } from '../../catalogue/catalogue.ts';
 import { startAuthenticationTrust } from '../../controllers/identity/authentication-trust.ts';
 import { controllerTools } from '../../controllers/tools.ts';
+import { followCertificates, readConfigurationFile } from '../../files/followed-files.ts';
+import { defaultGates } from '../../flags/feature-gates.ts';
 import type { AggregationSources } from '../aggregation/open-aggregation.ts';
-import { defaultGates } from '../apis/feature-gates.ts';
 import type { ServerConfig } from '../config.ts';
-import { followCertificates, readConfigurationFile } from '../files/followed-files.ts';
 
 /**
  * Publishes the CAs that this server trusts in a ConfigMap of the system namespace, which follows

@@ -1,5 +1,10 @@
+import {
+  type FlagDefinition,
+  FlagError,
+  type FlagTable,
+  type FlagValues,
+} from '../../flags/flags.ts';
 import type { CommandLine, Feature } from '../feature.ts';
-import { type FlagDefinition, FlagError, type FlagTable, type FlagValues } from '../flags/flags.ts';
 
 /** Settings of authentication. */
 export interface AuthenticationSettings {

@@ -5,10 +5,10 @@ import {
   type TokenReviewVersion,
   tokenReviewVersions,
 } from '../../gates/authn/webhook-token.ts';
+import { clientMeter } from '../../webhooks/client-metrics.ts';
+import { createWebhook, webhookOfKubeconfig } from '../../webhooks/webhook-client.ts';
 import type { ServerConfig } from '../config.ts';
 import { accountSettings } from '../service-accounts/service-account-tokens.ts';
-import { clientMeter } from '../webhooks/client-metrics.ts';
-import { createWebhook, webhookOfKubeconfig } from '../webhooks/webhook-client.ts';
 
 /** Time limit of a token review in milliseconds. */
 const timeoutMs = 30_000;

@@ -9,6 +9,8 @@ import {
   type WebhookOutcome,
 } from '@wheelhouse/machinery';
 import { requiredKind } from '../../catalogue/catalogue.ts';
+import { readConfigurationFile } from '../../files/followed-files.ts';
+import { defaultGates } from '../../flags/feature-gates.ts';
 import { alwaysAllow, alwaysDeny } from '../../gates/authz/authorization.ts';
 import type {
   AuthorizationResult,
@@ -25,15 +27,12 @@ import {
 import type { RbacChange, RbacKind } from '../../gates/authz/rbac/rbac-index.ts';
 import type { MatchRequest } from '../../gates/authz/webhook-authorizer.ts';
 import { type CachePool, follow } from '../../registry/caches.ts';
-
 import { decodeEntry } from '../../registry/object-codec.ts';
 import type { EntryChange } from '../../watchcache/contract.ts';
 import type { Entry } from '../../watchcache/entry.ts';
-import { defaultGates } from '../apis/feature-gates.ts';
+import { type ClientMeter, clientMeter } from '../../webhooks/client-metrics.ts';
+import type { WebhookAttempt } from '../../webhooks/webhook-client.ts';
 import type { ReadingBase } from '../context.ts';
-import { readConfigurationFile } from '../files/followed-files.ts';
-import { type ClientMeter, clientMeter } from '../webhooks/client-metrics.ts';
-import type { WebhookAttempt } from '../webhooks/webhook-client.ts';
 
 /** An authorizer, and the rules it can list for a user. */
 export interface AuthorizerPart {
@@ -113,7 +112,7 @@ async function openAbac({ config, dialect }: ReadingBase): Promise<AuthorizerPar
 /** Loads the Node authorizer only if it is configured: its graph follows every pod. */
 async function openNodeAuthorizer({ config, dialect, catalogue, caches }: ReadingBase) {
   const [{ openNodeGraph }, { createNodeAuthorizer }] = await Promise.all([
-    import('./node-source.ts'),
+    import('../../gates/authz/node/node-source.ts'),
     import('../../gates/authz/node/node-authorizer.ts'),
   ]);
   const snapshot = catalogue.snapshot();

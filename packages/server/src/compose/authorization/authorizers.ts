@@ -1,10 +1,10 @@
 import type { ReviewPort } from '../../endpoints/call.ts';
+import { createReloadMetrics, followFile } from '../../files/followed-files.ts';
 import { createPrivilegedGroupAuthorizer } from '../../gates/authz/authorization.ts';
 import type { ConfiguredAuthorizer } from '../../gates/authz/authorization-configuration.ts';
 import type { Authorizer } from '../../gates/authz/contract.ts';
 import type { EscalationPort } from '../../gates/authz/rbac/escalation-check.ts';
 import type { ReadingBase } from '../context.ts';
-import { createReloadMetrics, followFile } from '../files/followed-files.ts';
 import {
   type AuthorizationMetrics,
   type AuthorizerPart,

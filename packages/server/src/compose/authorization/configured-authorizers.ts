@@ -1,12 +1,12 @@
 import { statSync } from 'node:fs';
 import { type Dialect, errorText, systemErrorCode } from '@wheelhouse/machinery';
+import { readConfigurationFile } from '../../files/followed-files.ts';
+import { defaultGates } from '../../flags/feature-gates.ts';
 import type { ConfiguredAuthorizer } from '../../gates/authz/authorization-configuration.ts';
 import type { AuthorizerType } from '../../gates/authz/contract.ts';
-import { defaultGates } from '../apis/feature-gates.ts';
 import type { ServerConfig } from '../config.ts';
 import type { Around } from '../context.ts';
 import { runsController } from '../controllers/settings.ts';
-import { readConfigurationFile } from '../files/followed-files.ts';
 
 /** The authorizers a server starts with, and the file to follow if they came from one. */
 export interface ConfiguredAuthorizers {
@@ -110,7 +110,7 @@ export async function createDefaultRoles(
   namespaces: Promise<void>,
 ): Promise<void> {
   if (!config.authorizationModes.includes('RBAC')) return;
-  const { reconcileDefaultRoles } = await import('./default-roles.ts');
+  const { reconcileDefaultRoles } = await import('../../controllers/identity/default-roles.ts');
   const { featureGates: features = defaultGates, logger } = config;
   await reconcileDefaultRoles({
     registry: api.registry,

@@ -1,12 +1,12 @@
 import type { Dialect } from '@wheelhouse/machinery';
 import type { ConfiguredWebhook } from '../../gates/authz/authorization-configuration.ts';
 import { createWebhookAuthorizer } from '../../gates/authz/webhook-authorizer.ts';
-import type { ServerConfig } from '../config.ts';
 import {
   createWebhook,
   webhookInCluster,
   webhookOfKubeconfig,
-} from '../webhooks/webhook-client.ts';
+} from '../../webhooks/webhook-client.ts';
+import type { ServerConfig } from '../config.ts';
 import type { AuthorizationMetrics, AuthorizerPart } from './authorizer-parts.ts';
 import { selectorsOf } from './configured-authorizers.ts';
 

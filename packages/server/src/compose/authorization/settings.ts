@@ -1,3 +1,4 @@
+import { FlagError, type FlagTable, type FlagValues } from '../../flags/flags.ts';
 import {
   type AccessReviewVersion,
   type AuthorizerType,
@@ -5,7 +6,6 @@ import {
   authorizerTypes,
 } from '../../gates/authz/contract.ts';
 import type { CommandLine, Feature } from '../feature.ts';
-import { FlagError, type FlagTable, type FlagValues } from '../flags/flags.ts';
 
 /** Settings of authorization. */
 export interface AuthorizationSettings {

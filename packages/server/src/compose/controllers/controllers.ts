@@ -31,8 +31,8 @@ import {
   startClaimProtection,
   startVolumeProtection,
 } from '../../controllers/volume-protection.ts';
+import { defaultGates } from '../../flags/feature-gates.ts';
 import type { TokenIssuer } from '../../gates/authn/contract.ts';
-import { defaultGates } from '../apis/feature-gates.ts';
 import type { Around } from '../context.ts';
 import type { Hook } from '../health/start-hooks.ts';
 import { type Background, beginAfter, type LateBackground } from '../parts.ts';

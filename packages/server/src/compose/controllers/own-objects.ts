@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import { defaultServiceRanges, readServiceRanges } from '@wheelhouse/kinds';
-import type { Dialect } from '@wheelhouse/machinery';
+import type { ApiObject, Dialect } from '@wheelhouse/machinery';
+import type { Store } from '@wheelhouse/store';
 import { requiredKind } from '../../catalogue/catalogue.ts';
 import {
   type ApiServicesOptions,
@@ -22,11 +23,12 @@ import {
   createObjectWriter,
   type WriterIdentity,
 } from '../../controllers/tools.ts';
+import { defaultGates } from '../../flags/feature-gates.ts';
 import { serverContext } from '../../registry/registry.ts';
-import { defaultGates } from '../apis/feature-gates.ts';
+import type { ServerConfig } from '../config.ts';
 import type { Around } from '../context.ts';
 import { reachableAddress } from '../serving/own-address.ts';
-import { runsController } from './settings.ts';
+import { runsController, runsManager } from './settings.ts';
 
 /** This server's identity Lease; undefined if its gate or `--controllers` disables it. */
 export function ownLease(around: Around): IdentityLease | undefined {
@@ -143,5 +145,38 @@ function wiredService(options: OwnServiceOptions) {
       ...(ip === undefined ? {} : { ip }),
       ...(peers === undefined ? {} : { peers }),
     },
+  };
+}
+
+/**
+ * ComponentStatuses for the components that exist here: the store, and the controllers, which run
+ * in this process. There is no scheduler.
+ */
+export async function componentStatuses(options: {
+  readonly config: Pick<ServerConfig, 'controllers'>;
+  readonly dialect: Dialect;
+  readonly store: Pick<Store, 'ping'>;
+}): Promise<readonly ApiObject[]> {
+  const { config, dialect, store } = options;
+  const hasControllers = runsManager(config.controllers ?? ['*']);
+  const noControllers = hasControllers ? undefined : 'no controllers run in this server';
+  const storeProblem = await store.ping().then(
+    () => undefined,
+    () => 'the store does not answer',
+  );
+  return [
+    statusOf('controller-manager', noControllers),
+    statusOf(`${dialect.storeCheck}-0`, storeProblem),
+    statusOf('scheduler', 'no scheduler runs in this server'),
+  ];
+}
+
+function statusOf(name: string, problem: string | undefined): ApiObject {
+  const status = problem === undefined ? 'True' : 'False';
+  return {
+    apiVersion: 'v1',
+    kind: 'ComponentStatus',
+    metadata: { name, creationTimestamp: null },
+    conditions: [{ type: 'Healthy', status, message: problem ?? 'ok' }],
   };
 }

@@ -1,5 +1,10 @@
+import {
+  type FlagDefinition,
+  FlagError,
+  type FlagTable,
+  type FlagValues,
+} from '../../flags/flags.ts';
 import type { Feature } from '../feature.ts';
-import { type FlagDefinition, FlagError, type FlagTable, type FlagValues } from '../flags/flags.ts';
 
 /**
  * A controller that `--controllers` selects, by its name in kube-controller-manager or

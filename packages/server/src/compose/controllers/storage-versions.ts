@@ -1,9 +1,9 @@
 import { hostname } from 'node:os';
 import { builtinKinds, loadOlderReleases } from '@wheelhouse/kinds';
 import { apiVersionOf, parseApiVersion } from '@wheelhouse/machinery';
-import { serverIdentity } from '../../controllers/server-identity.ts';
 import { recordStorageVersions } from '../../controllers/storage-version-records.ts';
 import { createObjectWriter } from '../../controllers/tools.ts';
+import { serverIdentity } from '../../observe/server-identity.ts';
 import { serverContext } from '../../registry/registry.ts';
 import type { Around } from '../context.ts';
 

@@ -1,5 +1,5 @@
+import type { FlagTable } from '../../flags/flags.ts';
 import type { Feature } from '../feature.ts';
-import type { FlagTable } from '../flags/flags.ts';
 
 /** Settings of readiness and shutdown. Times are in milliseconds. */
 export interface HealthSettings {

@@ -13,6 +13,8 @@ import { createTrackingRecord } from '../../controllers/identity/legacy-tokens.t
 import type { ServerPeers } from '../../controllers/services/default-service.ts';
 import { storedVersion } from '../../controllers/tools.ts';
 import type { FlowControl } from '../../gates/flowcontrol/contract.ts';
+import type { Health } from '../../observe/health.ts';
+import type { StoreSpace } from '../../observe/store-metrics.ts';
 import { type Registry, serverContext } from '../../registry/registry.ts';
 import { write } from '../../registry/write.ts';
 import { CorruptObjectError } from '../../watchcache/store-errors.ts';
@@ -26,8 +28,7 @@ import {
 } from '../controllers/own-objects.ts';
 import { createFlowObjects, flowHooks } from '../limits/flow-control.ts';
 import type { ServiceNumbers } from '../service-network/service-numbers.ts';
-import type { StoreChecks, StoreSpace } from '../storage/opened-store.ts';
-import type { Health } from './health.ts';
+import type { StoreChecks } from '../storage/opened-store.ts';
 
 /**
  * How long the hooks run before the port opens, in milliseconds. Each handshake of a polling client

@@ -1,5 +1,5 @@
+import { FlagError, type FlagTable, type FlagValues } from '../../flags/flags.ts';
 import type { Feature } from '../feature.ts';
-import { FlagError, type FlagTable, type FlagValues } from '../flags/flags.ts';
 
 /** Limits on single requests and on all of them together. Times are in milliseconds. */
 export interface LimitSettings {

@@ -1,9 +1,13 @@
 import { background } from '@wheelhouse/machinery';
 import type { Kubelets, KubeletTrust } from '../../aggregation/kubelets.ts';
 import type { KubeletPort } from '../../endpoints/call.ts';
-import { openProxyCertificate } from '../aggregation/proxy-certificate.ts';
+import {
+  followCertificates,
+  openProxyCertificate,
+  readConfigurationFile,
+} from '../../files/followed-files.ts';
+
 import type { ServerConfig } from '../config.ts';
-import { followCertificates, readConfigurationFile } from '../files/followed-files.ts';
 
 const defaults = {
   addressTypes: ['Hostname', 'InternalDNS', 'InternalIP', 'ExternalDNS', 'ExternalIP'],

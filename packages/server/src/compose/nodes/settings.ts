@@ -1,5 +1,5 @@
+import { FlagError, type FlagTable } from '../../flags/flags.ts';
 import type { Feature } from '../feature.ts';
-import { FlagError, type FlagTable } from '../flags/flags.ts';
 
 /** Settings of connections to nodes. */
 export interface NodeSettings {

@@ -14,16 +14,16 @@ import { meteredStore, type Store } from '@wheelhouse/store';
 import { listContent } from '../../controllers/tools.ts';
 import { createQueueMeters, type QueueMeters } from '../../controllers/work-queue.ts';
 import type { PlainAnswer } from '../../endpoints/call.ts';
+import { defaultGates } from '../../flags/feature-gates.ts';
+import { FlagError } from '../../flags/flags.ts';
 import type { FlowControl } from '../../gates/flowcontrol/contract.ts';
+import { addProcessMetrics } from '../../observe/process-metrics.ts';
 import { createRequestMetrics, type RequestMetrics } from '../../observe/request-metrics.ts';
+import { sizeLook, storeObservers, typeOf } from '../../observe/store-metrics.ts';
 import type { CachePool } from '../../registry/caches.ts';
+import { apiRelease } from '../../views/version.ts';
 import { type CacheMeter, createCacheMeters } from '../../watchcache/cache-meter.ts';
-import { defaultGates } from '../apis/feature-gates.ts';
-import { apiRelease } from '../apis/version.ts';
 import type { ServerConfig } from '../config.ts';
-import { FlagError } from '../flags/flags.ts';
-import { sizeLook, storeObservers, typeOf } from '../storage/store-metrics.ts';
-import { addProcessMetrics } from './process-metrics.ts';
 import { checkLabelKey } from './settings.ts';
 
 /** The metrics of a server and the answers of `/metrics` (OPS-1). */

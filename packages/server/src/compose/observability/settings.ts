@@ -1,9 +1,9 @@
 import { parseQuantity } from '@wheelhouse/machinery';
-import type { FeatureGates } from '../apis/feature-gates.ts';
-import { apiRelease } from '../apis/version.ts';
+import type { FeatureGates } from '../../flags/feature-gates.ts';
+import { FlagError, type FlagTable } from '../../flags/flags.ts';
+import type { LogFormat } from '../../observe/logging.ts';
+import { apiRelease } from '../../views/version.ts';
 import type { Feature } from '../feature.ts';
-import { FlagError, type FlagTable } from '../flags/flags.ts';
-import type { LogFormat } from './logging.ts';
 
 /** Settings of metrics, profiles, and traces. */
 export interface MetricSettings {

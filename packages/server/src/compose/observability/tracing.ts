@@ -16,11 +16,11 @@ import {
 } from '@wheelhouse/machinery';
 import { type Store, unchangedOperations } from '@wheelhouse/store';
 import type { WebhookPort } from '../../admission/webhooks/port.ts';
-import { serverIdentity } from '../../controllers/server-identity.ts';
+import { readConfigurationFile } from '../../files/followed-files.ts';
 import { type CollectorAddress, OtlpExporter } from '../../observe/otlp-exporter.ts';
+import { serverIdentity } from '../../observe/server-identity.ts';
 import { Tracer } from '../../observe/tracing.ts';
 import type { ServerConfig } from '../config.ts';
-import { readConfigurationFile } from '../files/followed-files.ts';
 
 /** Creates and exports the spans of requests. */
 export interface Tracing {

@@ -12,6 +12,8 @@ import {
   type MetricRegistry,
 } from '@wheelhouse/machinery';
 import type { Catalogue } from '../../catalogue/catalogue.ts';
+import { writeFileAtomically } from '../../files/followed-files.ts';
+import { defaultGates } from '../../flags/feature-gates.ts';
 import type { Authenticator, TokenIssuer } from '../../gates/authn/contract.ts';
 import type { ExternalSigner } from '../../gates/authn/external-signer.ts';
 import {
@@ -31,10 +33,8 @@ import {
 } from '../../gates/authn/service-account-token.ts';
 import type { CachePool } from '../../registry/caches.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import { defaultGates } from '../apis/feature-gates.ts';
 import type { ServerConfig } from '../config.ts';
 import type { Base, ReadingBase } from '../context.ts';
-import { writeFileAtomically } from '../files/followed-files.ts';
 import { projectedSeconds, yearSeconds } from './settings.ts';
 
 /** Issues and verifies service account tokens with one set of keys (AUTHN-6). */

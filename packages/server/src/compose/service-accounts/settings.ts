@@ -1,8 +1,8 @@
 import { printGoDuration } from '@wheelhouse/schema';
-import type { FeatureGates } from '../apis/feature-gates.ts';
+import { isHttpsUrl } from '../../endpoints/issuer-discovery.ts';
+import type { FeatureGates } from '../../flags/feature-gates.ts';
+import { FlagError, type FlagTable, type FlagValues } from '../../flags/flags.ts';
 import type { CommandLine, Feature } from '../feature.ts';
-import { FlagError, type FlagTable, type FlagValues } from '../flags/flags.ts';
-import { isHttpsUrl } from './issuer-discovery.ts';
 
 /** Settings of service account tokens. */
 export interface ServiceAccountSettings {

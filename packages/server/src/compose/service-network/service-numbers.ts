@@ -19,15 +19,15 @@ import {
   type AddressKinds,
   createAddressRecords,
 } from '../../controllers/services/address-records.ts';
+import { mappedRanges, rangeRecorder } from '../../controllers/services/range-allocations.ts';
 import { createObjectWriter } from '../../controllers/tools.ts';
+import { defaultGates } from '../../flags/feature-gates.ts';
+import { FlagError } from '../../flags/flags.ts';
 import { serverContext } from '../../registry/registry.ts';
-import { defaultGates } from '../apis/feature-gates.ts';
 import type { ServerConfig } from '../config.ts';
 import type { Around, ObjectApi } from '../context.ts';
-import { FlagError } from '../flags/flags.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { Port } from '../parts.ts';
-import { mappedRanges, rangeRecorder } from './range-allocations.ts';
 
 /**
  * Exposes how many addresses and ports are allocated, counted when metrics are rendered (OPS-1).

@@ -1,6 +1,6 @@
 import { readServiceRanges, type ServiceRangeTexts } from '@wheelhouse/kinds';
+import { FlagError, type FlagTable } from '../../flags/flags.ts';
 import type { Feature } from '../feature.ts';
-import { FlagError, type FlagTable } from '../flags/flags.ts';
 
 /** Settings of Service addresses and of the server's own Service. */
 export interface ServiceNetworkSettings {

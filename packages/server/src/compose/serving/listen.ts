@@ -10,12 +10,12 @@ import {
   type Timer,
 } from '@wheelhouse/machinery';
 import { Pattern } from '@wheelhouse/schema';
+import { FlagError } from '../../flags/flags.ts';
 import { auditIdOf } from '../../request/request-state.ts';
+import { connectionsWithin } from '../../serving/memory.ts';
 import { type HttpServer, startHttpServer } from '../../serving/server.ts';
 import type { ServerConfig } from '../config.ts';
 import { withConsole } from '../console.ts';
-import { FlagError } from '../flags/flags.ts';
-import { connectionsWithin } from '../limits/memory.ts';
 import type { OpenServingTls } from './serving-tls.ts';
 
 /** Listens for requests: the console answers its own, `answer` all others. */

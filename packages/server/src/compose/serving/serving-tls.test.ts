@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { issueCertificate } from '../certificates/certificates-x509.ts';
+import { issueCertificate } from '../../serving/generated-certificates.ts';
 import {
   ensureCa,
   ensureServingCertificates,

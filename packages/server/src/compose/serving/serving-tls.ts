@@ -5,18 +5,18 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { defaultServiceRanges, readServiceRanges } from '@wheelhouse/kinds';
 import { type Clock, dialectOf, dnsSubdomain } from '@wheelhouse/machinery';
-import { bundleCertificates } from '../../gates/authn/certificate.ts';
-import type { CertificatePair, ServingTls } from '../../serving/node-servers.ts';
-import type { HttpServer } from '../../serving/server.ts';
-import { type IssuedCertificate, issueCertificate } from '../certificates/certificates-x509.ts';
-import type { ServerConfig } from '../config.ts';
 import {
   followCertificates,
   type ReloadedFile,
   readConfigurationFile,
   readKeyPair,
   writeFileAtomically,
-} from '../files/followed-files.ts';
+} from '../../files/followed-files.ts';
+import { bundleCertificates } from '../../gates/authn/certificate.ts';
+import { type IssuedCertificate, issueCertificate } from '../../serving/generated-certificates.ts';
+import type { CertificatePair, ServingTls } from '../../serving/node-servers.ts';
+import type { HttpServer } from '../../serving/server.ts';
+import type { ServerConfig } from '../config.ts';
 import type { SecureServing } from './settings.ts';
 
 /**
@@ -161,7 +161,7 @@ export async function listenSettings(
   const { tls } = listen;
   const pair = tls !== 'plaintext' && 'certDir' in tls ? suppliedPair(tls.certDir) : undefined;
   if (pair === undefined) return listen;
-  const { checkFiles } = await import('../flags/flag-files.ts');
+  const { checkFiles } = await import('../../flags/flag-files.ts');
   const { certFile, keyFile } = pair;
   const flag = 'cert-dir';
   checkFiles([

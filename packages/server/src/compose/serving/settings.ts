@@ -1,9 +1,14 @@
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { getCiphers } from 'node:tls';
+import {
+  type FlagDefinition,
+  FlagError,
+  type FlagTable,
+  type FlagValues,
+} from '../../flags/flags.ts';
 import type { SecureVersion } from '../../serving/node-servers.ts';
 import type { Feature } from '../feature.ts';
-import { type FlagDefinition, FlagError, type FlagTable, type FlagValues } from '../flags/flags.ts';
 
 type TlsVersion = NonNullable<SecureServing['minVersion']>;
 

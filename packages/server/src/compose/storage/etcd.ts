@@ -25,9 +25,9 @@ import {
   startEtcdCompactor,
 } from '@wheelhouse/store';
 import { reservationMs, type SharedReservations } from '../../admission/quota/quota-ledger.ts';
+import { readKeyPair } from '../../files/followed-files.ts';
 import { unservedBy } from '../../watchcache/store-errors.ts';
 import type { ServerConfig } from '../config.ts';
-import { readKeyPair } from '../files/followed-files.ts';
 import { boundedCheck, type OpenedStore, type Presence, type StoreChecks } from './opened-store.ts';
 import type { EtcdSettings } from './settings.ts';
 

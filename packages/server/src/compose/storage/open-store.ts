@@ -14,12 +14,12 @@ import {
   type Store,
   startCompactor,
 } from '@wheelhouse/store';
+import { rangeAllocation } from '../../controllers/services/range-allocations.ts';
+import type { Health } from '../../observe/health.ts';
 import type { Registry } from '../../registry/registry.ts';
 import { encodedStore, storedVersions } from '../../registry/stored-encoding.ts';
 import type { ServerConfig } from '../config.ts';
 import type { Base } from '../context.ts';
-import type { Health } from '../health/health.ts';
-import { rangeAllocation } from '../service-network/range-allocations.ts';
 import { boundedCheck, type OpenedStore } from './opened-store.ts';
 
 /**
@@ -92,7 +92,7 @@ async function sealedStore(
 ): Promise<OpenedStore & Pick<Registry, 'isStale'>> {
   const { encryption } = around.config;
   if (encryption === undefined) return opened;
-  const { openEncryption } = await import('../encryption/encryption.ts');
+  const { openEncryption } = await import('./encryption.ts');
   const sealing = openEncryption(encryption, { ...around, store: opened.store });
   const { store, checks, stop } = await sealing.catch(async (error: unknown) => {
     await opened.close();

@@ -1,7 +1,8 @@
 import type { NumberClaims } from '@wheelhouse/kinds';
 import type { Clock } from '@wheelhouse/machinery';
-import type { Compactor, Store, StoreAlarm } from '@wheelhouse/store';
+import type { Compactor, Store } from '@wheelhouse/store';
 import type { SharedReservations } from '../../admission/quota/quota-ledger.ts';
+import type { StoreSpace } from '../../observe/store-metrics.ts';
 
 /** Checks of external stores; a suffix extends the name of the store check. */
 export interface StoreChecks {
@@ -63,16 +64,6 @@ export interface OpenedStore {
   readonly shared?: SharedStore;
   /** Closes the store, after releasing what this server holds there. */
   close(): Promise<void>;
-}
-
-/** The free space of a store. */
-export interface StoreSpace {
-  /**
-   * Answers in time, whatever the disk does; rejects with the reason why the store refuses writes.
-   */
-  check(): Promise<void>;
-  /** Alarms as of the last write or check. */
-  alarms(): readonly StoreAlarm[];
 }
 
 /** Coordination through a store that several servers share. */

@@ -1,8 +1,50 @@
 import { type Dialect, errorText } from '@wheelhouse/machinery';
 import { addressOf } from '@wheelhouse/store';
+import { storeDirectory } from '../../files/data-directory.ts';
+import { FlagError, type FlagTable, type FlagValues, oneOf } from '../../flags/flags.ts';
 import type { Feature } from '../feature.ts';
-import { FlagError, type FlagTable, type FlagValues, oneOf } from '../flags/flags.ts';
-import { storeDirectory } from './data-directory.ts';
+
+/** Settings of encryption at rest (STORE-3). */
+export interface EncryptionSettings {
+  /** No encryption when absent. */
+  readonly encryption?: {
+    /** Path of an EncryptionConfiguration. */
+    readonly file: string;
+    readonly reload: 'automatic' | 'off';
+  };
+}
+
+/** Flags of encryption at rest. */
+const encryptionFlags = {
+  'encryption-provider-config': {
+    group: 'Storage',
+    after: 'storage-media-type',
+    type: 'string',
+    file: 'any',
+    default: '',
+    help: 'EncryptionConfiguration file: which resources are encrypted in the store, and how.',
+  },
+  'encryption-provider-config-automatic-reload': {
+    group: 'Storage',
+    type: 'bool',
+    default: 'false',
+    help: 'Reload --encryption-provider-config when it changes, so that keys rotate without a restart.',
+  },
+} as const satisfies FlagTable;
+
+/** Encryption at rest. */
+export const encryptionFeature: Feature<typeof encryptionFlags, EncryptionSettings> = {
+  flags: encryptionFlags,
+  settings(values) {
+    const file = values['encryption-provider-config'];
+    const isFollowed = values['encryption-provider-config-automatic-reload'];
+    if (file !== '') return { encryption: { file, reload: isFollowed ? 'automatic' : 'off' } };
+    if (!isFollowed) return {};
+    throw new FlagError(
+      '--encryption-provider-config-automatic-reload must be set with --encryption-provider-config',
+    );
+  },
+};
 
 /** An etcd that stores objects (STORE-2). Certificates and keys are PEM files. */
 export interface EtcdSettings {

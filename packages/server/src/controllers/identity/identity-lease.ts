@@ -8,8 +8,8 @@ import {
   randomUuid,
   type Timer,
 } from '@wheelhouse/machinery';
+import { serverIdentity } from '../../observe/server-identity.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import { serverIdentity } from '../server-identity.ts';
 import { type ControllerTools, listEntries } from '../tools.ts';
 
 export interface IdentityLeaseTools extends ControllerTools {

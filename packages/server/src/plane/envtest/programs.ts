@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { isSea } from 'node:sea';
 import { contained, itemAt, listen } from '@wheelhouse/machinery';
-import { FlagError } from '../../compose/flags/flags.ts';
+import { FlagError } from '../../flags/flags.ts';
 
 /** Tells the API server that an etcd's address is the stand-in, which stores nothing. */
 const standInName = 'wheelhouse-stand-in';

@@ -1,8 +1,8 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { ensureDataDirectory } from './data-directory.ts';
+import { ensureAdminToken, ensureDataDirectory, writeAdminKubeconfig } from './data-directory.ts';
 
 let base: string;
 beforeEach(() => {
@@ -35,4 +35,24 @@ describe('the data directory', () => {
     expect(() => ensureDataDirectory(path)).toThrow(/others can read the data directory/);
     expect(modeOf(path)).toBe(0o1777);
   });
+});
+
+test('the kubeconfig has server, CA, and credential, for its owner only', () => {
+  const path = join(base, 'sub', 'admin.kubeconfig');
+  const server = 'https://127.0.0.1:6443';
+  writeAdminKubeconfig({ path, server, caPem: 'CA', credential: { token: 't' }, context: 'c' });
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+  expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({
+    clusters: [{ name: 'c', cluster: { server, 'certificate-authority-data': 'Q0E=' } }],
+    users: [{ name: 'c', user: { token: 't' } }],
+    contexts: [{ name: 'c', context: { cluster: 'c', user: 'c' } }],
+    'current-context': 'c',
+  });
+});
+
+test('the token is kept across restarts, for its owner only', () => {
+  const token = ensureAdminToken(base);
+  expect(token.length).toBeGreaterThan(40);
+  expect(ensureAdminToken(base)).toBe(token);
+  expect(statSync(join(base, 'admin.token')).mode & 0o777).toBe(0o600);
 });

@@ -1,8 +1,8 @@
-import { appendAll } from '@wheelhouse/machinery';
 /**
  * The subset of DER (X.690) that writing certificates requires. Every function returns a complete
  * tag-length-value element.
  */
+import { appendAll } from '@wheelhouse/machinery';
 
 export function element(tag: number, ...parts: readonly Buffer[]): Buffer {
   const content = Buffer.concat(parts);

@@ -3,7 +3,7 @@ import { accessSync, constants, readFileSync, statSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { pemBlocks } from '@wheelhouse/codec';
 import { systemErrorCode } from '@wheelhouse/machinery';
-import { readSigningKey } from '../../gates/authn/service-account-token.ts';
+import { readSigningKey } from '../gates/authn/service-account-token.ts';
 import { type FileContent, FlagError } from './flags.ts';
 
 /** A file that the command line names. */

@@ -1,10 +1,9 @@
 import { type CatalogueSnapshot, textAt } from '@wheelhouse/kinds';
 import type { Dialect } from '@wheelhouse/machinery';
-import { NodeGraph } from '../../gates/authz/node/node-graph.ts';
-import { type CachePool, follow } from '../../registry/caches.ts';
-
-import { decodeEntry } from '../../registry/object-codec.ts';
-import type { Entry } from '../../watchcache/entry.ts';
+import { type CachePool, follow } from '../../../registry/caches.ts';
+import { decodeEntry } from '../../../registry/object-codec.ts';
+import type { Entry } from '../../../watchcache/entry.ts';
+import { NodeGraph } from './node-graph.ts';
 
 type Tell = (key: string, current: Entry | undefined) => void;
 

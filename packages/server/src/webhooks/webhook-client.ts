@@ -30,8 +30,8 @@ import {
   whenAborted,
 } from '@wheelhouse/machinery';
 import { printGoDuration } from '@wheelhouse/schema';
-import { apiRelease } from '../apis/version.ts';
 import { hostRoots } from '../files/followed-files.ts';
+import { apiRelease } from '../views/version.ts';
 import type { ClientMeter } from './client-metrics.ts';
 
 /**

@@ -23,15 +23,15 @@ import {
   writeBackup,
   writeBackupFile,
 } from '@wheelhouse/store';
-import { backupPath } from '../../endpoints/backup.ts';
-import { describeFlags, FlagError, type FlagTable, parseFlags } from '../flags/flags.ts';
+import { backupPath } from './endpoints/backup.ts';
 import {
   ensureDataDirectory,
   keptWithoutStore,
   refuseEtcd,
   restoringDirectory,
   storeDirectory,
-} from './data-directory.ts';
+} from './files/data-directory.ts';
+import { describeFlags, FlagError, type FlagTable, parseFlags } from './flags/flags.ts';
 
 const backupFlags = {
   'data-dir': {

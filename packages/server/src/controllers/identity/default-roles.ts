@@ -7,14 +7,14 @@ import {
   StatusError,
 } from '@wheelhouse/machinery';
 import { requiredKind } from '../../catalogue/catalogue.ts';
-import { gatheredRules } from '../../controllers/identity/cluster-role-aggregation.ts';
-import { storedVersion } from '../../controllers/tools.ts';
 import { defaultRbac, reconcile } from '../../gates/authz/rbac/default-roles.ts';
 import type { Target, WriteContext } from '../../registry/contract.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import { type Registry, serverContext } from '../../registry/registry.ts';
 import { write } from '../../registry/write.ts';
 import { CorruptObjectError } from '../../watchcache/store-errors.ts';
+import { storedVersion } from '../tools.ts';
+import { gatheredRules } from './cluster-role-aggregation.ts';
 
 /** Attempts to reconcile a default while other writers win races. */
 const attemptsMax = 5;

@@ -8,6 +8,7 @@ import {
 } from '@wheelhouse/codec';
 import { objectsAt, textAt } from '@wheelhouse/kinds';
 import {
+  type DialectName,
   dialectOf,
   duplicate,
   errorText,
@@ -19,7 +20,6 @@ import {
   member,
   notSupported,
 } from '@wheelhouse/machinery';
-import type { ServerConfig } from '../config.ts';
 import { readConfigurationFile } from '../files/followed-files.ts';
 
 const transportType = structType('Transport', {
@@ -59,7 +59,7 @@ const destinations = ['cluster', 'controlplane', 'etcd'];
  */
 export async function checkEgress(
   file: string,
-  { dialect }: Pick<ServerConfig, 'dialect'>,
+  { dialect }: { readonly dialect: DialectName },
 ): Promise<void> {
   const selections = await readSelections(file, dialect).catch((error: unknown) => {
     throw new Error(`failed to read egress selector config: ${file}: ${errorText(error)}`);
@@ -77,10 +77,7 @@ export async function checkEgress(
   );
 }
 
-async function readSelections(
-  file: string,
-  dialect: ServerConfig['dialect'],
-): Promise<readonly JsonObject[]> {
+async function readSelections(file: string, dialect: DialectName): Promise<readonly JsonObject[]> {
   const { object } = await decodeConfiguration(readConfigurationFile(file), {
     ...egressFormat,
     group: dialectOf(dialect).group(egressFormat.group),

@@ -12,7 +12,6 @@ import type {
   StoreObserver,
   StoreOperation,
 } from '@wheelhouse/store';
-import type { StoreSpace } from './opened-store.ts';
 
 /** `pods`, `deployments.apps`. */
 export const typeOf = (def: Pick<ResourceDef, 'group' | 'resource'>): string =>
@@ -37,6 +36,16 @@ export function sizeLook(
       family.clear();
     }
   };
+}
+
+/** The free space of a store. */
+export interface StoreSpace {
+  /**
+   * Answers in time, whatever the disk does; rejects with the reason why the store refuses writes.
+   */
+  check(): Promise<void>;
+  /** Alarms as of the last write or check. */
+  alarms(): readonly StoreAlarm[];
 }
 
 const alarms = ['quota', 'low-space', 'disk-failed'] as const satisfies readonly StoreAlarm[];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readOptions, type ServerOptions, serverFlags } from '../command-line.ts';
+import { readOptions, type ServerOptions, serverFlags } from '../compose/command-line.ts';
 import {
   describeFlags,
   type FlagDefinition,

@@ -8,7 +8,7 @@ import {
   releaseName,
 } from '@wheelhouse/kinds';
 import { problemText } from '@wheelhouse/machinery';
-import { FlagError, parseBoolean } from '../flags/flags.ts';
+import { FlagError, parseBoolean } from './flags.ts';
 
 /** Why a gate has no effect here, as `--help` reports it. */
 type Idle = 'of other components' | 'always on' | 'always off';

@@ -9,7 +9,7 @@ import {
   type MetricRegistry,
   memoryUses,
 } from '@wheelhouse/machinery';
-import { limitOf } from '../observability/process-metrics.ts';
+import { limitOf } from '../observe/process-metrics.ts';
 
 /** Share of the heap that clients may fill; the rest is for the server itself and for garbage. */
 const heapPart = 0.4;

@@ -8,7 +8,7 @@ import {
   type MetricRegistry,
   redactSecrets,
 } from '@wheelhouse/machinery';
-import { apiRelease, versionDocument } from '../apis/version.ts';
+import { apiRelease, versionDocument } from '../views/version.ts';
 
 /** Adds metrics that Linux reports below `/proc`; returns a function that updates them. */
 function addHostMetrics(registry: MetricRegistry): () => Promise<void> {

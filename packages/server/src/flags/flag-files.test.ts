@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '@wheelhouse/machinery';
 import { afterAll, describe, expect, test } from 'vitest';
-import { readOptions } from '../command-line.ts';
-import { ensureServingCertificates } from '../serving/serving-tls.ts';
+import { readOptions } from '../compose/command-line.ts';
+import { ensureServingCertificates } from '../compose/serving/serving-tls.ts';
 import { checkFiles } from './flag-files.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-files-'));

@@ -1,8 +1,8 @@
 import { dialectOf } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import { gatheredRules } from '../../controllers/identity/cluster-role-aggregation.ts';
+import { defaultGates } from '../../flags/feature-gates.ts';
 import { defaultRbac } from '../../gates/authz/rbac/default-roles.ts';
-import { defaultGates } from '../apis/feature-gates.ts';
+import { gatheredRules } from './cluster-role-aggregation.ts';
 import { withGatheredRules } from './default-roles.ts';
 
 test('AUTHZ-6: aggregated default roles start with the rules that they aggregate', () => {

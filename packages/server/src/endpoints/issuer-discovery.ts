@@ -1,5 +1,5 @@
-import type { PlainAnswer } from '../../endpoints/call.ts';
-import type { TokenKey, TokenKeys } from '../../gates/authn/service-account-token.ts';
+import type { TokenKey, TokenKeys } from '../gates/authn/service-account-token.ts';
+import type { PlainAnswer } from './call.ts';
 
 /** The paths by which clients discover how to verify service account tokens. */
 export const issuerDiscoveryPaths = {

@@ -9,7 +9,7 @@ import {
   serviceUnavailable,
   textOf,
 } from '@wheelhouse/machinery';
-import type { ObjectReader } from '../../admission/tools.ts';
+import type { ObjectReader } from '../admission/tools.ts';
 
 /** A Service's name and one of its ports. */
 export interface ServiceReference {

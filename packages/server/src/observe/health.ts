@@ -1,16 +1,11 @@
 import {
-  type ApiObject,
   type Clock,
   createMetricRegistry,
-  type Dialect,
   type Logger,
   type MetricRegistry,
 } from '@wheelhouse/machinery';
-import type { Store } from '@wheelhouse/store';
-import { apiRelease } from '../apis/version.ts';
-import type { ServerConfig } from '../config.ts';
-import { runsManager } from '../controllers/settings.ts';
-import { addStartTime } from '../observability/process-metrics.ts';
+import { apiRelease } from '../views/version.ts';
+import { addStartTime } from './process-metrics.ts';
 
 /**
  * A named check, which fails by throwing or rejecting; the reason appears in the log and on the
@@ -167,39 +162,6 @@ async function failureOf(check: HealthCheck): Promise<Error | undefined> {
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));
   }
-}
-
-/**
- * ComponentStatuses for the components that exist here: the store, and the controllers, which run
- * in this process. There is no scheduler.
- */
-export async function componentStatuses(options: {
-  readonly config: Pick<ServerConfig, 'controllers'>;
-  readonly dialect: Dialect;
-  readonly store: Pick<Store, 'ping'>;
-}): Promise<readonly ApiObject[]> {
-  const { config, dialect, store } = options;
-  const hasControllers = runsManager(config.controllers ?? ['*']);
-  const noControllers = hasControllers ? undefined : 'no controllers run in this server';
-  const storeProblem = await store.ping().then(
-    () => undefined,
-    () => 'the store does not answer',
-  );
-  return [
-    statusOf('controller-manager', noControllers),
-    statusOf(`${dialect.storeCheck}-0`, storeProblem),
-    statusOf('scheduler', 'no scheduler runs in this server'),
-  ];
-}
-
-function statusOf(name: string, problem: string | undefined): ApiObject {
-  const status = problem === undefined ? 'True' : 'False';
-  return {
-    apiVersion: 'v1',
-    kind: 'ComponentStatus',
-    metadata: { name, creationTimestamp: null },
-    conditions: [{ type: 'Healthy', status, message: problem ?? 'ok' }],
-  };
 }
 
 /** Outcomes of health checks, in a registry of their own (OPS-1). */
