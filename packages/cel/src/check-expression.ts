@@ -1,3 +1,4 @@
+import { itemAt } from '@wheelhouse/machinery';
 import { type Compiled, compile } from './compile.ts';
 import { CelCompileError } from './issues.ts';
 import { asText } from './library/arguments.ts';
@@ -219,17 +220,34 @@ function declaredType(type: Type): Type {
 /** A policy's variables by name, each with the indexes of its declarations in ascending order. */
 type Declarations = Map<string, { readonly place: number; readonly type: Type }[]>;
 
-/** Declarations of policies, by the list of variables or by the types for checking them. */
-const declarationsOfLists = new WeakMap<object, Declarations>();
+/** The declarations of the first variables of a policy. */
+interface Declared {
+  readonly declarations: Declarations;
+  /** Number of variables that were declared, so that each is compiled once and when needed. */
+  count: number;
+}
 
-/** The variables of a policy with their types; dyn for those that do not compile. */
-function declarationsOf(list: readonly PolicyVariable[], use: ExpressionUse): Declarations {
+/** Declarations of policies, by the list of variables or by the types for checking them. */
+const declarationsOfLists = new WeakMap<object, Declared>();
+
+/**
+ * The variables of a policy before the index `end` with their types; dyn for those that do not
+ * compile.
+ */
+function declarationsOf(
+  list: readonly PolicyVariable[],
+  end: number,
+  use: ExpressionUse,
+): Declarations {
   const key = use.typed ?? list;
-  const cached = declarationsOfLists.get(key);
-  if (cached !== undefined) return cached;
+  const declared = declarationsOfLists.get(key) ?? { declarations: new Map(), count: 0 };
+  declarationsOfLists.set(key, declared);
+  const { declarations } = declared;
+  if (declared.count >= end) return declarations;
   const names = [...new Set([...use.variables, 'authorizer'])];
-  const declarations: Declarations = new Map();
-  for (const [place, { name, expression }] of list.entries()) {
+  for (; declared.count < end; declared.count += 1) {
+    const place = declared.count;
+    const { name, expression } = itemAt(list, place);
     // A variable without an expression does not exist.
     if (expression.trim() === '') continue;
     const compiled = compiledIn(
@@ -242,7 +260,6 @@ function declarationsOf(list: readonly PolicyVariable[], use: ExpressionUse): De
     if (places === undefined) declarations.set(name, [{ place, type }]);
     else places.push({ place, type });
   }
-  declarationsOfLists.set(key, declarations);
   return declarations;
 }
 
@@ -266,7 +283,8 @@ function declaredBefore(declarations: Declarations, before: number): TypesByName
 function fieldsFor(use: ExpressionUse): TypesByName {
   const { list, before } = use.own ?? { list: [] };
   if (list.length === 0) return new Map();
-  return declaredBefore(declarationsOf(list, use), before ?? list.length);
+  const end = before ?? list.length;
+  return declaredBefore(declarationsOf(list, end, use), end);
 }
 
 /** Compiles an expression; otherwise returns kube-apiserver's error. */

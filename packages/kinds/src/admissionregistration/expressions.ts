@@ -10,6 +10,7 @@ import {
   tooMany,
 } from '@wheelhouse/machinery';
 import type { MatchCondition } from '../gen/types/admissionregistration/v1alpha1.ts';
+import { eachError, expressionsPerStep } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 /** A policy's variables and how many of them an expression may use. */
@@ -39,33 +40,36 @@ export type ExpressionChecker = (
 const conditionsMax = 64;
 
 /** Validates the conditions under which a webhook or policy is called: named, each name once. */
-export function validateMatchConditions(
+export function* validateMatchConditions(
   conditions: readonly Stored<MatchCondition | MatchCondition>[],
   path: string,
   options: { readonly check?: ExpressionChecker | undefined; readonly params?: boolean } = {},
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const variables = namesFor({ params: options.params === true });
   const names = new Set<string>();
   const errors =
     conditions.length > conditionsMax ? [tooMany(path, conditions.length, conditionsMax)] : [];
-  conditions.forEach((condition, index) => {
+  const validateCondition = (condition: Stored<MatchCondition>, index: number) => {
+    const found: FieldError[] = [];
     const at = `${path}[${index}]`;
     const name = condition.name ?? '';
     const expression = (condition.expression ?? '').trim();
     const field = `${at}.expression`;
-    if (expression === '') errors.push(required(field));
+    if (expression === '') found.push(required(field));
     else {
       const { check } = options;
       appendAll(
-        errors,
+        found,
         checkedExpression(expression, { field, check, variables, wanted: ['bool'] }),
       );
     }
-    if (name === '') errors.push(required(`${at}.name`));
-    else appendAll(errors, breaks(`${at}.name`, name, qualifiedName));
-    if (name !== '' && names.has(name)) errors.push(duplicate(`${at}.name`, name));
+    if (name === '') found.push(required(`${at}.name`));
+    else appendAll(found, breaks(`${at}.name`, name, qualifiedName));
+    if (name !== '' && names.has(name)) found.push(duplicate(`${at}.name`, name));
     names.add(name);
-  });
+    return found;
+  };
+  appendAll(errors, yield* eachError(conditions, validateCondition, expressionsPerStep));
   return errors;
 }
 

@@ -28,10 +28,10 @@ const operations = ['*', 'CONNECT', 'CREATE', 'DELETE', 'UPDATE'];
 const scopes = ['*', 'Cluster', 'Namespaced'];
 
 /** Validates one rule with its operations. */
-export function validateOperationRule(
+export function* validateOperationRule(
   rule: Stored<RuleWithOperations | NamedRuleWithOperations>,
   path: string,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const ruleOperations = (rule.operations ?? []).map(String);
   const field = `${path}.operations`;
   const errors = ruleOperations.length === 0 ? [required(field)] : [];
@@ -40,14 +40,16 @@ export function validateOperationRule(
     const detail = "if '*' is present, must not specify other operations";
     errors.push(invalidGo(field, () => shown, detail));
   }
-  ruleOperations.forEach((operation, index) => {
-    if (operations.includes(operation)) return;
-    errors.push(notSupported(`${field}[${index}]`, operation, operations));
-  });
+  const unknown = yield* eachError(ruleOperations, (operation, index) =>
+    operations.includes(operation)
+      ? []
+      : [notSupported(`${field}[${index}]`, operation, operations)],
+  );
   const scope = rule.scope;
   const isKnown = scope === undefined || scopes.includes(String(scope));
   return [
     ...errors,
+    ...unknown,
     ...validateNames(rule, `${path}.apiGroups`, 'API groups'),
     ...validateNames(rule, `${path}.apiVersions`, 'API versions'),
     ...(rule.apiVersions ?? []).flatMap((version, index) =>
@@ -147,17 +149,20 @@ export function* validateMatchResources(
   return errors;
 }
 
-function validateNamedRule(rule: Stored<NamedRuleWithOperations>, path: string): FieldError[] {
+function* validateNamedRule(
+  rule: Stored<NamedRuleWithOperations>,
+  path: string,
+): Generator<void, FieldError[]> {
   const names = (rule.resourceNames ?? []).map(String);
   const isRepeated = repeats(names);
-  const errors = names.flatMap((name, index) => {
+  const errors = yield* eachError(names, (name, index) => {
     const field = `${path}.resourceNames[${index}]`;
     return [
       ...breaks(field, name, pathSegment),
       ...(isRepeated[index] === true ? [duplicate(field, name)] : []),
     ];
   });
-  return [...errors, ...validateOperationRule(rule, path)];
+  return [...errors, ...(yield* validateOperationRule(rule, path))];
 }
 
 /** The `MatchResources` member of a spec. */

@@ -16,7 +16,7 @@ import type {
   Mutation,
 } from '../gen/types/admissionregistration/v1alpha1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { eachError } from '../rules/checks.ts';
+import { eachError, expressionsPerStep } from '../rules/checks.ts';
 import { ensure, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import {
@@ -120,11 +120,13 @@ function* validatePolicy(
   const policy = spec.reinvocationPolicy ?? '';
   return [
     ...(yield* validatePolicyBasis(object, { ...options, scope })),
-    ...validateOperations(spec.matchConstraints, 'spec.matchConstraints'),
+    ...(yield* validateOperations(spec.matchConstraints, 'spec.matchConstraints')),
     ...(mutations.length === 0
       ? [required('spec.mutations', 'mutations must contain at least one item')]
-      : yield* eachError(mutations, (one, index) =>
-          validateMutation(one, `spec.mutations[${index}]`, scope),
+      : yield* eachError(
+          mutations,
+          (one, index) => validateMutation(one, `spec.mutations[${index}]`, scope),
+          expressionsPerStep,
         )),
     ...(policy === '' ? [required(field)] : []),
     ...(policy === '' || reinvocations.includes(policy)
@@ -136,11 +138,18 @@ function* validatePolicy(
 /** A deletion carries no object that a policy could change. */
 const operations = ['*', 'CONNECT', 'CREATE', 'UPDATE'];
 
-function validateOperations(match: JsonObject | undefined, path: string): FieldError[] {
-  return objectsAt(match ?? {}, 'resourceRules')
-    .flatMap((rule) => listAt(rule, 'operations').map(String))
-    .filter((operation) => !operations.includes(operation))
-    .map((operation) => notSupported(`${path}.resourceRules.operations`, operation, operations));
+function validateOperations(
+  match: JsonObject | undefined,
+  path: string,
+): Generator<void, FieldError[]> {
+  const named = objectsAt(match ?? {}, 'resourceRules').flatMap((rule) =>
+    listAt(rule, 'operations').map(String),
+  );
+  return eachError(named, (operation) =>
+    operations.includes(operation)
+      ? []
+      : [notSupported(`${path}.resourceRules.operations`, operation, operations)],
+  );
 }
 
 /** The result type of each type of patch. */
@@ -196,7 +205,7 @@ function mutatingAdmissionPolicyBinding(dialect: Dialect): ResourceDef {
     *validate(object) {
       return [
         ...(yield* validateBindingBasis(object)),
-        ...validateOperations(matchOf(object, 'matchResources'), 'spec.matchResources'),
+        ...(yield* validateOperations(matchOf(object, 'matchResources'), 'spec.matchResources')),
       ];
     },
     spec: {},

@@ -26,7 +26,7 @@ import type {
   MutatingAdmissionPolicy,
   MutatingAdmissionPolicySpec,
 } from '../gen/types/admissionregistration/v1alpha1.ts';
-import { eachError, same } from '../rules/checks.ts';
+import { eachError, expressionsPerStep, same } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import {
@@ -112,12 +112,15 @@ export function* validatePolicyBasis(
     ...validateFailurePolicy(spec),
     ...validateParamKind(spec.paramKind, 'spec.paramKind'),
     ...(yield* validateConstraints(spec.matchConstraints, 'spec.matchConstraints')),
-    ...(areOld ? [] : validateMatchConditions(conditions, 'spec.matchConditions', scope)),
-    ...(yield* eachError(spec.variables ?? [], (variable, before) =>
-      validateVariable(variable, `spec.variables[${before}]`, {
-        ...scope,
-        own: { list, before },
-      }),
+    ...(areOld ? [] : yield* validateMatchConditions(conditions, 'spec.matchConditions', scope)),
+    ...(yield* eachError(
+      spec.variables ?? [],
+      (variable, before) =>
+        validateVariable(variable, `spec.variables[${before}]`, {
+          ...scope,
+          own: { list, before },
+        }),
+      expressionsPerStep,
     )),
   ];
 }
@@ -221,8 +224,10 @@ function* validateChecks(
     return [required('spec.validations', detail), required('spec.auditAnnotations', detail)];
   }
   return [
-    ...(yield* eachError(validations, (one, index) =>
-      validateValidation(one, `spec.validations[${index}]`, scope),
+    ...(yield* eachError(
+      validations,
+      (one, index) => validateValidation(one, `spec.validations[${index}]`, scope),
+      expressionsPerStep,
     )),
     ...(yield* validateAnnotations(annotations, name, scope)),
   ];
@@ -290,15 +295,15 @@ function* validateAnnotations(
     const detail = `must not have more than ${annotationsMax} auditAnnotations`;
     errors.push(invalidGo(path, () => goAnnotations(annotations), detail));
   }
-  const ofEach = yield* eachError(annotations, (annotation, index) => {
+  const validateOne = (annotation: Stored<AuditAnnotation>, index: number) => {
     const at = `${path}[${index}]`;
     const key = annotation.key ?? '';
     const found = validateAnnotation(annotation, at, { name, scope });
     if (keys.has(key)) found.push(duplicate(`${at}.key`, key));
     keys.add(key);
     return found;
-  });
-  return [...errors, ...ofEach];
+  };
+  return [...errors, ...(yield* eachError(annotations, validateOne, expressionsPerStep))];
 }
 
 /** The list as Go prints it with `%#v`. */

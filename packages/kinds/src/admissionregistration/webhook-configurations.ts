@@ -21,7 +21,7 @@ import type {
   WebhookClientConfig,
 } from '../gen/types/admissionregistration/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { goStrings, same } from '../rules/checks.ts';
+import { eachError, goStrings, same } from '../rules/checks.ts';
 import { fillAbsent, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { webhookServiceErrors, webhookUrlErrors } from '../webhook-client.ts';
@@ -99,21 +99,21 @@ function fillDefaults(
 }
 
 /** Validates the webhooks of a configuration; `old` is absent on create. */
-function validateWebhooks(
+function* validateWebhooks(
   object: Stored<ValidatingWebhookConfiguration>,
   options: {
     readonly mutating: boolean;
     readonly old?: Stored<ValidatingWebhookConfiguration>;
     readonly check?: ExpressionChecker | undefined;
   },
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const tolerated = toleratedOf(object, options.old);
   const names = new Set<string>();
-  return (object.webhooks ?? []).flatMap((webhook, index) => {
+  return yield* eachError(object.webhooks ?? [], function* (webhook, index) {
     const path = `webhooks[${index}]`;
     const name = webhook.name ?? '';
     const errors = [
-      ...validateWebhook(webhook, path, { ...options, tolerated }),
+      ...(yield* validateWebhook(webhook, path, { ...options, tolerated })),
       ...validateVersions(webhook, `${path}.admissionReviewVersions`, tolerated),
     ];
     if (!tolerated.repeatedNames && name !== '' && names.has(name)) {
@@ -156,7 +156,7 @@ function toleratedOf(
   };
 }
 
-function validateWebhook(
+function* validateWebhook(
   webhook: Stored<ValidatingWebhook>,
   path: string,
   options: {
@@ -164,7 +164,7 @@ function validateWebhook(
     readonly tolerated: Tolerated;
     readonly check?: ExpressionChecker | undefined;
   },
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const conditions = webhook.matchConditions ?? [];
   const validateEnum = (name: string, allowed: readonly string[]): FieldError[] => {
     const value = at(webhook, name);
@@ -173,9 +173,9 @@ function validateWebhook(
   };
   return [
     ...validateName(webhook.name ?? '', `${path}.name`),
-    ...(webhook.rules ?? []).flatMap((rule, index) =>
+    ...(yield* eachError(webhook.rules ?? [], (rule, index) =>
       validateOperationRule(rule, `${path}.rules[${index}]`),
-    ),
+    )),
     ...validateEnum('failurePolicy', ['Fail', 'Ignore']),
     ...validateEnum('matchPolicy', ['Equivalent', 'Exact']),
     ...validateEffects(webhook, path, options.tolerated),
@@ -185,7 +185,9 @@ function validateWebhook(
     ...validateClient(webhook.clientConfig ?? {}, `${path}.clientConfig`),
     ...(options.tolerated.conditions
       ? []
-      : validateMatchConditions(conditions, `${path}.matchConditions`, { check: options.check })),
+      : yield* validateMatchConditions(conditions, `${path}.matchConditions`, {
+          check: options.check,
+        })),
   ];
 }
 

@@ -19,7 +19,7 @@ import type { LimitRange, LimitRangeItem } from '../gen/types/core/v1.ts';
 import { goQuantity } from '../pod/go-text.ts';
 import {
   mayOvercommit,
-  quantitiesOf,
+  quantitySteps,
   validateAnyResourceName,
   validateResourceName,
 } from '../pod/validation/resources.ts';
@@ -124,10 +124,7 @@ function* limitErrorSteps(
 ): Generator<void, FieldError[]> {
   const type = limit.type ?? '';
   const isPod = type === 'Pod';
-  function* of(name: string): Generator<void, Amounts> {
-    yield;
-    return quantitiesOf(objectAt(limit, name));
-  }
+  const of = (name: string) => quantitySteps(objectAt(limit, name));
   const none: Amounts = new Map();
   const limits: Limits = {
     max: yield* of('max'),
@@ -146,7 +143,7 @@ function* limitErrorSteps(
   return [
     ...(yield* names('max')),
     ...(yield* names('min')),
-    ...(isPod ? refuseDefaults(limit, path) : []),
+    ...(isPod ? yield* refuseDefaults(limit, path) : []),
     ...(yield* names('default')),
     ...(yield* names('defaultRequest')),
     ...validateStorage(limit, path),
@@ -155,10 +152,17 @@ function* limitErrorSteps(
   ];
 }
 
-function refuseDefaults(limit: Stored<LimitRangeItem>, path: string): FieldError[] {
-  return (['default', 'defaultRequest'] as const)
-    .filter((name) => quantitiesOf(limit[name]).size > 0)
-    .map((name) => forbiddenField(`${path}.${name}`, "may not be specified when `type` is 'Pod'"));
+function* refuseDefaults(
+  limit: Stored<LimitRangeItem>,
+  path: string,
+): Generator<void, FieldError[]> {
+  const errors: FieldError[] = [];
+  for (const name of ['default', 'defaultRequest'] as const) {
+    if ((yield* quantitySteps(limit[name])).size === 0) continue;
+    const detail = "may not be specified when `type` is 'Pod'";
+    errors.push(forbiddenField(`${path}.${name}`, detail));
+  }
+  return errors;
 }
 
 function validateStorage(limit: Stored<LimitRangeItem>, path: string): FieldError[] {

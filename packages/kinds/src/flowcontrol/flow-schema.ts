@@ -23,8 +23,8 @@ import type {
   ResourcePolicyRule,
   Subject,
 } from '../gen/types/flowcontrol/v1.ts';
-import type { ResourceDef, Strategy } from '../resource-def.ts';
-import { goStrings } from '../rules/checks.ts';
+import type { Findings, ResourceDef, Strategy } from '../resource-def.ts';
+import { eachError, goStrings } from '../rules/checks.ts';
 import { ensure, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { validateMandatory } from './default-objects.ts';
@@ -90,13 +90,18 @@ function missing(object: Stored<FlowSchema>): string {
 }
 
 /** Validates a FlowSchema except its metadata. */
-function validateFlowSchema(object: Stored<FlowSchema>, dialect: Dialect): FieldError[] {
+function* validateFlowSchema(
+  object: Stored<FlowSchema>,
+  dialect: Dialect,
+): Generator<void, FieldError[]> {
   const spec = object.spec ?? {};
   return [
     ...validatePrecedence(spec, object.metadata.name ?? ''),
     ...validateMethod(spec),
     ...validateLevel(spec),
-    ...(spec.rules ?? []).flatMap((rule, index) => validateRule(rule, `spec.rules[${index}]`)),
+    ...(yield* eachError(spec.rules ?? [], (rule, index) =>
+      validateRule(rule, `spec.rules[${index}]`),
+    )),
     ...validateMandatory(object, { dialect, kind: 'FlowSchema' }),
     ...validateFlowConditions(object),
   ];
@@ -132,9 +137,12 @@ function validateLevel(spec: Stored<FlowSchemaSpec>): FieldError[] {
     : breaks(field, name, dnsSubdomain);
 }
 
-function validateRule(rule: Stored<PolicyRulesWithSubjects>, path: string): FieldError[] {
+function* validateRule(
+  rule: Stored<PolicyRulesWithSubjects>,
+  path: string,
+): Generator<void, FieldError[]> {
   const subjects = rule.subjects ?? [];
-  const errors = subjects.flatMap((subject, index) =>
+  const errors = yield* eachError(subjects, (subject, index) =>
     validateSubject(subject, `${path}.subjects[${index}]`),
   );
   if (subjects.length === 0) {
@@ -147,8 +155,12 @@ function validateRule(rule: Stored<PolicyRulesWithSubjects>, path: string): Fiel
   }
   return [
     ...errors,
-    ...resources.flatMap((one, index) => validateResources(one, `${path}.resourceRules[${index}]`)),
-    ...others.flatMap((one, index) => validateUrls(one, `${path}.nonResourceRules[${index}]`)),
+    ...(yield* eachError(resources, (one, index) =>
+      validateResources(one, `${path}.resourceRules[${index}]`),
+    )),
+    ...(yield* eachError(others, (one, index) =>
+      validateUrls(one, `${path}.nonResourceRules[${index}]`),
+    )),
   ];
 }
 
@@ -194,7 +206,10 @@ function validateNamed(described: JsonObject, path: string, kind: string): Field
   ];
 }
 
-function validateResources(rule: Stored<ResourcePolicyRule>, path: string): FieldError[] {
+function* validateResources(
+  rule: Stored<ResourcePolicyRule>,
+  path: string,
+): Generator<void, FieldError[]> {
   const list = (name: string, what: string, one: string) => {
     const values = listAt(rule, name).map(String);
     const detail = `resource rules must supply at least one ${one}`;
@@ -205,7 +220,7 @@ function validateResources(rule: Stored<ResourcePolicyRule>, path: string): Fiel
     ...validateVerbs(rule, path),
     ...list('apiGroups', 'api groups', 'api group'),
     ...list('resources', 'resources', 'resource'),
-    ...validateNamespaces(rule, `${path}.namespaces`),
+    ...(yield* validateNamespaces(rule, `${path}.namespaces`)),
   ];
 }
 
@@ -241,7 +256,10 @@ function validateVerbs(
   return [{ ...error, message: error.message.replace('""', () => goStrings(ruleVerbs)) }];
 }
 
-function validateNamespaces(rule: Stored<ResourcePolicyRule>, field: string): FieldError[] {
+function* validateNamespaces(
+  rule: Stored<ResourcePolicyRule>,
+  field: string,
+): Generator<void, FieldError[]> {
   const namespaces = (rule.namespaces ?? []).map(String);
   if (namespaces.length === 0 && rule.clusterScope !== true) {
     const detail = 'resource rules that are not cluster scoped must supply at least one namespace';
@@ -249,12 +267,15 @@ function validateNamespaces(rule: Stored<ResourcePolicyRule>, field: string): Fi
   }
   if (namespaces.includes('*')) return alone(namespaces, field, 'namespaces');
   const intro = "each member of this list must be '*' or a DNS-1123 label; ";
-  return namespaces.flatMap((name, index) =>
+  return yield* eachError(namespaces, (name, index) =>
     dnsLabel(name).map((message) => invalid(`${field}[${index}]`, name, `${intro}${message}`)),
   );
 }
 
-function validateUrls(rule: Stored<NonResourcePolicyRule>, path: string): FieldError[] {
+function* validateUrls(
+  rule: Stored<NonResourcePolicyRule>,
+  path: string,
+): Generator<void, FieldError[]> {
   const urls = (rule.nonResourceURLs ?? []).map(String);
   const field = `${path}.nonResourceURLs`;
   const errors = validateVerbs(rule, path);
@@ -263,7 +284,8 @@ function validateUrls(rule: Stored<NonResourcePolicyRule>, path: string): FieldE
     return [...errors, required(field, detail)];
   }
   if (urls.includes('*')) return [...errors, ...alone(urls, field, 'non-resource URLs')];
-  return [...errors, ...urls.flatMap((url, index) => validateUrl(url, `${field}[${index}]`))];
+  const ofUrls = yield* eachError(urls, (url, index) => validateUrl(url, `${field}[${index}]`));
+  return [...errors, ...ofUrls];
 }
 
 function validateUrl(url: string, field: string): FieldError[] {
@@ -280,7 +302,7 @@ function validateUrl(url: string, field: string): FieldError[] {
 
 /** The strategy of this group's kinds. `validate` checks all members except status. */
 export function flowStrategy<O extends Stored<FlowSchema | PriorityLevelConfiguration>>(
-  validate: (object: O) => readonly FieldError[],
+  validate: (object: O) => Findings,
 ): Partial<Strategy<O>> & Pick<Strategy, 'validateName'> {
   return {
     extraMetadataChecks: { '': ['whole'], status: [] },

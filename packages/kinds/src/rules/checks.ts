@@ -167,16 +167,25 @@ export function* errorSteps(
 /** Items that one step validates. */
 const itemsPerStep = 100;
 
-/** The errors of each item of a list, in steps (TRUST-2). */
+/** Items with expressions, which are compiled, that one step validates. */
+export const expressionsPerStep = 4;
+
+/**
+ * The errors of each item of a list, in steps (TRUST-2).
+ * @param errorsOf may itself take steps
+ * @param perStep items that one step validates
+ */
 export function* eachError<Item>(
   list: Iterable<Item>,
-  errorsOf: (item: Item, index: number) => readonly FieldError[],
+  errorsOf: (item: Item, index: number) => Findings,
+  perStep = itemsPerStep,
 ): Generator<void, FieldError[]> {
   const errors: FieldError[] = [];
   let index = 0;
   for (const item of list) {
-    if (index % itemsPerStep === itemsPerStep - 1) yield;
-    appendAll(errors, errorsOf(item, index));
+    if (index % perStep === perStep - 1) yield;
+    const found = errorsOf(item, index);
+    appendAll(errors, 'next' in found ? yield* found : found);
     index += 1;
   }
   return errors;
