@@ -202,7 +202,7 @@ test.each([
   expect(found.versions).toEqual([{ version: 'v1', freshness: 'Stale' }]);
   const { body } = await server.get('/apis', { accept });
   const apps = body.items.find((one: ApiObject) => one.metadata.name === 'apps');
-  expect(apps.versions[0]).toMatchObject({ version: 'v1', freshness: 'Current' });
+  expect(apps?.versions[0]).toMatchObject({ version: 'v1', freshness: 'Current' });
 });
 
 test('ADM-4: an APIService that takes over a group version receives its requests', async () => {

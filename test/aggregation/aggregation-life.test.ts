@@ -63,8 +63,8 @@ test('ADM-4: after a restart aggregated paths work from the first request on', a
   expect((await again.get(things)).body).toEqual({ found: true });
   const { body } = await again.get('/apis', { accept });
   const found = body.items.find((one: ApiObject) => one.metadata.name === group);
-  expect(found.versions[0]).toMatchObject({ version: 'v1', freshness: 'Current' });
-  expect(found.versions[0].resources[0].resource).toBe('things');
+  expect(found?.versions[0]).toMatchObject({ version: 'v1', freshness: 'Current' });
+  expect(found?.versions[0].resources[0].resource).toBe('things');
 });
 
 test('ADM-4: a stopping server ends its proxied requests', async () => {

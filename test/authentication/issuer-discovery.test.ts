@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { createLocalJWKSet, jwtVerify } from 'jose';
+import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
 import { temporaryFile } from './token-users.ts';
@@ -47,9 +47,9 @@ test('AUTHN-6: service accounts can read issuer discovery, and others verify tok
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: ['ES256', 'RS256'],
   });
-  const keys = await server.get(keysPath, { token });
+  const keys = await server.get<JSONWebKeySet>(keysPath, { token });
   expect(keys.headers['content-type']).toBe('application/jwk-set+json');
-  expect(keys.body.keys.map((key: { kty: string }) => key.kty)).toEqual(['EC', 'RSA']);
+  expect(keys.body.keys.map(({ kty }) => kty)).toEqual(['EC', 'RSA']);
   const secret = ['d', 'p', 'q', 'dp', 'dq', 'qi'];
   for (const key of keys.body.keys) for (const name of secret) expect(key).not.toHaveProperty(name);
   const verified = await jwtVerify(token, createLocalJWKSet(keys.body), { issuer });

@@ -1,7 +1,6 @@
-import type { ApiObject } from '@wheelhouse/machinery';
 import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from '@wheelhouse/server';
 import { afterEach, expect, test } from 'vitest';
-import { configMap, connect, itemNames, type Loose } from '../support/harness.ts';
+import { configMap, connect, itemNames, type TestWatch } from '../support/harness.ts';
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
@@ -46,7 +45,7 @@ const widget = (name: string) => ({
   kind: 'Widget',
   metadata: { name },
 });
-const ownEvents = (events: { type: string; object: Loose }[]) =>
+const ownEvents = (events: TestWatch['events']) =>
   events
     .filter(({ object }) => object.metadata.name.startsWith('own-'))
     .map(({ type, object }) => `${type} ${object.metadata.name} ${object.data?.at ?? ''}`.trim());
@@ -78,13 +77,13 @@ test('PLANE-3: a restore brings objects back as changes with growing resource ve
   const exactly = `resourceVersion=${restored.resourceVersion}&resourceVersionMatch=Exact`;
   const { body } = await get(`${maps}?${exactly}`);
   expect(body.metadata.resourceVersion).toBe(restored.resourceVersion);
-  const own = new Map<string, Loose>(body.items.map((one: ApiObject) => [one.metadata.name, one]));
+  const own = new Map(body.items.map((one) => [one.metadata.name, one]));
   expect(own.get('own-kept')).toEqual(expect.objectContaining({ metadata: kept.body.metadata }));
   for (const { body: first } of [changed, gone]) {
     const now = own.get(first.metadata.name);
-    expect(now.data).toEqual(first.data);
-    expect(now.metadata.uid).toBe(first.metadata.uid);
-    expect(Number(now.metadata.resourceVersion)).toBeGreaterThan(Number(before));
+    expect(now?.data).toEqual(first.data);
+    expect(now?.metadata.uid).toBe(first.metadata.uid);
+    expect(Number(now?.metadata.resourceVersion)).toBeGreaterThan(Number(before));
   }
   expect(own.has('own-new')).toBe(false);
   watching.close();

@@ -151,11 +151,10 @@ describe('histories', () => {
           return body.metadata.resourceVersion !== before;
         }, 'an object to be brought to the version that is stored now');
         const list = await one.get(multi.at('v1alpha1'));
-        expect(
-          list.body.items.map(
-            (item: { spec: { content: { key: string } } }) => item.spec.content.key,
-          ),
-        ).toEqual(['patched', 'value']);
+        expect(list.body.items.map((item): string => item['spec'].content.key)).toEqual([
+          'patched',
+          'value',
+        ]);
       } finally {
         await Promise.all([one.stop(), other.stop()]);
         await etcd.dispose();

@@ -63,7 +63,7 @@ test('CRD-1: discovery lists the verbs of custom kinds in kube-apiserver’s ord
   const found = all.body.items.find((one: { metadata: { name: string } }) => {
     return one.metadata.name === group;
   });
-  expect(found.versions[0].resources[0].verbs).toEqual(verbs);
+  expect(found?.['versions'][0].resources[0].verbs).toEqual(verbs);
 });
 
 test('CRD-1: a new definition has no conditions yet', async () => {

@@ -313,7 +313,7 @@ describe('subresources', () => {
       const { resources } = (await server.get(`/apis/${group}/${version}`)).body;
       const names = resources.map((one: { name: string }) => one.name);
       expect(names).toEqual(['parts', ...expected.map((name) => `parts/${name}`)]);
-      const aggregated = listed.versions.find(
+      const aggregated = listed?.['versions'].find(
         (one: { version: string }) => one.version === version,
       );
       const subresources = aggregated.resources[0].subresources ?? [];

@@ -154,7 +154,7 @@ describe('aggregated discovery', () => {
       apiVersion: `apidiscovery.svc.io/${version}`,
     });
     expect(core.body.items).toHaveLength(1);
-    const [v1] = core.body.items[0].versions;
+    const [v1] = core.body.items[0]?.['versions'] ?? [];
     expect(v1).toMatchObject({ version: 'v1', freshness: 'Current' });
     expect(v1.resources).toContainEqual({
       resource: 'configmaps',
@@ -171,7 +171,7 @@ describe('aggregated discovery', () => {
     const apps = named.body.items.find(
       (one: { metadata: { name: string } }) => one.metadata.name === 'apps',
     );
-    const deployments = apps.versions[0].resources.find(
+    const deployments = apps?.['versions'][0].resources.find(
       (one: { resource: string }) => one.resource === 'deployments',
     );
     expect(deployments.responseKind).toEqual({ group: '', version: '', kind: 'Deployment' });

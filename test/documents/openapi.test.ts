@@ -26,12 +26,13 @@ const urlIn = (paths: Awaited<ReturnType<typeof index>>, name: string): string |
 
 /** A part of the document that the protobuf form lists by name. */
 type Named<Value = unknown> = { readonly name: string; readonly value: Value };
+type OpenApiV2 = { swagger: string; paths: object; definitions: Readonly<Record<string, object>> };
 type Parameter = { readonly parameter: { readonly nonBody?: { readonly query?: Named } } };
 const schemaEntry = ({ name, value }: Named<{ schema: unknown }>) => [name, value.schema];
 const yamlEntry = ({ name, value }: Named<{ yaml: unknown }>) => [name, value.yaml];
 
 /** Every value of a member anywhere in a document. */
-function* valuesOf(member: string, value: unknown): Generator<Loose> {
+function* valuesOf(member: string, value: unknown): Generator<string> {
   if (typeof value !== 'object' || value === null) return;
   for (const [name, held] of Object.entries(value)) {
     if (name === member && typeof held === 'string') yield held;
@@ -462,7 +463,7 @@ describe('OpenAPI v2', () => {
   const protobufType = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf';
 
   test('API-12: the whole API is one document with an ETag', async () => {
-    const answer = await server.get('/openapi/v2');
+    const answer = await server.get<OpenApiV2>('/openapi/v2');
     expect(answer.status).toBe(200);
     const document = answer.body;
     expect(document.swagger).toBe('2.0');

@@ -31,11 +31,16 @@ const followed = { type: 'priority-and-fairness', objects: 'followed' } as const
 /** Waits for the default objects with their conditions, and gives all there are. */
 async function storedObjects(server: TestServer, base = flowGroup): Promise<readonly Stored[]> {
   return eventually(async () => {
-    const schemas: Stored[] = (await server.get(`${base}/flowschemas`)).body.items;
+    const { body } = await server.get<StoredList>(`${base}/flowschemas`);
+    const schemas = body.items;
     const told = schemas.filter(({ status }) => (status?.conditions?.length ?? 0) > 0);
-    const levels = (await server.get(`${base}/prioritylevelconfigurations`)).body.items;
+    const levels = (await server.get<StoredList>(`${base}/prioritylevelconfigurations`)).body.items;
     return told.length === 13 && levels.length === 8 && [...schemas, ...levels];
   }, 'the default objects');
+}
+
+interface StoredList {
+  readonly items: readonly Stored[];
 }
 
 interface Stored {

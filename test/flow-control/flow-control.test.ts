@@ -1,3 +1,8 @@
+import type {
+  FlowSchema,
+  FlowSchemaList,
+  PriorityLevelConfigurationList,
+} from '@wheelhouse/kinds/types/flowcontrol/v1';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -23,17 +28,13 @@ const server = await withServer({
 
 beforeAll(async () => {
   await eventually(async () => {
-    const { body } = await server.get(`${flowGroup}/flowschemas`);
-    return body.items.length === 13 && body.items.every((one: never) => danglingOf(one));
+    const { body } = await server.get<FlowSchemaList>(`${flowGroup}/flowschemas`);
+    return body.items.length === 13 && body.items.every((one) => danglingOf(one));
   }, 'the default objects');
 });
 afterEach(abortHeld);
 
-interface Told {
-  readonly status?: { readonly conditions?: { readonly [member: string]: string }[] };
-}
-
-function danglingOf(schema: Told) {
+function danglingOf(schema: Pick<FlowSchema, 'status'>) {
   return schema.status?.conditions?.find(({ type }) => type === 'Dangling');
 }
 
@@ -59,13 +60,14 @@ async function metric(name: string, labels: Readonly<Record<string, string>>): P
 
 describe('OPS-3: the objects', () => {
   test('OPS-3: the default objects have kube-apiserver’s names and values', async () => {
-    const levels = (await server.get(`${flowGroup}/prioritylevelconfigurations`)).body.items;
-    const numbers = levels.map((one: { metadata: { name: string }; spec: never }) => {
-      const { type, limited, exempt } = one.spec as Record<string, Record<string, never>>;
-      const { nominalConcurrencyShares, lendablePercent, limitResponse } = limited ?? exempt ?? {};
-      const { queues, handSize, queueLengthLimit } =
-        (limitResponse as { queuing?: Record<string, number> } | undefined)?.queuing ?? {};
-      const row = [one.metadata.name, type, nominalConcurrencyShares, lendablePercent];
+    const levels = await server.get<PriorityLevelConfigurationList>(
+      `${flowGroup}/prioritylevelconfigurations`,
+    );
+    const numbers = levels.body.items.map(({ metadata, spec }) => {
+      const { type, limited, exempt } = spec ?? {};
+      const { nominalConcurrencyShares, lendablePercent } = limited ?? exempt ?? {};
+      const { queues, handSize, queueLengthLimit } = limited?.limitResponse?.queuing ?? {};
+      const row = [metadata?.name, type, nominalConcurrencyShares, lendablePercent];
       return [...row, queues, handSize, queueLengthLimit];
     });
     expect(numbers).toEqual([
@@ -78,13 +80,10 @@ describe('OPS-3: the objects', () => {
       ['workload-high', 'Limited', 40, 50, 128, 6, 50],
       ['workload-low', 'Limited', 100, 90, 128, 6, 50],
     ]);
-    const schemas = (await server.get(`${flowGroup}/flowschemas`)).body.items;
-    const rows = schemas.map((one: never) => {
-      const { metadata, spec } = one as { metadata: { name: string }; spec: never };
-      const { priorityLevelConfiguration, matchingPrecedence, distinguisherMethod } =
-        spec as Record<string, { name: string; type: string }>;
-      const level = priorityLevelConfiguration?.name;
-      return [metadata.name, level, matchingPrecedence, distinguisherMethod?.type];
+    const schemas = (await server.get<FlowSchemaList>(`${flowGroup}/flowschemas`)).body.items;
+    const rows = schemas.map(({ metadata, spec }) => {
+      const level = spec?.priorityLevelConfiguration.name;
+      return [metadata?.name, level, spec?.matchingPrecedence, spec?.distinguisherMethod?.type];
     });
     expect(rows).toEqual([
       ['catch-all', 'catch-all', 10_000, 'ByUser'],
@@ -101,7 +100,7 @@ describe('OPS-3: the objects', () => {
       ['system-nodes', 'system', 500, 'ByUser'],
       ['workload-leader-election', 'leader-election', 200, 'ByUser'],
     ]);
-    for (const one of [...levels, ...schemas]) {
+    for (const one of [...levels.body.items, ...schemas]) {
       expect(one.metadata.annotations).toEqual({ 'apf.svc.io/autoupdate-spec': 'true' });
     }
   });
@@ -168,9 +167,9 @@ describe('OPS-3: the objects', () => {
     expect((await server.post(`${flowGroup}/flowschemas`, schema)).status).toBe(201);
     const told = (status: string) =>
       eventually(async () => {
-        const { body } = await server.get(`${flowGroup}/flowschemas/${name}`);
+        const { body } = await server.get<FlowSchema>(`${flowGroup}/flowschemas/${name}`);
         const condition = danglingOf(body);
-        return condition?.['status'] === status && condition;
+        return condition?.status === status && condition;
       }, `the condition to be ${status}`);
     const about =
       'This FlowSchema references the PriorityLevelConfiguration object named "nowhere"';

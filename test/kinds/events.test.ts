@@ -239,7 +239,7 @@ describe('both groups', () => {
     }
     const list = await server.get(path());
     expect(list.body).toMatchObject({ apiVersion: 'events.svc.io/v1', kind: 'EventList' });
-    expect(list.body.items.map((one: { note: string }) => one.note)).toEqual(['hello', 'hello']);
+    expect(list.body.items.map((one) => one['note'])).toEqual(['hello', 'hello']);
     const core = await server.get(corePath());
     expect(core.body).toMatchObject({ apiVersion: 'v1', kind: 'EventList' });
     expect(core.body.items.every((one: { message: string }) => one.message === 'hello')).toBe(true);

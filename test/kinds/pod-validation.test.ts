@@ -56,7 +56,7 @@ describe('creating a Pod', () => {
       ['FieldValueRequired', 'spec.containers[0].livenessProbe'],
       ['FieldValueNotSupported', 'spec.restartPolicy'],
     ]);
-    expect(causes[3].message).toBe('Required value: must specify a handler type');
+    expect(causes[3]?.message).toBe('Required value: must specify a handler type');
     expect(answer.body.message).toMatch(/^Pod "bad" is invalid: \[spec\.containers\[0\]\.name: /);
     expect(answer.body.message).toContain(
       'spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "OnFailure", "Never"]',

@@ -16,9 +16,7 @@ const runtimeConfig = new Map([['api/all', true]]);
 const server = await withServer({ dialect: 'kubernetes', runtimeConfig, featureGates });
 
 const causesOf = ({ body }: Answer): string[] =>
-  (body.details?.causes ?? [])
-    .map(({ field, message }: JsonObject) => `${field}: ${message}`)
-    .sort();
+  (body.details?.causes ?? []).map(({ field, message }) => `${field}: ${message}`).sort();
 const changeStatus = (path: string, status: JsonObject) =>
   server.patch(`${path}/status`, { status }, 'merge');
 

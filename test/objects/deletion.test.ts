@@ -133,7 +133,7 @@ describe('DEL-1: states of a deletion', () => {
       ['DELETED', 0],
     ]);
     const last = watch.events.at(-1)?.object.metadata;
-    expect(forced.body.metadata.resourceVersion).toBe(last.resourceVersion);
+    expect(forced.body.metadata.resourceVersion).toBe(last?.resourceVersion);
     watch.close();
   });
 
@@ -399,7 +399,7 @@ describe('DEL-3: deletecollection', () => {
     expect((await server.remove(path)).status).toBe(200);
     const { body } = await server.get(path);
     expect(body.items).toHaveLength(1);
-    expect(body.items[0].metadata.deletionTimestamp).toBeDefined();
+    expect(body.items[0]?.metadata.deletionTimestamp).toBeDefined();
   });
 
   test('DEL-3: objects that disappear meanwhile are no error', async () => {

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { exampleAuthority } from '@wheelhouse/kinds/testing';
-import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
+import type { JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startTestServer, type TestServer } from '../support/harness.ts';
+import { itemNames, startTestServer, type TestServer } from '../support/harness.ts';
 
 /**
  * What each resource prints, as upstream's printers have it: types other than text stand after a
@@ -149,6 +149,6 @@ test('CODEC-5: FlowSchemas are listed by precedence, other objects by name', asy
   const { body } = await server.get(path, { accept: table });
   const names = body.rows.map((row: { cells: string }) => row.cells[0]);
   expect(names.filter((name: string) => name.length === 1)).toEqual(['b', 'c', 'a']);
-  const plain = (await server.get(path)).body.items.map((item: ApiObject) => item.metadata.name);
-  expect(plain.filter((name: string) => name.length === 1)).toEqual(['a', 'b', 'c']);
+  const plain = itemNames(await server.get(path));
+  expect(plain.filter((name) => name.length === 1)).toEqual(['a', 'b', 'c']);
 });

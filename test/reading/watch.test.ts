@@ -216,7 +216,7 @@ describe('bookmarks and initial events', () => {
       const query = 'watch=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan';
       const watch = await other.watch(`/api/v1/nodes?${query}&sendInitialEvents=true`);
       await watch.until((events) => events.length === 1);
-      expect(Object.keys(watch.events[0]?.object.metadata.annotations)).toEqual([
+      expect(Object.keys(watch.events[0]?.object.metadata.annotations ?? {})).toEqual([
         'k8s.io/initial-events-end',
         'kubernetes.io/initial-events-list-blueprint',
       ]);
@@ -306,8 +306,8 @@ describe('selectors', () => {
     const expected = ['ADDED a', 'DELETED a', 'ADDED b', 'MODIFIED b', 'DELETED b'];
     expect(told(watch.events)).toEqual(expected);
     const { metadata } = watch.events[1]?.object ?? {};
-    expect(metadata.resourceVersion).toBe(left.body.metadata.resourceVersion);
-    expect(metadata.labels).toEqual({ tier: 'front' });
+    expect(metadata?.resourceVersion).toBe(left.body.metadata.resourceVersion);
+    expect(metadata?.labels).toEqual({ tier: 'front' });
     watch.close();
   });
 

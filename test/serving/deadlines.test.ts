@@ -1,5 +1,5 @@
 import https from 'node:https';
-import { type ApiObject, type Clock, systemClock } from '@wheelhouse/machinery';
+import { type Clock, systemClock } from '@wheelhouse/machinery';
 import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
@@ -175,9 +175,9 @@ describe('a request past its deadline', () => {
       }
       await callsEnded();
       const { body } = await server.get(maps);
-      expect(
-        body.items.map((item: ApiObject & { data: unknown }) => [item.metadata.name, item.data]),
-      ).toEqual([['there', { a: '1' }]]);
+      expect(body.items.map((item) => [item.metadata.name, item['data']])).toEqual([
+        ['there', { a: '1' }],
+      ]);
     },
   );
 

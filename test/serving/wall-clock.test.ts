@@ -7,6 +7,7 @@ import {
   connect,
   eventually,
   freshNamespace,
+  type Posting,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
@@ -19,7 +20,7 @@ const whoAmI = '/apis/authentication.svc.io/v1/selfsubjectreviews';
 const review = { apiVersion: 'authentication.svc.io/v1', kind: 'SelfSubjectReview' };
 
 /** A token of ten minutes for the service account `robot`, which it creates. */
-async function tenMinuteToken(calls: Pick<TestServer, 'post'>, namespace: string) {
+async function tenMinuteToken(calls: Posting, namespace: string) {
   const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
   const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot' } };
   await calls.post(accounts, account);

@@ -116,9 +116,7 @@ test(
     const server = await startProcess(programs, { dataDir });
     const { calls, close } = connect(server.url);
     const list = await calls.get('/api/v1/namespaces/default/configmaps', { token: server.token });
-    expect(list.body.items.filter((one: { data: object }) => 'filling' in one.data)).toHaveLength(
-      objects,
-    );
+    expect(list.body.items.filter((one) => 'filling' in one['data'])).toHaveLength(objects);
     close();
     await server.remove();
   },

@@ -132,7 +132,7 @@ describe('contents', () => {
     const restored = await bench.serve('new');
     const { items } = (await restored.get(`${core}/configmaps`)).body;
     const count = (side: string, i: number) =>
-      Number(items.find((one: ApiObject) => one.metadata.name === `${side}-${i}`).data.n);
+      Number(items.find((one) => one.metadata.name === `${side}-${i}`)?.['data'].n);
     const left = Array.from({ length: pairs }, (_, i) => count('left', i));
     const right = Array.from({ length: pairs }, (_, i) => count('right', i));
     // One writer: of all that it writes, a moment has just the first part.

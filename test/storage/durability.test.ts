@@ -110,7 +110,7 @@ async function makeAndRemove(session: Session, name: string, books: Books): Prom
 async function check(session: Session, books: Books): Promise<void> {
   const list = await session.call('GET', collection);
   expect(list?.status).toBe(200);
-  expect(BigInt(list?.body.metadata.resourceVersion)).toBeGreaterThanOrEqual(books.highest);
+  expect(BigInt(list?.body.metadata.resourceVersion ?? 0)).toBeGreaterThanOrEqual(books.highest);
   const steps = new Map<string, Answer['body']>();
   for (const item of list?.body.items ?? []) steps.set(item.metadata.name, item);
   for (const [name, known] of books.objects) {
@@ -119,7 +119,7 @@ async function check(session: Session, books: Books): Promise<void> {
     expect(step, name).toBeGreaterThanOrEqual(known.acknowledged);
     expect(step, name).toBeLessThanOrEqual(known.sent);
     if (step === known.acknowledged && step > 0) {
-      expect(found.metadata.resourceVersion).toBe(known.version);
+      expect(found?.metadata.resourceVersion).toBe(known.version);
     }
     known.sent = step;
   }
@@ -159,7 +159,7 @@ test('STORE-1: acknowledged writes survive kill -9, and versions only grow', asy
   for (let round = 0; round < 4; round++) {
     const session = await open();
     const list = await session.call('GET', collection);
-    if (round === 0) from = list?.body.metadata.resourceVersion;
+    if (round === 0) from = list?.body.metadata.resourceVersion ?? '';
     await check(session, books);
     const before = books.highest;
     const writing = Array.from({ length: writers }, (_, i) => keepWriting(session, `w${i}`, books));

@@ -17,9 +17,9 @@ async function having(
 ): Promise<string[]> {
   const { items } = (await server.get(definitions)).body;
   return items
-    .filter((one: { spec: { group: string } }) => one.spec.group === group)
+    .filter((one) => one['spec'].group === group)
     .filter((one: JsonObject) => conditionOf(one, condition)?.startsWith('True'))
-    .map((one: { spec: { names: { plural: string } } }) => one.spec.names.plural);
+    .map((one): string => one['spec'].names.plural);
 }
 
 describe.skipIf(!hasEtcd)('custom kinds on etcd', () => {

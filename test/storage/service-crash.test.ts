@@ -69,10 +69,7 @@ test('a server killed amid writes loses no address and allocates none twice', as
     const stored = async () => {
       const { items } = (await calls.get(path, { token })).body;
       return new Map<string, string>(
-        items.map((item: { metadata: { name: string }; spec: { clusterIP: string } }) => [
-          item.metadata.name,
-          item.spec.clusterIP,
-        ]),
+        items.map((item) => [item.metadata.name, item['spec'].clusterIP]),
       );
     };
     const kept = await stored();

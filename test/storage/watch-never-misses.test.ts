@@ -8,6 +8,7 @@ import {
   freshNamespace,
   startTestServer,
   type TestServer,
+  type TestWatch,
 } from '../support/harness.ts';
 
 const runMs = 4000;
@@ -126,13 +127,7 @@ function take(follower: Follower, lastSteps: Map<string, number>, event: Frame):
   else follower.state.set(name, step);
 }
 
-interface Frame {
-  readonly type: string;
-  readonly object: {
-    metadata: { name: string; resourceVersion: string };
-    data: { step: string };
-  };
-}
+type Frame = TestWatch['events'][number];
 
 /** Lists once, then watches on and on, losing its connection at random moments. */
 async function follow(options: {
@@ -194,7 +189,7 @@ test(`WATCH-10: list plus watch never misses a change (SEED=${seed})`, async () 
   await Promise.all(following);
   const truth = await server.get(url);
   const expected = new Map<string, number>(
-    truth.body.items.map((item: Frame['object']) => [item.metadata.name, Number(item.data.step)]),
+    truth.body.items.map((item) => [item.metadata.name, Number(item['data'].step)]),
   );
   for (const follower of followers) {
     expect(follower.faults).toEqual([]);

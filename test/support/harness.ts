@@ -2,7 +2,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import http2 from 'node:http2';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type JsonObject, silentLogger, systemClock } from '@wheelhouse/machinery';
+import {
+  type JsonObject,
+  type ManagedFieldsEntry,
+  type ObjectMeta,
+  type OwnerReference,
+  silentLogger,
+  systemClock,
+} from '@wheelhouse/machinery';
 import { type RunningServer, type ServerConfig, startServer } from '@wheelhouse/server/testing';
 import { rememberCertificates, reuseCertificates } from './shared-certificates.ts';
 
@@ -11,13 +18,74 @@ export const adminToken = 'test-admin-token';
 /** Decoded JSON of any shape, which tests look into freely. */
 export type Loose = ReturnType<typeof JSON.parse>;
 
+/** An entry of `managedFields` in a response. */
+export interface ResponseManager extends ManagedFieldsEntry {
+  manager: string;
+  subresource: string;
+  time: string;
+  fieldsV1: Record<string, Loose>;
+}
+
+/** The metadata of an object or a list in a response. Every member may be absent. */
+export interface ResponseMetadata extends ObjectMeta {
+  name: string;
+  namespace: string;
+  uid: string;
+  resourceVersion: string;
+  generation: number;
+  creationTimestamp: string;
+  deletionTimestamp: string;
+  deletionGracePeriodSeconds: number;
+  labels: Record<string, string>;
+  annotations: Record<string, string>;
+  ownerReferences: OwnerReference[];
+  finalizers: string[];
+  managedFields: [ResponseManager, ...ResponseManager[]];
+  /** Of a list in chunks. */
+  continue: string;
+  remainingItemCount: number;
+}
+
+/** One of the causes that a Status lists. */
+export interface ResponseCause {
+  readonly reason: string;
+  readonly message: string;
+  readonly field: string;
+}
+
+/** The details of a Status. If it lists causes, there is at least one. */
+export interface ResponseDetails {
+  readonly name: string;
+  readonly group: string;
+  readonly kind: string;
+  readonly uid: string;
+  readonly causes: [ResponseCause, ...ResponseCause[]];
+  readonly retryAfterSeconds: number;
+}
+
+/**
+ * A decoded response: the members of metadata, lists, and Status have types. For the rest a test
+ * names the kind that it reads, as in `get<Deployment>(path)`.
+ */
+export interface ResponseBody {
+  apiVersion: string;
+  kind: string;
+  metadata: ResponseMetadata;
+  items: ResponseBody[];
+  message: string;
+  reason: string;
+  code: number;
+  details: ResponseDetails;
+  [member: string]: Loose;
+}
+
 /** One answer, the body decoded when it is JSON. */
-export interface Answer {
+export interface Answer<Body = ResponseBody> {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly warnings: readonly string[];
   readonly text: string;
-  readonly body: Loose;
+  readonly body: Body;
 }
 
 export interface RequestOptions {
@@ -30,7 +98,7 @@ export interface RequestOptions {
 
 /** A watch that collects its frames. */
 export interface TestWatch {
-  readonly events: { type: string; object: Loose }[];
+  readonly events: { type: string; object: ResponseBody }[];
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** Resolves when the events fulfil the condition; rejects after some seconds. */
@@ -45,10 +113,23 @@ export interface TestServer {
   readonly url: string;
   readonly config: ServerConfig;
   request(method: string, path: string, options?: RequestOptions): Promise<Answer>;
-  get(path: string, options?: RequestOptions): Promise<Answer>;
-  post(path: string, body: unknown, options?: RequestOptions): Promise<Answer>;
-  put(path: string, body: unknown, options?: RequestOptions): Promise<Answer>;
-  patch(path: string, body: unknown, type: PatchType, options?: RequestOptions): Promise<Answer>;
+  get<Body = ResponseBody>(path: string, options?: RequestOptions): Promise<Answer<Body>>;
+  post<Body = ResponseBody>(
+    path: string,
+    body: unknown,
+    options?: RequestOptions,
+  ): Promise<Answer<Body>>;
+  put<Body = ResponseBody>(
+    path: string,
+    body: unknown,
+    options?: RequestOptions,
+  ): Promise<Answer<Body>>;
+  patch<Body = ResponseBody>(
+    path: string,
+    body: unknown,
+    type: PatchType,
+    options?: RequestOptions,
+  ): Promise<Answer<Body>>;
   remove(path: string, body?: unknown, options?: RequestOptions): Promise<Answer>;
   watch(path: string, options?: RequestOptions): Promise<TestWatch>;
   stop(): Promise<void>;
@@ -132,8 +213,8 @@ export async function startTestServer(change: ConfigChange = {}): Promise<TestSe
 }
 
 /** Names of a list's items, in its order. */
-export const itemNames = ({ body }: Answer): string[] =>
-  (body.items ?? []).map((item: Loose) => item.metadata.name);
+export const itemNames = ({ body }: Pick<Answer, 'body'>): string[] =>
+  (body.items ?? []).map(({ metadata }) => metadata.name);
 
 /** A client of a running server's URL. */
 export function connect(url: string) {
@@ -166,8 +247,12 @@ export function connect(url: string) {
     if (bytes !== undefined) stream.end(bytes);
     return stream;
   };
-  const request = (method: string, path: string, options: RequestOptions = {}) =>
-    new Promise<Answer>((resolve, reject) => {
+  const request = <Body = ResponseBody>(
+    method: string,
+    path: string,
+    options: RequestOptions = {},
+  ) =>
+    new Promise<Answer<Body>>((resolve, reject) => {
       const stream = open(method, path, options);
       const chunks: Buffer[] = [];
       let head: http2.IncomingHttpHeaders = {};
@@ -180,13 +265,18 @@ export function connect(url: string) {
     });
   const calls = {
     request,
-    get: (path: string, options?: RequestOptions) => request('GET', path, options),
-    post: (path: string, body: unknown, options?: RequestOptions) =>
-      request('POST', path, { ...options, body }),
-    put: (path: string, body: unknown, options?: RequestOptions) =>
-      request('PUT', path, { ...options, body }),
-    patch: (path: string, body: unknown, type: PatchType, options?: RequestOptions) =>
-      request('PATCH', path, { ...options, body, type: patchTypes[type] }),
+    get: <Body = ResponseBody>(path: string, options?: RequestOptions) =>
+      request<Body>('GET', path, options),
+    post: <Body = ResponseBody>(path: string, body: unknown, options?: RequestOptions) =>
+      request<Body>('POST', path, { ...options, body }),
+    put: <Body = ResponseBody>(path: string, body: unknown, options?: RequestOptions) =>
+      request<Body>('PUT', path, { ...options, body }),
+    patch: <Body = ResponseBody>(
+      path: string,
+      body: unknown,
+      type: PatchType,
+      options?: RequestOptions,
+    ) => request<Body>('PATCH', path, { ...options, body, type: patchTypes[type] }),
     remove: (path: string, body?: unknown, options?: RequestOptions) =>
       request('DELETE', path, { ...options, ...(body === undefined ? {} : { body }) }),
     watch: (path: string, options: RequestOptions = {}) => collect(open('GET', path, options)),
@@ -200,9 +290,9 @@ function bytesOf(body: unknown): Buffer | undefined {
   return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
 }
 
-function answerOf(head: http2.IncomingHttpHeaders, bytes: Buffer): Answer {
+function answerOf<Body>(head: http2.IncomingHttpHeaders, bytes: Buffer): Answer<Body> {
   const text = bytes.toString('utf8');
-  let body: unknown;
+  let body: Loose;
   try {
     body = JSON.parse(text);
   } catch {
@@ -296,8 +386,13 @@ export function configMap(name: string, more: JsonObject = {}): JsonObject {
 
 let namespaces = 0;
 
+/** What sends a POST. */
+export interface Posting {
+  post(path: string, body: unknown, options?: RequestOptions): Promise<Answer>;
+}
+
 /** Makes a namespace of its own for a test. */
-export async function freshNamespace(server: Pick<TestServer, 'post'>): Promise<string> {
+export async function freshNamespace(server: Posting): Promise<string> {
   namespaces += 1;
   const name = `t${namespaces}-${Math.random().toString(36).slice(2, 8)}`;
   const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };

@@ -185,6 +185,6 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     const name = dialectOf(dialectName).label('last-applied-configuration', tool);
     const account = `/api/v1/namespaces/${namespace}/serviceaccounts/noted`;
     const { annotations } = (await server.get(account)).body.metadata;
-    expect(JSON.parse(annotations[name]).kind).toBe('ServiceAccount');
+    expect(JSON.parse(annotations[name] ?? '').kind).toBe('ServiceAccount');
   });
 });
