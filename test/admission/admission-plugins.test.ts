@@ -5,7 +5,7 @@ import { mustCreate } from '../authentication/token-users.ts';
 import {
   eventually,
   freshNamespace,
-  type Loose,
+  type ResponseBody,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
@@ -45,7 +45,7 @@ describe('plugins that run by default', () => {
   const core = (path: string) => `/api/v1/namespaces/${ns}/${path}`;
   const cluster = (stem: string, resource: string) => `/apis/${stem}.svc.io/v1/${resource}`;
 
-  async function created(path: string, object: object): Promise<Loose> {
+  async function created(path: string, object: object): Promise<ResponseBody> {
     const answer = await server.post(path, object);
     expect(answer.status, answer.text).toBe(201);
     return answer.body;
@@ -335,7 +335,7 @@ describe('LimitRanger', () => {
     expect(dry.body.spec.containers[0].resources.requests.cpu).toBe('500m');
   });
 
-  const cases: [string, object[], Loose, string][] = [
+  const cases: [string, object[], object, string][] = [
     [
       'too little',
       [{ type: 'Container', min: { cpu: '100m' } }],

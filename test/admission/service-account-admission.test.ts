@@ -1,7 +1,7 @@
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mustCreate } from '../authentication/token-users.ts';
-import { freshNamespace, type Loose } from '../support/harness.ts';
+import { freshNamespace, type ResponseBody } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 let ns: string;
@@ -22,7 +22,7 @@ function pod(name: string, spec: object = {}, metadata: object = {}): ApiObject 
   };
 }
 
-async function created(object: object, query = ''): Promise<Loose> {
+async function created(object: object, query = ''): Promise<ResponseBody> {
   const answer = await server.post(core('pods') + query, object);
   expect(answer.status, answer.text).toBe(201);
   return answer.body;

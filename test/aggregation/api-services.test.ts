@@ -1,7 +1,7 @@
 import type { StatusCause } from '@wheelhouse/kinds/types/meta/v1';
 import type { ApiObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import { eventually, type Loose } from '../support/harness.ts';
+import { eventually, type ResponseBody } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const group = 'apiregistration.svc.io';
@@ -23,7 +23,7 @@ const apiService = (spec: object, name = 'v1.metrics.example.com'): ApiObject =>
 });
 const service = { namespace: 'default', name: 'metrics' };
 
-async function read(name: string): Promise<Loose> {
+async function read(name: string): Promise<ResponseBody> {
   return eventually(async () => {
     const answer = await server.get(`${services}/${name}`);
     return answer.status === 200 && answer.body;
@@ -54,7 +54,7 @@ test('every served group version has a local APIService', async () => {
   const { groups } = (await server.get('/apis')).body;
   const names: string[] = groups
     .filter((one: { name: string }) => one.name !== group)
-    .flatMap((one: Loose) =>
+    .flatMap((one: { name: string; versions: { version: string }[] }) =>
       one.versions.map((of: { version: string }) => `${of.version}.${one.name}`),
     );
   for (const name of names) await read(name);

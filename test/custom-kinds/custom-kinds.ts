@@ -1,4 +1,10 @@
-import { type Answer, eventually, type Loose, type TestServer } from '../support/harness.ts';
+import {
+  type Answer,
+  eventually,
+  type Loose,
+  type ResponseBody,
+  type TestServer,
+} from '../support/harness.ts';
 
 /** Where definitions are, in the servers' own dialect. */
 export const definitions = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';
@@ -41,7 +47,7 @@ export function conditionOf(definition: Loose, type: string): string | undefined
 }
 
 /** Creates a definition and waits until it is established; gives it as it then is. */
-export async function establish(server: TestServer, options: Definition): Promise<Loose> {
+export async function establish(server: TestServer, options: Definition): Promise<ResponseBody> {
   const body = definitionOf(options);
   const created = await server.post(definitions, body);
   if (created.status !== 201) throw new Error(`definition: ${created.status} ${created.text}`);
@@ -72,5 +78,5 @@ export async function untilGone(server: TestServer, path: string): Promise<void>
 
 /** The causes of an answer, as `field: message`. */
 export function causesOf(answer: Answer): readonly string[] {
-  return (answer.body.details?.causes ?? []).map((one: Loose) => `${one.field}: ${one.message}`);
+  return (answer.body.details?.causes ?? []).map(({ field, message }) => `${field}: ${message}`);
 }

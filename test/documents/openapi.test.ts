@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { adminToken, eventually, type Loose, startTestServer } from '../support/harness.ts';
 import { onceWithin } from '../support/once-within.ts';
 import { withServer } from '../support/with-server.ts';
-import { openApiPart } from './openapi-part.ts';
+import { type OpenApiV2, openApiPart, operationsOf } from './openapi-part.ts';
 
 const server = await withServer({ dialect: 'kubernetes' });
 const core = 'io.k8s.api.core.v1.';
@@ -26,7 +26,6 @@ const urlIn = (paths: Awaited<ReturnType<typeof index>>, name: string): string |
 
 /** A part of the document that the protobuf form lists by name. */
 type Named<Value = unknown> = { readonly name: string; readonly value: Value };
-type OpenApiV2 = { swagger: string; paths: object; definitions: Readonly<Record<string, object>> };
 type Parameter = { readonly parameter: { readonly nonBody?: { readonly query?: Named } } };
 const schemaEntry = ({ name, value }: Named<{ schema: unknown }>) => [name, value.schema];
 const yamlEntry = ({ name, value }: Named<{ yaml: unknown }>) => [name, value.yaml];
@@ -38,18 +37,6 @@ function* valuesOf(member: string, value: unknown): Generator<string> {
     if (name === member && typeof held === 'string') yield held;
     yield* valuesOf(member, held);
   }
-}
-
-const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch'];
-
-function operationsOf(document: {
-  paths: object;
-}): { path: string; method: string; operation: JsonObject }[] {
-  return Object.entries<Loose>(document.paths).flatMap(([path, item]) =>
-    Object.entries<JsonObject>(item)
-      .filter(([method]) => methods.includes(method))
-      .map(([method, operation]) => ({ path, method, operation })),
-  );
 }
 
 function crontabs(group: string, more: JsonObject = {}): Loose {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   eventually,
   freshNamespace,
-  type Loose,
+  type ResponseBody,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
@@ -24,12 +24,12 @@ function ofRelease(minor: number) {
     const within = `namespaces/${its.namespace}/${resource}`;
     return `/apis/${groupVersion}/${within}${name === '' ? '' : `/${name}`}`;
   };
-  const made = async (collection: string, body: object): Promise<Loose> => {
+  const made = async (collection: string, body: object): Promise<ResponseBody> => {
     const answer = await its.server.post(collection, body);
     expect(answer.status, answer.text).toBe(201);
     return answer.body;
   };
-  const read = async (url: string): Promise<Loose> => {
+  const read = async (url: string): Promise<ResponseBody> => {
     const answer = await its.server.get(url);
     expect(answer.status, answer.text).toBe(200);
     return answer.body;
@@ -541,7 +541,7 @@ describe('release 1.24', () => {
     expect(older.spec.behavior).toBeUndefined();
     const key = 'behavior.autoscaling.alpha.svc.io'.split('.')[0];
     const text = older.metadata.annotations[`autoscaling.alpha.svc.io/${key}`];
-    expect(JSON.parse(text).ScaleDown.StabilizationWindowSeconds).toBe(60);
+    expect(JSON.parse(text ?? '').ScaleDown.StabilizationWindowSeconds).toBe(60);
     expect((await its.server.put(scalers('v2beta1', 'a'), older)).status).toBe(200);
     const again = await read(scalers('v2', 'a'));
     expect(again.spec).toEqual(patched.body.spec);
@@ -563,7 +563,7 @@ describe('release 1.24', () => {
     const current = await made(scalers('v2'), scaler('v2', 'b', { metrics }));
     const old = await read(scalers('v1', 'b'));
     expect(old.spec.targetCPUUtilizationPercentage).toBe(60);
-    expect(JSON.parse(old.metadata.annotations['autoscaling.alpha.svc.io/metrics'])).toEqual([
+    expect(JSON.parse(old.metadata.annotations['autoscaling.alpha.svc.io/metrics'] ?? '')).toEqual([
       { type: 'Resource', resource: { name: 'memory', targetAverageValue: '1Gi' } },
     ]);
     expect((await its.server.put(scalers('v1', 'b'), old)).status).toBe(200);

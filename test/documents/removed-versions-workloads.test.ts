@@ -11,7 +11,7 @@ import { beforeAll, expect, test } from 'vitest';
 import {
   eventually,
   freshNamespace,
-  type Loose,
+  type ResponseBody,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
@@ -39,7 +39,7 @@ function small(apiVersion: string, kind: string, spec: object = {}): ApiObject {
   return { apiVersion, kind, metadata: { name }, spec: { template, ...spec } };
 }
 
-async function made(object: ApiObject): Promise<Loose> {
+async function made(object: ApiObject): Promise<ResponseBody> {
   const answer = await server.post(at(object.apiVersion, plural(object.kind)), object);
   expect(answer.status, answer.text).toBe(201);
   return answer.body;

@@ -1,7 +1,7 @@
 import type { APIResource } from '@wheelhouse/kinds/types/meta/v1';
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import type { Loose } from '../support/harness.ts';
+
 import { withServer } from '../support/with-server.ts';
 
 const path = '/api/v1/componentstatuses';
@@ -14,7 +14,7 @@ test('ComponentStatuses report the store and which components are absent', async
   expect(list.status).toBe(200);
   expect(list.warnings).toEqual([warning]);
   expect(list.body).toMatchObject({ kind: 'ComponentStatusList', apiVersion: 'v1', metadata: {} });
-  const told = list.body.items.map((one: Loose) => [one.metadata.name, one.conditions[0].status]);
+  const told = list.body.items.map((one) => [one.metadata.name, one['conditions'][0].status]);
   expect(told).toEqual([
     ['controller-manager', 'False'],
     ['scheduler', 'False'],

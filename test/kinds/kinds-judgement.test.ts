@@ -1,7 +1,7 @@
 import type { Container } from '@wheelhouse/kinds/types/core/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { freshNamespace, type Loose } from '../support/harness.ts';
+import { freshNamespace, type ResponseBody } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 /** Judgements of built-in kinds that hang together with how upstream reads, keeps and writes them. */
@@ -15,8 +15,8 @@ beforeAll(async () => {
 
 const at = (group: string, resource: string) => `${group}/namespaces/${namespace}/${resource}`;
 const rbac = '/apis/rbac.authorization.k8s.io/v1';
-const causes = (body: Loose): string[] =>
-  (body.details?.causes ?? []).map((one: JsonObject) => `${one.field}: ${one.message}`);
+const causes = ({ details }: ResponseBody): string[] =>
+  (details?.causes ?? []).map(({ field, message }) => `${field}: ${message}`);
 
 describe('empty lists', () => {
   const role = (name: string) => ({ metadata: { name }, rules: [] });

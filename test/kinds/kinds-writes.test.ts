@@ -1,6 +1,5 @@
-import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { freshNamespace, type Loose } from '../support/harness.ts';
+import { freshNamespace, type ResponseBody } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 /** Which writes each built-in kind takes, and what it then says and shows. */
@@ -17,8 +16,8 @@ const apps = '/apis/apps/v1';
 const storage = '/apis/storage.k8s.io/v1';
 const flow = '/apis/flowcontrol.apiserver.k8s.io/v1';
 const dryRun = '?dryRun=All';
-const causes = (body: Loose): string[] =>
-  (body.details?.causes ?? []).map((one: JsonObject) => `${one.field}: ${one.message}`);
+const causes = ({ details }: ResponseBody): string[] =>
+  (details?.causes ?? []).map(({ field, message }) => `${field}: ${message}`);
 const table = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' };
 const template = {
   metadata: { labels: { app: 'a' } },

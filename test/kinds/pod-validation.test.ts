@@ -1,7 +1,7 @@
 import type { APIResource } from '@wheelhouse/kinds/types/meta/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type Loose, startTestServer } from '../support/harness.ts';
+import { type ResponseBody, startTestServer } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const ns = '/api/v1/namespaces/pods';
@@ -24,7 +24,7 @@ async function made(
   name: string,
   spec: JsonObject = {},
   metadata: JsonObject = {},
-): Promise<Loose> {
+): Promise<ResponseBody> {
   const answer = await server.post(pods, pod(name, spec, metadata));
   expect(answer.status, answer.text).toBe(201);
   return answer.body;

@@ -1,7 +1,7 @@
 import type { StatusCause } from '@wheelhouse/kinds/types/meta/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Answer, Loose } from '../support/harness.ts';
+import type { Answer, ResponseBody } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const apps = '/apis/apps/v1/namespaces/work';
@@ -32,7 +32,7 @@ const job = (name: string, spec: object = {}) => ({
   spec: { template: template({ restartPolicy: 'Never' }), ...spec },
 });
 
-async function made(path: string, body: JsonObject): Promise<Loose> {
+async function made(path: string, body: JsonObject): Promise<ResponseBody> {
   const answer = await server.post(path, body);
   expect(answer.status, answer.text).toBe(201);
   return answer.body;

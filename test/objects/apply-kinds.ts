@@ -127,24 +127,16 @@ export function apply(
 }
 
 /** The entry of a manager in an answered object. */
-export function ownedBy(answer: Answer, manager: string, operation = 'Apply'): Loose {
+export function ownedBy(answer: Answer, manager: string, operation = 'Apply') {
   return answer.body.metadata.managedFields?.find(
-    (entry: { manager: string; operation: string }) =>
-      entry.manager === manager && entry.operation === operation,
+    (entry) => entry.manager === manager && entry.operation === operation,
   )?.fieldsV1;
 }
 
 /** The managers of an answered object, `alice/Apply`, in order. */
 export function managersOf(answer: Answer): string[] {
   return (answer.body.metadata.managedFields ?? []).map(
-    ({
-      manager,
-      operation,
-      subresource,
-    }: {
-      manager: string;
-      operation: string;
-      subresource: string;
-    }) => `${manager}/${operation}${subresource === undefined ? '' : `/${subresource}`}`,
+    ({ manager, operation, subresource }) =>
+      `${manager}/${operation}${subresource === undefined ? '' : `/${subresource}`}`,
   );
 }

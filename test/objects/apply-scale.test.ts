@@ -1,6 +1,6 @@
 import type { ApiObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { freshNamespace, type Loose } from '../support/harness.ts';
+import { freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { apply, defineThing, managersOf, ownedBy } from './apply-kinds.ts';
 
@@ -83,7 +83,7 @@ describe('of a workload', () => {
     expect(whole.body.metadata.generation).toBe(2);
     expect(ownedBy(whole, 'scaler', 'Update')).toEqual({ 'f:spec': { 'f:replicas': {} } });
     expect(managersOf(whole)).toEqual(['alice/Apply', 'scaler/Update/scale']);
-    expect(ownedBy(whole, 'alice')['f:spec']['f:replicas']).toBeUndefined();
+    expect(ownedBy(whole, 'alice')?.['f:spec']['f:replicas']).toBeUndefined();
     const refused = await apply(server, `${deployments}/${name}`, deployment(name, 2));
     expect(refused.status).toBe(409);
     expect(refused.body.details.causes).toEqual([
@@ -263,8 +263,8 @@ describe('status', () => {
     expect(status.status).toBe(200);
     expect(status.body.status).toEqual({ s: '1' });
     expect(managersOf(status).sort()).toEqual(['alice/Apply', 'alice/Apply/status']);
-    const entries = status.body.metadata.managedFields as Loose[];
-    expect(entries.find((entry) => entry.subresource === 'status').fieldsV1).toEqual({
+    const entries = status.body.metadata.managedFields;
+    expect(entries.find((entry) => entry.subresource === 'status')?.fieldsV1).toEqual({
       'f:status': { 'f:s': {} },
     });
     const again = await apply(server, path, kind.body('one', { spec: { b: '1' } }));

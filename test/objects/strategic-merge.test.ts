@@ -1,6 +1,6 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { freshNamespace, type Loose } from '../support/harness.ts';
+import { type Answer, freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { defineThing } from './apply-kinds.ts';
 
@@ -44,9 +44,8 @@ async function made(): Promise<string> {
 const patchOf = (containers: unknown, more: object = {}) => ({
   spec: { template: { spec: { containers, ...more } } },
 });
-const containersOf = (answer: { body: Loose }) => answer.body.spec.template.spec.containers;
-const names = (answer: { body: JsonObject }) =>
-  containersOf(answer).map((one: { name: string }) => one.name);
+const containersOf = ({ body }: Answer) => body['spec'].template.spec.containers;
+const names = (answer: Answer) => containersOf(answer).map((one: { name: string }) => one.name);
 const send = (path: string, patch: unknown) => server.patch(path, patch, 'strategic');
 
 describe('lists', () => {

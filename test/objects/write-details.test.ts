@@ -1,6 +1,6 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { freshNamespace, type Loose } from '../support/harness.ts';
+import { freshNamespace, type ResponseBody } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { apply, dataMap, defineThing, freshName, managersOf, ownedBy } from './apply-kinds.ts';
 
@@ -31,7 +31,7 @@ describe('embedded resources', () => {
     };
     const path = `${thing.path(namespace)}/${name}`;
     const one = await apply(server, path, thing.body(name, { inner }));
-    expect(ownedBy(one, 'alice')['f:inner']['f:metadata']).toEqual({
+    expect(ownedBy(one, 'alice')?.['f:inner']['f:metadata']).toEqual({
       'f:finalizers': { 'v:"a.io/b"': {} },
       'f:labels': { 'f:l': {} },
       'f:name': {},
@@ -153,9 +153,9 @@ describe('field managers', () => {
 });
 
 describe('replicas of a scale', () => {
-  const replicasOf = (object: Loose) =>
+  const replicasOf = (object: ResponseBody) =>
     object.metadata.managedFields
-      .filter(({ fieldsV1 }: Loose) => fieldsV1['f:spec']?.['f:replicas'] !== undefined)
+      .filter(({ fieldsV1 }) => fieldsV1['f:spec']?.['f:replicas'] !== undefined)
       .map(
         ({
           manager,

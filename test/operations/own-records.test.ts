@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import type { ApiObject } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
-import { eventually, type Loose } from '../support/harness.ts';
+import { eventually, type ResponseBody } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { sample } from './metric-samples.ts';
 
@@ -21,11 +21,13 @@ const maps = '/api/v1/namespaces/kube-system/configmaps';
 const record = `${maps}/kube-apiserver-legacy-service-account-token-tracking`;
 const today = () => new Date(clock.now()).toISOString().slice(0, 10);
 
-async function ownLease(): Promise<Loose> {
+async function ownLease(): Promise<ResponseBody> {
   const selector = 'apiserver.kubernetes.io/identity%3Dkube-apiserver';
   const { body } = await server.get(`${leases}?labelSelector=${selector}`);
   expect(body.items).toHaveLength(1);
-  return body.items[0];
+  const [lease] = body.items;
+  if (lease === undefined) throw new Error('there is no Lease');
+  return lease;
 }
 
 test('PLANE-1: a ready server has an identity Lease and renews it', async () => {

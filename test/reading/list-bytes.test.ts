@@ -2,7 +2,7 @@ import https from 'node:https';
 import { gunzipSync } from 'node:zlib';
 import type { ApiObject } from '@wheelhouse/machinery';
 import { beforeAll, expect, test } from 'vitest';
-import { adminToken, configMap, freshNamespace, type Loose } from '../support/harness.ts';
+import { adminToken, configMap, freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 let path: string;
@@ -53,11 +53,12 @@ test.each(['', '?limit=50', '?labelSelector=app!%3Dother', '?fieldSelector=metad
 );
 
 test('API-2: items of a list and of its pages equal those of a get', async () => {
-  const whole = (await server.get(path)).body.items as Loose[];
+  const whole = (await server.get(path)).body.items;
   expect(whole).toHaveLength(count);
   for (const item of whole.slice(0, 12)) {
     const { body } = await server.get(`${path}/${item.metadata.name}`);
-    expect({ apiVersion: 'v1', kind: 'ConfigMap', ...item }).toEqual(body);
+    const type = { apiVersion: 'v1', kind: 'ConfigMap' };
+    expect(Object.assign(type, item)).toEqual(body);
   }
   const paged: ApiObject[] = [];
   let token = '';
@@ -69,13 +70,19 @@ test('API-2: items of a list and of its pages equal those of a get', async () =>
   expect(paged).toEqual(whole);
 });
 
+interface Row {
+  readonly cells: readonly unknown[];
+  readonly object: ApiObject;
+}
+
 test('CODEC-5: a table includes each item, whole or as metadata', async () => {
-  const items = (await server.get(path)).body.items as ApiObject[];
+  const items = (await server.get(path)).body.items;
   const accept = { accept: table };
-  const rowsOf = async (query: string) => (await server.get(path + query, accept)).body.rows;
-  const whole: Loose[] = await rowsOf('?includeObject=Object');
-  expect(whole.map(({ object }) => object.data)).toEqual(items.map(({ data }) => data));
-  const rows: Loose[] = await rowsOf('');
+  const rowsOf = async (query: string) =>
+    (await server.get<{ rows: Row[] }>(path + query, accept)).body.rows;
+  const whole = await rowsOf('?includeObject=Object');
+  expect(whole.map(({ object }) => object['data'])).toEqual(items.map((item) => item['data']));
+  const rows = await rowsOf('');
   expect(rows.map(({ object }) => object.metadata)).toEqual(items.map(({ metadata }) => metadata));
   expect(rows.map(({ cells }) => cells.slice(0, 2))).toEqual(
     items.map(({ metadata }) => [metadata.name, 1]),

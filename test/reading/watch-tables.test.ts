@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { configMap, freshNamespace, type Loose } from '../support/harness.ts';
+import { configMap, freshNamespace, type TestWatch } from '../support/harness.ts';
 import { passing, skippingClock } from '../support/skipping-clock.ts';
 import { withServer } from '../support/with-server.ts';
 
@@ -17,11 +17,11 @@ async function filled(...names: string[]): Promise<string> {
   return path;
 }
 
-const columnsOf = (events: readonly { object: Loose }[]) =>
+const columnsOf = (events: TestWatch['events']) =>
   events.map(({ object }) =>
-    object.columnDefinitions === null
+    object['columnDefinitions'] === null
       ? null
-      : object.columnDefinitions.map((one: { name: string }) => one.name).join(),
+      : object['columnDefinitions'].map((one: { name: string }) => one.name).join(),
   );
 
 describe('columns', () => {
@@ -37,8 +37,12 @@ describe('columns', () => {
     await later.until((events) => events.length === 2);
     expect(columnsOf(early.events)).toEqual(['Name,Data,Age', null, null, null]);
     expect(columnsOf(later.events)).toEqual(['Name,Data,Age', null]);
-    const rows = (events: readonly { type: string; object: Loose }[]) =>
-      events.map(({ type, object }) => [type, object.rows[0].cells[0], object.rows[0].object.kind]);
+    const rows = (events: TestWatch['events']) =>
+      events.map(({ type, object }) => [
+        type,
+        object['rows'][0].cells[0],
+        object['rows'][0].object.kind,
+      ]);
     const kind = 'PartialObjectMetadata';
     expect(rows(later.events)).toEqual([
       ['MODIFIED', 'a', kind],

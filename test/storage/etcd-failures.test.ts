@@ -1,3 +1,4 @@
+import type { Lease } from '@wheelhouse/kinds/types/coordination/v1';
 import { systemClock } from '@wheelhouse/machinery';
 import { openEtcdStore } from '@wheelhouse/store';
 import { hasEtcd, startTestEtcd, type TestEtcd } from '@wheelhouse/store/testing';
@@ -7,13 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as x509 from '@peculiar/x509';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import {
-  configMap,
-  eventually,
-  type Loose,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { configMap, eventually, startTestServer, type TestServer } from '../support/harness.ts';
 import { type Issued, issue } from '../support/issued-certificate.ts';
 import { passing, skippingClock } from '../support/skipping-clock.ts';
 import { onEtcd, quickElection, reachedBy, startLine } from './etcd-config.ts';
@@ -167,9 +162,9 @@ describe.skipIf(!hasEtcd)('leader election', () => {
     }, 'another leader');
     expect(next).not.toBe('');
     await eventually(async () => (await second.get('/api/v1/namespaces/orphaned')).status === 404);
-    const { spec } = (await second.get(leasePath)).body as Loose;
+    const { spec } = (await second.get<Lease>(leasePath)).body;
     expect(spec).toMatchObject({ leaseDurationSeconds: 2, leaseTransitions: 1 });
-    expect(spec.renewTime).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+    expect(spec?.renewTime).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
   });
 
   test('STORE-2: a stopping server hands leadership over at once', async () => {
