@@ -246,6 +246,63 @@ describe('patterns', () => {
     ]);
   });
 
+  test('TRUST-2: a text of 1 MiB matches a simple pattern, and one of 3 MB is 422', async () => {
+    const texts = definition('texts', { pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$' });
+    expect((await server.post(definitions, texts)).status).toBe(201);
+    const path = `/apis/patterns.io/v1/namespaces/${namespace}/texts`;
+    const made = await create('texts', 'a'.repeat(1 << 20));
+    expect(made.status, made.text.slice(0, 1000)).toBe(201);
+    const wrong = await server.patch(`${path}/a`, { text: `${'a'.repeat(1 << 20)}-` }, 'merge');
+    expect(wrong.status).toBe(422);
+    const long = await server.patch(`${path}/a`, { text: 'a'.repeat(3_000_000) }, 'merge');
+    expect([long.status, long.body.message]).toEqual([
+      422,
+      'the validation of the object needs more work than one request may cost',
+    ]);
+    const { body } = await server.get(`${path}/a`);
+    expect(body).toEqual(made.body);
+  });
+
+  test('TRUST-2: a rule does not search a text of more than 200,000 characters', async () => {
+    const rule = "self.replace('b', 'c') == self && self.matches('^a+$')";
+    const rules = {
+      maxLength: 1_000_000,
+      'x-kubernetes-validations': [{ rule, message: 'has a b' }],
+    };
+    const made = await server.post(definitions, definition('searches', rules));
+    expect(made.status, made.text).toBe(201);
+    const path = `/apis/patterns.io/v1/namespaces/${namespace}/searches`;
+    const first = await create('searches', 'a'.repeat(200_000));
+    expect(first.status, first.text.slice(0, 1000)).toBe(201);
+    const { status, body } = await server.patch(
+      `${path}/a`,
+      { text: 'a'.repeat(200_001) },
+      'merge',
+    );
+    expect([status, body.reason]).toEqual([422, 'Invalid']);
+    expect(body.message).toContain('a text has more than 200000 characters');
+    expect((await server.get(`${path}/a`)).body).toEqual(first.body);
+  });
+
+  test('TRUST-2: a rule cannot compare or format one list any number of times', async () => {
+    let same = 'v8 == v8';
+    for (let level = 8; level > 0; level -= 1) {
+      const item = level === 1 ? 'self' : `v${level - 1}`;
+      same = `[[${Array(10).fill(item).join()}]].all(v${level}, ${same})`;
+    }
+    const rules = {
+      maxLength: 10,
+      'x-kubernetes-validations': [{ rule: same, message: 'differs' }],
+    };
+    const made = await server.post(definitions, definition('nests', rules));
+    expect(made.status, made.text).toBe(201);
+    const { status, body } = await create('nests', 'a');
+    expect([status, body.message]).toEqual([
+      422,
+      expect.stringContaining('a comparison takes over 200000 values'),
+    ]);
+  });
+
   test('TRUST-2: expressions pay for what a pattern compiles to', async () => {
     const rule = "self.matches('^(?:(?:a|b)?){1000}$')";
     const validations = [{ rule, message: 'no match' }];

@@ -185,11 +185,12 @@ export function patternOf(source: string): Pattern {
 const matchCost = (value: string, pattern: { readonly size: number }, source: string) =>
   sizeCost(value.length) * Math.ceil(Math.max(source.length, pattern.size) * 0.25);
 
-function matches([value, source]: readonly Value[], { spend }: CallContext): Value {
+const matches = divided(function* ([value, source], context) {
   const pattern = patternOf(asText(source));
-  spend(matchCost(asText(value), pattern, asText(source)));
-  return pattern.test(asText(value));
-}
+  context.spend(matchCost(asText(value), pattern, asText(source)));
+  if (context.isStepOver()) yield;
+  return yield* pattern.testSteps(asText(value));
+});
 
 function patternToFind(source: string): Pattern {
   try {

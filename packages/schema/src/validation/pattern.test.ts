@@ -1,7 +1,8 @@
-import { WorkBudget, WorkExceeded } from '@wheelhouse/machinery';
+import { inOnePiece, WorkBudget, WorkExceeded } from '@wheelhouse/machinery';
 import { RE2JS } from 're2js';
 import { expect, test } from 'vitest';
 import { Pattern, programSizeOf } from './pattern.ts';
+import { matchesInSteps } from './pattern-steps.ts';
 
 const patterns = [
   'abc',
@@ -23,6 +24,52 @@ test.each(patterns)('TRUST-2: the size of %s is estimated before it is compiled'
   const estimate = programSizeOf(source);
   expect(estimate).toBeGreaterThanOrEqual(size - 2);
   expect(estimate).toBeLessThan(8 * size + 16);
+});
+
+const texts = [
+  '',
+  'abc',
+  'cd\n',
+  'a'.repeat(999),
+  'é1{z}\u{1f600}\ud800 AZ_a.b',
+  '1.example.com',
+  'a\nb',
+  ...Array.from({ length: 20 }, (_, at) =>
+    Array.from(
+      { length: 40 },
+      (_, index) => 'ab\n .é\u{1f600}'[(at * 7919 + index * index) % 7],
+    ).join(''),
+  ),
+];
+
+test.each([
+  ...patterns,
+  '^a.*b$',
+  '(?m)^b$',
+  '(?s)a.b',
+  '\\bab\\B',
+  '^$',
+  '',
+  '[^a]\\pL$',
+  '(?i)É|k',
+  '^(?:a|b)*a(?:a|b){9}$',
+])('TRUST-2: %s matches the same in steps', (source) => {
+  const { prog } = RE2JS.compile(source).re2Input;
+  const pattern = new Pattern(source);
+  for (const text of texts) {
+    expect([text, inOnePiece(matchesInSteps(prog, text))]).toEqual([text, pattern.test(text)]);
+  }
+});
+
+test('TRUST-2: a long match takes steps', () => {
+  const pattern = new Pattern('^(?:a|b)*a(?:a|b){900}$');
+  const text = 'abbaab'.repeat(1_000);
+  const work = pattern.testSteps(text);
+  let steps = 1;
+  let step = work.next();
+  for (; step.done !== true; step = work.next()) steps += 1;
+  expect(step.value).toBe(pattern.test(text));
+  expect(steps).toBeGreaterThan(50);
 });
 
 test('TRUST-2: oversized patterns are refused before they are compiled', () => {

@@ -1,5 +1,6 @@
 import type { WorkBudget } from '@wheelhouse/machinery';
 import { RE2JS } from 're2js';
+import { type CompiledProgram, matchesInSteps } from './pattern-steps.ts';
 
 /**
  * An upper estimate of the number of instructions that a pattern compiles to, in time linear in its
@@ -120,6 +121,9 @@ class SizeReader {
   }
 }
 
+/** Steps of a match that is not divided; they take about 10 ms where no text repeats itself. */
+const undividedSteps = 200_000;
+
 /** Maximum length of a pattern in characters. */
 const patternLengthMax = 16_384;
 
@@ -156,6 +160,13 @@ export class Pattern {
   /** Whether the pattern matches anywhere in the text. */
   test(text: string): boolean {
     return this.#compiled.test(text);
+  }
+
+  /** `test` in steps (TRUST-2). */
+  *testSteps(text: string): Generator<void, boolean> {
+    const program: CompiledProgram = this.#compiled.re2Input.prog;
+    if (this.stepsFor(text.length) <= undividedSteps || program.numLb > 0) return this.test(text);
+    return yield* matchesInSteps(program, text);
   }
 
   /**

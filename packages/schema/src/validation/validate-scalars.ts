@@ -8,12 +8,11 @@ import {
   showValue,
   tooLong,
   typeInvalid,
-  type WorkBudget,
 } from '@wheelhouse/machinery';
 import { goBadValue } from '../go-wording.ts';
 import type { ValueValidation } from '../schema.ts';
 import { formatCheck } from './formats.ts';
-import type { Result } from './validation-result.ts';
+import type { Result, ValidationWork } from './validation-result.ts';
 
 /**
  * Checks of one value. Messages say `in body`, because kube-apiserver's validator was written for
@@ -105,7 +104,7 @@ export function codePoints(text: string): number {
 /** Checks length and pattern; reports the first failure. */
 export function stringCheck(
   validation: ValueValidation,
-  patternTest: ((text: string, work: WorkBudget) => boolean) | undefined,
+  patternTest: ((text: string, work: ValidationWork) => boolean) | undefined,
 ): TextCheck | undefined {
   const { maxLength, minLength, pattern } = validation;
   if (maxLength === undefined && minLength === undefined && patternTest === undefined) {

@@ -405,10 +405,16 @@ test('TRUST-2: a large value is validated in steps', () => {
   expect(stepsOf(map, changed, members).errors).toEqual(['spec.m1999.name']);
 });
 
-test('TRUST-2: patterns of long texts pause, and a text may be too long for one', () => {
+test('TRUST-2: patterns of long texts pause, and a text may be too long for the budget', () => {
   const props: JsonObject = { type: 'array', items: { type: 'string', pattern: '^[a-z]*$' } };
   const texts = Array.from({ length: 20 }, () => 'a'.repeat(100_000));
   expect(stepsOf(props, texts)).toMatchObject({ errors: [] });
   expect(stepsOf(props, texts).steps).toBeGreaterThan(10);
-  expect(() => stepsOf(props, ['a'.repeat(300_001)])).toThrow(WorkExceeded);
+  const one = stepsOf(props, ['a'.repeat(1_000_000)]);
+  expect(one.errors).toEqual([]);
+  expect(one.steps).toBeGreaterThan(50);
+  expect(stepsOf(props, [`${'a'.repeat(1_000_000)}!`]).errors).toHaveLength(1);
+  expect(() => stepsOf(props, Array(6).fill('a'.repeat(1_000_000)))).not.toThrow();
+  const wide: JsonObject = { type: 'string', pattern: '^[a-z]{1,100}([a-z]|-)*$' };
+  expect(() => stepsOf(wide, 'a'.repeat(1_000_000))).toThrow(WorkExceeded);
 });

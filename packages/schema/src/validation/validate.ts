@@ -10,7 +10,6 @@ import {
   required,
   Stride,
   tooMany,
-  type WorkBudget,
 } from '@wheelhouse/machinery';
 import { childPath } from '../field-paths.ts';
 import { type NestedValidation, resolved, type Schema, type ValueValidation } from '../schema.ts';
@@ -31,11 +30,12 @@ import {
   correlateItem,
   correlateMember,
   isUnchanged,
+  LongMatch,
   mergeInto,
   newResult,
   type Place,
   type Result,
-  validationBudget,
+  ValidationWork,
 } from './validation-result.ts';
 
 export interface ValidateOptions {
@@ -80,7 +80,7 @@ function validatorOf(schema: Schema, use: keyof typeof validators): Validator {
   if (cachedValidator !== undefined) return cachedValidator;
   const { steps } = compileNode(nodeOfSchema(at, { ofDefault: use === 'defaults' }));
   const validator: Validator = function* (value, options) {
-    let result = newResult(validationBudget());
+    let result = newResult(new ValidationWork());
     yield* steps(value, { path: '', pair: undefined }, new Progress(result));
     if (result.errors.length === 0) return none;
     const old = options?.old;
@@ -88,7 +88,7 @@ function validatorOf(schema: Schema, use: keyof typeof validators): Validator {
       // Correlates values only after a failure, because most updates are valid.
       const pair = correlate({ old, value, schema: at });
       if (isUnchanged(pair)) return none;
-      result = newResult(validationBudget());
+      result = newResult(new ValidationWork());
       yield* steps(value, { path: '', pair }, new Progress(result));
     }
     const errors = withoutRepeated(result.errors);
@@ -130,7 +130,7 @@ interface NodeCheck {
 }
 
 /** Steps of the budget between two pauses: patterns take them. */
-const pausedAfter = 500_000;
+const pausedAfter = 100_000;
 
 /** Decides where a validation in steps may pause: after many values, and after much matching. */
 class Progress {
@@ -143,6 +143,27 @@ class Progress {
     this.#pauseAt = result.work.left - pausedAfter;
   }
 
+  /**
+   * Runs a check, again after each long match that it needs. A check that is repeated starts from
+   * the errors before it.
+   */
+  *run(check: () => void): Generator<void, void> {
+    const { result } = this;
+    const { checks } = result;
+    const { length } = result.errors;
+    for (;;) {
+      try {
+        check();
+        return;
+      } catch (error) {
+        if (!(error instanceof LongMatch)) throw error;
+        result.checks = checks;
+        result.errors.length = length;
+        yield* error.steps;
+      }
+    }
+  }
+
   /** Whether a value is to be checked at once: it has few values and little text. */
   isLight(value: JsonValue): boolean {
     return this.#stride.weigh(value) === 'light' && textIn(value, textMax) >= 0;
@@ -151,6 +172,7 @@ class Progress {
   get isOver(): boolean {
     if (!this.#stride.isOver && this.result.work.left > this.#pauseAt) return false;
     this.#pauseAt = this.result.work.left - pausedAfter;
+    this.result.work.endStep();
     return true;
   }
 }
@@ -195,10 +217,10 @@ function compileNode(node: ValidationNode): NodeCheck {
     *steps(value, place, progress) {
       const { result } = progress;
       if (typeof value !== 'object' || value === null) {
-        check(value, place, result);
+        yield* progress.run(() => check(value, place, result));
         return;
       }
-      open(value, place, result);
+      yield* progress.run(() => open(value, place, result));
       if (Array.isArray(value)) {
         items.open(result);
         for (const child of items.children(value, place)) yield* childSteps(child, progress);
@@ -250,18 +272,12 @@ function scalarCheck(node: ValidationNode): Check {
   };
 }
 
-/** Most characters of a text that a pattern is matched with: one match cannot be divided. */
-const matchedTextMax = 300_000;
-
 /** RE2 compiles slowly, so patterns are compiled on first use. */
-function lazyPattern(source: string): (text: string, work: WorkBudget) => boolean {
+function lazyPattern(source: string): (text: string, work: ValidationWork) => boolean {
   let pattern: Pattern | undefined;
   return (text, work) => {
     pattern ??= new Pattern(source);
-    work.spend(
-      text.length > matchedTextMax ? Number.POSITIVE_INFINITY : pattern.stepsFor(text.length),
-    );
-    return pattern.test(text);
+    return work.test(pattern, text);
   };
 }
 
@@ -301,8 +317,9 @@ function* childSteps(child: Child, progress: Progress): Generator<void, void> {
   }
   const { value, place, check } = child;
   const before = result.errors.length;
-  if (progress.isLight(value)) check().check(value, place, result);
-  else yield* check().steps(value, place, progress);
+  if (progress.isLight(value)) {
+    yield* progress.run(() => check().check(value, place, result));
+  } else yield* check().steps(value, place, progress);
   forgive(place, result, before);
 }
 
@@ -444,7 +461,7 @@ interface At {
  */
 const alternativeSteps = 20;
 
-function run(check: Check, at: At, work: WorkBudget): Result {
+function run(check: Check, at: At, work: ValidationWork): Result {
   work.spend(alternativeSteps);
   const result = newResult(work);
   check(at.value, at.place, result);

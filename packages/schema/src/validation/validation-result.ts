@@ -9,23 +9,77 @@ import {
   WorkBudget,
 } from '@wheelhouse/machinery';
 import { resolved, type Schema } from '../schema.ts';
+import type { Pattern } from './pattern.ts';
 
 /** The errors of one place and the number of checks, by which alternatives are ranked (anyOf). */
 export interface Result {
   readonly errors: FieldError[];
   checks: number;
   /** The work budget of validating one object, shared by the results of its parts. */
-  readonly work: WorkBudget;
+  readonly work: ValidationWork;
 }
 
 /** Maximum number of steps of validating one object: of pattern matching and alternatives. */
 const validationStepsMax = 30_000_000;
 
-export function validationBudget(): WorkBudget {
-  return new WorkBudget({ what: 'the validation of the object', steps: validationStepsMax });
+/** Steps of matches in one step of a validation; most texts take far less time for them. */
+const undividedMatches = 200_000;
+
+/** Steps from which on the matches of a step are remembered, for checks that are repeated. */
+const rememberedFrom = 50_000;
+
+/** The budget of validating one object, and the matches that it has paid for. */
+export class ValidationWork extends WorkBudget {
+  readonly #matches = new Map<Pattern, Map<string, boolean>>();
+  /** Steps of matches since the last step began. */
+  #matched = 0;
+
+  constructor() {
+    super({ what: 'the validation of the object', steps: validationStepsMax });
+  }
+
+  /** Called when a new step of the validation begins. */
+  endStep(): void {
+    this.#matched = 0;
+  }
+
+  /** Whether the pattern matches the text. Throws `LongMatch` if that takes too long for a step. */
+  test(pattern: Pattern, text: string): boolean {
+    const cached = this.#matches.get(pattern)?.get(text);
+    if (cached !== undefined) return cached;
+    const steps = pattern.stepsFor(text.length);
+    this.spend(steps);
+    this.#matched += steps;
+    if (this.#matched > undividedMatches) throw new LongMatch(this.#steps(pattern, text));
+    const matches = pattern.test(text);
+    if (this.#matched > rememberedFrom) this.#remember(pattern, text, matches);
+    return matches;
+  }
+
+  *#steps(pattern: Pattern, text: string): Generator<void, void> {
+    yield;
+    const matches = yield* pattern.testSteps(text);
+    this.#remember(pattern, text, matches);
+    yield;
+    this.endStep();
+  }
+
+  #remember(pattern: Pattern, text: string, matches: boolean): void {
+    const texts = this.#matches.get(pattern) ?? new Map<string, boolean>();
+    this.#matches.set(pattern, texts.set(text, matches));
+  }
 }
 
-export function newResult(work: WorkBudget): Result {
+/** A check needs a match that takes long; it must be repeated when the steps of that have run. */
+export class LongMatch extends Error {
+  readonly steps: Generator<void, void>;
+  constructor(steps: Generator<void, void>) {
+    super('the check needs a match that takes long');
+    this.steps = steps;
+  }
+}
+
+export function newResult(work: ValidationWork): Result {
   return { errors: [], checks: 0, work };
 }
 
