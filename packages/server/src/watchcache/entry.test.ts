@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { entryAtRevision, makeEntry, settle, spliceRevision } from './entry.ts';
+import { EntryHint, entryAtRevision, makeEntry, settle, spliceRevision } from './entry.ts';
 import { indexOf, widget } from './testing.ts';
 
 test('the version is directly behind the start of metadata, and nowhere else', () => {
@@ -20,6 +20,17 @@ test('the last state has the later version', () => {
   expect(last.createRevision).toBe(4);
   expect(last.json).toEqual(spliceRevision(stored, 1000));
   expect(entry.json).toEqual(spliceRevision(stored, 9));
+});
+
+test('a hint has one entry for each revision of its value', () => {
+  const object = widget({ namespace: 'a', name: 'b' });
+  const record = { key: 'a/b', stored: Buffer.from(JSON.stringify(object)), createRevision: 4 };
+  const hint = new EntryHint(indexOf(object));
+  const first = hint.entryOf({ ...record, revision: 4 });
+  expect(hint.entryOf({ ...record, revision: 4 })).toBe(first);
+  const restored = hint.entryOf({ ...record, revision: 9 });
+  expect(restored.revision).toBe(9);
+  expect(restored.json).toEqual(spliceRevision(record.stored, 9));
 });
 
 test('bytes without metadata are refused', () => {

@@ -54,9 +54,13 @@ export class EntryHint {
     this.object = object;
   }
 
-  /** The entry of the record that the write has made; created by the first call. */
+  /**
+   * The entry of a record; created by the first call for its revision. A store that returns to an
+   * earlier state writes the same value again, with the hint of its first write.
+   */
   entryOf(record: Omit<StoredEntry, 'index'>): Entry {
-    this.#entry ??= makeEntry({
+    if (this.#entry?.revision === record.revision) return this.#entry;
+    this.#entry = makeEntry({
       key: record.key,
       stored: record.stored,
       revision: record.revision,
