@@ -34,14 +34,7 @@ export function createObjectReader(options: {
     async list(resource, namespace) {
       const def = find(resource);
       if (def === undefined) return [];
-      const list = await caches.of(def).list({
-        namespace,
-        resourceVersion,
-        resourceVersionMatch: undefined,
-        limit: undefined,
-        continueToken: undefined,
-        filter: undefined,
-      });
+      const list = await caches.of(def).list({ namespace, resourceVersion });
       return list.count === 0 ? [] : Array.from(list.entries(), decode);
     },
   };

@@ -2,7 +2,6 @@ import { forbidden, invalid, invalidObject, StatusError } from '@wheelhouse/mach
 import { listShown } from '../answer/lists.ts';
 import { sendEntry, sendValue, successStatus } from '../answer/respond.ts';
 import type { DeletePlan, Written } from '../registry/contract.ts';
-import { requireTarget } from '../registry/permit.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import { write } from '../registry/write.ts';
 import { type DeleteOptions, ignoreStoreReadError, type ListOptions } from '../request/options.ts';
@@ -103,7 +102,6 @@ export async function deleteCollectionEndpoint(
     const kind = { group: context.dialect.group('meta'), kind: 'DeleteOptions' };
     throw invalidObject(kind, '', [invalid(ignoreStoreReadError, true, why)]);
   }
-  requireTarget(call.permit, 'deletecollection', target);
   const { filter, name } = checkedSelection(call, list);
   const found = await listShown(call, {
     namespace: target.namespace,

@@ -11,8 +11,8 @@ const key = Symbol('permit');
 
 /**
  * Proof that authorization allowed one verb on one target: a resource or subresource with its
- * namespace and name, or a path. Endpoints and the registry compare it with the operation, so a
- * permit for one target allows no other.
+ * namespace and name, or a path. Dispatch compares it with the target of the request, and the
+ * registry with the target of each write, so a permit for one target allows no other.
  */
 export class Permit<Access extends RequestSubject = RequestSubject> {
   /** Private, so that no structurally equal object is a permit. */
