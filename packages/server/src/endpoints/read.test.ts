@@ -29,6 +29,15 @@ function makeCall(watch: (spec: WatchSpec) => Promise<{ close(): void }>) {
       ended += 1;
     },
   };
+  const def = {
+    group: '',
+    resource: 'things',
+    kind: 'Thing',
+    strategy: {},
+    storage: {},
+    scope: 'Namespaced',
+    behavior: builtinBehavior,
+  };
   const call = {
     context: {
       dialect,
@@ -74,20 +83,13 @@ function makeCall(watch: (spec: WatchSpec) => Promise<{ close(): void }>) {
     permit: grantPermit(watching, ''),
     info: { parts: ['things'], verb: 'watch', query: new URLSearchParams() },
     target: {
-      def: {
-        group: '',
-        resource: 'things',
-        kind: 'Thing',
-        strategy: {},
-        storage: {},
-        scope: 'Namespaced',
-        behavior: builtinBehavior,
-      },
+      def,
       version: { version: 'v1' },
       namespace: 'default',
       name: '',
       subresource: '',
     },
+    entryKind: def,
     rendering: jsonRendering,
     baseHeaders: {},
     warnings: [],
