@@ -1,8 +1,8 @@
-import { systemClock } from '@wheelhouse/machinery';
+import { dialectNames, dialectOf, systemClock } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { saysAsKubectl } from '../clients/beside-kubectl.ts';
 import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
-import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+import { type SvcctlHome, svcctlFor, svcctlOn } from './svcctl-run.ts';
 
 const clientSide = 'apply --server-side=false';
 const byServer = (manager: string) => `apply --server-side --field-manager=${manager}`;
@@ -348,5 +348,70 @@ describe('CLIENT-1: a refused client-side apply', () => {
         expect(out + err).not.toContain(Buffer.from(value).toString('base64'));
       }
     }
+  });
+});
+
+const manifest = (name: string, data: object, more: object = {}) =>
+  JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data, ...more });
+
+describe.each(dialectNames)('CLIENT-1: earlier client-side applies, dialect %s', (dialectName) => {
+  const on = svcctlOn(dialectName);
+
+  test('CLIENT-1: apply takes over fields of earlier client-side applies', async () => {
+    const { tool } = dialectOf(dialectName);
+    const apply = (data: object) =>
+      on.ctl(`apply --field-manager=${tool} -f -`, manifest('x', data));
+    const owners = async () => {
+      const { managedFields } = (
+        await on.server.get(`/api/v1/namespaces/${on.namespace}/configmaps/x`)
+      ).body.metadata;
+      return managedFields.map(({ manager, operation }) => `${manager} ${operation}`).sort();
+    };
+    await on.ctl('apply --client-side -f -', manifest('x', { a: '1', b: '2' }));
+    expect(await owners()).toEqual(['svcctl-client-side-apply Update']);
+    // The last applied fields belong to the applier.
+    const expected = { code: 0, out: 'configmap/x serverside-applied\n', err: '' };
+    expect(await apply({ a: '3' })).toEqual(expected);
+    expect((await on.ctl('get cm x -o jsonpath={.data}')).out).toBe('{"a":"3"}');
+    expect(await owners()).toEqual([`${tool} Apply`, `${tool}-last-applied Apply`]);
+    expect((await on.ctl('apply view-last-applied cm x -o json')).out).toContain('"a": "3"');
+    // And back, and forth again.
+    await on.ctl('apply --client-side -f -', manifest('x', { a: '3', c: '4' }));
+    expect(await apply({ c: '5' })).toEqual(expected);
+    expect((await on.ctl('get cm x -o jsonpath={.data}')).out).toBe('{"c":"5"}');
+  });
+
+  test('CLIENT-1: a failed takeover is reported, and the object applied', async () => {
+    const { tool, label } = dialectOf(dialectName);
+    await on.ctl('apply --client-side -f -', manifest('x', { a: '1', b: '2' }));
+    const { code, out, err } = await on.ctl(
+      `apply --field-manager=${tool} --dry-run=server -f -`,
+      manifest('x', { a: '1' }),
+    );
+    expect({ code, out }).toEqual({
+      code: 0,
+      out: 'configmap/x serverside-applied (server dry run)\n',
+    });
+    const name = label('last-applied-configuration', tool);
+    expect(err).toMatch(
+      `Warning: failed to migrate ${name} for Server-Side Apply. This is non-fatal and will be ` +
+        'retried next time you apply. Error: Apply failed with 1 conflict: ',
+    );
+    expect((await on.ctl('get cm x -o jsonpath={.data}')).out).toBe('{"a":"1","b":"2"}');
+  });
+
+  test('CLIENT-1: create --save-config records the object for a later apply', async () => {
+    expect((await on.ctl('create sa noted --save-config -o name')).out).toBe(
+      'serviceaccount/noted\n',
+    );
+    await on.ctl('create -f - --save-config', manifest('x', { a: '1', b: '2' }));
+    const applied = await on.ctl('apply --client-side -f -', manifest('x', { a: '1' }));
+    expect(applied).toEqual({ code: 0, out: 'configmap/x configured\n', err: '' });
+    expect((await on.ctl('get cm x -o jsonpath={.data}')).out).toBe('{"a":"1"}');
+    const tool = dialectName === 'kubernetes' ? 'kubectl' : 'svcctl';
+    const name = dialectOf(dialectName).label('last-applied-configuration', tool);
+    const account = `/api/v1/namespaces/${on.namespace}/serviceaccounts/noted`;
+    const { annotations } = (await on.server.get(account)).body.metadata;
+    expect(JSON.parse(annotations[name] ?? '').kind).toBe('ServiceAccount');
   });
 });

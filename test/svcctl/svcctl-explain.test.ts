@@ -104,6 +104,33 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     );
   });
 
+  test('CLIENT-1: convert prints a file in another version', async () => {
+    const file = home.write(
+      `scaler-${dialectName}.json`,
+      JSON.stringify({
+        apiVersion: 'autoscaling/v2',
+        kind: 'HorizontalPodAutoscaler',
+        metadata: { name: 'h' },
+        spec: {
+          maxReplicas: 3,
+          scaleTargetRef: { kind: 'Deployment', name: 'd', apiVersion: 'apps/v1' },
+          metrics: [
+            {
+              type: 'Resource',
+              resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 70 } },
+            },
+          ],
+        },
+      }),
+    );
+    const made = await home.run(`convert -f ${file} --output-version=autoscaling/v1 -o json`);
+    expect(made.err).toBe('');
+    expect(JSON.parse(made.out)).toMatchObject({
+      apiVersion: 'autoscaling/v1',
+      spec: { maxReplicas: 3, targetCPUUtilizationPercentage: 70 },
+    });
+  });
+
   test('VER-8: convert writes files in another version', async () => {
     const scaler = {
       apiVersion: 'autoscaling/v1',

@@ -1,4 +1,7 @@
+import { dialectNames } from '@wheelhouse/machinery';
+import { describe, expect, test } from 'vitest';
 import { saysAsKubectl } from '../clients/beside-kubectl.ts';
+import { svcctlOn } from './svcctl-run.ts';
 
 const map = (name: string, data: object, metadata: object = {}) => ({
   apiVersion: 'v1',
@@ -67,3 +70,29 @@ saysAsKubectl([
   ['patch deployment d --subresource=scale --type=merge -p {"spec":{"replicas":1}}'],
   ['get cm x --warnings-as-errors -o name'],
 ]);
+
+const manifest = (name: string, data: object, more: object = {}) =>
+  JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data, ...more });
+
+describe.each(dialectNames)('CLIENT-1: manifests, dialect %s', (dialectName) => {
+  const on = svcctlOn(dialectName);
+
+  test('CLIENT-1: --warnings-as-errors makes warnings fail', async () => {
+    const line = 'create --validate=warn --warnings-as-errors -f -';
+    const { code, out, err } = await on.ctl(line, manifest('x', {}, { more: 1, most: 2 }));
+    expect({ code, out }).toEqual({ code: 1, out: 'configmap/x created\n' });
+    expect(err).toMatch(/^Warning: .*\nWarning: .*\nerror: 2 warnings received\n$/);
+    expect((await on.ctl('get cm x -o name --warnings-as-errors')).code).toBe(0);
+  });
+
+  test('CLIENT-1: replace writes the whole object, which must exist', async () => {
+    await on.ctl('create -f -', manifest('x', { a: '1', b: '2' }));
+    expect((await on.ctl('replace -f -', manifest('x', { c: '3' }))).out).toBe(
+      'configmap/x replaced\n',
+    );
+    expect((await on.ctl('get cm x -o jsonpath={.data}')).out).toBe('{"c":"3"}');
+    const absent = await on.ctl('replace -f -', manifest('y', {}));
+    expect(absent).toMatchObject({ code: 1, out: '' });
+    expect(absent.err).toContain('configmaps "y" not found');
+  });
+});

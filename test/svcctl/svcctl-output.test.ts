@@ -1,7 +1,8 @@
-import { expect, test } from 'vitest';
+import { dialectNames, dialectOf } from '@wheelhouse/machinery';
+import { describe, expect, test } from 'vitest';
 import { saysAsKubectl } from '../clients/beside-kubectl.ts';
 import { freshNamespace, startTestServer } from '../support/harness.ts';
-import { svcctlFor } from './svcctl-run.ts';
+import { replaceIn, svcctlFor, svcctlOn } from './svcctl-run.ts';
 
 const map = (name: string, data: object, labels = {}) => {
   const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, labels }, data };
@@ -70,4 +71,65 @@ test('CLIENT-1: templates come from files, and errors never show Secrets', async
     home.remove();
     await server.stop();
   }
+});
+
+const manifest = (name: string, data: object, more: object = {}) =>
+  JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data, ...more });
+
+describe.each(dialectNames)('CLIENT-1: printed values, dialect %s', (dialectName) => {
+  const on = svcctlOn(dialectName);
+
+  test('CLIENT-1: large integers stay exact', async () => {
+    const group = dialectOf(dialectName).group('apiextensions');
+    const plural = `things${on.namespace.replaceAll('-', '')}`;
+    const crd = {
+      apiVersion: `${group}/v1`,
+      kind: 'CustomResourceDefinition',
+      metadata: { name: `${plural}.big.example` },
+      spec: {
+        group: 'big.example',
+        scope: 'Namespaced',
+        names: { plural, kind: `K${plural}`, singular: plural.slice(0, -1) },
+        versions: [
+          {
+            name: 'v1',
+            served: true,
+            storage: true,
+            schema: {
+              openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+            },
+            additionalPrinterColumns: [{ name: 'Big', type: 'integer', jsonPath: '.big' }],
+          },
+        ],
+      },
+    };
+    expect((await on.ctl('create -f -', JSON.stringify(crd))).code).toBe(0);
+    await on.ctl(`wait crd/${plural}.big.example --for=condition=Established --timeout=10s`);
+    const big = '9007199254740993';
+    const object =
+      `{"apiVersion":"big.example/v1","kind":"K${plural}",` +
+      `"metadata":{"name":"x"},"big":${big},"text":"a"}`;
+    expect((await on.ctl('create -f -', object)).err).toBe('');
+    expect((await on.ctl(`get ${plural} x -o json`)).out).toContain(`"big": ${big},\n`);
+    expect((await on.ctl(`get ${plural} x -o yaml`)).out).toContain(`big: ${big}\n`);
+    expect((await on.ctl(`get ${plural} x -o jsonpath={.big}`)).out).toBe(big);
+    expect((await on.ctl(`get ${plural} x --no-headers`)).out).toMatch(new RegExp(`^x +${big}\n$`));
+    on.home.edit = (file) => replaceIn(file, 'text: a', 'text: b');
+    expect((await on.ctl(`edit ${plural} x`)).code).toBe(0);
+    expect((await on.ctl('apply --client-side -f -', object)).code).toBe(0);
+    const path = `/apis/big.example/v1/namespaces/${on.namespace}/${plural}/x`;
+    expect((await on.server.get(path)).text).toContain(`"big":${big}`);
+  });
+
+  test('CLIENT-1: JSON is ordered as by kubectl, and columns can omit headers', async () => {
+    await on.ctl('create -f -', manifest('x', { z: '<&>', a: '1' }));
+    const { out } = await on.ctl('get cm x -o json');
+    expect(out).toMatch(/^\{\n {4}"apiVersion": "v1",\n {4}"data": \{\n {8}"a": "1",\n/);
+    expect(out).toContain('"z": "\\u003c\\u0026\\u003e"');
+    expect((await on.ctl('get cm -o custom-columns=N:.metadata.name --no-headers')).out).toBe(
+      'x\n',
+    );
+    const range = ['get', 'cm', '-o', 'jsonpath={range.items[*]}{.metadata.name}{"\\n"}{end}'];
+    expect((await on.ctl(range)).out).toBe('x\n');
+  });
 });

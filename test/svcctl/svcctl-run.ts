@@ -1,10 +1,16 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Clock } from '@wheelhouse/machinery';
+import type { Clock, DialectName } from '@wheelhouse/machinery';
 import { writeAdminKubeconfig } from '@wheelhouse/server/testing';
 import { type CliIo, runSvcctl } from '@wheelhouse/svcctl/testing';
-import { adminToken, type TestServer } from '../support/harness.ts';
+import { afterAll, beforeAll, beforeEach } from 'vitest';
+import {
+  adminToken,
+  freshNamespace,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
 
 export interface Outcome {
   readonly code: number;
@@ -121,4 +127,47 @@ async function runProgram(
 /** Replaces text in a file. */
 export function replaceIn(file: string, from: string, to: string): void {
   writeFileSync(file, readFileSync(file, 'utf8').replace(from, to));
+}
+
+/** svcctl with a server, for the tests of a block. */
+export interface SvcctlTests {
+  readonly server: TestServer;
+  readonly home: SvcctlHome;
+  /** The namespace of the running test. */
+  readonly namespace: string;
+  /** Runs a line in that namespace. */
+  readonly ctl: (line: Line, stdin?: string) => Promise<Outcome>;
+}
+
+/**
+ * Starts a server of a dialect for the tests of a block, each of which has a new namespace. The
+ * members are defined while tests run.
+ */
+export function svcctlOn(dialect: DialectName): SvcctlTests {
+  let server: TestServer;
+  let home: SvcctlHome;
+  let namespace: string;
+  beforeAll(async () => {
+    server = await startTestServer({ dialect });
+    home = svcctlFor(server);
+  });
+  beforeEach(async () => {
+    namespace = await freshNamespace(server);
+  });
+  afterAll(async () => {
+    home.remove();
+    await server.stop();
+  });
+  return {
+    get server() {
+      return server;
+    },
+    get home() {
+      return home;
+    },
+    get namespace() {
+      return namespace;
+    },
+    ctl: (line, stdin) => home.runIn(namespace, line, stdin),
+  };
 }

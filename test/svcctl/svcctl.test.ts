@@ -325,4 +325,16 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       expect(wrong.err).toContain('You must be logged in to the server');
     });
   });
+
+  test('CLIENT-1: wait succeeds for deleted objects, and an invalid patch is reported', async () => {
+    const gone = await ctl('wait cm/nope --for=delete --timeout=1s');
+    expect(gone).toEqual({ code: 0, out: '', err: '' });
+    await ctl('create -f -', map('x', {}));
+    const patch = '[{"op":"remove","path":"/data/nope"}]';
+    const { code, err } = await ctl(['patch', 'cm', 'x', '--type=json', '-p', patch]);
+    expect(code).toBe(1);
+    expect(err).toBe(
+      'The request is invalid: the server rejected our request due to an error in our request\n',
+    );
+  });
 });
