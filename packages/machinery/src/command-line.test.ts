@@ -27,6 +27,15 @@ describe('a command line', () => {
     expect(parsed.words).toEqual(words);
   });
 
+  test.each([
+    ['--nane=a', 'unknown flag: --nane (did you mean --name?)'],
+    ['--names', 'unknown flag: --names (did you mean --name?)'],
+    ['--nam', /^unknown flag: --nam$/],
+    ['--named-at', /^unknown flag: --named-at$/],
+  ])('%s is refused with the flag that may be meant', (line, message) => {
+    expect(() => parseCommandLine([line], forms)).toThrow(message);
+  });
+
   test('counts the words before the double dash', () => {
     expect(parseCommandLine(['a', '--', 'b'], forms).wordsBeforeDash).toBe(1);
     expect(parseCommandLine(['a', 'b'], forms).wordsBeforeDash).toBeUndefined();

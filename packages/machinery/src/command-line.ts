@@ -31,7 +31,8 @@ interface Parse {
 
 /**
  * Separates arguments into flags and words in the manner of Go's pflag.
- * @throws FlagError with pflag's message for an unknown flag and for a missing value
+ * @throws FlagError with pflag's message for a missing value and for an unknown flag, which also
+ *   names the flag that may be meant
  */
 export function parseCommandLine(
   args: readonly string[],
@@ -52,7 +53,7 @@ export function parseCommandLine(
       const written = equals < 0 ? arg.slice(2) : arg.slice(2, equals);
       const name = options.normalized?.(written) ?? written;
       const form = byName.get(name);
-      if (form === undefined) throw new FlagError(`unknown flag: --${name}`);
+      if (form === undefined) throw new FlagError(unknownFlag(name, byName.keys()));
       const value = equals < 0 ? form.bare : arg.slice(equals + 1);
       add(parse, form, value ?? nextValue(parse, `--${name}`));
     } else if (arg.startsWith('-') && arg !== '-') {
@@ -62,6 +63,44 @@ export function parseCommandLine(
     }
   }
   return { values: parse.values, words, wordsBeforeDash };
+}
+
+function unknownFlag(name: string, known: Iterable<string>): string {
+  const [likely] = similarNames(name, known);
+  return `unknown flag: --${name}${likely === undefined ? '' : ` (did you mean --${likely}?)`}`;
+}
+
+/** In shorter words, fewer edits make a different word. */
+const similarLengthMin = 4;
+const twoEditsLengthMin = 6;
+
+/** The names that one or two edits turn into a mistyped one, the most similar first. */
+export function similarNames(mistyped: string, names: Iterable<string>): string[] {
+  if (mistyped.length < similarLengthMin) return [];
+  const editsMax = mistyped.length < twoEditsLengthMin ? 1 : 2;
+  return [...names]
+    .filter((name) => Math.abs(name.length - mistyped.length) <= editsMax)
+    .map((name) => ({ name, edits: editsBetween(mistyped, name) }))
+    .filter(({ edits }) => edits <= editsMax)
+    .sort((one, other) => one.edits - other.edits)
+    .map(({ name }) => name);
+}
+
+/** The Levenshtein distance of two words. */
+function editsBetween(one: string, other: string): number {
+  let above = Array.from({ length: other.length + 1 }, (_, at) => at);
+  for (let row = 1; row <= one.length; row += 1) {
+    const current = [row];
+    for (let at = 1; at <= other.length; at += 1) {
+      const same = one[row - 1] === other[at - 1] ? 0 : 1;
+      const replaced = (above[at - 1] ?? 0) + same;
+      const removed = (above[at] ?? 0) + 1;
+      const inserted = (current[at - 1] ?? 0) + 1;
+      current.push(Math.min(replaced, removed, inserted));
+    }
+    above = current;
+  }
+  return above[other.length] ?? 0;
 }
 
 function add({ values }: Parse, { name }: FlagForm, value: string): void {

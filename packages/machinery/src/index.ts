@@ -144,6 +144,7 @@ export {
   FlagError,
   type FlagForm,
   parseCommandLine,
+  similarNames,
 } from './command-line.ts';
 export {
   acceptedDiscoveryGroups,

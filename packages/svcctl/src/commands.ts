@@ -66,6 +66,9 @@ export async function loadCommand(name: string): Promise<readonly Command[]> {
   return load === undefined ? [] : [await load()];
 }
 
+/** The names of all commands. */
+export const commandNames: readonly string[] = Object.keys(loaders);
+
 /** Loads all commands, for help and completion. */
 export function loadCommands(): Promise<readonly Command[]> {
   return Promise.all(Object.values(loaders).map((load) => load()));

@@ -103,6 +103,12 @@ describe('CLIENT-1: svcctl', () => {
     );
     expect((await ctl('get --bogus')).err).toBe('error: unknown flag: --bogus\n');
     expect((await ctl('bogus')).err).toBe('error: unknown command "bogus" for "svcctl"\n');
+    expect((await ctl('gett pods')).err).toBe(
+      'error: unknown command "gett" for "svcctl"\n\nDid you mean this?\n\tget\n',
+    );
+    expect((await ctl('get --namespce=a')).err).toBe(
+      'error: unknown flag: --namespce (did you mean --namespace?)\n',
+    );
     expect((await ctl('get')).code).toBe(1);
     expect((await ctl('delete cm')).code).toBe(1);
   });

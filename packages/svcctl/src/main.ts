@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { homedir } from 'node:os';
 import type { ReadStream, WriteStream } from 'node:tty';
-import { listen } from '@wheelhouse/machinery';
+import { listen, similarNames } from '@wheelhouse/machinery';
 import type { Command } from './command.ts';
-import { helpText, loadCommand, loadCommands } from './commands.ts';
+import { commandNames, helpText, loadCommand, loadCommands } from './commands.ts';
 import { describeError } from './errors.ts';
 import { type FlagSpec, parseFlags } from './flags.ts';
 import { CliError, type CliIo } from './io.ts';
@@ -102,13 +102,25 @@ async function findCommand(args: readonly string[]): Promise<{
     if (next === undefined) {
       if (found?.run !== undefined) break;
       const where = ['svcctl', ...path].join(' ');
-      throw new CliError(`unknown command ${JSON.stringify(word)} for ${JSON.stringify(where)}`);
+      const names = found === undefined ? commandNames : candidates.map(({ name }) => name);
+      throw new CliError(unknownCommand(word, { where, names }));
     }
     rest.splice(at, 1);
     path.push(next.name);
     found = next;
   }
   return { path, command: found, rest };
+}
+
+/** The message for a mistyped command, with the commands that may be meant, like kubectl's. */
+function unknownCommand(
+  word: string,
+  { where, names }: { readonly where: string; readonly names: readonly string[] },
+): string {
+  const message = `unknown command ${JSON.stringify(word)} for ${JSON.stringify(where)}`;
+  const likely = similarNames(word, names);
+  if (likely.length === 0) return message;
+  return `${message}\n\nDid you mean this?\n${likely.map((name) => `\t${name}`).join('\n')}`;
 }
 
 /** Index of the first argument that is neither a flag nor a flag's value, or -1. */

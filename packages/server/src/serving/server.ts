@@ -216,9 +216,18 @@ function ignore(): void {}
 /** Faults of a new connection do not stop the server. */
 const accepting = { where: 'http1', end: ignore } as const;
 
+/** Names the address of a port that is in use. */
+function unlistenable(error: unknown, { host, port }: ListenOptions): unknown {
+  if (!(error instanceof Error) || !error.message.includes('EADDRINUSE')) return error;
+  const address = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const text = `cannot listen on ${address}: another program uses the port (EADDRINUSE)`;
+  return new Error(text, { cause: error });
+}
+
 function listening(server: Server, listen: ListenOptions): Promise<HttpServer['address']> {
   return new Promise((resolve, reject) => {
-    const stop = listenOn(server, accepting, { error: reject });
+    const fail = (error: unknown) => reject(unlistenable(error, listen));
+    const stop = listenOn(server, accepting, { error: fail });
     const started = contained({ where: 'http1', end: reject }, () => {
       stop();
       const address = server.address() as AddressInfo;
