@@ -16,12 +16,12 @@ import { auditPolicyFormat } from './gates/audit/policy.ts';
 import { authenticationFormat } from './gates/authn/jwt/configuration.ts';
 import { authorizationFormat } from './gates/authz/authorization-configuration.ts';
 
+export { checkExpression, checkRules, judgeDefault } from './admission/rule-engine.ts';
 export { type Api, openApi } from './compose/api.ts';
-export { checkExpression, checkRules, judgeDefault } from './compose/apis/rule-engine.ts';
 export { configuredKinds, type RuntimeConfig } from './compose/apis/settings.ts';
 export type { AuditBackendSettings, AuditSettings } from './compose/audit/settings.ts';
 export { auditFlags } from './compose/audit/settings.ts';
-export { readAuthorization } from './compose/authorization/configured-authorizers.ts';
+export { readAuthorization } from './compose/authorization/authorizers.ts';
 export { readOptions, serverFlags } from './compose/command-line.ts';
 export type { ServerConfig } from './compose/config.ts';
 export { startControllers } from './compose/controllers/controllers.ts';

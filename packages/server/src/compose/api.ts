@@ -28,10 +28,15 @@ import { EntryHint } from '../watchcache/entry.ts';
 import { createResourceCache } from '../watchcache/resource-cache.ts';
 import { createAdmission } from './admission/admission.ts';
 import { type AggregationHost, createAggregationHost } from './aggregation/aggregation.ts';
-import { followDefinitions } from './apis/custom-kinds.ts';
+import { followDefinitions } from './apis/served-kinds.ts';
 import { type OpenAuthentication, openAuthentication } from './authentication/authentication.ts';
-import { type Authorizers, createAuthorizers } from './authorization/authorizers.ts';
-import { type ConfiguredAuthorizers, selectorsOf } from './authorization/configured-authorizers.ts';
+import {
+  type Authorizers,
+  type ConfiguredAuthorizers,
+  createAuthorizers,
+  selectorsOf,
+} from './authorization/authorizers.ts';
+
 import type { ServerConfig } from './config.ts';
 import type { Base, ObjectApi, ReadingBase } from './context.ts';
 import { componentStatuses, tokenUse } from './controllers/own-objects.ts';
@@ -44,8 +49,12 @@ import {
   createServiceAccountTokens,
   type ServiceAccountTokens,
 } from './service-accounts/service-account-tokens.ts';
-import { createShutdownSignal } from './serving/listen.ts';
-import { createReportedAddress, type ReportedAddress } from './serving/own-address.ts';
+import {
+  createReportedAddress,
+  createShutdownSignal,
+  type ReportedAddress,
+} from './serving/listen.ts';
+
 import { onlineBackup } from './storage/open-store.ts';
 
 /** Everything that requests use between the store and the socket. */

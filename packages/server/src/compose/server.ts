@@ -11,13 +11,11 @@ import type { HttpServer } from '../serving/server.ts';
 import { openConfigurations } from './admission/admission.ts';
 import { type Api, openApi } from './api.ts';
 import { certificateMetrics, servedKinds } from './apis/served-kinds.ts';
-import {
-  type ConfiguredAuthorizers,
-  readAuthorization,
-} from './authorization/configured-authorizers.ts';
+import { type ConfiguredAuthorizers, readAuthorization } from './authorization/authorizers.ts';
 import type { ServerConfig } from './config.ts';
 import type { Base } from './context.ts';
-import { controllersAfter, startFeatures } from './controllers/controllers.ts';
+import { controllersAfter } from './controllers/controllers.ts';
+import { startGatedControllers } from './controllers/gated-controllers.ts';
 import { ownLease } from './controllers/own-objects.ts';
 import { once, runStartHooks, type StartHooks } from './health/start-hooks.ts';
 import { followFlowObjects } from './limits/flow-control.ts';
@@ -140,13 +138,13 @@ async function build(
   health.addLivez({ name: 'event-loop', run: watchdog.check });
   parts.add({ close: recordFaults({ registry: metricRegistry, logger, clock }) });
   const audit = parts.add(await openAudit(base));
-  const features = parts.add(await startFeatures({ config, dialect, api }));
-  return { ...base, serving, health, storage, api, services, memory, occupancy, audit, features };
+  const gated = parts.add(await startGatedControllers({ config, dialect, api }));
+  return { ...base, serving, health, storage, api, services, memory, occupancy, audit, gated };
 }
 
 /** Runs the start hooks and listens. The server is ready once `ready` of the result resolves. */
 async function start(server: BuiltServer, parts: OpenParts): Promise<RunningServer> {
-  const { config, dialect, api, serving, storage, features } = server;
+  const { config, dialect, api, serving, storage, gated } = server;
   const { shared, space } = storage;
   const presence = shared?.presence;
   const lease = ownLease({ config, dialect, api });
@@ -158,9 +156,9 @@ async function start(server: BuiltServer, parts: OpenParts): Promise<RunningServ
     lease,
     checks: shared?.checks,
     peers: presence,
-    more: features.hooks,
+    more: gated.hooks,
   });
-  features.startAfter(hooks.done);
+  gated.startAfter(hooks.done);
   await hooks.headStart;
   const { memory, occupancy, metrics, audit, tracing } = server;
   const answer = createPipeline({ ...api.gates, audit }, api.endpoints, tracing?.tracer);

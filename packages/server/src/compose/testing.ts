@@ -10,7 +10,7 @@ import { createHealth } from '../observe/health.ts';
 import { serverContext } from '../registry/registry.ts';
 import { write } from '../registry/write.ts';
 import { type Api, openApi } from './api.ts';
-import { readAuthorization } from './authorization/configured-authorizers.ts';
+import { readAuthorization } from './authorization/authorizers.ts';
 import type { ServerConfig } from './config.ts';
 import { createMetrics } from './observability/metrics.ts';
 import { OpenParts } from './parts.ts';

@@ -164,6 +164,43 @@ async function failureOf(check: HealthCheck): Promise<Error | undefined> {
   }
 }
 
+/**
+ * A check that answers in time, whatever the store does. It queries the store at most twice per
+ * `timeoutMs`, however often it is called, and otherwise repeats the last answer.
+ */
+export function boundedCheck(options: {
+  readonly ping: () => Promise<void>;
+  readonly clock: Clock;
+  readonly timeoutMs: number;
+  /** Prefix of errors; that of etcd when absent. */
+  readonly words?: string;
+}): () => Promise<void> {
+  const { ping, clock, timeoutMs, words = 'error getting data from etcd' } = options;
+  let last: { readonly atMs: number; readonly answer: Promise<void> } | undefined;
+  return () => {
+    const nowMs = clock.monotonic();
+    if (last === undefined || nowMs - last.atMs >= timeoutMs / 2) {
+      last = { atMs: nowMs, answer: inTime(ping, { clock, timeoutMs, words }) };
+      last.answer.catch(() => {});
+    }
+    return last.answer;
+  };
+}
+
+function inTime(
+  ping: () => Promise<void>,
+  options: { readonly clock: Clock; readonly timeoutMs: number; readonly words: string },
+): Promise<void> {
+  const { clock, timeoutMs, words } = options;
+  return new Promise((resolve, reject) => {
+    const late = new Error(`${words}: context deadline exceeded`);
+    const timer = clock.after(timeoutMs, () => reject(late));
+    ping()
+      .then(resolve, (error: unknown) => reject(new Error(`${words}: ${error}`)))
+      .finally(() => timer.stop());
+  });
+}
+
 /** Outcomes of health checks, in a registry of their own (OPS-1). */
 interface HealthMetrics {
   readonly registry: MetricRegistry;

@@ -5,6 +5,7 @@ import { closedKinds } from '../../admission/closed-kinds.ts';
 import { createObjectReader } from '../../admission/objects.ts';
 import { admissionPlugins, needsConfiguration } from '../../admission/plugin-list.ts';
 import type { QuotaLedger } from '../../admission/quota/quota-ledger.ts';
+import { ruleEngineLoader } from '../../admission/rule-engine.ts';
 import type { AdmissionTools, ObjectReader } from '../../admission/tools.ts';
 import type { WebhookPort } from '../../admission/webhooks/port.ts';
 import type { Catalogue } from '../../catalogue/catalogue.ts';
@@ -13,7 +14,6 @@ import { type EscalationPort, escalationCheck } from '../../gates/authz/rbac/esc
 import type { AdmissionPort } from '../../registry/contract.ts';
 import type { Registry } from '../../registry/registry.ts';
 import type { WebhookCredentials } from '../../webhooks/webhook-client.ts';
-import { ruleEngineLoader } from '../apis/rule-engine.ts';
 import type { ServerConfig } from '../config.ts';
 import type { ReadingBase } from '../context.ts';
 import type { Tracing } from '../observability/tracing.ts';

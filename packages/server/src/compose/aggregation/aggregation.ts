@@ -87,19 +87,11 @@ export interface AggregationHost {
  * users created. Throws when the client certificate for other servers cannot be read.
  */
 export function createAggregationHost(options: Base & ObjectApi): AggregationHost {
-  const { config, dialect, catalogue, registry, metrics } = options;
+  const { dialect, catalogue, registry, metrics } = options;
   const group = dialect.group('apiregistration');
   const apiServices = requiredKind(catalogue.snapshot(), group, 'apiservices');
   const lost = countUnavailable(metrics, { caches: registry.caches, apiServices });
-  const files = config.aggregation?.certificate;
-  let changed = () => {};
-  const certificate =
-    files === undefined
-      ? undefined
-      : openProxyCertificate(files, { ...config, changed: () => changed() });
-  const host = new Host({ ...options, apiServices, certificate, lost });
-  changed = () => host.certificateChanged();
-  return host;
+  return new Host({ ...options, apiServices, lost });
 }
 
 class Host implements AggregationHost {
@@ -115,8 +107,12 @@ class Host implements AggregationHost {
   #timer: Timer | undefined;
   #trust: { close(): Promise<void> } | undefined;
 
-  constructor(sources: AggregationSources) {
-    this.#sources = sources;
+  constructor(sources: Omit<AggregationSources, 'certificate'>) {
+    const { config } = sources;
+    const files = config.aggregation?.certificate;
+    const changed = () => this.#loaded?.certificateChanged();
+    const certificate = files && openProxyCertificate(files, { ...config, changed });
+    this.#sources = { ...sources, certificate };
     this.#automanaged = sources.dialect.label('automanaged', 'kube-aggregator');
   }
 
@@ -169,10 +165,6 @@ class Host implements AggregationHost {
     const published = publishTrust(this.#sources);
     this.#trust = published;
     await published.settled;
-  }
-
-  certificateChanged(): void {
-    this.#loaded?.certificateChanged();
   }
 
   async close(): Promise<void> {

@@ -15,10 +15,14 @@ import type { Authenticator, TokenCacheMeter } from '../../gates/authn/contract.
 import { createRequestHeaderAuthenticator } from '../../gates/authn/request-header.ts';
 import { createStaticTokenAuthenticator, parseTokenFile } from '../../gates/authn/static-token.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import { clientMeter } from '../../webhooks/client-metrics.ts';
 import type { ServerConfig } from '../config.ts';
 import type { Base, ReadingBase } from '../context.ts';
 import type { OpenParts } from '../parts.ts';
-import type { ServiceAccountTokens } from '../service-accounts/service-account-tokens.ts';
+import {
+  accountSettings,
+  type ServiceAccountTokens,
+} from '../service-accounts/service-account-tokens.ts';
 import { originTest } from '../serving/listen.ts';
 import type { OidcAuthentication } from './oidc.ts';
 
@@ -77,15 +81,42 @@ async function openOidc(options: Base): Promise<OidcAuthentication | undefined> 
   return loaded.openOidc({ ...options, registry: options.metrics.registry });
 }
 
+/** Time limit of a token review in milliseconds. */
+const reviewTimeoutMs = 30_000;
+
 /**
- * Loads the webhook authenticator only if it is configured. It comes last, since every token that
- * no other authenticator knows costs a call.
+ * An authenticator that asks a webhook to review tokens (AUTHN-9); its code is loaded only if it is
+ * configured. It comes last, since every token that no other authenticator knows costs a call.
+ * Rejects when the kubeconfig is unusable; the webhook itself is first contacted for the first
+ * token.
  */
-async function openWebhook(options: Base, tokens: TokenCacheMeter) {
-  const { webhook } = options.config.authentication;
-  if (webhook === undefined) return undefined;
-  const { openWebhookTokens } = await import('./webhook-tokens.ts');
-  return openWebhookTokens({ ...options, registry: options.metrics.registry, tokens }, webhook);
+async function openWebhook({ config, dialect, metrics }: Base, meter: TokenCacheMeter) {
+  const { webhook: settings } = config.authentication;
+  if (settings === undefined) return undefined;
+  const [{ createWebhook, webhookOfKubeconfig }, { createWebhookTokenAuthenticator }] =
+    await Promise.all([
+      import('../../webhooks/webhook-client.ts'),
+      import('../../gates/authn/webhook-token.ts'),
+    ]);
+  const { clock, logger } = config;
+  const webhook = createWebhook({
+    client: await webhookOfKubeconfig(settings.configFile),
+    timeoutMs: reviewTimeoutMs,
+    clock,
+    meter: clientMeter(metrics.registry, clock),
+  });
+  const authenticator = createWebhookTokenAuthenticator({
+    webhook,
+    version: settings.version,
+    dialect,
+    audiences: accountSettings(config, dialect).audiences,
+    ttlMs: settings.cacheTtlMs,
+    clock,
+    meter,
+    onFailure: (error) =>
+      logger.error('the authentication webhook failed', { error: String(error) }),
+  });
+  return { authenticator, close: webhook.close };
 }
 
 /** Who may send requests without a credential: the file decides, otherwise the flag. */

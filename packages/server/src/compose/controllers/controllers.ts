@@ -34,11 +34,10 @@ import {
 import { defaultGates } from '../../flags/feature-gates.ts';
 import type { TokenIssuer } from '../../gates/authn/contract.ts';
 import type { Around } from '../context.ts';
-import type { Hook } from '../health/start-hooks.ts';
-import { type Background, beginAfter, type LateBackground } from '../parts.ts';
+import { beginAfter, type LateBackground } from '../parts.ts';
 import { addressKinds } from '../service-network/service-numbers.ts';
-import { ownAddress } from '../serving/own-address.ts';
-import type { Presence } from '../storage/opened-store.ts';
+import { ownAddress } from '../serving/listen.ts';
+import type { Presence } from '../storage/etcd.ts';
 import { startOwnService, tokenTracking, wiredRegistration } from './own-objects.ts';
 import { controllerSelection, type LeaderElectionSettings, runsController } from './settings.ts';
 
@@ -269,53 +268,6 @@ export function startControllers(options: ControllerOptions): { close(): Promise
   return {
     async close() {
       await Promise.all(started.map((controller) => controller.close()));
-    },
-  };
-}
-
-/** Background work of features that are off by default. */
-interface FeatureControllers extends Background {
-  /** Start hooks that must pass before the server is ready. */
-  readonly hooks: readonly Hook[];
-  /** Starts work that needs the namespaces the server creates. */
-  startAfter(ready: Promise<void>): void;
-}
-
-/**
- * Starts what kube-apiserver itself does for features that are off by default. The code of each is
- * loaded only if its gate is on.
- */
-export async function startFeatures(options: Around): Promise<FeatureControllers> {
-  const gates = options.config.featureGates ?? defaultGates;
-  const { productName } = options.dialect;
-  const hooks: Hook[] = [];
-  const started: Background[] = [];
-  const late: (() => Promise<Background>)[] = [];
-  if (gates.enabled('MultiCIDRServiceAllocator')) {
-    const { startServiceRanges } = await import('../service-network/service-ranges.ts');
-    const ranges = startServiceRanges(options);
-    hooks.push([`start-${productName}-service-cidr-controller`, () => ranges.ready]);
-    started.push(ranges);
-  }
-  if (gates.enabled('CoordinatedLeaderElection')) {
-    const { startElections } = await import('./elections.ts');
-    const server = options.dialect.component('apiserver');
-    hooks.push([`start-${server}-coordinated-leader-election-controller`, async () => {}]);
-    late.push(async () => startElections(options));
-  }
-  if (gates.enabled('StorageVersionAPI') && gates.enabled('APIServerIdentity')) {
-    const { recordOwnStorageVersions } = await import('./storage-versions.ts');
-    const name = 'built-in-resources-storage-version-updater';
-    hooks.push([name, () => recordOwnStorageVersions(options)]);
-  }
-  return {
-    hooks,
-    startAfter(ready) {
-      const { clock, logger, controllersPauseMs: pauseMs } = options.config;
-      for (const begin of late) started.push(beginAfter(ready, { clock, logger, pauseMs }, begin));
-    },
-    async close() {
-      await Promise.all(started.map((one) => one.close()));
     },
   };
 }

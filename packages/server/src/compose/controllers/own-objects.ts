@@ -27,7 +27,7 @@ import { defaultGates } from '../../flags/feature-gates.ts';
 import { serverContext } from '../../registry/registry.ts';
 import type { ServerConfig } from '../config.ts';
 import type { Around } from '../context.ts';
-import { reachableAddress } from '../serving/own-address.ts';
+import { reachableAddress } from '../serving/listen.ts';
 import { runsController, runsManager } from './settings.ts';
 
 /** This server's identity Lease; undefined if its gate or `--controllers` disables it. */

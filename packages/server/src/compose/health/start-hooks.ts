@@ -19,7 +19,7 @@ import { type Registry, serverContext } from '../../registry/registry.ts';
 import { write } from '../../registry/write.ts';
 import { CorruptObjectError } from '../../watchcache/store-errors.ts';
 import type { Api } from '../api.ts';
-import { createDefaultRoles } from '../authorization/configured-authorizers.ts';
+import { createDefaultRoles } from '../authorization/authorizers.ts';
 import type { ServerConfig } from '../config.ts';
 import {
   createOwnApiServices,
@@ -28,7 +28,7 @@ import {
 } from '../controllers/own-objects.ts';
 import { createFlowObjects, flowHooks } from '../limits/flow-control.ts';
 import type { ServiceNumbers } from '../service-network/service-numbers.ts';
-import type { StoreChecks } from '../storage/opened-store.ts';
+import type { StoreChecks } from '../storage/etcd.ts';
 
 /**
  * How long the hooks run before the port opens, in milliseconds. Each handshake of a polling client

@@ -11,6 +11,7 @@ import {
   type Logger,
   type MetricRegistry,
 } from '@wheelhouse/machinery';
+import { printGoDuration } from '@wheelhouse/schema';
 import type { Catalogue } from '../../catalogue/catalogue.ts';
 import { writeFileAtomically } from '../../files/followed-files.ts';
 import { defaultGates } from '../../flags/feature-gates.ts';
@@ -319,10 +320,38 @@ function newKeyPem(): string {
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 }
 
-/** Connects to the external signer; loads its code only if one is configured. */
+/**
+ * Connects to the external signer if one is configured, and warns if its maximum lifetime affects
+ * pods; loads its code only then. Rejects when the process does not answer or has no suitable keys.
+ */
 export async function openSigner({ config, metrics }: Base): Promise<ExternalSigner | undefined> {
-  const endpoint = config.serviceAccounts?.signingEndpoint;
+  const { clock, logger, serviceAccounts } = config;
+  const endpoint = serviceAccounts?.signingEndpoint;
   if (endpoint === undefined) return undefined;
-  const { openExternalSigner } = await import('./external-signing.ts');
-  return openExternalSigner({ ...config, endpoint }, metrics.registry);
+  const { createSignerMeter, detailsOf, ExternalSigner } = await import(
+    '../../gates/authn/external-signer.ts'
+  );
+  const meter = createSignerMeter(metrics.registry, clock);
+  const signer = await ExternalSigner.open({ endpoint, clock, logger, meter }).catch(
+    (error: unknown) => {
+      throw new Error(`while setting up external-jwt-signer: ${detailsOf(error)}`);
+    },
+  );
+  if (serviceAccounts?.extension !== 'off') warnOfLifetime(signer.maxSeconds, logger);
+  return signer;
+}
+
+function warnOfLifetime(maxSeconds: number, logger: Logger): void {
+  const extended = 'service-account-extend-token-expiration is true,';
+  const supported = printGoDuration(BigInt(maxSeconds) * 1_000_000_000n);
+  if (maxSeconds < projectedSeconds) {
+    logger.warn(
+      `${extended} in order to correctly trigger safe transition logic, token lifetime supported by external-jwt-signer must be longer than ${projectedSeconds} seconds (currently ${supported})`,
+    );
+  }
+  if (maxSeconds < yearSeconds) {
+    logger.warn(
+      `${extended} tokens validity will be caped at the smaller of ${yearSeconds} seconds and maximum token lifetime supported by external-jwt-signer (${supported})`,
+    );
+  }
 }

@@ -1,6 +1,7 @@
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
-import { createShutdownSignal } from './listen.ts';
+import type { ServerConfig } from '../config.ts';
+import { createReportedAddress, createShutdownSignal } from './listen.ts';
 
 function made(count: number, graceMs?: number) {
   const clock = new FakeClock();
@@ -39,4 +40,25 @@ test('many streams spread over the grace period, and none outlives it', () => {
   expect(ended.length).toBeLessThan(5600);
   clock.advance(5100);
   expect(ended.length).toBe(10_000);
+});
+
+const reported = (host: string, advertiseAddress?: string) => {
+  const listen = { host, port: 0, tls: 'plaintext' };
+  const address = createReportedAddress({ listen, advertiseAddress } as unknown as ServerConfig);
+  expect(address.text()).toMatch(/:0$/);
+  address.listensOn(7443);
+  return address.text();
+};
+
+test('clients get the advertised address, else the listening one, and its port', () => {
+  expect(reported('127.0.0.1')).toBe('127.0.0.1:7443');
+  expect(reported('::1')).toBe('[::1]:7443');
+  expect(reported('0.0.0.0', '10.0.0.1')).toBe('10.0.0.1:7443');
+  expect(reported('127.0.0.1', 'fd00::1')).toBe('[fd00::1]:7443');
+});
+
+test('an unspecified address is replaced by one that others can reach', () => {
+  const shown = reported('0.0.0.0');
+  expect(shown).toMatch(/^\d+\.\d+\.\d+\.\d+:7443$/);
+  expect(shown.startsWith('127.')).toBe(false);
 });

@@ -1,17 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { encodeEnvelope } from '@wheelhouse/codec';
 import { doubtMs, type NumberClaims, type ResourceDef, schemaOf } from '@wheelhouse/kinds';
-import {
-  type ApiObject,
-  asApiObject,
-  background,
-  type Clock,
-  isObject,
-  type JsonObject,
-  type JsonValue,
-  type Logger,
-  randomUuid,
-} from '@wheelhouse/machinery';
+import { background, type Clock, type Logger } from '@wheelhouse/machinery';
 import {
   type Compactor,
   EtcdClaims,
@@ -25,118 +15,59 @@ import {
   startEtcdCompactor,
 } from '@wheelhouse/store';
 import { reservationMs, type SharedReservations } from '../../admission/quota/quota-ledger.ts';
+import { sharedReservations } from '../../admission/quota/shared-reservations.ts';
 import { readKeyPair } from '../../files/followed-files.ts';
+import { boundedCheck } from '../../observe/health.ts';
+import type { StoreSpace } from '../../observe/store-metrics.ts';
 import { unservedBy } from '../../watchcache/store-errors.ts';
 import type { ServerConfig } from '../config.ts';
-import { boundedCheck, type OpenedStore, type Presence, type StoreChecks } from './opened-store.ts';
 import type { EtcdSettings } from './settings.ts';
 
-interface Reservation {
-  /** Identity of the server that made the reservation. */
-  readonly by: string;
-  readonly object: ApiObject;
+/** Checks of external stores; a suffix extends the name of the store check. */
+export interface StoreChecks {
+  readonly health: readonly StoreCheck[];
+  /** For readyz alone. */
+  readonly ready: readonly StoreCheck[];
 }
 
-const attemptsMax = 8;
-
-/** Quota reservations as records under `prefix` in a store that expires them. */
-export function sharedReservations(
-  store: Pick<Store, 'get' | 'put' | 'delete' | 'range'>,
-  prefix: string,
-): SharedReservations {
-  const by = randomUuid();
-  const keyOf = (namespace: string, resource: string, uid: string) =>
-    `${prefix}${namespace}/${resource}/${uid}`;
-  return {
-    put: (namespace, resource, object) =>
-      answering(async () => {
-        const key = keyOf(namespace, resource, object.metadata.uid ?? '');
-        const reservation: Reservation = { by, object: countedPart(resource, object) };
-        const value = Buffer.from(JSON.stringify(reservation));
-        let expect = 0;
-        for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
-          const result = await store.put({ key, value, expect });
-          if (result.ok) return;
-          expect = result.current?.modRevision ?? 0;
-        }
-      }),
-    async remove(namespace, resource, object) {
-      const key = keyOf(namespace, resource, object.metadata.uid ?? '');
-      try {
-        const found = await store.get(key);
-        if (found !== undefined) await store.delete({ key, expect: found.modRevision });
-      } catch {
-        // The record expires.
-      }
-    },
-    list: (namespace, resource) =>
-      answering(async () => {
-        const { records } = await store.range({ prefix: keyOf(namespace, resource, '') });
-        return records.flatMap(({ key, value, modRevision: revision }) => {
-          const reservation = JSON.parse(value.toString('utf8')) as Reservation;
-          const uid = key.slice(key.lastIndexOf('/') + 1);
-          return reservation.by === by ? [] : [{ uid, object: reservation.object, revision }];
-        });
-      }),
-  };
+interface StoreCheck {
+  readonly suffix: string;
+  run(): Promise<void>;
 }
 
-/** How to reduce objects to what quotas measure, by resource; other resources are only counted. */
-const contents: Readonly<Record<string, (object: ApiObject) => JsonObject>> = {
-  pods: (pod) => ({ spec: podPart(members(pod['spec'])), status: pick(pod['status'], ['phase']) }),
-  services: ({ spec }) => ({
-    spec: pick(spec, ['type', 'ports', 'allocateLoadBalancerNodePorts']),
-  }),
-  persistentvolumeclaims: ({ spec }) => ({ spec: pick(spec, ['storageClassName', 'resources']) }),
-};
-
-const podMembers = [
-  'overhead',
-  'resources',
-  'priorityClassName',
-  'activeDeadlineSeconds',
-  'affinity',
-];
-const containerMembers = ['name', 'resources', 'restartPolicy'];
-
-function podPart(spec: JsonObject): JsonObject {
-  const containers = (list: JsonValue | undefined) =>
-    Array.isArray(list) ? list.map((one) => pick(one, containerMembers)) : [];
-  return {
-    ...pick(spec, podMembers),
-    containers: containers(spec['containers']),
-    initContainers: containers(spec['initContainers']),
-  };
+/** An open store and what comes with it. */
+export interface OpenedStore {
+  readonly store: Store;
+  /** Starts to discard history older than the retention. */
+  startCompactor(): Compactor;
+  /** Whether the store is writable; present if it has its own disk (TRUST-8). */
+  readonly space?: StoreSpace;
+  /** Coordination of several servers on one store; absent if there can be only one. */
+  readonly shared?: SharedStore;
+  /** Closes the store, after releasing what this server holds there. */
+  close(): Promise<void>;
 }
 
-/** Keeps only the measured part, so that nothing encrypted at rest is written in the clear. */
-function countedPart(resource: string, object: ApiObject): ApiObject {
-  const { apiVersion, kind, metadata } = object;
-  const { labels: _, managedFields: __, annotations = {}, ...rest } = metadata;
-  const isClaim = resource === 'persistentvolumeclaims';
-  const counted = isClaim ? { ...rest, annotations } : rest;
-  const content = Object.hasOwn(contents, resource) ? contents[resource]?.(object) : undefined;
-  return asApiObject({ apiVersion, kind, metadata: counted, ...content });
+/** Coordination through a store that several servers share. */
+export interface SharedStore {
+  /** Health checks that query the store. */
+  readonly checks: StoreChecks;
+  /** Claims on numbers for Services and on names in groups. */
+  readonly claims: NumberClaims;
+  /** Quota reservations of all servers. */
+  readonly reservations: SharedReservations;
+  /** The running servers. */
+  readonly presence: Presence;
 }
 
-function members(value: JsonValue | undefined): JsonObject {
-  return isObject(value) ? value : {};
-}
-
-function pick(value: JsonValue | undefined, names: readonly string[]): JsonObject {
-  const from = members(value);
-  return Object.fromEntries(
-    names.flatMap((name) => (Object.hasOwn(from, name) ? [[name, from[name]]] : [])),
-  );
-}
-
-/** Converts errors of the store to answers of requests. */
-async function answering<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    throw error instanceof StoreError ? unservedBy(error) : error;
-  }
+/** The addresses of the servers on one store, which each server keeps announcing. */
+export interface Presence {
+  /** Announces an address of this server until it is closed. */
+  announce(address: string): { close(): Promise<void> };
+  /** The recently announced addresses, sorted. Rejects with the store's errors. */
+  addresses(): Promise<readonly string[]>;
+  /** Calls `changed` when an address may have appeared or disappeared. */
+  follow(changed: () => void): { close(): void };
 }
 
 /** Prefix of the keys of all kinds. */

@@ -15,12 +15,12 @@ import {
   startCompactor,
 } from '@wheelhouse/store';
 import { rangeAllocation } from '../../controllers/services/range-allocations.ts';
-import type { Health } from '../../observe/health.ts';
+import { boundedCheck, type Health } from '../../observe/health.ts';
 import type { Registry } from '../../registry/registry.ts';
 import { encodedStore, storedVersions } from '../../registry/stored-encoding.ts';
 import type { ServerConfig } from '../config.ts';
 import type { Base } from '../context.ts';
-import { boundedCheck, type OpenedStore } from './opened-store.ts';
+import type { OpenedStore } from './etcd.ts';
 
 /**
  * Creates backups of a running server (STORE-5) with values as stored: encrypted ones stay

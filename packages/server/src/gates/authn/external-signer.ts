@@ -6,6 +6,7 @@ import {
   errorText,
   isObject,
   type Logger,
+  type MetricRegistry,
   problemText,
   type Timer,
 } from '@wheelhouse/machinery';
@@ -96,6 +97,41 @@ export interface SignerMeter {
   /** The keys were fetched; they date from this time, in seconds since the epoch. */
   refreshed(dataSeconds: number): void;
   signed(code: string): void;
+}
+
+/** Counts calls of a signer under kube-apiserver's names (OPS-1). */
+export function createSignerMeter(registry: MetricRegistry, clock: Clock): SignerMeter {
+  const named = (name: string, help: string, labels: readonly string[]) => ({
+    name: `apiserver_externaljwt_${name}`,
+    help,
+    stability: 'ALPHA' as const,
+    labels,
+  });
+  const durations = registry.histogram({
+    ...named('request_duration_seconds', 'How long calls of the signer took.', ['method', 'code']),
+    buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+  });
+  const fetches = registry.counter(
+    named('fetch_keys_request_total', 'Attempts at fetching the keys of the signer.', ['code']),
+  );
+  const signatures = registry.counter(
+    named('sign_request_total', 'Attempts at having a token signed.', ['code']),
+  );
+  const success = registry.gauge(
+    named('fetch_keys_success_timestamp', 'When the keys were fetched last, Unix seconds.', []),
+  );
+  const data = registry.gauge(
+    named('fetch_keys_data_timestamp', 'Of when the fetched keys are, Unix seconds.', []),
+  );
+  return {
+    called: (path, code, seconds) => durations.of(path, code).observe(seconds),
+    fetched: (code) => fetches.of(code).add(1),
+    refreshed(dataSeconds) {
+      success.of().set(clock.now() / 1000);
+      data.of().set(dataSeconds);
+    },
+    signed: (code) => signatures.of(code).add(1),
+  };
 }
 
 export interface ExternalSignerOptions {

@@ -22,8 +22,18 @@ import { bearerToken, InvalidBearerToken } from './credentials.ts';
 const verdictsMax = 16_384;
 
 /** Versions of TokenReview that can be sent to a webhook. */
-export const tokenReviewVersions = ['v1', 'v1beta1'] as const;
-export type TokenReviewVersion = (typeof tokenReviewVersions)[number];
+const tokenReviewVersions = ['v1', 'v1beta1'] as const;
+type TokenReviewVersion = (typeof tokenReviewVersions)[number];
+
+/** Throws a one-line error for a version of TokenReview that cannot be sent. */
+function reviewVersion(name: string): TokenReviewVersion {
+  const version = tokenReviewVersions.find((one) => one === name);
+  if (version !== undefined) return version;
+  const supported = tokenReviewVersions.map((one) => JSON.stringify(one)).join(', ');
+  throw new Error(
+    `unsupported authentication webhook version ${JSON.stringify(name)}, supported versions are ${supported}`,
+  );
+}
 
 interface Verdict {
   /** Undefined: an unknown token, or one for other audiences. */
@@ -33,20 +43,24 @@ interface Verdict {
 /**
  * Authenticates bearer tokens with a webhook's TokenReview (AUTHN-9). Verdicts are cached for
  * `ttlMs`, including negative ones. Failures of the webhook and errors that it reports are not
- * cached and reject the token. Concurrent requests with the same token share one call.
+ * cached and reject the token. Concurrent requests with the same token share one call. Throws a
+ * one-line error for an unsupported version.
  */
 export function createWebhookTokenAuthenticator(options: {
   readonly webhook: Webhook;
-  readonly version: TokenReviewVersion;
+  readonly version: string;
   readonly dialect: Dialect;
   /** The server's own audiences, one of which a request's token must be for. */
   readonly audiences: readonly string[];
   readonly ttlMs: number;
   readonly clock: Clock;
   readonly meter?: TokenCacheMeter | undefined;
+  /** Receives failures of the webhook, which clients see as a rejected token. */
+  readonly onFailure?: (error: unknown) => void;
 }): Authenticator {
-  const { webhook, dialect, clock, ttlMs } = options;
-  const apiVersion = `${dialect.group('authentication')}/${options.version}`;
+  const { dialect, clock, ttlMs } = options;
+  const webhook = reportingFailures(options.webhook, options.onFailure);
+  const apiVersion = `${dialect.group('authentication')}/${reviewVersion(options.version)}`;
   const cache = createExpiringCache<Verdict>({ entriesMax: verdictsMax, clock });
   const pending = new Map<string, Promise<Verdict>>();
   const keyOf = verdictKeys();
@@ -100,6 +114,22 @@ export function createWebhookTokenAuthenticator(options: {
       return Promise.resolve(review(token, options.audiences)).then(acceptedUser);
     },
     reviewToken: async (token, audiences) => (await review(token, audiences)).verdict,
+  };
+}
+
+function reportingFailures(
+  webhook: Webhook,
+  onFailure: (error: unknown) => void = () => {},
+): Webhook {
+  return {
+    async call(body, read) {
+      try {
+        return await webhook.call(body, read);
+      } catch (error) {
+        onFailure(error);
+        throw error;
+      }
+    },
   };
 }
 

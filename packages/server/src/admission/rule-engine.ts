@@ -7,7 +7,7 @@ import {
 import type { DefaultJudge, ExpressionChecker, RuleChecker, RuleCompiler } from '@wheelhouse/kinds';
 import type { Clock, MetricRegistry } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
-import type { AdmissionPlugin } from '../../admission/chain.ts';
+import type { AdmissionPlugin } from './chain.ts';
 
 interface Engine {
   readonly checkRules: RuleChecker;
