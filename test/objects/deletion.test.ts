@@ -391,6 +391,24 @@ describe('DEL-3: deletecollection', () => {
     expect((await server.remove(path)).status).toBe(200);
   });
 
+  test('DEL-3: a resourceVersion spares objects that were created later', async () => {
+    const own = await freshNamespace(server);
+    const path = `/api/v1/namespaces/${own}/configmaps`;
+    await server.post(path, configMap('seen'));
+    const { resourceVersion } = (await server.get(path)).body.metadata;
+    await server.post(path, configMap('later'));
+    // Without a body, the query states preconditions.
+    const removed = await server.remove(`${path}?resourceVersion=${resourceVersion}`, {});
+    expect(removed.status, removed.text).toBe(200);
+    const { body } = await server.get(path);
+    expect(body.items.map((item: { metadata: { name: string } }) => item.metadata.name)).toEqual([
+      'later',
+    ]);
+    const rest = await server.remove(`${path}?resourceVersion=0`, {});
+    expect(rest.status, rest.text).toBe(200);
+    expect((await server.get(path)).body.items).toEqual([]);
+  });
+
   test('DEL-3: objects with finalizers are marked', async () => {
     const own = await freshNamespace(server);
     const path = `/api/v1/namespaces/${own}/configmaps`;

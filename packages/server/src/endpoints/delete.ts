@@ -107,7 +107,7 @@ export async function deleteCollectionEndpoint(
     namespace: target.namespace,
     ...(name === undefined ? {} : { name }),
     resourceVersion: list.resourceVersion,
-    resourceVersionMatch: list.resourceVersionMatch,
+    resourceVersionMatch: list.resourceVersionMatch ?? matchOfDeletion(list),
     limit: list.limit,
     continueToken: list.continueToken,
     filter,
@@ -133,6 +133,15 @@ export async function deleteCollectionEndpoint(
     kind: target.def.resource,
   };
   await sendValue(call, { status: 200, value: successStatus({ details }) });
+}
+
+/**
+ * A revision without a match is exact, as in a paged list: kube-apiserver deletes in pages. What
+ * was created later stays.
+ */
+function matchOfDeletion({ resourceVersion, continueToken }: ListOptions): 'Exact' | undefined {
+  const isLatest = resourceVersion === undefined || /^0?$/.test(resourceVersion);
+  return isLatest || (continueToken ?? '') !== '' ? undefined : 'Exact';
 }
 
 async function deleteOne(call: ApiCall, entry: Entry, removal: DeleteOptions): Promise<void> {
