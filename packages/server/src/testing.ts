@@ -52,8 +52,11 @@ export { readToken } from './gates/authn/jwt/token.ts';
 export { validateAuthentication } from './gates/authn/jwt/validate.ts';
 export { readSigningKey, type SigningKey } from './gates/authn/service-account-token.ts';
 export { createWebhookTokenAuthenticator } from './gates/authn/webhook-token.ts';
-export { createAbacAuthorizer } from './gates/authz/abac/abac-authorizer.ts';
-export { AbacPolicyError, parseAbacPolicies } from './gates/authz/abac/abac-policy.ts';
+export {
+  AbacPolicyError,
+  createAbacAuthorizer,
+  parseAbacPolicies,
+} from './gates/authz/abac/abac-authorizer.ts';
 export { loadAuthorizationConfiguration } from './gates/authz/authorization-configuration.ts';
 export type { Attributes } from './gates/authz/contract.ts';
 export { defaultRbac } from './gates/authz/rbac/default-roles.ts';

@@ -314,7 +314,7 @@ const plugins: readonly PluginEntry[] = [
 const names = new Set(plugins.map(({ name }) => name));
 
 /** The values of `--enable-admission-plugins` and `--disable-admission-plugins`. */
-export interface PluginChoice {
+interface PluginChoice {
   readonly enabled?: readonly string[] | undefined;
   readonly disabled?: readonly string[] | undefined;
   /** Runs only the enabled plugins, without the defaults (`--admission-control`). */

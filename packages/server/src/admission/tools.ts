@@ -19,7 +19,7 @@ import type { QuotaLedger } from './quota/quota-ledger.ts';
 import type { WebhookPort } from './webhooks/port.ts';
 
 /** The position of an object; the namespace is empty for cluster-scoped kinds. */
-export interface Place {
+interface Place {
   readonly namespace: string;
   readonly name: string;
 }
@@ -48,7 +48,7 @@ export interface Question {
 }
 
 /** Plugin settings from flags. */
-export interface PluginSettings {
+interface PluginSettings {
   /** Seconds that a pod tolerates a node that is not ready. */
   readonly notReadyTolerationSeconds: number;
   /** Seconds that a pod tolerates an unreachable node. */

@@ -172,7 +172,7 @@ function localEntries(local: JsonObject): [string, JsonObject][] {
 const objects = (value: JsonObject[string] | undefined): JsonObject[] =>
   Array.isArray(value) ? value.filter(isObject) : [];
 
-export interface AggregationOptions
+interface AggregationOptions
   extends Pick<AvailabilityOptions, 'facts' | 'writeStatus' | 'lost' | 'queues'> {
   readonly dialect: Dialect;
   readonly clock: Clock;

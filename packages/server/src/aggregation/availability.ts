@@ -38,7 +38,7 @@ export type FindPlace = (
 ) => Promise<{ readonly host: string; readonly port: number }>;
 
 /** Probes a server; resolves to the status of its answer. */
-export type LookAtServer = (
+type LookAtServer = (
   api: RemoteApi,
   query: Omit<DocumentQuery, 'bytesMax'> & { readonly place: Awaited<ReturnType<FindPlace>> },
 ) => Promise<number>;

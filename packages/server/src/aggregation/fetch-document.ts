@@ -18,7 +18,7 @@ export interface DocumentQuery {
 }
 
 /** A request of this server itself to another. */
-export interface DocumentRequest extends DocumentQuery {
+interface DocumentRequest extends DocumentQuery {
   readonly transport: Transport;
   readonly place: { readonly host: string; readonly port: number };
   readonly clock: Clock;

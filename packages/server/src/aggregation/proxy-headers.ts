@@ -38,7 +38,7 @@ const crossOrigin = new Set([
 ]);
 
 /** The user as other servers learn it. */
-export interface ForwardedUser {
+interface ForwardedUser {
   readonly user: UserInfo;
   /** Whether other servers receive the UID (gate RemoteRequestHeaderUID). */
   readonly forwardsUid: boolean;

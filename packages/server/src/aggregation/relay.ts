@@ -165,12 +165,12 @@ export interface RelayPlan {
 }
 
 /** The parts of a request that a relay uses. */
-export type RelayedRequest = Pick<
+type RelayedRequest = Pick<
   AuthorizedCall,
   'exchange' | 'info' | 'context' | 'deadline' | 'baseHeaders'
 > & { readonly audit?: AuthorizedCall['audit'] | undefined };
 
-export interface RelayedCall {
+interface RelayedCall {
   readonly call: RelayedRequest;
   readonly transport: Transport;
   readonly plan: RelayPlan;

@@ -14,7 +14,7 @@ import { answeredHeaders } from './proxy-headers.ts';
 import type { RelayPlan } from './relay.ts';
 
 /** The locations that links are rewritten with. */
-export interface LinkPlaces {
+interface LinkPlaces {
   /** The path to prepend to links, escaped, without a trailing slash. */
   readonly prefix: string;
   /** `host:port` of the proxied server. */

@@ -22,7 +22,7 @@ import type { OutgoingHeaders } from './proxy-headers.ts';
  * Trust settings and client certificate of connections; undefined certificates mean none, or the
  * host's own.
  */
-export interface TransportSettings {
+interface TransportSettings {
   /** `https` when absent. */
   readonly scheme?: 'http' | 'https';
   /** The name that certificates must match; the host of each request when absent. */

@@ -74,7 +74,7 @@ export interface Api extends ObjectApi {
   endStreams(): void;
 }
 
-export interface ApiOptions extends Base {
+interface ApiOptions extends Base {
   readonly store: Store;
   readonly health: Health;
   /** The built-in kinds as the configuration serves them. */

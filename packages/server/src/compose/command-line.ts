@@ -102,7 +102,7 @@ export interface ServerOptions extends LogSettings {
   readonly warnings: readonly string[];
 }
 
-export type OptionsOutcome =
+type OptionsOutcome =
   | { readonly kind: 'options'; readonly options: ServerOptions }
   | { readonly kind: 'help' }
   | { readonly kind: 'version'; readonly form: 'line' | 'raw' };

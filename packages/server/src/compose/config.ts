@@ -56,7 +56,7 @@ export interface ServerConfig extends FeatureSettings {
 }
 
 /** Hooks that a program installs in the server it embeds. */
-export interface Embedding {
+interface Embedding {
   /** Consulted before the server's own authenticators, except for service account tokens. */
   readonly authenticators?: readonly Authenticator[];
   /** Observes every request. */

@@ -30,13 +30,13 @@ const recheckMs = 200;
 const turnMs = 50;
 
 /** Keeps the catalogue's custom kinds in sync with the CustomResourceDefinitions (CRD-1). */
-export interface CustomKinds {
+interface CustomKinds {
   /** Resolves when the definitions stored before the start are served. */
   readonly ready: Promise<void>;
   close(): Promise<void>;
 }
 
-export interface CustomKindsOptions extends ControllerTools {
+interface CustomKindsOptions extends ControllerTools {
   readonly definitions: ResourceDef;
   readonly catalogue: Catalogue;
   readonly deps: CustomKindDeps;

@@ -38,7 +38,7 @@ export function startEventExpiry(options: EventExpiryOptions): { close(): Promis
   };
 }
 
-export interface EventExpiryOptions {
+interface EventExpiryOptions {
   readonly events: ResourceDef;
   readonly registry: Registry;
   readonly clock: Clock;

@@ -29,7 +29,7 @@ const workers = 4;
 const gatherMs = 20;
 
 /** The dependencies of a recount. */
-export interface QuotaTools extends ControllerTools {
+interface QuotaTools extends ControllerTools {
   readonly quotas: ResourceDef;
   readonly snapshot: () => CatalogueSnapshot;
   readonly dialect: Dialect;

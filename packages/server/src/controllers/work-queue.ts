@@ -51,7 +51,7 @@ function stateOf(
   };
 }
 
-export interface WorkQueueOptions {
+interface WorkQueueOptions {
   readonly name: string;
   readonly clock: Clock;
   readonly logger: Logger;

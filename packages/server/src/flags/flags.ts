@@ -9,7 +9,7 @@ import { parseGoDuration } from '@wheelhouse/schema';
 
 export { FlagError } from '@wheelhouse/machinery';
 
-export type FlagType =
+type FlagType =
   | 'string'
   | 'int'
   | 'float'
@@ -24,7 +24,7 @@ export type FlagType =
 export type FileContent = 'any' | 'certificates' | 'private key' | 'signing key' | 'keys';
 
 /** Stability of a flag: Kubernetes' stages, and `own` for Wheelhouse's flags. */
-export type FlagStage = 'stable' | 'beta' | 'alpha' | 'deprecated' | 'own';
+type FlagStage = 'stable' | 'beta' | 'alpha' | 'deprecated' | 'own';
 
 /** One flag. `default` is spelled as on the command line. */
 export interface FlagDefinition {
@@ -78,7 +78,7 @@ export type FlagValues<Table extends FlagTable> = {
   readonly [Name in keyof Table]: ValueTypes[Table[Name]['type']];
 };
 
-export interface ParsedFlags<Table extends FlagTable> {
+interface ParsedFlags<Table extends FlagTable> {
   readonly values: FlagValues<Table>;
   /** Names of the flags on the command line, for checks that compare flags. */
   readonly specifiedFlags: ReadonlySet<string>;

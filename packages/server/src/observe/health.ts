@@ -17,7 +17,7 @@ export interface HealthCheck {
 }
 
 /** The endpoints that run a check. `livez` gives boot checks a grace period. */
-export type HealthEndpoint = 'healthz' | 'livez' | 'readyz';
+type HealthEndpoint = 'healthz' | 'livez' | 'readyz';
 
 export interface HealthAnswer {
   readonly status: number;

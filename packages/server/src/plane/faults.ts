@@ -5,7 +5,7 @@ import { FaultRuleError, misfitOf } from './checks.ts';
 import type { Fault, FaultRule } from './types.ts';
 
 /** Returns the resources of a kind's name. */
-export type FindKind = (kind: string) => readonly { group: string; resource: string }[];
+type FindKind = (kind: string) => readonly { group: string; resource: string }[];
 
 const verbs = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'];
 
@@ -170,7 +170,7 @@ function checkNumbers(rule: FaultRule): void {
 }
 
 /** Numbers in [0, 1) that depend only on the seed (mulberry32). */
-export function seededRandom(seed: number): () => number {
+function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;

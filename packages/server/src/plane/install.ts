@@ -4,7 +4,7 @@ import { isDefinition, type Manifest, ManifestError, otherDialect } from './sour
 import type { ManifestObject, PlaneClient } from './types.ts';
 
 /** The plane as an installation needs it. */
-export interface Installer {
+interface Installer {
   readonly dialect: Dialect;
   readonly kinds: KindFinder;
   /** Redirects webhooks that name a Service; returns other objects unchanged. */

@@ -16,7 +16,7 @@ export interface IssuedCertificate {
   readonly keyPem: string;
 }
 
-export interface CertificateRequest {
+interface CertificateRequest {
   readonly commonName: string;
   /** Each becomes an `O`; for client certificates these are the groups. */
   readonly organizations?: readonly string[];

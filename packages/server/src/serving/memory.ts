@@ -24,7 +24,7 @@ const shortMs = 5000;
 const logPeriodMs = 1000;
 
 /** A server's memory budget and the heap watcher that feeds it. */
-export interface ServerMemory {
+interface ServerMemory {
   readonly budget: MemoryBudget;
   close(): void;
 }

@@ -23,7 +23,7 @@ import {
 } from './node-servers.ts';
 import { ServerCore } from './server-core.ts';
 
-export interface ListenOptions {
+interface ListenOptions {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
@@ -68,7 +68,7 @@ export interface HttpServer {
   close(): Promise<void>;
 }
 
-export interface HttpServerOptions {
+interface HttpServerOptions {
   readonly listen: ListenOptions;
   readonly onExchange: OnExchange;
   /** Probability with which an HTTP/2 request ends its connection with GOAWAY; 0 when absent. */

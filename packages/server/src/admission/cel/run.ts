@@ -31,7 +31,7 @@ import type { AdmissionTools } from '../tools.ts';
 import type { NamedExpression } from '../webhooks/hooks.ts';
 
 /** The inputs of expressions about a request. */
-export interface ExpressionInputs {
+interface ExpressionInputs {
   readonly object: ApiObject | undefined;
   readonly old: ApiObject | undefined;
   /** `request`: an AdmissionRequest without its objects. */
@@ -168,7 +168,7 @@ interface Costly {
 }
 
 /** What an evaluation draws on. */
-export interface Spending {
+interface Spending {
   readonly budget: Budget;
   readonly own?: Costly | undefined;
   /** Divides long evaluations into slices (TRUST-2). */

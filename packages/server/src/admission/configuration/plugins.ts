@@ -310,7 +310,7 @@ export interface PluginConfigurations {
 }
 
 /** The settings as the file contains them, before webhooks are connected. */
-export interface ReadConfigurations extends Omit<PluginConfigurations, 'imagePolicy'> {
+interface ReadConfigurations extends Omit<PluginConfigurations, 'imagePolicy'> {
   readonly imagePolicy?: ImagePolicySettings;
   /** Kubeconfigs with client credentials for webhooks. */
   readonly mutatingWebhooks?: string;

@@ -51,7 +51,7 @@ export function kindFor(def: ResourceDef, version: VersionDef, subresource: stri
 }
 
 /** A resource that exposes the same objects, and how it is served. */
-export interface Equivalent {
+interface Equivalent {
   readonly resource: ResourceFact;
   readonly def: ResourceDef;
   readonly version: VersionDef;

@@ -124,7 +124,7 @@ export interface Invocation {
 }
 
 /** An unusable policy or binding whose failure policy is Fail. */
-export interface Misconfigured {
+interface Misconfigured {
   readonly policy: PolicyBasis;
   readonly binding: Binding | undefined;
   readonly message: string;

@@ -38,7 +38,7 @@ interface CompiledAnnotation {
 }
 
 /** A compiled ValidatingAdmissionPolicy. */
-export interface CompiledPolicy {
+interface CompiledPolicy {
   readonly policy: PolicyBasis;
   readonly conditions: readonly CompiledCondition[];
   readonly variables: VariablePrograms;
@@ -129,7 +129,7 @@ interface Evaluation {
 }
 
 /** Receives the outcome of a policy's match conditions. */
-export interface ConditionObserver {
+interface ConditionObserver {
   evaluated(run: { readonly durationMs: number; readonly failed: number }): void;
   excluded(): void;
 }

@@ -4,7 +4,7 @@ import type { ApiObject, Clock } from '@wheelhouse/machinery';
 export const reservationMs = 10_000;
 
 /** A charge by another server, with the revision at which it was announced. */
-export interface SharedReservation {
+interface SharedReservation {
   readonly uid: string;
   readonly object: ApiObject;
   readonly revision: number;

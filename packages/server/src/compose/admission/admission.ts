@@ -1,9 +1,23 @@
+import { readFileSync } from 'node:fs';
+import { dirname, isAbsolute, resolve } from 'node:path';
 import type { ResourceDef } from '@wheelhouse/kinds';
-import { apiVersionOf, type Clock, type Dialect, type MetricRegistry } from '@wheelhouse/machinery';
+import {
+  apiVersionOf,
+  type Clock,
+  type Dialect,
+  dialectOf,
+  errorText,
+  type MetricRegistry,
+} from '@wheelhouse/machinery';
 import { type AdmissionPlugin, admissionChain, createChainMeter } from '../../admission/chain.ts';
 import { closedKinds } from '../../admission/closed-kinds.ts';
+import type { PluginConfigurations } from '../../admission/configuration/plugins.ts';
 import { createObjectReader } from '../../admission/objects.ts';
-import { admissionPlugins, needsConfiguration } from '../../admission/plugin-list.ts';
+import {
+  admissionPlugins,
+  chosenPlugins,
+  needsConfiguration,
+} from '../../admission/plugin-list.ts';
 import type { QuotaLedger } from '../../admission/quota/quota-ledger.ts';
 import { ruleEngineLoader } from '../../admission/rule-engine.ts';
 import type { AdmissionTools, ObjectReader } from '../../admission/tools.ts';
@@ -17,7 +31,6 @@ import type { WebhookCredentials } from '../../webhooks/webhook-client.ts';
 import type { ServerConfig } from '../config.ts';
 import type { ReadingBase } from '../context.ts';
 import type { Tracing } from '../observability/tracing.ts';
-import type { OpenConfigurations } from './admission-configuration.ts';
 
 /** A webhook caller whose code is loaded with the first call. */
 export function lazyWebhooks(parts: {
@@ -143,12 +156,74 @@ function defOfKind(
   );
 }
 
-/** Reads the plugins' configurations; loads the reader only if a file is given. */
+/** Time limit for one pod review by the image policy service, in milliseconds. */
+const imagePolicyTimeoutMs = 30_000;
+
+/** Plugin configurations and what must be closed with the server. */
+interface OpenConfigurations {
+  readonly configurations: PluginConfigurations;
+  readonly webhookCredentials?: NonNullable<ServerConfig['admission']>['webhookCredentials'];
+  close(): void;
+}
+
+/**
+ * Reads `--admission-control-config-file` for the plugins that run (ADM-1); loads the reader only if
+ * a plugin can be configured. Rejects with a one-line error when the file, or one it names, is
+ * unusable, or when a plugin lacks a configuration it requires.
+ */
 export async function openConfigurations(config: ServerConfig): Promise<OpenConfigurations> {
-  const { admission = {} } = config;
+  const { clock, admission = {} } = config;
   if (admission.configFile === undefined && !needsConfiguration(admission)) {
     return { configurations: {}, close: () => {} };
   }
-  const loaded = await import('./admission-configuration.ts');
-  return loaded.openPluginConfigurations(config);
+  const [{ readConfigurations }, webhooks] = await Promise.all([
+    import('../../admission/configuration/plugins.ts'),
+    import('../../webhooks/webhook-client.ts'),
+  ]);
+  const { createWebhook, readWebhookCredentials, webhookOfKubeconfig } = webhooks;
+  const dialect = dialectOf(config.dialect);
+  const file = admission.configFile;
+  const texts = file === undefined ? new Map<string, string>() : await textsOf(file, config);
+  const running = chosenPlugins(admission);
+  const read = await readConfigurations(texts, { dialect, running });
+  const { imagePolicy, mutatingWebhooks, validatingWebhooks, ...configurations } = read;
+  const credentials = {
+    ...(mutatingWebhooks === undefined
+      ? {}
+      : { mutating: await readWebhookCredentials(mutatingWebhooks) }),
+    ...(validatingWebhooks === undefined
+      ? {}
+      : { validating: await readWebhookCredentials(validatingWebhooks) }),
+  };
+  const opened = { configurations, webhookCredentials: credentials, close: () => {} };
+  if (imagePolicy === undefined) return opened;
+  const { kubeConfigFile, retryBackoffMs: firstPauseMs, ...settings } = imagePolicy;
+  const client = await webhookOfKubeconfig(kubeConfigFile);
+  const webhook = createWebhook({ client, timeoutMs: imagePolicyTimeoutMs, clock, firstPauseMs });
+  const withWebhook = { ...configurations, imagePolicy: { ...settings, webhook } };
+  return { ...opened, configurations: withWebhook, close: webhook.close };
+}
+
+/** Reads the configuration texts; relative paths are resolved against the file's folder. */
+async function textsOf(file: string, config: ServerConfig): Promise<ReadonlyMap<string, string>> {
+  const { readPluginTexts } = await import('../../admission/configuration/file.ts');
+  const folder = dirname(file);
+  const absolute = (path: string) => (isAbsolute(path) ? path : resolve(folder, path));
+  const readFile = (path: string) => readNamed(absolute(path), 'admission plugin configuration');
+  const text = readNamed(file, 'admission control configuration');
+  try {
+    return await readPluginTexts(text, { dialect: dialectOf(config.dialect), readFile });
+  } catch (error) {
+    const why = errorText(error);
+    throw new Error(`failed to read plugin config: ${why}`);
+  }
+}
+
+function readNamed(path: string, what: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    const why = errorText(error);
+    throw new Error(`unable to read ${what} from ${JSON.stringify(path)} [${why}]`);
+  }
 }

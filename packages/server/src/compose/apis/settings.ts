@@ -282,7 +282,7 @@ export interface ApiSettings {
 }
 
 /** Flags that select the served APIs. */
-export const apiFlags = {
+const apiFlags = {
   'feature-gates': {
     group: 'Generic',
     after: 'shutdown-watch-termination-grace-period',

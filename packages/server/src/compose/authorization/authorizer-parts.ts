@@ -94,10 +94,9 @@ const fixedParts: readonly (readonly [AuthorizerType, AuthorizerPart])[] = [
 
 /** Reads the policy file once; kube-apiserver does not follow it either. */
 async function openAbac({ config, dialect }: ReadingBase): Promise<AuthorizerPart> {
-  const [{ createAbacAuthorizer }, { parseAbacPolicies }] = await Promise.all([
-    import('../../gates/authz/abac/abac-authorizer.ts'),
-    import('../../gates/authz/abac/abac-policy.ts'),
-  ]);
+  const { createAbacAuthorizer, parseAbacPolicies } = await import(
+    '../../gates/authz/abac/abac-authorizer.ts'
+  );
   const file = config.authorization?.policyFile ?? '';
   const text = readConfigurationFile(file);
   const warn = (message: string): void => config.logger.warn(message);

@@ -234,7 +234,7 @@ function startFollowUps(options: Around): { close(): Promise<void> }[] {
 }
 
 /** The dependencies of the controllers. */
-export interface ControllerOptions extends Around {
+interface ControllerOptions extends Around {
   readonly tokens: Pick<TokenIssuer, 'issueLegacy'>;
   readonly quotaLedger: QuotaLedger;
   /** The CA certificate to publish; undefined unless the server generated one. */

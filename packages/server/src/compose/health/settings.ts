@@ -12,7 +12,7 @@ export interface HealthSettings {
 }
 
 /** Flags of readiness and shutdown. */
-export const healthFlags = {
+const healthFlags = {
   'livez-grace-period': {
     group: 'Generic',
     type: 'duration',

@@ -33,7 +33,7 @@ export interface LimitSettings {
 }
 
 /** Flags of limits on requests and clients. */
-export const limitFlags = {
+const limitFlags = {
   'request-timeout': {
     group: 'Generic',
     type: 'duration',

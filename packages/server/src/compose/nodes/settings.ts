@@ -10,7 +10,7 @@ export interface NodeSettings {
 }
 
 /** The client certificate for kubelets, and how their certificates are verified. */
-export interface KubeletSettings {
+interface KubeletSettings {
   /** Types of node addresses to use, the preferred type first. */
   readonly addressTypes?: readonly string[];
   /** The kubelet port of nodes that report none; 10250 when absent. */

@@ -6,7 +6,7 @@ import { apiRelease } from '../../views/version.ts';
 import type { ServerConfig } from '../config.ts';
 
 /** Debugging pages about the process: `/flagz` and `/statusz`, each behind its gate. */
-export interface ZPages {
+interface ZPages {
   /** Undefined for other paths and for pages whose gate is off. */
   answer(path: string, accept: string | undefined): PlainAnswer | undefined;
   paths(): readonly string[];

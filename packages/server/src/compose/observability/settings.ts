@@ -22,7 +22,7 @@ export interface MetricSettings {
 }
 
 /** Flags of metrics, profiles, and traces. */
-export const metricFlags = {
+const metricFlags = {
   'disabled-metrics': {
     group: 'Metrics',
     type: 'list',
@@ -193,7 +193,7 @@ const splitFlag = (format: LogFormat) =>
   }) as const;
 
 /** Flags of the log. */
-export const logFlags = {
+const logFlags = {
   'logging-format': {
     group: 'Logs',
     type: 'string',

@@ -15,7 +15,7 @@ export interface ServiceNetworkSettings {
 }
 
 /** Flags of the addresses and ports of Services. */
-export const serviceNetworkFlags = {
+const serviceNetworkFlags = {
   'service-cluster-ip-range': {
     group: 'Generic',
     after: 'web-console',

@@ -53,7 +53,7 @@ function namesOf(certificate: X509Certificate): readonly string[] {
 }
 
 /** The TLS configuration of a listener. */
-export type Tls = ServingTls | 'plaintext';
+type Tls = ServingTls | 'plaintext';
 
 /** Serving certificates, which follow their files once a server listens. */
 export interface OpenServingTls {

@@ -136,7 +136,7 @@ const tlsFlags = {
 } as const satisfies FlagTable;
 
 /** Flags of the listener. */
-export const servingFlags = {
+const servingFlags = {
   'bind-address': {
     group: 'Secure serving',
     type: 'string',

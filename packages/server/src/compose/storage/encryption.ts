@@ -31,7 +31,7 @@ import { keyTypes } from '../../observe/store-metrics.ts';
 import type { ServerConfig } from '../config.ts';
 
 /** A store with encrypted values, and its configuration file. */
-export interface OpenEncryption {
+interface OpenEncryption {
   readonly store: EncryptedStore;
   /** Health of the KMS plugins, for healthz and readyz. */
   readonly checks: readonly HealthCheck[];

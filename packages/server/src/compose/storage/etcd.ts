@@ -49,7 +49,7 @@ export interface OpenedStore {
 }
 
 /** Coordination through a store that several servers share. */
-export interface SharedStore {
+interface SharedStore {
   /** Health checks that query the store. */
   readonly checks: StoreChecks;
   /** Claims on numbers for Services and on names in groups. */

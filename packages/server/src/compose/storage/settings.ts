@@ -166,7 +166,7 @@ const etcdFlags = {
 } as const satisfies FlagTable;
 
 /** Flags of the store and of its caches. */
-export const storageFlags = {
+const storageFlags = {
   'data-dir': {
     group: 'Storage',
     type: 'string',

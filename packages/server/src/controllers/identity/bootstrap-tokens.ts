@@ -22,7 +22,7 @@ import { type ControllerTools, listEntries, visitEntries } from '../tools.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
 /** The dependencies of the bootstrap token controllers. */
-export interface BootstrapTools extends ControllerTools {
+interface BootstrapTools extends ControllerTools {
   readonly secrets: ResourceDef;
   readonly dialect: Dialect;
 }
@@ -121,7 +121,7 @@ function signed(
 }
 
 /** `<header>..<signature>`: a compact JWS without its payload. */
-export function detachedSignature(
+function detachedSignature(
   payload: string,
   token: { readonly id: string; readonly secret: string },
 ): string {

@@ -12,7 +12,7 @@ import { serverIdentity } from '../../observe/server-identity.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import { type ControllerTools, listEntries } from '../tools.ts';
 
-export interface IdentityLeaseTools extends ControllerTools {
+interface IdentityLeaseTools extends ControllerTools {
   readonly leases: ResourceDef;
   readonly dialect: Dialect;
   readonly hostname: string;

@@ -16,14 +16,14 @@ import { type ControllerTools, createAbsent, type ObjectWriter, visitEntries } f
 import { createWorkQueue } from '../work-queue.ts';
 
 /** Signs the token of a Secret. */
-export type IssueLegacyToken = (request: {
+type IssueLegacyToken = (request: {
   readonly namespace: string;
   readonly secretName: string;
   readonly serviceAccount: { readonly name: string; readonly uid: string };
 }) => string;
 
 /** The dependencies of the controller of token Secrets. */
-export interface LegacyTokenTools extends ControllerTools {
+interface LegacyTokenTools extends ControllerTools {
   readonly secrets: ResourceDef;
   readonly serviceAccounts: ResourceDef;
   readonly dialect: Dialect;

@@ -14,7 +14,7 @@ const namespace = 'default';
 const servicePort = 443;
 
 /** How clients reach the server. */
-export interface ServerPlace {
+interface ServerPlace {
   /** The Service's address: the first of the range. */
   readonly clusterIp: string;
   readonly port: number;

@@ -46,7 +46,7 @@ interface NumberedPool extends Pool {
 }
 
 /** A range and the key of its bitmap. */
-export interface MappedRange {
+interface MappedRange {
   readonly key: string;
   readonly pool: NumberedPool;
 }

@@ -24,7 +24,7 @@ interface Tools extends ControllerTools {
 }
 
 /** The finalizer that keeps a ServiceCIDR while addresses depend on it. */
-export const rangeFinalizer = (dialect: Dialect): string =>
+const rangeFinalizer = (dialect: Dialect): string =>
   `${dialect.group('networking')}/service-cidr-finalizer`;
 
 const blocksOf = (object: ApiObject): readonly IpBlock[] =>

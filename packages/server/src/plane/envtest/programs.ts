@@ -165,7 +165,7 @@ function answerAsEtcd(request: IncomingMessage, response: ServerResponse): void 
 }
 
 /** How to start this program again. */
-export interface Launcher {
+interface Launcher {
   /** The words before `serve`. */
   readonly wheelhouse: readonly string[];
   /** The words before the arguments of `svcctl`. */

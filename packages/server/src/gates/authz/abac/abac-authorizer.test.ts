@@ -1,8 +1,7 @@
 import { dialectOf } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import type { Attributes } from '../contract.ts';
-import { createAbacAuthorizer } from './abac-authorizer.ts';
-import { type AbacPolicy, parseAbacPolicies } from './abac-policy.ts';
+import { type AbacPolicy, createAbacAuthorizer, parseAbacPolicies } from './abac-authorizer.ts';
 
 const dialect = dialectOf('kubernetes');
 const apiVersion = 'abac.authorization.kubernetes.io/v1beta1';
