@@ -141,7 +141,7 @@ describe(`AUTHZ-3: files of configuration, seed ${seed}`, () => {
       try {
         const authorizers = await loadAuthorizationConfiguration(text, {
           dialect,
-          selectors: 'told',
+          selectors: 'included',
           fileProblem: (path) => (path === '/kubeconfig' ? undefined : 'not there'),
           requiredTypes: new Set(),
         });
@@ -244,7 +244,7 @@ describe(`AUTHN-9, AUTHZ-2: answers of webhooks, seed ${seed}`, () => {
       authorizedTtlMs: 0,
       unauthorizedTtlMs: 0,
       failurePolicy: 'NoOpinion',
-      selectors: 'told',
+      selectors: 'included',
     } as const;
     const ports = { dialect, clock, onError: () => {}, onFailOpen: () => {} };
     const authorizer = createWebhookAuthorizer(settings, {

@@ -81,7 +81,7 @@ export function compileRules(schema: Schema, meter?: RuleMeter): RunRules {
  * Validates a default by the rules of its schema, in steps: first as the old value, and if that is
  * valid, as the new one. Returns the remaining budget of all defaults of a definition.
  */
-export function* judgeDefault(
+export function* validateDefault(
   schema: Schema,
   value: JsonValue,
   at: { readonly path: string; readonly isRoot: boolean; readonly budget: number },

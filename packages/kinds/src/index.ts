@@ -11,7 +11,7 @@ export {
   customKindDeps,
   definitionsPrefix,
 } from './apiextensions/custom-resource-definition.ts';
-export type { DefaultJudge } from './apiextensions/default-rules.ts';
+export type { DefaultValidator } from './apiextensions/default-rules.ts';
 export { availableCondition, localVerdict } from './apiregistration/api-service.ts';
 export { selectorText } from './apps/workload.ts';
 export { scale, validateScale } from './autoscaling/scale.ts';

@@ -111,7 +111,7 @@ export interface ScaleBehavior {
   /** Whether a Scale without replicas is an error: of the object read, and of the Scale written. */
   readonly requiresReplicas: boolean;
   /** Which rules validate a changed Scale: those of a Scale, or only those of the scaled object. */
-  readonly judgedAs: 'scale' | 'object';
+  readonly validatedAs: 'scale' | 'object';
   /** Whether a patch may name the uid of the object that it expects. */
   readonly patchChecksUid: boolean;
   /** Whether the columns of the Scale's table have the formats of a built-in or a custom kind. */
@@ -175,7 +175,7 @@ export const builtinBehavior: KindBehavior = {
     },
     selector: 'selector or labels',
     requiresReplicas: false,
-    judgedAs: 'scale',
+    validatedAs: 'scale',
     patchChecksUid: true,
     columnFormats: 'plain',
   },

@@ -16,7 +16,7 @@ import { auditPolicyFormat } from './gates/audit/policy.ts';
 import { authenticationFormat } from './gates/authn/jwt/configuration.ts';
 import { authorizationFormat } from './gates/authz/authorization-configuration.ts';
 
-export { checkExpression, checkRules, judgeDefault } from './admission/rule-engine.ts';
+export { checkExpression, checkRules, validateDefault } from './admission/rule-engine.ts';
 export { type Api, openApi } from './compose/api.ts';
 export { configuredKinds, type RuntimeConfig } from './compose/apis/settings.ts';
 export type { AuditBackendSettings, AuditSettings } from './compose/audit/settings.ts';

@@ -20,7 +20,6 @@ import {
   createPipeline,
   defaultGates,
   type Gates,
-  judgeDefault,
   OpenParts,
   openApi,
   readAuthorization,
@@ -29,6 +28,7 @@ import {
   type SigningKey,
   serviceNumberPort,
   startControllers,
+  validateDefault,
 } from '@wheelhouse/server/testing';
 import type { Loose } from '../../support/harness.ts';
 import type { Backend, ProcessStore } from './simulated-store.ts';
@@ -297,7 +297,7 @@ function kindsOf(
   services: ReturnType<typeof serviceNumberPort>['options'],
 ): readonly ResourceDef[] {
   const all = builtinKinds(dialect, {
-    definitions: { checkRules, judgeDefault, checkBundle: () => [] },
+    definitions: { checkRules, validateDefault, checkBundle: () => [] },
     admission: { checkExpression },
     services,
   });

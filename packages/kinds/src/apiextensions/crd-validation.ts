@@ -37,7 +37,7 @@ import {
   subresourceErrors,
 } from './crd-parts.ts';
 
-import { type DefaultJudge, validateDefaults } from './default-rules.ts';
+import { type DefaultValidator, validateDefaults } from './default-rules.ts';
 import { everySchema, itemsOf, type SchemaProps } from './schema-props.ts';
 import { mapKeyErrors, validateSchemaRules } from './schema-rules.ts';
 import { notStructural, validateStructural } from './structural.ts';
@@ -56,7 +56,7 @@ export interface CrdRules {
   readonly dialect: Dialect;
   readonly embedded: EmbeddedRules;
   readonly checkRules?: RuleChecker;
-  readonly judgeDefault?: DefaultJudge;
+  readonly validateDefault?: DefaultValidator;
   /** `v1beta1` is more lenient: a schema is optional, and structural only if a version prunes. */
   readonly strictness?: 'v1beta1';
   /** Returns what is wrong with a CA bundle (base64 of PEM); absent: bundles are not checked. */
@@ -358,10 +358,10 @@ function* schemaErrors(
     structure = validateStructural(props, path);
     yield;
     if (structure.length === 0) {
-      const { embedded, judgeDefault } = common.rules;
+      const { embedded, validateDefault } = common.rules;
       schema = schemaFromOpenApi(props);
       yield;
-      structure = yield* validateDefaults(schema, path, { embedded, judgeDefault });
+      structure = yield* validateDefaults(schema, path, { embedded, validateDefault });
       yield;
     }
     appendAll(errors, structure);

@@ -42,7 +42,8 @@ import {
 } from './crd-validation.ts';
 
 /** Rules from other packages: CEL, certificates, and ObjectMeta of embedded objects. */
-export interface CrdOptions extends Pick<CrdRules, 'checkRules' | 'judgeDefault' | 'checkBundle'> {
+export interface CrdOptions
+  extends Pick<CrdRules, 'checkRules' | 'validateDefault' | 'checkBundle'> {
   readonly validateMeta?: EmbeddedRules['validateMeta'];
   readonly features?: Features | undefined;
 }
@@ -92,7 +93,7 @@ export function customResourceDefinition(dialect: Dialect, options: CrdOptions =
     dialect,
     embedded: embeddedRules(options.validateMeta),
     ...(options.checkRules === undefined ? {} : { checkRules: options.checkRules }),
-    ...(options.judgeDefault === undefined ? {} : { judgeDefault: options.judgeDefault }),
+    ...(options.validateDefault === undefined ? {} : { validateDefault: options.validateDefault }),
     ...(options.checkBundle === undefined ? {} : { checkBundle: options.checkBundle }),
   };
   const def: ResourceDef = {

@@ -25,7 +25,7 @@ import {
  * Validates a default against the CEL rules of its schema. Returns the remaining budget, which is
  * negative when it was exceeded.
  */
-export type DefaultJudge = (
+export type DefaultValidator = (
   schema: Schema,
   value: JsonValue,
   at: { readonly path: string; readonly isRoot: boolean; readonly budget: number },
@@ -33,7 +33,7 @@ export type DefaultJudge = (
 
 interface DefaultRuleOptions {
   readonly embedded: EmbeddedRules;
-  readonly judgeDefault: DefaultJudge | undefined;
+  readonly validateDefault: DefaultValidator | undefined;
 }
 
 /** Upper bound of the total cost of the rules of all defaults of a schema. */
@@ -142,9 +142,9 @@ function* valueErrors(
 ): Generator<void, readonly FieldError[]> {
   const standard = schema.default ?? null;
   const errors = yield* validateStructure(schema)(standard, { prefix: place.field });
-  if (errors.length > 0 || walk.judgeDefault === undefined) return errors;
+  if (errors.length > 0 || walk.validateDefault === undefined) return errors;
   const at = { path: place.field, isRoot: place.root === schema, budget: walk.budget };
-  const result = yield* walk.judgeDefault(schema, standard, at);
+  const result = yield* walk.validateDefault(schema, standard, at);
   walk.budget = result.left;
   return result.errors;
 }

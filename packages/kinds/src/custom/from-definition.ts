@@ -149,7 +149,7 @@ const scale: KindBehavior['scale'] = {
   paths: undefined,
   selector: 'text',
   requiresReplicas: true,
-  judgedAs: 'object',
+  validatedAs: 'object',
   patchChecksUid: false,
   columnFormats: 'name and date',
 };

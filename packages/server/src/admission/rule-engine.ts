@@ -4,14 +4,19 @@ import {
   loadRuleRunner,
   type RuleMeter,
 } from '@wheelhouse/cel';
-import type { DefaultJudge, ExpressionChecker, RuleChecker, RuleCompiler } from '@wheelhouse/kinds';
+import type {
+  DefaultValidator,
+  ExpressionChecker,
+  RuleChecker,
+  RuleCompiler,
+} from '@wheelhouse/kinds';
 import type { Clock, MetricRegistry } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
 import type { AdmissionPlugin } from './chain.ts';
 
 interface Engine {
   readonly checkRules: RuleChecker;
-  readonly judgeDefault: DefaultJudge;
+  readonly validateDefault: DefaultValidator;
   readonly compileRules: (schema: Schema, meter: RuleMeter) => ReturnType<RuleCompiler>;
   readonly checkExpression: ExpressionChecker;
 }
@@ -21,10 +26,9 @@ let loaded: Engine | undefined;
 let loading: Promise<void> | undefined;
 
 async function load(): Promise<void> {
-  const [{ checkRules }, { compileRules, judgeDefault }, { expressionProblem }] = await Promise.all(
-    [loadRuleChecker(), loadRuleRunner(), loadExpressionChecker()],
-  );
-  loaded = { checkRules, judgeDefault, compileRules, checkExpression: expressionProblem };
+  const [{ checkRules }, { compileRules, validateDefault }, { expressionProblem }] =
+    await Promise.all([loadRuleChecker(), loadRuleRunner(), loadExpressionChecker()]);
+  loaded = { checkRules, validateDefault, compileRules, checkExpression: expressionProblem };
 }
 
 function engine(): Engine {
@@ -50,9 +54,9 @@ const kindsWithRules = new Set([
 export const ruleEngineLoader: AdmissionPlugin = {
   name: 'RuleEngineLoader',
   isInternal: true,
-  mutate: ({ target: { def }, operation }) => {
+  concerns: ({ behavior, kind }) => behavior.hasSchemaRules || kindsWithRules.has(kind),
+  mutate: ({ operation }) => {
     if (loaded !== undefined || operation === 'DELETE') return undefined;
-    if (!def.behavior.hasSchemaRules && !kindsWithRules.has(def.kind)) return undefined;
     loading ??= load();
     return loading;
   },
@@ -66,8 +70,8 @@ export const checkExpression: ExpressionChecker = (source, use) =>
 export const checkRules: RuleChecker = (at) => engine().checkRules(at);
 
 /** Validates defaults against the rules of a definition. */
-export const judgeDefault: DefaultJudge = (schema, value, at) =>
-  engine().judgeDefault(schema, value, at);
+export const validateDefault: DefaultValidator = (schema, value, at) =>
+  engine().validateDefault(schema, value, at);
 
 /** Creates measured validators for the rules of versions, each on first use (OPS-1). */
 export function measuredRules(registry: MetricRegistry, clock: Clock): RuleCompiler {

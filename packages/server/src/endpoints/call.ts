@@ -204,7 +204,7 @@ export interface ReviewPort {
   rulesFor(user: UserInfo, namespace: string): Promise<RulesForUser>;
   reviewToken: ReviewToken;
   /**
-   * Whether reviews include selectors (`told`); otherwise they are neither validated nor evaluated.
+   * Whether reviews include selectors (`included`); otherwise they are neither validated nor evaluated.
    */
-  readonly selectors: 'told' | 'left out';
+  readonly selectors: 'included' | 'omitted';
 }

@@ -316,13 +316,13 @@ function attempts(registry: MetricRegistry, gate: 'authentication' | 'authorizat
   const labels = ['result'];
   const total = registry.counter({
     name: gate === 'authentication' ? 'authentication_attempts' : 'authorization_attempts_total',
-    help: `Requests that came to ${gate}, by how that ended.`,
+    help: `Requests that reached ${gate}, by result.`,
     stability,
     labels,
   });
   const duration = registry.histogram({
     name: `${gate}_duration_seconds`,
-    help: `How long ${gate} of requests took, by how that ended.`,
+    help: `Duration of the ${gate} of requests, by result.`,
     stability,
     labels,
     buckets: attemptBuckets,
@@ -345,7 +345,7 @@ function attempts(registry: MetricRegistry, gate: 'authentication' | 'authorizat
 function filterMetrics(registry: MetricRegistry) {
   const family = registry.histogram({
     name: 'apiserver_request_filter_duration_seconds',
-    help: 'How long requests were at each gate before their endpoint.',
+    help: 'Time that requests spent at each gate before their endpoint.',
     stability: 'ALPHA',
     labels: ['filter'],
     buckets: filterBuckets,
@@ -376,7 +376,7 @@ function discoveryCounter(registry: MetricRegistry): () => void {
   const counter = registry
     .counter({
       name: 'aggregator_discovery_aggregation_count_total',
-      help: 'Documents of aggregated discovery that were made.',
+      help: 'Number of aggregated discovery documents that were created.',
       stability: 'ALPHA',
       labels: [],
     })
@@ -397,7 +397,7 @@ function podLogMetrics(registry: MetricRegistry): PodLogMetrics {
   const failures = registry.counter({
     ...definition(
       'backend_tls_failure_total',
-      "Requests for logs of Pods that failed since the kubelet's certificate was refused.",
+      "Requests for logs of Pods that failed because the kubelet's certificate was rejected.",
     ),
     labels: [],
   });
@@ -437,7 +437,7 @@ function userCounter({
 }: Parameters<typeof createGateMetrics>[0]): (user: { readonly name: string }) => void {
   const family = registry.counter({
     name: 'authenticated_user_requests',
-    help: 'Requests whose sender was recognised, by who that was as far as names are told apart.',
+    help: 'Authenticated requests by user name, as far as names have their own label.',
     stability: 'ALPHA',
     labels: ['username'],
   });

@@ -64,7 +64,7 @@ export function measureBodies({ answers, bodies }: Series, exchange: Exchange): 
 /** Registers the metrics. */
 export function createFamilies(registry: MetricRegistry) {
   const own = {
-    help: 'How long requests took, by what they were about, without the time spent in webhooks of admission and in queues.',
+    help: 'Duration of requests without the time spent in admission webhooks and flow-control queues.',
     stability: 'ALPHA',
     labels: ['verb', ...common],
     buckets: slowBuckets,
@@ -79,14 +79,14 @@ export function createFamilies(registry: MetricRegistry) {
     }),
     answers: registry.histogram({
       name: 'apiserver_response_sizes',
-      help: 'Bytes in the answers to reads, by what they were about.',
+      help: 'Size in bytes of the answers to reads.',
       stability: 'STABLE',
       labels: ['verb', ...common],
       buckets: sizeBuckets,
     }),
     bodies: registry.histogram({
       name: 'apiserver_request_body_size_bytes',
-      help: 'Bytes in the bodies of writes, by resource and verb.',
+      help: 'Size in bytes of the bodies of writes, by resource and verb.',
       stability: 'ALPHA',
       labels: ['resource', 'verb'],
       buckets: bodyBuckets,
@@ -289,17 +289,17 @@ function listMetrics(registry: MetricRegistry): Pick<CollectionMetrics, 'listed'
   ]);
   const examined = counter(
     'apiserver_cache_list_fetched_objects_total',
-    'Objects that were looked at for lists in a watch cache.',
+    'Objects that lists from a watch cache examined.',
     ['resource_prefix', 'index'],
   );
   const returned = counter(
     'apiserver_cache_list_returned_objects_total',
-    'Objects in lists that were answered from a watch cache.',
+    'Objects that lists from a watch cache returned.',
     ['resource_prefix'],
   );
   const newest = counter(
     'apiserver_watch_cache_consistent_read_total',
-    'Lists of what is newest that a watch cache was to answer, by whether it could.',
+    'Consistent reads from a watch cache, by whether the cache became fresh in time.',
     ['resource', 'success', 'fallback'],
   );
   const seriesByKind = new WeakMap<ResourceDef, ListSeries>();
@@ -338,20 +338,20 @@ function watchMetrics(
   const labels = ['group', 'version', 'kind'];
   const events = registry.counter({
     name: 'apiserver_watch_events_total',
-    help: 'Events that were sent to watches.',
+    help: 'Events sent to watches.',
     stability,
     labels,
   });
   const sizes = registry.histogram({
     name: 'apiserver_watch_events_sizes',
-    help: 'Bytes in the events that were sent to watches.',
+    help: 'Size in bytes of the events sent to watches.',
     stability,
     labels,
     buckets: eventBuckets,
   });
   const watchLists = registry.histogram({
     name: 'apiserver_watch_list_duration_seconds',
-    help: 'How long it took until watches that list first had sent their list.',
+    help: 'Time until watches that begin with a list had sent all of its objects.',
     stability,
     labels: ['group', 'version', 'resource', 'scope'],
     buckets: watchListBuckets,

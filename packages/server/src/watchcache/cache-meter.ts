@@ -114,48 +114,48 @@ function createFamilies(registry: MetricRegistry) {
   return {
     loads: counter(
       'apiserver_watch_cache_initializations_total',
-      'How often the objects of a resource were read into its watch cache.',
+      'Number of times that the objects of a resource were loaded into its watch cache.',
     ),
     received: counter(
       'apiserver_watch_cache_events_received_total',
-      'Changes that came to the watch cache of a resource.',
+      'Changes that the watch cache of a resource received.',
     ),
     storeEvents: counter(
       'apiserver_storage_events_received_total',
-      'Changes that the store told of, by resource.',
+      'Changes that the store reported, by resource.',
     ),
     dispatched: counter(
       'apiserver_watch_cache_events_dispatched_total',
-      'Changes that the watch cache of a resource has passed on to who watches.',
+      'Changes that the watch cache of a resource sent to its watchers.',
     ),
     initial: counter(
       'apiserver_init_events_total',
-      'Objects that were there when somebody began to watch, and were sent as events.',
+      'Existing objects that were sent as events at the start of a watch.',
     ),
     cutOff: counter(
       'apiserver_terminated_watchers_total',
-      'Watches that were ended since their clients did not keep up, by resource.',
+      'Watches that were ended because their clients did not keep up, by resource.',
     ),
     unreadable: counter(
       'apiserver_storage_decode_errors_total',
-      'Stored objects that could not be read, by resource.',
+      'Stored objects that could not be decoded, by resource.',
     ),
     waited: registry.histogram({
       name: 'apiserver_watch_cache_read_wait_seconds',
-      help: 'How long reads waited until the watch cache was as new as they wanted it.',
+      help: 'Time that reads waited for the watch cache to reach the requested version.',
       stability,
       labels,
       buckets: waitBuckets,
     }),
     capacity: registry.gauge({
       name: 'watch_cache_capacity',
-      help: 'Most changes that the watch cache of a resource keeps.',
+      help: 'Maximum number of changes that the watch cache of a resource keeps.',
       stability,
       labels,
     }),
     revision: registry.gauge({
       name: 'apiserver_watch_cache_resource_version',
-      help: 'The newest version that the watch cache of a resource has.',
+      help: 'The newest resourceVersion in the watch cache of a resource.',
       stability,
       labels,
     }),

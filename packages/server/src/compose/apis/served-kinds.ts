@@ -16,8 +16,8 @@ import { createObjectReader } from '../../admission/objects.ts';
 import {
   checkExpression,
   checkRules,
-  judgeDefault,
   measuredRules,
+  validateDefault,
 } from '../../admission/rule-engine.ts';
 import { requiredKind } from '../../catalogue/catalogue.ts';
 import { startCustomKinds } from '../../controllers/custom-kinds.ts';
@@ -38,7 +38,7 @@ export async function servedKinds(
   const dialect = dialectOf(config.dialect);
   const gates = config.featureGates ?? defaultGates;
   const builtins = builtinKinds(dialect, {
-    definitions: { checkRules, judgeDefault, checkBundle: bundleProblems },
+    definitions: { checkRules, validateDefault, checkBundle: bundleProblems },
     admission: { checkExpression },
     ...ports,
     features: gates,

@@ -295,9 +295,9 @@ async function readAuthorizers(
 }
 
 /** Whether webhooks and match conditions receive selectors. */
-export function selectorsOf(config: ServerConfig): 'told' | 'left out' {
+export function selectorsOf(config: ServerConfig): 'included' | 'omitted' {
   const gates = config.featureGates ?? defaultGates;
-  return gates.enabled('AuthorizeWithSelectors') ? 'told' : 'left out';
+  return gates.enabled('AuthorizeWithSelectors') ? 'included' : 'omitted';
 }
 
 function ofFlags(config: ServerConfig): (type: AuthorizerType) => ConfiguredAuthorizer {

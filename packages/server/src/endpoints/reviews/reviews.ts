@@ -70,7 +70,7 @@ async function accessReview(
   { user }: { user: UserInfo | 'named' },
 ): Promise<JsonObject> {
   const spec = objectAt(object, 'spec');
-  if (call.context.reviews.selectors === 'left out') {
+  if (call.context.reviews.selectors === 'omitted') {
     const resource = objectAt(spec, 'resourceAttributes');
     delete resource['fieldSelector'];
     delete resource['labelSelector'];

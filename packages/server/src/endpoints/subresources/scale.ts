@@ -190,7 +190,7 @@ function scaleView(
 ): ObjectView {
   const { target } = call;
   const mapping = scaleMappingOf(target);
-  const { requiresReplicas, judgedAs } = target.def.behavior.scale;
+  const { requiresReplicas, validatedAs } = target.def.behavior.scale;
   return {
     target: scaleTarget(call),
     show(object, { owners } = { owners: 'omitted' }) {
@@ -203,7 +203,7 @@ function scaleView(
     },
     merge(object, changed) {
       const wanted = replicasOf(changed);
-      if (judgedAs === 'scale') checkScale(target, changed, call.context.dialect);
+      if (validatedAs === 'scale') checkScale(target, changed, call.context.dialect);
       if (requiresReplicas && wanted === noneYet) throw emptyReplicas(paths);
       checkUid(target, { changed, object, source });
       if (wanted !== scaleOf(object, paths).replicas) {

@@ -8,7 +8,7 @@ const group = 'apiserver.config.k8s.io';
 const load = (text: string, required: readonly AuthorizerType[] = []) =>
   loadAuthorizationConfiguration(text, {
     dialect,
-    selectors: 'told',
+    selectors: 'included',
     fileProblem: (path) => (path === '/there' ? undefined : `error loading file: stat ${path}`),
     requiredTypes: new Set(required),
   });
@@ -288,9 +288,9 @@ describe('AUTHZ-3: match conditions', () => {
   test('without selectors when the gate is off', async () => {
     const text = file([webhook(conditions('has(request.resourceAttributes.labelSelector)'))]);
     const rules = { dialect, fileProblem: () => undefined, requiredTypes: new Set<never>() };
-    const off = loadAuthorizationConfiguration(text, { ...rules, selectors: 'left out' });
+    const off = loadAuthorizationConfiguration(text, { ...rules, selectors: 'omitted' });
     await expect(off).rejects.toThrow("undefined field 'labelSelector'");
-    await loadAuthorizationConfiguration(text, { ...rules, selectors: 'told' });
+    await loadAuthorizationConfiguration(text, { ...rules, selectors: 'included' });
   });
 
   test('a false condition decides despite errors, otherwise an error does', async () => {

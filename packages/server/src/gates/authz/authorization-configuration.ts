@@ -53,7 +53,7 @@ export type ConfiguredAuthorizer =
 export interface ConfigurationRules {
   readonly dialect: Dialect;
   /** Whether conditions may use selectors. */
-  readonly selectors: 'told' | 'left out';
+  readonly selectors: 'included' | 'omitted';
   /** Returns the error of a kubeconfig's path; undefined if the file is readable. */
   readonly fileProblem: (path: string) => string | undefined;
   /** Types that must stay, because the server started with them. */
@@ -181,7 +181,7 @@ function millisecondsOf(value: JsonValue | undefined): number {
 }
 
 interface Rules {
-  readonly selectors: 'told' | 'left out';
+  readonly selectors: 'included' | 'omitted';
   readonly fileProblem: (path: string) => string | undefined;
 }
 

@@ -39,7 +39,7 @@ export interface MatchCondition {
  */
 export function compileMatchCondition(
   expression: string,
-  options: { readonly selectors: 'told' | 'left out' },
+  options: { readonly selectors: 'included' | 'omitted' },
 ): MatchCondition | { readonly problem: string } {
   const request = requestType(options.selectors);
   const environment: Environment = {
@@ -118,11 +118,11 @@ const resourceTexts = [
   'name',
 ] as const;
 
-function requestType(selectors: 'told' | 'left out'): Type {
+function requestType(selectors: 'included' | 'omitted'): Type {
   return objectType('SubjectAccessReviewSpec', {
     resourceAttributes: objectType('ResourceAttributes', {
       ...Object.fromEntries(resourceTexts.map((name) => [name, stringType])),
-      ...(selectors === 'told'
+      ...(selectors === 'included'
         ? {
             fieldSelector: selector('FieldSelectorAttributes'),
             labelSelector: selector('LabelSelectorAttributes'),

@@ -37,7 +37,7 @@ interface AccessReviewStatus {
  */
 function accessReviewSpec(
   attributes: Attributes,
-  options: { readonly selectors: 'told' | 'left out' },
+  options: { readonly selectors: 'included' | 'omitted' },
 ): JsonObject {
   const { user, path, verb } = attributes;
   const about = attributes.isResourceRequest
@@ -57,10 +57,10 @@ function nonEmpty(members: Readonly<Record<string, string>>): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== ''));
 }
 
-function resourceAttributes(attributes: Attributes, selectors: 'told' | 'left out'): JsonObject {
+function resourceAttributes(attributes: Attributes, selectors: 'included' | 'omitted'): JsonObject {
   const { namespace, verb, group, version, resource, subresource, name } = attributes;
   const plain = nonEmpty({ namespace, verb, group, version, resource, subresource, name });
-  if (selectors === 'left out') return plain;
+  if (selectors === 'omitted') return plain;
   const fields = fieldRequirements(attributes);
   const labels = labelRequirements(attributes);
   return {
@@ -170,7 +170,7 @@ export interface WebhookAuthorizerSettings {
   /** The decision after a failed call. */
   readonly failurePolicy: 'NoOpinion' | 'Deny';
   /** Whether the webhook receives the selectors of lists. */
-  readonly selectors: 'told' | 'left out';
+  readonly selectors: 'included' | 'omitted';
 }
 
 /** Whether a request matches the webhook's conditions. Throws if that cannot be evaluated. */

@@ -23,7 +23,7 @@ export function dumpLevels(
     case 'dump_queues':
       return table(queueRows(all));
     case 'dump_requests': {
-      const details = request.query.get('includeRequestDetails') ? 'shown' : 'left out';
+      const details = request.query.get('includeRequestDetails') ? 'shown' : 'omitted';
       return table(requestRows(all, { details, wallMs }));
     }
     default:
@@ -130,7 +130,7 @@ function seatSeconds(value: number): string {
 }
 
 interface RequestDump {
-  readonly details: 'shown' | 'left out';
+  readonly details: 'shown' | 'omitted';
   readonly wallMs: (monotonicMs: number) => number;
 }
 
@@ -185,7 +185,7 @@ function requestRow(
     printGoDuration(BigInt(Math.round(seat.lingerMs * 1e6))),
     startMs === undefined ? '0001-01-01T00:00:00Z' : timeText(wallMs(startMs)),
   ];
-  if (details === 'left out') return row;
+  if (details === 'omitted') return row;
   const { info, user } = request;
   const version = info.group === '' ? info.version : `${info.group}/${info.version}`;
   const { verb, path, namespace, name, resource, subresource } = info;

@@ -54,10 +54,10 @@ export function escalationCheck(options: {
   return {
     name: 'RBACEscalation',
     isInternal: true,
+    concerns: (def) => def.group === group,
     mutate(call) {
       const { def, subresource } = call.target;
-      if (def.group !== group || subresource !== '' || call.operation === 'DELETE')
-        return undefined;
+      if (subresource !== '' || call.operation === 'DELETE') return undefined;
       const { object, old, context } = call;
       if (object === undefined || context.user.groups.includes(privilegedGroup)) return undefined;
       if (old !== undefined && onlyCollectorsFieldsDiffer(object, old)) return undefined;
