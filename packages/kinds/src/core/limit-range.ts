@@ -67,13 +67,24 @@ function fillDefaults(object: Stored<LimitRange>): void {
   for (const limit of object.spec?.limits ?? []) {
     for (const list of lists) fillAmounts(objectAt(limit, list));
     if (limit.type !== 'Container') continue;
-    fill(ensure(limit, 'default'), limit.max ?? {});
-    fill(ensure(limit, 'defaultRequest'), limit.default ?? {});
-    fill(ensure(limit, 'defaultRequest'), limit.min ?? {});
+    fillList(limit, 'default', limit.max ?? {});
+    fillList(limit, 'defaultRequest', limit.default ?? {});
+    fillList(limit, 'defaultRequest', limit.min ?? {});
     for (const list of ['default', 'defaultRequest'] as const) {
       if (Object.keys(limit[list] ?? {}).length === 0) delete limit[list];
     }
   }
+}
+
+/** Fills a list. Copying a whole list takes far less time than setting its members. */
+function fillList(
+  limit: Stored<LimitRangeItem>,
+  name: 'default' | 'defaultRequest',
+  defaults: Readonly<Record<string, string>>,
+): void {
+  const list = ensure(limit, name);
+  if (Object.keys(list).length === 0) limit[name] = { ...defaults };
+  else fill(list, defaults);
 }
 
 /** Limits that one step validates. */

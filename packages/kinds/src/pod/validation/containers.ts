@@ -82,7 +82,7 @@ export function* validateContainers(
   return [
     ...(yield* validateRegularContainers(spec, `${path}.containers`, { ...around, graceSeconds })),
     ...(yield* validateInitContainers(spec, `${path}.initContainers`, { ...around, graceSeconds })),
-    ...validateEphemeralContainers(spec, `${path}.ephemeralContainers`, around),
+    ...(yield* validateEphemeralContainers(spec, `${path}.ephemeralContainers`, around)),
   ];
 }
 
@@ -98,10 +98,10 @@ function* validateRegularContainers(
   const containers = spec.containers ?? [];
   if (containers.length === 0) return [required(path)];
   const names = new Set<string>();
-  const errors = yield* eachError(containers, (container, index) => {
+  const errors = yield* eachError(containers, function* (container, index) {
     const field = `${path}[${index}]`;
     const name = container.name ?? '';
-    const found = validateCommon(container, field, around);
+    const found = yield* validateCommon(container, field, around);
     if (names.has(name)) found.push(duplicate(`${field}.name`, name));
     names.add(name);
     appendAll(found, validateHooksAndProbes(container, field, around));
@@ -117,11 +117,11 @@ function* validateRegularContainers(
 
 const messagePolicies = ['File', 'FallbackToLogsOnError'];
 
-function validateCommon(
+function* validateCommon(
   container: Stored<Container | EphemeralContainer>,
   path: string,
   around: Surroundings,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const name = container.name ?? '';
   const { rules, volumes } = around;
   return [
@@ -131,8 +131,8 @@ function validateCommon(
     ...validatePorts(container.ports ?? [], `${path}.ports`),
     ...validateEnvironment(container.env ?? [], `${path}.env`, rules),
     ...validateEnvironmentSources(container.envFrom ?? [], `${path}.envFrom`, rules),
-    ...validateMounts(container, `${path}.volumeMounts`, volumes),
-    ...validateDevices(container, `${path}.volumeDevices`, volumes),
+    ...(yield* validateMounts(container, `${path}.volumeMounts`, volumes)),
+    ...(yield* validateDevices(container, `${path}.volumeDevices`, volumes)),
     ...choice(container, path, 'imagePullPolicy', pullPolicies),
     ...validateResources(container.resources, `${path}.resources`, rules),
     ...validateClaimUses(container.resources, `${path}.resources.claims`, around.claims),
@@ -335,11 +335,11 @@ function* validateInitContainers(
   around: LiveSurroundings,
 ): Generator<void, FieldError[]> {
   const names = new Set(namesOf(spec, 'containers'));
-  return yield* eachError(spec.initContainers ?? [], (container, index) => {
+  return yield* eachError(spec.initContainers ?? [], function* (container, index) {
     const field = `${path}[${index}]`;
     const name = container.name ?? '';
     const restart = container.restartPolicy;
-    const errors = validateCommon(container, field, around);
+    const errors = yield* validateCommon(container, field, around);
     if (restart !== undefined && restart !== 'Always') {
       errors.push(notSupported(`${field}.restartPolicy`, restart, ['Always']));
     }
@@ -366,21 +366,21 @@ function* validateInitContainers(
 const namesOf = (spec: Stored<PodSpec>, member: string) =>
   objectsAt(spec, member).map((container) => textAt(container, 'name'));
 
-function validateEphemeralContainers(
+function* validateEphemeralContainers(
   spec: Stored<PodSpec>,
   path: string,
   around: Surroundings,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const added = spec.ephemeralContainers ?? [];
   if (added.length === 0) return [];
   const others = new Set([...namesOf(spec, 'containers'), ...namesOf(spec, 'initContainers')]);
   const names = new Set(others);
-  return added.flatMap((container, index) => {
+  return yield* eachError(added, function* (container, index) {
     const field = `${path}[${index}]`;
     const name = container.name ?? '';
     const target = container.targetContainerName ?? '';
     const errors = [
-      ...validateCommon(container, field, around),
+      ...(yield* validateCommon(container, field, around)),
       ...validateImageSpacing(container, field),
     ];
     if (names.has(name)) errors.push(duplicate(`${field}.name`, name));

@@ -21,6 +21,8 @@ import type {
   ServiceAccountTokenProjection,
   VolumeProjection,
 } from '../../gen/types/core/v1.ts';
+import type { Findings } from '../../resource-def.ts';
+import { eachError, errorSteps } from '../../rules/checks.ts';
 import { objectAt, objectsAt, wholeNumber } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import { intAt, needed, plainPath } from '../fields.ts';
@@ -40,8 +42,8 @@ function validateMode(object: JsonObject, path: string, name: string): FieldErro
   ];
 }
 
-function validateItems(source: JsonObject, path: string): FieldError[] {
-  return objectsAt(source, 'items').flatMap((item, index) =>
+function validateItems(source: JsonObject, path: string): Generator<void, FieldError[]> {
+  return eachError(objectsAt(source, 'items'), (item, index) =>
     validateItem(item, `${path}.items[${index}]`),
   );
 }
@@ -54,13 +56,14 @@ function validateItem(item: Stored<KeyToPath>, path: string): FieldError[] {
   ];
 }
 
-const keyed =
-  (name: string) =>
-  (source: JsonObject, path: string): FieldError[] => [
-    ...needed(source, path, name),
-    ...validateMode(source, path, 'defaultMode'),
-    ...validateItems(source, path),
-  ];
+const keyed = (name: string) =>
+  function* (source: JsonObject, path: string): Generator<void, FieldError[]> {
+    return [
+      ...needed(source, path, name),
+      ...validateMode(source, path, 'defaultMode'),
+      ...(yield* validateItems(source, path)),
+    ];
+  };
 
 export const validateSecretVolume = keyed('secretName');
 export const validateConfigMapVolume = keyed('name');
@@ -75,13 +78,13 @@ const volumeFields = [
 ];
 
 /** Validates a `downwardAPI` volume; kube-apiserver reports its files without an index. */
-export function validateDownwardVolume(
+export function* validateDownwardVolume(
   source: Stored<DownwardAPIVolumeSource>,
   path: string,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   return [
     ...validateMode(source, path, 'defaultMode'),
-    ...(source.items ?? []).flatMap((file) => validateDownwardFile(file, path)),
+    ...(yield* eachError(source.items ?? [], (file) => validateDownwardFile(file, path))),
   ];
 }
 
@@ -105,17 +108,16 @@ function validateDownwardFile(file: Stored<DownwardAPIVolumeFile>, path: string)
 }
 
 /** Validates a `projected` volume, which combines files of several sources. */
-export function validateProjectedVolume(
+export function* validateProjectedVolume(
   source: Stored<ProjectedVolumeSource>,
   path: string,
   { rules }: { rules: PodRules },
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const paths = new Set<string>();
-  const errors = validateMode(source, path, 'defaultMode');
-  (source.sources ?? []).forEach((one, index) => {
-    appendAll(errors, validateProjection(one, { path, index, paths, rules }));
-  });
-  return errors;
+  const ofSources = yield* eachError(source.sources ?? [], (one, index) =>
+    validateProjection(one, { path, index, paths, rules }),
+  );
+  return [...validateMode(source, path, 'defaultMode'), ...ofSources];
 }
 
 interface ProjectionPlace {
@@ -127,48 +129,51 @@ interface ProjectionPlace {
   readonly rules: PodRules;
 }
 
-function validateProjection(
+function* validateProjection(
   source: Stored<VolumeProjection>,
   place: ProjectionPlace,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const own = `${place.path}.sources[${place.index}]`;
   const errors: FieldError[] = [];
   let count = 0;
-  const validatePart = (name: string, rule: (part: JsonObject, path: string) => FieldError[]) => {
+  function* validatePart(
+    name: string,
+    rule: (part: JsonObject, path: string) => Findings,
+  ): Generator<void, void> {
     const part = objectAt(source, name);
     if (part === undefined) return;
     count += 1;
-    appendAll(errors, rule(part, `${own}.${name}`));
-  };
+    appendAll(errors, yield* errorSteps(rule(part, `${own}.${name}`)));
+  }
   const keyedFiles = (part: JsonObject, path: string) => validateKeyedFiles(part, path, place);
-  validatePart('secret', keyedFiles);
-  validatePart('configMap', keyedFiles);
-  validatePart('downwardAPI', (part, path) =>
-    objectsAt(part, 'items').flatMap((file) => [
+  yield* validatePart('secret', keyedFiles);
+  yield* validatePart('configMap', keyedFiles);
+  yield* validatePart('downwardAPI', (part, path) =>
+    eachError(objectsAt(part, 'items'), (file) => [
       ...validateDownwardFile(file, path),
       ...takePath(textAt(file, 'path'), place),
     ]),
   );
-  validatePart('serviceAccountToken', (part, path) => validateToken(part, path, place));
-  validatePart('clusterTrustBundle', (part, path) => validateTrust(part, path, place));
+  yield* validatePart('serviceAccountToken', (part, path) => validateToken(part, path, place));
+  yield* validatePart('clusterTrustBundle', (part, path) => validateTrust(part, path, place));
   if (count > 1) {
     errors.push(forbiddenField(own, 'may not specify more than 1 volume type per source'));
   }
   return errors;
 }
 
-function validateKeyedFiles(
+function* validateKeyedFiles(
   source: JsonObject,
   path: string,
   place: ProjectionPlace,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const name = textAt(source, 'name');
   return [
     ...needed(source, path, 'name'),
-    ...objectsAt(source, 'items').flatMap((item, index) => [
+    ...(yield* eachError(objectsAt(source, 'items'), (item, index) => [
       ...validateItem(item, `${path}.items[${index}]`),
       ...takePath(textAt(item, 'path'), place, name),
-    ]),
+    ])),
   ];
 }
 

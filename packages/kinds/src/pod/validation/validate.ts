@@ -52,7 +52,7 @@ export function* validatePodSpec(
   rules: PodRules,
 ): Generator<void, FieldError[]> {
   const grace = `${path}.terminationGracePeriodSeconds`;
-  const { errors, volumes } = validateVolumes(spec.volumes ?? [], `${path}.volumes`, rules);
+  const { errors, volumes } = yield* validateVolumes(spec.volumes ?? [], `${path}.volumes`, rules);
   return [
     ...(spec.terminationGracePeriodSeconds != null ? [] : [required(grace)]),
     ...errors,

@@ -15,7 +15,8 @@ import {
 import { at, listAt, textAt } from '../../cells.ts';
 import { validateEphemeral } from '../../core/storage/claim-rules.ts';
 import type { Volume } from '../../gen/types/core/v1.ts';
-import { goStrings, keyed, sortedKeys } from '../../rules/checks.ts';
+import type { Findings } from '../../resource-def.ts';
+import { errorSteps, foundErrors, goStrings, keyed, sortedKeys } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import {
@@ -48,6 +49,9 @@ export type SourceRule = (
   path: string,
   context: { readonly volume: string; readonly rules: PodRules },
 ) => FieldError[];
+
+/** The same for a source with a list of any length, in steps. */
+type LongSourceRule = (...args: Parameters<SourceRule>) => Findings;
 
 /** A driver that only requires some texts. */
 const needs =
@@ -319,7 +323,7 @@ function validateImage(
 }
 
 /** The sources of a volume, in the order in which kube-apiserver checks them. */
-const sources: Readonly<Record<string, SourceRule>> = {
+const sources: Readonly<Record<string, LongSourceRule>> = {
   emptyDir,
   hostPath,
   gitRepo,
@@ -360,11 +364,11 @@ const outerNames: Readonly<Record<string, string>> = {
 };
 
 /** Requires exactly one source, and validates it. */
-export function validateSource(
+export function* validateSource(
   volume: Stored<Volume>,
   path: string,
   context: { readonly volume: string; readonly rules: PodRules },
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const sourceNames = Object.keys(volume).filter(
     (name) => Object.hasOwn(sources, name) && objectAt(volume, name) !== undefined,
   );
@@ -374,20 +378,20 @@ export function validateSource(
     sourceNames.length === 1
       ? sourceNames
       : Object.keys(sources).filter((one) => sourceNames.includes(one));
-  return ordered.flatMap((name, index) => {
+  const all: FieldError[] = [];
+  for (const [index, name] of ordered.entries()) {
     const source = objectAt(volume, name) ?? {};
-    const rule = sources[name] as SourceRule;
-    const errors =
-      index > 0
-        ? [
-            forbiddenField(
-              `${path}.${outerNames[name] ?? name}`,
-              'may not specify more than 1 volume type',
-            ),
-          ]
-        : rule(source, `${path}.${innerNames[name] ?? name}`, context);
-    return name === 'iscsi' ? [...errors, ...validatePortal(source, path, context.volume)] : errors;
-  });
+    const rule = sources[name] as LongSourceRule;
+    if (index > 0) {
+      const field = `${path}.${outerNames[name] ?? name}`;
+      all.push(forbiddenField(field, 'may not specify more than 1 volume type'));
+    } else {
+      const found = rule(source, `${path}.${innerNames[name] ?? name}`, context);
+      appendAll(all, yield* errorSteps(found));
+    }
+    if (name === 'iscsi') appendAll(all, validatePortal(source, path, context.volume));
+  }
+  return all;
 }
 
 function validatePortal(source: JsonObject, path: string, volume: string): FieldError[] {
@@ -400,7 +404,8 @@ function validatePortal(source: JsonObject, path: string, volume: string): Field
 
 /** The rule of one source, for PersistentVolumes. */
 export function sourceRule(name: string): SourceRule | undefined {
-  return Object.hasOwn(sources, name) ? sources[name] : undefined;
+  const rule = Object.hasOwn(sources, name) ? sources[name] : undefined;
+  return rule === undefined ? undefined : (...args) => [...foundErrors(rule(...args))];
 }
 
 /** Whether a volume is a claim, so that containers may use it as a device. */

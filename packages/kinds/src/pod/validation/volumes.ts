@@ -18,6 +18,7 @@ import type {
   VolumeDevice,
   VolumeMount,
 } from '../../gen/types/core/v1.ts';
+import { eachError } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import { descendingPath, isTrue, noBacksteps, notFoundValue, oneOfIfSet } from '../fields.ts';
@@ -28,18 +29,18 @@ import { isClaimed, validateSource } from './volume-sources.ts';
 export type Volumes = ReadonlyMap<string, JsonObject>;
 
 /** Validates the volumes of a spec, and returns the valid ones. */
-export function validateVolumes(
+export function* validateVolumes(
   volumes: readonly Stored<Volume>[],
   path: string,
   rules: PodRules,
-): { errors: FieldError[]; volumes: Volumes } {
+): Generator<void, { errors: FieldError[]; volumes: Volumes }> {
   const sound = new Map<string, JsonObject>();
   const podName = rules.pod?.metadata.name ?? '';
   const made = claimsMade(volumes, podName);
-  const errors = volumes.flatMap((volume, index) => {
+  const errors = yield* eachError(volumes, function* (volume, index) {
     const field = `${path}[${index}]`;
     const name = volume.name ?? '';
-    const found = validateSource(volume, field, { volume: name, rules });
+    const found = yield* validateSource(volume, field, { volume: name, rules });
     if (isEphemeral(volume) && podName !== '' && name !== '') {
       appendAll(found, validateClaimName({ podName, name }, field));
     }
@@ -84,18 +85,16 @@ const pairsOf = (
   member: string,
 ): ReadonlyMap<string, string> => new Map(list.map((one) => [one.name ?? '', textAt(one, member)]));
 
-const holds = (pairs: ReadonlyMap<string, string>, value: string) =>
-  pairs.size > 0 && [...pairs.values()].includes(value);
-
 /** Validates the mounts of a container against the volumes of the pod. */
-export function validateMounts(
+export function* validateMounts(
   container: Stored<Container | EphemeralContainer>,
   path: string,
   volumes: Volumes,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const devices = pairsOf(container.volumeDevices ?? [], 'devicePath');
+  const devicePaths = new Set(devices.values());
   const taken = new Set<string>();
-  return (container.volumeMounts ?? []).flatMap((mount, index) => {
+  return yield* eachError(container.volumeMounts ?? [], (mount, index) => {
     const field = `${path}[${index}]`;
     const name = mount.name ?? '';
     const mountPath = mount.mountPath ?? '';
@@ -110,7 +109,7 @@ export function validateMounts(
     if (devices.has(name)) {
       errors.push(invalid(`${field}.name`, name, 'must not already exist in volumeDevices'));
     }
-    if (holds(devices, mountPath)) refusePath('must not already exist as a path in volumeDevices');
+    if (devicePaths.has(mountPath)) refusePath('must not already exist as a path in volumeDevices');
     if (objectAt(volumes.get(name), 'image') !== undefined) {
       appendAll(errors, refuseSubPaths(mount, field));
     }
@@ -183,15 +182,16 @@ function validateReadOnly(
 }
 
 /** Validates the block devices of a container against the volumes of the pod. */
-export function validateDevices(
+export function* validateDevices(
   container: Stored<Container | EphemeralContainer>,
   path: string,
   volumes: Volumes,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const mounts = pairsOf(container.volumeMounts ?? [], 'mountPath');
+  const mountPaths = new Set(mounts.values());
   const taken = { names: new Set<string>(), paths: new Set<string>() };
-  return (container.volumeDevices ?? []).flatMap((device, index) =>
-    validateDevice(device, `${path}[${index}]`, { mounts, taken, volumes }),
+  return yield* eachError(container.volumeDevices ?? [], (device, index) =>
+    validateDevice(device, `${path}[${index}]`, { mounts, mountPaths, taken, volumes }),
   );
 }
 
@@ -200,11 +200,12 @@ function validateDevice(
   field: string,
   among: {
     mounts: ReadonlyMap<string, string>;
+    mountPaths: ReadonlySet<string>;
     taken: { names: Set<string>; paths: Set<string> };
     volumes: Volumes;
   },
 ): FieldError[] {
-  const { mounts, taken, volumes } = among;
+  const { mounts, mountPaths, taken, volumes } = among;
   const [name, path] = [device.name ?? '', device.devicePath ?? ''];
   const errors: FieldError[] = [];
   const refuseName = (detail: string) => errors.push(invalid(`${field}.name`, name, detail));
@@ -224,7 +225,7 @@ function validateDevice(
     refusePath("can not contain backsteps ('..')");
   } else taken.paths.add(path);
   if (mounts.has(name)) refuseName('must not already exist in volumeMounts');
-  if (holds(mounts, path)) refusePath('must not already exist as a path in volumeMounts');
+  if (mountPaths.has(path)) refusePath('must not already exist as a path in volumeMounts');
   if (name !== '') taken.names.add(name);
   return errors;
 }
