@@ -40,7 +40,7 @@ import {
 import type { PodRules } from '../rules.ts';
 import { validateEnvironment, validateEnvironmentSources } from './environment.ts';
 import { type ClaimNames, claimNames, validateClaimUses } from './resource-claims.ts';
-import { validateResources } from './resources.ts';
+import { resourceErrorSteps } from './resources.ts';
 import { sharesUserNamespace, validateContainerSecurity } from './security.ts';
 import { type Volumes, validateDevices, validateMounts } from './volumes.ts';
 
@@ -128,13 +128,13 @@ function* validateCommon(
     ...(name === '' ? [required(`${path}.name`)] : breaks(`${path}.name`, name, dnsLabel)),
     ...((container.image ?? '') === '' ? [required(`${path}.image`)] : []),
     ...choice(container, path, 'terminationMessagePolicy', messagePolicies),
-    ...validatePorts(container.ports ?? [], `${path}.ports`),
-    ...validateEnvironment(container.env ?? [], `${path}.env`, rules),
-    ...validateEnvironmentSources(container.envFrom ?? [], `${path}.envFrom`, rules),
+    ...(yield* validatePorts(container.ports ?? [], `${path}.ports`)),
+    ...(yield* validateEnvironment(container.env ?? [], `${path}.env`, rules)),
+    ...(yield* validateEnvironmentSources(container.envFrom ?? [], `${path}.envFrom`, rules)),
     ...(yield* validateMounts(container, `${path}.volumeMounts`, volumes)),
     ...(yield* validateDevices(container, `${path}.volumeDevices`, volumes)),
     ...choice(container, path, 'imagePullPolicy', pullPolicies),
-    ...validateResources(container.resources, `${path}.resources`, rules),
+    ...(yield* resourceErrorSteps(container.resources, `${path}.resources`, rules)),
     ...validateClaimUses(container.resources, `${path}.resources.claims`, around.claims),
     ...validateContainerSecurity(container.securityContext, `${path}.securityContext`, around),
   ];
@@ -143,9 +143,12 @@ function* validateCommon(
 const protocols = ['SCTP', 'TCP', 'UDP'];
 
 /** Validates the ports of one container. */
-function validatePorts(ports: readonly Stored<ContainerPort>[], path: string): FieldError[] {
+function validatePorts(
+  ports: readonly Stored<ContainerPort>[],
+  path: string,
+): Generator<void, FieldError[]> {
   const names = new Set<string>();
-  return ports.flatMap((port, index) => {
+  return eachError(ports, (port, index) => {
     const field = `${path}[${index}]`;
     const errors = validatePortName(port.name ?? '', { field: `${field}.name`, names });
     const number = port.containerPort ?? 0;

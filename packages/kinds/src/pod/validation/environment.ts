@@ -21,6 +21,7 @@ import type {
   ResourceFieldSelector,
   SecretKeySelector,
 } from '../../gen/types/core/v1.ts';
+import { eachError } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import type { PodRules } from '../rules.ts';
@@ -42,9 +43,9 @@ export function validateEnvironment(
   variables: readonly Stored<EnvVar>[],
   path: string,
   { allow }: PodRules,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const rule = allow.relaxedVariables ? environmentName : strictEnvironmentName;
-  return variables.flatMap((variable, index) => {
+  return eachError(variables, (variable, index) => {
     const field = `${path}[${index}]`;
     const name = variable.name ?? '';
     const errors = name === '' ? [required(`${field}.name`)] : breaks(`${field}.name`, name, rule);
@@ -92,9 +93,9 @@ export function validateEnvironmentSources(
   sources: readonly Stored<EnvFromSource>[],
   path: string,
   { allow }: PodRules,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const rule = allow.relaxedVariables ? environmentName : strictEnvironmentName;
-  return sources.flatMap((source, index) => {
+  return eachError(sources, (source, index) => {
     const field = `${path}[${index}]`;
     const prefix = source.prefix ?? '';
     const errors = prefix === '' ? [] : breaks(`${field}.prefix`, prefix, rule);

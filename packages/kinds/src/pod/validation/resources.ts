@@ -13,7 +13,7 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import type { ResourceRequirements } from '../../gen/types/core/v1.ts';
-import { keyed, sortedKeys } from '../../rules/checks.ts';
+import { eachError, keyed, sortedKeys } from '../../rules/checks.ts';
 import type { Stored } from '../../stored.ts';
 import { negative } from '../fields.ts';
 import { goQuantity } from '../go-text.ts';
@@ -151,20 +151,28 @@ export function validateResources(
   podRules: PodRules,
   validateName: NameOfResource = validateResourceName,
 ): FieldError[] {
-  const rules = { ...podRules, validateName };
-  const limits = quantitiesOf(resources?.limits);
-  const requests = quantitiesOf(resources?.requests);
-  const errors: FieldError[] = [];
-  for (const [name, quantity] of limits) {
-    appendAll(errors, validateEntry({ name, quantity }, keyed(`${path}.limits`, name), rules));
-  }
-  for (const [name, quantity] of requests) {
+  return inOnePiece(resourceErrorSteps(resources, path, { ...podRules, validateName }));
+}
+
+/** The same in steps (TRUST-2). */
+export function* resourceErrorSteps(
+  resources: Stored<ResourceRequirements> | undefined,
+  path: string,
+  podRules: PodRules & Partial<ResourceRules>,
+): Generator<void, FieldError[]> {
+  const rules = { validateName: validateResourceName, ...podRules };
+  const limits = yield* quantitySteps(resources?.limits);
+  const requests = yield* quantitySteps(resources?.requests);
+  const errors = yield* eachError(limits, ([name, quantity]) =>
+    validateEntry({ name, quantity }, keyed(`${path}.limits`, name), rules),
+  );
+  const ofRequests = yield* eachError(requests, ([name, quantity]) => {
     const field = keyed(`${path}.requests`, name);
-    const [first, ...rest] = partsOfEntry({ name, quantity }, field, rules);
-    appendAll(errors, first ?? []);
-    appendAll(errors, requestWithinLimit({ name, quantity }, { limits, path, rules }));
-    appendAll(errors, rest.flat());
-  }
+    const [first = [], ...rest] = partsOfEntry({ name, quantity }, field, rules);
+    const within = requestWithinLimit({ name, quantity }, { limits, path, rules });
+    return [...first, ...within, ...rest.flat()];
+  });
+  appendAll(errors, ofRequests);
   const names = [...limits.keys(), ...requests.keys()];
   if (names.some(isHugePages) && !names.some((name) => name === 'cpu' || name === 'memory')) {
     errors.push(forbiddenField(path, 'HugePages require cpu or memory'));
