@@ -94,6 +94,17 @@ describe('errors', () => {
     expect(many.text.length).toBeLessThan(failureBytesMax);
   });
 
+  test('TRUST-2: mounts and devices of one container take linear time', async () => {
+    const volumeMounts = times(8_000, (index) => ({ name: 'a', mountPath: `/m${index}` }));
+    const volumeDevices = times(8_000, (index) => ({ name: 'a', devicePath: `/d${index}` }));
+    const containers = [container({ volumeMounts, volumeDevices })];
+    const volumes = [{ name: 'a', emptyDir: {} }];
+    const answer = await bounded(() => server.post(pods(), pod({ containers, volumes })));
+    expect(answer.status).toBe(422);
+    expect(answer.body.details.causes).toHaveLength(listedMax);
+    expect(answer.body.message).toContain('must not already exist in volumeDevices');
+  });
+
   test('TRUST-3: a long value is shown once and truncated', async () => {
     const name = '"'.repeat(500_000);
     const containers = times(2, () => container({ name }));
