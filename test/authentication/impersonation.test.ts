@@ -172,12 +172,12 @@ describe('the right to impersonate', () => {
     [{ 'impersonate-group': 'dev' }, '{Group  dev    }'],
     [{ 'impersonate-uid': 'u' }, `{UID  u  ${group}/v1  }`],
     [{ 'impersonate-extra-a': 'b' }, `{UserExtra  b  ${group}/v1  a}`],
-  ])('AUTHN-9: %j without a user is 500 and changes nothing', async (headers, shown) => {
+  ])('AUTHN-9: %j without a user is 400 and changes nothing', async (headers, shown) => {
     const answer = await review(headers as unknown as Record<string, string>);
-    expect(answer.status).toBe(500);
+    expect(answer.status).toBe(400);
     expect(answer.body).toMatchObject({
-      reason: 'InternalError',
-      message: `Internal Server Error: "${path}": requested [${shown}] without impersonating a user`,
+      reason: 'BadRequest',
+      message: `requested [${shown}] without impersonating a user`,
     });
   });
 

@@ -378,4 +378,12 @@ describe('the end', () => {
     expect(clock.monotonic() - startMs).toBeLessThan(30_000);
     expect(watch.events).toEqual([]);
   });
+
+  test('WATCH-7: a negative timeoutSeconds ends the stream at once', async () => {
+    const namespace = await freshNamespace(server);
+    const watch = await server.watch(`${path(namespace)}?watch=true&timeoutSeconds=-1`);
+    expect(watch.status).toBe(200);
+    await watch.ended;
+    expect(watch.events).toEqual([]);
+  });
 });

@@ -180,11 +180,12 @@ function watchedCache({ context, target }: ApiCall): MaybePromise<ResourceCache>
   return whenLoaded(cache).then(() => caches.of(watchedKind(def, version)));
 }
 
-/** `timeoutSeconds`, or else a random time between the minimum and twice the minimum. */
-function watchTimeoutMs(call: ApiCall, options: ListOptions): number {
-  if (options.timeoutSeconds !== undefined && options.timeoutSeconds > 0) {
-    return options.timeoutSeconds * 1000;
-  }
+/**
+ * `timeoutSeconds`, or else a random time between the minimum and twice the minimum. A watch with a
+ * negative timeout ends at once.
+ */
+function watchTimeoutMs(call: ApiCall, { timeoutSeconds = 0 }: ListOptions): number {
+  if (timeoutSeconds !== 0) return Math.max(timeoutSeconds, 0) * 1000;
   return call.context.limits.minRequestTimeoutMs * (1 + random());
 }
 

@@ -1,11 +1,11 @@
 import {
+  badRequest,
   type Dialect,
   dnsLabel,
   dnsSubdomain,
   type Exchange,
   type MaybePromise,
   type RequestSubject,
-  redactSecrets,
   StatusError,
   type UserInfo,
 } from '@wheelhouse/machinery';
@@ -34,7 +34,7 @@ export type Impersonate = (exchange: Exchange, requester: UserInfo) => MaybeProm
 /**
  * Creates the gate for `Impersonate-User`, `-Group`, `-Uid`, and `-Extra-*` (AUTHN-9). The
  * requester must be allowed the verb `impersonate` for the value of each header, else 403; headers
- * without a user are a 500, as in kube-apiserver.
+ * without a user are a 400. (kube-apiserver answers 500.)
  */
 export function createImpersonation(options: {
   readonly authorization: ImpersonationAuthorizer;
@@ -47,7 +47,7 @@ export function createImpersonation(options: {
     if (lines === undefined) return requester;
     const identities = identitiesOf(lines, authenticationGroup);
     if (identities.length === 0) return requester;
-    requireUser(exchange, identities);
+    requireUser(identities);
     return impersonate({ authorization, requester, identities });
   };
 }
@@ -128,19 +128,15 @@ export function unescapeHeaderKey(key: string): string {
   }
 }
 
-function requireUser(exchange: Exchange, identities: readonly Identity[]): void {
+/** Throws 400 if the headers name no user. */
+function requireUser(identities: readonly Identity[]): void {
   const [first] = identities;
   if (first?.kind === 'User' || first?.kind === 'ServiceAccount') return;
   const shown = identities.map((identity) => {
     const version = identity.group === '' ? '' : `${identity.group}/v1`;
     return `{${identity.kind} ${identity.namespace} ${identity.name}  ${version}  ${identity.extraKey}}`;
   });
-  const why = `requested [${shown.join(' ')}] without impersonating a user`;
-  throw new StatusError({
-    code: 500,
-    reason: 'InternalError',
-    message: `Internal Server Error: ${JSON.stringify(redactSecrets(exchange.url))}: ${why}`,
-  });
+  throw badRequest(`requested [${shown.join(' ')}] without impersonating a user`);
 }
 
 async function impersonate(options: {
