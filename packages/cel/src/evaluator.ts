@@ -623,7 +623,7 @@ function undecided(
   return !decides;
 }
 
-export function literalValue(value: Literal): Value {
+function literalValue(value: Literal): Value {
   if (typeof value === 'object' && value !== null && !(value instanceof Uint8Array)) {
     return new Uint(value.uint);
   }

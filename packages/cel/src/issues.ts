@@ -16,7 +16,7 @@ export class CelCompileError extends Error {
 const shownMax = 100;
 
 /** Formats issues like cel-go: position, message, the line, and a caret below it. */
-export function showIssues(source: string, issues: readonly Issue[]): string {
+function showIssues(source: string, issues: readonly Issue[]): string {
   const sorted = [...issues].sort((one, other) => one.at - other.at).slice(0, shownMax);
   return sorted.map((issue) => showIssue(source, issue)).join('\n');
 }

@@ -15,14 +15,7 @@ const noBytes = Buffer.alloc(0);
 /**
  * Indents JSON bytes by two spaces without a final newline, like Go's `MarshalIndent`. In the input,
  * empty objects and lists must not contain whitespace. Numbers and escapes are unchanged.
- */
-export function indentJson(json: Buffer): Buffer {
-  return Buffer.concat([...indentedPieces([json])]);
-}
-
-/**
- * `indentJson` for JSON in pieces, without holding all of it. Indentation can enlarge deep values a
- * thousandfold, so one input piece may yield many.
+ * Indentation can enlarge deep values a thousandfold, so one input piece may yield many.
  */
 export function* indentedPieces(source: Iterable<Buffer>): Generator<Buffer> {
   const layout = new Layout();

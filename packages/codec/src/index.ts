@@ -31,7 +31,6 @@ export {
 export { memberPlaces, parseExactJson, syntaxErrorOf } from './json-exact.ts';
 export {
   bodyValuesMax,
-  checkValues,
   checkValuesSteps,
   JsonError,
   objectMembersMax,

@@ -1,4 +1,4 @@
-import { inOnePiece, type JsonValue } from '@wheelhouse/machinery';
+import type { JsonValue } from '@wheelhouse/machinery';
 
 /** Malformed or excessive JSON. The message is that of kube-apiserver's decoder. */
 export class JsonError extends Error {
@@ -45,20 +45,15 @@ export class TooManyValues extends JsonError {
   }
 }
 
-/**
- * Applies the limits of bodies to a decoded value, including values that defaults and patches add.
- * Throws TooManyValues.
- *
- * @param skipped value that is not visited
- */
-export function checkValues(root: JsonValue, skipped?: JsonValue): void {
-  inOnePiece(checkValuesSteps(root, skipped));
-}
-
 /** Number of values that are counted in one step. */
 const countedPerStep = 2_000;
 
-/** `checkValues` in steps. */
+/**
+ * Applies the limits of bodies to a decoded value, including values that defaults and patches add,
+ * in steps. Throws TooManyValues.
+ *
+ * @param skipped value that is not visited
+ */
 export function* checkValuesSteps(root: JsonValue, skipped?: JsonValue): Generator<void, void> {
   let values = 1;
   let pauseAt = countedPerStep;

@@ -29,7 +29,7 @@ export interface JsonLimits {
  * kube-apiserver's limit on nesting, and a limit that prevents a text of commas from exhausting
  * memory.
  */
-export const defaultJsonLimits: JsonLimits = { depthMax: 10_000, valuesMax: 2_000_000 };
+const defaultJsonLimits: JsonLimits = { depthMax: 10_000, valuesMax: 2_000_000 };
 
 export interface DecodedJson {
   readonly value: JsonValue;

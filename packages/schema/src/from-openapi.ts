@@ -128,7 +128,7 @@ function validationFrom(props: JsonObject): ValueValidation | undefined {
 }
 
 /** A schema inside allOf, anyOf, oneOf, or not, which has only validations. */
-export function nestedFromOpenApi(props: JsonObject): NestedValidation {
+function nestedFromOpenApi(props: JsonObject): NestedValidation {
   const type = textIn(props, 'type');
   const items = objectIn(props, 'items');
   const additional = objectIn(props, 'additionalProperties');

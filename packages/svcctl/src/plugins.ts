@@ -83,13 +83,13 @@ export const pluginCommand = (load: CommandLoader): Command => ({
 const prefixes = ['svcctl-', 'kubectl-'] as const;
 
 /** The absolute folders of `PATH`, without repetitions. */
-export function pathFolders({ env }: CliIo): string[] {
+function pathFolders({ env }: CliIo): string[] {
   const folders = (env['PATH'] ?? '').split(path.delimiter);
   return [...new Set(folders)].filter((folder) => path.isAbsolute(folder));
 }
 
 /** Whether a file is executable. Throws if it cannot be examined. */
-export function isProgram(file: string): boolean {
+function isProgram(file: string): boolean {
   const found = statSync(file);
   return found.isFile() && (found.mode & 0o111) !== 0;
 }
@@ -110,7 +110,7 @@ export interface PluginFile {
 }
 
 /** The files on `PATH` that are named like plugins, in order; reports unreadable folders. */
-export function pluginFiles(io: CliIo): PluginFile[] {
+function pluginFiles(io: CliIo): PluginFile[] {
   return pathFolders(io).flatMap((folder) => {
     try {
       return readdirSync(folder, { withFileTypes: true })

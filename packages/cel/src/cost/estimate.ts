@@ -47,9 +47,9 @@ export function sumOf(ranges: readonly Range[]): Range {
 }
 
 /** Cost of reading a character. */
-export const perCharacter = 0.1;
+const perCharacter = 0.1;
 /** Cost factor of a character of a pattern. */
-export const perPatternCharacter = 0.25;
+const perPatternCharacter = 0.25;
 
 /** Static knowledge of a subexpression. */
 export interface Sized {

@@ -193,7 +193,7 @@ const sizes: readonly (readonly [string, (value: Value) => number])[] = [
 ];
 
 /** Number of code points in a string. */
-export function codePointCount(text: string): number {
+function codePointCount(text: string): number {
   let count = text.length;
   for (let at = 0; at < text.length; at += 1) {
     const unit = text.charCodeAt(at);

@@ -150,7 +150,7 @@ export interface ResolvedContext {
 }
 
 /** The server if no configuration names one. */
-export const defaultServer = 'http://localhost:8080';
+const defaultServer = 'http://localhost:8080';
 
 /**
  * Selects the context and builds a client configuration by the rules of client-go: a flag overrides

@@ -70,12 +70,12 @@ function versionOf(field: DerElement | undefined): 1 | 2 | 3 {
 }
 
 /** Checks an algorithm identifier with its parameters. Throws DerError. */
-export function checkAlgorithm(element: DerElement | undefined): void {
+function checkAlgorithm(element: DerElement | undefined): void {
   childrenOf(element, { shape: /^06( [0-9a-f]{2})?$/, what: 'algorithm identifier' });
 }
 
 /** Checks a public key with its algorithm. Throws DerError. */
-export function checkPublicKey(element: DerElement | undefined): void {
+function checkPublicKey(element: DerElement | undefined): void {
   const [algorithm] = childrenOf(element, { shape: /^30 03$/, what: 'public key' });
   checkAlgorithm(algorithm);
 }

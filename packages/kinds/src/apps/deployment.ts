@@ -134,7 +134,7 @@ function* validate(object: Stored<Deployment>, rules: PodRules): Generator<void,
   const errors = [
     ...noneNegative(spec, 'spec', 'replicas'),
     ...validateSelector(object, 'deployment'),
-    ...(yield* validateTemplate(object, 'ReplicaSet', rules)),
+    ...(yield* validateTemplate(object, rules)),
     ...validateStrategy(spec),
     ...noneNegative(spec, 'spec', 'minReadySeconds'),
     ...noneNegative(spec, 'spec', 'revisionHistoryLimit'),

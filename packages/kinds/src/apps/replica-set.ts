@@ -59,6 +59,6 @@ function* validate(object: Stored<ReplicaSet>, rules: PodRules): Generator<void,
     ...noneNegative(spec, 'spec', 'minReadySeconds'),
     // kube-apiserver uses the message of a Deployment.
     ...validateSelector(object, 'deployment'),
-    ...(yield* validateTemplate(object, 'ReplicaSet', rules)),
+    ...(yield* validateTemplate(object, rules)),
   ];
 }

@@ -145,6 +145,6 @@ function validateStrategy(strategy: string, emulated: SemanticVersion | undefine
     ...(strategy === oldestEmulationVersion && isNone
       ? [required('spec.emulationVersion', detail)]
       : []),
-    ...validateLeaseStrategy(strategy, 'spec.strategy'),
+    ...validateLeaseStrategy(strategy),
   ];
 }

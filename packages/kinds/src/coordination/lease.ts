@@ -62,7 +62,7 @@ function validate(object: Stored<Lease>): FieldError[] {
   }
   const { strategy, preferredHolder = '' } = object.spec ?? {};
   if (strategy !== undefined) {
-    appendAll(errors, validateLeaseStrategy(strategy, 'spec.strategy'));
+    appendAll(errors, validateLeaseStrategy(strategy));
   }
   if (preferredHolder !== '' && (strategy ?? '') === '') {
     const detail = 'may only be specified if `strategy` is defined';
@@ -75,11 +75,11 @@ function validate(object: Stored<Lease>): FieldError[] {
 export const oldestEmulationVersion = 'OldestEmulationVersion';
 
 /**
- * Validates the strategy of a Lease or LeaseCandidate at `path`: a known one or a qualified name.
+ * Validates the strategy of a Lease or LeaseCandidate: a known one or a qualified name.
  */
-export function validateLeaseStrategy(strategy: string, path: string): FieldError[] {
+export function validateLeaseStrategy(strategy: string): FieldError[] {
   // kube-apiserver appends the member's name twice.
-  const field = `${path}.strategy`;
+  const field = 'spec.strategy.strategy';
   if (strategy.includes('/')) return breaks(field, strategy, qualifiedName);
   if (strategy === oldestEmulationVersion) return [];
   return [notSupported(field, strategy, [oldestEmulationVersion])];

@@ -36,7 +36,6 @@ const columns: readonly ColumnDef[] = [
     (object) =>
       shorten(
         objectsAt(object, 'ports').map((port) => String(port['port'] ?? port['name'] ?? '*')),
-        '<unset>',
       ),
     { description: 'Ports of all endpoints.' },
   ),
@@ -45,7 +44,6 @@ const columns: readonly ColumnDef[] = [
     (object) =>
       shorten(
         objectsAt(object, 'endpoints').flatMap((one) => listAt(one, 'addresses').map(String)),
-        '<unset>',
       ),
     { description: 'Addresses.' },
   ),
@@ -106,9 +104,9 @@ function fillDefaults(object: Stored<EndpointSlice>): void {
   }
 }
 
-/** At most three, and the number of further ones. */
-function shorten(all: readonly string[], none: string): string {
-  if (all.length === 0) return none;
+/** At most three, and the number of further ones; `<unset>` without any. */
+function shorten(all: readonly string[]): string {
+  if (all.length === 0) return '<unset>';
   const shown = all.slice(0, 3).join(',');
   return all.length > 3 ? `${shown} + ${all.length - 3} more...` : shown;
 }

@@ -144,12 +144,11 @@ export function validateEndless(
 }
 
 /**
- * Validates the pod template of a controller at `spec.template`: its labels must match the
+ * Validates the pod template of a Deployment or ReplicaSet at `spec.template`: its labels must match the
  * selector, and its pods must run forever.
  */
 export function* validateTemplate(
   object: Stored<Deployment>,
-  controller: string,
   rules: PodRules,
 ): Generator<void, FieldError[]> {
   const path = 'spec.template';
@@ -161,7 +160,7 @@ export function* validateTemplate(
   return [
     ...(selectsAll(selector) ? [] : validateSelected(object, path)),
     ...(yield* validatePodTemplate(template, path, rules)),
-    ...validateEndless(template, path, controller),
+    ...validateEndless(template, path, 'ReplicaSet'),
   ];
 }
 

@@ -64,18 +64,16 @@ export function validateItems<Item>(
     /** The key of an item, which must be unique, and the member that holds it. */
     readonly key?: (item: Item) => string;
     readonly member?: string;
-    /** How errors print a duplicate key. */
-    readonly shownKey?: (item: Item) => JsonValue;
   },
 ): FieldError[] {
-  const { max, item, key, member = '', shownKey = key } = rules;
+  const { max, item, key, member = '' } = rules;
   const errors = list.flatMap((one, index) => item(one, `${path}[${index}]`));
   if (list.length > max) errors.push(tooMany(path, list.length, max));
-  if (key === undefined || shownKey === undefined) return errors;
+  if (key === undefined) return errors;
   const isRepeated = repeats(list.map(key));
   const at = member === '' ? '' : `.${member}`;
   const repeated = list.flatMap((one, index) =>
-    isRepeated[index] === true ? [duplicate(`${path}[${index}]${at}`, shownKey(one))] : [],
+    isRepeated[index] === true ? [duplicate(`${path}[${index}]${at}`, key(one))] : [],
   );
   return [...errors, ...repeated];
 }

@@ -72,7 +72,7 @@ const shownBad = (value: JsonValue | undefined) =>
 const withDetail = (head: string, detail: string) => (detail === '' ? head : `${head}: ${detail}`);
 
 /** An error whose message is rendered on first access. */
-export function lazyError(type: FieldErrorType, field: string, render: () => string): FieldError {
+function lazyError(type: FieldErrorType, field: string, render: () => string): FieldError {
   let message: string | undefined;
   return {
     type,

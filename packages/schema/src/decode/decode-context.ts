@@ -20,14 +20,14 @@ export class DecodeError extends Error {
 /** The message for input that is nested deeper than `maxDepth`. */
 const depthMessage = 'exceeded max depth';
 
-/** Whether a value is nested deeper than `limit` levels. Not recursive. */
-export function exceedsDepth(value: JsonValue | undefined, limit: number = maxDepth): boolean {
+/** Whether a value is nested deeper than `maxDepth` levels. Not recursive. */
+export function exceedsDepth(value: JsonValue | undefined): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; level.length > 0; depth += 1) {
     const next: unknown[] = [];
     for (const one of level) {
       if (typeof one !== 'object' || one === null) continue;
-      if (depth >= limit) return true;
+      if (depth >= maxDepth) return true;
       for (const child of Object.values(one)) {
         if (typeof child === 'object' && child !== null) next.push(child);
       }

@@ -40,7 +40,7 @@ export function compositeError(message: string): FieldError {
  * The JSON type of a value in messages. A number that does not fit int64, or that has a fraction or
  * exponent and exceeds the exact integers of float64, is not an integer.
  */
-export function typeOfValue(value: JsonValue): string {
+function typeOfValue(value: JsonValue): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'array';
   if (typeof value === 'bigint') return BigInt.asIntN(64, value) === value ? 'integer' : 'number';
@@ -95,7 +95,7 @@ export function typeCheck(node: {
 }
 
 /** The length of a string in code points. */
-export function codePoints(text: string): number {
+function codePoints(text: string): number {
   let count = 0;
   for (const _ of text) count += 1;
   return count;

@@ -149,8 +149,8 @@ export class Segment {
   }
 }
 
-export function openSegmentFile(path: string, flags = 0): number {
-  return openSync(path, constants.O_RDWR | syncFlag | flags, 0o600);
+export function openSegmentFile(path: string): number {
+  return openSync(path, constants.O_RDWR | syncFlag, 0o600);
 }
 
 /** Writes all bytes, despite short writes, and syncs them. */

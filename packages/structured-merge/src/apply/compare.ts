@@ -89,7 +89,7 @@ export function compare(type: ValueType, left: JsonValue, right: JsonValue): Com
 }
 
 /** The differences below the root. Throws a TypedError if the walk found problems. */
-export function comparisonOf(changes: Changes | undefined, place: Place): Comparison {
+function comparisonOf(changes: Changes | undefined, place: Place): Comparison {
   if (place.problems.length > 0) throw new TypedError(place.problems);
   return {
     removed: changes?.removed?.children ?? emptySet,
@@ -106,7 +106,7 @@ export function kindOf(type: ValueType): Kind {
   return type.list === undefined ? undefined : 'list';
 }
 
-export function compareAt(type: ValueType, sides: Sides, place: Place): Changes | undefined {
+function compareAt(type: ValueType, sides: Sides, place: Place): Changes | undefined {
   const { left, right } = sides;
   if (left === right) return undefined;
   const leftType = fitting(type, left);
@@ -118,10 +118,7 @@ export function compareAt(type: ValueType, sides: Sides, place: Place): Changes 
   return joinChanges(one, compareKind(rightType, mixed, place));
 }
 
-export function joinChanges(
-  one: Changes | undefined,
-  other: Changes | undefined,
-): Changes | undefined {
+function joinChanges(one: Changes | undefined, other: Changes | undefined): Changes | undefined {
   if (one === undefined || other === undefined) return one ?? other;
   return {
     removed: joinNodes(one.removed, other.removed),
@@ -134,7 +131,7 @@ function joinNodes(one: FieldNode | undefined, other: FieldNode | undefined) {
   return one === undefined || other === undefined ? (one ?? other) : unionNode(one, other);
 }
 
-export function compareKind(type: ValueType, sides: Sides, place: Place): Changes | undefined {
+function compareKind(type: ValueType, sides: Sides, place: Place): Changes | undefined {
   const kind = kindOf(type);
   if (kind === 'map') return compareMaps(type.map!, sides, place);
   if (kind === 'list') return compareLists(type.list!, sides, place);
@@ -178,7 +175,7 @@ function compareMaps(map: MapShape, sides: Sides, place: Place): Changes | undef
   return ownChanges(changesOf(growing), sides);
 }
 
-export function isEmptyMap(object: JsonObject | undefined): boolean {
+function isEmptyMap(object: JsonObject | undefined): boolean {
   if (object !== undefined) {
     for (const name in object) if (object[name] !== undefined) return false;
   }
@@ -304,7 +301,7 @@ export interface ItemSides {
   readonly other: readonly JsonValue[];
 }
 
-export function compareItems(
+function compareItems(
   type: ValueType,
   { one, other }: ItemSides,
   place: Place,

@@ -93,7 +93,7 @@ export function fieldElement(name: string): PathElement {
 export const valueElement = (value: JsonValue): PathElement => `v:${encodeValue(value)}`;
 
 /** The path element of the list-map item with these keys, which are sorted by name. */
-export function keyElement(keys: readonly (readonly [string, JsonValue])[]): PathElement {
+function keyElement(keys: readonly (readonly [string, JsonValue])[]): PathElement {
   const sorted =
     keys.length < 2 ? keys : [...keys].sort((one, other) => compareText(one[0], other[0]));
   let text = 'k:{';

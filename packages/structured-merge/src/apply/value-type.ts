@@ -76,7 +76,7 @@ const untypedAtomic: ValueType = {
  * Untyped values that are merged by their actual shape: objects by member, lists and scalars as a
  * whole (MF-7).
  */
-export const deducedType: ValueType = {
+const deducedType: ValueType = {
   scalar: 'untyped',
   list: { element: lazily(() => untypedAtomic), atomic: true, keys: [], sortedKeys: [] },
   map: {

@@ -53,7 +53,7 @@ type Condition =
   | { readonly type: 'test'; readonly test: (object: JsonObject) => boolean };
 
 /** Parses the value of `--for`. Throws CliError. */
-export function parseCondition(text: string): Condition {
+function parseCondition(text: string): Condition {
   if (text.toLowerCase() === 'delete') return { type: 'delete' };
   if (text.toLowerCase() === 'create') return { type: 'create' };
   if (text.startsWith('condition=')) {

@@ -28,7 +28,7 @@ import { printJson, sortMaps } from '../output/go-json.ts';
 import { inVersion, knownKind, UnsuitableVersionError } from './convert-version.ts';
 
 /** Flags of `wheelhouse convert`. */
-export const convertFlags: readonly FlagSpec[] = [
+const convertFlags: readonly FlagSpec[] = [
   { name: 'from', type: 'text', help: 'Form of the input: json, yaml, protobuf, cbor' },
   { name: 'to', type: 'text', help: 'Form of the output: json, yaml, protobuf, cbor' },
   { name: 'dialect', type: 'text', help: 'Dialect of group names: svc (default) or kubernetes' },
@@ -104,7 +104,7 @@ function convertHelp(): string {
 }
 
 /** Encodings of objects. */
-export const convertForms = ['json', 'yaml', 'protobuf', 'cbor'] as const;
+const convertForms = ['json', 'yaml', 'protobuf', 'cbor'] as const;
 export type ConvertForm = (typeof convertForms)[number];
 
 export interface ConvertOptions {

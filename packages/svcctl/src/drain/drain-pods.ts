@@ -251,7 +251,7 @@ const controllerOf = (pod: JsonObject): JsonObject | undefined =>
   listAt(pod, 'metadata', 'ownerReferences').find((owner) => owner.controller === true);
 
 /** Whether `--skip-wait-for-delete-timeout` ignores a Pod that is being deleted. */
-export function isLongDeleted(session: Session, pod: JsonObject): boolean {
+function isLongDeleted(session: Session, pod: JsonObject): boolean {
   const seconds = session.flags.integer('skip-wait-for-delete-timeout') ?? 0;
   const deleted = Date.parse(textAt(pod, 'metadata', 'deletionTimestamp'));
   if (seconds <= 0 || Number.isNaN(deleted)) return false;

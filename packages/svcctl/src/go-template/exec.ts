@@ -34,7 +34,7 @@ export interface TemplateLimits {
 }
 
 /** Far above what listings need, far below what would block or exhaust a machine. */
-export const usualLimits: TemplateLimits = {
+const usualLimits: TemplateLimits = {
   stepsMax: 20_000_000,
   lengthMax: 64 * 1024 * 1024,
   callsMax: 500,

@@ -301,7 +301,7 @@ export function plainValue({ kind, value }: GoValue): string {
 }
 
 /** Go's `%g` with the shortest exact digits. */
-export function plainFloat(value: number): string {
+function plainFloat(value: number): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
   const [mantissa = '', power = '0'] = value.toExponential().split('e');
@@ -311,7 +311,7 @@ export function plainFloat(value: number): string {
 }
 
 /** An exponent with a sign and at least two digits. */
-export function goExponent(exponent: number): string {
+function goExponent(exponent: number): string {
   const digits = String(Math.abs(exponent)).padStart(2, '0');
   return `${exponent < 0 ? '-' : '+'}${digits}`;
 }

@@ -4,7 +4,7 @@ import { type Change, changesBetween } from './changes.ts';
 import { ApiFailure, type FailureCause, messageOf, objectOf, textOf } from './failure.ts';
 import { apiVersionOf, collectionPath, type Kind, type ObjectName, objectPath } from './kinds.ts';
 import { kindOf, type LoadedObject, loadedFrom, loadObject, yamlType } from './object.ts';
-import { lineOfField, printYaml, readYaml, withMetadata } from './yaml.ts';
+import { lineOfField, printYaml, readYaml, withResourceVersion } from './yaml.ts';
 
 /** How a text is written: create a new object, replace the stored one, or apply it. */
 export type WriteMode = 'create' | 'update' | 'apply';
@@ -114,8 +114,7 @@ function requestOf(edit: Edit): Pick<ApiRequest, 'method' | 'path' | 'body' | 't
   if (mode === 'apply') {
     return { method: 'PATCH', path, body: text, type: 'application/apply-patch+yaml' };
   }
-  const body =
-    resourceVersion === undefined ? text : withMetadata(text, 'resourceVersion', resourceVersion);
+  const body = resourceVersion === undefined ? text : withResourceVersion(text, resourceVersion);
   return { method: 'PUT', path, body, type: yamlType };
 }
 

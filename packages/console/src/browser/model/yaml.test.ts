@@ -2,7 +2,14 @@ import type { JsonValue } from '@wheelhouse/machinery/browser';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { changesBetween, pathText, rebased, threeWay } from './changes.ts';
-import { fieldAt, lineOfField, printJson, printYaml, readYaml, withMetadata } from './yaml.ts';
+import {
+  fieldAt,
+  lineOfField,
+  printJson,
+  printYaml,
+  readYaml,
+  withResourceVersion,
+} from './yaml.ts';
 
 const text = `apiVersion: v1
 metadata:
@@ -55,7 +62,7 @@ describe('positions of fields', () => {
         expect(read.fault === undefined || read.fault.line >= 1).toBe(true);
         lineOfField(typed, path);
         fieldAt(typed, 3);
-        withMetadata(typed, 'resourceVersion', '1');
+        withResourceVersion(typed, '1');
       }),
     );
     expect(readYaml('['.repeat(5000)).fault).toBeDefined();
@@ -85,7 +92,7 @@ describe('values', () => {
 
   test('CLIENT-4: a resourceVersion is set in texts of any style', () => {
     const metadata = { name: 'x', resourceVersion: '27' };
-    const set = (text: string) => readYaml(withMetadata(text, 'resourceVersion', '27'));
+    const set = (text: string) => readYaml(withResourceVersion(text, '27'));
     const flow = set(
       '# why\nkind: A\nmetadata: {name: x, resourceVersion: "1"}\ncount: 0x1f\nno:\n',
     );
@@ -94,7 +101,7 @@ describe('values', () => {
       value: { metadata, other: { name: 'x' } },
     });
     expect(set('metadata:\n')).toEqual({ value: { metadata: { resourceVersion: '27' } } });
-    expect(withMetadata('- 1', 'resourceVersion', '27')).toBe('- 1');
+    expect(withResourceVersion('- 1', '27')).toBe('- 1');
   });
 
   test('CLIENT-4: each change is listed once, and mine apply to theirs', () => {

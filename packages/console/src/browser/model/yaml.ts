@@ -74,13 +74,13 @@ export function withoutManagedFields(text: string): string {
   return encodeYaml({ ...read.value, metadata: rest });
 }
 
-/** Sets one member of the metadata in a text; returns the text unchanged if it is not an object. */
-export function withMetadata(text: string, name: string, value: string): string {
+/** Sets the resourceVersion in a text; returns the text unchanged if it is not an object. */
+export function withResourceVersion(text: string, resourceVersion: string): string {
   const read = readYaml(text);
   if (read.fault !== undefined || !isObject(read.value)) return text;
   const { metadata } = read.value;
   const existingMetadata = isObject(metadata) ? metadata : {};
-  return encodeYaml({ ...read.value, metadata: { ...existingMetadata, [name]: value } });
+  return encodeYaml({ ...read.value, metadata: { ...existingMetadata, resourceVersion } });
 }
 
 /**
