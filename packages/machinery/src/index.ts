@@ -223,7 +223,6 @@ export {
   validateLabelSelector,
 } from './meta/label-selector.ts';
 export {
-  breaks,
   configMapKey,
   dns1035Label,
   dnsLabel,
@@ -237,6 +236,7 @@ export {
   pathSegment,
   portName,
   qualifiedName,
+  ruleErrors,
   strictEnvironmentName,
   underscoreSubdomain,
   wildcardSubdomain,

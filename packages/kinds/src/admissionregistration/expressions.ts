@@ -1,12 +1,12 @@
 import {
   appendAll,
-  breaks,
   duplicate,
   type FieldError,
   internal,
   invalid,
   qualifiedName,
   required,
+  ruleErrors,
   tooMany,
 } from '@wheelhouse/machinery';
 import type { MatchCondition } from '../gen/types/admissionregistration/v1alpha1.ts';
@@ -64,7 +64,7 @@ export function* validateMatchConditions(
       );
     }
     if (name === '') found.push(required(`${at}.name`));
-    else appendAll(found, breaks(`${at}.name`, name, qualifiedName));
+    else appendAll(found, ruleErrors(`${at}.name`, name, qualifiedName));
     if (name !== '' && names.has(name)) found.push(duplicate(`${at}.name`, name));
     names.add(name);
     return found;

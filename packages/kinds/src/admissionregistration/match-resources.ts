@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   duplicate,
   type FieldError,
   invalid,
@@ -10,6 +9,7 @@ import {
   pathSegment,
   repeats,
   required,
+  ruleErrors,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import { listAt } from '../cells.ts';
@@ -158,7 +158,7 @@ function* validateNamedRule(
   const errors = yield* eachError(names, (name, index) => {
     const field = `${path}.resourceNames[${index}]`;
     return [
-      ...breaks(field, name, pathSegment),
+      ...ruleErrors(field, name, pathSegment),
       ...(isRepeated[index] === true ? [duplicate(field, name)] : []),
     ];
   });

@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   type Dialect,
   dnsSubdomain,
   duplicate,
@@ -12,6 +11,7 @@ import {
   pathSegment,
   repeats,
   required,
+  ruleErrors,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
@@ -107,7 +107,7 @@ export function* validateBindingBasis(object: JsonObject): Generator<void, Field
   return [
     ...(policy === ''
       ? [required('spec.policyName')]
-      : breaks('spec.policyName', policy, dnsSubdomain)),
+      : ruleErrors('spec.policyName', policy, dnsSubdomain)),
     ...validateParamRef(objectAt(spec, 'paramRef'), 'spec.paramRef'),
     ...(match === undefined ? [] : yield* validateMatchResources(match, 'spec.matchResources')),
   ];
@@ -118,7 +118,7 @@ function validateParamRef(reference: Stored<ParamRef> | undefined, path: string)
   const name = reference.name ?? '';
   const selector = reference.selector;
   const exclusive = 'name and selector are mutually exclusive';
-  const errors = name === '' ? [] : breaks(`${path}.name`, name, pathSegment);
+  const errors = name === '' ? [] : ruleErrors(`${path}.name`, name, pathSegment);
   if (name !== '' && selector !== undefined) {
     errors.push(forbiddenField(`${path}.name`, exclusive));
   }

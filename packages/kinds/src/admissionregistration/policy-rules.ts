@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   dns1035Label,
   dnsSubdomain,
   duplicate,
@@ -11,6 +10,7 @@ import {
   notSupported,
   qualifiedName,
   required,
+  ruleErrors,
 } from '@wheelhouse/machinery';
 import { column, textAt } from '../cells.ts';
 import type {
@@ -328,7 +328,7 @@ function validateAnnotation(
   const errors =
     name === ''
       ? [invalid(`${path}.key`, key, 'requires metadata.name be non-empty')]
-      : breaks(`${path}.key`, `${name}/${key}`, qualifiedName);
+      : ruleErrors(`${path}.key`, `${name}/${key}`, qualifiedName);
   if (expression === '') errors.push(required(field, 'valueExpression is not specified'));
   else if (Buffer.byteLength(expression) > valueExpressionBytesMax) {
     const detail = `must not exceed ${valueExpressionBytesMax} bytes in length`;

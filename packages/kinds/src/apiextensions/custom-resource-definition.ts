@@ -1,7 +1,6 @@
 import {
   type ApiObject,
   apiVersionOf,
-  breaks,
   type Dialect,
   dns1035Label,
   dnsLabel,
@@ -14,6 +13,7 @@ import {
   type ObjectMeta,
   pathSegment,
   qualifiedName,
+  ruleErrors,
   validateObjectMeta,
 } from '@wheelhouse/machinery';
 import type { EmbeddedRules } from '@wheelhouse/schema';
@@ -63,7 +63,7 @@ function embeddedMetaErrors(metadata: JsonObject, path: string): readonly FieldE
   const namespaced = (meta.namespace ?? '') !== '';
   return [
     // The namespace of a whole object is always present.
-    ...(namespaced ? breaks(`${path}.namespace`, meta.namespace ?? '', dnsLabel) : []),
+    ...(namespaced ? ruleErrors(`${path}.namespace`, meta.namespace ?? '', dnsLabel) : []),
     ...validateObjectMeta(meta, { namespaced, validateName: pathSegment, path }),
   ];
 }

@@ -1,5 +1,4 @@
 import {
-  breaks,
   type Dialect,
   dns1035Label,
   dnsSubdomain,
@@ -8,6 +7,7 @@ import {
   invalid,
   repeats,
   required,
+  ruleErrors,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
@@ -125,7 +125,7 @@ function validateServer(server: Stored<ServerStorageVersion>, path: string): Fie
   const lacksServed = (version: string) =>
     `individual served version : ${version} must be included in decodableVersions : [${decodable?.join(' ')}]`;
   return [
-    ...breaks(`${path}.apiServerID`, server.apiServerID ?? '', dnsSubdomain),
+    ...ruleErrors(`${path}.apiServerID`, server.apiServerID ?? '', dnsSubdomain),
     ...wrong(`${path}.encodingVersion`, encoding),
     ...(decodable ?? []).flatMap((one, index) => wrong(`${path}.decodableVersions[${index}]`, one)),
     ...(decodableSet.has(encoding)

@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   type Dialect,
   dnsLabel,
   type FieldError,
@@ -14,6 +13,7 @@ import {
   parseQuantity,
   pathSegment,
   required,
+  ruleErrors,
 } from '@wheelhouse/machinery';
 import { at, numberAt, textAt } from '../cells.ts';
 import type {
@@ -87,7 +87,7 @@ function validateReference(
   return (['kind', 'name'] as const).flatMap((name) => {
     const value = reference[name] ?? '';
     const field = `${path}.${name}`;
-    return value === '' ? [required(field)] : breaks(field, value, pathSegment);
+    return value === '' ? [required(field)] : ruleErrors(field, value, pathSegment);
   });
 }
 
@@ -213,7 +213,7 @@ function validateContainerResource(
         )),
     ...(container === ''
       ? [required(`${path}.container`, 'must specify a container')]
-      : breaks(`${path}.container`, container, dnsLabel)),
+      : ruleErrors(`${path}.container`, container, dnsLabel)),
     ...validateUse(source, path),
   ];
 }
@@ -264,7 +264,7 @@ function validateIdentifier(source: JsonObject, path: string): FieldError[] {
   const field = `${path}.metric.name`;
   return name === ''
     ? [required(field, 'must specify a metric name')]
-    : breaks(field, name, pathSegment);
+    : ruleErrors(field, name, pathSegment);
 }
 
 function validateBehavior(

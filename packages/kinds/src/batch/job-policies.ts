@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   duplicate,
   type FieldError,
   goItems,
@@ -12,6 +11,7 @@ import {
   qualifiedName,
   repeats,
   required,
+  ruleErrors,
   tooLong,
   tooMany,
 } from '@wheelhouse/machinery';
@@ -214,7 +214,7 @@ function validatePatterns(
   patterns.forEach((pattern, index) => {
     const field = `${path}[${index}]`;
     const status = pattern.status ?? '';
-    appendAll(errors, breaks(`${field}.type`, pattern.type ?? '', qualifiedName));
+    appendAll(errors, ruleErrors(`${field}.type`, pattern.type ?? '', qualifiedName));
     if (status === '') errors.push(required(`${field}.status`, validValues(statuses)));
     else if (!statuses.includes(status)) {
       errors.push(notSupported(`${field}.status`, status, statuses));

@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   type Dialect,
   dnsSubdomain,
   type FieldError,
@@ -8,6 +7,7 @@ import {
   invalid,
   notSupported,
   qualifiedName,
+  ruleErrors,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
@@ -80,7 +80,7 @@ export const oldestEmulationVersion = 'OldestEmulationVersion';
 export function validateLeaseStrategy(strategy: string): FieldError[] {
   // kube-apiserver appends the member's name twice.
   const field = 'spec.strategy.strategy';
-  if (strategy.includes('/')) return breaks(field, strategy, qualifiedName);
+  if (strategy.includes('/')) return ruleErrors(field, strategy, qualifiedName);
   if (strategy === oldestEmulationVersion) return [];
   return [notSupported(field, strategy, [oldestEmulationVersion])];
 }

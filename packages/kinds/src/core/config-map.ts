@@ -1,12 +1,12 @@
 import {
   appendAll,
-  breaks,
   configMapKey,
   type Dialect,
   dnsSubdomain,
   type FieldError,
   forbiddenField,
   invalid,
+  ruleErrors,
   tooLong,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn, sizeAt } from '../cells.ts';
@@ -59,14 +59,14 @@ function validate(object: Stored<ConfigMap>): FieldError[] {
   let total = 0;
   for (const key of sortedKeys(data)) {
     const path = keyed('data', key);
-    appendAll(errors, breaks(path, key, configMapKey));
+    appendAll(errors, ruleErrors(path, key, configMapKey));
     if (Object.hasOwn(binaryData, key)) {
       errors.push(invalid(path, key, 'duplicate of key present in binaryData'));
     }
     total += Buffer.byteLength(data[key] ?? '');
   }
   for (const key of sortedKeys(binaryData)) {
-    appendAll(errors, breaks(keyed('binaryData', key), key, configMapKey));
+    appendAll(errors, ruleErrors(keyed('binaryData', key), key, configMapKey));
     total += decodedLength(binaryData[key] ?? '');
   }
   // kube-apiserver's path for the object as a whole.

@@ -1,11 +1,11 @@
 import {
-  breaks,
   type Dialect,
   dnsLabel,
   dnsSubdomain,
   type FieldError,
   qualifiedName,
   required,
+  ruleErrors,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, listAt, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
@@ -106,8 +106,8 @@ function validateAddress(address: Stored<EndpointAddress>, path: string): FieldE
   const nodeName = address.nodeName;
   return [
     ...validIp(`${path}.ip`, ip),
-    ...(hostname === '' ? [] : breaks(`${path}.hostname`, hostname, dnsLabel)),
-    ...(typeof nodeName === 'string' ? breaks(`${path}.nodeName`, nodeName, dnsSubdomain) : []),
+    ...(hostname === '' ? [] : ruleErrors(`${path}.hostname`, hostname, dnsLabel)),
+    ...(typeof nodeName === 'string' ? ruleErrors(`${path}.nodeName`, nodeName, dnsSubdomain) : []),
     ...nonSpecialIp(`${path}.ip`, ip),
   ];
 }
@@ -122,11 +122,11 @@ function validatePort(
   const field = `${path}.name`;
   const unnamed = options.mustHaveName ? [required(field)] : [];
   return [
-    ...(name === '' ? unnamed : breaks(field, name, dnsLabel)),
+    ...(name === '' ? unnamed : ruleErrors(field, name, dnsLabel)),
     ...portNumber(`${path}.port`, port.port ?? 0),
     ...oneOf(port, `${path}.protocol`, ['SCTP', 'TCP', 'UDP']),
     ...(typeof application === 'string'
-      ? breaks(`${path}.appProtocol`, application, qualifiedName)
+      ? ruleErrors(`${path}.appProtocol`, application, qualifiedName)
       : []),
   ];
 }

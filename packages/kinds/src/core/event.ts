@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   type Dialect,
   dnsSubdomain,
   type FieldError,
@@ -9,6 +8,7 @@ import {
   pathSegment,
   qualifiedName,
   required,
+  ruleErrors,
 } from '@wheelhouse/machinery';
 import { age, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
@@ -145,7 +145,7 @@ export function validateEvent(
     errors.push(invalid('involvedObject.namespace', regarding, detail));
   }
   if (isNew) appendAll(errors, validateNewFields(event, options.controllerField));
-  return [...errors, ...breaks('namespace', namespace, dnsSubdomain)];
+  return [...errors, ...ruleErrors('namespace', namespace, dnsSubdomain)];
 }
 
 /** Maximum length of `action`, `reason`, and `reportingInstance`, in bytes. */
@@ -156,7 +156,7 @@ function validateNewFields(event: Stored<Event>, controllerField: string): Field
   const controller = event.reportingComponent ?? '';
   const errors: FieldError[] = [];
   if (controller === '') errors.push(required(controllerField));
-  appendAll(errors, breaks(controllerField, controller, qualifiedName));
+  appendAll(errors, ruleErrors(controllerField, controller, qualifiedName));
   for (const name of ['reportingInstance', 'action', 'reason'] as const) {
     const value = event[name] ?? '';
     if (value === '') errors.push(required(name));

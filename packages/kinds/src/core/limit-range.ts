@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   type Dialect,
   dnsSubdomain,
   duplicate,
@@ -12,6 +11,7 @@ import {
   qualifiedName,
   randomUuid,
   required,
+  ruleErrors,
 } from '@wheelhouse/machinery';
 import { createdAtColumn, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
@@ -112,7 +112,7 @@ function* validateLimitRange(
 const standardTypes = ['Pod', 'Container', 'PersistentVolumeClaim'];
 
 function validateType(type: string, field: string): FieldError[] {
-  const errors = breaks(field, type, qualifiedName);
+  const errors = ruleErrors(field, type, qualifiedName);
   if (errors.length > 0 || type.includes('/') || standardTypes.includes(type)) return errors;
   return [invalid(field, type, 'must be a standard limit type or fully qualified')];
 }

@@ -1,10 +1,10 @@
 import {
-  breaks,
   type Dialect,
   dnsLabel,
   type FieldError,
   invalid,
   qualifiedName,
+  ruleErrors,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
@@ -107,7 +107,7 @@ function validateFinalizers(
   const detail = 'name is neither a standard finalizer name nor is it fully qualified';
   return (object.spec?.finalizers ?? []).flatMap((name, index) => {
     const field = fieldOf(index);
-    const broken = breaks(field, name, qualifiedName);
+    const broken = ruleErrors(field, name, qualifiedName);
     const standard = name === dialect.productName || garbageCollectorFinalizers.has(name);
     if (name.includes('/') || standard) return broken;
     return [...broken, invalid(field, name, detail)];

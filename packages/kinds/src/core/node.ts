@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   type Dialect,
   dnsSubdomain,
   duplicate,
@@ -15,6 +14,7 @@ import {
   qualifiedName,
   repeats,
   required,
+  ruleErrors,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
@@ -214,7 +214,7 @@ function* validateTaints(
     const effect = textAt(taint, 'effect');
     const wrongValue = labelValue(value).join(';');
     const errors = [
-      ...breaks(`${path}.key`, key, qualifiedName),
+      ...ruleErrors(`${path}.key`, key, qualifiedName),
       ...(wrongValue === '' ? [] : [invalid(`${path}.value`, value, wrongValue)]),
       ...(effect === '' ? [required(`${path}.effect`)] : validateEffect(effect, `${path}.effect`)),
     ];

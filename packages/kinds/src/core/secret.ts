@@ -2,7 +2,6 @@ import { createPrivateKey, createPublicKey, type KeyObject, X509Certificate } fr
 import { type PemBlock, parseExactJson, pemBlocks } from '@wheelhouse/codec';
 import {
   appendAll,
-  breaks,
   configMapKey,
   type Dialect,
   dnsSubdomain,
@@ -13,6 +12,7 @@ import {
   isObject,
   problemText,
   required,
+  ruleErrors,
   setMember,
   tooLong,
 } from '@wheelhouse/machinery';
@@ -82,7 +82,7 @@ function validate(object: Stored<Secret>, dialect: Dialect): FieldError[] {
   const errors: FieldError[] = [];
   let total = 0;
   for (const key of sortedKeys(object.data)) {
-    appendAll(errors, breaks(keyed('data', key), key, configMapKey));
+    appendAll(errors, ruleErrors(keyed('data', key), key, configMapKey));
     total += decodedLength(object.data?.[key] ?? '');
   }
   if (total > dataBytesMax) errors.push(tooLong('data', dataBytesMax));

@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   type Dialect,
   dnsLabel,
   dnsSubdomain,
@@ -13,6 +12,7 @@ import {
   parseIpAddress,
   qualifiedName,
   required,
+  ruleErrors,
   tooMany,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, listAt, nameColumn, sizeAt, textAt } from '../cells.ts';
@@ -220,7 +220,7 @@ function validateAddresses(endpoint: Stored<Endpoint>, path: string, type: strin
 }
 
 const optionalName = (value: JsonValue | undefined, field: string, rule: typeof dnsLabel) =>
-  typeof value === 'string' ? breaks(field, value, rule) : [];
+  typeof value === 'string' ? ruleErrors(field, value, rule) : [];
 
 const topologyLabelsMax = 16;
 
@@ -243,7 +243,7 @@ function validateHints(endpoint: Stored<Endpoint>, path: string): FieldError[] {
     const field = `${path}[${index}].name`;
     const repeated = names.has(name) ? [duplicate(field, name)] : [];
     names.add(name);
-    return [...repeated, ...breaks(field, name, labelValue)];
+    return [...repeated, ...ruleErrors(field, name, labelValue)];
   });
 }
 
@@ -255,7 +255,7 @@ function validatePorts(ports: readonly Stored<EndpointPort>[]): FieldError[] {
   return ports.flatMap((port, index) => {
     const path = `ports[${index}]`;
     const name = port.name ?? '';
-    const errors = name === '' ? [] : breaks(`${path}.name`, name, dnsLabel);
+    const errors = name === '' ? [] : ruleErrors(`${path}.name`, name, dnsLabel);
     if (names.has(name)) errors.push(duplicate(`${path}.name`, name));
     names.add(name);
     return [

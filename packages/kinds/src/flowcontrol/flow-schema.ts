@@ -1,5 +1,4 @@
 import {
-  breaks,
   type Dialect,
   dnsLabel,
   dnsSubdomain,
@@ -11,6 +10,7 @@ import {
   type JsonObject,
   notSupported,
   required,
+  ruleErrors,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, listAt, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
@@ -134,7 +134,7 @@ function validateLevel(spec: Stored<FlowSchemaSpec>): FieldError[] {
   const field = 'spec.priorityLevelConfiguration.name';
   return name === ''
     ? [required(field, 'must reference a priority level')]
-    : breaks(field, name, dnsSubdomain);
+    : ruleErrors(field, name, dnsSubdomain);
 }
 
 function* validateRule(
@@ -198,11 +198,11 @@ function validateNamed(described: JsonObject, path: string, kind: string): Field
   const field = `${path}.name`;
   if (kind !== 'ServiceAccount') return name === '' ? [required(field)] : [];
   const namespace = textAt(described, 'namespace');
-  const wrongName = name === '*' ? [] : breaks(field, name, dnsSubdomain);
+  const wrongName = name === '*' ? [] : ruleErrors(field, name, dnsSubdomain);
   const noNamespace = required(`${path}.namespace`, 'must specify namespace for service account');
   return [
     ...(name === '' ? [required(field)] : wrongName),
-    ...(namespace === '' ? [noNamespace] : breaks(`${path}.namespace`, namespace, dnsLabel)),
+    ...(namespace === '' ? [noNamespace] : ruleErrors(`${path}.namespace`, namespace, dnsLabel)),
   ];
 }
 

@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   type Dialect,
   dnsLabel,
   dnsSubdomain,
@@ -9,6 +8,7 @@ import {
   forbiddenField,
   notSupported,
   required,
+  ruleErrors,
   tooLong,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn } from '../cells.ts';
@@ -98,6 +98,6 @@ function validateParameters(
     if (namespace !== undefined) errors.push(forbiddenField(field, detail));
   } else if (namespace === undefined) {
     errors.push(required(field, "`parameters.scope` is set to 'Namespace'"));
-  } else appendAll(errors, breaks(field, String(namespace), dnsLabel));
+  } else appendAll(errors, ruleErrors(field, String(namespace), dnsLabel));
   return errors;
 }

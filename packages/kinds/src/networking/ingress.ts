@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   type Dialect,
   dns1035Label,
   dnsSubdomain,
@@ -12,6 +11,7 @@ import {
   pathSegment,
   portName,
   required,
+  ruleErrors,
   wildcardSubdomain,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn } from '../cells.ts';
@@ -150,7 +150,7 @@ function validateSpec(object: Stored<Ingress>, tolerated: Tolerated): FieldError
   });
   const className = object.spec?.ingressClassName;
   if (typeof className === 'string') {
-    appendAll(errors, breaks('spec.ingressClassName', className, dnsSubdomain));
+    appendAll(errors, ruleErrors('spec.ingressClassName', className, dnsSubdomain));
   }
   return errors;
 }
@@ -168,7 +168,7 @@ function validateBackend(backend: Stored<IngressBackend>, path: string): FieldEr
   const name = service.name ?? '';
   const field = `${path}.service.name`;
   return [
-    ...(name === '' ? [required(field)] : breaks(field, name, dns1035Label)),
+    ...(name === '' ? [required(field)] : ruleErrors(field, name, dns1035Label)),
     ...validateBackendPort(service, path),
   ];
 }
@@ -179,12 +179,13 @@ export function validateTypedReference(
   path: string,
 ): FieldError[] {
   const group = reference.apiGroup;
-  const errors = typeof group === 'string' ? breaks(`${path}.apiGroup`, group, dnsSubdomain) : [];
+  const errors =
+    typeof group === 'string' ? ruleErrors(`${path}.apiGroup`, group, dnsSubdomain) : [];
   for (const name of ['kind', 'name'] as const) {
     const value = reference[name] ?? '';
     const field = `${path}.${name}`;
     if (value === '') errors.push(required(field, `${name} is required`));
-    else appendAll(errors, breaks(field, value, pathSegment));
+    else appendAll(errors, ruleErrors(field, value, pathSegment));
   }
   return errors;
 }
@@ -195,7 +196,7 @@ function validateBackendPort(service: Stored<IngressServiceBackend>, path: strin
   if (name !== '' && number !== 0) {
     return [invalid(path, '', 'cannot set both port name & port number')];
   }
-  if (name !== '') return breaks(`${path}.service.port.name`, name, portName);
+  if (name !== '') return ruleErrors(`${path}.service.port.name`, name, portName);
   if (number !== 0) return portNumber(`${path}.service.port.number`, number);
   return [required(path, 'port name or number is required')];
 }
@@ -207,7 +208,7 @@ function validateRule(rule: Stored<IngressRule>, path: string, tolerated: Tolera
     if (parseIpAddress(host) !== undefined) {
       errors.push(invalid(`${path}.host`, host, 'must be a DNS name, not an IP address'));
     }
-    appendAll(errors, breaks(`${path}.host`, host, hostRule(host)));
+    appendAll(errors, ruleErrors(`${path}.host`, host, hostRule(host)));
   }
   if (host.includes('*') && tolerated.wildcardRules) return errors;
   return [...errors, ...validateRuleValue(rule, path)];
@@ -263,14 +264,14 @@ function validatePathText(rule: Stored<HTTPIngressPath>, path: string): FieldErr
 
 function validateTls(tls: Stored<IngressTLS>, path: string, tolerated: Tolerated): FieldError[] {
   const errors = (tls.hosts ?? []).flatMap((host, index) =>
-    breaks(`${path}.hosts[${index}]`, String(host), hostRule(String(host))),
+    ruleErrors(`${path}.hosts[${index}]`, String(host), hostRule(String(host))),
   );
   return tolerated.secretNames ? errors : [...errors, ...validateSecretName(tls, path)];
 }
 
 function validateSecretName(tls: Stored<IngressTLS>, path: string): FieldError[] {
   const name = tls.secretName ?? '';
-  return name === '' ? [] : breaks(`${path}.secretName`, name, dnsSubdomain);
+  return name === '' ? [] : ruleErrors(`${path}.secretName`, name, dnsSubdomain);
 }
 
 /** Validates `status.loadBalancer` of an Ingress. */

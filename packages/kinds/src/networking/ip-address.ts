@@ -1,5 +1,4 @@
 import {
-  breaks,
   type Dialect,
   dnsSubdomain,
   type FieldError,
@@ -10,6 +9,7 @@ import {
   parseIpAddress,
   pathSegment,
   required,
+  ruleErrors,
   strictAddressProblem,
 } from '@wheelhouse/machinery';
 import { column, nameColumn, textAt } from '../cells.ts';
@@ -72,12 +72,12 @@ function validate(object: Stored<IPAddress>): FieldError[] {
   const path = 'spec.parentRef';
   if (parent === undefined) return [required(path)];
   const member = (name: string) => textAt(parent, name);
-  const segment = (name: string) => breaks(`${path}.${name}`, member(name), pathSegment);
+  const segment = (name: string) => ruleErrors(`${path}.${name}`, member(name), pathSegment);
   const needed = (name: string) =>
     member(name) === '' ? [required(`${path}.${name}`)] : segment(name);
   const group = member('group');
   return [
-    ...(group === '' ? [] : breaks(`${path}.group`, group, dnsSubdomain)),
+    ...(group === '' ? [] : ruleErrors(`${path}.group`, group, dnsSubdomain)),
     ...needed('resource'),
     ...needed('name'),
     ...(member('namespace') === '' ? [] : segment('namespace')),

@@ -1,7 +1,6 @@
 import {
   appendAll,
   blockContains,
-  breaks,
   type Dialect,
   dnsSubdomain,
   type FieldError,
@@ -12,6 +11,7 @@ import {
   parseIpBlock,
   portName,
   required,
+  ruleErrors,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import { selectorText } from '../apps/workload.ts';
@@ -129,7 +129,7 @@ function validateRange(port: Stored<NetworkPolicyPort>, path: string): FieldErro
   if (first === undefined) return refuse('may not be specified when `port` is not specified');
   if (typeof first === 'string') {
     const named = refuse('may not be specified when `port` is non-numeric');
-    return [...named, ...breaks(`${path}.port`, first, portName)];
+    return [...named, ...ruleErrors(`${path}.port`, first, portName)];
   }
   const start = first;
   return [

@@ -1,9 +1,9 @@
 import {
-  breaks,
   type Dialect,
   dnsLabel,
   dnsSubdomain,
   type FieldError,
+  ruleErrors,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
@@ -65,7 +65,7 @@ function validate(object: Stored<RuntimeClass>, dialect: Dialect): FieldError[] 
   const overhead = object.overhead?.podFixed;
   const rules = newPodRules({ dialect, features: defaultFeatures });
   return [
-    ...breaks('handler', object.handler ?? '', dnsLabel),
+    ...ruleErrors('handler', object.handler ?? '', dnsLabel),
     ...(overhead === undefined ? [] : validateResources({ limits: overhead }, 'overhead', rules)),
     ...validateLabels(scheduling?.nodeSelector, 'scheduling.nodeSelector'),
     ...validateUniqueTolerations(scheduling?.tolerations ?? []),

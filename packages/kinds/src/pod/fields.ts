@@ -1,5 +1,4 @@
 import {
-  breaks,
   dnsSubdomain,
   type FieldError,
   forbiddenField,
@@ -13,6 +12,7 @@ import {
   portName,
   qualifiedName,
   required,
+  ruleErrors,
   tooLong,
 } from '@wheelhouse/machinery';
 import { at, textAt } from '../cells.ts';
@@ -172,7 +172,7 @@ export function portNumber(field: string, number: number): FieldError[] {
 
 /** A port as a number, or as the name that a container gives it. */
 export function portNumberOrName(field: string, port: JsonValue | undefined): FieldError[] {
-  if (typeof port === 'string') return breaks(field, port, portName);
+  if (typeof port === 'string') return ruleErrors(field, port, portName);
   return portNumber(field, Number(port ?? 0));
 }
 
@@ -211,8 +211,8 @@ export function validateIp(field: string, value: string): FieldError[] {
 /** Validates labels outside an object's own metadata, which the registry validates. */
 export function validateLabels(labels: JsonObject | undefined, path: string): FieldError[] {
   return sortedKeys(labels).flatMap((key) => [
-    ...breaks(path, key, qualifiedName),
-    ...breaks(path, textAt(labels, key), labelValue),
+    ...ruleErrors(path, key, qualifiedName),
+    ...ruleErrors(path, textAt(labels, key), labelValue),
   ]);
 }
 

@@ -1,5 +1,4 @@
 import {
-  breaks,
   dnsSubdomain,
   duplicate,
   type FieldError,
@@ -14,6 +13,7 @@ import {
   parseIpAddress,
   qualifiedName,
   repeats,
+  ruleErrors,
 } from '@wheelhouse/machinery';
 import { at, listAt, numberAt, textAt } from '../cells.ts';
 import type { ContainerUser, Pod, PodSpec, PodStatus } from '../gen/types/core/v1.ts';
@@ -74,14 +74,14 @@ function validateConditions(status: Stored<PodStatus>): FieldError[] {
   return (status.conditions ?? []).flatMap((condition, index) => {
     const type = condition.type ?? '';
     if (ownConditions.has(type)) return [];
-    return breaks(`metadata.conditions[${index}].Type`, type, qualifiedName);
+    return ruleErrors(`metadata.conditions[${index}].Type`, type, qualifiedName);
   });
 }
 
 function validateNomination(status: Stored<PodStatus>, old: Stored<PodStatus>): FieldError[] {
   const name = status.nominatedNodeName ?? '';
   if (name === '' || name === (old.nominatedNodeName ?? '')) return [];
-  return breaks('status.nominatedNodeName', name, dnsSubdomain);
+  return ruleErrors('status.nominatedNodeName', name, dnsSubdomain);
 }
 
 function validateQuality(status: Stored<PodStatus>, old: Stored<PodStatus>): FieldError[] {
@@ -134,7 +134,9 @@ function validateClaimStatuses(status: Stored<PodStatus>, spec: Stored<PodSpec>)
     if (seen.has(name)) errors.push(duplicate(field, name));
     seen.add(name);
     const made = one.resourceClaimName;
-    return typeof made === 'string' ? [...errors, ...breaks(field, made, dnsSubdomain)] : errors;
+    return typeof made === 'string'
+      ? [...errors, ...ruleErrors(field, made, dnsSubdomain)]
+      : errors;
   });
 }
 

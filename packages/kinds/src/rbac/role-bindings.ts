@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   type Dialect,
   dnsSubdomain,
   type FieldError,
@@ -9,6 +8,7 @@ import {
   notSupported,
   pathSegment,
   required,
+  ruleErrors,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
@@ -125,7 +125,7 @@ function validateBinding(object: BindingLike, options: BindingOptions): FieldErr
     errors.push(notSupported('roleRef.kind', kind, options.roleKinds));
   }
   if (name === '') errors.push(required('roleRef.name'));
-  else appendAll(errors, breaks('roleRef.name', name, pathSegment));
+  else appendAll(errors, ruleErrors('roleRef.name', name, pathSegment));
   (object.subjects ?? []).forEach((subject, index) => {
     appendAll(errors, validateSubject(subject, { ...options, path: `subjects[${index}]` }));
   });
@@ -141,7 +141,7 @@ function validateSubject(
   const group = groupOf(options.dialect);
   const errors = name === '' ? [required(`${path}.name`)] : [];
   if (kind === 'ServiceAccount') {
-    if (name !== '') appendAll(errors, breaks(`${path}.name`, name, dnsSubdomain));
+    if (name !== '') appendAll(errors, ruleErrors(`${path}.name`, name, dnsSubdomain));
     if (apiGroup !== '') errors.push(notSupported(`${path}.apiGroup`, apiGroup, ['']));
     if (!namespaced && namespace === '') errors.push(required(`${path}.namespace`));
   } else if (kind === 'User' || kind === 'Group') {

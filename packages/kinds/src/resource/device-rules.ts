@@ -1,6 +1,5 @@
 import { jsonText } from '@wheelhouse/codec';
 import {
-  breaks,
   dnsLabel,
   dnsSubdomain,
   duplicate,
@@ -14,6 +13,7 @@ import {
   notSupported,
   repeats,
   required,
+  ruleErrors,
   tooLong,
   tooMany,
   typeInvalid,
@@ -83,7 +83,7 @@ export function poolName(name: string, path: string): FieldError[] {
   if (name === '') return [required(path)];
   return [
     ...(name.length > poolNameLengthMax ? [tooLong(path, poolNameLengthMax)] : []),
-    ...name.split('/').flatMap((part) => breaks(path, part, dnsSubdomain)),
+    ...name.split('/').flatMap((part) => ruleErrors(path, part, dnsSubdomain)),
   ];
 }
 
@@ -208,7 +208,7 @@ export function requestReference(
   path: string,
   requests: ReadonlySet<string>,
 ): FieldError[] {
-  const errors = breaks(path, name, dnsLabel);
+  const errors = ruleErrors(path, name, dnsLabel);
   if (requests.has(name)) return errors;
   return [...errors, invalid(path, name, 'must be the name of a request in the claim')];
 }
@@ -264,8 +264,8 @@ function validateRequest(
   const className = request.deviceClassName ?? '';
   const classPath = `${path}.deviceClassName`;
   return [
-    ...breaks(`${path}.name`, request.name ?? '', dnsLabel),
-    ...(className === '' ? [required(classPath)] : breaks(classPath, className, dnsSubdomain)),
+    ...ruleErrors(`${path}.name`, request.name ?? '', dnsLabel),
+    ...(className === '' ? [required(classPath)] : ruleErrors(classPath, className, dnsSubdomain)),
     ...validateSelectors(request.selectors ?? [], `${path}.selectors`, context),
     ...validateMode(request, path),
   ];

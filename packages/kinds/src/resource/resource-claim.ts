@@ -1,5 +1,4 @@
 import {
-  breaks,
   type Dialect,
   dnsLabel,
   dnsSubdomain,
@@ -10,6 +9,7 @@ import {
   notSupported,
   parseIpBlock,
   required,
+  ruleErrors,
   tooLong,
   tooMany,
 } from '@wheelhouse/machinery';
@@ -181,7 +181,7 @@ function validateDeviceStatus(
   return [
     ...driverName(device.driver ?? '', `${path}.driver`),
     ...poolName(device.pool ?? '', `${path}.pool`),
-    ...breaks(`${path}.device`, device.device ?? '', dnsLabel),
+    ...ruleErrors(`${path}.device`, device.device ?? '', dnsLabel),
     ...(allocated.has(id) ? [] : [invalid(path, id, 'must be an allocated device in the claim')]),
     ...(conditions.length > conditionsMax
       ? [tooMany(`${path}.conditions`, conditions.length, conditionsMax)]
@@ -234,7 +234,7 @@ function validateAllocation(object: Stored<ResourceClaim>): FieldError[] {
     ...requestReference(one.request ?? '', `${itemPath}.request`, requests),
     ...driverName(one.driver ?? '', `${itemPath}.driver`),
     ...poolName(one.pool ?? '', `${itemPath}.pool`),
-    ...breaks(`${itemPath}.device`, one.device ?? '', dnsLabel),
+    ...ruleErrors(`${itemPath}.device`, one.device ?? '', dnsLabel),
   ];
   const selector = allocation?.nodeSelector;
   return [

@@ -1,5 +1,4 @@
 import {
-  breaks,
   type Dialect,
   dnsLabel,
   dnsSubdomain,
@@ -10,6 +9,7 @@ import {
   type JsonObject,
   type JsonValue,
   required,
+  ruleErrors,
   tooLong,
 } from '@wheelhouse/machinery';
 import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
@@ -148,7 +148,7 @@ function validatePlace(spec: Stored<ResourceSliceSpec>): FieldError[] {
   const detail = 'exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required';
   const shown = () => `[]core.NodeSelectorTerm{${terms.map(goNodeSelectorTerm).join(', ')}}`;
   return [
-    ...(nodeName === '' ? [] : breaks('spec.nodeName', nodeName, dnsSubdomain)),
+    ...(nodeName === '' ? [] : ruleErrors('spec.nodeName', nodeName, dnsSubdomain)),
     ...(selector === undefined ? [] : validateNodeSelector(selector, path)),
     ...(selector !== undefined && terms.length !== 1
       ? [invalidGo(`${path}.nodeSelectorTerms`, shown, 'must have exactly one node selector term')]
@@ -161,7 +161,7 @@ function validatePlace(spec: Stored<ResourceSliceSpec>): FieldError[] {
 function validateDevice(device: Stored<Device>, path: string): FieldError[] {
   const basic = device.basic;
   return [
-    ...breaks(`${path}.name`, device.name ?? '', dnsLabel),
+    ...ruleErrors(`${path}.name`, device.name ?? '', dnsLabel),
     ...(basic === undefined ? [required(`${path}.basic`)] : validateBasic(basic, `${path}.basic`)),
   ];
 }

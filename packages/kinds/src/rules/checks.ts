@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   duplicate,
   type FieldError,
   goItems,
@@ -13,6 +12,7 @@ import {
   notSupported,
   qualifiedName,
   required,
+  ruleErrors,
   tooLong,
 } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
@@ -37,7 +37,7 @@ const statuses = ['False', 'True', 'Unknown'];
 const messageBytesMax = 32 * 1024;
 
 function validateCondition(condition: Stored<Condition>, path: string): FieldError[] {
-  const errors = breaks(`${path}.type`, condition.type ?? '', qualifiedName);
+  const errors = ruleErrors(`${path}.type`, condition.type ?? '', qualifiedName);
   const status = condition.status ?? '';
   if (!statuses.includes(status)) errors.push(notSupported(`${path}.status`, status, statuses));
   const generation = Number(condition.observedGeneration ?? 0);

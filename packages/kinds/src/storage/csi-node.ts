@@ -1,5 +1,4 @@
 import {
-  breaks,
   type Dialect,
   dnsSubdomain,
   duplicate,
@@ -8,6 +7,7 @@ import {
   type JsonObject,
   qualifiedName,
   required,
+  ruleErrors,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
@@ -90,7 +90,7 @@ function validateTopologyKeys(driver: Stored<CSINodeDriver>, path: string): Fiel
     const errors = key === '' ? [required(path)] : [];
     if (seen.has(key)) errors.push(duplicate(path, key));
     seen.add(key);
-    return [...errors, ...breaks(path, key, qualifiedName)];
+    return [...errors, ...ruleErrors(path, key, qualifiedName)];
   });
 }
 

@@ -1,11 +1,11 @@
 import {
-  breaks,
   type Dialect,
   dnsSubdomain,
   type FieldError,
   invalid,
   invalidGo,
   parseQuantity,
+  ruleErrors,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import { at, textAt } from '../cells.ts';
@@ -53,7 +53,7 @@ function validate(object: Stored<CSIStorageCapacity>): FieldError[] {
   const topology = object.nodeTopology;
   return [
     ...validateLabelSelector(topology, 'nodeTopology'),
-    ...breaks('storageClassName', className, dnsSubdomain),
+    ...ruleErrors('storageClassName', className, dnsSubdomain),
     ...notNegativeQuantity(object, 'capacity'),
   ];
 }

@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   type Dialect,
   dnsSubdomain,
   duplicate,
@@ -12,6 +11,7 @@ import {
   pairErrorsMax,
   qualifiedName,
   required,
+  ruleErrors,
   tooLong,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
@@ -88,7 +88,7 @@ function validate(object: Stored<StorageClass>): FieldError[] {
   return [
     ...(provisioner === ''
       ? [required('provisioner')]
-      : breaks('provisioner', provisioner.toLowerCase(), qualifiedName)),
+      : ruleErrors('provisioner', provisioner.toLowerCase(), qualifiedName)),
     ...validateParameters(object.parameters),
     ...knownIfSet(object, 'reclaimPolicy', ['Delete', 'Retain']),
     ...validateEnum(object, 'volumeBindingMode', ['Immediate', 'WaitForFirstConsumer']),
@@ -167,7 +167,7 @@ function validateExpressions(
       if (seen.has(value)) errors.push(duplicate(`${at}.values[${place}]`, value));
       seen.add(value);
     });
-    appendAll(errors, breaks(`${at}.key`, key, qualifiedName));
+    appendAll(errors, ruleErrors(`${at}.key`, key, qualifiedName));
     if (keys.has(key)) errors.push(duplicate(`${at}.key`, key));
     keys.add(key);
     return errors;

@@ -1,10 +1,10 @@
 import {
-  breaks,
   type Dialect,
   dnsSubdomain,
   type FieldError,
   forbiddenField,
   required,
+  ruleErrors,
   tooLong,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
@@ -82,7 +82,7 @@ function validate(object: Stored<VolumeAttachment>, dialect: Dialect): FieldErro
   return [
     ...((object.spec?.attacher ?? '') === '' ? [required('spec.attacher')] : []),
     ...validateSource(object, dialect),
-    ...breaks('spec.nodeName', nodeName, dnsSubdomain),
+    ...ruleErrors('spec.nodeName', nodeName, dnsSubdomain),
     ...validateStatus(object.status),
   ];
 }
@@ -128,7 +128,7 @@ function validateNew(object: Stored<VolumeAttachment>): FieldError[] {
   return [
     ...driverName(object.spec?.attacher ?? '', 'spec.attacher'),
     ...(typeof name === 'string'
-      ? breaks('spec.source.persistentVolumeName', name, dnsSubdomain)
+      ? ruleErrors('spec.source.persistentVolumeName', name, dnsSubdomain)
       : []),
   ];
 }

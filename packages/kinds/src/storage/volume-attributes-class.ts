@@ -1,5 +1,4 @@
 import {
-  breaks,
   type Dialect,
   dnsSubdomain,
   type FieldError,
@@ -7,6 +6,7 @@ import {
   jsonEqual,
   qualifiedName,
   required,
+  ruleErrors,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
@@ -52,7 +52,7 @@ function validate(object: Stored<VolumeAttributesClass>): FieldError[] {
   return [
     ...(driver === ''
       ? [required('driverName')]
-      : breaks('driverName', driver.toLowerCase(), qualifiedName)),
+      : ruleErrors('driverName', driver.toLowerCase(), qualifiedName)),
     ...validateParameters(parameters),
     ...(hasNone ? [required('parameters', 'must contain at least one key/value pair')] : []),
   ];

@@ -1,5 +1,5 @@
 import { type FieldError, forbiddenField, invalid, required, tooMany } from './field-error.ts';
-import { breaks, labelValue, qualifiedName } from './names.ts';
+import { labelValue, qualifiedName, ruleErrors } from './names.ts';
 
 /** The labels of an object. Values that are not strings never match. */
 type LabelSet = Readonly<Record<string, string>>;
@@ -214,8 +214,8 @@ export function validateLabelSelector(
     ...Object.keys(matchLabels)
       .sort()
       .flatMap((key) => [
-        ...breaks(`${path}.matchLabels`, key, qualifiedName),
-        ...breaks(`${path}.matchLabels`, matchLabels[key] ?? '', labelValue),
+        ...ruleErrors(`${path}.matchLabels`, key, qualifiedName),
+        ...ruleErrors(`${path}.matchLabels`, matchLabels[key] ?? '', labelValue),
       ]),
     ...matchExpressions.flatMap((requirement, index) =>
       validateRequirement(requirement, `${path}.matchExpressions[${index}]`),
@@ -253,8 +253,8 @@ function validateRequirement(requirement: LabelSelectorRequirement, path: string
   }
   return [
     ...errors,
-    ...breaks(`${path}.key`, key ?? '', qualifiedName),
-    ...values.flatMap((value, index) => breaks(`${path}.values[${index}]`, value, labelValue)),
+    ...ruleErrors(`${path}.key`, key ?? '', qualifiedName),
+    ...values.flatMap((value, index) => ruleErrors(`${path}.values[${index}]`, value, labelValue)),
   ];
 }
 

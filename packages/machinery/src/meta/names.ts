@@ -177,7 +177,7 @@ export function inRange(value: number, low: number, high: number): readonly stri
 }
 
 /** The field errors of a value that breaks a rule. */
-export function breaks(field: string, value: string, rule: NameRule): FieldError[] {
+export function ruleErrors(field: string, value: string, rule: NameRule): FieldError[] {
   return rule(value).map((message) => invalid(field, value, message));
 }
 
@@ -191,7 +191,7 @@ export function domainPrefixedPath(field: string, value: string): FieldError[] {
   if (host === '' || path === '') {
     return [invalid(field, value, 'must be a domain-prefixed path (such as "acme.io/foo")')];
   }
-  const errors = breaks(field, host, dnsSubdomain);
+  const errors = ruleErrors(field, host, dnsSubdomain);
   if (/^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$/.test(path)) return errors;
   const detail = `Invalid path (regex used for validation is '${pathFormat}')`;
   return [...errors, invalid(field, path, detail)];

@@ -9,7 +9,7 @@ import {
   required,
   tooLong,
 } from './field-error.ts';
-import { breaks, labelValue, pathSegment, qualifiedName } from './names.ts';
+import { labelValue, pathSegment, qualifiedName, ruleErrors } from './names.ts';
 import {
   type ManagedFieldsEntry,
   type ObjectMeta,
@@ -151,7 +151,7 @@ export function validateObjectMeta(meta: ObjectMeta, rules: MetaRules): FieldErr
     ...validatePrefix(meta, validateName, path),
     ...(name === ''
       ? [required(`${path}.name`, 'name or generateName is required')]
-      : breaks(`${path}.name`, name, validateName)),
+      : ruleErrors(`${path}.name`, name, validateName)),
     ...validateNamespace(meta, rules),
     ...((meta.generation ?? 0) >= 0
       ? none
@@ -168,7 +168,7 @@ function validatePrefix(
 ): readonly FieldError[] {
   return generateName === ''
     ? none
-    : breaks(`${path}.generateName`, generateName, asPrefix(validateName));
+    : ruleErrors(`${path}.generateName`, generateName, asPrefix(validateName));
 }
 
 /** A generated suffix follows the prefix, so it may end with a dash. */
@@ -207,8 +207,8 @@ export function validateLabels(labels: ObjectMeta['labels'], path: string): Fiel
   return Object.keys(labels)
     .sort()
     .flatMap((key) => [
-      ...breaks(path, key, qualifiedName),
-      ...breaks(path, labels[key] ?? '', labelValue),
+      ...ruleErrors(path, key, qualifiedName),
+      ...ruleErrors(path, labels[key] ?? '', labelValue),
     ]);
 }
 
@@ -244,7 +244,7 @@ export function validateAnnotations(
 function validateFinalizers(finalizers: readonly string[], rules: MetaRules): FieldError[] {
   if (finalizers.length === 0) return none;
   const path = `${rules.path}.finalizers`;
-  const errors = finalizers.flatMap((name) => breaks(path, name, qualifiedName));
+  const errors = finalizers.flatMap((name) => ruleErrors(path, name, qualifiedName));
   if (finalizers.includes(orphanFinalizer) && finalizers.includes(foregroundFinalizer)) {
     const why = `finalizer ${orphanFinalizer} and ${foregroundFinalizer} cannot be both set`;
     errors.push(invalidGo(path, () => goStringList(finalizers), why));

@@ -1,5 +1,4 @@
 import {
-  breaks,
   dnsSubdomain,
   type FieldError,
   forbiddenField,
@@ -8,6 +7,7 @@ import {
   notSupported,
   parseIpAddress,
   required,
+  ruleErrors,
 } from '@wheelhouse/machinery';
 import { textAt } from '../../cells.ts';
 import type { Features } from '../../features/features.ts';
@@ -53,7 +53,7 @@ export function validateBalancerHost(
   const host = ingress.hostname ?? '';
   if (host === '') return [];
   const field = `${path}.hostname`;
-  const errors = breaks(field, host, dnsSubdomain);
+  const errors = ruleErrors(field, host, dnsSubdomain);
   if (parseIpAddress(host) === undefined) return errors;
   return [...errors, invalid(field, host, 'must be a DNS name, not an IP address')];
 }

@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   type Dialect,
   dnsLabel,
   dnsSubdomain,
@@ -17,6 +16,7 @@ import {
   portName,
   qualifiedName,
   required,
+  ruleErrors,
   strictAddressProblem,
 } from '@wheelhouse/machinery';
 import { portNumber, validateLabels } from '../../pod/fields.ts';
@@ -98,7 +98,7 @@ function validateExternalName(spec: ServiceSpec): FieldError[] {
   if (spec.ipFamilyPolicy !== undefined) refuse('ipFamilyPolicy');
   const name = (spec.externalName ?? '').replace(/\.$/, '');
   if (name === '') errors.push(required('spec.externalName'));
-  else appendAll(errors, breaks('spec.externalName', name, dnsSubdomain));
+  else appendAll(errors, ruleErrors('spec.externalName', name, dnsSubdomain));
   return errors;
 }
 
@@ -112,7 +112,7 @@ function validatePort(spec: ServiceSpec) {
     const path = `spec.ports[${index}]`;
     const { name = '' } = port;
     if (name !== '') {
-      appendAll(errors, breaks(`${path}.name`, name, dnsLabel));
+      appendAll(errors, ruleErrors(`${path}.name`, name, dnsLabel));
       if (names.has(name)) errors.push(duplicate(`${path}.name`, name));
       names.add(name);
     } else if (mustHaveName) errors.push(required(`${path}.name`));
@@ -120,7 +120,7 @@ function validatePort(spec: ServiceSpec) {
     appendAll(errors, knownOr(port.protocol, `${path}.protocol`, protocols));
     appendAll(errors, validatePortOrName(`${path}.targetPort`, port.targetPort ?? 0));
     if (port.appProtocol !== undefined) {
-      appendAll(errors, breaks(`${path}.appProtocol`, port.appProtocol, qualifiedName));
+      appendAll(errors, ruleErrors(`${path}.appProtocol`, port.appProtocol, qualifiedName));
     }
     return errors;
   };
@@ -138,7 +138,7 @@ function knownOr(
 
 /** Validates a number within 1 to 65535, or the name of a container's port. */
 function validatePortOrName(field: string, port: number | string): FieldError[] {
-  if (typeof port === 'string') return breaks(field, port, portName);
+  if (typeof port === 'string') return ruleErrors(field, port, portName);
   return inRange(port, 1, 65535).map((message) => invalid(field, port, message));
 }
 
@@ -248,7 +248,7 @@ function validateLoadBalancerClass({ type, loadBalancerClass }: ServiceSpec): Fi
   if (loadBalancerClass === undefined) return [];
   const field = 'spec.loadBalancerClass';
   if (type !== 'LoadBalancer') return [forbiddenField(field, loadBalancerOnly)];
-  return breaks(field, loadBalancerClass, qualifiedName);
+  return ruleErrors(field, loadBalancerClass, qualifiedName);
 }
 
 function validateTraffic(spec: ServiceSpec): FieldError[] {

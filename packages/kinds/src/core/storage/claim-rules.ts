@@ -1,7 +1,6 @@
 import {
   type ApiObject,
   appendAll,
-  breaks,
   cloneJson,
   type Dialect,
   dnsLabel,
@@ -15,6 +14,7 @@ import {
   parseQuantity,
   qualifiedName,
   required,
+  ruleErrors,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import { at, textAt } from '../../cells.ts';
@@ -104,7 +104,7 @@ function validateRequest(spec: Stored<PersistentVolumeClaimSpec>, field: string)
 
 function validateClassName(spec: Stored<PersistentVolumeClaimSpec>, field: string): FieldError[] {
   const name = spec.storageClassName ?? '';
-  return name === '' ? [] : breaks(field, name, dnsSubdomain);
+  return name === '' ? [] : ruleErrors(field, name, dnsSubdomain);
 }
 
 const claimKind = 'PersistentVolumeClaim';
@@ -120,7 +120,8 @@ function validateDataSource(
     .filter((name) => (source[name] ?? '') === '')
     .map((name) => required(`${path}.${name}`));
   if (group !== '') {
-    if (groups === 'validated') appendAll(errors, breaks(`${path}.apiGroup`, group, dnsSubdomain));
+    if (groups === 'validated')
+      appendAll(errors, ruleErrors(`${path}.apiGroup`, group, dnsSubdomain));
   } else if (kind !== claimKind) {
     const detail = `must be '${claimKind}' when referencing the default apiGroup`;
     errors.push(invalid(path, kind, detail));
@@ -128,7 +129,7 @@ function validateDataSource(
   const namespace = textAt(source, 'namespace');
   return namespace === ''
     ? errors
-    : [...errors, ...breaks(`${path}.namespace`, namespace, dnsLabel)];
+    : [...errors, ...ruleErrors(`${path}.namespace`, namespace, dnsLabel)];
 }
 
 const sourceParts = ['apiGroup', 'kind', 'name'] as const;
@@ -326,7 +327,7 @@ function validateStates(states: JsonObject | undefined, dialect: Dialect): Field
 
 /** Of the native resources, only storage applies to claims. */
 function validateClaimResource(name: string, field: string, dialect: Dialect): FieldError[] {
-  const errors = breaks(field, name, qualifiedName);
+  const errors = ruleErrors(field, name, qualifiedName);
   if (errors.length > 0 || name === 'storage' || !isNative(name, dialect)) return errors;
   return [notSupported(field, name, ['storage'])];
 }

@@ -2,7 +2,6 @@ import { posix } from 'node:path';
 import {
   type ApiObject,
   appendAll,
-  breaks,
   cloneJson,
   type Dialect,
   dnsLabel,
@@ -14,6 +13,7 @@ import {
   type JsonObject,
   notSupported,
   required,
+  ruleErrors,
 } from '@wheelhouse/machinery';
 import { at, sizeAt, textAt } from '../../cells.ts';
 import { defaultFeatures } from '../../features/features.ts';
@@ -117,7 +117,7 @@ const glusterfs: Rule = (source, path) => {
   const namespace = at(source, 'endpointsNamespace');
   const field = `${path}.endpointsNamespace`;
   if (typeof namespace !== 'string') return errors;
-  if (namespace !== '') return [...errors, ...breaks(field, namespace, dnsLabel)];
+  if (namespace !== '') return [...errors, ...ruleErrors(field, namespace, dnsLabel)];
   const detail = 'if the endpointnamespace is set, it must be a valid namespace name';
   return [...errors, invalid(field, namespace, detail)];
 };
@@ -147,8 +147,8 @@ const storageos: Rule = (source, path) => {
   return [
     ...(name === ''
       ? [required(`${path}.volumeName`)]
-      : breaks(`${path}.volumeName`, name, dnsLabel)),
-    ...(namespace === '' ? [] : breaks(`${path}.volumeNamespace`, namespace, dnsLabel)),
+      : ruleErrors(`${path}.volumeName`, name, dnsLabel)),
+    ...(namespace === '' ? [] : ruleErrors(`${path}.volumeNamespace`, namespace, dnsLabel)),
     ...namedSecret(source, path),
   ];
 };
@@ -234,7 +234,8 @@ function validateRest(spec: Stored<PersistentVolumeSpec>): FieldError[] {
     errors.push(forbiddenField('spec.persistentVolumeReclaimPolicy', detail));
   }
   const className = spec.storageClassName ?? '';
-  if (className !== '') appendAll(errors, breaks('spec.storageClassName', className, dnsSubdomain));
+  if (className !== '')
+    appendAll(errors, ruleErrors('spec.storageClassName', className, dnsSubdomain));
   return [...errors, ...knownVolumeMode(spec, 'spec.volumeMode')];
 }
 
@@ -393,11 +394,11 @@ function affinityKept(spec: Stored<PersistentVolumeSpec>): FieldError[] {
 function validateSecret(reference: Stored<SecretReference>, path: string): FieldError[] {
   const [name, namespace] = [reference.name ?? '', reference.namespace ?? ''];
   const errors =
-    name === '' ? [required(`${path}.name`)] : breaks(`${path}.name`, name, dnsSubdomain);
+    name === '' ? [required(`${path}.name`)] : ruleErrors(`${path}.name`, name, dnsSubdomain);
   return [
     ...errors,
     ...(namespace === ''
       ? [required(`${path}.namespace`)]
-      : breaks(`${path}.namespace`, namespace, dnsLabel)),
+      : ruleErrors(`${path}.namespace`, namespace, dnsLabel)),
   ];
 }

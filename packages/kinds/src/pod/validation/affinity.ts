@@ -1,5 +1,4 @@
 import {
-  breaks,
   dnsLabel,
   dnsSubdomain,
   type FieldError,
@@ -9,6 +8,7 @@ import {
   type LabelSelector,
   qualifiedName,
   required,
+  ruleErrors,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import { textAt } from '../../cells.ts';
@@ -123,7 +123,7 @@ function validateNodeExpression(
     default:
       errors.push(invalid(`${path}.operator`, operator, 'not a valid selector operator'));
   }
-  return [...errors, ...breaks(`${path}.key`, expression.key ?? '', qualifiedName)];
+  return [...errors, ...ruleErrors(`${path}.key`, expression.key ?? '', qualifiedName)];
 }
 
 /** The name is the only field of a node that can be selected. */
@@ -146,7 +146,7 @@ function validateNodeField(
     return [...errors, invalid(`${path}.key`, key, 'not a valid field selector key')];
   }
   const wrong = values.flatMap((value, index) =>
-    breaks(`${path}.values[${index}]`, value, dnsSubdomain),
+    ruleErrors(`${path}.values[${index}]`, value, dnsSubdomain),
   );
   return [...errors, ...wrong];
 }
@@ -183,10 +183,10 @@ function validatePodTerm(
     ...(['labelSelector', 'namespaceSelector'] as const).flatMap((name) =>
       validateSelector(term[name], `${path}.${name}`, rules),
     ),
-    ...(term.namespaces ?? []).flatMap((name) => breaks(`${path}.namespace`, name, dnsLabel)),
+    ...(term.namespaces ?? []).flatMap((name) => ruleErrors(`${path}.namespace`, name, dnsLabel)),
     ...validateLabelKeys(term, path),
     ...(topologyKey === '' ? [required(field, 'can not be empty')] : []),
-    ...breaks(field, topologyKey, qualifiedName),
+    ...ruleErrors(field, topologyKey, qualifiedName),
   ];
 }
 
@@ -229,7 +229,7 @@ function validateKeys(
   if (selector === undefined) {
     return [forbiddenField(path, 'must not be specified when labelSelector is not set')];
   }
-  return keys.flatMap((key, index) => breaks(`${path}[${index}]`, key, qualifiedName));
+  return keys.flatMap((key, index) => ruleErrors(`${path}[${index}]`, key, qualifiedName));
 }
 
 /**

@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   dnsLabel,
   duplicate,
   type FieldError,
@@ -10,6 +9,7 @@ import {
   notSupported,
   portName,
   required,
+  ruleErrors,
 } from '@wheelhouse/machinery';
 import { at, listAt, numberAt, textAt } from '../../cells.ts';
 import type {
@@ -125,7 +125,7 @@ function* validateCommon(
   const name = container.name ?? '';
   const { rules, volumes } = around;
   return [
-    ...(name === '' ? [required(`${path}.name`)] : breaks(`${path}.name`, name, dnsLabel)),
+    ...(name === '' ? [required(`${path}.name`)] : ruleErrors(`${path}.name`, name, dnsLabel)),
     ...((container.image ?? '') === '' ? [required(`${path}.image`)] : []),
     ...choice(container, path, 'terminationMessagePolicy', messagePolicies),
     ...(yield* validatePorts(container.ports ?? [], `${path}.ports`)),
@@ -166,7 +166,7 @@ function validatePortName(
   { field, names }: { field: string; names: Set<string> },
 ): FieldError[] {
   if (name === '') return [];
-  const errors = breaks(field, name, portName);
+  const errors = ruleErrors(field, name, portName);
   if (errors.length > 0) return errors;
   if (names.has(name)) return [duplicate(field, name)];
   names.add(name);

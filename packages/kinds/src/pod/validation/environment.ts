@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   configMapKey,
   dnsSubdomain,
   environmentName,
@@ -11,6 +10,7 @@ import {
   parseQuantity,
   qualifiedName,
   required,
+  ruleErrors,
   strictEnvironmentName,
 } from '@wheelhouse/machinery';
 import { textAt } from '../../cells.ts';
@@ -48,7 +48,8 @@ export function validateEnvironment(
   return eachError(variables, (variable, index) => {
     const field = `${path}[${index}]`;
     const name = variable.name ?? '';
-    const errors = name === '' ? [required(`${field}.name`)] : breaks(`${field}.name`, name, rule);
+    const errors =
+      name === '' ? [required(`${field}.name`)] : ruleErrors(`${field}.name`, name, rule);
     return [...errors, ...validateValueFrom(variable, `${field}.valueFrom`)];
   });
 }
@@ -83,8 +84,8 @@ function countProblem(count: number, hasValue: boolean): string | undefined {
 function validateKeyRef(ref: Stored<SecretKeySelector>, path: string): FieldError[] {
   const key = ref.key ?? '';
   return [
-    ...breaks(`${path}.name`, ref.name ?? '', dnsSubdomain),
-    ...(key === '' ? [required(`${path}.key`)] : breaks(`${path}.key`, key, configMapKey)),
+    ...ruleErrors(`${path}.name`, ref.name ?? '', dnsSubdomain),
+    ...(key === '' ? [required(`${path}.key`)] : ruleErrors(`${path}.key`, key, configMapKey)),
   ];
 }
 
@@ -98,7 +99,7 @@ export function validateEnvironmentSources(
   return eachError(sources, (source, index) => {
     const field = `${path}[${index}]`;
     const prefix = source.prefix ?? '';
-    const errors = prefix === '' ? [] : breaks(`${field}.prefix`, prefix, rule);
+    const errors = prefix === '' ? [] : ruleErrors(`${field}.prefix`, prefix, rule);
     const sourceNames = (['configMapRef', 'secretRef'] as const).filter((name) => source[name]);
     for (const name of sourceNames) {
       appendAll(errors, validateNamedSource(textAt(source, name, 'name'), `${field}.${name}.name`));
@@ -153,7 +154,7 @@ export function validateFieldRef(
   }
   if (parts !== undefined) {
     const isAnnotation = parts.path === 'metadata.annotations';
-    return breaks(path, isAnnotation ? parts.key.toLowerCase() : parts.key, qualifiedName);
+    return ruleErrors(path, isAnnotation ? parts.key.toLowerCase() : parts.key, qualifiedName);
   }
   const field = fieldPath === 'spec.host' ? 'spec.nodeName' : fieldPath;
   return allowed.includes(field) ? [] : [notSupported(`${path}.fieldPath`, field, allowed)];

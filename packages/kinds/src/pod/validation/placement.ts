@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   duplicate,
   type FieldError,
   forbiddenField,
@@ -11,6 +10,7 @@ import {
   notSupported,
   qualifiedName,
   required,
+  ruleErrors,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import type { PodSpec, Toleration, TopologySpreadConstraint } from '../../gen/types/core/v1.ts';
@@ -41,7 +41,7 @@ export function validateToleration(toleration: Stored<Toleration>, path: string)
   const key = toleration.key ?? '';
   const operator = toleration.operator ?? '';
   const effect = toleration.effect ?? '';
-  const errors = key === '' ? [] : breaks(`${path}.key`, key, qualifiedName);
+  const errors = key === '' ? [] : ruleErrors(`${path}.key`, key, qualifiedName);
   if (key === '' && operator !== 'Exists') {
     const detail =
       'operator must be Exists when `key` is empty, which means "match all values and all keys"';
@@ -138,7 +138,7 @@ function validateSpreadKeys(
   const unset = 'must not be specified when labelSelector is not set';
   const errors = selector === undefined ? [forbiddenField(path, unset)] : [];
   keys.forEach((key, index) => {
-    appendAll(errors, breaks(`${path}[${index}]`, key, qualifiedName));
+    appendAll(errors, ruleErrors(`${path}[${index}]`, key, qualifiedName));
     if (!selected.has(key)) return;
     const detail = 'exists in both matchLabelKeys and labelSelector';
     errors.push(invalid(`${path}[${index}]`, key, detail));
@@ -152,7 +152,7 @@ export function validateSchedulingGates(spec: Stored<PodSpec>, path: string): Fi
   return (spec.schedulingGates ?? []).flatMap((gate, index) => {
     const name = gate.name ?? '';
     const field = `${path}[${index}]`;
-    const errors = breaks(field, name, qualifiedName);
+    const errors = ruleErrors(field, name, qualifiedName);
     if (seen.has(name)) errors.push(duplicate(field, name));
     seen.add(name);
     return errors;

@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   dnsLabel,
   dnsSubdomain,
   duplicate,
@@ -8,6 +7,7 @@ import {
   forbiddenField,
   invalid,
   required,
+  ruleErrors,
 } from '@wheelhouse/machinery';
 import { textAt } from '../../cells.ts';
 import type { PodResourceClaim, PodSpec, ResourceRequirements } from '../../gen/types/core/v1.ts';
@@ -49,7 +49,7 @@ export function validateClaims(spec: Stored<PodSpec>, path: string, rules: PodRu
     const errors: FieldError[] = [];
     if (name === '') errors.push(required(`${path}[${index}].name`));
     else if (names.has(name)) errors.push(duplicate(`${path}[${index}].name`, name));
-    else appendAll(errors, breaks(`${path}[${index}].name`, name, dnsLabel));
+    else appendAll(errors, ruleErrors(`${path}[${index}].name`, name, dnsLabel));
     names.add(name);
     appendAll(errors, validateSourceOf(claim, `${path}[${index}]`));
     return errors;
@@ -65,7 +65,9 @@ function validateSourceOf(claim: Stored<PodResourceClaim>, path: string): FieldE
   return [
     ...(stated.length === 2 ? [invalid(path, claim, both)] : []),
     ...(stated.length === 0 ? [invalid(path, claim, none)] : []),
-    ...stated.flatMap((member) => breaks(`${path}.${member}`, textAt(claim, member), dnsSubdomain)),
+    ...stated.flatMap((member) =>
+      ruleErrors(`${path}.${member}`, textAt(claim, member), dnsSubdomain),
+    ),
   ];
 }
 
@@ -93,7 +95,7 @@ export function validateClaimUses(
       for (const _ of requests) errors.push(duplicate(field, name));
       whole.add(name);
     } else {
-      appendAll(errors, breaks(`${field}.request`, request, dnsLabel));
+      appendAll(errors, ruleErrors(`${field}.request`, request, dnsLabel));
       if (requests.has(request)) errors.push(duplicate(field, `${name}/${request}`));
       parts.set(name, requests.add(request));
     }

@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   dnsSubdomain,
   duplicate,
   type FieldError,
@@ -9,6 +8,7 @@ import {
   type JsonObject,
   notSupported,
   required,
+  ruleErrors,
   tooLong,
 } from '@wheelhouse/machinery';
 import { at } from '../../cells.ts';
@@ -245,7 +245,7 @@ function validateWindowsOptions(
   const errors: FieldError[] = [];
   const name = options.gmsaCredentialSpecName;
   if (name !== undefined) {
-    appendAll(errors, breaks(`${path}.gmsaCredentialSpecName`, name, dnsSubdomain));
+    appendAll(errors, ruleErrors(`${path}.gmsaCredentialSpecName`, name, dnsSubdomain));
   }
   const spec = options.gmsaCredentialSpec;
   const field = `${path}.gmsaCredentialSpec`;

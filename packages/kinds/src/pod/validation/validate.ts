@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   dnsLabel,
   dnsSubdomain,
   type FieldError,
@@ -10,6 +9,7 @@ import {
   type NameRule,
   qualifiedName,
   required,
+  ruleErrors,
   underscoreSubdomain,
 } from '@wheelhouse/machinery';
 import { textAt } from '../../cells.ts';
@@ -182,14 +182,14 @@ function validateSearches(
     if (relaxedSearches && search === '.') return;
     const name = search.endsWith('.') ? search.slice(0, -1) : search;
     const rule = relaxedSearches ? underscoreSubdomain : dnsSubdomain;
-    appendAll(errors, breaks(`${path}[${index}]`, name, rule));
+    appendAll(errors, ruleErrors(`${path}[${index}]`, name, rule));
   });
   return errors;
 }
 
 function validateReadinessGates(spec: Stored<PodSpec>, path: string): FieldError[] {
   return (spec.readinessGates ?? []).flatMap((gate, index) =>
-    breaks(`${path}[${index}].conditionType`, gate.conditionType ?? '', qualifiedName),
+    ruleErrors(`${path}[${index}].conditionType`, gate.conditionType ?? '', qualifiedName),
   );
 }
 
@@ -198,7 +198,7 @@ const deadlineSecondsMax = 2 ** 31 - 1;
 function* validateReferences(spec: Stored<PodSpec>, path: string): Generator<void, FieldError[]> {
   const name = (member: string, rule: NameRule) => {
     const value = textAt(spec, member);
-    return value === '' ? [] : breaks(`${path}.${member}`, value, rule);
+    return value === '' ? [] : ruleErrors(`${path}.${member}`, value, rule);
   };
   return [
     ...name('serviceAccountName', dnsSubdomain),
@@ -219,7 +219,7 @@ function validateHostAliases(spec: Stored<PodSpec>, path: string): FieldError[] 
   return (spec.hostAliases ?? []).flatMap((alias, index) => [
     ...validateIp(`${path}[${index}].ip`, alias.ip ?? ''),
     ...(alias.hostnames ?? []).flatMap((name, at) =>
-      breaks(`${path}[${index}].hostnames[${at}]`, name, dnsSubdomain),
+      ruleErrors(`${path}[${index}].hostnames[${at}]`, name, dnsSubdomain),
     ),
   ]);
 }
@@ -233,7 +233,7 @@ function validatePriority(spec: Stored<PodSpec>, path: string): FieldError[] {
   return [
     ...(runtimeClass === undefined
       ? []
-      : breaks(`${path}.runtimeClassName`, runtimeClass, dnsSubdomain)),
+      : ruleErrors(`${path}.runtimeClassName`, runtimeClass, dnsSubdomain)),
     ...(isEmpty
       ? [required(field)]
       : oneOfIfSet(spec, path, 'preemptionPolicy', preemptionPolicies)),

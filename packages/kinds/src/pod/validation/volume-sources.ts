@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   dnsLabel,
   dnsSubdomain,
   type FieldError,
@@ -11,6 +10,7 @@ import {
   notSupported,
   parseQuantity,
   required,
+  ruleErrors,
 } from '@wheelhouse/machinery';
 import { at, listAt, textAt } from '../../cells.ts';
 import { validateEphemeral } from '../../core/storage/claim-rules.ts';
@@ -296,8 +296,8 @@ const storageos: SourceRule = (source, path) => {
   const namespace = textAt(source, 'volumeNamespace');
   const nameField = `${path}.volumeName`;
   return [
-    ...(name === '' ? [required(nameField)] : breaks(nameField, name, dnsLabel)),
-    ...(namespace === '' ? [] : breaks(`${path}.volumeNamespace`, namespace, dnsLabel)),
+    ...(name === '' ? [required(nameField)] : ruleErrors(nameField, name, dnsLabel)),
+    ...(namespace === '' ? [] : ruleErrors(`${path}.volumeNamespace`, namespace, dnsLabel)),
     ...namedIfSet(source, path, 'secretRef'),
   ];
 };
@@ -307,7 +307,7 @@ const csi: SourceRule = (source, path) => {
   if (!isSet(source, 'nodePublishSecretRef')) return errors;
   const name = textAt(source, 'nodePublishSecretRef', 'name');
   if (name === '') return [...errors, required(`${path}.nodePublishSecretRef.name`)];
-  return [...errors, ...breaks(`${path}.name`, name, dnsSubdomain)];
+  return [...errors, ...ruleErrors(`${path}.name`, name, dnsSubdomain)];
 };
 
 /** Validates an image volume. A template may leave the image to whoever makes pods from it. */

@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   dnsLabel,
   dnsSubdomain,
   duplicate,
@@ -9,6 +8,7 @@ import {
   invalid,
   type JsonObject,
   required,
+  ruleErrors,
 } from '@wheelhouse/machinery';
 import { textAt } from '../../cells.ts';
 import type {
@@ -45,7 +45,7 @@ export function* validateVolumes(
       appendAll(found, validateClaimName({ podName, name }, field));
     }
     if (name === '') found.push(required(`${field}.name`));
-    else appendAll(found, breaks(`${field}.name`, name, dnsLabel));
+    else appendAll(found, ruleErrors(`${field}.name`, name, dnsLabel));
     if (sound.has(name)) found.push(duplicate(`${field}.name`, name));
     if (found.length === 0) sound.set(name, volume);
     const claim = volume.persistentVolumeClaim?.claimName ?? '';

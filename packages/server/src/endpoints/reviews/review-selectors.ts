@@ -1,6 +1,5 @@
 import {
   appendAll,
-  breaks,
   type FieldError,
   type FieldRequirement,
   forbiddenField,
@@ -16,6 +15,7 @@ import {
   parseLabelSelector,
   qualifiedName,
   required,
+  ruleErrors,
   selectorTermsMax,
   tooMany,
 } from '@wheelhouse/machinery';
@@ -86,8 +86,8 @@ function validateRequirement(
   if (which === 'fieldSelector') return errors;
   return [
     ...errors,
-    ...breaks(`${at}.key`, key, qualifiedName),
-    ...values.flatMap((value, index) => breaks(`${at}.values[${index}]`, value, labelValue)),
+    ...ruleErrors(`${at}.key`, key, qualifiedName),
+    ...values.flatMap((value, index) => ruleErrors(`${at}.values[${index}]`, value, labelValue)),
   ];
 }
 
