@@ -43,6 +43,8 @@ beforeEach(async () => {
 });
 
 const create = (name = 'a', query = '') => server.post(`${maps}${query}`, configMap(name));
+/** A JSON patch of 60,001 values. */
+const manyValues = Buffer.from(`[${Array(60_000).fill('{}').join(',')}]`).toString('base64');
 const deniedBy = 'admission webhook "a.example.com" denied the request';
 
 describe('ADM-2: denials', () => {
@@ -302,6 +304,18 @@ describe('ADM-2: webhook errors are 500, or ignored by failurePolicy', () => {
       'mutating',
       whole(({ uid }) => ({ uid, allowed: true, patch: patch('{}'), patchType: 'JSONPatch' })),
       'received undecodable patch in webhook response: json: cannot unmarshal',
+    ],
+    [
+      'more values than an object may have',
+      'validating',
+      whole(({ uid }) => ({ uid, allowed: true, warnings: Array(60_001).fill('') })),
+      "failed to call webhook: couldn't get version/kind; json parse error: too many values",
+    ],
+    [
+      'a patch of more values than an object may have',
+      'mutating',
+      whole(({ uid }) => ({ uid, allowed: true, patch: manyValues, patchType: 'JSONPatch' })),
+      'received undecodable patch in webhook response: too many values',
     ],
     ['a broken connection', 'validating', () => 'reset', 'failed to call webhook: Post "'],
   ])('ADM-2: %s', async (_, type, reply, why) => {

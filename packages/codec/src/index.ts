@@ -16,8 +16,10 @@ export {
 } from './configuration.ts';
 export { indentedPieces } from './indent-json.ts';
 export {
+  answerLimits,
   type DecodedJson,
   decodeJson,
+  decodeJsonInSlices,
   decodeJsonSteps,
   encodeJson,
   encodeJsonBriefly,

@@ -1,17 +1,21 @@
 import { isUtf8 } from 'node:buffer';
 import {
+  type Clock,
   inOnePiece,
+  inSlices,
   isObject,
   type JsonArray,
   type JsonObject,
   type JsonValue,
+  type MaybePromise,
+  pacedBytesMin,
   parseJson,
   Slab,
   Stride,
   setMember,
 } from '@wheelhouse/machinery';
 import { exactJsonSteps, parseExactJson, syntaxErrorSteps } from './json-exact.ts';
-import { JsonError, TooManyValues } from './json-limits.ts';
+import { bodyValuesMax, JsonError, TooManyValues } from './json-limits.ts';
 import { countMembers, parseInPieces } from './json-pieces.ts';
 
 export { JsonError } from './json-limits.ts';
@@ -30,6 +34,12 @@ export interface JsonLimits {
  * memory.
  */
 const defaultJsonLimits: JsonLimits = { depthMax: 10_000, valuesMax: 2_000_000 };
+
+/** Limits of an answer of another service that holds at most one object or patch. */
+export const answerLimits: JsonLimits = {
+  depthMax: defaultJsonLimits.depthMax,
+  valuesMax: bodyValuesMax,
+};
 
 export interface DecodedJson {
   readonly value: JsonValue;
@@ -66,6 +76,19 @@ export function* decodeJsonSteps(bytes: Buffer, limits: JsonLimits): Generator<v
   const whole =
     scan.values > wholeValuesMax ? yield* parsedSteps(text, scan) : parsedWhole(text, scan);
   return whole ?? (yield* exactSteps({ bytes, text, limits }));
+}
+
+/**
+ * `decodeJson` in slices, for texts of other services, a large one over several turns of the event
+ * loop (TRUST-2). Throws or rejects like `decodeJson`.
+ */
+export function decodeJsonInSlices(
+  bytes: Buffer,
+  options: { readonly clock: Pick<Clock, 'monotonic'>; readonly limits?: JsonLimits },
+): MaybePromise<DecodedJson> {
+  const { clock, limits = defaultJsonLimits } = options;
+  if (bytes.length < pacedBytesMin) return decodeJson(bytes, limits);
+  return inSlices(decodeJsonSteps(bytes, limits), clock);
 }
 
 function scanWithin(bytes: Buffer, limits: JsonLimits): JsonScan {

@@ -1,4 +1,4 @@
-import { decodeJson, parseAccept } from '@wheelhouse/codec';
+import { decodeJsonInSlices, parseAccept } from '@wheelhouse/codec';
 import {
   acceptedDiscoveryGroups,
   type Clock,
@@ -139,7 +139,7 @@ export class DiscoveryFollower {
   }
 
   async #ask(api: RemoteApi): Promise<JsonObject | undefined> {
-    const { ask, dialect } = this.#options;
+    const { ask, clock, dialect } = this.#options;
     const key = serviceKey(api);
     const cached = this.#documents.get(key);
     const group = dialect.group('apidiscovery');
@@ -152,7 +152,7 @@ export class DiscoveryFollower {
     if (answer.status === 304 && cached !== undefined) return cached.versions.get(place);
     if (answer.status === 503) throw new Error(`${key} answered with status 503`);
     if (answer.status === 200 && isAggregated(answer.contentType)) {
-      const versions = readAggregated(answer.body);
+      const versions = readAggregated(await decoded(answer.body, clock));
       this.#documents.set(key, { etag: answer.etag, versions });
       return versions.get(place);
     }
@@ -160,7 +160,7 @@ export class DiscoveryFollower {
     const user = { ...aggregator, groups: [] };
     const list = await ask(api, { ...query, user, path, accept: 'application/json' });
     if (list.status !== 200) throw new Error(`${key} answered with status ${list.status}`);
-    return readResourceList(list.body, api.version);
+    return readResourceList(await decoded(list.body, clock), api.version);
   }
 }
 
@@ -185,9 +185,9 @@ function isAggregated(contentType: string): boolean {
  * Reads another server's aggregated discovery, keeping only what clients are shown. Throws if a
  * member has the wrong type.
  */
-function readAggregated(body: Buffer): RemoteVersions {
+function readAggregated(document: JsonObject): RemoteVersions {
   const found = new Map<string, JsonObject>();
-  for (const group of objectsIn(decoded(body), 'items')) {
+  for (const group of objectsIn(document, 'items')) {
     const metadata = objectIn(group, 'metadata') ?? {};
     const name = textIn(metadata, 'name');
     for (const version of objectsIn(group, 'versions')) {
@@ -222,8 +222,8 @@ function resourceOf(from: JsonObject): JsonObject {
  * Reads the resource list of a version, which servers without aggregated discovery provide. Throws
  * for anything else.
  */
-function readResourceList(body: Buffer, version: string): JsonObject {
-  const list = objectsIn(decoded(body), 'resources');
+function readResourceList(document: JsonObject, version: string): JsonObject {
+  const list = objectsIn(document, 'resources');
   const resources = new Map<string, JsonObject & { subresources: JsonObject[] }>();
   for (const one of list) {
     const name = textIn(one, 'name');
@@ -282,8 +282,8 @@ function listed(from: JsonObject, name: string, values: JsonValue[]): JsonObject
     : { [name]: values };
 }
 
-function decoded(body: Buffer): JsonObject {
-  const { value } = decodeJson(body);
+async function decoded(body: Buffer, clock: Clock): Promise<JsonObject> {
+  const { value } = await decodeJsonInSlices(body, { clock });
   if (!isObject(value)) throw new Error('a discovery document is an object');
   return value;
 }

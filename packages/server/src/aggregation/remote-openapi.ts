@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { decodeJson } from '@wheelhouse/codec';
+import { decodeJsonInSlices } from '@wheelhouse/codec';
 import {
   background,
   type Clock,
@@ -168,7 +168,7 @@ export class RemoteOpenApi {
         bytesMax: documentBytesMax[form],
       });
       state.hasFailed = false;
-      if (answer.status !== 304) this.#take(api, form, answer);
+      if (answer.status !== 304) await this.#take(api, form, answer);
     } catch (error) {
       state.hasFailed = true;
       const { name } = api;
@@ -178,7 +178,7 @@ export class RemoteOpenApi {
     }
   }
 
-  #take(api: RemoteApi, form: Form, answer: FetchedDocument): void {
+  async #take(api: RemoteApi, form: Form, answer: FetchedDocument): Promise<void> {
     const holding = this.#holding(api.name);
     if (answer.status === 404) {
       if (form === 'v2') holding.v2.value = undefined;
@@ -186,7 +186,8 @@ export class RemoteOpenApi {
       return;
     }
     if (answer.status !== 200) throw new Error(`status ${answer.status}`);
-    const { value: document } = decodeJson(answer.body);
+    const { clock } = this.#options;
+    const { value: document } = await decodeJsonInSlices(answer.body, { clock });
     if (!isObject(document)) throw new Error('an OpenAPI document is an object');
     if (form === 'v3') holding.v3.value = placeIn(document, api);
     else {

@@ -11,7 +11,7 @@ import {
   resolveContext,
   textMember,
 } from '@wheelhouse/client';
-import { decodeJson } from '@wheelhouse/codec';
+import { answerLimits, decodeJsonInSlices } from '@wheelhouse/codec';
 import {
   type Clock,
   type Dialect,
@@ -213,7 +213,7 @@ async function attempt<T>(
   const startMs = clock.monotonic();
   let outcome: WebhookOutcome = 'error';
   try {
-    const value = understood(await post(asking, body), read);
+    const value = await understood(await post(asking, body), { read, clock });
     outcome = 'success';
     return value;
   } catch (error) {
@@ -306,9 +306,12 @@ function unreachable(error: unknown): AttemptError {
   return new AttemptError(message, { outcome: 'error', cause: error, ...retry });
 }
 
-function understood<T>(answer: Buffer, read: (answer: JsonObject) => T): T {
+async function understood<T>(
+  answer: Buffer,
+  { read, clock }: { readonly read: (answer: JsonObject) => T; readonly clock: Clock },
+): Promise<T> {
   try {
-    const { value } = decodeJson(answer);
+    const { value } = await decodeJsonInSlices(answer, { clock, limits: answerLimits });
     if (!isObject(value)) throw new Error('it is no object');
     return read(value);
   } catch (error) {

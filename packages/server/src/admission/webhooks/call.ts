@@ -86,7 +86,7 @@ async function post(
   { hook, convertedCall }: Invocation,
   review: Review,
   { tools, phase }: CallContext,
-): Promise<ReturnType<typeof readAnswer>> {
+): Promise<JsonObject> {
   const { target, operation, context } = convertedCall.call;
   const { request } = context;
   const remainingMs = request?.remainingMs() ?? Number.POSITIVE_INFINITY;
@@ -108,7 +108,7 @@ async function post(
       },
       signal: request?.left(),
     });
-    return readAnswer(bytes);
+    return await readAnswer(bytes, tools.clock);
   } catch (error) {
     const isCall = error instanceof WebhookCallError;
     throw new HookFailure(hook.name, {

@@ -1,4 +1,4 @@
-import { decodeJson, encodeJson } from '@wheelhouse/codec';
+import { answerLimits, decodeJsonInSlices, encodeJson } from '@wheelhouse/codec';
 import {
   type ApiObject,
   type Clock,
@@ -167,7 +167,7 @@ async function patchedBy(
   clock: Pick<Clock, 'monotonic'>,
 ): Promise<{ readonly object: ApiObject; readonly operations: JsonValue } | undefined> {
   if (verdict.patch.length === 0) return undefined;
-  const { value, operations } = readPatch(verdict, hook.name);
+  const { value, operations } = await readPatch(verdict, { name: hook.name, clock });
   if (operations.length === 0) return undefined;
   const { object } = convertedCall;
   if (object === undefined) {
@@ -192,12 +192,12 @@ async function patchedBy(
   }
 }
 
-function readPatch(
+async function readPatch(
   { patch }: Verdict,
-  name: string,
-): { value: JsonValue; operations: ReturnType<typeof parseJsonPatch> } {
+  { name, clock }: { readonly name: string; readonly clock: Pick<Clock, 'monotonic'> },
+): Promise<{ value: JsonValue; operations: ReturnType<typeof parseJsonPatch> }> {
   try {
-    const { value } = decodeJson(patch);
+    const { value } = await decodeJsonInSlices(patch, { clock, limits: answerLimits });
     return { value, operations: parseJsonPatch(value) };
   } catch (error) {
     const why = errorText(error);

@@ -1,8 +1,9 @@
-import { decodeJson, encodeJson } from '@wheelhouse/codec';
+import { answerLimits, decodeJsonInSlices, encodeJson } from '@wheelhouse/codec';
 import { schemaOf } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   apiVersionOf,
+  type Clock,
   type Dialect,
   isObject,
   type JsonObject,
@@ -128,12 +129,15 @@ function optionsOf(
 }
 
 /**
- * Parses an answer. Throws an Error in kube-apiserver's wording for a malformed one; its content is
- * not validated yet.
+ * Parses an answer. Rejects with an Error in kube-apiserver's wording for a malformed one; its
+ * content is not validated yet.
  */
-export function readAnswer(bytes: Buffer): JsonObject {
+export async function readAnswer(
+  bytes: Buffer,
+  clock: Pick<Clock, 'monotonic'>,
+): Promise<JsonObject> {
   if (bytes.length === 0) throw new Error('0-length response with status code: 200');
-  const { value } = decodeJson(bytes);
+  const { value } = await decodeJsonInSlices(bytes, { clock, limits: answerLimits });
   const review = decodeTyped(schemaOf('admission.v1.AdmissionReview'))(value);
   const raw = isObject(value) ? value['response'] : undefined;
   // The typed form does not distinguish an empty patchType from an absent one.

@@ -1,4 +1,10 @@
-import { decodeJson, encodeJson, JsonError, type JsonLimits, jsonText } from '@wheelhouse/codec';
+import {
+  decodeJsonInSlices,
+  encodeJson,
+  JsonError,
+  type JsonLimits,
+  jsonText,
+} from '@wheelhouse/codec';
 import type { ObjectConverter } from '@wheelhouse/kinds';
 import {
   type ApiObject,
@@ -62,10 +68,10 @@ function conversionReviewOf(
   return { version: target.version, apiVersion, uid, body };
 }
 
-/** Parses the JSON of an answer. Throws an Error in kube-apiserver's wording. */
-function readConversionAnswer(bytes: Buffer): JsonObject {
+/** Parses the JSON of an answer. Rejects with an Error in kube-apiserver's wording. */
+async function readConversionAnswer(bytes: Buffer, clock: Clock): Promise<JsonObject> {
   if (bytes.length === 0) throw new Error('0-length response with status code: 200');
-  const value = parsed(bytes);
+  const value = await parsed(bytes, clock);
   if (isObject(value)) return value;
   const why = problemText({ code: 'misfit', what: goValue(value), type: typeMetaStruct });
   throw new Error(problemText({ code: 'no type', why }));
@@ -74,9 +80,9 @@ function readConversionAnswer(bytes: Buffer): JsonObject {
 /** Limits of an answer: each object in it may nest as deep as one in a request. */
 const answerLimits: JsonLimits = { depthMax: maxDepth + 3, valuesMax: 20_000_000 };
 
-function parsed(bytes: Buffer): JsonValue {
+async function parsed(bytes: Buffer, clock: Clock): Promise<JsonValue> {
   try {
-    return decodeJson(bytes, answerLimits).value;
+    return (await decodeJsonInSlices(bytes, { clock, limits: answerLimits })).value;
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
     throw new Error(problemText({ code: 'no type', why: error.message }));
@@ -254,12 +260,12 @@ function measure(
 }
 
 async function ask(
-  { post }: WebhookConversion,
+  { post, clock }: WebhookConversion,
   review: ConversionReview,
 ): Promise<readonly JsonValue[]> {
   let answer: JsonObject;
   try {
-    answer = readConversionAnswer(await post(review.body));
+    answer = await readConversionAnswer(await post(review.body), clock);
   } catch (error) {
     throw new Fault('conversion_webhook_call_failure', `failed: ${errorText(error)}`, error);
   }
