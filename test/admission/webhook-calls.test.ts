@@ -110,7 +110,7 @@ test('an unreachable service fails the call at once, without naming its address'
 });
 
 test('a certificate of an unknown authority is not trusted', async () => {
-  const stranger = await startWebhookService();
+  const stranger = await startWebhookService(['127.0.0.1', 'stranger.example.com']);
   const cluster = { server: stranger.url };
   webhook = createWebhook({
     client: await webhookOfKubeconfig(service.kubeconfig({ cluster })),

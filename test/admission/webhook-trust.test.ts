@@ -19,7 +19,8 @@ let namespace: string;
 const { hooked, unhook } = hooksOf(() => ({ server, service: admission, namespace }));
 
 beforeAll(async () => {
-  admission = await startAdmissionService();
+  // Other hosts than those of the conversion service, and so another authority.
+  admission = await startAdmissionService(['127.0.0.1', 'admission.example.com']);
   conversion = await startConversionService();
   server = await startTestServer();
 });

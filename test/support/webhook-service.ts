@@ -45,7 +45,10 @@ export interface WebhookService {
   stop(): Promise<void>;
 }
 
-/** Starts a service on a free port of loopback; its certificate is for these hosts. */
+/**
+ * Starts a service on a free port of loopback; its certificate is for these hosts. Services of the
+ * same hosts share their certificate and its authority within a process.
+ */
 export async function startWebhookService(
   hosts: readonly string[] = ['127.0.0.1'],
 ): Promise<WebhookService> {

@@ -119,7 +119,10 @@ describe.each(dialectNames)('CLIENT-1: rollout, dialect %s', (dialectName) => {
 
   test('CLIENT-1: unknown words and invalid values', async () => {
     for (const [line, message] of [
-      ['rollout restrat deploy/web', 'unknown command "restrat" for "svcctl rollout"'],
+      [
+        'rollout restrat deploy/web',
+        'unknown command "restrat" for "svcctl rollout"\n\nDid you mean this?\n\trestart',
+      ],
       ['rollout status deploy/web --timeout=soon', 'invalid argument "soon" for "--timeout" flag'],
       ['rollout undo deploy/web --to-revision=x', 'invalid argument "x" for "--to-revision" flag'],
       ['rollout history deploy/web --revision', 'flag needs an argument: --revision'],
