@@ -65,8 +65,8 @@ export function parseCommandLine(
   return { values: parse.values, words, wordsBeforeDash };
 }
 
-function unknownFlag(name: string, known: Iterable<string>): string {
-  const [likely] = similarNames(name, known);
+function unknownFlag(name: string, flags: Iterable<string>): string {
+  const [likely] = similarNames(name, flags);
   return `unknown flag: --${name}${likely === undefined ? '' : ` (did you mean --${likely}?)`}`;
 }
 

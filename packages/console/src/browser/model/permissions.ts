@@ -42,10 +42,10 @@ export class Permissions {
     dialect: Dialect,
     namespace: string,
   ): Promise<(kind: Pick<Kind, 'group' | 'resource'>) => boolean> {
-    const known = await ownRules(this.#api, { dialect, namespace: namespace || 'default' }).catch(
+    const rules = await ownRules(this.#api, { dialect, namespace: namespace || 'default' }).catch(
       () => undefined,
     );
-    return (kind) => known === undefined || known.isIncomplete || mayCreate(known, kind);
+    return (kind) => rules === undefined || rules.isIncomplete || mayCreate(rules, kind);
   }
 
   /** Asks anew from now on, as another user or after a change of roles. */
