@@ -69,13 +69,13 @@ const undivided = { cost: 10_000, work: 20_000 };
 /** The cost and the work of one step. */
 const perStep = { cost: 2_000, work: 10_000 };
 
-/** Most elementary steps of one evaluation. */
+/** Maximum number of elementary steps of one evaluation. */
 const workMax = 10_000_000;
 
-/** Most values that one `==` compares. */
+/** Maximum number of values that one `==` compares. */
 const comparedMax = 200_000;
 
-/** What an evaluation has cost, and may cost. */
+/** Counts the cost and the work of an evaluation and enforces their limits. */
 class Meter {
   cost = 0;
   #work = 0;
@@ -105,7 +105,7 @@ class Meter {
     };
   }
 
-  /** Holds each time that the evaluation has spent enough for a step since it last held. */
+  /** Returns a function that is true once each time the evaluation has spent enough for a step. */
   #stepEnds(): () => boolean {
     const end = { ...perStep };
     return () => {
@@ -207,20 +207,20 @@ export function program(expr: Expr, options: ProgramOptions): Program {
 
 const noSuchAttribute = (name: string) => new CelError(`no such attribute(s): ${name}`);
 
-/** Literal patterns are compiled with the program. Throws `CelError` for an invalid one. */
+/** Compiles literal patterns with the program. Throws `CelError` for an invalid one. */
 function checkPattern(name: string, [, pattern]: readonly Expr[]): void {
   if (name !== 'find' && name !== 'findAll') return;
   if (pattern?.kind === 'const' && typeof pattern.value === 'string') patternOf(pattern.value);
 }
 
-/** A node without macros as work in steps: it has one. */
+/** A node without macros as work that consists of one step. */
 const oneStep = (step: Step): Work =>
   // biome-ignore lint/correctness/useYield: work that takes one step has nowhere to pause
   function* (frame) {
     return step(frame);
   };
 
-/** What an operand came to that was evaluated in steps. */
+/** The value of an operand that was evaluated in steps. */
 function operandOf(frame: Frame, expr: Expr): Value {
   const { operands } = frame as Partial<SteppedFrame>;
   const value = operands?.get(expr);
@@ -237,7 +237,7 @@ class Compiler implements Compiles {
   readonly #environment: Environment;
   readonly #declared: ProgramOptions['declared'];
   readonly #divided = new WeakMap<Expr, boolean>();
-  /** The operands that are evaluated before the node that is compiled now. */
+  /** The operands that are evaluated before the current node. */
   #evaluated: ReadonlySet<Expr> = new Set();
 
   constructor({ environment, declared }: ProgramOptions) {
@@ -551,7 +551,10 @@ function unknownCall(name: string, args: readonly Value[]): CelError {
   return new CelError(`no such key: ${shownKey(key ?? null)}`);
 }
 
-/** Most characters of a text that a function searches or divides: its cost says little of its time. */
+/**
+ * Maximum length of a text that a function searches or splits, because its cost says little about
+ * its time.
+ */
 const textMax = 200_000;
 
 /** Functions that only compare or count, which V8 does fast, or that read a text in steps. */
@@ -559,7 +562,7 @@ const comparing = new Set(
   '_==_ _!=_ _<_ _<=_ _>_ _>=_ _+_ @in size contains endsWith startsWith matches'.split(' '),
 );
 
-/** Most characters of a text that a function reads at all. */
+/** Maximum length of a text that any function reads. */
 const anyTextMax = 4_000_000;
 
 interface Call {
@@ -611,7 +614,7 @@ function logicStep(left: Step, right: Step, at: { decides: boolean }): Step {
   };
 }
 
-/** What `&&` or `||` comes to whose first side does not decide. */
+/** The result of `&&` or `||` if the first operand does not decide it. */
 function undecided(
   [one, other]: readonly [Value | CelError, Value | CelError],
   { decides }: { readonly decides: boolean },

@@ -133,7 +133,7 @@ export function foldWork(compiler: Compiles, expr: FoldExpr, scope: readonly str
   };
 }
 
-/** Sets the variables to each element in turn, until told to stop. */
+/** Sets the variables to each element in turn, until the visitor stops the walk. */
 function walk(
   range: Value,
   at: { readonly frame: Frame; readonly slot: number; readonly variables: number },
@@ -168,12 +168,12 @@ function keysOf(range: Value): readonly Value[] {
   return range.keys();
 }
 
-/** The value of a key of a map; an item of a list is its own. */
+/** The value of a map's key; for a list, the item itself. */
 function memberOf(range: Value, key: Value): Value | undefined {
   return isMapValue(range) ? range.get(key) : key;
 }
 
-/** One walk of a macro: takes what the body comes to for each element. */
+/** One walk of a macro: receives the result of the body for each element. */
 interface Fold {
   take(first: Value, result: Value | CelError): 'stop' | undefined;
   /** The value of the macro, in steps. Throws `CelError`. */
@@ -214,7 +214,7 @@ function foldOf(name: FoldName): FoldKind {
   }
 }
 
-/** A failure of one element does not matter where another one decides. */
+/** A failure of one element does not matter if another one decides. */
 function quantifier({ decides }: { readonly decides: boolean }): Fold {
   let failure: CelError | undefined;
   let isDecided = false;

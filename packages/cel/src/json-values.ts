@@ -210,7 +210,7 @@ export function optionalValue(json: JsonValue, schema: Schema): Value {
   return jsonToValue(json, typeof json === 'object' ? {} : schema);
 }
 
-/** Values of a JSON value, itself included. */
+/** Number of values in a JSON value, including itself. */
 function valuesOf(json: JsonValue): number {
   if (typeof json !== 'object' || json === null) return 1;
   let count = 1;
@@ -218,7 +218,7 @@ function valuesOf(json: JsonValue): number {
   return count;
 }
 
-/** Most values of the JSON that an expression produces. */
+/** Maximum number of JSON values that an expression produces. */
 const jsonValuesMax = 100_000;
 
 /** Converts a value to JSON. Throws CelError if JSON cannot represent it, or if it is too large. */
@@ -256,7 +256,7 @@ function jsonOf(value: Value, convert: (part: Value) => JsonValue): JsonValue {
   throw new CelError(`unsupported type in JSON: ${kindOf(value)}`);
 }
 
-/** A number if that is exact. */
+/** A number if it is exact; otherwise the bigint. */
 function integer(value: bigint): JsonValue {
   const number = Number(value);
   return Number.isSafeInteger(number) ? number : value;

@@ -8,8 +8,8 @@ export class CelError extends Error {}
 export class CelCostError extends CelError {}
 
 /**
- * The evaluation needs an operand that takes long, and must be repeated when its steps have run.
- * Only evaluations in steps meet such operands.
+ * The evaluation needs an operand that takes long, and must be repeated once that operand's steps
+ * have run. Only evaluations in steps encounter such operands.
  */
 export class LongOperand extends Error {
   readonly work: Generator<void, void>;

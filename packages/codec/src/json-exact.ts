@@ -298,7 +298,7 @@ const shortEscapes: Readonly<Record<number, string>> = {
   92: '\\',
 };
 
-/** The position at which Go reports an unexpected end, as if a blank followed. */
+/** Errors at whose position Go reports an unexpected end, as if a blank followed. */
 const asksOn = /^(?:in (?!string literal)|after decimal)/;
 
 /** Quotes a character in an error as Go does; a byte, if the text is read by bytes. */

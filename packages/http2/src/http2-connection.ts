@@ -95,8 +95,8 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
   #blockSince = 0;
   #peerStreamWindow = defaultWindowBytes;
   /**
-   * Whether the client has shrunk its header table and must be told that the server does not use
-   * one.
+   * Whether the client has shrunk its header table and must receive an update that the server does
+   * not use one.
    */
   #owesTableUpdate = false;
   #farewell: 'none' | 'announced' | 'final' = 'none';
@@ -204,7 +204,7 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
     if (by > 0) sendWindowUpdate(this.#output, { stream: stream.id, by });
   }
 
-  // What its output tells it.
+  // Called by the output.
 
   streamEnded(stream: Http2Stream): void {
     this.#forget(stream, stream.remoteEnded ? ending.finished : ending.resetByUs);

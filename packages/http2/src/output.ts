@@ -14,8 +14,8 @@ import type { Http2Stream } from './stream.ts';
 /** Receives the progress of a connection's streams from its output. */
 export interface OutputOwner {
   /**
-   * The last frame of the response has been written, and a client that is still sending has been
-   * told to stop.
+   * The last frame of the response has been written, and a client that is still sending has
+   * received a reset.
    */
   streamEnded(stream: Http2Stream): void;
   /** The operating system has accepted everything that the stream sent. */

@@ -12,7 +12,7 @@ import type { RequestHead } from './request-head.ts';
 
 /** The source of a request body: a Node stream for HTTP/1.1, an Http2Stream for HTTP/2. */
 export interface BodySource extends BodyStream {
-  /** Discards the rest and tells the client to stop sending. */
+  /** Discards the rest and asks the client to stop sending. */
   stop(): void;
 }
 
@@ -347,7 +347,7 @@ export class Http2Stream implements BodySink, BodySource {
     if (unread > 0) this.host.consumed(this, unread);
   }
 
-  /** Tells a client that sent `Expect: 100-continue` to continue. */
+  /** Sends `100 Continue` to a client that sent `Expect: 100-continue`. */
   allowBody(): void {
     const { head } = this;
     const isWaiting = head.waitsForContinue && this.receivedBytes === 0 && !this.remoteEnded;

@@ -41,7 +41,7 @@ export function duration(nanos: bigint): Duration {
   return new Duration(int64(nanos));
 }
 
-/** Most items of a list that an expression concatenates. */
+/** Maximum number of items of a list that an expression concatenates. */
 const itemsMax = 1_000_000;
 
 /** Cost of reading strings or lists completely. */

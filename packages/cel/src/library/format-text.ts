@@ -22,7 +22,7 @@ type Clause = (value: Value, precision: number | undefined, tally: Tally) => str
 /** Counts the characters of a value about to be formatted. Throws `CelCostError`. */
 type Tally = (characters: number) => void;
 
-/** Most characters of the values that one call formats. */
+/** Maximum number of characters that one call formats. */
 const formattedMax = 1_000_000;
 
 function formattedTally(): Tally {
@@ -58,7 +58,9 @@ interface ClauseUse {
   readonly index: number;
 }
 
-/** Puts what `show` gives in place of each clause. Throws `CelError` for one that is none. */
+/**
+ * Replaces each clause with the text that `show` returns. Throws `CelError` for an invalid clause.
+ */
 function withClauses(format: string, count: number, show: (use: ClauseUse) => string): string {
   let next = 0;
   const pattern = /%(%|(?:\.(\d*))?([\s\S]?))/g;
@@ -246,7 +248,7 @@ function scientific(value: number): string {
   return `${digits}×10${sign}${[...power].map((digit) => raised[Number(digit)]).join('')}`;
 }
 
-/** Characters for which a value without a length of its own counts. */
+/** Assumed length of a value without a length of its own, characters. */
 const scalarLength = 8;
 
 function plain(value: Value, tally: Tally): string {

@@ -87,10 +87,10 @@ const replace = divided(function* ([value, search, by, most], context) {
   return yield* joined(parts, '', context);
 });
 
-/** Items that are joined at once. */
+/** Number of items that are joined at once. */
 const joinedItems = 1000;
 
-/** The texts joined, in steps. */
+/** Joins texts in steps. */
 function* joined(
   texts: readonly string[],
   separator: string,

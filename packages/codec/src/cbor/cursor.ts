@@ -87,7 +87,7 @@ export class Cursor {
   }
 
   /**
-   * Reads the head of a container and returns a function that tells whether another item follows.
+   * Reads the head of a container and returns a function that checks whether another item follows.
    */
   items(): () => boolean {
     const count = Number(this.head());

@@ -47,7 +47,7 @@ const zero = 'intstr.IntOrString{Type:0, IntVal:0, StrVal:""}';
 
 describe('creates', () => {
   /** Errors of a Deployment's template name the ReplicaSets that it makes. */
-  const judgedAs = (kind: string) => (kind === 'Deployment' ? 'ReplicaSet' : kind);
+  const reportedKind = (kind: string) => (kind === 'Deployment' ? 'ReplicaSet' : kind);
 
   type Row = readonly [kind: string, changes: Changes, ...errors: string[]];
   const rows: readonly Row[] = [
@@ -106,7 +106,7 @@ describe('creates', () => {
           'spec.template.spec.activeDeadlineSeconds': 5,
         },
         restarts,
-        `spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in ${judgedAs(kind)} is not Supported`,
+        `spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in ${reportedKind(kind)} is not Supported`,
       ],
     ),
     [

@@ -25,9 +25,9 @@ test.each([
 });
 
 test('usages are known and unique', () => {
-  const told = complaints({ usages: ['odd', 'odd'] });
-  expect(told).toHaveLength(3);
-  expect(told[2]).toBe('spec.usages[1]: Duplicate value: "odd"');
+  const errors = complaints({ usages: ['odd', 'odd'] });
+  expect(errors).toHaveLength(3);
+  expect(errors[2]).toBe('spec.usages[1]: Duplicate value: "odd"');
   expect(complaints({ request: '' })).toEqual([
     'spec.request: Invalid value: []byte(nil): PEM block type must be CERTIFICATE REQUEST',
   ]);
@@ -54,16 +54,18 @@ test('decisions are true, made once, and never both', () => {
     to: { ...example, status: { conditions: conditions as never } },
   });
   const yes = { type: 'Approved', status: 'True' };
-  const told = (conditions: object[]) =>
+  const approvalErrors = (conditions: object[]) =>
     updateComplaints(def, decided(conditions), { subresource: 'approval' });
-  expect(told([yes])).toEqual([]);
-  expect(told([yes, { type: 'Denied', status: 'True' }])).toEqual([
+  expect(approvalErrors([yes])).toEqual([]);
+  expect(approvalErrors([yes, { type: 'Denied', status: 'True' }])).toEqual([
     'status.conditions[1].type: Invalid value: "Denied": Approved and Denied conditions are mutually exclusive',
   ]);
-  expect(told([{ type: 'Failed', status: 'False' }, {}])).toEqual([
+  expect(approvalErrors([{ type: 'Failed', status: 'False' }, {}])).toEqual([
     'status.conditions[0].status: Unsupported value: "False": supported values: "True"',
     'status.conditions[1].type: Required value',
     'status.conditions[1].status: Required value',
   ]);
-  expect(told([yes, yes])).toEqual(['status.conditions[1].type: Duplicate value: "Approved"']);
+  expect(approvalErrors([yes, yes])).toEqual([
+    'status.conditions[1].type: Duplicate value: "Approved"',
+  ]);
 });

@@ -45,7 +45,7 @@ const standardShares = 30;
 
 /**
  * PriorityLevelConfiguration `v1beta3`: only absent shares are defaulted. As in kube-apiserver, an
- * annotation tells older clients that zero shares are intended.
+ * annotation marks zero shares as intended for older clients.
  */
 function nominalLevel(dialect: Dialect): OlderVersion {
   const keepsZero = `flowcontrol.${dialect.groupLabel('v1beta3-preserve-zero-concurrency-shares')}`;

@@ -16,7 +16,7 @@ class Work implements DeadlineEntry {
   }
 }
 
-/** A clock that tells how many timers run. */
+/** A clock that counts its running timers. */
 function countingClock() {
   const clock = new FakeClock();
   let running = 0;

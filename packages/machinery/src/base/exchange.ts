@@ -95,7 +95,7 @@ export interface HeldMemory {
   readonly shared?: readonly { readonly key: object; readonly bytes: number }[];
 }
 
-/** The part of an Exchange that tells whether anybody still waits for the response. */
+/** The part of an Exchange that shows whether the client still waits for the response. */
 export type Waiting = Pick<Exchange, 'aborted' | 'onAbort'>;
 
 /** A response body: a buffer, or pieces that are produced on demand. */

@@ -121,7 +121,10 @@ class SizeReader {
   }
 }
 
-/** Steps of a match that is not divided; they take about 10 ms where no text repeats itself. */
+/**
+ * Maximum steps of a match that is not divided; they take about 10 ms for texts that do not repeat
+ * themselves.
+ */
 const undividedSteps = 200_000;
 
 /** Maximum length of a pattern in characters. */

@@ -123,13 +123,13 @@ function under(prefix: string, error: FieldError): FieldError {
 /** Compiles the check of a node. Children are compiled on first use. */
 export const compile = (node: ValidationNode): Check => compileNode(node).check;
 
-/** A check of any value at once, and of a large one in steps. */
+/** The check of a value, in one piece and, for large values, in steps. */
 interface NodeCheck {
   readonly check: Check;
   readonly steps: (value: JsonValue, place: Place, progress: Progress) => Generator<void, void>;
 }
 
-/** Steps of the budget between two pauses: patterns take them. */
+/** Number of budget steps between two pauses; matching patterns consumes them. */
 const pausedAfter = 100_000;
 
 /** Decides where a validation in steps may pause: after many values, and after much matching. */
@@ -144,8 +144,8 @@ class Progress {
   }
 
   /**
-   * Runs a check, again after each long match that it needs. A check that is repeated starts from
-   * the errors before it.
+   * Runs a check, and repeats it after each long match that it needs. A repeated check starts from
+   * the errors that preceded it.
    */
   *run(check: () => void): Generator<void, void> {
     const { result } = this;
@@ -164,7 +164,7 @@ class Progress {
     }
   }
 
-  /** Whether a value is to be checked at once: it has few values and little text. */
+  /** Whether a value has few members and little text, so that it can be checked in one piece. */
   isLight(value: JsonValue): boolean {
     return this.#stride.weigh(value) === 'light' && textIn(value, textMax) >= 0;
   }
@@ -177,10 +177,10 @@ class Progress {
   }
 }
 
-/** Characters of text in a light value. */
+/** Maximum length of the text in a light value, characters. */
 const textMax = 16_384;
 
-/** What is left of a number of characters after all texts in a value; negative when they are more. */
+/** Subtracts the lengths of all texts in a value from `max`; negative if they exceed it. */
 function textIn(value: JsonValue, max: number): number {
   if (typeof value === 'string') return max - value.length;
   if (typeof value !== 'object' || value === null) return max;
@@ -236,7 +236,7 @@ function compileNode(node: ValidationNode): NodeCheck {
   };
 }
 
-/** The type and the junctors, which come before the parts of a value. */
+/** Checks the type and the junctors, which precede the parts of a value. */
 function openingCheck(node: ValidationNode): Check {
   const hasType = node.types.length > 0 || node.format !== '';
   const checkType = hasType ? typeCheck(node) : undefined;
@@ -292,7 +292,7 @@ function lazyCheck(node: () => ValidationNode): LazyCheck {
   };
 }
 
-/** A member or an item with the check of its node, or the error of a member that has none. */
+/** A member or an item with the check of its node, or the error if it has no node. */
 type Child =
   | { readonly value: JsonValue; readonly place: Place; readonly check: LazyCheck }
   | { readonly error: FieldError };

@@ -22,13 +22,16 @@ export interface Result {
 /** Maximum number of steps of validating one object: of pattern matching and alternatives. */
 const validationStepsMax = 30_000_000;
 
-/** Steps of matches in one step of a validation; most texts take far less time for them. */
+/**
+ * Maximum number of match steps in one step of a validation; most texts take far less time for
+ * them.
+ */
 const undividedMatches = 200_000;
 
-/** Steps from which on the matches of a step are remembered, for checks that are repeated. */
+/** Number of steps from which the matches of a step are cached, for checks that are repeated. */
 const rememberedFrom = 50_000;
 
-/** The budget of validating one object, and the matches that it has paid for. */
+/** The budget of validating one object, and a cache of the matches that it has paid for. */
 export class ValidationWork extends WorkBudget {
   readonly #matches = new Map<Pattern, Map<string, boolean>>();
   /** Steps of matches since the last step began. */
@@ -70,7 +73,10 @@ export class ValidationWork extends WorkBudget {
   }
 }
 
-/** A check needs a match that takes long; it must be repeated when the steps of that have run. */
+/**
+ * A check needs a match that takes long; the check must be repeated once the steps of that match
+ * have run.
+ */
 export class LongMatch extends Error {
   readonly steps: Generator<void, void>;
   constructor(steps: Generator<void, void>) {

@@ -136,7 +136,7 @@ async function placeLog(from: string, to: string, parent: string): Promise<void>
   await syncDirectory(parent);
 }
 
-/** LMDB's data file up to format 1. Now it tells older servers that the format is newer. */
+/** LMDB's data file in format 1. Its content shows older servers that the format is newer. */
 const markerName = 'data.mdb';
 const markerText = `Wheelhouse store, format ${formatVersion}: the data is in log.\n`;
 const markerPattern = /^Wheelhouse store, format (\d{1,9}):/;

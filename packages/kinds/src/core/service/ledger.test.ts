@@ -24,18 +24,18 @@ function fakeCache(entries: readonly Entry[]) {
       return { close: () => {} };
     },
   } as unknown as ResourceCache;
-  const tell = (change: EntryChange) => {
+  const emit = (change: EntryChange) => {
     for (const listener of listeners) listener(change);
   };
-  return { cache, tell };
+  return { cache, emit };
 }
 
 async function ledgerOf(entries: readonly Entry[] = []) {
   const clock = new FakeClock();
-  const { cache, tell } = fakeCache(entries);
+  const { cache, emit } = fakeCache(entries);
   const ledger = new ServiceLedger({ cache: () => cache, clock });
   await ledger.caughtUp();
-  return { ledger, clock, tell };
+  return { ledger, clock, emit };
 }
 
 const key = 'ip:10.0.0.1';
@@ -68,24 +68,24 @@ test('a rejected write releases its numbers immediately', async () => {
 });
 
 test('numbers of a write are held until the cache has them, and then as long as it does', async () => {
-  const { ledger, tell } = await ledgerOf();
+  const { ledger, emit } = await ledgerOf();
   ledger.take(key);
   ledger.settle([key], { type: 'written', revision: 12 });
-  tell({ previous: undefined, current: entry('other', {}, 11), revision: 11 });
+  emit({ previous: undefined, current: entry('other', {}, 11), revision: 11 });
   expect(ledger.isHeld(key), 'before its own change came').toBe(true);
   const current = entry('a', { clusterIP: '10.0.0.1' }, 12);
-  tell({ previous: undefined, current, revision: 12 });
+  emit({ previous: undefined, current, revision: 12 });
   expect(ledger.isHeld(key), 'now it is stored').toBe(true);
-  tell({ previous: current, current: undefined, revision: 13 });
+  emit({ previous: current, current: undefined, revision: 13 });
   expect(ledger.isHeld(key), 'now it is gone').toBe(false);
 });
 
 test('a write that the cache contains already is settled by that', async () => {
-  const { ledger, tell } = await ledgerOf();
+  const { ledger, emit } = await ledgerOf();
   ledger.take(key);
   const current = entry('a', { clusterIP: '10.0.0.1' }, 12);
-  tell({ previous: undefined, current, revision: 12 });
-  tell({ previous: current, current: undefined, revision: 13 });
+  emit({ previous: undefined, current, revision: 12 });
+  emit({ previous: current, current: undefined, revision: 13 });
   expect(ledger.isHeld(key)).toBe(true);
   ledger.settle([key], { type: 'written', revision: 12 });
   expect(ledger.isHeld(key)).toBe(false);
@@ -105,7 +105,7 @@ test('the numbers of a write with an unknown outcome stay reserved for a minute'
 
 test('a change that arrives while the list is loading is newer than the list', async () => {
   const old = entry('a', { clusterIP: '10.0.0.1' }, 1);
-  const { cache, tell } = fakeCache([old]);
+  const { cache, emit } = fakeCache([old]);
   let deliver = () => {};
   const slow = {
     ...cache,
@@ -116,14 +116,14 @@ test('a change that arrives while the list is loading is newer than the list', a
   } as unknown as ResourceCache;
   const ledger = new ServiceLedger({ cache: () => slow, clock: new FakeClock() });
   const ready = ledger.caughtUp();
-  tell({ previous: old, current: undefined, revision: 2 });
+  emit({ previous: old, current: undefined, revision: 2 });
   deliver();
   await ready;
   expect(ledger.isHeld(key)).toBe(false);
 });
 
 test('a failed list is requested again', async () => {
-  const { cache, tell } = fakeCache([entry('a', { clusterIP: '10.0.0.1' }, 1)]);
+  const { cache, emit } = fakeCache([entry('a', { clusterIP: '10.0.0.1' }, 1)]);
   let isDown = true;
   const flaky = {
     ...cache,
@@ -138,6 +138,6 @@ test('a failed list is requested again', async () => {
   await ledger.caughtUp();
   expect(ledger.isHeld(key)).toBe(true);
   const previous = entry('a', { clusterIP: '10.0.0.1' }, 1);
-  tell({ previous, current: undefined, revision: 12 });
+  emit({ previous, current: undefined, revision: 12 });
   expect(ledger.isHeld(key)).toBe(false);
 });

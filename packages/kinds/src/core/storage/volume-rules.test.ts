@@ -47,11 +47,11 @@ test('a volume records when it entered its phase', () => {
   const before = changed(old, { 'status.lastPhaseTransitionTime': '2020-01-01T00:00:00Z' });
   const moved = updated(before, changed(before, { 'status.phase': 'Bound' }), 'status');
   expect(moved['status']).toEqual({ phase: 'Bound', lastPhaseTransitionTime: then });
-  const told = {
+  const withOwnTime = {
     'status.phase': 'Bound',
     'status.lastPhaseTransitionTime': '2021-01-01T00:00:00Z',
   };
-  const withTime = updated(before, changed(before, told), 'status');
+  const withTime = updated(before, changed(before, withOwnTime), 'status');
   expect(withTime['status']).toHaveProperty('lastPhaseTransitionTime', '2021-01-01T00:00:00Z');
   const same = { 'status.message': 'm', 'status.lastPhaseTransitionTime': undefined };
   expect(updated(before, changed(before, same), 'status')['status']).toHaveProperty(
