@@ -6,7 +6,10 @@ import { storeSuite } from './suite.ts';
 storeSuite({
   name: 'metered memory',
   open: async () => {
-    const store = meteredStore(createMemoryStore(), { now: () => 0, observe: () => {} });
+    const store = meteredStore(createMemoryStore(), {
+      clock: { monotonic: () => 0 },
+      observe: () => {},
+    });
     return { store, dispose: () => store.close() };
   },
 });
@@ -14,13 +17,13 @@ storeSuite({
 test('each operation is reported with its key and duration', async () => {
   const seen: Parameters<StoreObserver>[0][] = [];
   let time = 0;
-  const now = () => {
+  const monotonic = () => {
     time += 1;
     return time;
   };
   const lists: [string, number][] = [];
   const store = meteredStore(createMemoryStore(), {
-    now,
+    clock: { monotonic },
     observe: (one) => seen.push(one),
     listed: (prefix, records) => lists.push([prefix, records]),
   });

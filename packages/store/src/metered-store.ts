@@ -1,4 +1,4 @@
-import type { MaybePromise } from '@wheelhouse/machinery';
+import type { Clock, MaybePromise } from '@wheelhouse/machinery';
 import { type Store, unchangedOperations } from './contract.ts';
 
 /** An operation of a store, by the name that kube-apiserver's metrics use. */
@@ -23,11 +23,11 @@ export type ListObserver = (prefix: string, records: number) => void;
 export function meteredStore(
   store: Store,
   {
-    now,
+    clock,
     observe,
     listed = () => {},
   }: {
-    readonly now: () => number;
+    readonly clock: Pick<Clock, 'monotonic'>;
     readonly observe: StoreObserver;
     readonly listed?: ListObserver;
   },
@@ -36,10 +36,10 @@ export function meteredStore(
     at: { readonly operation: StoreOperation; readonly key: string },
     run: () => Result,
   ): Result => {
-    const startMs = now();
+    const startMs = clock.monotonic();
     const { operation, key } = at;
     const done = (failed: boolean) =>
-      observe({ operation, key, durationMs: now() - startMs, failed });
+      observe({ operation, key, durationMs: clock.monotonic() - startMs, failed });
     let result: Result;
     try {
       result = run();

@@ -3,7 +3,6 @@ import type { Store } from './contract.ts';
 import { chooseTransformers, encryptedStore } from './encryption/encrypted-store.ts';
 import { identity } from './encryption/providers.ts';
 import { convertedStore, mappedStore } from './mapped-store.ts';
-
 import { createMemoryStore, type MemoryStore } from './memory/memory-store.ts';
 import { meteredStore } from './metered-store.ts';
 import { routedStore } from './routed-store.ts';
@@ -14,10 +13,8 @@ const shared = (): Store =>
     get: (store, name) => (name === 'sharing' ? 'shared' : Reflect.get(store, name)),
   });
 
-const observe = { now: () => 0, observe: () => {} };
-
 const wrappers: readonly [string, (store: Store) => Store][] = [
-  ['metered', (store) => meteredStore(store, observe)],
+  ['metered', (store) => meteredStore(store, { clock: { monotonic: () => 0 }, observe: () => {} })],
   ['mapped', (store) => mappedStore(store, { read: (value) => value })],
   ['converted', (store) => convertedStore(store, (records) => records.map(({ value }) => value))],
   ['routed', (store) => routedStore(store, [])],
@@ -28,7 +25,7 @@ const wrappers: readonly [string, (store: Store) => Store][] = [
       encryptedStore(store, {
         resourceOf: () => '',
         choose: chooseTransformers([], {
-          observed: () => observe,
+          observed: () => ({ now: () => 0, observe: () => {} }),
           kms: () => ({ prefix: '', transformer: identity }),
         }),
       }),

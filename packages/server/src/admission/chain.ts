@@ -1,5 +1,11 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
-import { type Histogram, itemAt, type MetricRegistry, type Summary } from '@wheelhouse/machinery';
+import {
+  type Clock,
+  type Histogram,
+  itemAt,
+  type MetricRegistry,
+  type Summary,
+} from '@wheelhouse/machinery';
 import type { AdmissionCall, AdmissionPort } from '../registry/contract.ts';
 
 /** An admission plugin, with one or both phases. Throws StatusError to refuse. */
@@ -101,7 +107,7 @@ class StepRun implements Run {
   /** Throws, or rejects with, a plugin's refusal. */
   run(phases: readonly Phase[]): Promise<void> | undefined {
     if (phases.length === 0) return undefined;
-    this.#startMs = this.#meter.now();
+    this.#startMs = this.#meter.clock.monotonic();
     this.endMs = this.#startMs;
     for (const [index, phase] of phases.entries()) {
       const pending = this.#begin(phase);
@@ -163,13 +169,13 @@ class StepRun implements Run {
   }
 
   #ended({ meter }: Phase): void {
-    if (meter === undefined) this.endMs = this.#meter.now();
+    if (meter === undefined) this.endMs = this.#meter.clock.monotonic();
     else this.#ran(meter);
   }
 
   /** The next run is measured from the end of this one. */
   #ran(meter: RunMeter): void {
-    const now = this.#meter.now();
+    const now = this.#meter.clock.monotonic();
     this.tookMs = now - this.endMs;
     this.endMs = now;
     meter.ran(this);
@@ -199,8 +205,7 @@ interface RunMeter {
 
 /** Metrics of the admission chain under kube-apiserver's names (OPS-1). */
 interface ChainMeter {
-  /** Monotonic milliseconds. */
-  now(): number;
+  readonly clock: Pick<Clock, 'monotonic'>;
   plugin(name: string, type: StepType): RunMeter;
   step(type: StepType): RunMeter;
 }
@@ -209,7 +214,10 @@ const buckets = [0.005, 0.025, 0.1, 0.5, 1, 2.5];
 const summaryAgeMs = 5 * 3_600_000;
 
 /** Registers the metrics; call it once per registry. */
-export function createChainMeter(registry: MetricRegistry, now: () => number): ChainMeter {
+export function createChainMeter(
+  registry: MetricRegistry,
+  clock: Pick<Clock, 'monotonic'>,
+): ChainMeter {
   const labels = ['type', 'operation', 'rejected'];
   const plugins = registry.histogram({
     name: 'apiserver_admission_controller_admission_duration_seconds',
@@ -232,10 +240,10 @@ export function createChainMeter(registry: MetricRegistry, now: () => number): C
     labels,
     quantiles: [0.5, 0.9, 0.99],
     maxAgeMs: summaryAgeMs,
-    now,
+    now: () => clock.monotonic(),
   });
   return {
-    now,
+    clock,
     plugin: (name, type) => new PluginMeter((...of) => plugins.of(name, type, ...of)),
     step: (type) => new StepMeter((...of) => [steps.of(type, ...of), summaries.of(type, ...of)]),
   };

@@ -165,8 +165,11 @@ const buckets: readonly number[] = Array.from({ length: 9 }).reduce<number[]>(
   [10e-9],
 );
 
-/** Registers the metrics; call it once per registry. `now` gives monotonic milliseconds. */
-export function createQueueMeters(registry: MetricRegistry, now: () => number): QueueMeters {
+/** Registers the metrics; call it once per registry. */
+export function createQueueMeters(
+  registry: MetricRegistry,
+  clock: Pick<Clock, 'monotonic'>,
+): QueueMeters {
   const families = createFamilies(registry);
   const shown = new Map<QueueState, ShownQueue>();
   return {
@@ -189,7 +192,7 @@ export function createQueueMeters(registry: MetricRegistry, now: () => number): 
       };
     },
     look() {
-      for (const queue of shown.values()) lookAt(queue, now());
+      for (const queue of shown.values()) lookAt(queue, clock.monotonic());
     },
   };
 }

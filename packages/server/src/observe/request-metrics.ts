@@ -1,5 +1,5 @@
 import type { CatalogueSnapshot, VersionDef } from '@wheelhouse/kinds';
-import type { Counter, Exchange, Histogram, MetricRegistry } from '@wheelhouse/machinery';
+import type { Clock, Counter, Exchange, Histogram, MetricRegistry } from '@wheelhouse/machinery';
 import { NotRecognized } from '../gates/authn/authentication.ts';
 import { NotPermitted } from '../gates/authz/authorization.ts';
 import { serverContext } from '../registry/registry.ts';
@@ -92,12 +92,11 @@ export type AfterTimeout = 'ok' | 'error' | 'panic' | 'pending';
 export function createRequestMetrics(options: {
   readonly registry: MetricRegistry;
   readonly snapshot: () => CatalogueSnapshot;
-  /** Monotonic milliseconds. */
-  readonly now: () => number;
+  readonly clock: Pick<Clock, 'monotonic'>;
   /** Names of users that get their own label. */
   readonly knownUsers: readonly string[];
 }): RequestMetrics {
-  const { now } = options;
+  const { clock } = options;
   const families = createFamilies(options.registry);
   const measureValidation = fieldValidationMetrics(options.registry);
   const root = createNode();
@@ -131,7 +130,7 @@ export function createRequestMetrics(options: {
       if (series.bodies !== undefined) measureValidation(info.query, endMs - startMs);
     },
     longRunning(exchange, info, time) {
-      const startMs = now();
+      const startMs = clock.monotonic();
       const series = seriesOf(exchange, info);
       series?.running.add(1);
       let isOver = false;
@@ -140,7 +139,7 @@ export function createRequestMetrics(options: {
         isOver = true;
         series?.running.add(-1);
         if (series === undefined) return;
-        count(series, { tookMs: now() - startMs, othersMs: time.othersMs });
+        count(series, { tookMs: clock.monotonic() - startMs, othersMs: time.othersMs });
       };
     },
     discoveryAggregated: discoveryCounter(options.registry),

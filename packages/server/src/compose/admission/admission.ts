@@ -121,7 +121,7 @@ export function createAdmission(
     closedKinds(options.closed),
     escalationCheck({ dialect, port: authorization, clock: config.clock }),
   ];
-  const meter = createChainMeter(options.metrics.registry, () => config.clock.monotonic());
+  const meter = createChainMeter(options.metrics.registry, config.clock);
   return admissionChain(plugins, meter);
 }
 

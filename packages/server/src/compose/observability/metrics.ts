@@ -83,22 +83,21 @@ export function createMetrics(options: {
   const looks: Look[] = [addProcessMetrics(registry, clock)];
   looks.push(registeredLook(registry, new Set(config.metrics?.disabled)));
   addFeatures(registry, config.featureGates ?? defaultGates);
-  const now = () => clock.monotonic();
   const others = new Map<string, MetricRegistry>();
   const cacheMeters = createCacheMeters(registry);
   looks.push(cacheMeters.look);
   return {
     registry,
-    measured: (store, kinds) => meteredStore(store, { now, ...storeObservers(registry, kinds) }),
+    measured: (store, kinds) => meteredStore(store, { clock, ...storeObservers(registry, kinds) }),
     queues() {
-      const meters = createQueueMeters(registry, now);
+      const meters = createQueueMeters(registry, clock);
       looks.push(meters.look);
       return meters;
     },
     cacheMeter: (def) => cacheMeters.of(typeOf(def)),
     requests: (snapshot) => {
       const knownUsers = namedUsers(config);
-      return createRequestMetrics({ registry, snapshot, now, knownUsers });
+      return createRequestMetrics({ registry, snapshot, clock, knownUsers });
     },
     countInFlight: (flowControl) => looks.push(inFlightLook(registry, flowControl)),
     lookAt: (look) => looks.push(look),
