@@ -1,5 +1,4 @@
 import {
-  type Clock,
   emptyOrderedMap,
   MapOwner,
   type MaybePromise,
@@ -31,7 +30,6 @@ import {
   type WatchRequest,
   type WriteResult,
 } from '../contract.ts';
-
 import { type HistoryChunk, WatchHub } from '../watch-hub.ts';
 
 /** One state of a key, and the retained states before it; no record means deleted. */
@@ -112,7 +110,7 @@ const historyChunkMax = 1000;
  * A store in the memory of the process, for tests and for servers that need no persistence. It
  * keeps values by reference.
  */
-export function createMemoryStore(_options: { readonly clock?: Clock } = {}): MemoryStore {
+export function createMemoryStore(): MemoryStore {
   return new MemoryStore();
 }
 

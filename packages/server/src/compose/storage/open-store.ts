@@ -156,7 +156,7 @@ async function openOwnStore(
 ): Promise<Pick<OpenedStore, 'store' | 'space'>> {
   if (chosen.type === 'memory') {
     const { createMemoryStore } = await loadMemoryStore();
-    const store = createMemoryStore({ clock });
+    const store = createMemoryStore();
     embedding?.onStore?.(store);
     return { store };
   }
