@@ -7,7 +7,7 @@ import {
   jsonObject,
   orphanFinalizer,
 } from '@wheelhouse/machinery';
-import { decodeTyped } from '@wheelhouse/schema';
+import { decodeTyped, type Schema } from '@wheelhouse/schema';
 import { groupStems } from './facts.ts';
 import { defaultFeatures, type Features } from './features/features.ts';
 import { droppingFields, withDroppedFields } from './features/gated-fields.ts';
@@ -119,6 +119,7 @@ function versionDef(
   const typeName = `${options.facts}.${version.version}.${options.kind}`;
   // Stable versions exist in every release, so their life need not be looked up.
   const life = /^v\d+$/.test(version.version) ? undefined : lifeOf(typeName);
+  let schema: Schema | undefined;
   return {
     ...lifeMembers(life, {
       dialect: options.dialect,
@@ -129,7 +130,8 @@ function versionDef(
     ...version,
     // A getter, because a start needs the schemas of few kinds.
     get schema() {
-      return schemaOf(typeName);
+      schema ??= schemaOf(typeName);
+      return schema;
     },
   };
 }

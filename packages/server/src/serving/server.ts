@@ -218,7 +218,7 @@ const accepting = { where: 'http1', end: ignore } as const;
 
 /** Names the address of a port that is in use. */
 function unlistenable(error: unknown, { host, port }: ListenOptions): unknown {
-  if (!(error instanceof Error) || !error.message.includes('EADDRINUSE')) return error;
+  if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) return error;
   const address = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   const text = `cannot listen on ${address}: another program uses the port (EADDRINUSE)`;
   return new Error(text, { cause: error });

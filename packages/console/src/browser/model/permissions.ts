@@ -56,14 +56,23 @@ export class Permissions {
   #refusalOf(dialect: Dialect, attempt: Attempt): Promise<string> {
     const key = JSON.stringify(attempt);
     const nowMs = this.#clock.monotonic();
+    this.#dropExpired(nowMs);
     const kept = this.#answers.get(key);
-    if (kept !== undefined && nowMs - kept.atMs < keptMs) return kept.answer;
+    if (kept !== undefined) return kept.answer;
     const answer = canI(this.#api, { dialect, attempt }).then(
       ({ isAllowed, reason }) => (isAllowed ? '' : refusalText(attempt, reason)),
       () => '',
     );
     this.#answers.set(key, { atMs: nowMs, answer });
     return answer;
+  }
+
+  /** Drops decisions that have expired, which are the first ones of the map. */
+  #dropExpired(nowMs: number): void {
+    for (const [key, { atMs }] of this.#answers) {
+      if (nowMs - atMs < keptMs) return;
+      this.#answers.delete(key);
+    }
   }
 }
 
