@@ -1,7 +1,6 @@
 import type { APIResource } from '@wheelhouse/kinds/types/meta/v1';
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-
 import { withServer } from '../support/with-server.ts';
 
 const path = '/api/v1/componentstatuses';

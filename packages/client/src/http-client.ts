@@ -15,7 +15,6 @@ import {
 } from './connections.ts';
 import type { Credential } from './credentials/credential.ts';
 import type { ClientConfig, Impersonation } from './kubeconfig/client-config.ts';
-
 import type { MessageConnection } from './web-socket.ts';
 
 /** How requests reach a server. */

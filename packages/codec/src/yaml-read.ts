@@ -12,7 +12,6 @@ import {
 import type { DecodedJson } from './json.ts';
 import { TooManyValues } from './json-limits.ts';
 import { YamlError, type YamlLimits } from './yaml-error.ts';
-
 import { depthMax, tooDeep, treeParsing, treeSteps } from './yaml-tree.ts';
 
 type YamlDocument = Document.Parsed<ParsedNode, false>;

@@ -19,7 +19,6 @@ import {
 } from 'yaml';
 import { TooManyValues } from './json-limits.ts';
 import { YamlError, type YamlLimits } from './yaml-error.ts';
-
 import { plainScalar } from './yaml-scalar.ts';
 
 const duplicatesMax = 100;

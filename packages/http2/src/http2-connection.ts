@@ -10,7 +10,6 @@ import {
   sendSettings,
   sendWindowUpdate,
 } from './control-frames.ts';
-
 import {
   type Frame,
   FrameReader,

@@ -6,7 +6,6 @@ import {
   mutatingWebhookConfiguration,
   validatingWebhookConfiguration,
 } from './admissionregistration/webhook-configurations.ts';
-
 import {
   type CrdOptions,
   customResourceDefinition,
@@ -18,7 +17,6 @@ import { deployment } from './apps/deployment.ts';
 import { replicaSet } from './apps/replica-set.ts';
 import { statefulSet } from './apps/stateful-set.ts';
 import { selfSubjectReview, tokenReview } from './authentication/reviews.ts';
-
 import {
   localSubjectAccessReview,
   selfSubjectAccessReview,
@@ -61,9 +59,7 @@ import { networkPolicy } from './networking/network-policy.ts';
 import { runtimeClass } from './node/runtime-class.ts';
 import { podDisruptionBudget } from './policy/pod-disruption-budget.ts';
 import { clusterRoleBinding, roleBinding } from './rbac/role-bindings.ts';
-
 import { clusterRole, role } from './rbac/roles.ts';
-
 import type { ResourceDef } from './resource-def.ts';
 import { priorityClass } from './scheduling/priority-class.ts';
 import { csiDriver } from './storage/csi-driver.ts';

@@ -16,7 +16,6 @@ import {
   refuseIdleStore,
   writeAdminKubeconfig,
 } from './files/data-directory.ts';
-
 import { describeFlags, FlagError } from './flags/flags.ts';
 import { surviveFaults } from './observe/faults.ts';
 import { createBufferedSink, createLogger, type LogSink } from './observe/logging.ts';

@@ -28,7 +28,6 @@ import {
 import type { Tracer } from './observe/tracing.ts';
 import type { Permit } from './registry/permit.ts';
 import { attributesOf, parseRequest, type RequestInfo } from './request/parse-request.ts';
-
 import {
   type Admitted,
   type Answered,

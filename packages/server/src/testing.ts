@@ -7,9 +7,7 @@ import {
   resourceQuotaFormat,
   webhookAdmissionFormat,
 } from './admission/configuration/plugins.ts';
-
 import { podSecurityFormat } from './admission/configuration/pod-security.ts';
-
 import { egressFormat } from './aggregation/egress.ts';
 import { tracingFormat } from './compose/observability/tracing.ts';
 import { auditPolicyFormat } from './gates/audit/policy.ts';

@@ -11,7 +11,6 @@ import {
   writeFlags,
   writeQuery,
 } from './apply/writes.ts';
-
 import type { FlagSpec } from './flags.ts';
 import { CliError } from './io.ts';
 import { outputFlags, reportObject } from './output/output.ts';

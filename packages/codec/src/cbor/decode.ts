@@ -2,7 +2,6 @@ import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
 import { FoundPaths, type Schema } from '@wheelhouse/schema';
 import { CborError, textOfFault } from './cursor.ts';
 import { Decoder } from './decoder.ts';
-
 import { anyMap } from './item-types.ts';
 import { checkWellFormed, storedLimits } from './well-formed.ts';
 

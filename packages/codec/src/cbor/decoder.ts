@@ -25,7 +25,6 @@ import {
   unknownMember,
   within,
 } from './cursor.ts';
-
 import {
   anyItem,
   asNumber,

@@ -12,7 +12,6 @@ import {
 } from '@wheelhouse/machinery';
 import { type Property, resolved, type Schema } from '@wheelhouse/schema';
 import { alternativesCodec, type SteppedRead, specialCodec, type ValueCodec } from './special.ts';
-
 import {
   countValues,
   type FieldKey,

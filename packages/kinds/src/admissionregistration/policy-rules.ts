@@ -36,7 +36,6 @@ import {
   type OwnVariables,
   validateMatchConditions,
 } from './expressions.ts';
-
 import { validateMatchResources } from './match-resources.ts';
 
 const failurePolicies = ['Fail', 'Ignore'];

@@ -30,7 +30,6 @@ import {
   type ExpressionChecker,
   validateMatchConditions,
 } from './expressions.ts';
-
 import { validateOperationRule } from './match-resources.ts';
 
 /** MutatingWebhookConfiguration: webhooks that may change writes. */

@@ -20,7 +20,6 @@ import {
 } from '@wheelhouse/schema';
 import type { Crd, CrdVersion } from '../custom/definition.ts';
 import { crdConditionIsTrue } from '../custom/definition.ts';
-
 import { approvalErrors } from './api-approval.ts';
 import {
   allColumnErrors,
@@ -36,7 +35,6 @@ import {
   selectableErrors,
   subresourceErrors,
 } from './crd-parts.ts';
-
 import { type DefaultValidator, validateDefaults } from './default-rules.ts';
 import { everySchema, itemsOf, type SchemaProps } from './schema-props.ts';
 import { mapKeyErrors, validateSchemaRules } from './schema-rules.ts';

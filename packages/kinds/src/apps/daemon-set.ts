@@ -19,7 +19,6 @@ import type { DaemonSet, DaemonSetSpec, RollingUpdateDaemonSet } from '../gen/ty
 import { fillPodSpec, leavingOldInitContainers } from '../pod/defaults.ts';
 import { noneNegative, notSupportedGo } from '../pod/fields.ts';
 import { goIntOrString, goSelector, goStrategy } from '../pod/go-text.ts';
-
 import type { PodRules } from '../pod/rules.ts';
 import {
   notDecremented,

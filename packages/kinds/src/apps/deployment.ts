@@ -13,7 +13,6 @@ import type { Deployment, DeploymentSpec, RollingUpdateDeployment } from '../gen
 import { fillPodSpec, leavingOldInitContainers } from '../pod/defaults.ts';
 import { noneNegative, notSupportedGo } from '../pod/fields.ts';
 import { goIntOrString, goStrategy } from '../pod/go-text.ts';
-
 import type { PodRules } from '../pod/rules.ts';
 import {
   notDecremented,

@@ -4,7 +4,6 @@ import { defaultFeatures, type Features } from '../features/features.ts';
 import type { ReplicaSet } from '../gen/types/apps/v1.ts';
 import { fillPodSpec, leavingOldInitContainers } from '../pod/defaults.ts';
 import { noneNegative } from '../pod/fields.ts';
-
 import type { PodRules } from '../pod/rules.ts';
 import { selectorKept, validateSelector, validateTemplate } from '../pod/template.ts';
 import type { ResourceDef } from '../resource-def.ts';

@@ -16,7 +16,6 @@ import type { StatefulSet, StatefulSetSpec } from '../gen/types/apps/v1.ts';
 import { fillPodSpec, fillResources, leavingOldInitContainers } from '../pod/defaults.ts';
 import { noneNegative } from '../pod/fields.ts';
 import { goSelector, goStrategy } from '../pod/go-text.ts';
-
 import type { PodRules } from '../pod/rules.ts';
 import {
   isValidSelector,

@@ -15,7 +15,6 @@ import type { CronJob, CronJobSpec, JobSpec } from '../gen/types/batch/v1.ts';
 import { fillPodSpec, leavingOldInitContainers } from '../pod/defaults.ts';
 import { noneNegative, oneOf } from '../pod/fields.ts';
 import { goSelector } from '../pod/go-text.ts';
-
 import type { PodRules } from '../pod/rules.ts';
 import { templateRules } from '../pod/template.ts';
 import { nameWarnings, templateWarnings } from '../pod/warnings.ts';

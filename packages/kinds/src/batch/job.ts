@@ -12,7 +12,6 @@ import { defineKind, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Job } from '../gen/types/batch/v1.ts';
 import { fillPodSpec, leavingOldInitContainers } from '../pod/defaults.ts';
-
 import { templateOf, templateRules } from '../pod/template.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { ensure, fill, fillAbsent } from '../rules/fill.ts';

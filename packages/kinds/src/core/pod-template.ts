@@ -5,7 +5,6 @@ import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { PodTemplate } from '../gen/types/core/v1.ts';
 import { fillPodSpec, leavingOldInitContainers } from '../pod/defaults.ts';
-
 import type { PodRules } from '../pod/rules.ts';
 import { templateRules, validatePodTemplate } from '../pod/template.ts';
 import { templateWarnings } from '../pod/warnings.ts';

@@ -29,7 +29,6 @@ import {
   requestsFromLimits,
 } from '../pod/defaults.ts';
 import { annotationsOf } from '../pod/fields.ts';
-
 import { preparePod, preparePodUpdate } from '../pod/prepare.ts';
 import { validateResize } from '../pod/resize.ts';
 import { newlyAllowed, type PodPorts } from '../pod/rules.ts';

@@ -7,7 +7,6 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { exampleTemplate, replicaColumns, replicaStrategy, wideColumns } from '../apps/workload.ts';
-
 import { column, labelsText } from '../cells.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
@@ -15,7 +14,6 @@ import type { ReplicationController } from '../gen/types/core/v1.ts';
 import { fillPodSpec, leavingOldInitContainers } from '../pod/defaults.ts';
 import { noneNegative } from '../pod/fields.ts';
 import { goStringMap } from '../pod/go-text.ts';
-
 import type { PodRules } from '../pod/rules.ts';
 import { validateEndless, validatePodTemplate } from '../pod/template.ts';
 import type { ResourceDef } from '../resource-def.ts';

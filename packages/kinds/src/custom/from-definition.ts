@@ -23,7 +23,6 @@ import {
   type CrdVersion,
   customPrefix,
 } from './definition.ts';
-
 import { customStrategy, type RuleCompiler, type VersionRules } from './strategy.ts';
 
 /**

@@ -17,7 +17,6 @@ import { ipAddress } from '../networking/ip-address.ts';
 import { serviceCidr } from '../networking/service-cidr.ts';
 import { deviceClass } from '../resource/device-class.ts';
 import { resourceClaim, resourceClaimTemplate } from '../resource/resource-claim.ts';
-
 import { resourceSlice } from '../resource/resource-slice.ts';
 import type {
   ColumnDef,

@@ -11,7 +11,6 @@ import type { Stored } from '../stored.ts';
 import { qualityOfService, statesPodAmounts } from './amounts.ts';
 import { annotationsOf } from './fields.ts';
 import { goDifference } from './go-text.ts';
-
 import type { PodPorts } from './rules.ts';
 import { changeRules, sameOrEmptyDeep, validatePod } from './update.ts';
 import { mirrorAnnotation } from './validation/annotations.ts';

@@ -27,7 +27,6 @@ import {
   goStringMap,
   goStructs,
 } from './go-text.ts';
-
 import type { PodPorts, PodRules } from './rules.ts';
 import {
   mirrorAnnotation,

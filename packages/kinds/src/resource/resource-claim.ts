@@ -32,7 +32,6 @@ import { driverName } from '../pod/fields.ts';
 import { validateNodeSelector } from '../pod/validation/affinity.ts';
 import type { ResourceDef, StrategyContext } from '../resource-def.ts';
 import { immutable, validateConditions } from '../rules/checks.ts';
-
 import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import {

@@ -13,7 +13,6 @@ import { ageColumn, column, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { CSINode, CSINodeDriver } from '../gen/types/storage/v1.ts';
 import { driverName, notNegative } from '../pod/fields.ts';
-
 import type { ResourceDef } from '../resource-def.ts';
 import { reportedTwice, sameOrEmpty } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';

@@ -4,7 +4,6 @@ import { schemaFromOpenApi } from '../from-openapi.ts';
 import type { Property, Schema } from '../schema.ts';
 import { validateUniqueness } from '../validation/list-uniqueness.ts';
 import { applyDefaults, decodeCustom, prune } from './custom-object.ts';
-
 import { type EmbeddedRules, validateEmbedded } from './embedded.ts';
 
 const text: Schema = { type: 'string', typed: true };

@@ -9,7 +9,6 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { childPath, FoundPaths, indexPath, keyPath } from '../field-paths.ts';
-
 import { isBooleanSchema, type Property, resolved, type Schema } from '../schema.ts';
 import { DecodeError } from './decode-context.ts';
 import { decodeTyped, type TypedDecoder } from './decode-typed.ts';

@@ -13,10 +13,8 @@ import {
 } from '@wheelhouse/machinery';
 import type { AuthorizedCall } from '../endpoints/call.ts';
 import { answerDocument, CachedDocument, documentsOf, wholeTypes } from '../endpoints/openapi.ts';
-
 import { openApiV2Shapes } from '../views/openapi-v2.ts';
 import { documentUrl, openApiV3Shapes } from '../views/openapi-v3.ts';
-
 import type { RemoteApi } from './api-service.ts';
 import type { AskServer } from './discovery-follower.ts';
 import {

@@ -22,7 +22,6 @@ import { expect, test } from 'vitest';
 import { decodeEntry, encodeStored, indexOf, jsonIn, objectIn } from '../registry/object-codec.ts';
 import { defaultColumns, partialObject, tableRow } from '../views/tables.ts';
 import { type Entry, makeEntry } from '../watchcache/entry.ts';
-
 import { partialText, rowText } from './shapes.ts';
 
 const metaVersion = 'meta.svc.io/v1';

@@ -27,7 +27,6 @@ import {
 } from '../views/tables.ts';
 import type { ListResult } from '../watchcache/contract.ts';
 import { type Entry, type MetadataPlace, metadataPlace } from '../watchcache/entry.ts';
-
 import { type ListDocument, listMetadata, madeList } from './lists.ts';
 
 const includes: readonly IncludeObject[] = ['None', 'Metadata', 'Object'];

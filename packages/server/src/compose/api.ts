@@ -36,7 +36,6 @@ import {
   createAuthorizers,
   selectorsOf,
 } from './authorization/authorizers.ts';
-
 import type { ServerConfig } from './config.ts';
 import type { Base, ObjectApi, ReadingBase } from './context.ts';
 import { componentStatuses, tokenUse } from './controllers/own-objects.ts';
@@ -54,7 +53,6 @@ import {
   createShutdownSignal,
   type ReportedAddress,
 } from './serving/listen.ts';
-
 import { onlineBackup } from './storage/open-store.ts';
 
 /** Everything that requests use between the store and the socket. */

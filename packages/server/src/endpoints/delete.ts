@@ -5,7 +5,6 @@ import type { DeletePlan, Written } from '../registry/contract.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import { write } from '../registry/write.ts';
 import { type DeleteOptions, ignoreStoreReadError, type ListOptions } from '../request/options.ts';
-
 import { attributesOf } from '../request/parse-request.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import type { ApiCall } from './call.ts';

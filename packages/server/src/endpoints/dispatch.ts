@@ -32,7 +32,6 @@ import { evictionEndpoint } from './subresources/eviction.ts';
 import { podLogEndpoint, podStreamEndpoint } from './subresources/pod-log.ts';
 import { scaleEndpoint } from './subresources/scale.ts';
 import { tokenRequestEndpoint } from './subresources/token-request.ts';
-
 import { createEndpoint, patchEndpoint, updateEndpoint } from './write.ts';
 
 /** Runs the endpoint of an authorized request. Throws 404, 405, and 406. */

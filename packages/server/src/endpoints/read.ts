@@ -8,7 +8,6 @@ import {
   StatusError,
 } from '@wheelhouse/machinery';
 import { listBody, listShown, objectList, recordList } from '../answer/lists.ts';
-
 import { answerHeaders, sendBody, sendEntry } from '../answer/respond.ts';
 import { transformFor } from '../answer/shapes.ts';
 import { watchEncoding } from '../answer/watch-encoding.ts';

@@ -18,7 +18,6 @@ import { readOptions } from '../compose/command-line.ts';
 import type { ServerConfig } from '../compose/config.ts';
 import { type RunningServer, startServer } from '../compose/server.ts';
 import { ensureAdminToken, writeAdminKubeconfig } from '../files/data-directory.ts';
-
 import { FlagError } from '../flags/flags.ts';
 import type { Authenticator } from '../gates/authn/contract.ts';
 import { bearerToken } from '../gates/authn/credentials.ts';

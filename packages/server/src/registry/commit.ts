@@ -29,7 +29,6 @@ import {
   entryAtRevision,
   makeEntry,
 } from '../watchcache/entry.ts';
-
 import type { Target, WriteContext, Written } from './contract.ts';
 import { needsConverter, objectToStore } from './conversion/views.ts';
 import {

@@ -27,7 +27,6 @@ import {
 } from '@wheelhouse/machinery';
 import type { StoredRecord } from '@wheelhouse/store';
 import { type Entry, type EntryIndex, makeEntry, metadataPlace } from '../watchcache/entry.ts';
-
 import { problemOf } from '../watchcache/loader.ts';
 import { corruptObject } from '../watchcache/store-errors.ts';
 

@@ -42,10 +42,8 @@ import {
   type ReadPoint,
   watchRevision,
 } from './reads.ts';
-
 import { corruptList, corruptObject, unservedBy } from './store-errors.ts';
 import type { CatchingUp, Initial, Watcher } from './watcher.ts';
-
 import type { ChangeWindow, Snapshot } from './window.ts';
 
 export interface ResourceCacheOptions {

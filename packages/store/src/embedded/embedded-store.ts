@@ -24,7 +24,6 @@ import {
   type WatchRequest,
   type WriteResult,
 } from '../contract.ts';
-
 import { type HistoryChunk, WatchHub } from '../watch-hub.ts';
 import { CommitBatch, type Head } from './commit-batch.ts';
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts';

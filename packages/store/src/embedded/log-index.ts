@@ -9,7 +9,6 @@ import {
   orderedMapValues,
 } from '@wheelhouse/machinery';
 import { byteOrdered, type Revision } from '../contract.ts';
-
 import { recordOverhead } from './frame.ts';
 import type { Segment } from './segment.ts';
 

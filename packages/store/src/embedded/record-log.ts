@@ -25,7 +25,6 @@ import {
   segmentHeaderBytes,
   writeDurably,
 } from './segment.ts';
-
 import { syncDirectory } from './store-directory.ts';
 
 const renameAsync = promisify(rename);

@@ -10,7 +10,6 @@ import {
   keyOfRecord,
 } from './frame.ts';
 import type { LogIndex } from './log-index.ts';
-
 import { markOf, openSegmentFile, readHeader, Segment, segmentHeaderBytes } from './segment.ts';
 
 const logName = /^log\.(\d{1,15})$/;

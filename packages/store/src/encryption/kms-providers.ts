@@ -3,7 +3,6 @@ import { errorText } from '@wheelhouse/machinery';
 import { CallError, statusCode } from '../etcd/errors.ts';
 import type { EncryptionRule } from './configuration.ts';
 import { type KmsOptions, KmsV1Service, PluginCheck } from './kms-service.ts';
-
 import { KmsV2Provider } from './kms-v2.ts';
 import { aesCbc, aesGcm, type KmsSettings } from './providers.ts';
 import type { Cipher, Opened, Prefixed, Transformer } from './transformer.ts';

@@ -2,7 +2,6 @@ import type { Clock } from '@wheelhouse/machinery';
 import { CallError, statusName } from '../etcd/errors.ts';
 import { callUnary, GrpcChannel } from '../etcd/grpc-channel.ts';
 import { bytes, type MessageForm, many, message, nested, one, text } from '../etcd/message.ts';
-
 import type { KmsSettings } from './providers.ts';
 import { statusOfFailure } from './transformer.ts';
 

@@ -9,7 +9,6 @@ import {
 } from '@wheelhouse/machinery';
 import { bytes, integer, many, message, one, text } from '../etcd/message.ts';
 import { annotations, type KmsOptions, KmsV2Service, PluginCheck } from './kms-service.ts';
-
 import { aesGcm, type KmsSettings, tooShort } from './providers.ts';
 import type { Cipher, Opened, Prefixed, Transformer } from './transformer.ts';
 

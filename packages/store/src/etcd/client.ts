@@ -2,7 +2,6 @@ import { isIP } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import { type Clock, checkServerNames, itemAt, trustOptions, verdict } from '@wheelhouse/machinery';
 import { closedStore, StoreError } from '../contract.ts';
-
 import { CallError, isPassing, statusCode, storeErrorOf, timedOut, wasNotSent } from './errors.ts';
 import { type ClientIdentity, GrpcChannel } from './grpc-channel.ts';
 import type { Method } from './protocol.ts';

@@ -2,7 +2,6 @@ import { systemClock } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { EtcdClaims, startEtcdCompactor } from './coordination.ts';
-
 import { type EtcdStore, openEtcdStore } from './etcd-store.ts';
 import { methods } from './protocol.ts';
 import { hasEtcd, startTestEtcd, type TestEtcd } from './testing.ts';

@@ -17,7 +17,6 @@ import {
   noMergeKey,
   retainKeysMember,
 } from './strategic-fields.ts';
-
 import { itemKind } from './strategic-merge.ts';
 
 /**

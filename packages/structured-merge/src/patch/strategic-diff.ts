@@ -21,7 +21,6 @@ import {
   noMergeKey,
   retainKeysMember,
 } from './strategic-fields.ts';
-
 import { combinePatches, itemKind } from './strategic-merge.ts';
 import { identityOfItem, isDeletion, positions } from './strategic-order.ts';
 

@@ -34,7 +34,6 @@ import {
   retainKeysDiffer,
   retainKeysMember,
 } from './strategic-fields.ts';
-
 import { identityOfItem, inOrder, isDeletion } from './strategic-order.ts';
 
 /**

@@ -5,7 +5,6 @@ import { parseYaml, toYaml } from '@wheelhouse/client';
 import { errorText, type JsonValue, jsonEqual } from '@wheelhouse/machinery';
 import { CliError } from '../io.ts';
 import { printJson, sortMaps } from '../output/go-json.ts';
-
 import type { Session } from '../session.ts';
 
 /** Why the user must edit again, shown at the top of the file. */

@@ -10,7 +10,6 @@ import {
   writeFlags,
   writeQuery,
 } from '../apply/writes.ts';
-
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
 import { nameOf, objectAt, quotedLabel, textAt } from '../objects.ts';

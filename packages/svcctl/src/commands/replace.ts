@@ -12,7 +12,6 @@ import {
   writeFlags,
   writeQuery,
 } from '../apply/writes.ts';
-
 import type { Command } from '../command.ts';
 import { deleteOptions, deletionFlags, waitForDeletion } from '../deletion.ts';
 import { ContextError } from '../errors.ts';

@@ -2,7 +2,6 @@ import { type JsonObject, problemText } from '@wheelhouse/machinery';
 import { overrideFlags, withOverrides } from '../apply/local-patch.ts';
 import { dryRunFlag, dryRunOf, managerFlag, saveConfigFlag } from '../apply/writes.ts';
 import { isImageName, pairsOf } from '../argument-values.ts';
-
 import type { Command } from '../command.ts';
 import { createObject, metadataIn } from '../create-object.ts';
 import { CliError, usageError } from '../io.ts';

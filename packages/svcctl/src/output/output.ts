@@ -5,7 +5,6 @@ import { runGoTemplate, TemplateRunError } from '../go-template/exec.ts';
 import { functionNames } from '../go-template/functions.ts';
 import { TemplateError } from '../go-template/lex.ts';
 import { parseGoTemplate, type Templates } from '../go-template/parse.ts';
-
 import { plain } from '../go-template/values.ts';
 import { CliError } from '../io.ts';
 import { objectLabel } from '../objects.ts';
@@ -20,7 +19,6 @@ import {
   type Template,
   valuesOfTemplate,
 } from './jsonpath.ts';
-
 import { alignLines } from './table.ts';
 
 export const outputFlags: readonly FlagSpec[] = [

@@ -17,7 +17,6 @@ import {
 import type { ServiceLedger } from './ledger.ts';
 import { type AddressPool, pickFree, portKey, type ServiceRanges } from './pools.ts';
 import { type AddressRecords, allocateClaimed, type NumberClaims } from './shared-numbers.ts';
-
 import {
   allocatesNodePorts,
   asService,

@@ -29,7 +29,6 @@ import type { Allowances, PodRules } from '../rules.ts';
 import { validateAffinity } from './affinity.ts';
 import { validateContainers, validateHostNetworkPorts } from './containers.ts';
 import { validateSchedulingGates, validateSpread, validateToleration } from './placement.ts';
-
 import { claimNames, validateClaims, validateClaimUses } from './resource-claims.ts';
 import { validateAnyResourceName, validateResources } from './resources.ts';
 import {

@@ -34,7 +34,6 @@ import {
   textsAt,
   within,
 } from '../fields.ts';
-
 import type { PodRules } from '../rules.ts';
 import {
   validateConfigMapVolume,

@@ -1,7 +1,6 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
 import type { ApiObject } from '@wheelhouse/machinery';
 import { type CachePool, follow } from '../../registry/caches.ts';
-
 import { decodeEntry } from '../../registry/object-codec.ts';
 import type { Entry } from '../../watchcache/entry.ts';
 

@@ -7,7 +7,6 @@ import type { Catalogue } from '../../catalogue/catalogue.ts';
 import { createObjectWriter } from '../../controllers/tools.ts';
 import type { QueueMeters } from '../../controllers/work-queue.ts';
 import { hostRoots, type ProxyCertificate } from '../../files/followed-files.ts';
-
 import { defaultGates } from '../../flags/feature-gates.ts';
 import type { Registry } from '../../registry/registry.ts';
 import type { EntryIndex } from '../../watchcache/entry.ts';

@@ -4,7 +4,6 @@ import { batchingSink } from '../../gates/audit/batch-sink.ts';
 import { type AuditGate, createAuditGate } from '../../gates/audit/gate.ts';
 import type { AuditMetrics } from '../../gates/audit/metrics.ts';
 import { auditPolicy, type DecideAudit, loadAuditPolicy } from '../../gates/audit/policy.ts';
-
 import { openRotatingFile } from '../../gates/audit/rotating-file.ts';
 import {
   type AuditSink,

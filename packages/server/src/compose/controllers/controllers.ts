@@ -16,7 +16,6 @@ import {
   startLegacyTokens,
   startLegacyTokenTracking,
 } from '../../controllers/identity/legacy-tokens.ts';
-
 import {
   startRootCaPublisher,
   startServiceAccounts,

@@ -6,7 +6,6 @@ import {
   openProxyCertificate,
   readConfigurationFile,
 } from '../../files/followed-files.ts';
-
 import type { ServerConfig } from '../config.ts';
 
 const defaults = {

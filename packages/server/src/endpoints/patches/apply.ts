@@ -29,7 +29,6 @@ import type { Target, UpdatePlan } from '../../registry/contract.ts';
 import type { FieldValidation, PatchOptions } from '../../request/options.ts';
 import { decodeJsonBody, type Reading } from '../body/body.ts';
 import { Complaints, type ObjectSize, repeatedText, shapeSteps, sizeAt } from '../body/shape.ts';
-
 import type { ApiCall } from '../call.ts';
 
 const openBrace = '{'.charCodeAt(0);

@@ -43,7 +43,6 @@ import {
   shapeSteps,
   sizeAt,
 } from '../body/shape.ts';
-
 import type { ApiCall } from '../call.ts';
 import type { PatchChange } from './apply.ts';
 import { checkPatchedKind, inPatchedOrder, type PatchType } from './patched-document.ts';

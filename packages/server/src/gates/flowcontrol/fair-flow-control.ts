@@ -18,7 +18,6 @@ import {
   uncountedSeat,
 } from './contract.ts';
 import type { FlowSeries, KindUsage, LevelSeries, SeriesOf } from './flow-metrics.ts';
-
 import { adjustmentPeriodMs, PriorityLevels } from './priority-levels.ts';
 import { QueueSet } from './queue-set.ts';
 import { Seat, type WorkEstimate } from './seat.ts';

@@ -1,7 +1,6 @@
 import type { Clock, MaybePromise, Timer } from '@wheelhouse/machinery';
 import type { FlowRequest } from './contract.ts';
 import type { KindUsage, LevelSeries, LevelUsage, Refusal } from './flow-metrics.ts';
-
 import { type FlowQueue, type Seat, SeatDemand, SeatList, type SeatOwner } from './seat.ts';
 import type { LimitResponse } from './settings.ts';
 

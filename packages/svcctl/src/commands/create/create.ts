@@ -10,7 +10,6 @@ import { nameOf, objectAt, quotedLabel } from '../../objects.ts';
 import { resourceOfObject } from '../../selection.ts';
 import type { Session } from '../../session.ts';
 import { createAccountCommands, createRbacCommands } from './create-access.ts';
-
 import { createConfigMapCommand, createSecretCommand } from './create-data.ts';
 import { createIngressCommand, createServiceCommand } from './create-network.ts';
 import { createPolicyCommands, createWorkloadCommands } from './create-workloads.ts';

@@ -14,7 +14,6 @@ import {
   workloadFlags,
   workloadLabel,
 } from '../../rollout/workloads.ts';
-
 import { type Target, targetPath } from '../../selection.ts';
 import type { Session } from '../../session.ts';
 import { withProgress } from '../../terminal.ts';

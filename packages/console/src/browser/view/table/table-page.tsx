@@ -24,7 +24,6 @@ import {
   TextInput,
   Toggle,
 } from '../parts/basics.tsx';
-
 import { Grid } from './grid.tsx';
 import { arranged, type GridState, shownColumns, useGridState } from './grid-state.ts';
 
