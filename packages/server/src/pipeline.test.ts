@@ -28,12 +28,12 @@ import {
 
 let clock: FakeClock;
 let sent: [status: number, message: string][];
-let told: string[];
+let events: string[];
 
 beforeEach(() => {
   clock = new FakeClock();
   sent = [];
-  told = [];
+  events = [];
 });
 
 /** A request under way on a server that gives each 2 minutes. */
@@ -60,9 +60,9 @@ function requestOf(method: string, url: string, audit?: AuditGate) {
   };
   const metrics = {
     passed: () => {},
-    finished: () => void told.push('finished'),
-    terminated: () => void told.push('terminated'),
-    afterTimeout: (of: string, came: string) => void told.push(`${of} ${came}`),
+    finished: () => void events.push('finished'),
+    terminated: () => void events.push('terminated'),
+    afterTimeout: (of: string, came: string) => void events.push(`${of} ${came}`),
   };
   const context = {
     clock,
@@ -102,7 +102,7 @@ test('a write has 34 s, whatever its request’s timeout', async () => {
   clock.advance(100);
   await settle();
   expect(sent).toEqual([[504, late.write]]);
-  expect(told).toEqual(['terminated', 'finished']);
+  expect(events).toEqual(['terminated', 'finished']);
   expect(() => request.resume()).toThrow(late.write);
 });
 
@@ -129,7 +129,7 @@ test('an answered request is not answered again', async () => {
   clock.advance(10_000);
   await settle();
   expect(sent).toEqual([[200, 'fine']]);
-  expect(told).toEqual([]);
+  expect(events).toEqual([]);
 });
 
 test('a failure at the deadline is reported as a timeout', async () => {
@@ -138,7 +138,7 @@ test('a failure at the deadline is reported as a timeout', async () => {
   await end(request, badRequest('the webhook was cut off'));
   await settle();
   expect(sent).toEqual([[504, late.request]]);
-  expect(told).toEqual(['request error', 'terminated', 'finished']);
+  expect(events).toEqual(['request error', 'terminated', 'finished']);
 });
 
 test('an earlier failure is reported as itself', async () => {
@@ -148,7 +148,7 @@ test('an earlier failure is reported as itself', async () => {
   clock.advance(10_000);
   await settle();
   expect(sent).toEqual([[400, 'odd']]);
-  expect(told).toEqual(['finished']);
+  expect(events).toEqual(['finished']);
 });
 
 test('the outcome of late work is counted once: soon, or as stuck after minutes', async () => {
@@ -157,17 +157,17 @@ test('the outcome of late work is counted once: soon, or as stuck after minutes'
   clock.advance(2000);
   await settle();
   await end(soon.request, new Error('unforeseen'));
-  expect(told.splice(0)).toEqual(['terminated', 'finished', 'write panic']);
+  expect(events.splice(0)).toEqual(['terminated', 'finished', 'write panic']);
   const stuck = requestOf('GET', `${maps}?timeout=1s`);
   clock.advance(1100);
   await settle();
   clock.advance(299_000);
-  expect(told.splice(0)).toEqual(['terminated', 'finished']);
+  expect(events.splice(0)).toEqual(['terminated', 'finished']);
   clock.advance(2000);
-  expect(told.splice(0)).toEqual(['request pending']);
+  expect(events.splice(0)).toEqual(['request pending']);
   await stuck.request.finish(undefined);
   clock.advance(1e6);
-  expect(told).toEqual([]);
+  expect(events).toEqual([]);
 });
 
 describe('transition table', () => {

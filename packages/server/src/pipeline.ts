@@ -373,7 +373,10 @@ export class RequestLifecycle {
     });
     this.#timeoutAnswered = this.#answerTimeout(next, respond).catch((cause: unknown) => {
       const { auditId } = last;
-      this.#context.logger.error('a timeout could not be told', { auditId, error: String(cause) });
+      this.#context.logger.error('a timeout could not be answered', {
+        auditId,
+        error: String(cause),
+      });
     });
   }
 

@@ -32,7 +32,7 @@ async function load(): Promise<void> {
 }
 
 function engine(): Engine {
-  if (loaded === undefined) throw new Error('rules are judged before their engine is loaded');
+  if (loaded === undefined) throw new Error('rules are evaluated before their engine is loaded');
   return loaded;
 }
 

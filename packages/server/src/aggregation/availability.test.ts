@@ -9,13 +9,13 @@ const where = 'service/s in "n"';
 let running: Availability | undefined;
 afterEach(() => running?.close());
 
-/** Lets through what waits for no time. */
+/** Runs everything that does not wait for time. */
 async function turns(): Promise<void> {
   for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** An APIService whose Service is as given, looked at until its condition stands. */
-function judged(given: Partial<AvailabilityOptions> & { readonly spec?: JsonObject } = {}) {
+/** The controller of one APIService, and its condition once that has settled. */
+function availabilityOf(given: Partial<AvailabilityOptions> & { readonly spec?: JsonObject } = {}) {
   const clock = new FakeClock();
   const lost: string[] = [];
   const looks: string[] = [];
@@ -141,12 +141,12 @@ test.each([
     'failing or missing response from https://10.1.0.1:8443/apis/a.example.com/v1: Get "https://10.1.0.1:8443/apis/a.example.com/v1": EOF',
   ],
 ] as const)('ADM-4: case %#: the condition is %s, %s', async (given, status, reason, message) => {
-  const { look } = judged(given as Partial<AvailabilityOptions>);
+  const { look } = availabilityOf(given as Partial<AvailabilityOptions>);
   expect(await look()).toEqual({ status, reason, message });
 });
 
 test('ADM-4: the probe is the administrator’s, of what the server must serve', async () => {
-  const { look, looks } = judged();
+  const { look, looks } = availabilityOf();
   await look();
   expect(looks).toEqual([
     'system:kube-aggregator system:masters 10.1.0.1:8443/apis/a.example.com/v1',
@@ -155,7 +155,7 @@ test('ADM-4: the probe is the administrator’s, of what the server must serve',
 
 test('ADM-4: one of several probes is enough', async () => {
   let asked = 0;
-  const { look } = judged({
+  const { look } = availabilityOf({
     look: async () => {
       asked += 1;
       return asked === 3 ? 200 : 500;
@@ -168,7 +168,7 @@ test('ADM-4: one of several probes is enough', async () => {
 test('ADM-4: a failing server is probed again soon, a healthy one every half minute', async () => {
   let status = 500;
   let asked = 0;
-  const { look, clock, lost, condition, change } = judged({
+  const { look, clock, lost, condition, change } = availabilityOf({
     look: async () => {
       asked += 1;
       return status;
@@ -199,7 +199,7 @@ test('ADM-4: a failing server is probed again soon, a healthy one every half min
 });
 
 test('ADM-4: a local one is always available', async () => {
-  const { look, change, looks } = judged({ spec: { service: null } });
+  const { look, change, looks } = availabilityOf({ spec: { service: null } });
   change({ conditions: [{ type: 'Available', status: 'False', reason: 'ServiceNotFound' }] });
   expect(await look()).toEqual({
     status: 'True',

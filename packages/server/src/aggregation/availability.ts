@@ -115,11 +115,11 @@ export class Availability {
     }
     const api = registrationOf(object);
     if (!isRemote(api)) {
-      await this.#tell(object, localVerdict);
+      await this.#report(object, localVerdict);
       return;
     }
-    const verdict = await this.#judge(api);
-    await this.#tell(object, verdict);
+    const verdict = await this.#check(api);
+    await this.#report(object, verdict);
     this.#queue.addAfter(name, this.#pauseMs(name, verdict));
   }
 
@@ -134,7 +134,7 @@ export class Availability {
     return Math.min(lookAgainMs, firstRetryMs * 2 ** Math.min(failures, 20));
   }
 
-  async #judge(api: RemoteApi): Promise<Verdict> {
+  async #check(api: RemoteApi): Promise<Verdict> {
     const { facts } = this.#options;
     const { service: place } = api.remote;
     let service: ApiObject | undefined;
@@ -148,15 +148,15 @@ export class Availability {
     }
     const spec = isObject(service['spec']) ? service['spec'] : {};
     if ((spec['type'] ?? 'ClusterIP') === 'ClusterIP') {
-      const refusal = await this.#judgeEndpoints(place, spec);
+      const refusal = await this.#checkEndpoints(place, spec);
       if (refusal !== undefined) return refusal;
     }
-    const failure = await this.#ask(api);
+    const failure = await this.#probe(api);
     if (failure !== undefined) return refused(discoveryFailed, failure);
     return { status: 'True', reason: 'Passed', message: 'all checks passed' };
   }
 
-  async #judgeEndpoints(place: ServicePlace, spec: JsonObject): Promise<Verdict | undefined> {
+  async #checkEndpoints(place: ServicePlace, spec: JsonObject): Promise<Verdict | undefined> {
     const port = objects(spec['ports']).find((one) => one['port'] === place.port);
     if (port === undefined) {
       return refused('ServicePortError', `${shown(place)} is not listening on port ${place.port}`);
@@ -177,15 +177,15 @@ export class Availability {
   }
 
   /** Undefined if one of several probes succeeds; otherwise the error of the last one. */
-  async #ask(api: RemoteApi): Promise<string | undefined> {
-    const first = await this.#lookOnce(api);
+  async #probe(api: RemoteApi): Promise<string | undefined> {
+    const first = await this.#probeOnce(api);
     if (first === undefined) return undefined;
-    const others = Array.from({ length: furtherLooks }, () => this.#lookOnce(api));
+    const others = Array.from({ length: furtherLooks }, () => this.#probeOnce(api));
     const failures = await Promise.all(others);
     return failures.includes(undefined) ? undefined : (failures.at(-1) ?? first);
   }
 
-  async #lookOnce(api: RemoteApi): Promise<string | undefined> {
+  async #probeOnce(api: RemoteApi): Promise<string | undefined> {
     const { find, look } = this.#options;
     let place: Awaited<ReturnType<FindPlace>>;
     try {
@@ -205,7 +205,7 @@ export class Availability {
     }
   }
 
-  async #tell(object: ApiObject, verdict: Verdict): Promise<void> {
+  async #report(object: ApiObject, verdict: Verdict): Promise<void> {
     const name = object.metadata.name ?? '';
     const before = conditionOf(object);
     const { status, reason, message } = verdict;

@@ -21,11 +21,11 @@ test('ADM-4: a uid is sent only with its gate, and never the client’s', () => 
   const lines = ['X-Remote-Uid', 'mine', 'X-Remote-Extra-A', 'b', ':path', '/'];
   const exchange = { headerLines: () => lines, remoteAddress: '::1' };
   const about = { user, host: 'h:1', path: '/p', auditId: 'id', via: 'me' };
-  const told = forwardedHeaders(exchange, { ...about, forwardsUid: true });
-  expect(told['x-remote-uid']).toEqual(['u']);
-  expect(Object.keys(told).filter((name) => name.startsWith('x-remote-extra'))).toEqual([]);
-  expect(told[':path']).toBeUndefined();
-  expect(told['via']).toEqual(['1.1 me']);
+  const headers = forwardedHeaders(exchange, { ...about, forwardsUid: true });
+  expect(headers['x-remote-uid']).toEqual(['u']);
+  expect(Object.keys(headers).filter((name) => name.startsWith('x-remote-extra'))).toEqual([]);
+  expect(headers[':path']).toBeUndefined();
+  expect(headers['via']).toEqual(['1.1 me']);
   expect(
     forwardedHeaders(exchange, { ...about, forwardsUid: false })['x-remote-uid'],
   ).toBeUndefined();

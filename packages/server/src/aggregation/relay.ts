@@ -296,7 +296,7 @@ export class Relay implements RemoteAnswer {
     }
     this.#state = 'over';
     this.#timer?.stop();
-    for (const tell of this.#whenOver.splice(0)) tell();
+    for (const listener of this.#whenOver.splice(0)) listener();
     const recorded = audit?.streaming(101);
     const joined = joinConnections(taken, { answer: incoming, socket, head });
     const shutdown = context.onShutdown(joined.close);
@@ -490,6 +490,6 @@ export class Relay implements RemoteAnswer {
     // If both were read completely, the connection can be reused.
     const isDone = this.#incoming?.complete === true && this.#outgoing?.writableFinished === true;
     if (!isDone) this.#outgoing?.destroy();
-    for (const tell of this.#whenOver.splice(0)) tell();
+    for (const listener of this.#whenOver.splice(0)) listener();
   }
 }

@@ -25,7 +25,7 @@ test('a port returns what is connected, and nothing before', () => {
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Something that begins, told of in lines. */
+/** A background part that logs its start and its close. */
 function scene(pauseMs: number | undefined) {
   const clock = new FakeClock();
   const lines: string[] = [];

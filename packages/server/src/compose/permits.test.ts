@@ -25,7 +25,7 @@ async function scene() {
   };
   const object = map('one');
   const { registry } = api;
-  const plan = { admission: 'judged', target, context: serverContext } as const;
+  const plan = { admission: 'done', target, context: serverContext } as const;
   await write(registry, { ...plan, operation: 'create', object });
   return { registry, target };
 }
@@ -80,7 +80,7 @@ test('AUTHZ-1: the registry refuses a permit for another target', async () => {
     }
   }
   const context = await contextFor('DELETE', `${maps}/one`);
-  const deletion = { operation: 'delete', admission: 'judged', target: one } as const;
+  const deletion = { operation: 'delete', admission: 'done', target: one } as const;
   const { effect } = await write(registry, { ...deletion, context, options });
   expect(effect).toBe('removed');
 });
@@ -96,7 +96,7 @@ test('AUTHZ-1: a PUT that creates needs a permit to create as well', async () =>
   const context = { ...serverContext, permit: await permitTo('update') };
   const plan = {
     operation: 'update',
-    admission: 'judged',
+    admission: 'done',
     target: two,
     context,
     transform: () => map('two'),

@@ -61,9 +61,9 @@ export function startGarbageCollector(
       const before = followed.get(prefix);
       if (before?.cache === cache) continue;
       before?.close();
-      const tell = (_: string, current: Entry | undefined, previous: Entry | undefined) =>
+      const onEntry = (_: string, current: Entry | undefined, previous: Entry | undefined) =>
         onChange(def, { previous, current });
-      followed.set(prefix, { cache, ...followBeside(cache, { tell }) });
+      followed.set(prefix, { cache, ...followBeside(cache, { onEntry }) });
     }
     for (const [prefix, gone] of followed) {
       if (served.has(prefix)) continue;

@@ -65,7 +65,7 @@ export function startNamespaceDeletion(
   };
   const queue: WorkQueue = createWorkQueue({ ...options, name: 'namespace', run, workers: 4 });
   const following = followBeside(cache, {
-    tell(name, current) {
+    onEntry(name, current) {
       if (current === undefined) {
         gone.set(name, clock.monotonic() + lateWritesMs);
         queue.add(name);

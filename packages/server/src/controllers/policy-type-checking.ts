@@ -52,7 +52,7 @@ export function startPolicyTypeChecking(
   };
   const queue = createWorkQueue({ ...options, name: 'policy-type-checking', run, workers: 1 });
   const following = followBeside(cache, {
-    tell(key, current) {
+    onEntry(key, current) {
       if (current !== undefined) queue.add(key);
     },
     failed: (error) => logger.error('policies could not be listed', { error: String(error) }),

@@ -59,8 +59,8 @@ export function startResourceQuotas(tools: QuotaTools): { close(): Promise<void>
     late.look(current.index.namespace);
     const before = previous === undefined ? undefined : decodeEntry(previous).spec;
     const now = decodeEntry(current);
-    const isTold = jsonEqual(objectAt(now, 'spec', 'hard'), objectAt(now, 'status', 'hard'));
-    if (!isTold || before === undefined || !jsonEqual(before, now.spec)) {
+    const isReported = jsonEqual(objectAt(now, 'spec', 'hard'), objectAt(now, 'status', 'hard'));
+    if (!isReported || before === undefined || !jsonEqual(before, now.spec)) {
       queue.add(current.index.namespace);
     }
   });
@@ -91,7 +91,7 @@ function createFollowers(
   changed: (namespace: string) => void,
 ) {
   const followed = new Map<ResourceDef, { close(): void }>();
-  const tell = ({ previous, current, revision }: EntryChange) => {
+  const onChange = ({ previous, current, revision }: EntryChange) => {
     const index = (current ?? previous)?.index;
     if (index === undefined) return;
     ledger.seen(index.namespace, index.uid, revision);
@@ -100,7 +100,7 @@ function createFollowers(
   };
   return {
     follow: (def: ResourceDef) => {
-      if (!followed.has(def)) followed.set(def, caches.of(def).subscribe(tell));
+      if (!followed.has(def)) followed.set(def, caches.of(def).subscribe(onChange));
     },
     close() {
       for (const one of followed.values()) one.close();

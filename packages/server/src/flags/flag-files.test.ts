@@ -34,7 +34,7 @@ const signer = file('signer', String(ed25519));
 mkdirSync(join(directory, 'folder'));
 
 /** What the start says of these flags; empty when it goes on. */
-function told(...args: string[]): string {
+function problemOf(...args: string[]): string {
   const outcome = readOptions(args);
   if (outcome.kind !== 'options') throw new Error('no options');
   try {
@@ -72,11 +72,11 @@ const single: readonly (readonly [string, ...string[]])[] = [
 describe('files named by flags', () => {
   test.each(single)('%s that is missing', (flag, ...more) => {
     const fault = `${flag}: open ${nowhere}: no such file or directory`;
-    expect(told(`${flag}=${nowhere}`, ...more)).toBe(fault);
+    expect(problemOf(`${flag}=${nowhere}`, ...more)).toBe(fault);
     const folder = join(directory, 'folder');
-    expect(told(`${flag}=${folder}`, ...more)).toBe(`${flag}: read ${folder}: is a directory`);
+    expect(problemOf(`${flag}=${folder}`, ...more)).toBe(`${flag}: read ${folder}: is a directory`);
     const below = `${garbage}/below`;
-    expect(told(`${flag}=${below}`, ...more)).toBe(`${flag}: open ${below}: not a directory`);
+    expect(problemOf(`${flag}=${below}`, ...more)).toBe(`${flag}: open ${below}: not a directory`);
   });
 
   test.each([
@@ -104,18 +104,18 @@ describe('files named by flags', () => {
       'data does not contain a valid RSA or ECDSA private key',
     ],
   ])('%s that holds something else: %s', (flag, path, problem) => {
-    expect(told(`${flag}=${path}`)).toBe(`${flag}: ${path}: ${problem}`);
+    expect(problemOf(`${flag}=${path}`)).toBe(`${flag}: ${path}: ${problem}`);
   });
 
   test('pairs of a certificate and its key', () => {
-    expect(told(...tls(own.certificate, own.key))).toBe('');
-    expect(told(...tls(nowhere, own.key))).toBe(
+    expect(problemOf(...tls(own.certificate, own.key))).toBe('');
+    expect(problemOf(...tls(nowhere, own.key))).toBe(
       `--tls-cert-file: open ${nowhere}: no such file or directory`,
     );
-    expect(told(...tls(own.certificate, garbage))).toBe(
+    expect(problemOf(...tls(own.certificate, garbage))).toBe(
       `--tls-private-key-file: ${garbage}: data does not contain a valid RSA or ECDSA private key`,
     );
-    expect(told(...tls(own.certificate, others.key))).toBe(
+    expect(problemOf(...tls(own.certificate, others.key))).toBe(
       `--tls-private-key-file: ${others.key}: the private key is not that of --tls-cert-file`,
     );
   });
@@ -123,8 +123,8 @@ describe('files named by flags', () => {
   test('valid files pass', () => {
     const keys = [own.key, own.certificate].map((path) => `--service-account-key-file=${path}`);
     const signing = `--service-account-signing-key-file=${own.key}`;
-    expect(told(`--client-ca-file=${own.ca}`, ...keys, signing)).toBe('');
-    expect(told(`--token-auth-file=${garbage}`)).toBe('');
-    expect(told()).toBe('');
+    expect(problemOf(`--client-ca-file=${own.ca}`, ...keys, signing)).toBe('');
+    expect(problemOf(`--token-auth-file=${garbage}`)).toBe('');
+    expect(problemOf()).toBe('');
   });
 });

@@ -114,7 +114,7 @@ const reasons: Readonly<Record<number, ConstructorParameters<typeof StatusError>
   504: 'Timeout',
 };
 
-/** Only requests that continue from a version can be told that it expired. */
+/** Whether a request continues from a version: only such a request can receive 410 Expired. */
 function asksForHistory({ query }: RequestInfo): boolean {
   const version = query.get('resourceVersion') ?? '';
   return (version !== '' && version !== '0') || (query.get('continue') ?? '') !== '';

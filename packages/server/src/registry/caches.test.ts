@@ -41,18 +41,18 @@ function slowCache() {
 }
 
 const entry = (key: string, revision: number) => ({ key, revision }) as Entry;
-const told = () => {
+const recorder = () => {
   const lines: string[] = [];
   const version = (one: Entry | undefined) => one?.revision ?? '-';
-  const tell = (key: string, current: Entry | undefined, previous: Entry | undefined) =>
+  const onEntry = (key: string, current: Entry | undefined, previous: Entry | undefined) =>
     void lines.push(`${key} ${version(previous)}>${version(current)}`);
-  return { lines, tell };
+  return { lines, onEntry };
 };
 
 test('a change during the list wins over it, removals too', async () => {
   const { cache, ready, listed, change } = slowCache();
-  const { lines, tell } = told();
-  const following = follow(cache, tell);
+  const { lines, onEntry } = recorder();
+  const following = follow(cache, onEntry);
   change(entry('a', 1), undefined);
   ready.resolve();
   change(entry('b', 2), entry('b', 5));
@@ -68,9 +68,9 @@ test('a change during the list wins over it, removals too', async () => {
 
 test('a follower that does not wait is not notified once it is closed', async () => {
   const { cache, ready, listed, listeners, change } = slowCache();
-  const { lines, tell } = told();
+  const { lines, onEntry } = recorder();
   const failures: unknown[] = [];
-  const following = followBeside(cache, { tell, failed: (error) => failures.push(error) });
+  const following = followBeside(cache, { onEntry, failed: (error) => failures.push(error) });
   change(undefined, entry('a', 1));
   following.close();
   change(undefined, entry('b', 2));
@@ -87,7 +87,7 @@ test('a follower that does not wait learns of an unlistable cache, unless it is 
   const error = new StoreError({ code: 'unavailable', message: 'no store' });
   for (const isClosed of [true, false]) {
     const { cache, ready } = slowCache();
-    const following = followBeside(cache, { tell: () => {}, failed });
+    const following = followBeside(cache, { onEntry: () => {}, failed });
     if (isClosed) following.close();
     ready.reject(error);
   }

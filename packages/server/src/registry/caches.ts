@@ -198,19 +198,18 @@ function resultOf(entries: readonly Entry[]): ListResult {
   };
 }
 
-type Tell = (key: string, current: Entry | undefined, previous: Entry | undefined) => void;
+type OnEntry = (key: string, current: Entry | undefined, previous: Entry | undefined) => void;
 
 /**
- * Calls `tell` with every current object of a cache and then with each later change, in order. A
+ * Calls `onEntry` with every current object of a cache and then with each later change, in order. A
  * removed object and the predecessor of a new one are undefined. Resolves when all current objects
  * have been reported. Changes during the listing take precedence over it, so none is lost.
  * @param options.unreadable starts although some stored objects cannot be read; only for kinds
- *   whose
- *   objects grant something (missing ones grant nothing) or on which the server must not depend
+ * whose objects grant something (missing ones grant nothing) or on which the server must not depend
  */
 export async function follow(
   cache: ResourceCache,
-  tell: Tell,
+  onEntry: OnEntry,
   options: { readonly unreadable?: 'left-out' } = {},
 ): Promise<{ close(): void }> {
   let changed: Set<string> | undefined = new Set();
@@ -218,12 +217,12 @@ export async function follow(
     const key = change.current?.key ?? change.previous?.key;
     if (key === undefined) return;
     changed?.add(key);
-    tell(key, change.current, change.previous);
+    onEntry(key, change.current, change.previous);
   });
   await cache.ready();
   const list = await cache.list({ namespace: '', resourceVersion: '0', ...options });
   for (const entry of list.entries()) {
-    if (!changed.has(entry.key)) tell(entry.key, entry, undefined);
+    if (!changed.has(entry.key)) onEntry(entry.key, entry, undefined);
   }
   changed = undefined;
   return { close: () => subscription.close() };
@@ -236,14 +235,14 @@ export async function follow(
 export function followBeside(
   cache: ResourceCache,
   options: {
-    readonly tell: Tell;
+    readonly onEntry: OnEntry;
     readonly listed?: () => void;
     readonly failed?: (error: unknown) => void;
   },
 ): { close(): void } {
   let isClosed = false;
   const following = follow(cache, (key, current, previous) => {
-    if (!isClosed) options.tell(key, current, previous);
+    if (!isClosed) options.onEntry(key, current, previous);
   });
   following.then(
     () => {

@@ -139,10 +139,10 @@ interface Plan {
   readonly target: Target;
   readonly context: WriteContext;
   /**
-   * `judged`: admission has already validated the operation that this write implements (a Binding,
+   * `done`: admission has already validated the operation that this write implements (a Binding,
    * an Eviction), and is not called again.
    */
-  readonly admission?: 'judged';
+  readonly admission?: 'done';
 }
 
 /** Stores a new object under its own name or a generated one (API-3, META-1). */

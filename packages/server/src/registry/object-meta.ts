@@ -247,7 +247,7 @@ export function validateObject(
       : (strategy.validateUpdate?.(context, object, old) ?? []);
   const own = 'next' in findings ? atPace(findings, pace) : findings;
   const refuse = (errors: readonly FieldError[]) =>
-    judge(target, context, { ...change, own: errors });
+    validateMetadata(target, context, { ...change, own: errors });
   return own instanceof Promise ? own.then(refuse) : refuse(own);
 }
 
@@ -257,7 +257,7 @@ interface Change {
 }
 
 /** Throws a 422 with the errors of the kind's rules and of the metadata. */
-function judge(
+function validateMetadata(
   target: Target,
   context: StrategyContext,
   { object, old, own }: Change & { readonly own: readonly FieldError[] },

@@ -2,7 +2,7 @@ import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
 import { Turns } from './registry.ts';
 
-/** A task that is done when it is told so. */
+/** A task that runs until `end` is called. */
 function heldTask(log: string[], name: string) {
   let end = () => {};
   const done = new Promise<void>((resolve) => {

@@ -143,20 +143,20 @@ const apply: UpdatePlan['transform'] = (_, __, live) => {
   return Promise.resolve(registry.fieldManager.applyPatch(options)).then(cloneJson).then(defaulted);
 };
 
-const judged = ['mutate', 'prepare', 'validate', 'run validating admission', 'store'];
+const remaining = ['mutate', 'prepare', 'validate', 'run validating admission', 'store'];
 
 describe('the steps of a write', () => {
   test('a create reads nothing', async () => {
     steps = [];
     expect(await create()).toMatchObject({ effect: 'created' });
-    expect(steps).toEqual(['record managers', ...judged]);
+    expect(steps).toEqual(['record managers', ...remaining]);
   });
 
   test('a PUT', async () => {
     await create();
     steps = [];
     await update({ source: 'body', transform: () => deployment({ replicas: 2 }) });
-    expect(steps).toEqual(['read', 'transform', 'record managers', ...judged]);
+    expect(steps).toEqual(['read', 'transform', 'record managers', ...remaining]);
   });
 
   test('a merge patch', async () => {
@@ -167,7 +167,7 @@ describe('the steps of a write', () => {
       metadata: { ...current?.metadata, labels: { patched: 'yes' } },
     });
     await update({ source: 'patched', transform });
-    expect(steps).toEqual(['read', 'transform', 'record managers', ...judged]);
+    expect(steps).toEqual(['read', 'transform', 'record managers', ...remaining]);
   });
 
   test('an apply that creates is authorized to create first', async () => {
@@ -178,14 +178,14 @@ describe('the steps of a write', () => {
     };
     const plan = { source: 'merged', transform: apply, onAbsent: 'create', beforeCreate } as const;
     expect(await update(plan)).toMatchObject({ effect: 'created' });
-    expect(steps).toEqual(['read', 'authorize', 'transform', 'merge managers', ...judged]);
+    expect(steps).toEqual(['read', 'authorize', 'transform', 'merge managers', ...remaining]);
   });
 
   test('an apply that updates', async () => {
     await create();
     steps = [];
     await update({ source: 'merged', transform: apply });
-    expect(steps).toEqual(['read', 'transform', 'merge managers', ...judged]);
+    expect(steps).toEqual(['read', 'transform', 'merge managers', ...remaining]);
   });
 
   test('a deletion is admitted before it marks an object with a finalizer', async () => {
@@ -221,7 +221,7 @@ describe('the steps of a write', () => {
       return current;
     };
     expect(await update({ source: 'patched', transform })).toMatchObject({ effect: 'removed' });
-    expect(steps).toEqual(['read', 'transform', 'record managers', ...judged]);
+    expect(steps).toEqual(['read', 'transform', 'record managers', ...remaining]);
   });
 
   test('a scale changes a view, and then the object behind it', async () => {
@@ -248,7 +248,7 @@ describe('the steps of a write', () => {
       spec: { replicas: 7 },
     });
     await update({ source: 'body', view, transform });
-    const [mutate, ...rest] = judged;
+    const [mutate, ...rest] = remaining;
     const first = ['read', 'transform', 'record managers', mutate];
     expect(steps).toEqual([...first, 'merge view', ...rest]);
   });
@@ -276,7 +276,7 @@ describe('the steps of a write', () => {
     const { registry, target } = scene;
     const plan = { operation: 'update', source: 'patched', onAbsent: 'refuse' } as const;
     const result = await write(registry, { ...plan, target, context, transform });
-    const part = ['record managers', ...judged];
+    const part = ['record managers', ...remaining];
     expect(steps).toEqual([...part, ...part]);
     expect(JSON.parse(result.entry.json.toString())).toMatchObject({
       metadata: { labels: { late: 'yes' } },
@@ -284,11 +284,11 @@ describe('the steps of a write', () => {
     });
   });
 
-  test('a write that admission already judged does not call it again', async () => {
+  test('a write that admission already validated does not call it again', async () => {
     await create();
     steps = [];
     const transform = () => deployment({ replicas: 4 });
-    await update({ source: 'merged', admission: 'judged', transform });
+    await update({ source: 'merged', admission: 'done', transform });
     expect(steps).toEqual(['read', 'transform', 'prepare', 'validate', 'store']);
   });
 });

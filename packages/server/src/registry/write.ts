@@ -196,14 +196,14 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
   dropDuplicateOwners(whole, { warn: context.warn, after: 'admission' });
 
   // Prepare, in the version that the strategy works on.
-  const stored = judgedForm(plan, target, { whole, before });
+  const stored = validatedForm(plan, target, { whole, before });
   const strategyContext = strategyContextOf(target, context, nowMs);
   const step = { plan, target, call, whole, stored, before, strategyContext, pace, isVersioned };
   // Most kinds allocate nothing and need no await.
   const allocation = target.def.strategy.allocate?.(strategyContext, stored, before?.old);
-  if (allocation === undefined) return judgeAndStore(registry, step);
+  if (allocation === undefined) return prepareAndStore(registry, step);
   const since = current?.revision ?? 0;
-  return allocated(allocation, since, () => judgeAndStore(registry, step));
+  return allocated(allocation, since, () => prepareAndStore(registry, step));
 }
 
 /** The state of an attempt when the strategy takes over. */
@@ -226,7 +226,7 @@ interface Step {
  * The second half of an attempt, from the strategy to the store. The passes over a large object
  * that are not divided begin in a turn of the event loop of their own (TRUST-2).
  */
-async function judgeAndStore(registry: Registry, step: Step): Promise<Outcome> {
+async function prepareAndStore(registry: Registry, step: Step): Promise<Outcome> {
   const { plan, target, stored, before, strategyContext, pace } = step;
   const { context } = plan;
   const { def, subresource } = target;
@@ -243,12 +243,12 @@ async function judgeAndStore(registry: Registry, step: Step): Promise<Outcome> {
 
   // Validate.
   const change = { object: stored, old: before?.old, pace };
-  const judged = validateObject(target, strategyContext, change);
-  if (judged instanceof Promise) await judged;
+  const validated = validateObject(target, strategyContext, change);
+  if (validated instanceof Promise) await validated;
   if (pace !== undefined) await pace.pause();
 
   // Run validating admission.
-  const validation = admissionOf(registry, plan).validate(judgedCall(step));
+  const validation = admissionOf(registry, plan).validate(validatingCall(step));
   if (validation !== undefined) await validation;
   // A status update did not write the fields that warnings concern.
   const warnings = subresource === 'status' ? [] : strategy.warnings?.(stored, before?.old);
@@ -312,10 +312,10 @@ async function attemptDeletion(
   return commitDeletion(registry, { target, context, current, object, old, pace });
 }
 
-const judgedAlready: AdmissionPort = { mutate: () => undefined, validate: () => undefined };
+const noAdmission: AdmissionPort = { mutate: () => undefined, validate: () => undefined };
 
 const admissionOf = (registry: Registry, plan: WritePlan): AdmissionPort =>
-  plan.admission === 'judged' ? judgedAlready : registry.admission;
+  plan.admission === 'done' ? noAdmission : registry.admission;
 
 /**
  * Prepares a create in place of an update. Throws if the object must exist or may not be created.
@@ -464,7 +464,7 @@ const settlesOwners = (plan: CreatePlan | UpdatePlan): boolean =>
  * The object in the version that the strategy works on. An apply that changes nothing keeps fields
  * that the request's version cannot express (SSA-9); a PUT in that version drops them.
  */
-function judgedForm(
+function validatedForm(
   plan: CreatePlan | UpdatePlan,
   { def, version }: Target,
   { whole, before }: { readonly whole: ApiObject; readonly before: Before | undefined },
@@ -482,7 +482,7 @@ function judgedForm(
 }
 
 /** The call of validating admission: on the object as it will be stored, or on its view. */
-function judgedCall({ plan, call, whole, stored, before }: Step): AdmissionCall {
+function validatingCall({ plan, call, whole, stored, before }: Step): AdmissionCall {
   const view = plan.operation === 'update' ? plan.view : undefined;
   if (view !== undefined && before !== undefined) {
     return { ...call, object: view.show(whole), old: view.show(before.live) };

@@ -8,7 +8,7 @@ test('a piece that cannot be made is reported, at once or after a pause', async 
   for (const before of [0, 40]) {
     const failures: unknown[] = [];
     const target = new Writable({ write: (_chunk, _encoding, done) => setImmediate(done) });
-    const told = new Promise<void>((resolve) => {
+    const failed = new Promise<void>((resolve) => {
       const writer = new PacedWriter({
         target: new NodeBodySink(target, { charge: () => {} }),
         pieces: pieces(before),
@@ -21,7 +21,7 @@ test('a piece that cannot be made is reported, at once or after a pause', async 
       });
       writer.run();
     });
-    await told;
+    await failed;
     expect(failures).toEqual([new Error('no more')]);
     expect(target.writableEnded).toBe(false);
   }
@@ -55,7 +55,9 @@ test('pieces of all sizes come out whole and in order', async () => {
   expect(small.length, 'small pieces go out joined').toBeLessThan(sent.length / 4);
 });
 
-/** A writer over pieces that each take `costMs` to make; tells what became of their source. */
+/**
+ * A writer over pieces that each take `costMs` to produce; records whether their source returned.
+ */
 function costlyWriter(costMs: number) {
   const clock = new FakeClock();
   const source = { made: 0, returned: false };

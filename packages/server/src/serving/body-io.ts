@@ -92,8 +92,8 @@ const uncheckedBytes = 16 * 1024;
 /**
  * Writes pieces with back-pressure, at most about one batch ahead of the reader: large pieces as
  * they are, small ones joined to blocks of up to 64 KiB if that helps. Ends the target after the
- * last piece. Pieces are produced as they are taken, in slices (TRUST-2); when the reader leaves,
- * the source is told to return (TRUST-3).
+ * last piece. Pieces are produced as they are taken, in slices (TRUST-2); if the reader leaves, the
+ * source is closed with `return()` (TRUST-3).
  */
 export class PacedWriter {
   readonly #target: BodySink;

@@ -7,8 +7,9 @@ let server: HttpServer | undefined;
 afterEach(() => server?.close());
 
 /**
- * What a server says to some bytes until it closes. All but the first come once it has been asked;
- * `sent` then tells that the last of them has.
+ * Returns everything that a server sends in response to some bytes until it closes. All but the
+ * first bytes are sent after the server has received the request; `sent` resolves when the last
+ * ones have been.
  */
 async function said(options: {
   readonly upgrades: 'taken' | 'ignored';

@@ -8,14 +8,14 @@ describe('API-12: validation keywords', () => {
   });
 
   test('are written also when 0 or false', () => {
-    const judging = { minimum: 0, exclusiveMinimum: false, pattern: '^a', enum: ['a', null] };
-    expect(validationJson('v2', judging)).toEqual(judging);
+    const validation = { minimum: 0, exclusiveMinimum: false, pattern: '^a', enum: ['a', null] };
+    expect(validationJson('v2', validation)).toEqual(validation);
   });
 
   test('exclude alternatives in OpenAPI v2', () => {
-    const judging = { minLength: 1, anyOf: [{ maximum: 5 }], not: { maximum: 1 } };
-    expect(validationJson('v2', judging)).toEqual({ minLength: 1 });
-    expect(validationJson('v3', judging)).toEqual(judging);
+    const validation = { minLength: 1, anyOf: [{ maximum: 5 }], not: { maximum: 1 } };
+    expect(validationJson('v2', validation)).toEqual({ minLength: 1 });
+    expect(validationJson('v3', validation)).toEqual(validation);
   });
 
   test('descend into members, items, and alternatives', () => {

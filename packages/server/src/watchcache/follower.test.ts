@@ -85,7 +85,7 @@ test('a store that is not ready is retried', async () => {
   const early = cache.get('a/x', undefined);
   const watching = cache.watch(watchSpec(new TestReader()));
   const ready = cache.ready();
-  // Who asks is told, rather than kept waiting for who knows how long.
+  // Readers get an error at once instead of waiting for an unknown time.
   await expect(early).rejects.toMatchObject({ status: { code: 503 } });
   await expect(watching).rejects.toMatchObject({ status: { code: 503 } });
   flaky.rangeFails = undefined;
@@ -235,7 +235,7 @@ test('STORE-3: an object that becomes unreadable is reported, not removed', asyn
   expect(changes).toEqual([]);
   expect(reader.short).toEqual(['ADDED a/x@1']);
 
-  // While all is loaded anew it is still told of.
+  // The object is still reported while everything is reloaded.
   flaky.rangeFails = unavailable();
   flaky.cut(new StoreError({ code: 'compacted', message: 'gone' }));
   await expect(read()).rejects.toThrow('corrupt object');

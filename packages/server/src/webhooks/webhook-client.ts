@@ -232,7 +232,7 @@ function sentUrl(server: string): string {
     : new URL(server).origin + normalizedUrlPath(parsed.path);
 }
 
-/** The request path; it tells the service the timeout, as kube-apiserver does. */
+/** The request path. Like kube-apiserver's, it contains the timeout. */
 function pathOf(server: string, timeoutMs: number): string {
   const root = new URL(server).pathname === '/' ? '/' : '';
   return `${root}?timeout=${printGoDuration(BigInt(Math.round(timeoutMs * 1e6)))}`;

@@ -24,7 +24,7 @@ const range = (...limits: JsonObject[]): ApiObject => ({
 const plugin = (...ranges: ApiObject[]) => limitRanger(admissionTools({ limitranges: ranges }));
 const annotation = dialect.label('limit-ranger');
 
-const judge = (ranges: readonly ApiObject[], write: Omit<WriteFixture, 'resource'>) =>
+const admit = (ranges: readonly ApiObject[], write: Omit<WriteFixture, 'resource'>) =>
   refusalOf(plugin(...ranges).validate, admissionCall({ resource: 'pods', ...write }));
 
 describe('ADM-1: defaults of a LimitRange', () => {
@@ -124,9 +124,9 @@ describe('ADM-1: bounds of a LimitRange', () => {
       { requests: { cpu: '1' } },
       'cpu max limit to request ratio per Container is 2, but no limit is specified or limit is 0',
     ],
-  ])('judge %s', async (_, limit, resources, expected) => {
+  ])('enforces %s', async (_, limit, resources, expected) => {
     const ranges = [range({ type: 'Container', ...limit })];
-    expect(await judge(ranges, { object: one(resources) })).toBe(expected);
+    expect(await admit(ranges, { object: one(resources) })).toBe(expected);
   });
 
   test('on a Pod limit the sum of its containers', async () => {
@@ -136,10 +136,10 @@ describe('ADM-1: bounds of a LimitRange', () => {
       { name: 'a', resources: half },
       { name: 'b', resources: half },
     ];
-    expect(await judge(ranges, { object: pod({ containers }) })).toBe(
+    expect(await admit(ranges, { object: pod({ containers }) })).toBe(
       'maximum cpu usage per Pod is 1, but limit is 1200m',
     );
-    expect(await judge(ranges, { object: pod({ containers: containers.slice(1) }) })).toBe(
+    expect(await admit(ranges, { object: pod({ containers: containers.slice(1) }) })).toBe(
       undefined,
     );
   });
@@ -149,7 +149,7 @@ describe('ADM-1: bounds of a LimitRange', () => {
     const later = range({ type: 'Pod', max: { cpu: '500m' } });
     const resources = { limits: { cpu: '2' } };
     const containers = ['a', 'b'].map((name) => ({ name, resources }));
-    expect(await judge([container, later], { object: pod({ containers }) })).toBe(
+    expect(await admit([container, later], { object: pod({ containers }) })).toBe(
       'maximum cpu usage per Container is 1, but limit is 2',
     );
   });
@@ -158,11 +158,11 @@ describe('ADM-1: bounds of a LimitRange', () => {
     const ranges = [range({ type: 'Container', max: { cpu: '1' } })];
     const object = one({ limits: { cpu: '2' } });
     const update = { operation: 'UPDATE', object, old: object } as const;
-    expect(await judge(ranges, update)).toBeUndefined();
-    expect(await judge(ranges, { ...update, subresource: 'status' })).toBeUndefined();
-    expect(await judge(ranges, { ...update, subresource: 'resize' })).toMatch(/^maximum cpu/);
+    expect(await admit(ranges, update)).toBeUndefined();
+    expect(await admit(ranges, { ...update, subresource: 'status' })).toBeUndefined();
+    expect(await admit(ranges, { ...update, subresource: 'resize' })).toMatch(/^maximum cpu/);
     const deletionTimestamp = '2030-01-01T00:00:00Z';
     const old = pod({}, { deletionTimestamp });
-    expect(await judge(ranges, { object, old })).toBeUndefined();
+    expect(await admit(ranges, { object, old })).toBeUndefined();
   });
 });

@@ -13,7 +13,7 @@ import { forbiddenNodeLabels, nodeRestriction } from './node-restriction.ts';
 const node = { name: 'system:node:one', groups: ['system:nodes'] };
 const mirror = dialect.label('config.mirror');
 
-const judge = (write: WriteFixture, stored: StoredObjects = {}) =>
+const admit = (write: WriteFixture, stored: StoredObjects = {}) =>
   refusalOf(
     nodeRestriction(admissionTools(stored)).mutate,
     admissionCall({ user: node, ...write }),
@@ -34,28 +34,28 @@ describe('AUTHZ-9: a node', () => {
   test('without a node name may do nothing, and other users are not concerned', async () => {
     const write = { resource: 'leases.coordination', name: 'any' };
     expect(
-      await judge({ ...write, user: { name: 'system:node:', groups: ['system:nodes'] } }),
+      await admit({ ...write, user: { name: 'system:node:', groups: ['system:nodes'] } }),
     ).toBe('could not determine node from user "system:node:"');
-    expect(await judge({ ...write, user: { name: 'ada', groups: [] } })).toBeUndefined();
+    expect(await admit({ ...write, user: { name: 'ada', groups: [] } })).toBeUndefined();
   });
 
   test('writes only its own lease, CSINode, and ResourceSlices', async () => {
     const inLeases = { namespace: dialect.systemNamespace('node-lease') };
     const lease = { resource: 'leases.coordination', ...inLeases };
-    expect(await judge({ ...lease, name: 'one' })).toBeUndefined();
-    expect(await judge({ ...lease, name: 'two' })).toMatch(/^can only access node lease with/);
-    expect(await judge({ ...lease, namespace: 'default', name: 'one' })).toMatch(
+    expect(await admit({ ...lease, name: 'one' })).toBeUndefined();
+    expect(await admit({ ...lease, name: 'two' })).toMatch(/^can only access node lease with/);
+    expect(await admit({ ...lease, namespace: 'default', name: 'one' })).toMatch(
       /^can only access leases in the/,
     );
-    expect(await judge({ resource: 'csinodes.storage', name: 'one' })).toBeUndefined();
-    expect(await judge({ resource: 'csinodes.storage', name: 'two' })).toMatch(/^can only access/);
+    expect(await admit({ resource: 'csinodes.storage', name: 'one' })).toBeUndefined();
+    expect(await admit({ resource: 'csinodes.storage', name: 'two' })).toMatch(/^can only access/);
   });
 
   describe('that creates a mirror Pod', () => {
     const show = (spec: JsonObject, metadata: Partial<ApiObject['metadata']> = {}) => {
       const shown = { annotations: { [mirror]: 'hash' }, ownerReferences: [owner], ...metadata };
       const object = pod({ nodeName: 'one', ...spec }, shown);
-      return judge({ resource: 'pods', object }, { nodes });
+      return admit({ resource: 'pods', object }, { nodes });
     };
 
     test('may create one that needs nothing', async () => {
@@ -120,12 +120,12 @@ describe('AUTHZ-9: a node', () => {
   test('changes only the status of its own Pods, without their labels', async () => {
     const own = pod({ nodeName: 'one' });
     const update = { resource: 'pods', operation: 'UPDATE', subresource: 'status' } as const;
-    expect(await judge({ ...update, object: own, old: own })).toBeUndefined();
+    expect(await admit({ ...update, object: own, old: own })).toBeUndefined();
     const other = pod({ nodeName: 'two' });
-    expect(await judge({ ...update, object: own, old: other })).toMatch(/set to itself$/);
+    expect(await admit({ ...update, object: own, old: other })).toMatch(/set to itself$/);
     const labeled = pod({ nodeName: 'one' }, { labels: { a: 'b' } });
-    expect(await judge({ ...update, object: labeled, old: own })).toMatch(/cannot update labels/);
-    expect(await judge({ ...update, subresource: 'ephemeralcontainers', object: own })).toMatch(
+    expect(await admit({ ...update, object: labeled, old: own })).toMatch(/cannot update labels/);
+    expect(await admit({ ...update, subresource: 'ephemeralcontainers', object: own })).toMatch(
       /^unexpected pod subresource "ephemeralcontainers"/,
     );
   });
@@ -143,10 +143,10 @@ describe('AUTHZ-9: a node', () => {
       old: claim({ phase: 'Bound', capacity: { storage: '1Gi' } }),
     } as const;
     const grown = claim({ phase: 'Bound', capacity: { storage: '2Gi' }, conditions: [] });
-    expect(await judge({ ...write, object: grown })).toBeUndefined();
+    expect(await admit({ ...write, object: grown })).toBeUndefined();
     const lost = claim({ phase: 'Lost' }, { volumeName: 'v' });
-    expect(await judge({ ...write, object: lost })).toMatch(/: spec.volumeName, status.phase$/);
-    expect(await judge({ ...write, subresource: '', object: grown })).toMatch(
+    expect(await admit({ ...write, object: lost })).toMatch(/: spec.volumeName, status.phase$/);
+    expect(await admit({ ...write, subresource: '', object: grown })).toMatch(
       /^may only update PVC/,
     );
   });
@@ -160,22 +160,22 @@ describe('AUTHZ-9: a node', () => {
     });
     const taints = [{ key: 'a', effect: 'NoSchedule' }];
     const update = { resource: 'nodes', operation: 'UPDATE', old: own({ taints }) } as const;
-    expect(await judge({ ...update, object: own({ taints }) })).toBeUndefined();
-    expect(await judge({ ...update, object: own({}) })).toMatch(/modify taints$/);
-    expect(await judge({ ...update, object: own({ taints }), name: 'two' })).toMatch(/node "two"$/);
+    expect(await admit({ ...update, object: own({ taints }) })).toBeUndefined();
+    expect(await admit({ ...update, object: own({}) })).toMatch(/modify taints$/);
+    expect(await admit({ ...update, object: own({ taints }), name: 'two' })).toMatch(/node "two"$/);
     const owned = own({ taints }, { ownerReferences: [owner] });
-    expect(await judge({ ...update, object: owned })).toMatch(/modify ownerReferences$/);
+    expect(await admit({ ...update, object: owned })).toMatch(/modify ownerReferences$/);
     const role = dialect.label('role');
     const labeled = own({ taints }, { labels: { [role]: 'master' } });
-    expect(await judge({ ...update, object: labeled })).toBe(
+    expect(await admit({ ...update, object: labeled })).toBe(
       `is not allowed to modify labels: ${role}`,
     );
-    expect(await judge({ resource: 'nodes', object: labeled })).toMatch(/set the following labels/);
+    expect(await admit({ resource: 'nodes', object: labeled })).toMatch(/set the following labels/);
   });
 
   test('requests tokens of Pods that run on it', async () => {
     const bound = (ref: JsonObject) =>
-      judge(
+      admit(
         {
           resource: 'serviceaccounts',
           subresource: 'token',

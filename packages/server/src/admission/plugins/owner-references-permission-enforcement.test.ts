@@ -13,7 +13,7 @@ const pod = (...ownerReferences: OwnerReference[]): ApiObject => ({
 });
 
 /** What refuses a write of a Pod by a user who may do `allowed`, and what was asked about. */
-async function judge(write: Partial<WriteFixture>, ...allowed: string[]) {
+async function admit(write: Partial<WriteFixture>, ...allowed: string[]) {
   const asked: string[] = [];
   const decide = async ({ verb, resource, subresource, namespace, name }: Question) => {
     const what = [resource, subresource].filter((part) => (part ?? '') !== '').join('/');
@@ -29,37 +29,37 @@ const update = (object: ApiObject, old: ApiObject) =>
 
 describe('ADM-1: a writer of owner references', () => {
   test('needs no right for owners of a new object that it does not block', async () => {
-    expect(await judge({ object: pod(owner) })).toEqual({ why: undefined, asked: [] });
+    expect(await admit({ object: pod(owner) })).toEqual({ why: undefined, asked: [] });
   });
 
   test('needs no right where owners do not change', async () => {
-    expect(await judge(update(pod(blocking), pod(blocking)))).toMatchObject({ asked: [] });
+    expect(await admit(update(pod(blocking), pod(blocking)))).toMatchObject({ asked: [] });
   });
 
   test('must be able to delete the object that it changes', async () => {
     const change = update(pod(owner), pod());
-    expect(await judge(change, 'delete')).toEqual({
+    expect(await admit(change, 'delete')).toEqual({
       why: undefined,
       asked: ['delete pods default/web-1'],
     });
-    expect((await judge(change)).why).toBe(
+    expect((await admit(change)).why).toBe(
       "cannot set an ownerRef on a resource you can't delete: no rule, <nil>",
     );
   });
 
   test('must be able to change the finalizers of an owner that it blocks', async () => {
-    expect(await judge({ object: pod(blocking) }, 'update')).toEqual({
+    expect(await admit({ object: pod(blocking) }, 'update')).toEqual({
       why: undefined,
       asked: ['update replicasets/finalizers default/web'],
     });
-    expect((await judge({ object: pod(blocking) })).why).toMatch(
+    expect((await admit({ object: pod(blocking) })).why).toMatch(
       /^cannot set blockOwnerDeletion if/,
     );
   });
 
   test('needs no right for an owner that was blocked before', async () => {
     const other = { ...blocking, uid: '2', name: 'api' };
-    const { asked } = await judge(update(pod(blocking, other), pod(blocking)), 'delete', 'update');
+    const { asked } = await admit(update(pod(blocking, other), pod(blocking)), 'delete', 'update');
     expect(asked).toEqual([
       'delete pods default/web-1',
       'update replicasets/finalizers default/api',
@@ -74,20 +74,20 @@ describe('ADM-1: a writer of owner references', () => {
       uid: '3',
       blockOwnerDeletion: true,
     };
-    const { asked } = await judge({ object: pod(node) }, 'update');
+    const { asked } = await admit({ object: pod(node) }, 'update');
     expect(asked).toEqual(['update nodes/finalizers /one']);
   });
 
   test('cannot block an owner of an unknown kind', async () => {
     const tab = { ...blocking, apiVersion: 'example.com/v1', kind: 'Tab' };
-    expect((await judge({ object: pod(tab) }, 'update')).why).toMatch(
+    expect((await admit({ object: pod(tab) }, 'update')).why).toMatch(
       /because cannot find RESTMapping for APIVersion example.com\/v1 Kind Tab: no matches/,
     );
   });
 
   test('needs no right as the server, or for the status of a Pod', async () => {
     const change = update(pod(blocking), pod());
-    expect(await judge({ ...change, subresource: 'status' })).toMatchObject({ asked: [] });
-    expect(await judge({ ...change, context: { origin: 'server' } })).toMatchObject({ asked: [] });
+    expect(await admit({ ...change, subresource: 'status' })).toMatchObject({ asked: [] });
+    expect(await admit({ ...change, context: { origin: 'server' } })).toMatchObject({ asked: [] });
   });
 });

@@ -134,7 +134,7 @@ describe('ADM-1: an account that restricts its Pods to its Secrets', () => {
       { imagePullSecrets: [{ name: 'pull' }, { name: 'known' }] },
       /^imagePullSecrets\[1\].name="known" is not allowed/,
     ],
-  ])('judges %s', async (_, spec, expected) => {
+  ])('handles %s', async (_, spec, expected) => {
     const admitted = await admit(pod(spec), strict);
     if (expected === undefined) expect(admitted).toBeTypeOf('object');
     else expect(admitted).toMatch(expected);

@@ -6,7 +6,7 @@ import type { Standard } from './pod-security-policy.ts';
 const baseline: Standard = { level: 'baseline', minor: undefined };
 const restricted: Standard = { level: 'restricted', minor: undefined };
 
-function judged(
+function violationsOf(
   spec: JsonObject,
   standard: Standard = baseline,
   annotations: Record<string, string> = {},
@@ -88,42 +88,42 @@ describe('ADM-1: baseline', () => {
     ],
   ];
   test.each(cases)('ADM-1: %s', (_, spec, expected) => {
-    expect(judged(spec)).toEqual([expected]);
-    expect(judged(spec, { level: 'privileged', minor: undefined })).toEqual([]);
+    expect(violationsOf(spec)).toEqual([expected]);
+    expect(violationsOf(spec, { level: 'privileged', minor: undefined })).toEqual([]);
   });
 
   test('ADM-1: a plain pod passes, and containers of every kind are checked', () => {
-    expect(judged(one())).toEqual([]);
+    expect(violationsOf(one())).toEqual([]);
     for (const member of ['initContainers', 'containers', 'ephemeralContainers']) {
       const spec = { [member]: [{ name: 'x', securityContext: { privileged: true } }] };
-      expect(judged(spec)).toHaveLength(1);
+      expect(violationsOf(spec)).toHaveLength(1);
     }
   });
 
   test('ADM-1: annotations of older releases are checked', () => {
     const key = 'container.apparmor.security.beta.svc.io/a';
-    expect(judged(one(), baseline, { [key]: 'runtime/default' })).toEqual([]);
-    expect(judged(one(), baseline, { [key]: 'unconfined' })).toEqual([
+    expect(violationsOf(one(), baseline, { [key]: 'runtime/default' })).toEqual([]);
+    expect(violationsOf(one(), baseline, { [key]: 'unconfined' })).toEqual([
       `forbidden AppArmor profile (annotation must not set AppArmor profile type to "${key}="unconfined"")`,
     ]);
     const seccomp = { 'seccomp.security.alpha.svc.io/pod': 'unconfined' };
-    expect(judged(one(), { level: 'baseline', minor: 18 }, seccomp)).toEqual([
+    expect(violationsOf(one(), { level: 'baseline', minor: 18 }, seccomp)).toEqual([
       'seccompProfile (forbidden annotation seccomp.security.alpha.svc.io/pod="unconfined")',
     ]);
-    expect(judged(one(), baseline, seccomp)).toEqual([]);
+    expect(violationsOf(one(), baseline, seccomp)).toEqual([]);
   });
 
   test('ADM-1: a standard of an earlier release keeps its rules', () => {
     const spec = (name: string) => ({ securityContext: { sysctls: [{ name }] } });
     const at = (minor: number): Standard => ({ level: 'baseline', minor });
-    expect(judged(spec('net.ipv4.tcp_rmem'), at(31))).toHaveLength(1);
-    expect(judged(spec('net.ipv4.tcp_rmem'), at(32))).toEqual([]);
-    expect(judged(spec('net.ipv4.tcp_rmem'), at(99))).toEqual([]);
-    expect(judged(spec('net.ipv4.tcp_fin_timeout'), at(28))).toHaveLength(1);
-    expect(judged(spec('net.ipv4.tcp_fin_timeout'), at(29))).toEqual([]);
+    expect(violationsOf(spec('net.ipv4.tcp_rmem'), at(31))).toHaveLength(1);
+    expect(violationsOf(spec('net.ipv4.tcp_rmem'), at(32))).toEqual([]);
+    expect(violationsOf(spec('net.ipv4.tcp_rmem'), at(99))).toEqual([]);
+    expect(violationsOf(spec('net.ipv4.tcp_fin_timeout'), at(28))).toHaveLength(1);
+    expect(violationsOf(spec('net.ipv4.tcp_fin_timeout'), at(29))).toEqual([]);
     const engine = { securityContext: { seLinuxOptions: { type: 'container_engine_t' } } };
-    expect(judged(engine, at(30))).toHaveLength(1);
-    expect(judged(engine, at(31))).toEqual([]);
+    expect(violationsOf(engine, at(30))).toHaveLength(1);
+    expect(violationsOf(engine, at(31))).toEqual([]);
   });
 });
 
@@ -133,8 +133,8 @@ describe('ADM-1: restricted', () => {
     ...secure({ allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } }),
   };
   test('ADM-1: a hardened pod passes, a plain one fails four checks', () => {
-    expect(judged(good, restricted)).toEqual([]);
-    expect(judged(one(), restricted)).toEqual([
+    expect(violationsOf(good, restricted)).toEqual([]);
+    expect(violationsOf(one(), restricted)).toEqual([
       'allowPrivilegeEscalation != false (container "a" must set securityContext.allowPrivilegeEscalation=false)',
       'unrestricted capabilities (container "a" must set securityContext.capabilities.drop=["ALL"])',
       'runAsNonRoot != true (pod or container "a" must set securityContext.runAsNonRoot=true)',
@@ -170,19 +170,19 @@ describe('ADM-1: restricted', () => {
     ],
   ];
   test.each(cases)('ADM-1: %s', (_, more, expected) => {
-    expect(judged({ ...good, ...more }, restricted)).toEqual([expected]);
+    expect(violationsOf({ ...good, ...more }, restricted)).toEqual([expected]);
   });
 
   test('ADM-1: a Windows pod may omit what has no meaning there', () => {
     const windows = { ...one(), os: { name: 'windows' } };
-    expect(judged(windows, restricted)).toEqual([
+    expect(violationsOf(windows, restricted)).toEqual([
       'runAsNonRoot != true (pod or container "a" must set securityContext.runAsNonRoot=true)',
     ]);
-    expect(judged(windows, { level: 'restricted', minor: 24 })).toHaveLength(4);
+    expect(violationsOf(windows, { level: 'restricted', minor: 24 })).toHaveLength(4);
   });
 
   test('ADM-1: the oldest releases have fewer checks', () => {
-    const at = (minor: number) => judged(one(), { level: 'restricted', minor });
+    const at = (minor: number) => violationsOf(one(), { level: 'restricted', minor });
     expect(at(22)).toHaveLength(4);
     expect(at(21)).toHaveLength(3);
     expect(at(18)).toHaveLength(2);

@@ -23,18 +23,17 @@ export interface Violation {
   readonly detail: string;
 }
 
-type Judge = (pod: CheckedPod) => Violation | undefined;
+type Rule = (pod: CheckedPod) => Violation | undefined;
 
 interface Check {
   readonly id: string;
   readonly level: Exclude<Level, 'privileged'>;
   /** Rules by the minor release from which they apply. */
-  readonly since: readonly (readonly [minor: number, judge: Judge])[];
+  readonly since: readonly (readonly [minor: number, rule: Rule])[];
   /** Checks of the lower level that this one replaces. */
   readonly instead?: string;
 }
 
-/** The last release that changed a check; later ones, and `latest`, are as this one. */
 /** The newest minor release whose standards differ from those before. */
 export const latestMinor = 32;
 
@@ -47,12 +46,12 @@ export function violations(
   if (standard.level === 'privileged') return [];
   const minor = Math.min(standard.minor ?? latestMinor, latestMinor);
   const holding = checksOf(dialect).flatMap((check) => {
-    const judge = check.since.filter(([from]) => from <= minor).at(-1)?.[1];
+    const rule = check.since.filter(([from]) => from <= minor).at(-1)?.[1];
     const isAsked = standard.level === 'restricted' || check.level === 'baseline';
-    return judge !== undefined && isAsked ? [{ ...check, judge }] : [];
+    return rule !== undefined && isAsked ? [{ ...check, rule }] : [];
   });
   const needless = new Set(holding.map(({ instead }) => instead));
-  return holding.filter(({ id }) => !needless.has(id)).flatMap(({ judge }) => judge(pod) ?? []);
+  return holding.filter(({ id }) => !needless.has(id)).flatMap(({ rule }) => rule(pod) ?? []);
 }
 
 /** Checks of the lower level come first, each level sorted by name. */
@@ -157,24 +156,24 @@ const security = (object: JsonObject, ...path: readonly string[]) =>
   at(object, 'securityContext', ...path);
 const isGiven = (value: JsonValue | undefined) => value !== undefined && value !== null;
 
-function unlessWindows(judge: Judge): Judge {
-  return (pod) => (textAt(pod.spec, 'os', 'name') === 'windows' ? undefined : judge(pod));
+function unlessWindows(rule: Rule): Rule {
+  return (pod) => (textAt(pod.spec, 'os', 'name') === 'windows' ? undefined : rule(pod));
 }
 
-const privileged: Judge = (pod) => {
+const privileged: Rule = (pod) => {
   const bad = containersWith(pod, (one) => security(one, 'privileged') === true);
   if (bad.length === 0) return undefined;
   const detail = `${named(bad)} must not set securityContext.privileged=true`;
   return { reason: 'privileged', detail };
 };
 
-const hostNamespaces: Judge = ({ spec }) => {
+const hostNamespaces: Rule = ({ spec }) => {
   const used = ['hostNetwork', 'hostPID', 'hostIPC'].filter((name) => spec[name] === true);
   if (used.length === 0) return undefined;
   return { reason: 'host namespaces', detail: used.map((name) => `${name}=true`).join(', ') };
 };
 
-const hostPaths: Judge = ({ spec }) => {
+const hostPaths: Rule = ({ spec }) => {
   const names = objectsAt(spec, 'volumes')
     .filter((volume) => objectAt(volume, 'hostPath') !== undefined)
     .map((volume) => textAt(volume, 'name'));
@@ -183,7 +182,7 @@ const hostPaths: Judge = ({ spec }) => {
   return { reason: 'hostPath volumes', detail };
 };
 
-const hostPorts: Judge = (pod) => {
+const hostPorts: Rule = (pod) => {
   const portsOf = (container: Stored<Container>) =>
     (container.ports ?? []).map((port) => port.hostPort ?? 0).filter((port) => port !== 0);
   const bad = containersWith(pod, (one) => portsOf(one).length > 0);
@@ -224,12 +223,12 @@ function addedBeyond(
   return { names, text };
 }
 
-const capabilitiesAdded: Judge = (pod) => {
+const capabilitiesAdded: Rule = (pod) => {
   const { names, text } = addedBeyond(pod, allowedCapabilities);
   return names.length === 0 ? undefined : { reason: 'non-default capabilities', detail: text };
 };
 
-const capabilitiesDropped: Judge = (pod) => {
+const capabilitiesDropped: Rule = (pod) => {
   const keeping = containersWith(pod, (one) => !capabilitiesOf(one, 'drop').includes('ALL'));
   const added = addedBeyond(pod, new Set(['NET_BIND_SERVICE']));
   const details = [
@@ -242,7 +241,7 @@ const capabilitiesDropped: Judge = (pod) => {
   return { reason: 'unrestricted capabilities', detail: details.join('; ') };
 };
 
-const procMount: Judge = (pod) => {
+const procMount: Rule = (pod) => {
   const mount = (container: JsonObject) => security(container, 'procMount');
   const isBad = (one: JsonObject) => isGiven(mount(one)) && mount(one) !== 'Default';
   const bad = containersWith(pod, isBad);
@@ -256,7 +255,7 @@ const procMount: Judge = (pod) => {
   return { reason: 'procMount', detail };
 };
 
-function seLinux(types: readonly string[]): Judge {
+function seLinux(types: readonly string[]): Rule {
   return (pod) => {
     const options = (object: JsonObject) => objectAt(object, 'securityContext', 'seLinuxOptions');
     const says = (object: JsonObject, member: string) => textAt(options(object), member);
@@ -287,7 +286,7 @@ const profileType = (object: JsonObject, profile: string) => {
 const isContained = (type: string | undefined) =>
   type === undefined || type === 'RuntimeDefault' || type === 'Localhost';
 
-function appArmor(dialect: Dialect): Judge {
+function appArmor(dialect: Dialect): Rule {
   const prefix = dialect.label('', 'container.apparmor.security.beta');
   return (pod) => {
     const isBad = (object: JsonObject) => !isContained(profileType(object, 'appArmorProfile'));
@@ -313,7 +312,7 @@ function appArmor(dialect: Dialect): Judge {
 const isAppArmorValue = (value: string) =>
   value === '' || value === 'runtime/default' || value.startsWith('localhost/');
 
-function seccompAnnotations(dialect: Dialect): Judge {
+function seccompAnnotations(dialect: Dialect): Rule {
   const ofPod = dialect.label('pod', 'seccomp.security.alpha');
   const ofContainer = dialect.label('', 'container.seccomp.security.alpha');
   const isFine = (value: string) =>
@@ -332,7 +331,7 @@ function seccompAnnotations(dialect: Dialect): Judge {
   };
 }
 
-const seccompValues: Judge = (pod) => {
+const seccompValues: Rule = (pod) => {
   const isBad = (object: JsonObject) => !isContained(profileType(object, 'seccompProfile'));
   const holders = [pod.spec, ...containersOf(pod.spec)].filter(isBad);
   if (holders.length === 0) return undefined;
@@ -342,7 +341,7 @@ const seccompValues: Judge = (pod) => {
   return { reason: 'seccompProfile', detail };
 };
 
-const seccompRequired: Judge = (pod) => {
+const seccompRequired: Rule = (pod) => {
   const bad = seccompValues(pod);
   if (bad !== undefined || profileType(pod.spec, 'seccompProfile') !== undefined) return bad;
   const silent = containersWith(pod, (one) => profileType(one, 'seccompProfile') === undefined);
@@ -376,7 +375,7 @@ const sysctlsSince: readonly (readonly [minor: number, names: readonly string[]]
   [32, ['net.ipv4.tcp_rmem', 'net.ipv4.tcp_wmem']],
 ];
 
-function sysctls(minor: number): Judge {
+function sysctls(minor: number): Rule {
   const allowed = new Set(sysctlsSince.flatMap(([since, names]) => (since <= minor ? names : [])));
   return ({ spec }) => {
     const names = objectsAt(spec, 'securityContext', 'sysctls').map((one) => textAt(one, 'name'));
@@ -385,7 +384,7 @@ function sysctls(minor: number): Judge {
   };
 }
 
-const hostProcess: Judge = (pod) => {
+const hostProcess: Rule = (pod) => {
   const isBad = (object: JsonObject) => security(object, 'windowsOptions', 'hostProcess') === true;
   const names = containersWith(pod, isBad);
   if (!isBad(pod.spec) && names.length === 0) return undefined;
@@ -394,7 +393,7 @@ const hostProcess: Judge = (pod) => {
   return { reason: 'hostProcess', detail };
 };
 
-const privilegeEscalation: Judge = (pod) => {
+const privilegeEscalation: Rule = (pod) => {
   const bad = containersWith(pod, (one) => security(one, 'allowPrivilegeEscalation') !== false);
   if (bad.length === 0) return undefined;
   return {
@@ -415,7 +414,7 @@ const allowedVolumes = new Set([
   'secret',
 ]);
 
-const volumeTypes: Judge = ({ spec }) => {
+const volumeTypes: Rule = ({ spec }) => {
   const typeOf = (volume: JsonObject) =>
     Object.keys(volume).find((member) => isObject(volume[member])) ?? 'unknown';
   const bad = objectsAt(spec, 'volumes').filter((volume) => !allowedVolumes.has(typeOf(volume)));
@@ -433,7 +432,7 @@ const volumeTypes: Judge = ({ spec }) => {
   return { reason: 'restricted volume types', detail: detail.join(' ') };
 };
 
-const runAsNonRoot: Judge = (pod) => {
+const runAsNonRoot: Rule = (pod) => {
   const says = (object: JsonObject) => security(object, 'runAsNonRoot');
   const reason = 'runAsNonRoot != true';
   const roots = containersWith(pod, (one) => says(one) === false);
@@ -447,7 +446,7 @@ const runAsNonRoot: Judge = (pod) => {
   return { reason, detail: `pod or ${named(silent)} must set securityContext.runAsNonRoot=true` };
 };
 
-const runAsUser: Judge = (pod) => {
+const runAsUser: Rule = (pod) => {
   const isRoot = (object: JsonObject) => {
     const user = security(object, 'runAsUser');
     return isGiven(user) && Number(user) === 0;

@@ -37,7 +37,7 @@ interface Scene extends WriteFixture {
 }
 
 /** What refuses a write, and the warnings that it gets. */
-async function judge({ levels = {}, stored = [], exempt = {}, ...write }: Scene) {
+async function admit({ levels = {}, stored = [], exempt = {}, ...write }: Scene) {
   const exemptions = { usernames: none, namespaces: none, runtimeClasses: none, ...exempt };
   const tools = admissionTools(
     { namespaces: [namespace(levels)], pods: stored },
@@ -55,11 +55,11 @@ describe('ADM-1: a Pod under Pod Security', () => {
 
   test('is refused when it violates the enforced standard', async () => {
     const levels = { enforce: 'baseline' };
-    expect(await judge({ resource, levels, object: pod(onHost) })).toEqual({
+    expect(await admit({ resource, levels, object: pod(onHost) })).toEqual({
       why: `violates PodSecurity "baseline:latest": ${violation}`,
       warnings: [],
     });
-    expect(await judge({ resource, levels, object: pod() })).toEqual({
+    expect(await admit({ resource, levels, object: pod() })).toEqual({
       why: undefined,
       warnings: [],
     });
@@ -67,7 +67,7 @@ describe('ADM-1: a Pod under Pod Security', () => {
 
   test('gets a warning when only that is requested', async () => {
     const levels = { warn: 'baseline' };
-    expect(await judge({ resource, levels, object: pod(onHost) })).toEqual({
+    expect(await admit({ resource, levels, object: pod(onHost) })).toEqual({
       why: undefined,
       warnings: [`would violate PodSecurity "baseline:latest": ${violation}`],
     });
@@ -80,23 +80,23 @@ describe('ADM-1: a Pod under Pod Security', () => {
   ])('passes where its %s is exempt', async (_, exempt, more) => {
     const object = pod({ ...onHost, ...more });
     const scene: Scene = { resource, levels: { enforce: 'baseline' }, object };
-    expect((await judge({ ...scene, ...(exempt === undefined ? {} : { exempt }) })).why).toBe(
+    expect((await admit({ ...scene, ...(exempt === undefined ? {} : { exempt }) })).why).toBe(
       undefined,
     );
-    expect((await judge(scene)).why).toBeDefined();
+    expect((await admit(scene)).why).toBeDefined();
   });
 
   test('is checked again when an update has a new image or container', async () => {
     const levels = { enforce: 'baseline' };
     const old = pod(onHost);
     const update = { resource, levels, operation: 'UPDATE', old } as const;
-    expect((await judge({ ...update, object: pod({ ...onHost, note: 1 }) })).why).toBeUndefined();
+    expect((await admit({ ...update, object: pod({ ...onHost, note: 1 }) })).why).toBeUndefined();
     const image = pod({ ...onHost, containers: [{ name: 'a', image: 'two' }] });
-    expect((await judge({ ...update, object: image })).why).toBeDefined();
+    expect((await admit({ ...update, object: image })).why).toBeDefined();
     const debug = pod({ ...onHost, ephemeralContainers: [{ name: 'd', image: 'debug' }] });
     const added = { ...update, subresource: 'ephemeralcontainers', object: debug };
-    expect((await judge(added)).why).toBeDefined();
-    expect((await judge({ ...update, subresource: 'status', object: image })).why).toBeUndefined();
+    expect((await admit(added)).why).toBeDefined();
+    expect((await admit({ ...update, subresource: 'status', object: image })).why).toBeUndefined();
   });
 
   test('as a template gets a warning and is not refused', async () => {
@@ -107,7 +107,7 @@ describe('ADM-1: a Pod under Pod Security', () => {
       spec: { template: { spec: { containers: [{ name: 'a' }], ...onHost } } },
     };
     const levels = { enforce: 'baseline' };
-    expect(await judge({ resource: 'deployments.apps', levels, object })).toEqual({
+    expect(await admit({ resource: 'deployments.apps', levels, object })).toEqual({
       why: undefined,
       warnings: [`would violate PodSecurity "baseline:latest": ${violation}`],
     });
@@ -127,14 +127,14 @@ describe('ADM-1: a namespace under Pod Security', () => {
 
   test('cannot get unreadable labels, but may keep them', async () => {
     const object = namespace({ enforce: 'none' });
-    expect((await judge({ resource, object })).why).toMatch(/must be one of privileged, baseline/);
-    expect((await judge(update({ enforce: 'none' }, { enforce: 'none' }))).why).toBeUndefined();
-    expect((await judge(update({ enforce: 'none' }, { warn: 'none' }))).why).toBeDefined();
+    expect((await admit({ resource, object })).why).toMatch(/must be one of privileged, baseline/);
+    expect((await admit(update({ enforce: 'none' }, { enforce: 'none' }))).why).toBeUndefined();
+    expect((await admit(update({ enforce: 'none' }, { warn: 'none' }))).why).toBeDefined();
   });
 
   test('that becomes stricter warns of violating Pods, equal ones together', async () => {
     const stored = [pod(onHost, 'b'), pod(onHost, 'a'), pod({ hostPID: true }, 'c'), pod({}, 'd')];
-    const { warnings } = await judge({ ...update({}, { enforce: 'baseline' }), stored });
+    const { warnings } = await admit({ ...update({}, { enforce: 'baseline' }), stored });
     expect(warnings).toEqual([
       'existing pods in namespace "default" violate the new PodSecurity enforce level "baseline:latest"',
       'a (and 2 other pods): host namespaces',
@@ -144,11 +144,11 @@ describe('ADM-1: a namespace under Pod Security', () => {
   test('that becomes laxer warns of none', async () => {
     const stored = [pod(onHost)];
     const less = update({ enforce: 'restricted' }, { enforce: 'baseline' });
-    expect((await judge({ ...less, stored })).warnings).toEqual([]);
+    expect((await admit({ ...less, stored })).warnings).toEqual([]);
     const older = update(
       { enforce: 'baseline' },
       { enforce: 'baseline', 'enforce-version': 'v1.0' },
     );
-    expect((await judge({ ...older, stored })).warnings).toHaveLength(2);
+    expect((await admit({ ...older, stored })).warnings).toHaveLength(2);
   });
 });

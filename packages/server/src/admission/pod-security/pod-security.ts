@@ -149,19 +149,19 @@ async function checkPod(plugin: PodSecurity, call: AdmissionCall): Promise<void>
     plugin.metrics.evaluated(call, { decision: 'allow', mode: 'enforce', standard });
     return;
   }
-  if (call.old !== undefined && !isNews(pod, call.old)) return;
-  const judged = judgedOf(pod);
-  if (isExemptClass(plugin, call, judged)) return;
+  if (call.old !== undefined && !bringsNewImages(pod, call.old)) return;
+  const checked = checkedPodOf(pod);
+  if (isExemptClass(plugin, call, checked)) return;
   annotate(plugin, call, { 'enforce-policy': standardText(standard) });
-  const found = violations(standard, judged, plugin.tools.dialect);
+  const found = violations(standard, checked, plugin.tools.dialect);
   const decision = found.length > 0 ? 'deny' : 'allow';
   plugin.metrics.evaluated(call, { decision, mode: 'enforce', standard });
-  note(plugin, call, { policy, errors, judged });
+  note(plugin, call, { policy, errors, checked });
   if (decision === 'deny') {
     const shown = JSON.stringify(standardText(standard));
     throw refusal(call, `violates PodSecurity ${shown}: ${violationsText(found)}`);
   }
-  warn(plugin, call, { policy, judged });
+  warn(plugin, call, { policy, checked });
 }
 
 async function checkTemplate(plugin: PodSecurity, call: AdmissionCall): Promise<void> {
@@ -172,10 +172,10 @@ async function checkTemplate(plugin: PodSecurity, call: AdmissionCall): Promise<
   if (errors.length === 0 && isOpen(policy.warn, policy.audit)) return;
   const template = objectAt(call.object, ...path);
   if (template === undefined) return;
-  const judged = judgedOf(template);
-  if (isExemptClass(plugin, call, judged)) return;
-  note(plugin, call, { policy, errors, judged });
-  warn(plugin, call, { policy, judged });
+  const checked = checkedPodOf(template);
+  if (isExemptClass(plugin, call, checked)) return;
+  note(plugin, call, { policy, errors, checked });
+  warn(plugin, call, { policy, checked });
 }
 
 function isOpen(...standards: readonly Standard[]): boolean {
@@ -217,15 +217,15 @@ function annotate(
 function note(
   plugin: PodSecurity,
   call: AdmissionCall,
-  at: { policy: Policy; errors: readonly FieldError[]; judged: CheckedPod },
+  at: { policy: Policy; errors: readonly FieldError[]; checked: CheckedPod },
 ): void {
-  const { policy, errors, judged } = at;
+  const { policy, errors, checked } = at;
   if (errors.length > 0) {
     plugin.metrics.failed(call, 'recovered');
     annotate(plugin, call, { error: `Failed to parse policy: ${fieldErrorsText(errors)}` });
   }
   if (isOpen(policy.audit)) return;
-  const found = violations(policy.audit, judged, plugin.tools.dialect);
+  const found = violations(policy.audit, checked, plugin.tools.dialect);
   if (found.length === 0) return;
   plugin.metrics.evaluated(call, { decision: 'deny', mode: 'audit', standard: policy.audit });
   const standard = JSON.stringify(standardText(policy.audit));
@@ -241,7 +241,7 @@ async function policyFor({ tools, settings }: PodSecurity, call: AdmissionCall) 
   return policyOf(found?.metadata.labels ?? {}, { dialect, defaults: settings.defaults });
 }
 
-function judgedOf(object: JsonObject): CheckedPod {
+function checkedPodOf(object: JsonObject): CheckedPod {
   const annotations = objectAt(object, 'metadata', 'annotations') ?? {};
   return {
     spec: objectAt(object, 'spec') ?? {},
@@ -250,7 +250,7 @@ function judgedOf(object: JsonObject): CheckedPod {
 }
 
 /** Whether an update may violate a standard: new images, and containers added later. */
-function isNews(pod: Stored<Pod>, old: Stored<Pod>): boolean {
+function bringsNewImages(pod: Stored<Pod>, old: Stored<Pod>): boolean {
   const images = (one: Stored<Pod>, member: string) =>
     objectsAt(one, 'spec', member).map((container) => textAt(container, 'image'));
   const isSame = ['containers', 'initContainers'].every((member) =>
@@ -268,9 +268,9 @@ function isNews(pod: Stored<Pod>, old: Stored<Pod>): boolean {
 function warn(
   { tools, metrics }: PodSecurity,
   call: AdmissionCall,
-  { policy, judged }: { policy: Policy; judged: CheckedPod },
+  { policy, checked }: { policy: Policy; checked: CheckedPod },
 ): void {
-  const found = violations(policy.warn, judged, tools.dialect);
+  const found = violations(policy.warn, checked, tools.dialect);
   if (found.length === 0) return;
   metrics.evaluated(call, { decision: 'deny', mode: 'warn', standard: policy.warn });
   const standard = JSON.stringify(standardText(policy.warn));
@@ -321,7 +321,7 @@ async function podWarnings(
   const checked = pods.slice(0, podsMax);
   const byReason = new Map<string, string[]>();
   for (const pod of checked) {
-    const found = violations(enforce, judgedOf(pod), tools.dialect);
+    const found = violations(enforce, checkedPodOf(pod), tools.dialect);
     if (found.length === 0) continue;
     const reason = found.map((one) => one.reason).join(', ');
     byReason.set(reason, [...(byReason.get(reason) ?? []), pod.metadata.name ?? '']);

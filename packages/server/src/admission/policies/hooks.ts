@@ -41,7 +41,7 @@ export function policyPhase(
   },
 ): (call: AdmissionCall) => Promise<void> | undefined {
   let source: PolicySource | undefined;
-  let judge: Promise<EvaluatePolicies> | undefined;
+  let evaluate: Promise<EvaluatePolicies> | undefined;
   const hooks = hooksKeeper();
   const run = async (call: AdmissionCall, from: PolicySource): Promise<void> => {
     await Promise.all([from.policies.ready, from.bindings.ready]).catch((error: unknown) => {
@@ -51,8 +51,8 @@ export function policyPhase(
     });
     const current = hooks(from);
     if (current.length === 0) return;
-    judge ??= sort.load();
-    await (await judge)(call, current);
+    evaluate ??= sort.load();
+    await (await evaluate)(call, current);
   };
   return (call) => {
     if (isExempt(call, tools.dialect) || isReview(call, tools.dialect)) return undefined;

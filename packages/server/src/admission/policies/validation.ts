@@ -163,7 +163,7 @@ export async function evaluatePolicy(
     }
   }
   try {
-    const decisions = await judgeAll(evaluation);
+    const decisions = await evaluateAll(evaluation);
     const { annotations, failed } = await annotateAll(evaluation);
     return { decisions, annotations, failed };
   } catch (error) {
@@ -195,7 +195,7 @@ function failureOf(
   return { action, message, reason: '', error, durationMs };
 }
 
-async function judgeAll(evaluation: Evaluation): Promise<readonly Decision[]> {
+async function evaluateAll(evaluation: Evaluation): Promise<readonly Decision[]> {
   const { compiled, clock } = evaluation;
   const { variables, own } = scopeOf(evaluation);
   const spending = { budget: new Budget(costMax), own, clock };

@@ -87,7 +87,7 @@ interface Charge {
   readonly amounts: Amounts;
 }
 
-interface Judged {
+interface ChargeContext {
   readonly call: AdmissionCall;
   readonly evaluator: QuotaEvaluator;
   readonly quotas: readonly ApiObject[];
@@ -106,8 +106,8 @@ function usageOf(
  * The charges of a write; throws 403 for the first quota that would be exceeded or whose usage is
  * unknown.
  */
-function chargesOf(tools: AdmissionTools, judged: Judged): readonly Charge[] {
-  const { call, evaluator, quotas } = judged;
+function chargesOf(tools: AdmissionTools, context: ChargeContext): readonly Charge[] {
+  const { call, evaluator, quotas } = context;
   const { object } = call;
   if (object === undefined) return [];
   const counting = quotas.flatMap((quota) => {
@@ -116,13 +116,13 @@ function chargesOf(tools: AdmissionTools, judged: Judged): readonly Charge[] {
     const isIn = scopesOf(quota).every((scope) => evaluator.matchesScope(object, scope));
     return names.length > 0 && isIn ? [{ quota, names }] : [];
   });
-  for (const { quota, names } of counting) checkTold({ call, evaluator, quota, names });
+  for (const { quota, names } of counting) checkReported({ call, evaluator, quota, names });
   const delta = increase(
     usageOf(tools, evaluator, object),
     call.operation === 'UPDATE' ? usageOf(tools, evaluator, call.old) : new Map(),
   );
   if (delta.size === 0) return [];
-  checkCovered(tools, judged, new Set(counting.flatMap(({ names }) => names)));
+  checkCovered(tools, context, new Set(counting.flatMap(({ names }) => names)));
   return counting.flatMap(({ quota, names }) => {
     const counted = new Set(names);
     const amounts = new Map([...delta].filter(([name]) => counted.has(name)));
@@ -145,7 +145,7 @@ function limitedFor(
 /** Throws if a limited resource is used that no quota covers. */
 function checkCovered(
   tools: AdmissionTools,
-  { call, evaluator, quotas, limited }: Judged,
+  { call, evaluator, quotas, limited }: ChargeContext,
   covered: ReadonlySet<string>,
 ): void {
   const { object } = call;
@@ -176,7 +176,7 @@ function checkCovered(
 
 const scopeNameOf = ({ scopeName }: ScopeRequirement): string => scopeName;
 
-function checkTold(options: {
+function checkReported(options: {
   readonly call: AdmissionCall;
   readonly evaluator: QuotaEvaluator;
   readonly quota: ApiObject;

@@ -70,6 +70,6 @@ test('a claim keeps the class of its annotation', async () => {
     spec: { resources: { requests: { storage: '1Gi' } } },
   } as ApiObject;
   await sharedReservations(store, prefix).put('a', 'persistentvolumeclaims', claim);
-  const told = await sharedReservations(store, prefix).list('a', 'persistentvolumeclaims');
-  expect(told).toMatchObject([{ object: { metadata: { annotations }, spec: claim['spec'] } }]);
+  const listed = await sharedReservations(store, prefix).list('a', 'persistentvolumeclaims');
+  expect(listed).toMatchObject([{ object: { metadata: { annotations }, spec: claim['spec'] } }]);
 });

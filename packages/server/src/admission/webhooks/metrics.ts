@@ -28,7 +28,7 @@ const callBuckets = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 25];
 const conditionBuckets = [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
 const codeMax = 600;
 
-/** Metrics of the conditions of webhooks and policies, told apart by `kind`. */
+/** Metrics of the conditions of webhooks and policies, labeled by `kind`. */
 export interface ConditionMetrics {
   evaluated(
     labels: { readonly name: string; readonly kind: string; readonly type: string },

@@ -153,7 +153,7 @@ class Host implements AggregationHost {
       const current = cache.peek(key);
       if (current !== undefined) this.#note(current);
     }
-    await this.#tell();
+    await this.#update();
   }
 
   async publishTrust(namespaces: Promise<void>): Promise<void> {
@@ -184,7 +184,7 @@ class Host implements AggregationHost {
     else if (previous !== undefined) this.#foreign.delete(previous.index.name);
     const isForeign = current !== undefined && this.#foreign.has(current.index.name);
     if (!isKnown && !isForeign) return;
-    this.#tell().catch((error: unknown) => {
+    this.#update().catch((error: unknown) => {
       const { logger } = this.#sources.config;
       logger.error('requests cannot be passed to other servers', { error: String(error) });
     });
@@ -204,7 +204,7 @@ class Host implements AggregationHost {
     return json.includes(`"${this.#automanaged}":"`) && !json.includes('"service":');
   }
 
-  async #tell(): Promise<void> {
+  async #update(): Promise<void> {
     if (this.#foreign.size === 0) this.slot.active = undefined;
     if (this.#foreign.size === 0 && this.#loading === undefined) return;
     if (this.#loaded === undefined) {

@@ -65,7 +65,7 @@ export async function openOidc(options: Options): Promise<OidcAuthentication> {
     throw new Error(`oidc: unsupported signing alg: ${JSON.stringify(unknown)}`);
   }
   const jwt = oidc === undefined ? [] : [configurationOfFlags(oidc)];
-  const checked = judged({ jwt, anonymous: null }, options);
+  const checked = validated({ jwt, anonymous: null }, options);
   if (checked.errors.length > 0) {
     throw new Error(`invalid authentication configuration: ${fieldErrorsText(checked.errors)}`);
   }
@@ -138,7 +138,7 @@ async function readFirst(options: Options, { path, anonymousFlag }: ConfigFile) 
     },
   );
   const { anonymous } = configuration;
-  const { errors, authenticators } = judged(configuration, options);
+  const { errors, authenticators } = validated(configuration, options);
   if (anonymous !== null && anonymousFlag === 'given') {
     const field = 'anonymous field is configured in authentication configuration file';
     const detail = `--anonymous-auth flag cannot be set when ${field}`;
@@ -202,7 +202,7 @@ function authenticatorsOf(
   anonymous: AnonymousConfiguration | null,
   options: Options,
 ): readonly CheckedAuthenticator[] {
-  const { errors, authenticators } = judged(next, options);
+  const { errors, authenticators } = validated(next, options);
   if (!jsonEqual(next.anonymous as JsonValue, anonymous as JsonValue)) {
     errors.push(forbiddenField('anonymous', 'changed from initial configuration file'));
   }
@@ -210,7 +210,7 @@ function authenticatorsOf(
   return authenticators;
 }
 
-function judged(
+function validated(
   configuration: AuthenticationConfiguration,
   { config, dialect }: Options,
 ): { errors: FieldError[]; authenticators: readonly CheckedAuthenticator[] } {
@@ -242,7 +242,7 @@ function create(
     credentialKey: dialect.label('credential-id', 'authentication'),
     clock,
     logger,
-    onJudged: ({ issuer, result, durationMs }) => {
+    onVerified: ({ issuer, result, durationMs }) => {
       const hash = `sha256:${createHash('sha256').update(issuer).digest('hex')}`;
       latency.of(result, hash).observe(durationMs / 1000);
     },

@@ -171,10 +171,10 @@ async function openRbacSource(options: {
   const followed = await Promise.all(
     kinds.map(async (kind) => {
       const def = requiredKind(snapshot, group, resources[kind]);
-      const tell = (change: Pick<EntryChange, 'previous' | 'current'>) => {
+      const onChange = (change: Pick<EntryChange, 'previous' | 'current'>) => {
         for (const listener of listeners) listener(rbacChange(kind, change));
       };
-      return [kind, await hold({ caches, def, tell })] as const;
+      return [kind, await hold({ caches, def, onChange })] as const;
     }),
   );
   const byKind = new Map(followed);
@@ -208,17 +208,17 @@ function rbacChange(
 async function hold(options: {
   readonly caches: CachePool;
   readonly def: ResourceDef;
-  readonly tell: (change: Pick<EntryChange, 'previous' | 'current'>) => void;
+  readonly onChange: (change: Pick<EntryChange, 'previous' | 'current'>) => void;
 }) {
   const cache = options.caches.of(options.def);
   const entryByKey = new Map<string, Entry>();
-  const tell = (key: string, current: Entry | undefined) => {
+  const onEntry = (key: string, current: Entry | undefined) => {
     const previous = entryByKey.get(key);
     if (current === undefined) entryByKey.delete(key);
     else entryByKey.set(key, current);
-    options.tell({ previous, current });
+    options.onChange({ previous, current });
   };
-  const followed = await follow(cache, tell, { unreadable: 'left-out' });
+  const followed = await follow(cache, onEntry, { unreadable: 'left-out' });
   return {
     close: followed.close,
     entries: () => [...entryByKey.values()],
@@ -273,10 +273,10 @@ export function createAuthorizationMetrics(
 
 function countDecisions(
   authorizer: Authorizer,
-  tell: (decision: 'allow' | 'deny') => void,
+  onDecision: (decision: 'allow' | 'deny') => void,
 ): Authorizer {
   const count = (result: AuthorizationResult): AuthorizationResult => {
-    if (result.decision !== 'no-opinion') tell(result.decision);
+    if (result.decision !== 'no-opinion') onDecision(result.decision);
     return result;
   };
   return {

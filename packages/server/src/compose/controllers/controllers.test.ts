@@ -11,7 +11,10 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close();
 });
 
-/** The controllers of a server on a memory store, which is ready, and who it tells of itself. */
+/**
+ * The controllers of a server on a memory store that is ready, and the announcements of its
+ * presence.
+ */
 async function scene(change: Partial<ServerConfig> = {}) {
   const server = await openTestApi({
     controllers: ['serviceaccount-controller', 'default-service-controller'],
@@ -19,11 +22,11 @@ async function scene(change: Partial<ServerConfig> = {}) {
     ...change,
   });
   const { api, config, dialect } = server;
-  const told: string[] = [];
+  const announced: string[] = [];
   const presence = {
     announce(address: string) {
-      told.push(`here: ${address}`);
-      return { close: async () => void told.push('gone') };
+      announced.push(`here: ${address}`);
+      return { close: async () => void announced.push('gone') };
     },
     addresses: async () => ['192.0.2.1', '192.0.2.2'],
     follow: () => ({ close: () => {} }),
@@ -43,7 +46,7 @@ async function scene(change: Partial<ServerConfig> = {}) {
     await controllers.close();
     await server.close();
   });
-  return { ...server, controllers, told };
+  return { ...server, controllers, announced };
 }
 
 const namespace = (name: string): ApiObject => ({
@@ -64,17 +67,17 @@ const turns = async (count = 20) => {
 
 test('STORE-2: after a pause they run, announce their server, and list its peers', async () => {
   const server = await scene();
-  const { clock, controllers, told } = server;
+  const { clock, controllers, announced } = server;
   await server.create(namespace('default'), { resource: 'namespaces' });
   await server.create(namespace('a'), { resource: 'namespaces' });
   await turns();
   clock.advance(pauseMs - 1);
   await turns();
-  expect(told).toEqual([]);
+  expect(announced).toEqual([]);
   expect(await hasAccount(server, 'a')).toBe(false);
   clock.advance(1);
   await expect.poll(() => hasAccount(server, 'a')).toBe(true);
-  expect(told).toEqual(['here: 192.0.2.1']);
+  expect(announced).toEqual(['here: 192.0.2.1']);
   const endpoints = server.api.registry.caches.of(server.def('endpoints'));
   const addresses = async () => {
     const found = await endpoints.get(`default/${server.dialect.productName}`, undefined);
@@ -82,28 +85,28 @@ test('STORE-2: after a pause they run, announce their server, and list its peers
   };
   await expect.poll(addresses).toMatch(/"192\.0\.2\.1".*"192\.0\.2\.2".*6443/);
   await controllers.close();
-  expect(told).toEqual(['here: 192.0.2.1', 'gone']);
+  expect(announced).toEqual(['here: 192.0.2.1', 'gone']);
 });
 
 test('STORE-2: without a Service nothing is announced', async () => {
   const server = await scene({ controllers: ['serviceaccount-controller'] });
-  const { clock, told } = server;
+  const { clock, announced } = server;
   await server.create(namespace('a'), { resource: 'namespaces' });
   await turns();
   clock.advance(pauseMs);
   await expect.poll(() => hasAccount(server, 'a')).toBe(true);
-  expect(told).toEqual([]);
+  expect(announced).toEqual([]);
 });
 
 test('STORE-2: closing early starts nothing', async () => {
   const server = await scene();
-  const { clock, controllers, told } = server;
+  const { clock, controllers, announced } = server;
   await server.create(namespace('a'), { resource: 'namespaces' });
   await turns();
   await controllers.close();
   clock.advance(10 * pauseMs);
   await turns();
-  expect(told).toEqual([]);
+  expect(announced).toEqual([]);
   expect(await hasAccount(server, 'a')).toBe(false);
 });
 
@@ -116,7 +119,7 @@ test('STORE-2: among several servers they run in the leader, and each is announc
     name: 'lead',
   };
   const server = await scene({ leaderElection });
-  const { api, def, dialect, clock, controllers, told } = server;
+  const { api, def, dialect, clock, controllers, announced } = server;
   const system = dialect.systemNamespace('system');
   for (const name of [system, 'a'])
     await server.create(namespace(name), { resource: 'namespaces' });
@@ -135,7 +138,7 @@ test('STORE-2: among several servers they run in the leader, and each is announc
   await server.create(lease, { resource: 'leases', group });
   await turns();
   clock.advance(pauseMs);
-  await expect.poll(() => told).toEqual(['here: 192.0.2.1']);
+  await expect.poll(() => announced).toEqual(['here: 192.0.2.1']);
   clock.advance(2000);
   await turns();
   expect(await hasAccount(server, 'a')).toBe(false);
@@ -149,5 +152,5 @@ test('STORE-2: among several servers they run in the leader, and each is announc
   await controllers.close();
   const held = await api.registry.caches.of(def('leases', group)).get(`${system}/lead`, undefined);
   expect((decodeEntry(held!)['spec'] as { holderIdentity?: string }).holderIdentity ?? '').toBe('');
-  expect(told.at(-1)).toBe('gone');
+  expect(announced.at(-1)).toBe('gone');
 });

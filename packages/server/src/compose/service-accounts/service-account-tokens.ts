@@ -67,14 +67,14 @@ export function createServiceAccountTokens(
       : externalSigning(options.signer, config.logger);
   const { labelDomain } = dialect;
   const objects = tokenObjects({ catalogue, caches });
-  const judging = { keys, audiences, lookup, objects };
+  const common = { keys, audiences, lookup, objects };
   const legacyForm = { issuer: `${dialect.productName}/serviceaccount`, labelDomain };
   return {
     keys,
     issuer: tokenIssuer({ config, ...signing, issuer, audiences, legacyForm, labelDomain }),
     authenticator: inTurn([
       createServiceAccountAuthenticator({
-        ...judging,
+        ...common,
         features: config.featureGates ?? defaultGates,
         issuers,
         labelDomain,
@@ -86,7 +86,7 @@ export function createServiceAccountTokens(
         },
       }),
       createLegacyTokenAuthenticator({
-        ...judging,
+        ...common,
         form: legacyForm,
         auditAnnotation: `${dialect.group('authentication')}/legacy-token`,
         used: uses.legacy,
@@ -254,7 +254,7 @@ function tokenObjects({ catalogue, caches }: { catalogue: Catalogue; caches: Cac
 function inTurn([first, second]: readonly [Authenticator, Authenticator]): Authenticator {
   return {
     name: first.name,
-    judges: 'tokens',
+    verifies: 'tokens',
     authenticate: (credentials) =>
       first.authenticate(credentials) ?? second.authenticate(credentials),
     reviewToken: async (token, audiences) =>

@@ -314,7 +314,10 @@ function readOwnPair({ certFile, keyFile }: PairFiles): IssuedCertificate | unde
   }
 }
 
-/** Writes the certificate first: after a crash it tells the next start who generated the files. */
+/**
+ * Writes the certificate first: after a crash, it shows the next start that this server generated
+ * both files.
+ */
 function writePair({ certFile, keyFile }: PairFiles, pair: IssuedCertificate): void {
   writeFileAtomically({ path: certFile, text: pair.certificatePem, mode: 0o644 });
   writeFileAtomically({ path: keyFile, text: pair.keyPem, mode: 0o600 });

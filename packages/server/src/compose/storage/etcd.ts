@@ -279,22 +279,22 @@ function announce(
 ): { close(): Promise<void> } {
   const key = prefix + address;
   const value = encode(address);
-  let telling: Promise<unknown> | undefined;
-  const tell = async () => {
+  let writing: Promise<unknown> | undefined;
+  const write = async () => {
     const expect = (await store.get(key))?.modRevision ?? 0;
     await store.put({ key, value, expect });
   };
   const tick = () => {
-    telling ??= tell()
+    writing ??= write()
       .catch((error: unknown) =>
         logger.warn('the presence of this server could not be announced', { error: String(error) }),
       )
       .finally(() => {
-        telling = undefined;
+        writing = undefined;
       });
   };
   const take = async () => {
-    await telling;
+    await writing;
     try {
       const found = await store.get(key);
       if (found !== undefined) await store.delete({ key, expect: found.modRevision });

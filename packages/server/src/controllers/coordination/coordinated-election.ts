@@ -75,14 +75,14 @@ class CoordinatedElection {
       logger.error('elections of Leases could not start', { error: String(error) });
     this.#following = [
       followBeside(caches.of(options.candidates), {
-        tell: (key, current, previous) => this.#note(key, current, previous),
+        onEntry: (key, current, previous) => this.#note(key, current, previous),
         listed: () => {
           this.#isListed = true;
           for (const leaseKey of this.#candidates.keys()) this.#queue.add(leaseKey);
         },
         failed,
       }),
-      followBeside(caches.of(options.leases), { tell: (key) => this.#lookSoon(key), failed }),
+      followBeside(caches.of(options.leases), { onEntry: (key) => this.#lookSoon(key), failed }),
     ];
   }
 

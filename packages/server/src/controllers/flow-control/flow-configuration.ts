@@ -35,26 +35,26 @@ export async function startFlowConfiguration(
     options.configure({ levels, schemas: [...stored.schemas.values()].map(readSchema) });
     levelNames = new Set([...options.defaultLevels, ...levels.map(({ name }) => name)]);
     for (const [name, schema] of stored.schemas) {
-      if (!isTold(schema, conditionOf(schema, levelNames))) queue.add(name);
+      if (!isReported(schema, conditionOf(schema, levelNames))) queue.add(name);
     }
   };
-  const tell = async (name: string): Promise<void> => {
+  const report = async (name: string): Promise<void> => {
     const schema = stored.schemas.get(name);
     if (schema === undefined) return;
     const condition = conditionOf(schema, levelNames);
-    if (isTold(schema, condition)) return;
+    if (isReported(schema, condition)) return;
     const pauseMs = budget.take(name);
     if (pauseMs !== undefined) return queue.addAfter(name, pauseMs);
     const at = { def: defs.schemas, namespace: '', name, subresource: 'status' };
     await writer.change(at, (current) =>
       // Another server may have written it already; writing again would change its transition time.
-      isTold(current, condition) ? current : withCondition(current, condition, clock.now()),
+      isReported(current, condition) ? current : withCondition(current, condition, clock.now()),
     );
   };
   const run = async (key: string): Promise<void> => {
     // One write triggers others; let requests run in between.
     await nextTurn();
-    return key === everything ? digest() : tell(key);
+    return key === everything ? digest() : report(key);
   };
   const queue = createWorkQueue({
     ...options,
@@ -94,7 +94,7 @@ function conditionOf(schema: ApiObject, levels: ReadonlySet<string>): Condition 
     : { status: 'True', reason: 'NotFound', message: `${about} but there is no such object` };
 }
 
-function isTold(schema: Stored<FlowSchema>, { status, reason, message }: Condition): boolean {
+function isReported(schema: Stored<FlowSchema>, { status, reason, message }: Condition): boolean {
   return (schema.status?.conditions ?? []).some(
     (one) =>
       one.type === 'Dangling' &&

@@ -59,7 +59,7 @@ async function bind(
   const permit = consequentPermit(bindingCall.permit, 'update', bindingTarget);
   await write(context.registry, {
     operation: 'update',
-    admission: 'judged',
+    admission: 'done',
     target: bindingTarget,
     context: { ...writeContext(call, options), permit },
     transform: (current) => bound(call, asApiObject(current), { binding: object, node }),

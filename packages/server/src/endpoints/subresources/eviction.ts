@@ -145,7 +145,7 @@ async function remove(call: ApiCall, removal: Removal, entry: Entry): Promise<vo
   const last = isPinned && marked !== undefined ? withVersion(removal, marked.revision) : removal;
   await write(call.context.registry, {
     operation: 'delete',
-    admission: 'judged',
+    admission: 'done',
     target,
     context: { ...context, permit: consequentPermit(call.permit, 'delete', target) },
     options: last.options,
@@ -158,7 +158,7 @@ async function mark(call: ApiCall, removal: Removal): Promise<Entry> {
   const wanted = removal.options.preconditions?.resourceVersion;
   const { entry } = await write(context.registry, {
     operation: 'update',
-    admission: 'judged',
+    admission: 'done',
     target,
     context: { ...removal.context, permit: consequentPermit(call.permit, 'update', target) },
     transform: (current) => {

@@ -36,7 +36,7 @@ export async function rollbackEndpoint(call: ApiCall): Promise<void> {
   const permit = consequentPermit(call.permit, 'update', target);
   await write(context.registry, {
     operation: 'update',
-    admission: 'judged',
+    admission: 'done',
     target,
     context: { ...writeContext(call, options), permit },
     transform: (current) => rolledBack(asApiObject(current), object),

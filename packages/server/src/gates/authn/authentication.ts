@@ -74,7 +74,7 @@ export function createAuthentication(options: {
   };
   const accept = (authenticator: Authenticator, user: UserInfo): UserInfo => {
     const remembered = widened.get(user);
-    if (tokens !== undefined && authenticator.judges === 'tokens') {
+    if (tokens !== undefined && authenticator.verifies === 'tokens') {
       if (remembered === undefined) tokens.missed('ok');
       else tokens.answered('hit', 0);
     }

@@ -100,7 +100,7 @@ export function createBootstrapTokenAuthenticator(options: {
   const { dialect, clock, find } = options;
   return {
     name: 'bootstrap-token',
-    judges: 'tokens',
+    verifies: 'tokens',
     authenticate(credentials) {
       const match = tokenPattern.exec(bearerToken(credentials) ?? '');
       if (match === null) return undefined;

@@ -7,8 +7,8 @@ import type { Connection, Exchange, MaybePromise, UserInfo } from '@wheelhouse/m
  */
 export interface Authenticator {
   readonly name: string;
-  /** Set for authenticators of bearer tokens, whose verdicts are counted. */
-  readonly judges?: 'tokens';
+  /** Set for authenticators of bearer tokens, whose results are counted. */
+  readonly verifies?: 'tokens';
   authenticate(exchange: Credentials): MaybePromise<UserInfo | undefined>;
   /**
    * Reviews a token that names audiences; the verdict lists those of `audiences` that it is for.

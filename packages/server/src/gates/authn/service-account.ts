@@ -80,7 +80,7 @@ export function createServiceAccountAuthenticator(options: {
   };
   return {
     name: 'service-account',
-    judges: 'tokens',
+    verifies: 'tokens',
     authenticate(exchange) {
       const token = bearerToken(exchange);
       if (token === undefined) return undefined;

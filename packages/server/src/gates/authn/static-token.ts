@@ -43,7 +43,7 @@ export function createStaticTokenAuthenticator(options: {
 
   return {
     name: options.name,
-    judges: 'tokens',
+    verifies: 'tokens',
     authenticate(exchange: Exchange): UserInfo | undefined {
       const header = exchange.header('authorization');
       if (header === undefined) return undefined;

@@ -107,7 +107,7 @@ export function createWebhookTokenAuthenticator(options: {
 
   return {
     name: 'webhook-token',
-    judges: 'tokens',
+    verifies: 'tokens',
     authenticate(exchange) {
       const token = bearerToken(exchange);
       if (token === undefined) return undefined;

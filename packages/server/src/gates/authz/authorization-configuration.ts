@@ -188,13 +188,16 @@ interface Rules {
 /**
  * Errors in the authorizers of a configuration, and the compiled conditions of each by index.
  */
-interface Judged {
+interface ValidatedAuthorizers {
   readonly errors: readonly string[];
   readonly conditions: ReadonlyMap<number, readonly MatchCondition[]>;
 }
 
 /** Validates decoded and defaulted authorizers in kube-apiserver's wording (AUTHZ-3). */
-function validateAuthorizers(authorizers: readonly JsonObject[], rules: Rules): Judged {
+function validateAuthorizers(
+  authorizers: readonly JsonObject[],
+  rules: Rules,
+): ValidatedAuthorizers {
   const errors: FieldError[] = [];
   const conditions = new Map<number, readonly MatchCondition[]>();
   if (authorizers.length === 0) {
@@ -219,9 +222,9 @@ function validateAuthorizers(authorizers: readonly JsonObject[], rules: Rules): 
       errors.push(required(`${path}.webhook`, 'required when type=Webhook'));
     } else {
       appendAll(errors, webhookProblems(webhook, { path, rules }));
-      const judged = judgeConditions(webhook, { path, rules });
-      appendAll(errors, judged.errors);
-      conditions.set(index, judged.conditions);
+      const compiled = compileConditions(webhook, { path, rules });
+      appendAll(errors, compiled.errors);
+      conditions.set(index, compiled.conditions);
     }
   }
   return { errors: errors.map(({ field, message }) => `${field}: ${message}`), conditions };
@@ -332,7 +335,7 @@ function connectionProblems(webhook: JsonObject, { path, rules }: Place): FieldE
 
 const conditionsMax = 64;
 
-function judgeConditions(
+function compileConditions(
   webhook: JsonObject,
   { path, rules }: Place,
 ): { readonly errors: readonly FieldError[]; readonly conditions: readonly MatchCondition[] } {

@@ -6,7 +6,7 @@ import { flowOf, queueSetOf, queuing, type requestOf, userOf } from './testing.t
 
 const queue = { type: 'Queue', ...queuing } as const;
 
-/** Where a request stands, told at once and once more when that changes. */
+/** The state of a request, updated when it changes. */
 function outcomeOf(entered: Seat | Promise<Seat>): { now: string } {
   const outcome = { now: 'running' };
   if (!(entered instanceof Promise)) return outcome;

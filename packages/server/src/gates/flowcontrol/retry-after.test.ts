@@ -2,8 +2,15 @@ import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
 import { RetryAfter } from './fair-flow-control.ts';
 
-/** Turns so many away in each of the seconds, and gives what the last one of each was told. */
-function told(retryAfter: RetryAfter, clock: FakeClock, seconds: number, each: number): number[] {
+/**
+ * Rejects `each` requests in each of the seconds and returns the last advised pause of each second.
+ */
+function advisedSeconds(
+  retryAfter: RetryAfter,
+  clock: FakeClock,
+  seconds: number,
+  each: number,
+): number[] {
   return Array.from({ length: seconds }, () => {
     let last = 0;
     for (let refused = 0; refused < each; refused += 1) last = retryAfter.refused('level');
@@ -15,8 +22,8 @@ function told(retryAfter: RetryAfter, clock: FakeClock, seconds: number, each: n
 test('OPS-3: Retry-After grows while rejections continue', () => {
   const clock = new FakeClock();
   const retryAfter = new RetryAfter(clock);
-  expect(told(retryAfter, clock, 1, 50)).toEqual([1]);
-  const later = told(retryAfter, clock, 70, 50);
+  expect(advisedSeconds(retryAfter, clock, 1, 50)).toEqual([1]);
+  const later = advisedSeconds(retryAfter, clock, 70, 50);
   expect(later[0]).toBe(2);
   expect(later.every((one, at) => at === 0 || one >= (later[at - 1] ?? 0))).toBe(true);
   expect(later.at(-1)).toBe(32);
@@ -25,7 +32,7 @@ test('OPS-3: Retry-After grows while rejections continue', () => {
 test('OPS-3: it decreases by a second at a time afterwards', () => {
   const clock = new FakeClock();
   const retryAfter = new RetryAfter(clock);
-  told(retryAfter, clock, 5, 50);
+  advisedSeconds(retryAfter, clock, 5, 50);
   const high = retryAfter.refused('level');
   expect(high).toBeGreaterThan(1);
   clock.advance(60_000);
@@ -37,8 +44,8 @@ test('OPS-3: it decreases by a second at a time afterwards', () => {
 test('OPS-3: occasional rejections get one second, each level on its own', () => {
   const clock = new FakeClock();
   const retryAfter = new RetryAfter(clock);
-  expect(told(retryAfter, clock, 20, 2)).toEqual(Array.from({ length: 20 }, () => 1));
-  told(retryAfter, clock, 5, 50);
+  expect(advisedSeconds(retryAfter, clock, 20, 2)).toEqual(Array.from({ length: 20 }, () => 1));
+  advisedSeconds(retryAfter, clock, 5, 50);
   expect(retryAfter.refused('other')).toBe(1);
   retryAfter.keep(new Set(['other']));
   expect(retryAfter.refused('level')).toBe(1);

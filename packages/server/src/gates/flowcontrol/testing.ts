@@ -76,7 +76,7 @@ export function requestOf(
 /** A small deck. */
 export const queuing = { queues: 8, handSize: 2, queueLengthLimit: 50 };
 
-/** A flow of some schema, told from others by its name. */
+/** A flow of a flow schema, identified by its name. */
 export function flowOf(name: string, deck: { queues: number; handSize: number } = queuing): Flow {
   return {
     distinguisher: name,

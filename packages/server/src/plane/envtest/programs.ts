@@ -15,7 +15,10 @@ import { isSea } from 'node:sea';
 import { contained, itemAt, listen } from '@wheelhouse/machinery';
 import { FlagError } from '../../flags/flags.ts';
 
-/** Tells the API server that an etcd's address is the stand-in, which stores nothing. */
+/**
+ * The name in an etcd address by which the API server recognizes the stand-in, which stores
+ * nothing.
+ */
 const standInName = 'wheelhouse-stand-in';
 const probeTimeoutMs = 2000;
 

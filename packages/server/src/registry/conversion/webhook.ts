@@ -232,7 +232,7 @@ async function convertOnce(
   const [first] = objects as [ApiObject];
   try {
     const converted = await ask(conversion, review);
-    const made = judged(converted, { objects, apiVersion });
+    const made = checkedObjects(converted, { objects, apiVersion });
     measure(conversion, { from: first.apiVersion, to: apiVersion, startMs });
     return made;
   } catch (error) {
@@ -281,7 +281,7 @@ async function ask(
  * The objects of an answer with their original metadata. Throws Fault if they do not match the
  * request.
  */
-function judged(
+function checkedObjects(
   converted: readonly JsonValue[],
   expected: { readonly objects: readonly ApiObject[]; readonly apiVersion: string },
 ): readonly ApiObject[] {

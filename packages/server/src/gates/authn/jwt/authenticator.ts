@@ -165,8 +165,8 @@ export interface JwtAuthenticationOptions {
   readonly credentialKey: string;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Called for each token that was verified, not found in the cache. */
-  readonly onJudged: (judged: {
+  /** Called for each verified token that was not in the cache. */
+  readonly onVerified: (verification: {
     readonly issuer: string;
     readonly result: 'success' | 'failure';
     readonly durationMs: number;
@@ -196,7 +196,7 @@ const replaceTimeoutMs = 60_000;
 /** The authenticators of one configuration, with their cached tokens. */
 interface Generation {
   readonly byIssuer: ReadonlyMap<string, IssuerAuthenticator>;
-  readonly judged: JudgedTokens;
+  readonly tokens: TokenCache;
 }
 
 /** Starts authenticators whose providers are discovered in the background (AUTHN-7). */
@@ -208,19 +208,19 @@ export function createJwtAuthentication(
   const make = (list: readonly CheckedAuthenticator[]): Generation => {
     const all = list.map((one) => new IssuerAuthenticator(one, options));
     const byIssuer = new Map(all.map((one) => [one.issuer, one]));
-    return { byIssuer, judged: new JudgedTokens(options.clock) };
+    return { byIssuer, tokens: new TokenCache(options.clock) };
   };
   let current = make(authenticators);
   return {
     name: 'jwt',
-    judges: 'tokens',
+    verifies: 'tokens',
     authenticate(credentials) {
-      const { byIssuer, judged } = current;
+      const { byIssuer, tokens } = current;
       const text = byIssuer.size === 0 ? undefined : bearerToken(credentials);
       if (text === undefined || text.length > tokenLengthMax) return undefined;
-      return judged.userOf(text, () => {
+      return tokens.userOf(text, () => {
         const token = readToken(text);
-        return token && byIssuer.get(token.issuer)?.judge(token);
+        return token && byIssuer.get(token.issuer)?.verify(token);
       });
     },
     async replace(list) {
@@ -242,16 +242,16 @@ export function createJwtAuthentication(
 }
 
 /** Milliseconds for which a valid token is cached, but never beyond its expiry. */
-const judgedMs = 10_000;
-const judgedMax = 5000;
+const verifiedMs = 10_000;
+const verifiedMax = 5000;
 
-/** A cached token. */
+/** The user of a valid token, and the token's expiry in milliseconds of wall time. */
 interface Verdict {
   readonly user: UserInfo;
   readonly expiresMs: number;
 }
 
-interface JudgedToken {
+interface CachedToken {
   readonly user: Promise<UserInfo>;
   /** When the cached verdict expires, in monotonic milliseconds. */
   staleMs: number;
@@ -259,47 +259,47 @@ interface JudgedToken {
   expiresMs: number;
 }
 
-/** Caches valid tokens, and verifications in progress, by digest, oldest first. */
-class JudgedTokens {
+/** Caches valid tokens and verifications in progress by digest. Drops the oldest first. */
+class TokenCache {
   readonly #clock: Clock;
-  readonly #judged = new Map<string, JudgedToken>();
+  readonly #cached = new Map<string, CachedToken>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   /**
-   * The user of a token; on a cache miss `judge` verifies it and may return undefined.
+   * The user of a token; on a cache miss `verify` verifies it and may return undefined.
    */
-  userOf(text: string, judge: () => Promise<Verdict> | undefined): Promise<UserInfo> | undefined {
+  userOf(text: string, verify: () => Promise<Verdict> | undefined): Promise<UserInfo> | undefined {
     const digest = createHash('sha256').update(text).digest('base64');
-    const cached = this.#judged.get(digest);
+    const cached = this.#cached.get(digest);
     if (cached !== undefined && this.#isGood(cached)) return cached.user;
-    this.#judged.delete(digest);
-    const verdict = judge();
+    this.#cached.delete(digest);
+    const verdict = verify();
     return verdict && this.#remember(digest, verdict);
   }
 
-  #isGood({ staleMs, expiresMs }: JudgedToken): boolean {
+  #isGood({ staleMs, expiresMs }: CachedToken): boolean {
     return this.#clock.monotonic() < staleMs && this.#clock.now() < expiresMs;
   }
 
   #remember(digest: string, verdict: Promise<Verdict>): Promise<UserInfo> {
     const user = verdict.then((one) => one.user);
     const never = Number.POSITIVE_INFINITY;
-    const entry: JudgedToken = { user, staleMs: never, expiresMs: never };
-    this.#judged.set(digest, entry);
-    if (this.#judged.size > judgedMax) {
-      const [oldest] = this.#judged.keys();
-      if (oldest !== undefined) this.#judged.delete(oldest);
+    const entry: CachedToken = { user, staleMs: never, expiresMs: never };
+    this.#cached.set(digest, entry);
+    if (this.#cached.size > verifiedMax) {
+      const [oldest] = this.#cached.keys();
+      if (oldest !== undefined) this.#cached.delete(oldest);
     }
     verdict.then(
       ({ expiresMs }) => {
-        entry.staleMs = this.#clock.monotonic() + judgedMs;
+        entry.staleMs = this.#clock.monotonic() + verifiedMs;
         entry.expiresMs = expiresMs;
       },
       () => {
-        if (this.#judged.get(digest) === entry) this.#judged.delete(digest);
+        if (this.#cached.get(digest) === entry) this.#cached.delete(digest);
       },
     );
     return user;
@@ -343,13 +343,13 @@ class IssuerAuthenticator {
   }
 
   /** Verifies a token. Rejects with JwtError if it is invalid. */
-  async judge(token: UnverifiedToken): Promise<Verdict> {
-    const { clock, onJudged } = this.#options;
+  async verify(token: UnverifiedToken): Promise<Verdict> {
+    const { clock, onVerified } = this.#options;
     const startMs = clock.monotonic();
     const report = (result: 'success' | 'failure') =>
-      onJudged({ issuer: this.issuer, result, durationMs: clock.monotonic() - startMs });
+      onVerified({ issuer: this.issuer, result, durationMs: clock.monotonic() - startMs });
     try {
-      const verdict = await this.#verify(token);
+      const verdict = await this.#verifiedUser(token);
       report('success');
       return verdict;
     } catch (error) {
@@ -358,7 +358,7 @@ class IssuerAuthenticator {
     }
   }
 
-  async #verify(token: UnverifiedToken): Promise<Verdict> {
+  async #verifiedUser(token: UnverifiedToken): Promise<Verdict> {
     const { algorithms, clock, credentialKey } = this.#options;
     if (!this.#provider.ready) throw new JwtError('oidc: authenticator not initialized');
     const expected = { audiences: this.#audiences, nowMs: clock.now() };

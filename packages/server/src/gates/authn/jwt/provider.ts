@@ -40,8 +40,8 @@ interface KeySet {
  * | state   | `#keySet` | a token                                                         |
  * |---------|-----------|-----------------------------------------------------------------|
  * | seeking | absent    | is refused at once                                              |
- * | ready   | present   | is judged by the keys; one that they do not prove has them fetched |
- * | stopped | either    | as before; nothing is fetched any more                          |
+ * | ready   | present   | is verified with the keys; they are fetched again if none matches       |
+ * | stopped | either    | as before, but keys are no longer fetched                       |
  *
  * Known keys stay valid while the provider cannot be reached.
  */

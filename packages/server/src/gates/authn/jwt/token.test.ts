@@ -41,7 +41,7 @@ test.each([
 });
 
 const nowMs = 1_000_000_000_000;
-const judge = (claims: object) =>
+const verify = (claims: object) =>
   checkClaims({ aud: 'us', exp: 1_000_000_100, ...claims }, { audiences: ['us', 'we'], nowMs });
 
 test.each<[object, number]>([
@@ -52,7 +52,7 @@ test.each<[object, number]>([
   [{ nbf: 1_000_000_060 }, 1_000_000_100_000],
   [{ aud: ['them', 'we'] }, 1_000_000_100_000],
 ])('claims with %j are good until %d', (claims, expiresMs) => {
-  expect(judge(claims)).toBe(expiresMs);
+  expect(verify(claims)).toBe(expiresMs);
 });
 
 test.each([
@@ -67,6 +67,6 @@ test.each([
   [{ aud: { us: true } }, 'expected audience in ["us" "we"]'],
   [{ aud: [['us']] }, 'expected audience in ["us" "we"]'],
 ])('claims with %j are invalid', (claims, message) => {
-  expect(() => judge(claims)).toThrow(JwtError);
-  expect(() => judge(claims)).toThrow(message);
+  expect(() => verify(claims)).toThrow(JwtError);
+  expect(() => verify(claims)).toThrow(message);
 });

@@ -151,12 +151,12 @@ function checkRequired(
 
 function checkRules(
   rules: readonly CompiledRule[],
-  judged: { readonly what: string; readonly value: () => Value },
+  input: { readonly what: string; readonly value: () => Value },
 ): void {
   for (const { rule, message } of rules) {
-    if (evaluate(rule, judged) === true) continue;
+    if (evaluate(rule, input) === true) continue;
     const failed = `validation expression '${rule.source}' failed: ${message}`;
-    throw evaluationError(judged.what, failed);
+    throw evaluationError(input.what, failed);
   }
 }
 

@@ -5,7 +5,7 @@ import { decodeEntry } from '../../../registry/object-codec.ts';
 import type { Entry } from '../../../watchcache/entry.ts';
 import { NodeGraph } from './node-graph.ts';
 
-type Tell = (key: string, current: Entry | undefined) => void;
+type OnEntry = (key: string, current: Entry | undefined) => void;
 
 /**
  * The Node authorizer's graph, fed from the watch caches and complete when this resolves. Kinds
@@ -19,21 +19,21 @@ export async function openNodeGraph(options: {
   const { caches, snapshot, dialect } = options;
   const graph = new NodeGraph({ mirrorAnnotation: dialect.label('config.mirror') });
   const ownedBy =
-    (kind: 'volumeattachment' | 'resourceslice'): Tell =>
+    (kind: 'volumeattachment' | 'resourceslice'): OnEntry =>
     (key, current) => {
       const node = current === undefined ? '' : textAt(decodeEntry(current), 'spec', 'nodeName');
       graph.setNodeOf(kind, key, node);
     };
-  const sources: readonly (readonly [group: string, resource: string, tell: Tell])[] = [
+  const sources: readonly (readonly [group: string, resource: string, onEntry: OnEntry])[] = [
     ['', 'pods', podsInto(graph)],
     ['', 'persistentvolumes', volumesInto(graph)],
     [dialect.group('storage'), 'volumeattachments', ownedBy('volumeattachment')],
     [dialect.group('resource'), 'resourceslices', ownedBy('resourceslice')],
   ];
   const followed = await Promise.all(
-    sources.map(([group, resource, tell]) => {
+    sources.map(([group, resource, onEntry]) => {
       const def = snapshot.builtin(group, resource);
-      return def === undefined ? undefined : follow(caches.of(def), tell);
+      return def === undefined ? undefined : follow(caches.of(def), onEntry);
     }),
   );
   return {
@@ -45,7 +45,7 @@ export async function openNodeGraph(options: {
 }
 
 /** The index alone identifies a pod without a node, so such pods are not decoded. */
-function podsInto(graph: NodeGraph): Tell {
+function podsInto(graph: NodeGraph): OnEntry {
   return (key, current) => {
     if (current !== undefined && current.index.fields['spec.nodeName'] !== '') {
       graph.setPod(decodeEntry(current));
@@ -56,7 +56,7 @@ function podsInto(graph: NodeGraph): Tell {
   };
 }
 
-function volumesInto(graph: NodeGraph): Tell {
+function volumesInto(graph: NodeGraph): OnEntry {
   return (key, current) => {
     if (current === undefined) graph.removeVolume(key);
     else graph.setVolume(decodeEntry(current));
