@@ -34,7 +34,7 @@ export function isEnvelope(bytes: Buffer): boolean {
 export function openEnvelope(body: Buffer): Envelope {
   if (!isEnvelope(body)) {
     throw new ProtobufError(
-      'provided data does not appear to be a protobuf message, expected prefix 6b387300',
+      'provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]',
     );
   }
   let apiVersion = '';

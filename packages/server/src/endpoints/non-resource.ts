@@ -95,8 +95,8 @@ function documentAt(call: AuthorizedCall): JsonObject | undefined {
     const hashes = context.features.enabled('StorageVersionHash') ? undefined : 'left-out';
     return resourceList(snapshot, { ...at, hashes });
   };
-  const [root, first, second, ...rest] = info.path.split('/').filter((part) => part !== '');
-  if (rest.length > 0) return undefined;
+  const [root, first, second, ...rest] = info.path.replace(/^\/|\/$/g, '').split('/');
+  if (rest.length > 0 || first === '' || second === '') return undefined;
   if (root === 'api') {
     if (first === undefined) return coreVersions({ snapshot, address: context.address() });
     return second === undefined ? resources({ group: '', version: first }) : undefined;
