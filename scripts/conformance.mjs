@@ -77,7 +77,7 @@ ${lines.join('\n')}
 
 What is known to be missing of upstream's defaults, rules and warnings for its own kinds, as release
 1.32 has them with no feature gate set. The list is \`kinds-left-out.json\`. What complaints show of
-values and differences is told in [decisions/values-in-complaints.md](decisions/values-in-complaints.md).
+values and differences is described in [decisions/values-in-complaints.md](decisions/values-in-complaints.md).
 
 | kind | not there |
 |---|---|

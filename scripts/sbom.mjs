@@ -22,7 +22,7 @@ function componentOf([path, entry]) {
   };
 }
 
-/** The specification tells names of licenses from expressions that combine them. */
+/** SPDX distinguishes license IDs from expressions that combine them. */
 function licensesOf(text) {
   return /[ (]/.test(text) ? [{ expression: text }] : [{ license: { id: text } }];
 }

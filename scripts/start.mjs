@@ -1,6 +1,6 @@
-// `npm start`: a server on ./wheelhouse-data, and a word on how to talk to it. Further arguments
-// (`npm start -- --secure-port=7443`) go to `wheelhouse serve`. Roles decide who may do what, unless
-// told otherwise.
+// `npm start`: starts a server on ./wheelhouse-data and prints how to use it. Further arguments
+// (`npm start -- --secure-port=7443`) go to `wheelhouse serve`. RBAC authorizes requests, unless
+// an argument selects other modes.
 import { spawn } from 'node:child_process';
 import { dirname, join, relative } from 'node:path';
 import { createInterface } from 'node:readline';

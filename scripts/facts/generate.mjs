@@ -214,7 +214,7 @@ function readField({ line, markers, imports, own, struct }) {
     omitEmpty: options.includes('omitempty'),
     number: number === undefined ? '-' : number,
     type: typeOf(match[2], imports, own),
-    // Told later, when all packages' other names for types are known.
+    // Resolved later, when the other names of types in all packages are known.
     goName: () => goNameOf(match[2], imports, own),
     patchStrategy: tagOf(match[3], 'patchStrategy'),
     patchMergeKey: tagOf(match[3], 'patchMergeKey'),

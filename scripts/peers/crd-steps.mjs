@@ -73,8 +73,8 @@ async function install(server, definition) {
     const isTrue = ({ type, status }) => type === 'Established' && status === 'True';
     const isRefused = ({ type, status }) => type === 'NamesAccepted' && status === 'False';
     if (conditions.some(isRefused)) return body;
-    const isJudged = ({ type }) => type === 'KubernetesAPIApprovalPolicyConformant';
-    return conditions.some(isTrue) && (!isProtected || conditions.some(isJudged))
+    const isReviewed = ({ type }) => type === 'KubernetesAPIApprovalPolicyConformant';
+    return conditions.some(isTrue) && (!isProtected || conditions.some(isReviewed))
       ? body
       : undefined;
   };

@@ -174,9 +174,9 @@ describe('ImagePolicyWebhook', () => {
   test('ADM-1: pods run only images that the webhook allows, and verdicts are cached', async () => {
     const server = await start({ denyTTL: -1 });
     service.answer = () => verdict({ allowed: true });
-    const told = { 'mycluster.image-policy.svc.io/ticket': '7', other: 'x' };
+    const ticket = { 'mycluster.image-policy.svc.io/ticket': '7', other: 'x' };
     const initContainers = [{ name: 'i', image: 'init:1' }];
-    const made = await server.post(pods, pod('a', { initContainers }, { annotations: told }));
+    const made = await server.post(pods, pod('a', { initContainers }, { annotations: ticket }));
     expect(made.status).toBe(201);
     expect(service.received).toHaveLength(1);
     expect(service.received[0]?.path).toMatch(/^\/images/);
@@ -191,7 +191,7 @@ describe('ImagePolicyWebhook', () => {
       },
       status: { allowed: false },
     });
-    await server.post(pods, pod('b', { initContainers }, { annotations: told }));
+    await server.post(pods, pod('b', { initContainers }, { annotations: ticket }));
     expect(service.received).toHaveLength(1);
 
     service.answer = () => verdict({ allowed: false, reason: 'unknown registry' });
@@ -542,11 +542,11 @@ describe('webhooks', () => {
       await server.post('/api/v1/namespaces/default/configmaps', configMap(`m${count}`));
       return service.received.length >= 2;
     }, 'calls of both webhooks');
-    const told = new Map(
+    const authorizations = new Map(
       service.received.map(({ path, headers }) => [path.split('?')[0], headers.authorization]),
     );
-    expect(told.get('/Mutating')).toBe('Bearer mutating');
-    expect(told.get('/Validating')).toBe('Bearer validating');
+    expect(authorizations.get('/Mutating')).toBe('Bearer mutating');
+    expect(authorizations.get('/Validating')).toBe('Bearer validating');
   });
 });
 

@@ -65,7 +65,7 @@ describe('ADM-3: validations', () => {
       { message: 'x', messageExpression: `"${'y'.repeat(5121)}"` },
       'x',
     ],
-  ])('ADM-3: told with %s', async (_, more, wanted) => {
+  ])('ADM-3: a refusal with %s', async (_, more, wanted) => {
     await kit.bound({ validations: [{ ...noTwo, ...more }] });
     const { body } = await create('a', two);
     expect(body.message.endsWith(`denied request: ${wanted}`)).toBe(true);
@@ -195,10 +195,10 @@ describe('ADM-3: matching', () => {
   });
 
   test('ADM-3: a binding narrows the match further', async () => {
-    const matchResources = { objectSelector: { matchLabels: { judged: 'yes' } } };
+    const matchResources = { objectSelector: { matchLabels: { checked: 'yes' } } };
     await kit.bound({ validations: never }, { matchResources });
     expect((await create('a')).status).toBe(201);
-    const labels = { metadata: { name: 'b', labels: { judged: 'yes' } } };
+    const labels = { metadata: { name: 'b', labels: { checked: 'yes' } } };
     expect((await create('b', labels)).status).toBe(422);
   });
 

@@ -231,7 +231,7 @@ test.each<[string, object, string]>([
     { fieldRef: 'spec[foo]', warning: 'x' },
     'fieldRef: Invalid value: "spec[foo]": invalid JSONPath: invalid array index foo',
   ],
-])('ADM-3: a status that tells of %s is refused', async (_, warning, wanted) => {
+])('ADM-3: a status with %s is refused', async (_, warning, wanted) => {
   const name = await kit.policy({ validations: [{ expression: 'true' }] });
   await checked(name);
   const change = { status: { typeChecking: { expressionWarnings: [warning] } } };

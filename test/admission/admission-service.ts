@@ -158,8 +158,8 @@ export function hooksOf(
   };
 }
 
-/** Waits until a write of a throw-away ConfigMap is judged by the path. */
-export async function judged(
+/** Waits until writes of ConfigMaps are sent to the webhook at the path. Uses dry runs. */
+export async function awaitWebhook(
   server: TestServer,
   at: { readonly service: AdmissionService; readonly path: string; readonly namespace: string },
 ): Promise<void> {

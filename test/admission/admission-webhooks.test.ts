@@ -12,10 +12,10 @@ import {
 import { onceWithin } from '../support/once-within.ts';
 import {
   type AdmissionService,
+  awaitWebhook,
   configMapRule,
   configure,
   hooksOf,
-  judged,
   patching,
   registration,
   startAdmissionService,
@@ -305,7 +305,7 @@ describe('ADM-2: the review that a webhook receives', () => {
         { operations: ['*'], apiGroups: [registration], apiVersions: ['*'], resources: ['*'] },
       ],
     });
-    await judgedOther();
+    await awaitOtherWebhook();
     const { remove } = await configure(server, 'mutating', [
       webhook(service, { path: '/never', namespace }),
     ]);
@@ -319,7 +319,7 @@ describe('ADM-2: the review that a webhook receives', () => {
         webhook(service, { path: '/v', namespace }),
       ]);
       const startMs = performance.now();
-      await judged(server, { service, path: '/v', namespace });
+      await awaitWebhook(server, { service, path: '/v', namespace });
       const tookMs = performance.now() - startMs;
       await remove();
       return tookMs;
@@ -349,10 +349,10 @@ test('ADM-2: the first write after a restart is reviewed', async () => {
   }
 });
 
-/** Makes sure that hooks are followed already: a hook of this namespace is asked. */
-async function judgedOther(): Promise<void> {
+/** Makes sure that webhooks are followed: waits until a webhook of this namespace is called. */
+async function awaitOtherWebhook(): Promise<void> {
   await hooked('validating', { path: '/other' });
-  await judged(server, { service, path: '/other', namespace });
+  await awaitWebhook(server, { service, path: '/other', namespace });
 }
 
 describe('ADM-2: mutation', () => {
@@ -562,7 +562,7 @@ describe('ADM-2: mutation', () => {
     await hooked('mutating', { path: '/m' });
     let raced: Promise<unknown> | undefined;
     service.reply('/m', async ({ body: { apiVersion, kind, request } }) => {
-      // Somebody else's write, while the first one is being judged.
+      // Another client writes while the first write is under review.
       if (request.object.data.by === 'first' && raced === undefined) {
         raced = server.patch(`${maps}/a`, { data: { by: 'other', o: '1' } }, 'merge');
         await raced;

@@ -24,16 +24,16 @@ async function started(...pairs: string[]): Promise<TestServer> {
   return server;
 }
 
-/** Creates a ConfigMap that a policy looks at. */
-async function judgedByPolicy(...gates: string[]) {
+/** Creates a ConfigMap that a policy validates. */
+async function createUnderPolicy(...gates: string[]) {
   const running = await started(...gates);
   const kit = await policyKit(running);
   await kit.bound({ validations: [{ expression: checks }] });
   return running.post(kit.maps, configMap('a'));
 }
 
-/** Creates a ConfigMap that a webhook's condition looks at, which lets it pass uncalled. */
-async function judgedByCondition(...gates: string[]) {
+/** Creates a ConfigMap whose webhook is excluded by its match condition. */
+async function createUnderCondition(...gates: string[]) {
   const running = await started(...gates);
   await configure(running, 'validating', [
     {
@@ -49,21 +49,21 @@ async function judgedByCondition(...gates: string[]) {
 }
 
 test('VER-2: StrictCostEnforcementForVAP off: authorizer checks cost policies nothing', async () => {
-  expect((await judgedByPolicy()).status).toBe(201);
+  expect((await createUnderPolicy()).status).toBe(201);
 });
 
 test('VER-2: StrictCostEnforcementForVAP on: checks have a cost', async () => {
   const webhooksToo = 'StrictCostEnforcementForWebhooks=false';
-  const refused = await judgedByPolicy('StrictCostEnforcementForVAP=true', webhooksToo);
+  const refused = await createUnderPolicy('StrictCostEnforcementForVAP=true', webhooksToo);
   expect([refused.status, refused.body.message]).toEqual([422, expect.stringContaining(tooDear)]);
 });
 
 test('VER-2: StrictCostEnforcementForWebhooks off: checks in match conditions are free', async () => {
-  expect((await judgedByCondition()).status).toBe(201);
+  expect((await createUnderCondition()).status).toBe(201);
 });
 
 test('VER-2: StrictCostEnforcementForWebhooks on: checks in match conditions have a cost', async () => {
-  const refused = await judgedByCondition('StrictCostEnforcementForWebhooks=true');
+  const refused = await createUnderCondition('StrictCostEnforcementForWebhooks=true');
   expect([refused.status, refused.body.message]).toEqual([403, expect.stringContaining(tooDear)]);
 });
 

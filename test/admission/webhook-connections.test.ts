@@ -101,13 +101,16 @@ const group = 'admissionregistration.svc.io';
 const configurations = `/apis/${group}/v1/validatingwebhookconfigurations`;
 let made = 0;
 let maps = 0;
-/** Tells names of ConfigMaps apart. */
+/** Makes names of ConfigMaps unique. */
 const fresh = () => {
   maps += 1;
   return maps;
 };
 
-/** A namespace whose ConfigMaps the service judges, and a way to create one there. */
+/**
+ * Creates a namespace whose ConfigMaps the service validates; returns a function that creates one
+ * there.
+ */
 async function hooked(service: Service, timeoutSeconds = 10) {
   made += 1;
   const namespace = await freshNamespace(server);
@@ -117,7 +120,7 @@ async function hooked(service: Service, timeoutSeconds = 10) {
   const hook = {
     ...{ name: 'a.example.com', rules: [configMapRule], sideEffects: 'None', timeoutSeconds },
     ...{ admissionReviewVersions: ['v1'], failurePolicy: 'Fail', namespaceSelector },
-    clientConfig: { url: `${service.url}/judge`, caBundle: service.caBundle },
+    clientConfig: { url: `${service.url}/validate`, caBundle: service.caBundle },
   };
   const answer = await server.post(configurations, {
     ...kind,

@@ -58,10 +58,10 @@ test('ADM-4: /apis and /apis/<group> list aggregated groups by priority', async 
     { groupVersion: `${group}/v1beta1`, version: 'v1beta1' },
     { groupVersion: `${group}/v1`, version: 'v1' },
   ];
-  const told = { name: group, versions, preferredVersion: versions[0] };
-  expect(body.groups[1]).toEqual(told);
+  const expected = { name: group, versions, preferredVersion: versions[0] };
+  expect(body.groups[1]).toEqual(expected);
   const one = await server.get(`/apis/${group}`);
-  expect(one.body).toEqual({ kind: 'APIGroup', apiVersion: 'v1', ...told });
+  expect(one.body).toEqual({ kind: 'APIGroup', apiVersion: 'v1', ...expected });
   const local = await server.get('/apis/apps');
   expect(local.body.preferredVersion.version).toBe('v1');
   const item = await aggregated(group, ({ versions: all }) => all.length === 2);
@@ -96,7 +96,7 @@ test('ADM-4: / lists the aggregated paths, each once', async () => {
 });
 
 test('ADM-4: aggregated discovery includes the other server’s document', async () => {
-  const group = 'told.example.com';
+  const group = 'schema.example.com';
   const resource = {
     resource: 'things',
     responseKind: { group, version: 'v1', kind: 'Thing' },

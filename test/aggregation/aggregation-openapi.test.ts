@@ -74,7 +74,7 @@ function serve(documents: Record<string, unknown>, etag = ''): string[] {
 }
 
 test('ADM-4: only paths of the APIService’s group version are merged from another server', async () => {
-  const group = 'told.example.com';
+  const group = 'schema.example.com';
   const name = `apis/${group}/v1`;
   const asked = serve({
     '/openapi/v2': document(group),
@@ -176,9 +176,9 @@ test.each([
 
 test('ADM-4: what protobuf cannot express is omitted from protobuf only', async () => {
   const group = 'numbers.example.com';
-  const told = document(group);
-  told.definitions[`com.${group}.Thing`].minLength = 'many';
-  serve({ '/openapi/v2': told });
+  const served = document(group);
+  served.definitions[`com.${group}.Thing`].minLength = 'many';
+  serve({ '/openapi/v2': served });
   await handOver(server, extension, { group });
   const { body } = await server.get('/openapi/v2');
   expect(body.paths[`/apis/${group}/v1/things`]).toBeDefined();

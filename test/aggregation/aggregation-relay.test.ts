@@ -249,7 +249,7 @@ test.each([
       socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'),
     undefined,
   ],
-])('ADM-4: %s of the other server is told as 503', async (_, act, why) => {
+])('ADM-4: %s of the other server is reported as 503', async (_, act, why) => {
   extension.answer = ({ request }) => void act(request.socket);
   const answer = await server.get(things, { headers: {} });
   expect(answer.status).toBe(503);

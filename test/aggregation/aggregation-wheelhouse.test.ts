@@ -296,8 +296,8 @@ describe.skipIf(kubectlPath === undefined)('an unmodified kubectl', () => {
     ]);
     const resources = await kubectl('api-resources', `--api-group=${group}`, '--no-headers');
     expect(resources.out).toMatch(/^widgets\s+wd\s+widgets\.example\.com\/v1\s+true\s+Widget/);
-    const told = await kubectl('explain', 'widget.spec.size');
-    expect(told.out).toContain('FIELD: size <integer>');
+    const explained = await kubectl('explain', 'widget.spec.size');
+    expect(explained.out).toContain('FIELD: size <integer>');
     const available = await kubectl('get', 'apiservice', `v1.${group}`, '--no-headers');
     expect(available.out).toMatch(/default\/back\s+True/);
     writeFileSync(file, JSON.stringify(widget('mine', 0)));
@@ -323,9 +323,9 @@ test('ADM-4: the whole user reaches the other server', async () => {
     return body.status?.conditions?.[0]?.status === 'True';
   }, 'reviews of the other server');
   const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews';
-  const told = await front.post(path, review, { token });
-  expect(told.status, told.text).toBe(201);
-  expect(told.body.status.userInfo).toMatchObject({
+  const reviewed = await front.post(path, review, { token });
+  expect(reviewed.status, reviewed.text).toBe(201);
+  expect(reviewed.body.status.userInfo).toMatchObject({
     username: 'jäne',
     uid: 'uid-7',
     groups: ['readers', 'writers', 'system:authenticated'],

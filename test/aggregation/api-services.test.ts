@@ -100,11 +100,11 @@ test('ADM-4: an APIService without its Service is unavailable', async () => {
   expect(made.status, made.text).toBe(201);
   expect(made.body.spec.service.port).toBe(443);
   expect(made.body.status).toEqual({});
-  const told = await eventually(async () => {
+  const available = await eventually(async () => {
     const { status } = await read('v1.metrics.example.com');
     return status.conditions?.[0];
   }, 'a condition');
-  expect(told).toMatchObject({
+  expect(available).toMatchObject({
     type: 'Available',
     status: 'False',
     reason: 'ServiceNotFound',

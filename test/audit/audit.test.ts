@@ -123,8 +123,8 @@ test('OPS-2: patches are recorded as sent, lists and tables as returned', async 
   const yaml = 'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: y1\n';
   await server.patch(`${maps}/y1?fieldManager=f`, yaml, 'apply', { headers: apply.headers });
   const applied = (await folder.of(apply.id)).at(-1);
-  const told = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'y1' } };
-  expect(applied.requestObject).toEqual(told);
+  const requested = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'y1' } };
+  expect(applied.requestObject).toEqual(requested);
 
   const list = named();
   const listed = await server.get(maps, { headers: list.headers });

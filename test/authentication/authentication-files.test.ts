@@ -64,7 +64,7 @@ afterAll(async () => {
 
 const port = () => Number(new URL(server.url).port);
 
-/** A new handshake, and what of it `read` tells. */
+/** Opens a connection and returns what `read` extracts from its handshake. */
 function handshake<T>(read: (socket: TLSSocket) => T, servername?: string): Promise<T> {
   const name = servername === undefined ? {} : { servername };
   const options = { host: '127.0.0.1', port: port(), rejectUnauthorized: false, ...name };
@@ -122,7 +122,7 @@ test('AUTHN-2: a renewed serving certificate is served without a restart', async
   expect(await served()).toBe(fingerprintOf(serving));
   const renewed = issued('serving', { usage: 'server', hosts: ['127.0.0.1'] });
   writeFileSync(at('serving.crt'), renewed.certificatePem);
-  await eventually(async () => said.length > 0, 'the half-written pair is told of');
+  await eventually(async () => said.length > 0, 'the half-written pair is reported');
   expect(await served()).toBe(fingerprintOf(serving));
   writeFileSync(at('serving.key'), renewed.keyPem);
   await eventually(async () => (await served()) === fingerprintOf(renewed), 'the new certificate');
@@ -148,7 +148,7 @@ test('AUTHN-2: replaced client authorities apply without a restart', async () =>
   expect(await userOf(first)).toBe(401);
   writeFileSync(at('clients.crt'), 'no certificate');
   said.length = 0;
-  await eventually(async () => said.length > 0, 'the wrong file is told of');
+  await eventually(async () => said.length > 0, 'the wrong file is reported');
   expect(await userOf(second)).toBe('jane');
 });
 

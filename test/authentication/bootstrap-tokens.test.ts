@@ -174,7 +174,7 @@ describe('bootstrapsigner', () => {
   const kubeconfig = 'apiVersion: v1\nkind: Config\nclusters: [] # ü\n';
   const signer = { 'usage-bootstrap-signing': 'true' };
 
-  /** As the specification tells verifiers to. */
+  /** Verifies a signature as the specification prescribes. */
   function verify(payload: string, jws: string, token: string): boolean {
     const [header = '', nothing, signature] = jws.split('.');
     expect(nothing).toBe('');

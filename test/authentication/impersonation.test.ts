@@ -101,7 +101,7 @@ describe('the impersonated user', () => {
     expect(Object.entries(user.extra)).toEqual([['__proto__', ['x']]]);
   });
 
-  test('AUTHN-9: is what authorization judges', async () => {
+  test('AUTHN-9: is the user that authorization decides about', async () => {
     const headers = { 'impersonate-user': 'jane' };
     const answer = await server.get('/api/v1/nodes', { headers });
     expect(answer.status).toBe(403);

@@ -43,7 +43,7 @@ afterEach(async () => {
 const configuration = (authorizers: readonly object[]) =>
   JSON.stringify({ apiVersion, kind: 'AuthorizationConfiguration', authorizers });
 
-/** A webhook at a path of the service; by it the service tells several apart. */
+/** A webhook at a path of the service, by which the service distinguishes several webhooks. */
 function webhook(name: string, change: object = {}): object {
   return {
     type: 'Webhook',

@@ -261,10 +261,10 @@ describe(`AUTHN-9, AUTHZ-2: answers of webhooks, seed ${seed}`, () => {
       const { decision } = await authorizer.authorize(stranger);
       if (decision !== 'allow') continue;
       allowed += 1;
-      const told = parsed(answer);
-      expect(told?.status?.allowed, where).toBe(true);
-      expect(told?.status?.denied ?? false, where).toBe(false);
-      expect([undefined, null, '', apiVersion], where).toContain(told.apiVersion);
+      const reviewed = parsed(answer);
+      expect(reviewed?.status?.allowed, where).toBe(true);
+      expect(reviewed?.status?.denied ?? false, where).toBe(false);
+      expect([undefined, null, '', apiVersion], where).toContain(reviewed.apiVersion);
     }
     expect(allowed).toBeGreaterThan(0);
   });
@@ -292,11 +292,12 @@ describe(`AUTHN-9, AUTHZ-2: answers of webhooks, seed ${seed}`, () => {
         const verdict = await authenticator.reviewToken?.('t', ['us']);
         if (verdict === undefined) continue;
         accepted += 1;
-        const told = parsed(answer).status;
-        expect(told.authenticated, where).toBe(true);
-        expect(verdict.user.name, where).toBe(told.user.username);
-        expect(verdict.user.groups, where).toEqual(told.user.groups ?? []);
-        if ((told.audiences ?? []).length > 0) expect(told.audiences, where).toContain('us');
+        const reviewed = parsed(answer).status;
+        expect(reviewed.authenticated, where).toBe(true);
+        expect(verdict.user.name, where).toBe(reviewed.user.username);
+        expect(verdict.user.groups, where).toEqual(reviewed.user.groups ?? []);
+        if ((reviewed.audiences ?? []).length > 0)
+          expect(reviewed.audiences, where).toContain('us');
       } catch (error) {
         if (
           !(error instanceof Error) ||

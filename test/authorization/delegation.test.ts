@@ -7,12 +7,12 @@ import { adminToken, startTestServer, type TestServer } from '../support/harness
 /** One server asks another for everything: what it posts and what that one answers must fit. */
 const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-delegation-'));
 const rbac = 'rbac.authorization.svc.io';
-let judge: TestServer;
+let authority: TestServer;
 const servers: TestServer[] = [];
 
 function kubeconfig(path: string): string {
   const file = join(directory, `${path.replaceAll('/', '-')}.json`);
-  const cluster = { server: judge.url + path, 'certificate-authority-data': ca() };
+  const cluster = { server: authority.url + path, 'certificate-authority-data': ca() };
   const body = {
     clusters: [{ name: 'c', cluster }],
     users: [{ name: 'u', user: { token: adminToken } }],
@@ -22,13 +22,13 @@ function kubeconfig(path: string): string {
   writeFileSync(file, JSON.stringify(body));
   return file;
 }
-const ca = () => Buffer.from(judge.server.caPem ?? '').toString('base64');
+const ca = () => Buffer.from(authority.server.caPem ?? '').toString('base64');
 
 beforeAll(async () => {
   const tokenFile = join(directory, 'tokens.csv');
   writeFileSync(tokenFile, 'amy-token,amy,uid-1,"dev"\n');
-  judge = await startTestServer({ authentication: { tokenFile } });
-  servers.push(judge);
+  authority = await startTestServer({ authentication: { tokenFile } });
+  servers.push(authority);
   const metadata = { name: 'dev-reads' };
   const apiVersion = `${rbac}/v1`;
   const rules = [
@@ -37,7 +37,7 @@ beforeAll(async () => {
   ];
   const path = `/apis/${apiVersion}`;
   const role = { apiVersion, kind: 'ClusterRole', metadata, rules };
-  expect((await judge.post(`${path}/clusterroles`, role)).status).toBe(201);
+  expect((await authority.post(`${path}/clusterroles`, role)).status).toBe(201);
   const binding = {
     apiVersion,
     kind: 'ClusterRoleBinding',
@@ -45,7 +45,7 @@ beforeAll(async () => {
     roleRef: { apiGroup: rbac, kind: 'ClusterRole', name: 'dev-reads' },
     subjects: [{ apiGroup: rbac, kind: 'Group', name: 'dev' }],
   };
-  expect((await judge.post(`${path}/clusterrolebindings`, binding)).status).toBe(201);
+  expect((await authority.post(`${path}/clusterrolebindings`, binding)).status).toBe(201);
 });
 afterAll(async () => {
   for (const server of servers.reverse()) await server.stop();

@@ -179,13 +179,13 @@ describe('AUTHZ-2: the review that a webhook receives', () => {
       {},
       'spec.resourceAttributes.fieldSelector ignored due to parse error',
     ],
-  ])('AUTHZ-8: about a review with %s', async (_, given, told, evaluationError) => {
+  ])('AUTHZ-8: about a review with %s', async (_, given, reviewedAs, evaluationError) => {
     const attributes = { verb: 'list', resource: 'pods' };
     const spec = { user: 'amy', resourceAttributes: { ...attributes, ...given } };
     const body = { apiVersion: `${group}/v1`, kind: 'SubjectAccessReview', spec };
     const answer = await server.post(`/apis/${group}/v1/subjectaccessreviews`, body);
     expect(answer.body.status).toEqual({ allowed: true, evaluationError });
-    const expected = { ...attributes, version: '*', ...told };
+    const expected = { ...attributes, version: '*', ...reviewedAs };
     expect(last().body.spec.resourceAttributes).toEqual(expected);
   });
 
@@ -200,7 +200,7 @@ describe('AUTHZ-2: the review that a webhook receives', () => {
     });
     const attributes = { verb: 'list', resource: 'pods' };
     const requirements = [{ key: 'a', operator: 'In' }];
-    // Not even judged: this one would be refused.
+    // Not evaluated: otherwise this spec would be rejected.
     const fieldSelector = { rawSelector: 'a=b', requirements };
     const resourceAttributes = { ...attributes, fieldSelector, labelSelector: fieldSelector };
     for (const [path, spec] of [

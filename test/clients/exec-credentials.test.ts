@@ -246,13 +246,13 @@ describe('caching', () => {
     const client = await clientOf();
     await expect(whoIs(client)).rejects.toMatchObject({ code: 401, reason: 'Unauthorized' });
     expect(plugin.runs().length).toBe(2);
-    const told: string[] = [];
-    const failing = await clientOf({ host: { stderr: (text) => told.push(text) } });
+    const written: string[] = [];
+    const failing = await clientOf({ host: { stderr: (text) => written.push(text) } });
     plugin.does(
       "if (readFileSync(join(__dirname, 'runs'), 'utf8').split('\\n').length > 4) process.exit(3);",
     );
     await expect(whoIs(failing)).rejects.toMatchObject({ code: 401 });
-    expect(told.join('')).toBe(
+    expect(written.join('')).toBe(
       `refreshing credentials: exec: executable ${plugin.command} failed with exit code 3\n`,
     );
   });
@@ -369,10 +369,10 @@ describe('errors', () => {
     const client = await clientOf(big ? { host: { outputBytesMax: 1000 } } : {});
     const error = await whoIs(client).catch((caught: unknown) => caught as Error);
     expect(error).toMatchObject({ name: 'CredentialError' });
-    const told = (error as Error).message;
-    if (typeof message === 'string') expect(told).toContain(message);
-    else expect(told).toMatch(message);
-    expect(told).not.toContain('secret');
+    const text = (error as Error).message;
+    if (typeof message === 'string') expect(text).toContain(message);
+    else expect(text).toMatch(message);
+    expect(text).not.toContain('secret');
   });
 
   test('AUTHN-11: a plugin fails, or runs too long and is killed with its children', async () => {

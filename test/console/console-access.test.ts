@@ -306,18 +306,18 @@ describe('access', () => {
     const wanted = { verb: 'list', group: '', resource: 'configmaps', subresource: '' };
     const { grants, unread } = await whoCan(admin, { dialect: dialect(), wanted, namespace });
     expect(unread).toEqual([]);
-    const told = grants.map(
+    const reach = grants.map(
       ({ subject, binding, role }) => `${subjectText(subject)} ${binding} ${role}`,
     );
-    expect(told).toContain('User/carol ClusterRoleBinding/conf ClusterRole/configurer');
-    expect(told).toContain(`Group/team RoleBinding/${namespace}/team Role/reader`);
-    expect(told).toContain(
+    expect(reach).toContain('User/carol ClusterRoleBinding/conf ClusterRole/configurer');
+    expect(reach).toContain(`Group/team RoleBinding/${namespace}/team Role/reader`);
+    expect(reach).toContain(
       `ServiceAccount/${namespace}/robot RoleBinding/${namespace}/team Role/reader`,
     );
-    expect(told).toContain(
+    expect(reach).toContain(
       'Group/system:masters ClusterRoleBinding/cluster-admin ClusterRole/cluster-admin',
     );
-    expect(told).not.toContain(expect.stringContaining('reader ClusterRole'));
+    expect(reach).not.toContain(expect.stringContaining('reader ClusterRole'));
 
     const secrets = { ...wanted, resource: 'secrets', verb: 'get' };
     const named = await whoCan(admin, { dialect: dialect(), wanted: secrets, namespace });

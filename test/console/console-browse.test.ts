@@ -519,7 +519,7 @@ describe('live updates', () => {
     }, 'the table');
   });
 
-  test('CLIENT-4: a server error and an unreachable server are told apart', async () => {
+  test('CLIENT-4: distinguishes a server error from an unreachable server', async () => {
     const path = '/api/v1/namespaces/nowhere';
     await expect(api.json({ path })).rejects.toBeInstanceOf(ApiFailure);
     const away = apiFor({ url: 'http://127.0.0.1:9' });

@@ -138,12 +138,12 @@ describe('validation', () => {
     const outcome = as(await validateEdit(api, update(one, text)), 'invalid');
     expect(outcome.message).toContain('is invalid');
     const lines = text.split('\n');
-    const told = outcome.faults.map(({ field, message, line }) => ({
+    const faults = outcome.faults.map(({ field, message, line }) => ({
       field,
       message,
       at: lines[(line ?? 0) - 1]?.trim(),
     }));
-    expect(told).toEqual([
+    expect(faults).toEqual([
       {
         field: 'spec.replicas',
         message: 'Invalid value: -1: must be greater than or equal to 0',
@@ -262,8 +262,8 @@ describe('saving', () => {
       mine: data(readMine.value),
       theirs: data(theirs.value),
     });
-    const told = ways.map(({ change, by }) => `${pathText(change.path)} ${change.after} ${by}`);
-    expect(told).toEqual(['b theirs both', 'c theirs theirs', 'a mine mine', 'b mine both']);
+    const faults = ways.map(({ change, by }) => `${pathText(change.path)} ${change.after} ${by}`);
+    expect(faults).toEqual(['b theirs both', 'c theirs theirs', 'a mine mine', 'b mine both']);
   });
 
   test('CLIENT-4: changes to different fields merge and can be saved', async () => {

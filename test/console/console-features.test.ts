@@ -52,11 +52,11 @@ const inBrowser = describe.skipIf(chromium === undefined);
 const count = (selector: string) => `document.querySelectorAll(${quoted(selector)}).length`;
 
 /** Waits for a screen, takes a screenshot, and checks it for WCAG 2.2 AA. */
-async function judged(name: string): Promise<void> {
+async function expectAccessible(name: string): Promise<void> {
   await screen.picture(name);
   // A changing page may have transient faults; only lasting ones count.
-  const judging = { message: name };
-  await expect.poll(() => accessibilityFaults(screen), judging).toEqual([]);
+  const options = { message: name };
+  await expect.poll(() => accessibilityFaults(screen), options).toEqual([]);
 }
 
 /** A Deployment that owns a ReplicaSet that owns Pods. */
@@ -106,7 +106,7 @@ inBrowser('the overview', { timeout }, () => {
       return screen.run(`${text}.includes(${quoted(`${namespace}/counted`)})`);
     }, 'the change to be shown');
     await screen.sees('by painter');
-    await judged('overview');
+    await expectAccessible('overview');
   });
 });
 
@@ -171,7 +171,7 @@ inBrowser('lists', { timeout }, () => {
     await server.remove(`${path}/row-00000-next`);
     await screen.sees('10000 objects');
     await expectFewRows();
-    await judged('list');
+    await expectAccessible('list');
   });
 
   test('CLIENT-4: columns are filtered, rows selected by keys, and several deleted', async () => {
@@ -196,10 +196,10 @@ inBrowser('lists', { timeout }, () => {
     await focused('apricot');
     await screen.press('x');
     await screen.sees('2 selected');
-    await judged('selection');
+    await expectAccessible('selection');
     await screen.click('Delete…');
     await screen.sees('Delete 2 configmaps?');
-    await judged('bulk-delete');
+    await expectAccessible('bulk-delete');
     await screen.click('Delete 2');
     await screen.sees('2 of 2 deleted.');
     await screen.sees('0 of 1 object');
@@ -238,13 +238,13 @@ inBrowser('one object', { timeout }, () => {
     const place = `#/o/apps/v1/deployments/${namespace}/web`;
     await screen.go(place);
     await screen.sees('kind: Deployment');
-    await judged('object');
+    await expectAccessible('object');
     await screen.click('Tree');
     await screen.until(`${count('.node')} === 4 && ${count('.graph path')} === 3`, 'the tree');
     expect(await screen.texts('.node-name')).toEqual(
       expect.arrayContaining(['web', 'web-1', 'web-1-a', 'web-1-b']),
     );
-    await judged('tree');
+    await expectAccessible('tree');
 
     const path = `/apis/apps/v1/namespaces/${namespace}/deployments/web`;
     const condition = { type: 'Available', status: 'False', reason: 'Waiting', message: 'not yet' };
@@ -262,7 +262,7 @@ inBrowser('one object', { timeout }, () => {
     await screen.sees('Available is False');
     await screen.sees('Scaled up to 2');
     await screen.sees('Created');
-    await judged('timeline');
+    await expectAccessible('timeline');
 
     await server.patch(`${path}?fieldManager=scaler`, { spec: { replicas: 7 } }, 'merge');
     await screen.click('History');
@@ -272,10 +272,10 @@ inBrowser('one object', { timeout }, () => {
         /^by scaler.*spec\\.replicas27$/.test(one.textContent))`,
       'the change by its manager',
     );
-    await judged('history');
+    await expectAccessible('history');
     await screen.click('Fields');
     await screen.sees('scaler (update)');
-    await judged('fields');
+    await expectAccessible('fields');
   });
 });
 
@@ -313,12 +313,12 @@ inBrowser('writing', { timeout }, () => {
     await word?.hover();
     await screen.sees('must be greater than or equal to 0');
     await screen.sees('spec.minReadySeconds: integer');
-    await judged('editor');
+    await expectAccessible('editor');
     await screen.editor.replace('  minReadySeconds: -1\n', '');
     await screen.editor.replace('replicas: 2', 'replicas: 3');
     await screen.click('Validate');
     await screen.sees('Nothing has been saved.');
-    await judged('dry-run');
+    await expectAccessible('dry-run');
     await screen.click('Save');
     await screen.sees('Saved.');
   });
@@ -367,7 +367,7 @@ inBrowser('writing', { timeout }, () => {
     await addTo('crew');
     await screen.click('Add to crew');
     await screen.fill('crew 1', 'noah');
-    await judged('form');
+    await expectAccessible('form');
     await screen.click('Edit as YAML');
     expect(await screen.editor.text()).toContain('seats: 12');
     await screen.click('Save');
@@ -403,7 +403,7 @@ inBrowser('writing', { timeout }, () => {
       `for (const one of document.querySelectorAll('.applied details')) one.open = true;`,
     );
     await screen.sees('+data: {"a":"b"}');
-    await judged('apply');
+    await expectAccessible('apply');
     await screen.click('Apply');
     await screen.until(
       `[...document.querySelectorAll('.chip')].some((one) => one.textContent === 'created')`,
@@ -423,7 +423,7 @@ inBrowser('writing', { timeout }, () => {
     await screen.click('Use this text');
     await screen.sees(/conflict with "scaler".*[.]spec[.]replicas/);
     await screen.sees('Another manager owns these fields.');
-    await judged('apply-conflict');
+    await expectAccessible('apply-conflict');
     await screen.click('Preview taking the fields over');
     await screen.sees('would change');
     await screen.sees('spec.replicas49');
@@ -451,7 +451,7 @@ inBrowser('getting about', { timeout }, () => {
     await screen.until(
       `document.querySelector('[role=option]')?.textContent.startsWith('Create Deployment')`,
     );
-    await judged('palette');
+    await expectAccessible('palette');
     await screen.press('Enter');
     await screen.sees('New Deployment');
     await openPalette();
@@ -467,7 +467,7 @@ inBrowser('getting about', { timeout }, () => {
     await screen.until(`document.querySelector('dialog') === null`);
     await screen.press('?');
     await screen.sees('Open the command palette');
-    await judged('help');
+    await expectAccessible('help');
     await screen.press('Escape');
     await screen.until(`document.querySelector('dialog') === null`);
   });
@@ -479,12 +479,12 @@ inBrowser('getting about', { timeout }, () => {
     const feature = (value: string) => [{ name: 'prefers-color-scheme', value }];
     await screen.page.emulateMediaFeatures(feature('dark'));
     await eventually(async () => (await ground()) === 'rgb(16, 21, 27)', 'the dark');
-    await judged('dark-access');
+    await expectAccessible('dark-access');
     await screen.run('document.activeElement?.blur()');
     await screen.press('t');
     await screen.until(`document.documentElement.dataset.theme === 'light'`);
     await eventually(async () => (await ground()) === 'rgb(255, 255, 255)', 'the light');
-    await judged('light-access');
+    await expectAccessible('light-access');
     await screen.page.reload();
     await screen.until(`document.documentElement.dataset.theme === 'light'`);
     // The page handles keys only once it shows the view.
@@ -501,7 +501,7 @@ inBrowser('getting about', { timeout }, () => {
     })) {
       await screen.go(hash);
       await screen.until(`document.querySelector('.tile, tbody a, .explain dl')`, hash);
-      await judged(name);
+      await expectAccessible(name);
     }
     await screen.page.emulateMediaFeatures(feature('light'));
   });
@@ -524,10 +524,10 @@ inBrowser('getting about', { timeout }, () => {
       const nameless = `[...document.querySelectorAll('input, select, textarea')]
         .filter((one) => one.labels.length === 0 && !one.ariaLabel).length`;
       expect(await screen.run(nameless), hash).toBe(0);
-      await judged(`phone-${name}`);
+      await expectAccessible(`phone-${name}`);
     }
     await screen.run(`document.querySelector('.menu').click()`);
     await screen.until(`document.querySelector('.navigation').getClientRects().length > 0`);
-    await judged('phone-navigation');
+    await expectAccessible('phone-navigation');
   });
 });

@@ -231,14 +231,14 @@ describe('one object', () => {
       await server.patch(`${path}?fieldManager=alpha`, data({ x: null }), 'merge');
       await server.remove(path);
       await eventually(async () => history.revisions[0]?.event === 'deleted', 'the deletion');
-      const told = history.revisions
+      const managedChanges = history.revisions
         .filter(({ event }) => event === 'changed')
         .map(({ changes }) =>
           changes.map(
             (one) => `${one.manager}: ${one.changes.map(({ path: at }) => at.join('.'))}`,
           ),
         );
-      expect(told).toEqual([['alpha: data.x'], ['beta: data.a,data.y'], ['alpha: data.x']]);
+      expect(managedChanges).toEqual([['alpha: data.x'], ['beta: data.a,data.y'], ['alpha: data.x']]);
       expect(history.revisions.at(-1)).toMatchObject({ event: 'seen first', changes: [] });
       // Earlier writes come from managed fields and do not change.
       expect(history.earlier).toMatchObject([
@@ -276,10 +276,10 @@ describe('one object', () => {
       { reason: 'Failed', type: 'Warning', lastTimestamp: '2026-01-01T00:04:00Z' },
       { reason: 'Sometime', type: 'Normal' },
     ];
-    const told = timelineOf(object, events).map(({ title, message, tone, count }) =>
+    const timeline = timelineOf(object, events).map(({ title, message, tone, count }) =>
       `${title} (${tone}, ${count}) ${message}`.trim(),
     );
-    expect(told).toEqual([
+    expect(timeline).toEqual([
       'Failed (bad, 1)',
       'Ready is False (bad, 1) Broken: it broke',
       'Pulled (plain, 3) an image',

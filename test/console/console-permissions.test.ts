@@ -99,7 +99,7 @@ async function palette(screen: Screen, query: string): Promise<string[]> {
 const timeout = 120_000;
 
 describe.skipIf(chromium === undefined)('permissions', { timeout }, () => {
-  test('CLIENT-4: a reader is told why an object cannot be edited, scaled, or deleted', async () => {
+  test('CLIENT-4: a reader sees why an object cannot be edited, scaled, or deleted', async () => {
     const screen = await opened('reader', at('one'));
     await screen.sees('kind: ConfigMap');
     const where = `in the namespace "${namespace}".`;

@@ -35,8 +35,9 @@ export async function buildConsole(): Promise<BuiltConsole> {
 }
 
 /**
- * As a browser's `fetch` whose user trusts the tests' servers: node's own can be told so by the
- * environment of the whole process alone, in which other tests refuse to trust.
+ * Like a browser's `fetch` whose user trusts the tests' servers. Node's `fetch` can be configured
+ * to trust them only through the environment of the whole process, in which other tests check that
+ * they are not trusted.
  */
 export const trustingFetch: Fetch = (url, { method, headers, body, signal }) =>
   new Promise((resolve, reject) => {
@@ -51,12 +52,12 @@ export const trustingFetch: Fetch = (url, { method, headers, body, signal }) =>
       },
       (answer) => {
         const { statusCode: status } = answer;
-        const told = Object.entries(answer.headers).map(
+        const pairs = Object.entries(answer.headers).map(
           ([name, value]) => [name, String(value)] as const,
         );
         const isEmpty = status === 204 || status === 304;
         const bytes = isEmpty ? null : (Readable.toWeb(answer) as ReadableStream<Uint8Array>);
-        resolve(new Response(bytes, { status: status ?? 500, headers: Object.fromEntries(told) }));
+        resolve(new Response(bytes, { status: status ?? 500, headers: Object.fromEntries(pairs) }));
       },
     );
     asked.on('error', (cause) =>

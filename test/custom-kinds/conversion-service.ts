@@ -130,7 +130,7 @@ export interface MultiKind {
   readonly group: string;
   readonly name: string;
   readonly kind: string;
-  /** The collection in a version, in namespace `default` unless told otherwise. */
+  /** The collection in a version, in namespace `default` unless another one is given. */
   at(version: string, namespace?: string): string;
   /** An object to send. */
   object(version: string, name: string, more?: object): Loose;

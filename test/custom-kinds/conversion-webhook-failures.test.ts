@@ -321,7 +321,7 @@ describe('requests that need the webhook', () => {
       apiVersions: ['v1beta2'],
       resources: ['*'],
     };
-    const hook = webhook(admission, { path: '/judge', namespace, rules: [rule] });
+    const hook = webhook(admission, { path: '/validate', namespace, rules: [rule] });
     const { remove } = await configure(server, 'validating', [hook]);
     try {
       const path = multi.at('v1beta1', namespace);
@@ -339,7 +339,7 @@ describe('requests that need the webhook', () => {
       );
       service.convert = swap;
       expect((await server.post(path, multi.object('v1beta1', 'a'))).status).toBe(201);
-      const { request } = admission.at('/judge').at(-1) as Loose;
+      const { request } = admission.at('/validate').at(-1) as Loose;
       expect(request.object.spec.contentv2).toEqual({ key: 'value' });
       expect(request.kind.version).toBe('v1beta2');
       expect(request.requestKind.version).toBe('v1beta1');

@@ -29,7 +29,7 @@ beforeEach(() => {
   service.convert = swap;
 });
 
-/** What a watch has told is there, by name; checks that its revisions rise. */
+/** The objects that a watch has reported as present, by name; checks that its revisions rise. */
 function stateOf({ events }: TestWatch): Map<string, ApiObject> {
   const state = new Map<string, ApiObject>();
   let last = 0;
@@ -104,7 +104,7 @@ describe('histories', () => {
               .sort()
               .join();
           return revisions(state) === revisions(wanted);
-        }, `the watch of ${version} to tell all`);
+        }, `the watch of  to report all objects`);
         expect(Object.fromEntries(stateOf(watch))).toEqual(Object.fromEntries(wanted));
         watch.close();
       }

@@ -156,11 +156,11 @@ describe('names', () => {
     for (const [plural, kind, names, reason, message] of conflicts) {
       const body = definitionOf({ group, plural, kind, names });
       expect((await server.post(definitions, body)).status).toBe(201);
-      const told = await eventually(async () => {
+      const rejected = await eventually(async () => {
         const { body: now } = await server.get(`${definitions}/${plural}.${group}`);
         return conditionOf(now, 'NamesAccepted') === undefined ? undefined : now;
       });
-      const accepted = told.status.conditions.find(
+      const accepted = rejected.status.conditions.find(
         (one: { type: string }) => one.type === 'NamesAccepted',
       );
       expect([accepted.status, accepted.reason, accepted.message]).toEqual([
@@ -168,7 +168,7 @@ describe('names', () => {
         reason,
         message,
       ]);
-      expect(conditionOf(told, 'Established')).toBe('False NotAccepted');
+      expect(conditionOf(rejected, 'Established')).toBe('False NotAccepted');
       expect((await server.get(`/apis/${group}/v1/${plural}`)).status).toBe(404);
     }
     await server.remove(`${definitions}/firsts.${group}`);

@@ -135,14 +135,14 @@ test('CRD-3: unreadable embedded metadata is reported like any such body', async
   expect(patched.status).toBe(422);
   expect(patched.body.message.endsWith(why)).toBe(true);
   const placed = { ...child, metadata: { namespace: '-' } };
-  const judged = await server.patch(`${path}/a`, { child: placed }, 'merge');
-  expect(judged.body.details.causes).toMatchObject([
+  const rejected = await server.patch(`${path}/a`, { child: placed }, 'merge');
+  expect(rejected.body.details.causes).toMatchObject([
     { reason: 'FieldValueInvalid', field: 'child.metadata.namespace' },
   ]);
 });
 
 test('CRD-3: metadata errors are repeated as often as kube-apiserver validates them', async () => {
-  const group = 'judged.example.com';
+  const group = 'validated.example.com';
   await establish(server, { group, plural: 'vats', kind: 'Vat' });
   const path = `/apis/${group}/v1/namespaces/default/vats`;
   const vat = { apiVersion: `${group}/v1`, kind: 'Vat', metadata: { name: 'a' } };

@@ -55,8 +55,8 @@ describe('defaults', () => {
         'must be greater than or equal to 0',
     ]);
     const wrong = { apiVersion: 'v1', kind: 'A', metadata: { labels: [] } };
-    const [told] = await complaints({ a: { ...embedded, default: wrong } });
-    expect(told).toContain('.default.metadata: Invalid value: {"labels":[]}: json: cannot');
+    const [complaint] = await complaints({ a: { ...embedded, default: wrong } });
+    expect(complaint).toContain('.default.metadata: Invalid value: {"labels":[]}: json: cannot');
   });
 
   test('CRD-2: integers compare with integers, and fractions print as in Go', async () => {
@@ -103,8 +103,8 @@ describe('rules', () => {
 
   test('CRD-3: type names in errors follow the path from the rule', async () => {
     const inner = { type: 'object', properties: { x: { type: 'object' } } };
-    const [told] = await complaints({ 'a-b': { ...inner, ...rules({ rule: 'self.x' }) } });
-    expect(told).toContain('cel expression must evaluate to a bool');
+    const [complaint] = await complaints({ 'a-b': { ...inner, ...rules({ rule: 'self.x' }) } });
+    expect(complaint).toContain('cel expression must evaluate to a bool');
     const [named] = await complaints({
       'a-b': { ...inner, ...rules({ rule: 'size(self.x) > 0' }) },
     });
@@ -149,8 +149,8 @@ describe('the rest of a definition', () => {
   ])('CRD-4: the conversion webhook at %s is refused', async (url, message) => {
     const webhook = { conversionReviewVersions: ['v1'], clientConfig: { url } };
     const more = { conversion: { strategy: 'Webhook', webhook } };
-    const [told] = await complaints({}, { more });
-    expect(told).toContain(`spec.conversion.webhookClientConfig.url: ${message}`);
+    const [complaint] = await complaints({}, { more });
+    expect(complaint).toContain(`spec.conversion.webhookClientConfig.url: ${message}`);
   });
 
   test('CRD-1: errors inside of JSON-typed members name those members', async () => {
@@ -178,8 +178,8 @@ describe('the rest of a definition', () => {
     const schema = { type: 'object', properties: { a: { ...text, items: [] } } };
     const made = await server.post(`${definitions}?dryRun=All`, definitionOf({ ...names, schema }));
     expect(made.status).toBe(201);
-    const told = made.body.spec.versions[0].schema.openAPIV3Schema.properties;
-    expect(told).toEqual({ a: text });
+    const pruned = made.body.spec.versions[0].schema.openAPIV3Schema.properties;
+    expect(pruned).toEqual({ a: text });
   });
 
   test('CRD-1: JSON-typed members may have unknown members', async () => {

@@ -17,7 +17,7 @@ const find = (name: string, type: string) => async () => {
 };
 
 describe('approval', () => {
-  const approvals: readonly [plural: string, text: string, told: object][] = [
+  const approvals: readonly [plural: string, text: string, expected: object][] = [
     [
       'ours',
       'https://example.com/approval/1',
@@ -39,12 +39,12 @@ describe('approval', () => {
   ];
   test.each(approvals)(
     'CRD-1: the status reports the approval of %s',
-    async (plural, text, told) => {
+    async (plural, text, expected) => {
       const body = definitionOf({ group: 'approval.svc.io', plural, kind: `K${plural}` });
       body.metadata.annotations = { [annotation]: text };
       expect((await server.post(definitions, body)).status).toBe(201);
       const name = `${plural}.approval.svc.io`;
-      expect(await eventually(find(name, conformant))).toMatchObject(told);
+      expect(await eventually(find(name, conformant))).toMatchObject(expected);
       const { body: now } = await server.get(`${definitions}/${name}`);
       expect(now.status.conditions.map((one: { type: string }) => one.type)).toEqual([
         conformant,
@@ -104,8 +104,8 @@ describe('authorities of a conversion webhook', () => {
     expect(mended.status).toBe(200);
     const established = await eventually(async () => {
       const { body: now } = await server.get(`${definitions}/seals.${group}`);
-      const told = conditionOf(now, 'Established');
-      return told?.startsWith('True') ? told : undefined;
+      const condition = conditionOf(now, 'Established');
+      return condition?.startsWith('True') ? condition : undefined;
     });
     expect(established).toBe('True InitialNamesAccepted');
     expect((await server.get(`/apis/${group}/v1/namespaces/default/seals`)).status).toBe(200);

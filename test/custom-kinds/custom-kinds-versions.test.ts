@@ -47,7 +47,7 @@ describe('several versions', () => {
   });
 
   test('CRD-4: an object is validated in the version it is sent in', async () => {
-    const group = 'judged.example.com';
+    const group = 'validated.example.com';
     const whole = (properties: object, required: readonly string[]) => ({
       type: 'object',
       properties: { spec: { type: 'object', properties, required }, status: open },

@@ -4,7 +4,7 @@ import { eventually } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { openApiPart } from './openapi-part.ts';
 
-/** What OpenAPI documents tell of single types and paths (API-12). */
+/** OpenAPI documents of single types and paths (API-12). */
 
 const server = await withServer({ dialect: 'kubernetes' });
 

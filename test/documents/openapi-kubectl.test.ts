@@ -11,9 +11,9 @@ import { type Kubectl, kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
 const crontabs = {
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
-  metadata: { name: 'crontabs.told.example.com' },
+  metadata: { name: 'crontabs.schema.example.com' },
   spec: {
-    group: 'told.example.com',
+    group: 'schema.example.com',
     scope: 'Namespaced',
     names: { plural: 'crontabs', kind: 'CronTab' },
     versions: [
@@ -49,7 +49,7 @@ describe.skipIf(!kubectlIsHere)('an unmodified kubectl', () => {
     const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
     expect((await server.post(path, crontabs)).status).toBe(201);
     await eventually(async () => {
-      const { status } = await server.get('/apis/told.example.com/v1/crontabs');
+      const { status } = await server.get('/apis/schema.example.com/v1/crontabs');
       return status === 200;
     }, 'the custom kind');
     client = kubectlOf(server);
@@ -121,7 +121,7 @@ describe.skipIf(!kubectlIsHere)('an unmodified kubectl', () => {
 
   test('API-12: custom objects are created, applied, and validated', async () => {
     const tab = (spec: JsonObject) => ({
-      apiVersion: 'told.example.com/v1',
+      apiVersion: 'schema.example.com/v1',
       kind: 'CronTab',
       metadata: { name: 'tab' },
       spec,
@@ -129,7 +129,7 @@ describe.skipIf(!kubectlIsHere)('an unmodified kubectl', () => {
     const wrong = await kubectl(['create', '-f', '-'], tab({ image: 'a', bad: 1 }));
     expect(wrong.code).toBe(1);
     expect(wrong.stderr).toContain('strict decoding error: unknown field "spec.bad"');
-    const out = (text: string) => ({ code: 0, stdout: `crontab.told.example.com/tab ${text}\n` });
+    const out = (text: string) => ({ code: 0, stdout: `crontab.schema.example.com/tab ${text}\n` });
     const created = await kubectl(['apply', '-f', '-'], tab({ image: 'a' }));
     expect(created).toMatchObject(out('created'));
     const changed = await kubectl(['apply', '-f', '-'], tab({ image: 'b' }));

@@ -606,8 +606,8 @@ describe('custom kinds', () => {
     ]);
     expect(tab['x-kubernetes-selectable-fields']).toEqual([{ fieldPath: 'spec.image' }]);
     const { spec, apiVersion, kind, metadata } = tab.properties;
-    const told = { description, type: 'string' };
-    expect([apiVersion, kind, metadata]).toEqual([told, told, metadataOfAll]);
+    const typeMetaSchema = { description, type: 'string' };
+    expect([apiVersion, kind, metadata]).toEqual([typeMetaSchema, typeMetaSchema, metadataOfAll]);
     expect(tab).toMatchObject({
       description: 'A tab.',
       required: ['spec'],

@@ -42,7 +42,7 @@ const review = (version: string) => ({
 });
 const reviews = (version: string) => `/apis/${identity}/${version}/selfsubjectreviews`;
 
-/** `group/version` of everything discovery tells of, in its order. */
+/** `group/version` of all groups in discovery, in order. */
 async function served(server: TestServer): Promise<string[]> {
   const { body } = await server.get('/apis');
   return body.groups.flatMap((group: APIGroup) =>

@@ -33,9 +33,9 @@ async function storedObjects(server: TestServer, base = flowGroup): Promise<read
   return eventually(async () => {
     const { body } = await server.get<StoredList>(`${base}/flowschemas`);
     const schemas = body.items;
-    const told = schemas.filter(({ status }) => (status?.conditions?.length ?? 0) > 0);
+    const reported = schemas.filter(({ status }) => (status?.conditions?.length ?? 0) > 0);
     const levels = (await server.get<StoredList>(`${base}/prioritylevelconfigurations`)).body.items;
-    return told.length === 13 && levels.length === 8 && [...schemas, ...levels];
+    return reported.length === 13 && levels.length === 8 && [...schemas, ...levels];
   }, 'the default objects');
 }
 

@@ -64,11 +64,11 @@ export function schemaOf(
 export const ofUser = (name: string): JsonObject => ({ kind: 'User', user: { name } });
 export const ofGroup = (name: string): JsonObject => ({ kind: 'Group', group: { name } });
 
-/** A request that runs and does not end before it is told to: a write whose body does not come. */
+/** A request that holds its seat until `finish`: a write whose body is incomplete. */
 export interface HeldRequest {
-  /** Sends the rest, and gives the answer's status. */
+  /** Sends the rest and returns the status of the answer. */
   finish(): Promise<number>;
-  /** Goes away without an answer. */
+  /** Closes the connection without reading the answer. */
   abort(): void;
 }
 

@@ -165,7 +165,7 @@ describe('OPS-3: the objects', () => {
     const name = 'lost';
     const schema = schemaOf(name, { level: 'nowhere', precedence: 700, subject: ofUser(name) });
     expect((await server.post(`${flowGroup}/flowschemas`, schema)).status).toBe(201);
-    const told = (status: string) =>
+    const dangling = (status: string) =>
       eventually(async () => {
         const { body } = await server.get<FlowSchema>(`${flowGroup}/flowschemas/${name}`);
         const condition = danglingOf(body);
@@ -173,7 +173,7 @@ describe('OPS-3: the objects', () => {
       }, `the condition to be ${status}`);
     const about =
       'This FlowSchema references the PriorityLevelConfiguration object named "nowhere"';
-    expect(await told('True')).toMatchObject({
+    expect(await dangling('True')).toMatchObject({
       reason: 'NotFound',
       message: `${about} but there is no such object`,
     });
@@ -182,7 +182,7 @@ describe('OPS-3: the objects', () => {
     expect((await server.get('/version', as(name))).headers[uids.schema]).toBe(other);
     const level = narrowLevel('nowhere', { type: 'Reject' });
     await server.post(`${flowGroup}/prioritylevelconfigurations`, level);
-    expect(await told('False')).toMatchObject({
+    expect(await dangling('False')).toMatchObject({
       reason: 'Found',
       message: `${about} and it exists`,
     });

@@ -13,8 +13,8 @@ test('ComponentStatuses report the store and which components are absent', async
   expect(list.status).toBe(200);
   expect(list.warnings).toEqual([warning]);
   expect(list.body).toMatchObject({ kind: 'ComponentStatusList', apiVersion: 'v1', metadata: {} });
-  const told = list.body.items.map((one) => [one.metadata.name, one['conditions'][0].status]);
-  expect(told).toEqual([
+  const statuses = list.body.items.map((one) => [one.metadata.name, one['conditions'][0].status]);
+  expect(statuses).toEqual([
     ['controller-manager', 'False'],
     ['scheduler', 'False'],
     ['store-0', 'True'],

@@ -152,23 +152,25 @@ describe('claims of devices', () => {
   });
 
   test('VER-5: device status is removed on deallocation', async () => {
-    await create('told');
+    await create('reported');
     const { request: _, ...device } = result('d');
     const networkData = { interfaceName: 'eth0', ips: ['10.0.0.1/24'] };
     const devices = [{ ...device, networkData }];
-    const early = await change('told', { devices });
+    const early = await change('reported', { devices });
     expect(causesOf(early)).toEqual([
       'status.devices[0]: Invalid value: "d.example.com/p/d": must be an allocated device in the claim',
     ]);
     const bad = [{ ...device, networkData: { ips: ['10.0.0.1'] }, data: [1] }];
-    const refused = causesOf(await change('told', { allocation: allocation('d'), devices: bad }));
+    const refused = causesOf(
+      await change('reported', { allocation: allocation('d'), devices: bad }),
+    );
     expect(refused.map((cause) => cause.split(': ')[0])).toEqual([
       'status.devices[0].data',
       'status.devices[0].networkData.ips[0]',
     ]);
-    const told = await change('told', { allocation: allocation('d'), devices });
-    expect(told.body.status.devices).toMatchObject(devices);
-    const freed = await change('told', { allocation: null });
+    const reported = await change('reported', { allocation: allocation('d'), devices });
+    expect(reported.body.status.devices).toMatchObject(devices);
+    const freed = await change('reported', { allocation: null });
     expect([freed.status, freed.body.status]).toEqual([200, {}]);
   });
 });

@@ -39,9 +39,9 @@ describe('a PUT', () => {
     const path = at(storage, 'csistoragecapacities');
     const capacity = { metadata: { name: 'a' }, storageClassName: 's' };
     expect((await server.post(path, capacity)).status).toBe(201);
-    const told = await server.put(`${path}/a`, capacity);
-    expect(told.status).toBe(422);
-    expect(causes(told.body)).toEqual([
+    const answer = await server.put(`${path}/a`, capacity);
+    expect(answer.status).toBe(422);
+    expect(causes(answer.body)).toEqual([
       'metadata.resourceVersion: Invalid value: 0x0: must be specified for an update',
     ]);
   });
@@ -78,8 +78,8 @@ describe('a PUT', () => {
       spec: { ports: [{ port: 1 }] },
     });
     const spec = { ...made.body.spec, type: 'Odd' };
-    const told = await server.put(`${path}/a`, { ...made.body, spec });
-    expect(causes(told.body).map((cause) => cause.split(':')[0])).toEqual(['spec.type']);
+    const answer = await server.put(`${path}/a`, { ...made.body, spec });
+    expect(causes(answer.body).map((cause) => cause.split(':')[0])).toEqual(['spec.type']);
   });
 
   test('META-8: of an EndpointSlice counts a change of labels', async () => {
@@ -98,9 +98,9 @@ describe('a PUT', () => {
     expect(made.status, made.text).toBe(201);
     const changed = structuredClone(made.body);
     changed.metadata.deletionTimestamp = '2020-01-01T00:00:00Z';
-    const told = await server.put(`${path}/a/status`, changed);
-    expect(told.status, told.text).toBe(200);
-    expect(told.body.metadata.deletionTimestamp).toBeUndefined();
+    const answer = await server.put(`${path}/a/status`, changed);
+    expect(answer.status, answer.text).toBe(200);
+    expect(answer.body.metadata.deletionTimestamp).toBeUndefined();
   });
 });
 
@@ -140,8 +140,8 @@ describe('names', () => {
       groupPriorityMinimum: 1,
       versionPriority: 1,
     };
-    const told = await server.post('/apis/apiregistration.k8s.io/v1/apiservices', { spec });
-    expect(causes(told.body)).toEqual([
+    const answer = await server.post('/apis/apiregistration.k8s.io/v1/apiservices', { spec });
+    expect(causes(answer.body)).toEqual([
       'metadata.name: Required value: name or generateName is required',
     ]);
   });
@@ -155,9 +155,9 @@ describe('validation', () => {
       return server.post(`${at(apps, 'daemonsets')}${dryRun}`, body);
     };
     expect((await post('-7')).status).toBe(201);
-    const told = await post('x');
-    expect(told.status).toBe(400);
-    expect(told.body.message).toBe(
+    const answer = await post('x');
+    expect(answer.status).toBe(400);
+    expect(answer.body.message).toBe(
       'DaemonSet in version "v1" cannot be handled as a DaemonSet: ' +
         'strconv.ParseInt: parsing "x": invalid syntax',
     );
@@ -172,8 +172,8 @@ describe('validation', () => {
         spec: { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], ...source },
       });
     expect((await post({ nfs: { server: 's', path: '/p' } })).status).toBe(201);
-    const told = await post({ csi: { driver: 'a.b', volumeHandle: 'h' } });
-    expect(causes(told.body)).toEqual([
+    const answer = await post({ csi: { driver: 'a.b', volumeHandle: 'h' } });
+    expect(causes(answer.body)).toEqual([
       'metadata.annotations.volume.beta.kubernetes.io/mount-options: ' +
         'Forbidden: may not specify mount options for this volume type',
     ]);
@@ -181,11 +181,11 @@ describe('validation', () => {
 
   test('API-4: iSCSI errors follow the order of the fields', async () => {
     const iscsi = { targetPortal: 'p'.repeat(64), initiatorName: 'odd', secretRef: {} };
-    const told = await server.post(`/api/v1/persistentvolumes${dryRun}`, {
+    const answer = await server.post(`/api/v1/persistentvolumes${dryRun}`, {
       metadata: { name: 'a' },
       spec: { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], iscsi },
     });
-    expect(causes(told.body).map((cause) => cause.split(':')[0])).toEqual([
+    expect(causes(answer.body).map((cause) => cause.split(':')[0])).toEqual([
       'spec.iscsi.targetportal',
       'spec.iscsi.iqn',
       'spec.iscsi.secretRef.name',
@@ -200,7 +200,7 @@ describe('validation', () => {
       target: { type: 'Utilization', averageUtilization: 1 },
     };
     const name = 'requests.example.com/x';
-    const told = await server.post(
+    const answer = await server.post(
       `${at('/apis/autoscaling/v2', 'horizontalpodautoscalers')}${dryRun}`,
       {
         metadata: { name: 'a' },
@@ -213,7 +213,7 @@ describe('validation', () => {
         },
       },
     );
-    expect(causes(told.body)).toEqual([
+    expect(causes(answer.body)).toEqual([
       `spec.metrics[0].containerResource.name: Invalid value: ${name}: ` +
         "doesn't follow extended resource name standard",
     ]);
@@ -232,8 +232,8 @@ describe('validation', () => {
       ],
       uncountedTerminatedPods: { succeeded: ['u'] },
     };
-    const told = await server.put(`${path}/a/status`, { ...made.body, status });
-    expect(causes(told.body)).toEqual([
+    const answer = await server.put(`${path}/a/status`, { ...made.body, status });
+    expect(causes(answer.body)).toEqual([
       'status.uncountedTerminatedPods: Invalid value: ' +
         'batch.UncountedTerminatedPods{Succeeded:[]types.UID{"u"}, Failed:[]types.UID(nil)}: ' +
         'uncountedTerminatedPods needs to be empty for finished job',

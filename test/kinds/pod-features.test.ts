@@ -44,7 +44,7 @@ function causesOf(answer: Answer): string[] {
 }
 
 test.each(answers.map((answer, index) => [index, answer] as const))(
-  'VER-5: with gates on, pod %i is judged as by the reference',
+  'VER-5: with gates on, pod %i is validated as by the reference',
   async (_, { spec, annotations, status, causes, becomes, qosClass }) => {
     const body = pod(spec, { name: 'p', ...(annotations && { annotations }) });
     const answer = await server.post(`${podsOf('default')}?dryRun=All`, body);

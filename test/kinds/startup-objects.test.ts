@@ -38,7 +38,7 @@ beforeAll(async () => {
   service = await server.get('/api/v1/namespaces/default/services/kubernetes');
 });
 
-/** The members of an object that `expected` tells of. */
+/** The members of an object that `expected` contains. */
 function decisive({ metadata, aggregationRule, rules, ...object }: ApiObject): ApiObject {
   const { apiVersion: _, kind: _kind, status: _status, description: _text, ...rest } = object;
   const { annotations, labels } = metadata;

@@ -17,7 +17,7 @@ async function revision(): Promise<string> {
   return (await server.get(`${maps}?limit=1`)).body.metadata.resourceVersion;
 }
 
-/** Checks that `work` used no revision, changed nothing and told no watcher. */
+/** Checks that `work` used no revision, changed nothing, and sent no watch event. */
 async function leavesNoTrace(work: () => Promise<void>): Promise<void> {
   const before = await server.get(maps);
   const version = before.body.metadata.resourceVersion;

@@ -292,7 +292,7 @@ describe('META-5: finalizers', () => {
         'Forbidden: no new finalizers can be added if the object is being deleted, ' +
         'found new finalizers []string{"example.com/y", "example.com/z"}',
     };
-    // Told for every kind, and for this one.
+    // Reported by the rules of every kind and by those of this one.
     expect(refused.body.details.causes).toEqual([cause, cause]);
     const one = { metadata: { finalizers: ['example.com/b'] } };
     expect((await server.patch(path, one, 'merge')).status).toBe(200);

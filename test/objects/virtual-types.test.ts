@@ -269,7 +269,7 @@ describe('requests that need a node', () => {
     const spec = { ports: [{ port: 80, name: 'web' }] };
     const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 's' }, spec };
     await server.post(`${at}/services`, service);
-    const told = async (path: string) => {
+    const statusOf = async (path: string) => {
       const { status, body } = await server.get(path);
       return [status, body.reason ?? '', body.message];
     };
@@ -278,7 +278,7 @@ describe('requests that need a node', () => {
       'ServiceUnavailable',
       `no endpoints available for service "${name}"`,
     ];
-    expect(await told(`${at}/services/s/proxy`)).toEqual([
+    expect(await statusOf(`${at}/services/s/proxy`)).toEqual([
       404,
       'NotFound',
       'services "s" not found',
@@ -286,23 +286,23 @@ describe('requests that need a node', () => {
     const endpoints = { apiVersion: 'v1', kind: 'Endpoints', metadata: { name: 's' } };
     await server.post(`${at}/endpoints`, endpoints);
     for (const path of ['s/proxy', 's/proxy/', 's/proxy/a/b', 's:80/proxy', 'https:s:web/proxy']) {
-      expect(await told(`${at}/services/${path}`)).toEqual(none('s'));
+      expect(await statusOf(`${at}/services/${path}`)).toEqual(none('s'));
     }
     const subsets = [{ addresses: [{ ip: '10.1.2.3' }], ports: [{ port: 80, name: 'web' }] }];
     await server.patch(`${at}/endpoints/s`, { subsets }, 'merge');
-    expect(await told(`${at}/services/s:no/proxy`)).toEqual(none('s:no'));
-    expect((await told(`${at}/services/s:web/proxy`)).slice(0, 2)).toEqual([
+    expect(await statusOf(`${at}/services/s:no/proxy`)).toEqual(none('s:no'));
+    expect((await statusOf(`${at}/services/s:web/proxy`)).slice(0, 2)).toEqual([
       503,
       'ServiceUnavailable',
     ]);
     const noPort = [503, 'ServiceUnavailable', 'no service port 81 found for service "s"'];
-    expect(await told(`${at}/services/s:81/proxy`)).toEqual(noPort);
+    expect(await statusOf(`${at}/services/s:81/proxy`)).toEqual(noPort);
     const wrong = [400, 'BadRequest', 'invalid service request "a:b:c:d"'];
-    expect(await told(`${at}/services/a:b:c:d/proxy`)).toEqual(wrong);
+    expect(await statusOf(`${at}/services/a:b:c:d/proxy`)).toEqual(wrong);
     const barred = [400, 'BadRequest', 'address not allowed'];
-    expect(await told(`${at}/pods/p/proxy/x`)).toEqual(barred);
+    expect(await statusOf(`${at}/pods/p/proxy/x`)).toEqual(barred);
     const absent = [404, 'NotFound', 'nodes "no-node" not found'];
-    expect(await told('/api/v1/nodes/no-node/proxy/metrics')).toEqual(absent);
+    expect(await statusOf('/api/v1/nodes/no-node/proxy/metrics')).toEqual(absent);
 
     // No way to the object around the right to change it.
     const before = (await server.get(`${at}/services/s`)).body;
@@ -323,19 +323,19 @@ describe('requests that need a node', () => {
   test('API-1: exec, attach, and port-forward report that the node is unreachable', async () => {
     const at = await makeAccount();
     await makePod(at);
-    const told = async (path: string) => {
+    const statusOf = async (path: string) => {
       const { status, body } = await server.get(`${at}/pods/${path}`);
       return [status, body.reason ?? '', body.message];
     };
     const unplaced = [400, 'BadRequest', 'pod p does not have a host assigned'];
     for (const name of ['exec', 'attach', 'portforward']) {
-      expect(await told(`p/${name}`)).toEqual(unplaced);
-      expect(await told(`none/${name}`)).toEqual([404, 'NotFound', 'pods "none" not found']);
+      expect(await statusOf(`p/${name}`)).toEqual(unplaced);
+      expect(await statusOf(`none/${name}`)).toEqual([404, 'NotFound', 'pods "none" not found']);
     }
     const wrong = [400, 'BadRequest', 'container x is not valid for pod p'];
-    expect(await told('p/exec?container=x')).toEqual(wrong);
-    expect(await told('p/attach?container=x')).toEqual(wrong);
-    expect(await told('p/portforward?ports=80')).toEqual(unplaced);
+    expect(await statusOf('p/exec?container=x')).toEqual(wrong);
+    expect(await statusOf('p/attach?container=x')).toEqual(wrong);
+    expect(await statusOf('p/portforward?ports=80')).toEqual(unplaced);
 
     const target = { kind: 'Node', name: 'a-node' };
     const binding = { apiVersion: 'v1', kind: 'Binding', metadata: { name: 'p' }, target };
@@ -344,12 +344,12 @@ describe('requests that need a node', () => {
     const unknown = 'no preferred addresses found; known addresses: []';
     const addresses = [{ type: 'InternalIP', address: '10.0.0.1' }];
     for (const name of ['exec', 'attach', 'portforward', 'log']) {
-      expect(await told(`p/${name}`)).toEqual([404, 'NotFound', 'nodes "a-node" not found']);
+      expect(await statusOf(`p/${name}`)).toEqual([404, 'NotFound', 'nodes "a-node" not found']);
     }
     await server.post('/api/v1/nodes', node);
-    expect(await told('p/exec')).toEqual([500, '', unknown]);
+    expect(await statusOf('p/exec')).toEqual([500, '', unknown]);
     await server.patch('/api/v1/nodes/a-node/status', { status: { addresses } }, 'merge');
-    expect(await told('p/exec')).toEqual([400, 'BadRequest', 'Upgrade request required']);
+    expect(await statusOf('p/exec')).toEqual([400, 'BadRequest', 'Upgrade request required']);
   });
 
   test('API-1: a Pod of several containers needs a container name', async () => {

@@ -8,7 +8,7 @@ import {
 
 const rbac = 'rbac.authorization.svc.io';
 
-/** What three controllers would do, begun by requests; tells whether it is done. */
+/** Requests that trigger three controllers; returns whether all of them have acted. */
 async function begin(server: TestServer, tag: string) {
   const namespace = await freshNamespace(server);
   const maps = `/api/v1/namespaces/${namespace}/configmaps`;

@@ -25,11 +25,11 @@ describe('flags of the cluster around a server', () => {
       '--external-hostname=api.example.com',
       '--service-account-issuer=https://api.example.com',
     );
-    const told = `api.example.com:${port}`;
+    const address = `api.example.com:${port}`;
     const api = await get('/api', { ...as, accept: 'application/json' });
-    expect(api.body.serverAddressByClientCIDRs[0].serverAddress).toBe(told);
+    expect(api.body.serverAddressByClientCIDRs[0].serverAddress).toBe(address);
     const issuer = await get('/.well-known/openid-configuration', as);
-    expect(issuer.body.jwks_uri).toBe(`https://${told}/openid/v1/jwks`);
+    expect(issuer.body.jwks_uri).toBe(`https://${address}/openid/v1/jwks`);
   });
 
   test('API-11: a port in --external-hostname is kept', async () => {

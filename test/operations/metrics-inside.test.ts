@@ -60,10 +60,12 @@ describe('OPS-1: admission', () => {
     expect(grown(`${plugin}_bucket`, { ...lifecycle, ...of('CREATE'), le: '2.5' })).toBe(1);
     for (const type of ['admit', 'validate']) {
       for (const operation of ['CREATE', 'UPDATE', 'DELETE']) {
-        const told = { type, ...of(operation) };
-        expect(grown(`${step}_count`, told), JSON.stringify(told)).toBe(1);
-        expect(grown(`${step}_summary_count`, told)).toBe(1);
-        expect(sample(after, `${step}_summary`, { ...told, quantile: '0.99' })).toBeGreaterThan(0);
+        const labels = { type, ...of(operation) };
+        expect(grown(`${step}_count`, labels), JSON.stringify(labels)).toBe(1);
+        expect(grown(`${step}_summary_count`, labels)).toBe(1);
+        expect(sample(after, `${step}_summary`, { ...labels, quantile: '0.99' })).toBeGreaterThan(
+          0,
+        );
       }
     }
     const refused = { type: 'admit', ...of('CREATE', 'true') };

@@ -166,9 +166,9 @@ describe('spans', () => {
       await server.post(`${maps}?dryRun=All`, configMap('a'));
       return service.received.length > 0;
     }, 'the call');
-    const told = String(service.received[0]?.headers['traceparent']);
-    expect(told).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
-    const [, traceId, spanId] = told.split('-');
+    const traceparent = String(service.received[0]?.headers['traceparent']);
+    expect(traceparent).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
+    const [, traceId, spanId] = traceparent.split('-');
     await eventually(
       async () => collector.spans.some((span) => span.spanId === spanId),
       'the span',

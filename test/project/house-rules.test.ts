@@ -361,7 +361,10 @@ function hostTimeUses(tree: ts.SourceFile): string[] {
   return [...found];
 }
 
-/** The reader, what writes PEM, an example, and what only tells apart what has none, or two. */
+/**
+ * The reader, the writers of PEM, an example, and code that only detects whether a text has no
+ * block or several.
+ */
 const pemTexts = new Set([
   'packages/server/src/gates/authn/certificate.ts',
   'packages/client/src/credentials/exec-credential.ts',

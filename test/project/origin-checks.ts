@@ -1,9 +1,9 @@
 import ts from 'typescript';
 
 /**
- * Finds code that asks whether a kind is built in or custom, by the forms that such a check takes:
- * names and flags that say so, a member `custom` that may be absent, and comparisons of what tells
- * the two apart. Returns the text of each, in the order of the file.
+ * Finds code that checks whether a kind is built in or custom, by the forms of such a check: names
+ * and flags that say so, an optional member `custom`, and comparisons of values that distinguish
+ * the two. Returns the text of each, in source order.
  */
 export function originChecks(tree: ts.SourceFile): string[] {
   const found: string[] = [];

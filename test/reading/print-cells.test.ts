@@ -17,8 +17,8 @@ async function rowOf(path: string, object: Loose, status?: object): Promise<Loos
   expect(made.status, made.text).toBe(201);
   if (status !== undefined) {
     const body = { ...made.body, status: { ...made.body.status, ...status } };
-    const told = await server.put(`${path}/${name}/status`, body);
-    expect(told.status, told.text).toBe(200);
+    const updated = await server.put(`${path}/${name}/status`, body);
+    expect(updated.status, updated.text).toBe(200);
   }
   const { body } = await server.get(`${path}/${name}`, { accept: table });
   return body.rows[0];

@@ -53,7 +53,7 @@ afterAll(() => {
 
 const open: http2.ClientHttp2Session[] = [];
 
-/** A list on a connection of its own, which is not read before it is told to be. */
+/** A list on a separate connection, which is not read until requested. */
 function list(query: string, headers: Record<string, string>) {
   const session = http2.connect(server.url, { rejectUnauthorized: false });
   session.on('error', () => {});

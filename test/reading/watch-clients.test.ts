@@ -122,7 +122,7 @@ test('WATCH-7: a client that does not read is cut off and delays nobody', async 
   reader.close();
 }, 120_000);
 
-/** Opens a watch on a raw socket and reads nothing until told to. */
+/** Opens a watch on a raw socket and reads nothing until resumed. */
 function openUnread(url: string): Promise<{ readOn(): Promise<string> }> {
   const { hostname, port } = new URL(server.url);
   return new Promise((resolve, reject) => {

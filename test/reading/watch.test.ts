@@ -13,7 +13,7 @@ interface Seen {
   readonly type: string;
   readonly object: { metadata: { name: string; resourceVersion: string } };
 }
-const told = (events: readonly Seen[]) =>
+const summaries = (events: readonly Seen[]) =>
   events.map(({ type, object }) => `${type} ${object.metadata.name ?? ''}`.trim());
 
 async function make(namespace: string, name: string, labels: Record<string, string> = {}) {
@@ -38,7 +38,7 @@ describe('the stream', () => {
     await server.remove(path(namespace, 'a'));
     await make(namespace, 'b');
     await watch.until((events) => events.length === 4);
-    expect(told(watch.events)).toEqual(['ADDED a', 'MODIFIED a', 'DELETED a', 'ADDED b']);
+    expect(summaries(watch.events)).toEqual(['ADDED a', 'MODIFIED a', 'DELETED a', 'ADDED b']);
     expect(watch.events[0]?.object).toEqual(created);
     expect(watch.events[1]?.object).toEqual(changed.body);
     const version = watch.events[2]?.object.metadata.resourceVersion;
@@ -86,7 +86,7 @@ describe('the stream', () => {
     await make(namespace, 'x');
     for (const watch of watches) {
       expect(watch.status).toBe(200);
-      await watch.until((events) => told(events).includes('ADDED x'));
+      await watch.until((events) => summaries(events).includes('ADDED x'));
       watch.close();
     }
   });
@@ -113,7 +113,7 @@ describe('the start of a watch', () => {
       await server.remove(path(namespace, 'c'));
       await watch.until((events) => events.length === 4);
       const expected = ['ADDED a', 'ADDED c', 'MODIFIED a', 'DELETED c'];
-      expect(told(watch.events)).toEqual(expected);
+      expect(summaries(watch.events)).toEqual(expected);
       watch.close();
     },
   );
@@ -144,7 +144,7 @@ describe('the start of a watch', () => {
     expect(watch.status).toBe(200);
     for (const name of ['b', 'c', 'd']) await make(namespace, name);
     await watch.until((events) => events.length === 1);
-    expect(told(watch.events)).toEqual(['ADDED d']);
+    expect(summaries(watch.events)).toEqual(['ADDED d']);
     watch.close();
   });
 });
@@ -157,7 +157,7 @@ describe('bookmarks and initial events', () => {
     const query = `watch=true&timeoutSeconds=10&allowWatchBookmarks=true&${from}`;
     const watch = await server.watch(`${path(namespace)}?${query}`);
     await passing(clock, watch.ended);
-    expect(told(watch.events)).toEqual(['BOOKMARK']);
+    expect(summaries(watch.events)).toEqual(['BOOKMARK']);
     const version = watch.events[0]?.object.metadata.resourceVersion;
     expect(watch.events[0]?.object).toEqual({
       kind: 'ConfigMap',
@@ -168,7 +168,7 @@ describe('bookmarks and initial events', () => {
     const next = await server.watch(`${path(namespace)}?watch=true&resourceVersion=${version}`);
     await make(namespace, 'b');
     await next.until((events) => events.length === 1);
-    expect(told(next.events)).toEqual(['ADDED b']);
+    expect(summaries(next.events)).toEqual(['ADDED b']);
     next.close();
   });
 
@@ -190,7 +190,7 @@ describe('bookmarks and initial events', () => {
         `${path(namespace)}?watch=true&allowWatchBookmarks=true&${query}`,
       );
       await watch.until((events) => events.length === 3);
-      expect(told(watch.events)).toEqual(['ADDED a', 'ADDED b', 'BOOKMARK']);
+      expect(summaries(watch.events)).toEqual(['ADDED a', 'ADDED b', 'BOOKMARK']);
       expect(watch.events[2]?.object).toEqual({
         kind: 'ConfigMap',
         apiVersion: 'v1',
@@ -205,7 +205,7 @@ describe('bookmarks and initial events', () => {
       });
       await change(namespace, 'a', { data: { a: `${performance.now()}` } });
       await watch.until((events) => events.length === 4);
-      expect(told(watch.events)[3]).toBe('MODIFIED a');
+      expect(summaries(watch.events)[3]).toBe('MODIFIED a');
       watch.close();
     }
   });
@@ -235,8 +235,8 @@ describe('bookmarks and initial events', () => {
     await make(namespace, 'b');
     await quiet.until((events) => events.length === 2);
     await later.until((events) => events.length === 1);
-    expect(told(quiet.events)).toEqual(['ADDED a', 'ADDED b']);
-    expect(told(later.events)).toEqual(['ADDED b']);
+    expect(summaries(quiet.events)).toEqual(['ADDED a', 'ADDED b']);
+    expect(summaries(later.events)).toEqual(['ADDED b']);
     quiet.close();
     later.close();
   });
@@ -304,7 +304,7 @@ describe('selectors', () => {
     await server.remove(path(namespace, 'b'));
     await watch.until((events) => events.length === 5);
     const expected = ['ADDED a', 'DELETED a', 'ADDED b', 'MODIFIED b', 'DELETED b'];
-    expect(told(watch.events)).toEqual(expected);
+    expect(summaries(watch.events)).toEqual(expected);
     const { metadata } = watch.events[1]?.object ?? {};
     expect(metadata?.resourceVersion).toBe(left.body.metadata.resourceVersion);
     expect(metadata?.labels).toEqual({ tier: 'front' });
@@ -322,7 +322,7 @@ describe('selectors', () => {
     await phase('Running');
     await phase('Failed');
     await watch.until((events) => events.length === 2);
-    expect(told(watch.events)).toEqual(['ADDED web', 'DELETED web']);
+    expect(summaries(watch.events)).toEqual(['ADDED web', 'DELETED web']);
     watch.close();
   });
 
@@ -344,7 +344,7 @@ describe('selectors', () => {
       await server.remove(path(namespace, 'a'));
       await make(namespace, 'a');
       await watch.until((events) => events.length === 4);
-      expect(told(watch.events)).toEqual(['ADDED a', 'MODIFIED a', 'DELETED a', 'ADDED a']);
+      expect(summaries(watch.events)).toEqual(['ADDED a', 'MODIFIED a', 'DELETED a', 'ADDED a']);
       watch.close();
     },
   );
@@ -356,7 +356,7 @@ describe('selectors', () => {
     await make(namespace, 'other');
     await make(namespace, 'later');
     await watch.until((events) => events.length === 1);
-    expect(told(watch.events)).toEqual(['ADDED later']);
+    expect(summaries(watch.events)).toEqual(['ADDED later']);
     watch.close();
     const url = `${path(namespace, 'a')}?watch=true&fieldSelector=metadata.name%3D`;
     const refused = await server.get(`${url}b`);

@@ -51,8 +51,8 @@ describe('warnings', () => {
     expect(answer.warnings.join().length).toBeLessThan(listedBytesMax);
     expect(answer.warnings[0]).toBe('unknown field "u0"');
     expect(answer.warnings.at(-1)).toMatch(/^and \d+ more warnings$/);
-    const told = answer.warnings.length - 1;
-    expect(answer.warnings.at(-1)).toBe(`and ${16_000 - told} more warnings`);
+    const shown = answer.warnings.length - 1;
+    expect(answer.warnings.at(-1)).toBe(`and ${16_000 - shown} more warnings`);
   });
 
   test('TRUST-2, TRUST-3: duplicate ports, aliases, variables, and files', async () => {

@@ -94,12 +94,14 @@ describe('bytes', () => {
 });
 
 test('FV-2: unknown fields of a patched object are reported by name', async () => {
-  const path = `${at('configmaps')}/told`;
-  await server.post(at('configmaps'), { metadata: { name: 'told' } });
+  const path = `${at('configmaps')}/strict`;
+  await server.post(at('configmaps'), { metadata: { name: 'strict' } });
   const patch = { zoo: 1, ant: { a: 1 }, metadata: { odd: 1, labels: { a: 'b' } } };
   const { headers } = await server.patch(path, patch, 'merge');
-  const told = ['ant', 'metadata.odd', 'zoo'];
-  expect(headers.warning).toBe(told.map((one) => `299 - "unknown field \\"${one}\\""`).join(', '));
+  const unknown = ['ant', 'metadata.odd', 'zoo'];
+  expect(headers.warning).toBe(
+    unknown.map((one) => `299 - "unknown field \\"${one}\\""`).join(', '),
+  );
 });
 
 test('PATCH-3: kind and version in a strategic merge are ignored', async () => {

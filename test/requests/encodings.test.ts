@@ -353,18 +353,18 @@ describe('CBOR', () => {
     ['a001', 'cbor: 1 bytes of extraneous data starting at index 1'],
   ])('CODEC-4: duplicates and values that JSON lacks are 400: %s', async (hex, why) => {
     const path = '/api/v1/namespaces/default/configmaps';
-    const told = `unable to determine group/version/kind: ${why}`;
+    const problem = `unable to determine group/version/kind: ${why}`;
     const body = Buffer.from(hex, 'hex');
     const answer = await server.request('POST', path, { body, type: cbor });
     expect(answer).toMatchObject({
       status: 400,
       body: {
         reason: 'BadRequest',
-        message: `the object provided is unrecognized (must be of type ConfigMap): ${told} (${hex})`,
+        message: `the object provided is unrecognized (must be of type ConfigMap): ${problem} (${hex})`,
       },
     });
     const removed = await server.request('DELETE', `${path}/none`, { body, type: cbor });
-    expect(removed).toMatchObject({ status: 400, body: { message: told } });
+    expect(removed).toMatchObject({ status: 400, body: { message: problem } });
     const apply = await server.request('PATCH', `${path}/none?fieldManager=me`, {
       body,
       type: 'application/apply-patch+cbor',
@@ -414,10 +414,10 @@ describe('CBOR', () => {
         }),
         type: cbor,
       });
-    const told = ['unknown field "metadata.ownerReferences[0].topp"', 'unknown field "odd"'];
+    const problems = ['unknown field "metadata.ownerReferences[0].topp"', 'unknown field "odd"'];
     const warned = await post('warned');
     expect(warned.status).toBe(201);
-    for (const text of told) {
+    for (const text of problems) {
       expect(warned.headers['warning']).toContain(`299 - "${text.replaceAll('"', '\\"')}"`);
     }
     expect(warned.body).not.toHaveProperty('odd');
@@ -427,7 +427,7 @@ describe('CBOR', () => {
       body: {
         message:
           'ConfigMap in version "v1" cannot be handled as a ConfigMap: ' +
-          `strict decoding error: ${told.join(', ')}`,
+          `strict decoding error: ${problems.join(', ')}`,
       },
     });
     const ignored = await post('ignored', '?fieldValidation=Ignore');

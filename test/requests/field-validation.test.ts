@@ -194,9 +194,9 @@ describe('POST and PUT', () => {
     expect(refused.warnings).toEqual(['unknown field "data"', 'unknown field "metadata"']);
     const strict = `${maps}/${name}?fieldValidation=Strict`;
     const replaced = [{ op: 'replace', path: '', value: { b: 1, a: 1 } }];
-    const judged = await server.patch(strict, replaced, 'json');
-    expect(judged.status).toBe(400);
-    expect(judged.body.message).toMatch(
+    const rejected = await server.patch(strict, replaced, 'json');
+    expect(rejected.status).toBe(400);
+    expect(rejected.body.message).toMatch(
       /: strict decoding error: unknown field "a", unknown field "b"$/,
     );
   });

@@ -203,7 +203,7 @@ describe('logs', () => {
       '',
       'the server responded with the status code 418 but did not return more information ( pods/log p)',
     ],
-  ])('API-1: a kubelet that answers %i is told of', async (status, text, reason, message) => {
+  ])('API-1: the answer %i of a kubelet is reported', async (status, text, reason, message) => {
     const server = await withPod();
     kubelet.answer = (_, response) => void response.writeHead(status).end(text);
     const answer = await server.get(`${pods}/p/log?container=a`);

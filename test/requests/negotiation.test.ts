@@ -86,7 +86,7 @@ describe('the encoding of answers', () => {
     expect(answer.text).toContain(
       'only the following media types are accepted: application/json;stream=watch',
     );
-    // What no type of the header would give without a watch either is told of all types.
+    // A header without an acceptable type, with or without a watch, is answered with all types.
     const tables = 'application/json;as=Table';
     for (const path of [`${maps}?watch=true`, `/api/v1/watch/namespaces/${namespace}/configmaps`]) {
       const refused = await server.get(path, { accept: tables });

@@ -4,9 +4,9 @@ import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
   type AdmissionService,
+  awaitWebhook,
   configure,
   hooksOf,
-  judged,
   startAdmissionService,
   webhook,
 } from '../admission/admission-service.ts';
@@ -47,7 +47,7 @@ const status504 = (of: keyof typeof late) => ({
 });
 
 let hooks: AdmissionService;
-let judge: WebhookService;
+let delegate: WebhookService;
 let audit: AuditFolder;
 let clock: SkippingClock;
 let server: TestServer;
@@ -61,10 +61,10 @@ const isNobody = { apiVersion: 'authentication.svc.io/v1', kind: 'TokenReview', 
 
 beforeAll(async () => {
   hooks = await startAdmissionService();
-  judge = await startWebhookService();
+  delegate = await startWebhookService();
   audit = auditFolder({ rules: [{ level: 'Metadata' }] });
-  const users = judge.file('tokens.csv', 'amy-token,amy,1\n');
-  const images = { kubeConfigFile: judge.kubeconfig({ path: '/images' }), retryBackoff: 1 };
+  const users = delegate.file('tokens.csv', 'amy-token,amy,1\n');
+  const images = { kubeConfigFile: delegate.kubeconfig({ path: '/images' }), retryBackoff: 1 };
   const plugin = { name: 'ImagePolicyWebhook', configuration: { imagePolicy: images } };
   const configuration = {
     apiVersion: 'apiserver.config.svc.io/v1',
@@ -77,7 +77,7 @@ beforeAll(async () => {
     authorizationModes: ['RBAC', 'Webhook'],
     authorization: {
       webhook: {
-        configFile: judge.kubeconfig({ path: '/authorize' }),
+        configFile: delegate.kubeconfig({ path: '/authorize' }),
         version: 'v1',
         authorizedTtlMs: 0,
         unauthorizedTtlMs: 0,
@@ -86,7 +86,7 @@ beforeAll(async () => {
     authentication: {
       tokenFile: users,
       webhook: {
-        configFile: judge.kubeconfig({ path: '/authenticate' }),
+        configFile: delegate.kubeconfig({ path: '/authenticate' }),
         version: 'v1',
         cacheTtlMs: 0,
       },
@@ -94,7 +94,7 @@ beforeAll(async () => {
     admission: {
       disabled: ['ServiceAccount', 'StorageObjectInUseProtection'],
       enabled: ['ImagePolicyWebhook'],
-      configFile: judge.file(
+      configFile: delegate.file(
         'admission.json',
         JSON.stringify({ ...configuration, plugins: [plugin] }),
       ),
@@ -104,20 +104,20 @@ beforeAll(async () => {
 afterAll(async () => {
   await server.stop();
   await hooks.stop();
-  await judge.stop();
+  await delegate.stop();
   audit.remove();
 });
 beforeEach(async () => {
   await unhook();
   hooks.forget();
-  judge.received.length = 0;
-  judge.answer = () => 'stall';
+  delegate.received.length = 0;
+  delegate.answer = () => 'stall';
   gone = 0;
   answered = 0;
   const onGone = () => {
     gone += 1;
   };
-  judge.onGone = onGone;
+  delegate.onGone = onGone;
   hooks.onGone(onGone);
   namespace = await freshNamespace(server);
   maps = `/api/v1/namespaces/${namespace}/configmaps`;
@@ -126,13 +126,13 @@ beforeEach(async () => {
 /** A webhook that does not answer about ConfigMaps from now on. */
 async function stalled(type: 'mutating' | 'validating', more: object = {}): Promise<void> {
   await hooked(type, { path: '/slow', timeoutSeconds: 30, ...more });
-  await judged(server, { service: hooks, path: '/slow', namespace });
+  await awaitWebhook(server, { service: hooks, path: '/slow', namespace });
   answered = hooks.at('/slow').length;
   hooks.reply('/slow', () => 'stall');
 }
 
 /** Number of calls that reached a webhook which does not answer them. */
-const callsReceived = () => hooks.at('/slow').length - answered + judge.received.length;
+const callsReceived = () => hooks.at('/slow').length - answered + delegate.received.length;
 
 /** Waits until requests have led to calls of webhooks, then lets the time of the requests pass. */
 async function timedOut<T>(pending: Promise<T>, options: { readonly calls: number }): Promise<T> {
@@ -194,19 +194,19 @@ describe('a request past its deadline', () => {
       expect(status).toBe(504);
       expect(body).toEqual(status504('request'));
     }
-    const paths = new Set(judge.received.map(({ path }) => path.split('?')[0]));
+    const paths = new Set(delegate.received.map(({ path }) => path.split('?')[0]));
     expect([...paths].sort()).toEqual(['/authenticate', '/authorize']);
     // A verdict on a token is shared by all who show it, and so outlives one of them.
-    const authorizing = judge.received.filter(({ path }) => path.startsWith('/authorize'));
+    const authorizing = delegate.received.filter(({ path }) => path.startsWith('/authorize'));
     await eventually(async () => gone >= authorizing.length, 'a call went on');
-    judge.answer = () => isNobody;
+    delegate.answer = () => isNobody;
     expect((await server.get(maps)).body.items).toEqual([]);
   });
 
   test('API-10: a verdict after the deadline stores nothing', async () => {
     let allow = () => {};
     const asked = new Promise<void>((resolve) => {
-      judge.answer = () =>
+      delegate.answer = () =>
         new Promise((answer) => {
           const status = {
             authenticated: true,
@@ -410,7 +410,7 @@ test('ADM-2, AUTHZ-3: a disconnecting client ends the calls made for it', async 
   await stalled('validating');
   for (const token of [adminToken, 'amy-token']) {
     const before = gone;
-    const calls = hooks.received.length + judge.received.length;
+    const calls = hooks.received.length + delegate.received.length;
     const request = https.request(`${server.url}${maps}`, {
       method: 'POST',
       rejectUnauthorized: false,
@@ -418,7 +418,7 @@ test('ADM-2, AUTHZ-3: a disconnecting client ends the calls made for it', async 
     });
     request.on('error', () => {});
     request.end(JSON.stringify(configMap('left')));
-    await eventually(async () => hooks.received.length + judge.received.length > calls);
+    await eventually(async () => hooks.received.length + delegate.received.length > calls);
     request.destroy();
     await eventually(async () => gone > before, 'a call went on');
   }

@@ -130,7 +130,7 @@ describe('sending within the client’s windows', () => {
     expect(whole.toString('latin1')).toContain(long);
   });
 
-  test('a client that shrinks its table is told once that it is unused', async () => {
+  test('a client that shrinks its table is notified once that it is unused', async () => {
     const client = await start(answerWith(''));
     client.send(prefaceBytes, settings([1, 0], [1, 4096]));
     client.send(headers(1, getFields), headers(3, getFields));

@@ -319,7 +319,7 @@ describe(`sessions of seed ${seed}`, () => {
   }, 60_000);
 });
 
-/** What an honest frame tells the server it may send. */
+/** The limits that a valid frame announces to the server. */
 function learn(windows: Windows, bytes: Buffer): void {
   if (bytes === prefaceBytes) return;
   for (let at = 0; at + 9 <= bytes.length; at += 9 + bytes.readUIntBE(at, 3)) {

@@ -122,7 +122,7 @@ export class RawClient {
     socket.on('error', () => {});
     socket.on('close', () => {
       this.closed = true;
-      this.#tell();
+      this.#notify();
     });
   }
 
@@ -199,10 +199,10 @@ export class RawClient {
       bytes = bytes.subarray(end);
     }
     this.#rest = bytes;
-    this.#tell();
+    this.#notify();
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const look of [...this.#waiting]) look();
   }
 

@@ -62,11 +62,11 @@ async function open(path: string, headers: Record<string, string | undefined> = 
       answer.on('data', (chunk: Buffer) => chunks.push(chunk));
       answer.on('end', () => {
         const body = Buffer.concat(chunks).toString();
-        const { statusCode: status, headers: told } = answer;
-        resolve({ status, headers: told, body, messages, socket: undefined, isClosed: () => true });
+        const { statusCode: status, headers } = answer;
+        resolve({ status, headers, body, messages, socket: undefined, isClosed: () => true });
       });
     });
-    request.on('upgrade', ({ statusCode: status, headers: told }, socket, head) => {
+    request.on('upgrade', ({ statusCode: status, headers }, socket, head) => {
       sockets.push(socket);
       let isClosed = false;
       let rest: Buffer = head;
@@ -83,7 +83,7 @@ async function open(path: string, headers: Record<string, string | undefined> = 
       socket.on('close', () => {
         isClosed = true;
       });
-      resolve({ status, headers: told, body: '', messages, socket, isClosed: () => isClosed });
+      resolve({ status, headers, body: '', messages, socket, isClosed: () => isClosed });
     });
   });
 }
@@ -125,11 +125,11 @@ test('WATCH-1: over a WebSocket each event is a message', async () => {
   await server.post(path, configMap('b', { data: { long: 'x'.repeat(70_000) } }));
   await server.remove(`${path}/a`);
   await eventually(async () => watch.messages.length >= 3, 'three messages');
-  const told = watch.messages.map(({ opcode, payload }) => {
+  const summaries = watch.messages.map(({ opcode, payload }) => {
     const event = JSON.parse(payload.toString());
     return [opcode, event.type, event.object.metadata.name];
   });
-  expect(told).toEqual([
+  expect(summaries).toEqual([
     [1, 'ADDED', 'a'],
     [1, 'ADDED', 'b'],
     [1, 'DELETED', 'a'],
@@ -243,12 +243,12 @@ const asProtocol = (token: string) =>
 
 test('AUTHN-3: a browser sends its token as a subprotocol, beside one that is echoed', async () => {
   const namespace = await freshNamespace(server);
-  const told = (protocols: string) =>
+  const openWith = (protocols: string) =>
     open(watchOf(namespace), {
       authorization: undefined,
       'sec-websocket-protocol': protocols,
     });
-  const watch = await told(`${asProtocol(adminToken)}, mine.example.com`);
+  const watch = await openWith(`${asProtocol(adminToken)}, mine.example.com`);
   expect(watch.status).toBe(101);
   expect(watch.headers['sec-websocket-protocol']).toBe('mine.example.com');
   const good = asProtocol(adminToken);
@@ -259,11 +259,11 @@ test('AUTHN-3: a browser sends its token as a subprotocol, beside one that is ec
     'base64url.bearer.authorization.svc.io.=, mine.example.com',
     'base64url.bearer.authorization.svc.io._w, mine.example.com',
   ]) {
-    const { status, body } = await told(protocols);
+    const { status, body } = await openWith(protocols);
     expect([protocols, status]).toEqual([protocols, 401]);
     expect(body).not.toContain(adminToken);
   }
-  expect((await told('mine.example.com')).status).toBe(403);
+  expect((await openWith('mine.example.com')).status).toBe(403);
 });
 
 test('AUTHN-3: a token among subprotocols counts only in a WebSocket handshake', async () => {

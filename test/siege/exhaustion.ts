@@ -320,7 +320,7 @@ async function budgetFigures(server: ServerProcess): Promise<SiegeFigures> {
   };
 }
 
-/** The most memory the process has had, in bytes; 0 where the host does not tell. */
+/** The process's peak memory in bytes; 0 if the host does not report it. */
 function residentMax({ child }: ServerProcess): number {
   try {
     const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');

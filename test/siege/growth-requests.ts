@@ -40,7 +40,7 @@ const definitionOf = (
   },
 });
 
-/** A kind with a field for each thing that judging a custom object does with its lists. */
+/** A kind with a field for each way in which validation walks the lists of a custom object. */
 export const ruledDefinition: JsonObject = definitionOf('ruleds', {
   patterns: {
     type: 'array',

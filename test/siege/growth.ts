@@ -42,16 +42,16 @@ const leastCount = 1000;
 const growth = 8;
 
 /**
- * How much CPU time the largest request may take: as many times that of the smallest as it has more
- * items, and for what n log n, garbage collection and other programs add three times that. What is
- * below the floor is not judged, as nothing quadratic of these sizes that matters is.
+ * Maximum CPU time of the largest request: the time of the smallest times the ratio of their items,
+ * times three for n log n, garbage collection, and other programs. Times below the floor are not
+ * compared, because no quadratic behavior that matters stays below it at these sizes.
  */
 const slack = 3;
 const floorMs = 150;
 
 /**
- * What the heap may grow by during a request before its growth is judged, in MiB. It is judged like
- * CPU time, and contains garbage that V8 has had no reason to collect.
+ * Heap growth during a request from which it is compared, in MiB. It is compared like CPU time, and
+ * includes garbage that V8 has not yet collected.
  */
 const heapFloorMb = 128;
 /** How often the heap is measured while a request runs, in milliseconds. */
@@ -93,7 +93,7 @@ export const growthPart: SiegePart = {
         // Those that are no kind's come first: they are few, and each is a known attack.
         const plain = cases.plain[round];
         const one = plain ?? cases.ofKinds(random);
-        const fault = await judge(server, one, ({ cpuMs, memoryMb, heapMb }) => {
+        const fault = await growthFault(server, one, ({ cpuMs, memoryMb, heapMb }) => {
           if (cpuMs > cpuMsMax) [cpuMsMax, slowest] = [cpuMs, one.name];
           memoryMbMost = Math.max(memoryMbMost, memoryMb);
           heapMbMost = Math.max(heapMbMost, heapMb);
@@ -121,7 +121,7 @@ export const growthPart: SiegePart = {
 };
 
 /** What is wrong with how a request grows; undefined when nothing is. */
-async function judge(
+async function growthFault(
   server: TestServer,
   one: GrowthCase,
   measured: (costs: Costs) => void,
@@ -131,7 +131,8 @@ async function judge(
   if (large.fault !== undefined) return large.fault;
   if (large.memoryMb > memoryMbMax) return `the memory grows by ${large.memoryMb} MiB`;
   if (large.cpuMs < floorMs && large.heapMb < heapFloorMb) return undefined;
-  // Something took much. Judge the best of several, which another program's load does not spoil.
+  // The request was expensive. Compare the best of several runs, which other programs' load does
+  // not affect.
   const times: number[] = [];
   const heaps: number[] = [];
   for (let count = leastCount; count <= leastCount * growth; count *= 2) {

@@ -30,7 +30,7 @@ export interface SiegePart {
   run(options: SiegeOptions): Promise<SiegeFigures>;
 }
 
-/** Returns a function that tells whether the time of a run is up. */
+/** Returns a function that returns true once the time of a run is up. */
 export function timeLimit({ seconds }: Pick<SiegeOptions, 'seconds'>): () => boolean {
   if (seconds === undefined) return () => false;
   const end = performance.now() + seconds * 1000;
@@ -42,10 +42,9 @@ const exitMs = 500;
 const logBytesMax = 4000;
 
 /**
- * Runs a part of a siege against a server. What it rejects with tells how the server fares: whether
- * it runs, or how it has exited, and the end of its standard error.
- *
- * @param of.name what the error calls the work
+ * Runs a part of a siege against a server. Its rejection includes the state of the server: whether
+ * it runs, or how it exited, and the end of its standard error.
+ * @param of.name name of the work in errors
  */
 export async function onServer<Result>(
   of: { readonly name: string; readonly server: ServerProcess },

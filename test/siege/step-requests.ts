@@ -562,7 +562,7 @@ const unknownFields: StepCase = {
 };
 
 const celRules: StepCase = {
-  name: 'create a custom object that rules in CEL judge item by item',
+  name: 'create a custom object that rules in CEL validate item by item',
   make: (id) => ({
     request: post(ruled, {
       apiVersion: 'ruled.io/v1',
@@ -575,7 +575,7 @@ const celRules: StepCase = {
 };
 
 const celPolicy: StepCase = {
-  name: 'create a Secret that an admission policy judges key by key',
+  name: 'create a Secret that an admission policy checks key by key',
   make: (id, scale) => ({
     request: post(secrets, {
       metadata: { name: `o${id}` },

@@ -72,8 +72,8 @@ test(
         records: objects,
       });
     }
-    const told = await run(programs.wheelhouse, [...args, '--force']);
-    expect(told).toMatchObject({ code: 0, stderr: '' });
+    const result = await run(programs.wheelhouse, [...args, '--force']);
+    expect(result).toMatchObject({ code: 0, stderr: '' });
     expect(readdirSync(folder).filter((name) => name.includes('partial'))).toEqual([]);
   },
   patienceMs,
@@ -104,9 +104,9 @@ test(
         await store.close();
       } else if (existsSync(join(dataDir, 'store.restoring'))) {
         const serve = ['serve', '--secure-port=0', '--data-dir', dataDir];
-        const told = await run(programs.wheelhouse, serve);
-        expect(told.code).toBe(1);
-        expect(told.stderr).toMatch(/^error: a restore to .* was broken off: run it again, or /);
+        const result = await run(programs.wheelhouse, serve);
+        expect(result.code).toBe(1);
+        expect(result.stderr).toMatch(/^error: a restore to .* was broken off: run it again, or /);
       }
     }
     if (!existsSync(join(dataDir, 'store'))) {

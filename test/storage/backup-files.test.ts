@@ -74,10 +74,10 @@ async function refused(bytes: Buffer | string): Promise<string> {
   const from = bench.at('wrong');
   const to = bench.at('never');
   writeFileSync(from, bytes);
-  const told = refusal(await wheelhouse('restore', '--from', from, '--data-dir', to));
+  const message = refusal(await wheelhouse('restore', '--from', from, '--data-dir', to));
   expect(existsSync(to)).toBe(false);
-  expect(told.startsWith(`${from} `)).toBe(true);
-  return told.slice(from.length + 1);
+  expect(message.startsWith(`${from} `)).toBe(true);
+  return message.slice(from.length + 1);
 }
 
 describe('refused files', () => {
@@ -85,8 +85,8 @@ describe('refused files', () => {
     const random = randomOf(seed);
     const lengths = Array.from({ length: 25 }, () => Math.floor(random() * sound.length));
     for (const length of [1, 18, 19, 20, 21, 60, ...lengths, sound.length - 1]) {
-      const told = await refused(sound.subarray(0, length));
-      expect(told, `seed ${seed}`).toBe(`is not complete: it ends after ${length} bytes`);
+      const message = await refused(sound.subarray(0, length));
+      expect(message, `seed ${seed}`).toBe(`is not complete: it ends after ${length} bytes`);
     }
   });
 
@@ -115,8 +115,8 @@ describe('refused files', () => {
       'is damaged: something follows its end',
     );
     const gone = bench.at('gone');
-    const told = await wheelhouse('restore', '--from', gone, '--data-dir', bench.at('never'));
-    expect(refusal(told)).toContain(gone);
+    const message = await wheelhouse('restore', '--from', gone, '--data-dir', bench.at('never'));
+    expect(refusal(message)).toContain(gone);
     const folder = await wheelhouse('restore', '--from', bench.at('.'), '--data-dir', gone);
     expect(refusal(folder)).toContain('is not a file');
   });
@@ -153,9 +153,9 @@ describe('refused destinations', () => {
   test('STORE-5: the directory of a running server is not read directly', async () => {
     const used = bench.at('old');
     const to = bench.at('behind');
-    const told = refusal(await wheelhouse('backup', '--data-dir', used, '--to', to));
-    expect(told).toContain(`${used}/store is in use by process ${process.pid}`);
-    expect(told).toContain(`back it up with --kubeconfig ${used}/admin.kubeconfig`);
+    const message = refusal(await wheelhouse('backup', '--data-dir', used, '--to', to));
+    expect(message).toContain(`${used}/store is in use by process ${process.pid}`);
+    expect(message).toContain(`back it up with --kubeconfig ${used}/admin.kubeconfig`);
     expect(existsSync(to)).toBe(false);
     const none = refusal(await wheelhouse('backup', '--data-dir', bench.at('no'), '--to', to));
     expect(none).toBe(`${bench.at('no')} has no store`);
@@ -177,8 +177,8 @@ describe('refused destinations', () => {
     const to = bench.at('there');
     writeFileSync(to, 'mine', { mode: 0o644 });
     const args = ['backup', '--kubeconfig', bench.kubeconfig(server), '--to', to];
-    const told = refusal(await wheelhouse(...args));
-    expect(told).toBe(`${to} exists already: give --force to replace it`);
+    const message = refusal(await wheelhouse(...args));
+    expect(message).toBe(`${to} exists already: give --force to replace it`);
     expect(readFileSync(to, 'utf8')).toBe('mine');
     writeFileSync(`${to}.999999999.partial`, 'of a process that is gone');
     await succeed(...args, '--force');
@@ -240,8 +240,8 @@ describe('a full disk', () => {
   test('STORE-5: a restore without space leaves nothing behind', async ({ skip }) => {
     if (!isMounted) skip('mounting a small tmpfs is refused here');
     const to = join(mount, 'data');
-    const told = refusal(await wheelhouse('restore', '--from', file, '--data-dir', to));
-    expect(told).toMatch(/no space left/i);
+    const message = refusal(await wheelhouse('restore', '--from', file, '--data-dir', to));
+    expect(message).toMatch(/no space left/i);
     expect(readdirSync(to)).toEqual([]);
     rmSync(to, { recursive: true });
   });

@@ -180,15 +180,15 @@ describe('authorization', () => {
     expect(given.headers['content-type']).toBe('application/octet-stream');
     expect(given.text.startsWith('WHEELHOUSE-BACKUP 1\n')).toBe(true);
     const to = bench.at('backup');
-    const told = await wheelhouse(
+    const result = await wheelhouse(
       'backup',
       '--kubeconfig',
       bench.kubeconfig(server, 'nobody'),
       '--to',
       to,
     );
-    expect(told.code).toBe(1);
-    expect(told.stderr).toMatch(
+    expect(result.code).toBe(1);
+    expect(result.stderr).toMatch(
       /^error: the server refused \(403\): .*cannot post path "\/backup".*\n$/,
     );
     expect(readdirSync(bench.at('.')).filter((name) => name.startsWith('backup'))).toEqual([]);
@@ -212,8 +212,8 @@ describe('resource versions', () => {
     for (const version of [before.resourceVersion, after]) {
       const at = `resourceVersion=${version}`;
       const watch = await restored.get(`${core}/configmaps?watch=1&${at}&timeoutSeconds=5`);
-      const told = watch.status === 410 ? watch.body : JSON.parse(watch.text).object;
-      expect(told).toMatchObject({ kind: 'Status', code: 410, reason: 'Expired' });
+      const expired = watch.status === 410 ? watch.body : JSON.parse(watch.text).object;
+      expect(expired).toMatchObject({ kind: 'Status', code: 410, reason: 'Expired' });
       const exact = `${core}/configmaps?${at}&resourceVersionMatch=Exact`;
       expect(await restored.get(exact)).toMatchObject({ status: 410, body: { reason: 'Expired' } });
       const newer = await restored.get(

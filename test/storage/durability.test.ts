@@ -126,7 +126,7 @@ async function check(session: Session, books: Books): Promise<void> {
   for (const name of books.removed) expect(steps.has(name), name).toBe(false);
 }
 
-/** From an old version on, a watch tells every step of every object, in order. */
+/** From an old version on, a watch reports every change of every object, in order. */
 async function checkHistory(session: Session, from: string, books: Books): Promise<void> {
   const watch = await session.watch(`${collection}?watch=true&resourceVersion=${from}`);
   expect(watch.status).toBe(200);

@@ -432,11 +432,11 @@ describe('the configuration', () => {
       ['kind: Other', "Object 'apiVersion' is missing"],
     ];
     for (const [resources, message] of cases) {
-      const told = await failing(resources);
-      expect(told).toContain('error while parsing file: FILE: ');
-      expect(told).toContain(message);
-      expect(told).not.toContain(short);
-      expect(told).not.toContain('\n');
+      const shown = await failing(resources);
+      expect(shown).toContain('error while parsing file: FILE: ');
+      expect(shown).toContain(message);
+      expect(shown).not.toContain(short);
+      expect(shown).not.toContain('\n');
     }
   });
 

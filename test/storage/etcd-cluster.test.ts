@@ -34,7 +34,7 @@ async function threeMembers(): Promise<{ cluster: TestCluster; server: TestServe
   return { cluster, server };
 }
 
-/** Creates objects one after another; tells which were acknowledged, and which may be there. */
+/** Creates objects one after another; returns the acknowledged ones and those that may exist. */
 function writer(server: TestServer, name: string) {
   const made: string[] = [];
   const unsure: string[] = [];
@@ -98,9 +98,9 @@ describe.skipIf(!hasEtcd)('an etcd of three members', () => {
       const strange = names.filter((name) => !made.includes(name) && !unsure.includes(name));
       expect(strange).toEqual([]);
       await watch.until((events) => events.length >= names.length, 'an event for each object');
-      const told = watch.events.map(({ object }) => object.metadata);
-      expect(told.map(({ name }) => name).sort()).toEqual([...names].sort());
-      const versions = told.map(({ resourceVersion }) => Number(resourceVersion));
+      const metadata = watch.events.map(({ object }) => object.metadata);
+      expect(metadata.map(({ name }) => name).sort()).toEqual([...names].sort());
+      const versions = metadata.map(({ resourceVersion }) => Number(resourceVersion));
       expect(versions).toEqual([...versions].sort((one, other) => one - other));
       watch.close();
     },
@@ -228,7 +228,7 @@ describe.skipIf(!hasEtcd)('an etcd at its limits', () => {
       });
       const theirs = (await other.get(maps)).body;
       expect(list.items).toEqual(theirs.items);
-      // Either the stream goes on and tells of all of it, or it ends and must be begun anew.
+      // Either the stream continues and reports everything, or it ends and must be reopened.
       let isOver = false;
       void watch.ended.then(() => {
         isOver = true;

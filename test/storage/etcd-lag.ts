@@ -6,12 +6,12 @@ const endStream = 1;
 const prefaceBytes = 24;
 const frameHeadBytes = 9;
 
-/** A line to an etcd (plain HTTP/2) on which what its watches tell can be held back. */
+/** A proxy of an etcd (plain HTTP/2) that can hold back watch events. */
 export interface LaggingLine {
   readonly url: string;
-  /** Holds back what the streams tell that are open now; calls begun later are answered. */
+  /** Holds back the events of the open streams; later calls are answered. */
   hold(): void;
-  /** Resolves when a call has been begun since `hold`. */
+  /** Resolves when a call has begun since `hold`. */
   asked(): Promise<void>;
   release(): void;
   /** Breaks all connections, and new ones, until it is mended. */

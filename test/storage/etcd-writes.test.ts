@@ -38,12 +38,12 @@ describe.skipIf(!hasEtcd)('writes on a server that lags behind another', () => {
   async function unaware<T>(news: () => Promise<T>, change: (known: T) => Promise<Answer>) {
     line.hold();
     try {
-      const told = await news();
+      const seen = await news();
       const asked = line.asked();
-      const answer = change(told);
+      const answer = change(seen);
       await asked;
       line.release();
-      return { told, answer: await answer };
+      return { seen, answer: await answer };
     } finally {
       line.release();
     }
@@ -62,7 +62,7 @@ describe.skipIf(!hasEtcd)('writes on a server that lags behind another', () => {
       () => put({ ...answer.body, data: { n: '4' } }),
     );
     expect(stale.answer.status).toBe(409);
-    expect((await behind.get(`${maps}/updated`)).body).toEqual(stale.told);
+    expect((await behind.get(`${maps}/updated`)).body).toEqual(stale.seen);
   });
 
   test('STORE-2: unchanged writes are compared with the current object', async () => {
@@ -70,13 +70,13 @@ describe.skipIf(!hasEtcd)('writes on a server that lags behind another', () => {
     const set = (server: TestServer, v: string) =>
       server.patch(`${maps}/flipped`, { data: { v } }, 'merge');
     // Nothing to do for who still has `a`; but `b` is there.
-    const { told, answer } = await unaware(
+    const { seen, answer } = await unaware(
       () => set(ahead, 'b'),
       () => set(behind, 'a'),
     );
     expect(answer.body.data.v).toBe('a');
     const { resourceVersion } = answer.body.metadata;
-    expect(Number(resourceVersion)).toBeGreaterThan(Number(told.body.metadata.resourceVersion));
+    expect(Number(resourceVersion)).toBeGreaterThan(Number(seen.body.metadata.resourceVersion));
     expect((await set(behind, 'a')).body.metadata.resourceVersion).toBe(resourceVersion);
   });
 
@@ -89,7 +89,7 @@ describe.skipIf(!hasEtcd)('writes on a server that lags behind another', () => {
     );
     expect(locked.answer.status).toBe(422);
     // For who still knows the first one it cannot be changed; but there is another.
-    const { told, answer } = await unaware(
+    const { seen, answer } = await unaware(
       async () => {
         await ahead.remove(`${maps}/locked`);
         return ahead.post(maps, configMap('locked'));
@@ -97,7 +97,7 @@ describe.skipIf(!hasEtcd)('writes on a server that lags behind another', () => {
       () => change({ a: '3' }),
     );
     expect(answer.status, answer.text).toBe(200);
-    expect(answer.body.metadata.uid).toBe(told.body.metadata.uid);
+    expect(answer.body.metadata.uid).toBe(seen.body.metadata.uid);
   });
 
   test('STORE-2: objects created, changed, or removed elsewhere can be deleted', async () => {

@@ -89,7 +89,7 @@ int fdatasync(int fd) { return synced(fd, "fdatasync"); }
 
 export type Fault = 'e' | 'n' | 's' | 'f';
 
-/** A disk that fails when it is told to, for programs that are started with its environment. */
+/** A disk that fails on demand, for programs that are started with its environment. */
 export interface FailingDisk {
   readonly env: Readonly<Record<string, string>>;
   fail(fault: Fault): void;

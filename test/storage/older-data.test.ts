@@ -97,8 +97,8 @@ describe('data of a newer server', () => {
       ' this program knows formats up to 2: use a newer one';
     await expect(bench.serve('data')).rejects.toThrow(line);
     const to = bench.at('backup');
-    const told = await wheelhouse('backup', '--data-dir', bench.at('data'), '--to', to);
-    expect(told).toEqual({ code: 1, stdout: '', stderr: `error: ${line}\n` });
+    const refusal = await wheelhouse('backup', '--data-dir', bench.at('data'), '--to', to);
+    expect(refusal).toEqual({ code: 1, stdout: '', stderr: `error: ${line}\n` });
     expect(readFileSync(join(directory, 'log', 'log.1')).equals(before)).toBe(true);
   });
 });

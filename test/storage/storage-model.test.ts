@@ -31,13 +31,13 @@ interface Run {
   readonly store: Store;
   readonly model: StoreModel;
   readonly random: (below: number) => number;
-  /** In which order the store judges concurrent writes. */
+  /** The order in which the store decides concurrent writes. */
   readonly order: 'calls' | 'arrival';
 }
 
 /**
- * A burst of concurrent writes. Stores judge writes in the order of the calls, as the model does;
- * a store elsewhere judges them in the order in which they arrive, and is given one at a time.
+ * A burst of concurrent writes. Local stores decide writes in the order of the calls, as the model
+ * does; a remote store decides them in the order of their arrival, so it receives one at a time.
  */
 async function burst({ store, model, random, order }: Run): Promise<void> {
   const actual = [];

@@ -301,20 +301,22 @@ describe.each([
     });
 
     test('STORE-3: an unconvertible object is reported by key, kind, and version', async () => {
-      const told = (type: string, name: string, why: string) =>
+      const messageOf = (type: string, name: string, why: string) =>
         expect.stringMatching(
           new RegExp(`(?=.*/registry/${type}/default/${name})(?=.*${why})`, 's'),
         );
       const unknown = await server.get(`${core}/configmaps/unknown`);
       expect(unknown.status).toBe(500);
       const why = 'no kind "ConfigMap" is registered for version "v7"';
-      expect(unknown.body.message).toEqual(told('configmaps', 'unknown', why));
+      expect(unknown.body.message).toEqual(messageOf('configmaps', 'unknown', why));
       const listed = await server.get(`${core}/configmaps`);
       expect(listed.status).toBe(500);
-      expect(listed.body.details.causes[0].message).toEqual(told('configmaps', 'unknown', why));
+      expect(listed.body.details.causes[0].message).toEqual(
+        messageOf('configmaps', 'unknown', why),
+      );
       const mistyped = await server.get(`${core}/secrets/mistyped`);
       expect(mistyped.status).toBe(500);
-      expect(mistyped.body.message).toEqual(told('secrets', 'mistyped', 'data'));
+      expect(mistyped.body.message).toEqual(messageOf('secrets', 'mistyped', 'data'));
     });
 
     test('CRD-4: a custom object with mistyped metadata can be read and deleted', async () => {

@@ -96,7 +96,7 @@ async function listAll(calls: Calls, url: string, follower: Follower): Promise<v
   } while (token !== '');
 }
 
-/** Judges one event by what came before it: nothing missed, nothing twice, in order. */
+/** Checks one event against its predecessors: nothing missed, nothing twice, in order. */
 function take(follower: Follower, lastSteps: Map<string, number>, event: Frame): void {
   const { type, object } = event;
   follower.events += 1;

@@ -148,7 +148,7 @@ export type ConfigChange = Omit<Partial<ServerConfig>, 'limits' | 'authenticatio
   readonly authentication?: Partial<ServerConfig['authentication']>;
 };
 
-/** Starts a server on a free port of loopback, over TLS, on memory unless told otherwise. */
+/** Starts a server on a free port of loopback, over TLS and on the memory store by default. */
 export async function startTestServer(change: ConfigChange = {}): Promise<TestServer> {
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-test-'));
   const { limits, authentication, ...rest } = change;

@@ -12,7 +12,7 @@ export interface Failing {
   isCutOff?: boolean;
 }
 
-/** What a kubelet has been told of a terminal's size. */
+/** The terminal sizes that a kubelet has received. */
 export type Sizes = { readonly Width: number; readonly Height: number }[];
 
 /**
@@ -90,7 +90,7 @@ function statusOf(code: number): object {
   return { kind: 'Status', status: 'Failure', reason: 'NonZeroExitCode', details: { causes } };
 }
 
-/** Each channel begins with the port; a port that nobody serves is told on the second. */
+/** Each channel begins with the port; the second one reports a port that nothing serves. */
 function forwardPort(socket: WebSocket, url: URL): void {
   const port = Number(url.searchParams.get('port') ?? url.searchParams.get('ports'));
   const number = Buffer.alloc(2);

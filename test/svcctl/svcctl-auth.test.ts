@@ -338,13 +338,13 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
       const config = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'passed-over' } };
       const text = [wanted, config].map((one) => JSON.stringify(one)).join('\n---\n');
       const dry = await home.run('auth reconcile -f - --dry-run=client', text);
-      const told =
+      const stderr =
         '\treconciliation required create\n\tmissing rules added:\n' +
         '\t\t{Verbs:[get] APIGroups:[] Resources:[pods] ResourceNames:[] NonResourceURLs:[]}\n';
-      expect(dry).toEqual({ code: 0, out: `role.${rbac}/r reconciled (dry run)\n`, err: told });
+      expect(dry).toEqual({ code: 0, out: `role.${rbac}/r reconciled (dry run)\n`, err: stderr });
       expect((await server.get(`/api/v1/namespaces/${other}`)).status).toBe(404);
       const done = await home.run('auth reconcile -f -', text);
-      expect(done).toEqual({ code: 0, out: `role.${rbac}/r reconciled\n`, err: told });
+      expect(done).toEqual({ code: 0, out: `role.${rbac}/r reconciled\n`, err: stderr });
       expect((await server.get(`/api/v1/namespaces/${other}`)).status).toBe(200);
       const again = await home.run('auth reconcile -f -', text);
       expect(again).toEqual({ code: 0, out: `role.${rbac}/r reconciled\n`, err: '' });
@@ -377,8 +377,8 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
 
     test('CLIENT-1: auth reconcile handles subjects and another role', async () => {
       await run([binding(['jane', 'joe'])]);
-      const told = await run([binding(['jane', 'anna'])]);
-      expect(told.err).toBe(
+      const result = await run([binding(['jane', 'anna'])]);
+      expect(result.err).toBe(
         '\treconciliation required update\n\tmissing subjects added:\n' +
           `\t\t{Kind:User APIGroup:${rbac} Name:anna Namespace:}\n`,
       );
@@ -399,8 +399,8 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
     test('CLIENT-1: auth reconcile skips objects that opt out and refuses other kinds', async () => {
       const optOut = dialect.label('autoupdate', 'rbac.authorization');
       await run([role([rule(['pods'], ['get'])], { annotations: { [optOut]: 'false' } })]);
-      const told = await run([role([rule(['pods'], ['list'])])]);
-      expect(told.err).toContain(
+      const result = await run([role([rule(['pods'], ['list'])])]);
+      expect(result.err).toContain(
         `\treconciliation required update, but object opted out (${optOut}: false)\n`,
       );
       expect((await stored('roles/r')).rules).toEqual([rule(['pods'], ['get'])]);

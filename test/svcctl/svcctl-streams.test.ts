@@ -186,7 +186,7 @@ describe('exec and attach', () => {
       },
       'invalid exit code value "9999"',
     ],
-  ])('CLIENT-1: exec tells when the kubelet %s', async (_, failing, message) => {
+  ])('CLIENT-1: exec reports when the kubelet %s', async (_, failing, message) => {
     Object.assign(played.failing, failing);
     const { code, out, err } = await home.run(shell('echo before'));
     expect({ code, out }).toEqual({ code: 1, out: 'before\n' });

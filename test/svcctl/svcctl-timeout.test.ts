@@ -34,11 +34,14 @@ test.each([
   ['1500ms', 'timeout=1.5s'],
   ['90s', 'timeout=1m30s'],
   ['0', ''],
-])('CLIENT-1: --request-timeout=%s is sent to the server', async (given, told) => {
+])('CLIENT-1: --request-timeout=%s is sent to the server', async (given, parameter) => {
   const line = `get --raw /quick ${at} --request-timeout=${given}`;
   expect((await home.run(line)).out).toBe('quick');
   expect((await home.run(line.replace('/quick', '/quick?a=b'))).out).toBe('quick');
-  const query = told === '' ? ['/quick', '/quick?a=b'] : [`/quick?${told}`, `/quick?a=b&${told}`];
+  const query =
+    parameter === ''
+      ? ['/quick', '/quick?a=b']
+      : [`/quick?${parameter}`, `/quick?a=b&${parameter}`];
   expect(asked).toEqual(query);
 });
 

@@ -3,9 +3,9 @@ import type { JsonObject } from '@wheelhouse/machinery';
 import type { Random } from '../../fuzz/random.ts';
 import type { Loose } from '../../support/harness.ts';
 import { Caller } from './caller.ts';
+import { checkHistory, type HistoryFigures } from './check-history.ts';
 import { type Endpoint, pause } from './connection.ts';
 import type { Ground } from './ground.ts';
-import { type Judgement, judge } from './judge.ts';
 import { type Fault, faultsOf, heal, runNemesis } from './nemesis.ts';
 import { Violation } from './operation.ts';
 import { Recorder } from './recorder.ts';
@@ -37,7 +37,7 @@ export interface HistoryOptions {
   readonly faultsMax?: number;
 }
 
-export interface HistoryReport extends Judgement {
+export interface HistoryReport extends HistoryFigures {
   readonly streams: number;
   readonly relists: number;
   readonly faults: ReadonlyMap<Fault, number>;
@@ -95,7 +95,7 @@ export async function runHistory(options: HistoryOptions): Promise<HistoryReport
     await Promise.all(watching);
     const last = await caller.send({ method: 'GET', path: scene.collection });
     return {
-      ...judge(recorder, scene.keys, { start, fenced }),
+      ...checkHistory(recorder, scene.keys, { start, fenced }),
       streams: all.reduce((sum, watcher) => sum + watcher.streams, 0),
       relists: all.reduce((sum, watcher) => sum + watcher.relists, 0),
       faults: new Map(faults.flatMap((one) => [...one])),

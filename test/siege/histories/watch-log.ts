@@ -36,7 +36,7 @@ export interface Segment {
   readonly events: readonly ChangeEvent[];
 }
 
-/** All changes that any watcher saw, in their order: what each of them is judged by. */
+/** All changes that any watcher saw, in order: the reference for checking each watcher. */
 export class WatchLog {
   readonly #events: readonly ChangeEvent[];
   readonly #byVersion: ReadonlyMap<number, { readonly event: ChangeEvent; readonly by: string }>;
@@ -265,7 +265,7 @@ function checkRemovals(log: WatchLog, operations: readonly Operation[]): void {
     if (outcome.type !== 'removed' || outcome.uid === undefined) continue;
     if (removed.has(outcome.uid)) continue;
     const shown = log.keyEvents(key).find(({ uid }) => uid === outcome.uid);
-    // Where watchers were away, nobody need have seen it; the register's check judges it alone.
+    // If no watcher was connected, none need have seen it; only the register's check covers it.
     if (shown === undefined || !log.covers(shown.version, last)) continue;
     throw new Violation(`no watcher saw what ${describe(operation)} removed`);
   }

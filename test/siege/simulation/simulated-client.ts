@@ -37,7 +37,7 @@ export class SimulatedClient {
   #isBusy = false;
   #serial = 0;
   #seen: ApiObject | undefined;
-  /** Markers of writes whose end nobody knows, or that failed, to be judged at the end. */
+  /** Markers of writes that failed or whose outcome is unknown, checked at the end. */
   readonly #failed: { readonly issued: Issued; readonly isSure: boolean }[] = [];
   answers = 0;
   unanswered = 0;
@@ -101,7 +101,7 @@ export class SimulatedClient {
       return;
     }
     const request = { method: 'DELETE', url: `${url}/${name}` };
-    this.#judgeDelete(
+    this.#recordDelete(
       ...(await this.#send(server, request, { what: `delete namespace ${name}`, key })),
     );
   }
@@ -147,7 +147,7 @@ export class SimulatedClient {
     const request = { method: 'POST', url: at.collection, body, type: types.json };
     const what = `create ${at.url} ${marker}`;
     const sent = await this.#send(at.server, request, { what, key: at.key, marker, expect: 0 });
-    this.#judgeWrite(...sent);
+    this.#recordWrite(...sent);
   }
 
   async #patch(at: Place): Promise<void> {
@@ -156,7 +156,7 @@ export class SimulatedClient {
     const request = { method: 'PATCH', url: at.url, body, type: types.merge };
     const what = `patch ${at.url} ${marker}`;
     const issued = { what, key: at.key, marker, keeps: true };
-    this.#judgeWrite(...(await this.#send(at.server, request, issued)));
+    this.#recordWrite(...(await this.#send(at.server, request, issued)));
   }
 
   async #apply(at: Place): Promise<void> {
@@ -174,7 +174,7 @@ export class SimulatedClient {
     const request = { method: 'PATCH', url, body, type: types.apply };
     const what = `apply ${at.url} ${marker}`;
     const issued = { what, key: at.key, marker, keeps: true };
-    this.#judgeWrite(...(await this.#send(at.server, request, issued)));
+    this.#recordWrite(...(await this.#send(at.server, request, issued)));
   }
 
   async #replace(at: Place): Promise<void> {
@@ -190,7 +190,7 @@ export class SimulatedClient {
     const request = { method: 'PUT', url: at.url, body, type: types.json };
     const what = `replace ${at.url} ${marker}`;
     const expect = isConditional ? Number(resourceVersion) : undefined;
-    this.#judgeWrite(
+    this.#recordWrite(
       ...(await this.#send(at.server, request, { what, key: at.key, marker, expect })),
     );
   }
@@ -203,7 +203,7 @@ export class SimulatedClient {
     const body = json({ propagationPolicy, ...preconditions });
     const request = { method: 'DELETE', url: at.url, body, type: types.json };
     const what = `delete ${at.url} (${propagationPolicy})`;
-    this.#judgeDelete(...(await this.#send(at.server, request, { what, key: at.key })));
+    this.#recordDelete(...(await this.#send(at.server, request, { what, key: at.key })));
   }
 
   async #dropFinalizers(at: Place): Promise<void> {
@@ -247,7 +247,7 @@ export class SimulatedClient {
     return [issued, outcome];
   }
 
-  #judgeWrite(issued: Issued, outcome: Outcome): void {
+  #recordWrite(issued: Issued, outcome: Outcome): void {
     if (outcome === 'lost') {
       this.#failed.push({ issued, isSure: false });
       return;
@@ -282,7 +282,7 @@ export class SimulatedClient {
     });
   }
 
-  #judgeDelete(issued: Issued, outcome: Outcome): void {
+  #recordDelete(issued: Issued, outcome: Outcome): void {
     if (outcome === 'lost' || (outcome.status !== 200 && outcome.status !== 404)) return;
     this.#world.check(() => {
       const states = this.#truth.states(issued.key, issued.from, this.#truth.revision);

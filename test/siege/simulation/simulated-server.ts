@@ -128,8 +128,8 @@ export class SimulatedServer {
     const { quotaLedger } = api;
     const tokens = api.tokens.issuer;
     startControllers({ config, dialect, api, tokens, quotaLedger, caPem: undefined, port: 443 });
-    const judges = { ...api.gates, audit: undefined };
-    return new SimulatedServer({ world, clock, store: opened, api, gates: judges });
+    const gates = { ...api.gates, audit: undefined };
+    return new SimulatedServer({ world, clock, store: opened, api, gates });
   }
 
   /** Answers one request whole. */

@@ -31,7 +31,7 @@ export type SharedKind = 'disk' | 'network';
 /** What a process has of the store. */
 export interface ProcessStore {
   readonly store: Store;
-  /** Ends the process: a part of what it has not been told of is durable nevertheless. */
+  /** Ends the process: some of its unacknowledged writes are durable nevertheless. */
   crash(): Promise<void>;
   /** Ends one of the watches, as a broken connection does. */
   cutWatch(): void;
@@ -104,7 +104,9 @@ export class SimulatedStore implements Store {
     this.#bootRevision = disk.currentRevision() as Revision;
   }
 
-  /** Ends the process at once: a prefix of its unsynced writes is on the disk, nobody is told. */
+  /**
+   * Ends the process at once: a prefix of its unsynced writes is on the disk, none is acknowledged.
+   */
   async crash(): Promise<void> {
     this.#isDead = true;
     this.#world.drop(this);
@@ -301,7 +303,7 @@ class RemoteWatch implements StoreWatch {
     return new Promise((resolve, reject) => {
       this.#waiters.push({ revision, resolve, reject });
       const report = () => this.#world.later(this, () => this.#report());
-      // The store tells of its progress when it has come that far.
+      // The store reports its progress when it reaches the revision.
       void Promise.resolve(this.#watch?.reached(revision)).then(report, () => {});
     });
   }
@@ -336,7 +338,7 @@ class RemoteWatch implements StoreWatch {
     this.#advance(events.at(-1)?.revision ?? 0);
   }
 
-  /** The store tells how far the watch is, asked by somebody who waits. */
+  /** Reports the progress of the watch, requested by a waiter. */
   #report(): void {
     const caughtUp = this.#watch?.progress ?? 0;
     if (this.#arriving.length > 0) this.#request.onEvents(this.#arriving.splice(0));

@@ -18,7 +18,7 @@ export class Informer {
   #last: number | undefined;
   #state: 'idle' | 'listing' | 'watching' = 'idle';
   #connection: { close(): void; drain(): void } | undefined;
-  /** Tells a connection from its successors. */
+  /** Distinguishes a connection from its successors. */
   #generation = 0;
   #rest = '';
   isPaused = false;

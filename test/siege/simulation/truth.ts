@@ -21,7 +21,9 @@ export function demand(isTrue: boolean, message: () => string): asserts isTrue {
   if (!isTrue) throw new Violation(message());
 }
 
-/** Everything that ever became durable, recorded beside the servers: what they are judged by. */
+/**
+ * Everything that ever became durable, recorded beside the servers: the reference for all checks.
+ */
 export class Truth {
   readonly events: TruthEvent[] = [];
   readonly #world: World;

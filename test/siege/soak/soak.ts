@@ -127,10 +127,10 @@ export function medianOf(values: readonly number[]): number {
  * follows against the median of its first sixth, so that one collection of garbage decides nothing.
  */
 export function growthPercent(series: readonly number[], warmUp: number): number {
-  const judged = series.slice(warmUp);
-  const window = Math.max(1, Math.floor(judged.length / 6));
-  const before = medianOf(judged.slice(0, window));
-  const after = medianOf(judged.slice(-window));
+  const measured = series.slice(warmUp);
+  const window = Math.max(1, Math.floor(measured.length / 6));
+  const before = medianOf(measured.slice(0, window));
+  const after = medianOf(measured.slice(-window));
   return before === 0 ? 0 : Math.round(((after - before) / before) * 1000) / 10;
 }
 

@@ -73,7 +73,7 @@ async function applied(object: JsonObject, { type, patch }: LocalPatch): Promise
   if (type === 'merge' || !isObject(patch)) return applyMergePatch(object, patch);
   const { schemaOfKind } = await loadKindSchema();
   const kind = { apiVersion: textAt(object, 'apiVersion'), kind: textAt(object, 'kind') };
-  // The apiVersion tells the dialect, so there is no need to ask a server.
+  // The apiVersion determines the dialect, so no server is needed.
   const [schema] = dialectNames.flatMap((name) => schemaOfKind(dialectOf(name), kind) ?? []);
   return schema === undefined
     ? applyMergePatch(object, patch)

@@ -218,7 +218,7 @@ export async function podsToDrain(session: Session, node: string): Promise<PodsT
   const taken: JsonObject[] = [];
   const messages = { warning: new Map<string, string[]>(), error: new Map<string, string[]>() };
   for (const pod of pods) {
-    const { takes, level, message } = await judge(session, pod, mirror);
+    const { takes, level, message } = await verdictOn(session, pod, mirror);
     if (takes) taken.push(pod);
     if (level === 'none') continue;
     const names = messages[level].get(message) ?? [];
@@ -234,7 +234,7 @@ export async function podsToDrain(session: Session, node: string): Promise<PodsT
 }
 
 /** Applies the rules in order until one keeps the Pod. */
-async function judge(session: Session, pod: JsonObject, mirror: string): Promise<Verdict> {
+async function verdictOn(session: Session, pod: JsonObject, mirror: string): Promise<Verdict> {
   if (isLongDeleted(session, pod)) return skipped;
   const daemon = await daemonVerdict(session, pod);
   if (!daemon.takes) return daemon;

@@ -129,8 +129,8 @@ describe('values', () => {
         { name: 'z', v: 1 },
       ],
     };
-    const told = changesBetween(base, mine).map(({ path }) => pathText(path));
-    expect(told).toEqual(['a', 'list[name="x"].v']);
+    const changed = changesBetween(base, mine).map(({ path }) => pathText(path));
+    expect(changed).toEqual(['a', 'list[name="x"].v']);
     expect(rebased({ base, mine, theirs })).toEqual({
       a: 2,
       list: [

@@ -12,34 +12,36 @@ import {
 } from './versions.ts';
 import { checkCommands, checkShown, checkSnapshot, WatchLog } from './watch-log.ts';
 
-/** What the checks went through, all of which was right. */
-export interface Judgement {
+/** The amounts that the checks of a correct history covered. */
+export interface HistoryFigures {
   readonly operations: number;
-  /** Operations whose outcome nobody knows. */
+  /** Operations whose outcome is unknown. */
   readonly unknown: number;
-  /** Keys whose operations no order was found for within the bound, nor shown to have none. */
+  /**
+   * Keys for whose operations the search found no order within its bound, nor proved that there is
+   * none.
+   */
   readonly undecided: number;
-  /** Changes in the log, and how often watchers saw them all together. */
+  /** Changes in the log, and the number of times that all watchers together saw them. */
   readonly changes: number;
   readonly events: number;
-  /** Answers that say nothing of what was asked, by status. */
+  /** Answers that do not reveal the requested state, by status. */
   readonly statuses: ReadonlyMap<number, number>;
-  /** 1 where watchers were to see every change from beginning to end. */
+  /** 1 if watchers had to see every change from beginning to end. */
   readonly complete: number;
 }
 
 /**
- * Holds what clients and watchers saw in one history against the guarantees. Rejects with a
- * `Violation` that names what contradicts them.
- *
+ * Checks what clients and watchers saw in one history against the guarantees. Rejects with a
+ * `Violation` that names the contradiction.
  * @param between.start a version before all changes of the history
- * @param between.fenced a version after all changes that were acknowledged
+ * @param between.fenced a version after all acknowledged changes
  */
-export function judge(
+export function checkHistory(
   recorder: Recorder,
   keys: readonly string[],
   between: { readonly start: number; readonly fenced: number },
-): Judgement {
+): HistoryFigures {
   const { operations, lists, snapshots, segments, cachedReads } = recorder;
   const log = new WatchLog(segments);
   for (const snapshot of [...snapshots, ...lists]) checkSnapshot(log, snapshot, keys);

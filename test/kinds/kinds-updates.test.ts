@@ -4,7 +4,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { freshNamespace, type ResponseBody } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
-/** Judgements of built-in kinds that hang together with how upstream reads, keeps and writes them. */
+/**
+ * Updates of built-in kinds whose validation depends on how they are decoded, stored, and written.
+ */
 
 let namespace: string;
 const server = await withServer({ dialect: 'kubernetes' });
@@ -73,18 +75,18 @@ describe('status', () => {
     const changed = structuredClone(made.body);
     changed.metadata.labels = { kept: 'a b' };
     changed.status = { attached: true };
-    const told = await server.put(`${path}/a/status`, changed);
-    expect(told.status, told.text).toBe(200);
-    expect(told.body.metadata.labels).toEqual({ kept: 'yes' });
-    expect(told.body.status.attached).toBe(true);
+    const answer = await server.put(`${path}/a/status`, changed);
+    expect(answer.status, answer.text).toBe(200);
+    expect(answer.body.metadata.labels).toEqual({ kept: 'yes' });
+    expect(answer.body.status.attached).toBe(true);
   });
 
   test('API-4: of a Namespace defaults to Active', async () => {
     const path = `/api/v1/namespaces/${namespace}`;
     const now = (await server.get(path)).body;
-    const told = await server.put(`${path}/status`, { ...now, status: {} });
-    expect(told.status, told.text).toBe(200);
-    expect(told.body.status).toEqual({ phase: 'Active' });
+    const answer = await server.put(`${path}/status`, { ...now, status: {} });
+    expect(answer.status, answer.text).toBe(200);
+    expect(answer.body.status).toEqual({ phase: 'Active' });
   });
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { judge } from './judge.ts';
+import { checkHistory } from './check-history.ts';
 import type { Command, Operation, Outcome } from './operation.ts';
 import { type CachedRead, type ListRead, Recorder } from './recorder.ts';
 import { change, done, operation, shown } from './testing.ts';
@@ -55,7 +55,7 @@ function rightHistory(): Seen {
   };
 }
 
-function judged(change: (seen: Seen) => void) {
+function checkOf(change: (seen: Seen) => void) {
   const seen = rightHistory();
   change(seen);
   const recorder = new Recorder();
@@ -63,7 +63,7 @@ function judged(change: (seen: Seen) => void) {
   recorder.cachedReads.push(...seen.cachedReads);
   recorder.lists.push(...seen.lists);
   recorder.segments.push(...seen.segments);
-  return () => judge(recorder, ['k'], { start: 10, fenced: 18 });
+  return () => checkHistory(recorder, ['k'], { start: 10, fenced: 18 });
 }
 
 const replaceAt = <T>(all: T[], index: number, more: Partial<T>) => {
@@ -71,7 +71,7 @@ const replaceAt = <T>(all: T[], index: number, more: Partial<T>) => {
 };
 
 test('accepts a correct history', () => {
-  const figures = judged(() => {})();
+  const figures = checkOf(() => {})();
   expect(figures).toMatchObject({ complete: 1, changes: 4, events: 8, unknown: 2, undecided: 0 });
 });
 
@@ -145,6 +145,6 @@ const wrongs: Readonly<Record<string, readonly [(seen: Seen) => void, RegExp]>> 
 
 for (const [name, [spoil, message]] of Object.entries(wrongs)) {
   test(`rejects ${name}`, () => {
-    expect(judged(spoil)).toThrow(message);
+    expect(checkOf(spoil)).toThrow(message);
   });
 }
