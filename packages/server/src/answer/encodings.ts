@@ -27,7 +27,7 @@ export type Form = 'json' | 'yaml' | 'protobuf' | 'cbor';
 /** One encoding of answers and bodies: what negotiation needs, and the encoder. */
 export interface ServedEncoding extends EncodingDescriptor {
   readonly form: Form;
-  /** What it can encode: objects, or only the server's own types, such as metadata alone. */
+  /** What it can encode: objects, or only the server's own types, such as bare metadata. */
   readonly covers: 'objects' | 'metadata';
   /** Content-Type of a watch in this encoding. */
   readonly watchType: string;
@@ -101,7 +101,7 @@ export interface Encodings {
 
 /**
  * Creates the encodings of a server. Custom kinds and built-in kinds without field numbers have no
- * protobuf form, but their metadata alone does.
+ * protobuf form, but their bare metadata does.
  */
 export function createEncodings(options: {
   readonly dialect: Dialect;

@@ -50,7 +50,7 @@ export async function answerFailure(failure: {
   return error;
 }
 
-/** A Status to send, and the parts of the exchange that sending it needs. */
+/** A Status to send, with the parts of the exchange that are needed to send it. */
 interface OutgoingStatus {
   readonly context: EndpointContext;
   readonly exchange: Exchange;
@@ -135,7 +135,7 @@ function tooMuchWork({ message }: WorkExceeded): StatusError {
   return new StatusError({ code: 422, reason: 'Invalid', message });
 }
 
-/** The client is still connected, but did not send its body in time. */
+/** The client is still connected but did not send its body in time. */
 function tooSlow(): StatusError {
   const message = 'Timeout: the request body did not arrive in time';
   return new StatusError({ code: 408, reason: 'Timeout', message });

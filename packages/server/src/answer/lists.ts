@@ -71,7 +71,7 @@ function resultOf(result: ListResult, entries: readonly Entry[]): ListResult {
   };
 }
 
-/** Objects converted at a time until the list has enough that match. */
+/** Number of objects that are converted at a time until enough of them match. */
 const stepEntries = 500;
 
 /** The limit counts matches; the token follows the last examined entry, as in the cache's lists. */
@@ -157,7 +157,7 @@ function* valuesOf(document: ListDocument): Generator<JsonValue | undefined> {
   }
 }
 
-/** A collection as it is answered, independent of encoding: items are made as they are consumed. */
+/** A collection as it is answered, in any encoding. Items are produced as they are consumed. */
 export interface ListDocument {
   /** All members except the items, which come last. */
   readonly head: JsonObject;
@@ -169,7 +169,7 @@ export interface ListDocument {
   itemText(entry: Entry): string;
   /** Performs the expensive part of a large item in steps. */
   ahead(entry: Entry): Generator<void, void>;
-  /** The whole list as compact JSON, in pieces of at most one or two milliseconds of work. */
+  /** The whole list as compact JSON, in pieces that each take at most one or two milliseconds. */
   jsonPieces(): Iterable<BodyPiece>;
 }
 
@@ -177,8 +177,8 @@ const noBytes = Buffer.alloc(0);
 const footer = Buffer.from(']}\n');
 
 /**
- * A list of objects, whose cached JSON is answered as it is (LIST-1), except that items of built-in
- * kinds do not state apiVersion and kind.
+ * A list of objects: their cached JSON, unchanged (LIST-1), except that items of built-in kinds
+ * omit apiVersion and kind.
  */
 export function objectList(call: ApiCall, result: ListResult): ListDocument {
   const { entryKind: def } = call;
@@ -271,7 +271,7 @@ function* madePieces(
   yield Buffer.from(`${piece}]}\n`);
 }
 
-/** The longest list that a record holds, in UTF-16 units: as much as one object may have. */
+/** Maximum length of a list in an audit record, in UTF-16 units: as long as one object may be. */
 const recordedUnitsMax = 3 * 1024 * 1024;
 
 /**
@@ -299,7 +299,7 @@ export async function recordList(call: ApiCall, document: ListDocument): Promise
   audit.responseText(`${head},"${document.member}":[${texts.join(',')}]}`);
 }
 
-/** An item without who owns which field; a row carries it in its object. */
+/** An item without managed fields; a table row has them in its object. */
 function withoutManagers(text: string, member: ListDocument['member']): string {
   const item = jsonObject(parseWrittenText(text));
   const object = member === 'rows' ? item.object : item;

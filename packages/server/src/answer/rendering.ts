@@ -12,8 +12,8 @@ import type { RequestInfo } from '../request/parse-request.ts';
 import { type Encodings, jsonEncoding, mediaTypes, type ServedEncoding } from './encodings.ts';
 
 /**
- * What the target of a request allows: a watch needs a streaming encoding, a watch that replaces a
- * list and a resource without columns have no tables, and documents have no `as=`.
+ * Restrictions on the forms of an answer: a watch needs a streaming encoding, a watch that replaces
+ * a list and a resource without columns have no tables, and documents have no `as=`.
  */
 type Place = 'resource' | 'columnless' | 'watch' | 'listByWatch' | 'document';
 
@@ -38,7 +38,7 @@ export interface Rendering {
 const shapes = ['Table', 'PartialObjectMetadata', 'PartialObjectMetadataList'] as const;
 const metaVersions = ['v1', 'v1beta1'] as const;
 
-/** What one clause of `Accept` decides; `Renderings` adds the rest. */
+/** The decision of one clause of `Accept`; `Renderings` adds the rest. */
 type Choice = Omit<Rendering, 'compression'>;
 
 /** All renderings of one choice, created once instead of for every request. */
@@ -68,7 +68,10 @@ const plainRenderings = renderingsOf({
 /** Plain JSON, for answers before or outside negotiation. */
 export const jsonRendering = plainRenderings.plain;
 
-/** Cached choices by header: clients send few different ones. Cleared when it is full. */
+/**
+ * Maximum number of cached choices by header; clients send few different ones. The cache is cleared
+ * when it is full.
+ */
 const memoMax = 500;
 type Memo = Record<Place, Map<string, Renderings | undefined>>;
 const memos = new WeakMap<readonly ServedEncoding[], Memo>();
@@ -93,7 +96,7 @@ export interface Negotiable {
   readonly served: readonly ServedEncoding[];
   /** Whether the target can be shown as a table; absent: it can. */
   readonly tables?: 'some' | 'none';
-  /** Whether the server compresses answers at all; absent: it does not. */
+  /** Whether the server compresses answers; absent: it does not. */
   readonly compression?: 'on' | 'off';
   /**
    * Called before a 406 for a served type in a form that is not served; may throw another error.
@@ -250,7 +253,7 @@ function choiceOf(
 
 const humanAgents = ['curl', 'Wget', 'Mozilla/5.0'];
 
-/** Whether to indent: as `pretty` in the query says, otherwise for interactive tools. */
+/** Whether to indent: according to `pretty` in the query, otherwise for interactive tools only. */
 function isPretty(exchange: Exchange, query: URLSearchParams | undefined): boolean {
   const pretty = query?.get('pretty') ?? '';
   if (pretty !== '') return /^(?:1|t|T|true|True|TRUE)$/.test(pretty);

@@ -29,7 +29,7 @@ import { encodeBytes, encodeBytesSteps, encodeValue } from './encodings.ts';
 import { messageAhead, protobufObject } from './protobuf.ts';
 import { type Transform, transformFor } from './shapes.ts';
 
-/** The fastest level: speed matters more than the last bit of size. */
+/** The fastest level, because speed matters more than size. */
 const level = 1;
 
 /**
@@ -46,7 +46,7 @@ function sendGzip(
     status: answer.status,
     headers: { ...answer.headers, 'content-encoding': 'gzip', vary: 'Accept-Encoding' },
   });
-  // A reader that never reads would hold the compressor forever.
+  // A reader that reads nothing would hold the compressor forever.
   const remainingMs = Math.max(0, call.deadline.dueMs - context.clock.monotonic());
   const deadline = context.clock.after(remainingMs, () => {
     context.metrics.aborted(exchange, call.info);
@@ -159,12 +159,15 @@ export function answerHeaders(
   return headers;
 }
 
-/** Total characters of all warnings, above which each one is truncated to `warningLengthMax`. */
+/** Maximum total length of all warnings; above it, each one is truncated to `warningLengthMax`. */
 const warningsLengthMax = 4096;
 
 const warningLengthMax = 256;
 
-/** `Warning` headers for as many texts as may be sent; the last one counts the omitted ones. */
+/**
+ * Creates `Warning` headers for as many texts as may be sent; the last one counts the omitted
+ * texts.
+ */
 export function warningHeaders(warnings: BoundedTexts): string[] {
   const texts = warnings.texts.map((text) => Array.from(text));
   const whole = texts.reduce((sum, text) => sum + text.length, 0);
@@ -238,7 +241,7 @@ async function largeBody(
   return atPace(encodeBytesSteps(rendering, json), pace);
 }
 
-/** Answers are compressed only above this many bytes (CODEC-7). */
+/** Minimum size of a compressed answer in bytes (CODEC-7). */
 const compressedMin = 128 * 1024;
 
 /** Sends a body, compressed if the rendering says so and the body is long enough (CODEC-7). */

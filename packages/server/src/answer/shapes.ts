@@ -193,7 +193,7 @@ interface Served {
   readonly metaVersion: string;
 }
 
-/** An entry's text, decoded and converted on demand. */
+/** An entry's text, and its object, which is decoded and converted on demand. */
 interface Look {
   readonly entry: Entry;
   readonly text: string;

@@ -74,7 +74,7 @@ export function watchEncoding(call: ApiCall, onInitialEnd: () => void): WatchEnc
         ...(initialEventsEnd ? { annotations: endOfInitial(call, transform) } : {}),
       };
       const bare: JsonObject = { kind: def.kind, apiVersion, metadata };
-      // An empty object as Go encodes it.
+      // An empty object in Go's encoding.
       const object =
         def.behavior.serverObjects === 'complete' ? asTyped(version.schema, bare) : bare;
       return framing.object('BOOKMARK', transform?.object(object) ?? object);

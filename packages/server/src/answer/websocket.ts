@@ -20,7 +20,7 @@ const controlMax = 125;
 const opcode = { text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const;
 const normalClosure = 1000;
 const protocolError = 1002;
-/** Milliseconds that a client has to read the rest after the watch ends. */
+/** Milliseconds for the client to read the rest after the watch has ended. */
 const partingMs = 10_000;
 
 /** Returns the end of the message that begins at `start` in bytes written to a stream. */

@@ -29,7 +29,8 @@ export async function backupEndpoint(call: AuthorizedCall): Promise<void> {
 }
 
 /**
- * Whether all of it was written: the client stayed, and each pause was shorter than the timeout.
+ * Returns whether everything was written: the client stayed, and each pause was shorter than the
+ * timeout.
  */
 async function writeAll(
   { context, exchange }: AuthorizedCall,

@@ -25,7 +25,7 @@ import type { Registry } from '../registry/registry.ts';
 import type { RequestInfo } from '../request/parse-request.ts';
 import type { Authorized, BaseHeaders, RequestDeadline } from '../request/request-state.ts';
 
-/** What all endpoints share; created once for a server. */
+/** What all endpoints share; created once per server. */
 export interface EndpointContext {
   readonly registry: Registry;
   readonly catalogue: { snapshot(): CatalogueSnapshot };
@@ -93,12 +93,12 @@ export interface KubeletPort {
   proxy(call: ApiCall, request: ProxiedRequest): Promise<void>;
 }
 
-/** The target of the `proxy` subresource of a Pod, a Service, or a Node. */
+/** The target of a request to the `proxy` subresource of a Pod, a Service, or a Node. */
 export interface ProxiedRequest {
   readonly scheme: 'http' | 'https';
   readonly host: string;
   readonly port: number;
-  /** Which certificates are accepted: those that kubelets must have, or any. */
+  /** The accepted certificates: those that kubelets must have, or any. */
   readonly trust: 'kubelet' | 'anyone';
   /** The path at the target, not escaped, with a leading slash. */
   readonly path: string;
@@ -114,7 +114,10 @@ export interface KubeletRequest {
   readonly verification: 'as configured' | 'skipped';
 }
 
-/** `active` is undefined while this server answers everything itself; requests pay one check. */
+/**
+ * The aggregation layer. `active` is undefined while this server answers everything itself, which
+ * costs each request one check.
+ */
 export interface AggregationSlot {
   readonly active: AggregationPort | undefined;
 }
@@ -126,10 +129,12 @@ export interface PlainAnswer {
 }
 
 export interface EndpointLimits {
-  /** Largest request body, bytes (API-9). */
+  /** Maximum size of a request body in bytes (API-9). */
   readonly bodyBytesMax: number;
   readonly requestTimeoutMs: number;
-  /** A watch without timeoutSeconds ends after a random time between this and twice this. */
+  /**
+   * A watch without timeoutSeconds ends after a random time between one and two times this value.
+   */
   readonly minRequestTimeoutMs: number;
   /** Concurrent deletions of one request; 16 when absent. */
   readonly collectionWorkersMax?: number;
@@ -193,7 +198,7 @@ export interface RequestTap {
   named(exchange: Exchange, name: string): void;
   /** Called when a watch begins. */
   watch(exchange: Exchange): WatchFate | undefined;
-  /** Called once for each request when it has been answered; a watch continues after that. */
+  /** Called once for each request when it has been answered; a watch continues afterwards. */
   over(exchange: Exchange, info: RequestInfo | undefined): void;
 }
 

@@ -99,7 +99,7 @@ function forbiddenWithContinue(): FieldError {
   return forbiddenField(matchField, `${matchField} is forbidden when continue is provided`);
 }
 
-/** Which objects of a collection a list, watch, or deletecollection selects. */
+/** The objects of a collection that a list, watch, or deletecollection selects. */
 interface Selection {
   /** Absent when no selector narrows the collection. */
   readonly filter: EntryFilter | undefined;
@@ -143,7 +143,9 @@ export function selectionOf(
   return { filter, name, isNameOnly, memory };
 }
 
-/** Measured bytes of a requirement with its plan, and of a value with its place in a set. */
+/**
+ * Measured size of a requirement with its plan, and of a value with its entry in a set, in bytes.
+ */
 const requirementBytes = 400;
 const valueBytes = 120;
 

@@ -10,7 +10,9 @@ const profiles: ReadonlyMap<string, { readonly kind: ProfileKind; readonly secon
     ['heap', { kind: 'heap', seconds: 10 }],
     ['profile', { kind: 'profile', seconds: 30 }],
   ]);
-/** Longest profile in seconds; longer ones would keep too many samples in memory. */
+/**
+ * Maximum duration of a profile in seconds; longer profiles would keep too many samples in memory.
+ */
 const secondsMax = 600;
 /** The highest log verbosity. */
 const verbosityMax = 2 ** 31 - 1;

@@ -61,7 +61,10 @@ async function authorizeUnreadable(call: ApiCall): Promise<void> {
   throw refuse(`not permitted to do ${JSON.stringify(verb)}, reason: ${reason}`);
 }
 
-/** Answers with the object while something keeps it, else with what its kind answers with. */
+/**
+ * Answers with the object while something keeps it, and otherwise with the kind's answer to a
+ * deletion.
+ */
 async function answerDeletion(
   call: ApiCall,
   deleted: Written,
@@ -87,8 +90,8 @@ async function answerDeletion(
 const parallelMax = 16;
 
 /**
- * DELETE of a collection: every object that the list would show; a vanished one is no error
- * (DEL-3).
+ * DELETE of a collection: every object that the list would contain; an object that is already gone
+ * is no error (DEL-3).
  */
 export async function deleteCollectionEndpoint(
   call: ApiCall,
@@ -135,8 +138,8 @@ export async function deleteCollectionEndpoint(
 }
 
 /**
- * A revision without a match is exact, as in a paged list: kube-apiserver deletes in pages. What
- * was created later stays.
+ * A revision without a match is exact, as in a paged list, because kube-apiserver deletes in pages.
+ * Objects created later stay.
  */
 function matchOfDeletion({ resourceVersion, continueToken }: ListOptions): 'Exact' | undefined {
   const isLatest = resourceVersion === undefined || /^0?$/.test(resourceVersion);

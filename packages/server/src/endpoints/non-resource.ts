@@ -55,8 +55,8 @@ export async function nonResourceEndpoint(call: AuthorizedCall): Promise<void> {
 }
 
 /**
- * Answers `/` with all paths: groups, versions, other documents (API-11), and `others`, those that
- * other servers serve.
+ * Answers `/` with all paths: groups, versions, other documents (API-11), and `others`, the paths
+ * of other servers.
  */
 export function sendIndex(call: AuthorizedCall, others: readonly string[] = []): void {
   const { context } = call;
@@ -74,7 +74,7 @@ function sendVersion(call: AuthorizedCall): void {
 
 const jsonAlone: readonly ServedEncoding[] = [jsonEncoding];
 
-/** Answers with indented JSON, whatever the client accepts. */
+/** Answers with indented JSON, regardless of what the client accepts. */
 function sendForPeople({ exchange, info, baseHeaders }: AuthorizedCall, value: JsonObject): void {
   if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
   const headers = { ...baseHeaders, 'content-type': 'application/json' };

@@ -114,7 +114,7 @@ function lasting(context: EndpointContext): Record<string, string> {
 
 /** A media type of documents. */
 export interface ServedType extends EncodingDescriptor {
-  /** The Content-Type of the answer: of two names for one form, the newer. */
+  /** The Content-Type of the answer; if an encoding has two names, the newer one. */
   readonly answersAs: OpenApiMediaType;
 }
 
@@ -153,7 +153,7 @@ export async function answerDocument(
   call: AuthorizedCall,
   options: {
     document: CachedDocument;
-    /** Absent: JSON, whatever the client accepts. */
+    /** Absent: JSON, regardless of what the client accepts. */
     types?: readonly ServedType[];
     headers?: Record<string, string>;
   },
@@ -202,7 +202,7 @@ const gzipThresholdBytes = 1400;
 
 /** A document, cached in each encoding that a client has requested. */
 export class CachedDocument {
-  /** Hexadecimal SHA-512 of its JSON, whatever the encoding. */
+  /** Hexadecimal SHA-512 of its JSON, also for other encodings. */
   readonly digest: string;
   /** Wall time of its creation, in milliseconds since the epoch. */
   readonly madeMs: number;
@@ -248,7 +248,7 @@ interface Part {
   readonly document: Promise<CachedDocument>;
 }
 
-/** What the documents of a server are made from. */
+/** The source of a server's documents. */
 interface DocumentsSource {
   readonly dialect: Dialect;
   readonly release: string;
@@ -273,7 +273,10 @@ class OpenApiDocuments {
     this.#source = source;
   }
 
-  /** `/openapi/v3`. Needs the digests of all documents; other requests run between two of them. */
+  /**
+   * The document at `/openapi/v3`. Needs the digests of all documents; other requests run between
+   * two of them.
+   */
   async index(): Promise<CachedDocument> {
     const snapshot = this.#source.snapshot();
     if (this.#index?.generation === snapshot.generation) return this.#index.document;

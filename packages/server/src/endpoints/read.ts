@@ -58,7 +58,7 @@ export async function listEndpoint(call: ApiCall, options: ListOptions): Promise
 }
 
 /**
- * Lists and counts; for a list of the newest state, records whether the cache became fresh in time.
+ * Lists and counts. For a list of the newest state, records whether the cache became fresh in time.
  */
 async function measuredList(call: ApiCall, request: ListRequest): Promise<ListResult> {
   const { context, target } = call;
@@ -81,7 +81,7 @@ function isTooEarly(error: unknown): boolean {
   return error instanceof StatusError && error.code === 504;
 }
 
-/** Bytes charged for a watch besides its request and its selectors. */
+/** Bytes charged for a watch, in addition to its request and selectors. */
 const watchBytes = 4 * 1024;
 
 /**

@@ -123,7 +123,9 @@ export type AnyPatch = { readonly bytes: Buffer; readonly options: PatchOptions 
   | { readonly type: Exclude<PatchType, 'apply'> }
 );
 
-/** Reads a PATCH request. Throws 400, 413, 415, and 422 for a patch that no object could take. */
+/**
+ * Reads a PATCH request. Throws 400, 413, 415, and 422 for a patch that cannot apply to any object.
+ */
 export async function readPatch(call: ApiCall): Promise<AnyPatch> {
   const { context, exchange, target } = call;
   const { dialect, encodings, limits } = context;
@@ -186,13 +188,13 @@ function patchFormOf(contentType: string | undefined, accepted: readonly PatchFo
 }
 
 /**
- * What the registry needs of a writing request besides its object.
+ * The context of a writing request for the registry, besides its object.
  * @param bodyBytes size of the request's body: work on a large one pauses between its steps
  */
 export function writeContext(
   call: ApiCall,
   options: Pick<WriteOptions, 'dryRun' | 'fieldManager'> & {
-    /** The options as admission shows them, if they do not come from the query alone. */
+    /** The options in admission reviews, if they do not come from the query alone. */
     readonly shown?: () => JsonObject;
   },
   bodyBytes = 0,

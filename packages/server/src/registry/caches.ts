@@ -100,8 +100,8 @@ export function createCachePool(
 }
 
 /**
- * A cache whose reads survive its end. `after` returns the cache that replaced it, or undefined
- * while it is current; it throws if there is none.
+ * A cache whose reads survive its end. `after` returns the successor, or undefined while the cache
+ * is current; it throws if there is no successor.
  */
 function lastingCache(cache: ResourceCache, after: () => ResourceCache | undefined): ResourceCache {
   const live = () => after() ?? cache;

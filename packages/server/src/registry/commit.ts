@@ -51,7 +51,7 @@ import { type EncodedAhead, type Registry, storing } from './registry.ts';
 /** The result of one attempt to store. */
 export type Outcome =
   | { readonly type: 'written'; readonly written: Written }
-  /** Another writer was first; `current` is what the store has now. */
+  /** Another writer was first; `current` is what it stored. */
   | { readonly type: 'lost'; readonly current: Entry | undefined }
   /** The store failed; whether it wrote is unknown. */
   | { readonly type: 'failed'; readonly error: unknown };
@@ -70,7 +70,7 @@ interface Commit {
 /** An object on its way into the store. */
 interface StoredForm {
   readonly value: Buffer;
-  /** What readers of the value receive: the value itself, unless it lacks defaults. */
+  /** The JSON that readers receive: the value itself, unless it lacks defaults. */
   readonly shown: Buffer;
   /** `shown`, decoded. */
   readonly object: ApiObject;
@@ -82,7 +82,7 @@ const written = (entry: Entry, effect: Written['effect']): Outcome => ({
   written: { entry, effect },
 });
 
-/** Attempts to find a free generated name, as in kube-apiserver. */
+/** Maximum number of generated names that are tried, as in kube-apiserver. */
 const generatedNameAttempts = 8;
 
 /**
@@ -137,12 +137,12 @@ async function insert(
   return written(entry, 'created');
 }
 
-/** The entry of a record; undefined for an unreadable one, which blocks the key all the same. */
+/** The entry of a record; undefined for an unreadable one, which nevertheless occupies the key. */
 function readable(def: ResourceDef, record: StoredRecord | undefined): Entry | undefined {
   return record?.unreadable === undefined ? entryOf(def, record) : undefined;
 }
 
-/** A changed object, and its predecessor. */
+/** A changed object and its predecessor. */
 interface ChangeCommit extends Commit {
   readonly current: Entry;
   readonly stored: ApiObject;
@@ -205,7 +205,7 @@ export async function commitDeletion(
   return isMarkedFirst && isGone ? written(entry, 'removed') : removal;
 }
 
-/** Replaces the current entry; `removal`: a step toward the object's removal (TRUST-8). */
+/** Replaces the current entry. `removal` marks a step toward the object's removal (TRUST-8). */
 async function replace(
   registry: Registry,
   change: {
@@ -244,7 +244,7 @@ async function replace(
   return written(entry, 'changed');
 }
 
-/** Encodes a large object for the store in steps, which the put would do in one. */
+/** Encodes a large object for the store in steps; otherwise the put would encode it in one. */
 async function encodeAhead(
   registry: Registry,
   { pace, ...request }: EncodedAhead & { readonly pace: Pace },
@@ -253,7 +253,10 @@ async function encodeAhead(
   if (work !== undefined) await atPace(work, pace);
 }
 
-/** Bytes that a step toward removal may add to an object: conditions and their managed fields. */
+/**
+ * Maximum number of bytes that a step toward removal adds to an object: conditions and their
+ * managed fields.
+ */
 const partingBytesMax = 4096;
 
 /**
@@ -268,7 +271,7 @@ function purposeOf(
 }
 
 /**
- * Removes an object at the revision of its entry; the entry of the outcome is as clients see it.
+ * Removes an object at the revision of its entry. The outcome contains the entry as clients see it.
  */
 export async function remove(
   registry: Registry,
@@ -326,7 +329,7 @@ function dropsOwners(
 }
 
 /**
- * Keeps the written object for the next writer, who need not decode it; it is shared from now on.
+ * Keeps the written object, so that the next writer need not decode it. It is shared from now on.
  */
 function keepDecoded(
   registry: Registry,
@@ -363,9 +366,9 @@ function storedForm(def: ResourceDef, object: ApiObject, pace?: Pace): MaybeProm
 }
 
 /**
- * A changed object as it is stored. No webhook is called for an object that is about to be removed,
- * nor for the server's own housekeeping, which must work without it; the stored version then stays
- * the same.
+ * The form in which a changed object is stored. Calls no webhook for an object that is about to be
+ * removed, nor for the server's own housekeeping, which must work without it; the stored version
+ * then stays the same.
  * @param options.storedVersion the apiVersion of the current entry
  */
 export function formToStore(

@@ -17,7 +17,7 @@ export interface Target {
   readonly version: VersionDef;
   /** Empty for cluster-scoped kinds. */
   readonly namespace: string;
-  /** Empty for a create; then the object's own name or generateName counts. */
+  /** Empty for a create, which uses the object's own name or generateName. */
   readonly name: string;
   /** Empty for the object itself, else `status`, `scale`, … */
   readonly subresource: string;
@@ -29,11 +29,11 @@ export interface WriteContext {
   readonly permit: WritePermit;
   readonly user: UserInfo;
   readonly dryRun: boolean;
-  /** From `fieldManager`, else the User-Agent up to its first `/` (MF-2). */
+  /** From `fieldManager`, or else the User-Agent up to its first `/` (MF-2). */
   readonly fieldManager: string;
-  /** Receives texts for `Warning: 299` headers. */
+  /** Adds a `Warning: 299` header. */
   readonly warn: (text: string) => void;
-  /** Aborts the update loop: the client is gone or its time is up. */
+  /** Whether to stop the update loop: the client has left or the deadline has passed. */
   readonly expired: () => boolean;
   /** Pauses work on a large object; absent for small objects. */
   readonly pace?: Pace | undefined;
@@ -43,7 +43,7 @@ export interface WriteContext {
   readonly request?: RequestSide;
 }
 
-/** The facts of a request that only webhooks and policies use; computed on demand. */
+/** Facts of a request that only webhooks and policies use; computed on demand. */
 export interface RequestSide {
   /** The request's options as sent (`fieldManager`, …), without apiVersion and kind. */
   options(): JsonObject;
@@ -61,9 +61,9 @@ export interface RequestSide {
   annotate(key: string, value: string, level?: 'Metadata' | 'Request'): void;
 }
 
-/** Runs inside create, update and delete, on objects in the request's version (ADM-1). */
+/** Runs admission on creates, updates, and deletes, on objects in the request's version (ADM-1). */
 export interface AdmissionPort {
-  /** May change `call.object` in place; throws StatusError to refuse. */
+  /** May change `call.object` in place; throws StatusError to reject the write. */
   mutate(call: AdmissionCall): Promise<void> | undefined;
   validate(call: AdmissionCall): Promise<void> | undefined;
 }
@@ -79,7 +79,10 @@ export interface AdmissionCall {
   readonly old: ApiObject | undefined;
   /** 1 for the first run; higher after a conflict repeated the update loop. */
   readonly attempt: number;
-  /** Set by a mutating plugin whose change other plugins may need to see: all run again (ADM-2). */
+  /**
+   * Set by a mutating plugin whose change other plugins may need to see; all of them then run again
+   * (ADM-2).
+   */
   again?: Reinvocation;
 }
 
@@ -94,7 +97,7 @@ export interface Reinvocation {
 }
 
 /**
- * Keeps `metadata.managedFields` in step with a write. Objects are in the request's version, with
+ * Updates `metadata.managedFields` for a write. Objects are in the request's version, with
  * defaults. Synchronous, unless a webhook must convert fields to another version.
  */
 export interface FieldManagerPort {
@@ -125,7 +128,7 @@ export interface FieldManagerPort {
 export interface DeleteRequestOptions {
   readonly gracePeriodSeconds: number | undefined;
   readonly propagationPolicy: 'Orphan' | 'Background' | 'Foreground' | undefined;
-  /** The older form: true is Orphan, false Background; not set together with the policy. */
+  /** The older form: true means Orphan, false Background. Not set together with the policy. */
   readonly orphanDependents?: boolean | undefined;
   readonly preconditions:
     | { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined }
@@ -164,7 +167,9 @@ export interface UpdatePlan extends Plan {
   readonly source: 'body' | 'patched' | 'merged';
   /** `shared`: the transform does not modify the object that it receives, which saves a copy. */
   readonly base?: 'shared';
-  /** If there is no object: create one (PUT of some kinds, apply), or fail with 404. */
+  /**
+   * What to do without a current object: create one (PUT of some kinds, apply), or fail with 404.
+   */
   readonly onAbsent: 'create' | 'refuse';
   /**
    * Returns the permit to create, before a create in place of an update; rejects if the user may
@@ -203,7 +208,7 @@ export interface Written {
 }
 
 /**
- * Makes the object to store from the current one, both in the request's version. Throws a
+ * Creates the object to store from the current one, both in the request's version. Throws a
  * StatusError to reject the write. Runs again with the newer object after a lost race. `live` is
  * the read-only original of `current`.
  */

@@ -5,7 +5,7 @@ import { objectKey } from './object-codec.ts';
 import { groupResourceOf, type Registry, storing } from './registry.ts';
 import { write } from './write.ts';
 
-/** Lost races after which the deletion fails. */
+/** Maximum number of lost races before the deletion fails. */
 const attemptsMax = 5;
 
 /**

@@ -203,7 +203,7 @@ function resetFilter(
   return { filterFor: (apiVersion) => (apiVersion === own ? filter : undefined) };
 }
 
-/** Most conversions of one write: each version that owns fields needs a few. */
+/** Maximum number of conversions of one write; each version that owns fields needs a few. */
 const conversionsMax = 200;
 
 /**

@@ -232,7 +232,8 @@ export function entryOf(def: ResourceDef, record: StoredRecord | undefined): Ent
 }
 
 /**
- * Most bytes of JSON of all kept objects, and of one; decoded, they take two to three times that.
+ * Maximum bytes of JSON of all kept objects, and of a single one; decoded objects take two to three
+ * times as much.
  */
 const decodedBytesMax = 2 * 1024 * 1024;
 const objectBytesMax = 64 * 1024;
@@ -250,7 +251,7 @@ interface DecodedEntry {
 export interface DecodedObjects {
   /** The decoded object of an entry; decodes it unless it is kept. */
   of(storeKey: string, entry: Entry): ApiObject;
-  /** Keeps an object that has just been written; its writer must not modify it any more. */
+  /** Keeps an object that has just been written. Its writer must no longer modify it. */
   keep(storeKey: string, decoded: DecodedEntry): void;
 }
 

@@ -113,7 +113,7 @@ const serverFields = [
   'uid',
 ] as const;
 
-/** Removes a member if present: most objects have none, and `delete` costs more than a check. */
+/** Removes a member if present. Most objects have none, and `delete` is slower than a check. */
 function leaveOut(metadata: ApiObject['metadata'], name: keyof ApiObject['metadata']): void {
   if (metadata[name] !== undefined) delete metadata[name];
 }

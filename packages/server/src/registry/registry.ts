@@ -15,7 +15,7 @@ import type { AdmissionPort, FieldManagerPort, WriteContext } from './contract.t
 import type { DecodedObjects } from './object-codec.ts';
 import { internalPermit } from './permit.ts';
 
-/** What reads and writes of objects depend on; created once for a server. */
+/** Dependencies of reads and writes; created once per server. */
 export interface Registry {
   readonly store: Store;
   readonly clock: Clock;
@@ -91,7 +91,7 @@ export function storing<T>(work: () => Promise<T>): Promise<T> {
   });
 }
 
-/** Longest wait for earlier writers in milliseconds: one of them may be calling a slow webhook. */
+/** Maximum wait for earlier writers in milliseconds: one of them may be calling a slow webhook. */
 const patienceMs = 1000;
 
 /**
@@ -101,7 +101,10 @@ const patienceMs = 1000;
  */
 export class Turns {
   readonly #clock: Clock;
-  /** By key, resolves when all writers so far are done; keys without writers are absent. */
+  /**
+   * By key, a promise that resolves when all writers so far are done; keys without writers are
+   * absent.
+   */
   readonly #last = new Map<string, Promise<void>>();
 
   constructor(clock: Clock) {

@@ -136,16 +136,15 @@ function formsByPrefix(kinds: readonly ResourceDef[]): ReadonlyMap<string, Forms
   return prefixes;
 }
 
-/** The type that an object states. */
+/** The apiVersion and kind of an object, as stated in it. */
 function typeOf(object: JsonObject): { readonly apiVersion: string; readonly kind: string } {
   return { apiVersion: textOf(object.apiVersion), kind: textOf(object.kind) };
 }
 
 /**
- * Brings a stored object, whoever wrote it, to the form that this server stores: typed and
- * defaulted by the version in which it is stored, converted, and completed. Throws `DecodeError`
- * for a member of the wrong type, and an Error for an object without metadata. May modify the given
- * object.
+ * Brings an object stored by any writer to the form that this server stores: typed and defaulted by
+ * the version in which it is stored, converted, and completed. Throws `DecodeError` for a member of
+ * the wrong type, and an Error for an object without metadata. May modify the given object.
  */
 function upToDate(
   versions: StoredVersions,
@@ -207,7 +206,7 @@ export function encodedStore(options: {
   const isOwn = (key: string, value: Buffer) =>
     writers === 'this' && encodings.builtin === 'json' && versions.isCanonical(key, value);
   const { isBuiltin } = versions;
-  /** Set when a value has been read that would be written differently. */
+  /** Set once a value has been read that this server would write differently. */
   let hasOthers = false;
   const readAny = (value: Buffer, key: string): ReadValue => {
     const encoding = encodingOf(value);

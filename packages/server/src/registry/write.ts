@@ -63,7 +63,10 @@ import {
 import { requireWrite } from './permit.ts';
 import { groupResourceOf, type Registry, translateStoreError } from './registry.ts';
 
-/** Lost races after which a write fails with 409; each one means that another write succeeded. */
+/**
+ * Maximum number of lost races before a write fails with 409; each one means that another write
+ * succeeded.
+ */
 const attemptsMax = 500;
 
 /**
@@ -114,11 +117,11 @@ function writtenOf(outcome: Outcome): Written {
   throw outcome.type === 'failed' ? translateStoreError(outcome.error) : new Error('a lost race');
 }
 
-/** Where an attempt starts. */
+/** The state in which an attempt starts. */
 interface Start {
-  /** Undefined: there is no object of that name. */
+  /** Undefined if no object has that name. */
   readonly current: Entry | undefined;
-  /** Counts attempts from 1. */
+  /** Number of the attempt, from 1. */
   readonly number: number;
 }
 
@@ -135,7 +138,7 @@ interface Before {
   readonly seen: ApiObject;
 }
 
-/** One attempt: all steps of a write, in order. */
+/** Runs one attempt: all steps of a write, in order. */
 async function attempt(registry: Registry, plan: WritePlan, start: Start): Promise<Outcome> {
   if (plan.operation === 'delete') return attemptDeletion(registry, plan, start);
   const { current, number } = start;
@@ -223,8 +226,8 @@ interface Step {
 }
 
 /**
- * The second half of an attempt, from the strategy to the store. The passes over a large object
- * that are not divided begin in a turn of the event loop of their own (TRUST-2).
+ * The second half of an attempt, from the strategy to the store. Each pass over a large object that
+ * cannot be divided starts in its own turn of the event loop (TRUST-2).
  */
 async function prepareAndStore(registry: Registry, step: Step): Promise<Outcome> {
   const { plan, target, stored, before, strategyContext, pace } = step;
@@ -374,10 +377,9 @@ function transform(
 }
 
 /**
- * An object that the server itself made, in the form that decoding gives to clients' objects;
- * otherwise it would differ from what the store returns, where an empty list is absent. Other
- * objects are returned unchanged, and so is one that does not fit its kind because it was damaged
- * in the store.
+ * An object that the server created, in the form that decoding gives to clients' objects; otherwise
+ * it would differ from what the store returns, which omits empty lists. Returns other objects
+ * unchanged, as well as an object that does not fit its kind because it was damaged in the store.
  */
 function typedForm(
   { def, version }: Target,
@@ -565,9 +567,9 @@ function strategyContextOf(target: Target, context: WriteContext, nowMs: number)
 }
 
 /**
- * The cached entry, on which a change of a shared store may be based although it may be stale
+ * The cached entry, on which a write to a shared store may be based although it may be stale
  * (STORE-2): reading the newest costs a round trip, and the write compares the revision anyway.
- * Undefined: read the newest.
+ * Undefined if the newest must be read.
  */
 export function guessOf(
   registry: Pick<Registry, 'store' | 'caches'>,

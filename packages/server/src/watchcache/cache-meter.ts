@@ -12,7 +12,7 @@ export class CacheMeter {
   #waited: Histogram | undefined;
   /** The newest revision the cache has; undefined before it is loaded. */
   revision: () => number | undefined = () => undefined;
-  /** Most changes that the cache keeps for watches from earlier versions. */
+  /** Maximum number of changes that the cache keeps for watches from earlier versions. */
   capacity: number | undefined;
 
   constructor(families: Families, resource: string, onClosed: () => void) {
@@ -21,12 +21,12 @@ export class CacheMeter {
     this.#onClosed = onClosed;
   }
 
-  /** All objects were loaded from the store. */
+  /** Counts a load of all objects from the store. */
   loaded(): void {
     this.#families.loads.of(this.#resource).add(1);
   }
 
-  /** The store reported changes. */
+  /** Counts changes that the store reported. */
   received(events: number): void {
     this.#received ??= this.#families.received.of(this.#resource);
     this.#storeEvents ??= this.#families.storeEvents.of(this.#resource);
@@ -34,35 +34,35 @@ export class CacheMeter {
     this.#storeEvents.add(events);
   }
 
-  /** Changes were sent to watchers. */
+  /** Counts changes that were sent to watchers. */
   dispatched(events: number): void {
     this.#dispatched ??= this.#families.dispatched.of(this.#resource);
     this.#dispatched.add(events);
   }
 
-  /** Initial objects were sent to a watcher. */
+  /** Counts initial objects that were sent to a watcher. */
   sentInitial(events: number): void {
     this.#initial ??= this.#families.initial.of(this.#resource);
     this.#initial.add(events);
   }
 
-  /** A watcher was disconnected because it was too slow. */
+  /** Counts a watcher that was disconnected because it was too slow. */
   cutOff(): void {
     this.#families.cutOff.of(this.#resource).add(1);
   }
 
-  /** A read waited this many seconds for freshness. */
+  /** Counts a read that waited for freshness, in seconds. */
   waited(seconds: number): void {
     this.#waited ??= this.#families.waited.of(this.#resource);
     this.#waited.observe(seconds);
   }
 
-  /** A stored object cannot be read. */
+  /** Counts a stored object that cannot be read. */
   unreadable(): void {
     this.#families.unreadable.of(this.#resource).add(1);
   }
 
-  /** The cache was closed. */
+  /** Removes the cache's series when it is closed. */
   closed(): void {
     this.#onClosed();
   }

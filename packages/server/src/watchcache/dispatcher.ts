@@ -122,7 +122,7 @@ export interface DispatcherOptions {
   readonly random: () => number;
 }
 
-/** Chunks that a watcher receives in one turn before other watchers get theirs. */
+/** Number of chunks that a watcher receives per turn before other watchers get theirs. */
 const chunksPerTurn = 8;
 const timeoutMaxMs = 2 ** 31 - 1;
 

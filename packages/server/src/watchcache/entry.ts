@@ -152,7 +152,7 @@ export function withoutRevision(json: Buffer): Buffer {
   return Buffer.concat([json.subarray(0, before), json.subarray(after)]);
 }
 
-/** What an entry is made from. */
+/** The data from which an entry is created. */
 interface StoredEntry {
   /** Without the storage prefix. */
   readonly key: string;

@@ -12,7 +12,7 @@ import type { EntryChange } from './contract.ts';
 import { type Entry, EntryHint, type EntryIndex, makeEntry } from './entry.ts';
 import type { Snapshot } from './window.ts';
 
-/** What reading one resource's entries from the store requires. */
+/** What the loader needs to read one resource's entries from the store. */
 export interface LoaderOptions {
   readonly store: Store;
   /** Storage prefix of the resource, ending in `/`. */

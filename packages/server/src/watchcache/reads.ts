@@ -115,10 +115,11 @@ interface ListSource {
 }
 
 /**
- * Entries that are filtered between clock readings; small, because selectors may have many terms.
+ * Number of entries that are filtered between clock readings; small, because selectors may have
+ * many terms.
  */
 const checkedEntries = 128;
-/** Entries after which a slice ends regardless of the clock. */
+/** Number of entries after which a slice ends regardless of the clock. */
 const sliceEntriesMax = 10_000;
 
 /** Answers a list from a snapshot; returns a promise only if a filter examines many entries. */

@@ -61,9 +61,9 @@ export interface ResourceCacheOptions {
   readonly tokenVersion: string;
   /** How long changes are kept for watches and old snapshots; 5 minutes by default. */
   readonly historyMs?: number;
-  /** Most changes that are kept. */
+  /** Maximum number of changes that are kept. */
   readonly historyChangesMax?: number;
-  /** Most bytes of JSON in kept changes. */
+  /** Maximum bytes of JSON in kept changes. */
   readonly historyBytesMax?: number;
   /** A watcher that is further behind is disconnected (WATCH-7). */
   readonly watchLagChangesMax?: number;
@@ -247,7 +247,7 @@ class StoreBackedCache implements ResourceCache {
     return window;
   }
 
-  /** Waits for the first load, however often the store fails. */
+  /** Waits for the first load, even if the store fails repeatedly. */
   async #whenReady(): Promise<void> {
     while (this.#dispatcher === undefined) {
       const { promise } = this.#ready;

@@ -58,7 +58,7 @@ export function corruptObject(found: Corrupt): CorruptObjectError {
   });
 }
 
-/** Most objects that one error lists. */
+/** Maximum number of objects that one error lists. */
 const listedMax = 100;
 
 /** The error of a list or watch that covers unreadable objects. */

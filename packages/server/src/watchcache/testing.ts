@@ -4,12 +4,12 @@ import type { EventEncoder, ResourceCache, WatchEnd, WatchSpec } from './contrac
 import { EntryHint, type EntryIndex } from './entry.ts';
 import { createResourceCache, type ResourceCacheOptions } from './resource-cache.ts';
 
-/** Helpers of this room's tests; not for the server. */
+/** Helpers for tests of the watch cache; not for the server. */
 
 export const prefix = '/registry/widgets/';
 export const tokenVersion = 'meta.test/v1';
 
-/** A small object: `size` is filler, `team` its one label. */
+/** Creates a small object with a label `team` and `size` bytes of filler. */
 export function widget(options: {
   readonly namespace: string;
   readonly name: string;
@@ -38,7 +38,7 @@ export function indexOf(object: ApiObject): EntryIndex {
   };
 }
 
-/** Writes an object over whatever stands at its key; gives the revision. */
+/** Writes an object unconditionally and returns its revision. */
 export async function putWidget(
   store: Store,
   options: Parameters<typeof widget>[0] & { readonly hint?: boolean },
@@ -53,7 +53,7 @@ export async function putWidget(
   return result.revision;
 }
 
-/** Removes an object; gives the revision. */
+/** Removes an object and returns the revision. */
 export async function removeWidget(store: Store, path: string): Promise<Revision> {
   const key = prefix + path;
   const expect = (await store.get(key))?.modRevision ?? 0;
@@ -88,7 +88,7 @@ export interface SeenEvent {
   readonly initialEventsEnd?: boolean;
 }
 
-/** One JSON document per line, as the endpoint would frame it. */
+/** Frames events as one JSON document per line, as the endpoint does. */
 export const lineEncoder: EventEncoder = {
   key: 'line',
   frame(type, entry) {
@@ -100,7 +100,9 @@ export const lineEncoder: EventEncoder = {
   },
 };
 
-/** A reader of a watch: takes everything until `pause`, then says it is behind until `resume`. */
+/**
+ * Reads a watch: accepts everything until `pause`, then reports that it is behind until `resume`.
+ */
 export class TestReader {
   readonly events: SeenEvent[] = [];
   readonly writes: Buffer[] = [];
@@ -134,7 +136,7 @@ export class TestReader {
     drain?.();
   }
 
-  /** `ADDED a@12`, for short comparisons. */
+  /** The events in the form `ADDED a@12`, for short comparisons. */
   get short(): string[] {
     return this.events.map(({ type, name, revision }) =>
       name === undefined ? `${type}@${revision}` : `${type} ${name}@${revision}`,
@@ -160,7 +162,7 @@ export class TestReader {
   }
 }
 
-/** A watch of everything with defaults, over which a test lays what it is about. */
+/** A watch of all objects with defaults, which `options` override. */
 export function watchSpec(reader: TestReader, options: Partial<WatchSpec> = {}): WatchSpec {
   return {
     namespace: '',
@@ -175,7 +177,7 @@ export function watchSpec(reader: TestReader, options: Partial<WatchSpec> = {}):
   };
 }
 
-/** Lets what was deferred run. */
+/** Runs deferred tasks. */
 export async function settle(): Promise<void> {
   for (let i = 0; i < 5; i++) await nextTurn();
 }

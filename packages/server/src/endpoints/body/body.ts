@@ -65,7 +65,7 @@ export const bodyLimits: JsonLimits = {
   membersMax: objectMembersMax,
 };
 
-/** How a body is decoded beside other requests. */
+/** Under which conditions a body is decoded: while it is needed, and at which pace. */
 export interface Reading {
   /** Whether the client still waits: decoding in slices stops once it has left. */
   readonly isWanted: () => boolean;
@@ -73,7 +73,7 @@ export interface Reading {
   readonly paceOf: (bytes: number) => Pace | undefined;
 }
 
-/** How the body of a request is decoded: for as long as its client waits. */
+/** Decodes the body of a request while its client waits, at the pace of the body's size. */
 export function readingOf(call: Pick<ApiCall, 'exchange' | 'context'>): Reading {
   return {
     isWanted: () => !call.exchange.aborted,
@@ -127,10 +127,10 @@ function decodeProtobufBody(
   return atPace(steps(schema), pace);
 }
 
-/** What a decoder may need: the schema, if the body is of a built-in type. */
+/** What a decoder needs to know about the expected body: the schema, if its type is built in. */
 interface Expected extends Reading {
   readonly dialect: Dialect;
-  /** The type of a body that does not name one. */
+  /** The type of a body that does not state one. */
   readonly type: EnvelopeType;
   readonly schema?: Schema | undefined;
 }

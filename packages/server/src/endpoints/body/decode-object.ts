@@ -195,7 +195,7 @@ function statedType(value: JsonObject): { readonly apiVersion: string; readonly 
   return stated;
 }
 
-/** The type that a body states, as an unstructured decoder reads it. */
+/** The type that a body states, with exact member names, as an unstructured decoder reads it. */
 const exactType = (value: JsonObject) => ({
   apiVersion: shownApiVersion(textOf(value.apiVersion)),
   kind: textOf(value.kind),
@@ -236,7 +236,7 @@ function otherVersion(target: Target, apiVersion: string): Error {
   );
 }
 
-/** A body as errors about its type show it. */
+/** The text of a body in errors about its type. */
 function wholeText({ bytes, cbor }: DecodedBody): string {
   const text = cbor === undefined ? bytes.toString('utf8') : diagnoseCbor(bytes);
   return text.slice(0, shownMax);

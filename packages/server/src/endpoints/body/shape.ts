@@ -102,7 +102,8 @@ const openBrace = '{'.charCodeAt(0);
 const openBracket = '['.charCodeAt(0);
 
 /**
- * Above this size complaints stay in the order found, because sorting by position costs too much.
+ * Maximum size of a body whose complaints are sorted by position; larger bodies keep the order in
+ * which they were found.
  */
 const orderedBytesMax = 256 * 1024;
 

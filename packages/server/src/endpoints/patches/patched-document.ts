@@ -125,7 +125,7 @@ function* ordered(
   return result;
 }
 
-/** More names than these are sorted in steps. */
+/** Number of names above which sorting runs in steps. */
 const manyNames = 1024;
 
 function* namesOf(
@@ -142,7 +142,7 @@ function* namesOf(
   return [...declaredNames, ...names.filter((name) => !declared.has(name)).sort()];
 }
 
-/** Marks a value that an operation inserted and no later operation entered. */
+/** Marks a value that an operation inserted and that no later operation changed. */
 const asGiven = true;
 
 /** The objects and lists that operations traverse, as a tree of their steps. */

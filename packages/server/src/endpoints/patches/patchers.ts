@@ -137,7 +137,7 @@ function* shapedSteps(
     if (!isStrategic)
       yield* checkPatchedKind(call, patched, { current, fieldValidation, fail, failStrictly });
     const object = yield* shapeSteps(call.target, patched, { complaints, fail, source, size });
-    // A patch may omit them, and a strategic merge patch may state anything.
+    // A patch may omit apiVersion and kind, and a strategic merge patch may state any.
     object.apiVersion = current.apiVersion;
     object.kind = current.kind;
     reportComplaints(call, { complaints, fieldValidation, fail: failStrictly });

@@ -150,7 +150,7 @@ function withoutNulls(metadata: JsonObject): JsonObject {
 }
 
 function refuseInvalid(call: ApiCall, errors: readonly FieldError[]): void {
-  // kube-apiserver names no kind here.
+  // kube-apiserver omits the kind here.
   const { group } = groupKindOf(call.target.def);
   if (errors.length > 0) throw invalidObject({ group, kind: '' }, '', errors);
 }
@@ -220,10 +220,10 @@ async function rulesReview(call: ApiCall, object: ApiObject): Promise<JsonObject
   };
 }
 
-/** Most values in the rules of one review (TRUST-3). */
+/** Maximum number of values in the rules of one review (TRUST-3). */
 export const reviewedValuesMax = 100_000;
 
-/** As many rules of a user as one answer may contain; an error reports omitted ones. */
+/** Bounds the rules of a user to what one answer may contain; an error reports the omitted ones. */
 function boundedRules({ rules, errors }: RulesForUser): RulesForUser {
   let values = 0;
   let kept = 0;

@@ -29,7 +29,7 @@ import { admitVirtual, virtualRequest } from '../body/virtual-body.ts';
 import type { ApiCall } from '../call.ts';
 import { writeContext } from '../write.ts';
 
-/** Most attempts for a pod that changes concurrently. */
+/** Maximum number of attempts to evict a pod that changes concurrently. */
 const attemptsMax = 20;
 
 interface Removal {
@@ -198,7 +198,7 @@ function withDisruption(pod: ApiObject, now: string): ApiObject {
 
 /** Retry-After in seconds for a budget whose status is not current. */
 const retrySeconds = 10;
-/** Most allowed evictions that the disruption controller has not processed. */
+/** Maximum number of allowed evictions that the disruption controller has not processed. */
 const disruptedPodsMax = 2000;
 const allowedCondition = 'DisruptionAllowed';
 

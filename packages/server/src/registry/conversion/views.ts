@@ -117,8 +117,8 @@ export function targetOn(
 }
 
 /**
- * How old a webhook's answer may be: `recent` for lists and watches, which convert many objects, or
- * `now` for requests for one object. A conversion in progress is acceptable for both.
+ * The maximum age of a webhook's answer: `recent` for lists and watches, which convert many
+ * objects, or `now` for requests for one object. A conversion in progress is acceptable for both.
  */
 export type AnswerAge = 'recent' | 'now';
 
