@@ -33,7 +33,7 @@ function serviceOfPorts(count: number): ApiObject {
   return { apiVersion: 'v1', kind: 'Service', metadata: { name: 'a' }, spec: { ports } };
 }
 
-/** The stored form: a tree of its own, as each request decodes one. */
+/** The stored form: a separate tree, because each request decodes its own. */
 function stored(kind: TrackedKind, patch: ApiObject): string {
   const object = applyPatch(kind, { live: undefined, patch, manager, force: false, nowMs });
   return JSON.stringify({ ...object, metadata: { ...object.metadata, uid: 'u' } });

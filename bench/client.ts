@@ -1,11 +1,14 @@
 import https from 'node:https';
 
-/** A bare client for load: no retries, no parsing, as little of its own cost as Node allows. */
+/**
+ * A minimal client for load generation: no retries and no parsing, with as little overhead as Node
+ * allows.
+ */
 export interface LoadClient {
   request(call: LoadCall): Promise<LoadAnswer>;
-  /** Opens a stream of body chunks; resolves when the headers are there. */
+  /** Opens a stream of body chunks; resolves when the headers have arrived. */
   stream(path: string, onChunk: (chunk: Buffer) => void): Promise<{ close(): void }>;
-  /** False once the server has closed the connection, as it does with idle ones. */
+  /** False once the server has closed the connection, as it does with idle connections. */
   isOpen(): boolean;
   close(): void;
 }
@@ -20,9 +23,9 @@ export interface LoadCall {
 
 export interface LoadAnswer {
   readonly status: number;
-  /** Length of the body, bytes. */
+  /** Length of the body in bytes. */
   readonly bytes: number;
-  /** The beginning of the body: to keep all of a long one would cost more than to serve it. */
+  /** The beginning of the body; keeping all of a long body would cost more than serving it. */
   readonly body: Buffer;
 }
 
@@ -31,10 +34,10 @@ export interface LoadTarget {
   readonly token: string;
 }
 
-/** So much of a body is kept, or a piece more. */
+/** Number of body bytes that are kept, up to one chunk more. */
 export const keptBytes = 16 * 1024;
 
-/** One keep-alive connection over HTTP/1.1 (streams take one of their own). */
+/** One keep-alive connection over HTTP/1.1; each stream opens its own connection. */
 export function http1Client(target: LoadTarget): LoadClient {
   const agent = new https.Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false });
   const { hostname, port } = new URL(target.url);

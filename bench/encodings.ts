@@ -4,7 +4,9 @@ import type { Bench } from './scenarios.ts';
 const protobuf = 'application/vnd.kubernetes.protobuf';
 const table = 'application/json;as=Table;v=v1;g=meta.k8s.io';
 
-/** One GET of each path by one client, in order: the first use of whatever answers them. */
+/**
+ * Sends one GET of each path in order from one client: the first use of the code that answers them.
+ */
 async function once(
   bench: Bench,
   name: string,
@@ -28,8 +30,8 @@ async function once(
 }
 
 /**
- * What an encoding costs on its first use and after. The objects `bench-0` … must be there, and must
- * not have been asked for in protobuf.
+ * Measures an encoding on its first use and afterwards. The objects `bench-0` … must exist and must
+ * not have been requested in protobuf before.
  */
 export async function encodings(
   bench: Bench,
@@ -47,7 +49,10 @@ export async function encodings(
   report(await once(bench, `table of ${objects}, again`, list));
 }
 
-/** What the OpenAPI documents cost, made and from memory. The server must not have made them yet. */
+/**
+ * Measures the OpenAPI documents, both created and cached. The server must not have created them
+ * before.
+ */
 export async function documents(
   bench: Bench,
   options: { readonly report: (figure: Figure) => void },

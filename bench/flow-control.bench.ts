@@ -11,9 +11,9 @@ import {
 } from '@wheelhouse/server/testing';
 
 /**
- * Time a request that finds a seat spends with flow control, entering and leaving, beside that of
- * the plain limit on requests in flight. Prints medians in nanoseconds.
- * Run: `npx tsx --conditions=source bench/flow-control.bench.ts`.
+ * Measures the time that a request with an available seat spends in flow control, entering and
+ * leaving, compared to the plain limit on requests in flight. Prints medians in nanoseconds. Run:
+ * `npx tsx --conditions=source bench/flow-control.bench.ts`.
  */
 const defaults = defaultFlowObjects(dialectOf('svc'));
 const fair = new FairFlowControl({
@@ -53,7 +53,7 @@ function requestsOf(name: string, groups: readonly string[], verb: string): Flow
   }));
 }
 
-/** @param atOnce requests that run side by side, as they do on a busy server */
+/** @param atOnce number of concurrent requests, as on a busy server */
 function median(
   gate: Pick<FairFlowControl, 'enter'>,
   requests: readonly FlowRequest[],

@@ -2,9 +2,9 @@ import tls from 'node:tls';
 import { keptBytes, type LoadCall, type LoadClient, type LoadTarget } from './client.ts';
 
 /**
- * HTTP/2 over one TLS connection, only as much of it as a load generator needs: node's own client
- * costs more CPU for a request than the server under test, and would measure itself. Windows are
- * opened wide once, headers go out uncompressed, and of an answer's headers only the status is read.
+ * A minimal HTTP/2 client over one TLS connection for a load generator: Node's own client uses more
+ * CPU per request than the server under test, so it would measure itself. It opens the windows wide
+ * once, sends headers uncompressed, and reads only the status of a response.
  */
 export function leanHttp2Client(target: LoadTarget): LoadClient {
   const connection = new Connection(target);
@@ -50,7 +50,7 @@ const endHeaders = 0x4;
 const frameHeadBytes = 9;
 const windowBytes = 0x7fffffff;
 const firstWindowBytes = 65_535;
-/** Bytes of data after which the connection's window is opened again. */
+/** Bytes of data after which the connection's window is refilled. */
 const refillBytes = 1 << 28;
 
 class Connection {
@@ -80,7 +80,7 @@ class Connection {
     this.#openWindow(windowBytes - firstWindowBytes);
   }
 
-  /** Sends a request; gives the function that cancels it. */
+  /** Sends a request; returns the function that cancels it. */
   open(call: LoadCall, listener: Listener): () => void {
     if (!this.isOpen) {
       queueMicrotask(() => listener.onError(new Error('the connection is closed')));
@@ -112,7 +112,7 @@ class Connection {
     this.#socket.destroy();
   }
 
-  /** What one turn of the event loop writes goes out together. */
+  /** Combines everything written in one turn of the event loop into one write. */
   #write(bytes: Buffer): void {
     if (this.#out.length === 0) queueMicrotask(() => this.#flush());
     this.#out.push(bytes);
@@ -200,7 +200,7 @@ function frameOf(made: { type: number; flags?: number; stream: number; payload: 
   return bytes;
 }
 
-/** No header table, no push, streams as wide as they can be. */
+/** Disables the header table and push, and sets the largest stream windows. */
 function ourSettings(): Buffer {
   const settings: readonly (readonly [number, number])[] = [
     [1, 0],
@@ -244,10 +244,10 @@ function text(value: string): Buffer {
 
 const staticStatus = [200, 204, 206, 304, 400, 404, 500];
 
-/** The status of an answer's header block, whose first field it is. */
+/** The status of a response's header block, which is its first field. */
 function statusOf(block: Buffer): number {
   let at = 0;
-  // Updates of the table's size come before the first field.
+  // Updates of the table size precede the first field.
   while (((block[at] ?? 0) & 0xe0) === 0x20) at += 1;
   const first = block[at] ?? 0;
   if ((first & 0x80) !== 0) return staticStatus[(first & 0x7f) - 8] ?? 0;
@@ -257,7 +257,9 @@ function statusOf(block: Buffer): number {
   return Number(isHuffman ? huffmanDigits(value) : value.toString('latin1'));
 }
 
-/** Three digits of the code of RFC 7541, appendix B: 0 to 2 take five bits, the others six. */
+/**
+ * Decodes three digits of the code of RFC 7541, appendix B: 0 to 2 take five bits, the others six.
+ */
 function huffmanDigits(bytes: Buffer): string {
   const bits = [...bytes].map((byte) => byte.toString(2).padStart(8, '0')).join('');
   let digits = '';

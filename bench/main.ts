@@ -93,7 +93,10 @@ async function freePort(): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
-/** Starts the built server on fresh data; `readyMs` is from exec to the first 200 of /readyz. */
+/**
+ * Starts the built server on fresh data; `readyMs` is the time from exec to the first 200 of
+ * /readyz.
+ */
 async function startOwn(): Promise<Running> {
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-bench-'));
   const dataDir = join(directory, 'data');
@@ -105,10 +108,11 @@ async function startOwn(): Promise<Running> {
     `--data-dir=${dataDir}`,
     `--cert-dir=${join(directory, 'certs')}`,
     '--authorization-mode=RBAC',
-    // The reference's names, so that any server can be asked the same.
+    // The reference's names, so that requests work against any server.
     '--dialect=kubernetes',
   ];
-  // With further authorities node reads all it knows before it runs anything: 40 ms of a start.
+  // With additional authorities, Node reads all that it knows before it runs anything, which adds
+  // 40 ms to a start.
   const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env;
   const before = performance.now();
   const child = spawn(process.execPath, ['bin/wheelhouse.js', 'serve', ...flags], {
@@ -152,7 +156,10 @@ async function untilReady(url: string, child: ChildProcess): Promise<void> {
   throw new Error('the server was not ready in 30 s');
 }
 
-/** Clients are made once, again when their connection has gone, and closed at the end. */
+/**
+ * Creates clients once, replaces those whose connection was closed, and closes all of them at the
+ * end.
+ */
 function clientPool(target: { url: string; token: string }, protocol: 'h1' | 'h2') {
   const made: LoadClient[] = [];
   const make = protocol === 'h1' ? http1Client : leanHttp2Client;

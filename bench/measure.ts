@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 const warmUpSecondsMin = 3;
 
-/** What one scenario came to. */
+/** The result of one scenario. */
 export interface Figure {
   readonly name: string;
   readonly protocol: string;
@@ -12,7 +12,7 @@ export interface Figure {
   readonly perSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** The server's CPU time for one operation, milliseconds; undefined when its pid is not known. */
+  /** The server's CPU time per operation in milliseconds; undefined if its pid is unknown. */
   readonly cpuMsPerOperation: number | undefined;
   readonly megabytesPerSecond: number | undefined;
   readonly rssMegabytes: number | undefined;
@@ -21,20 +21,20 @@ export interface Figure {
 
 const ticksPerSecond = 100;
 
-/** User and system CPU time a process has used, seconds (Linux). */
+/** User and system CPU time of a process in seconds (Linux). */
 export function cpuSeconds(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
 }
 
-/** Resident memory of a process, megabytes (Linux). */
+/** Resident memory of a process in megabytes (Linux). */
 export function rssMegabytes(pid: number): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   return Math.round(Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) / 1024);
 }
 
-/** Runs `operation` from `clients` loops until the time or the count is used up. */
+/** Runs `operation` in `clients` concurrent loops until the time or the count is used up. */
 export async function measure(options: {
   readonly name: string;
   readonly protocol: string;
@@ -43,12 +43,12 @@ export async function measure(options: {
   readonly seconds: number;
   readonly operationsMax?: number;
   /**
-   * Time before the measured one in which the same is done uncounted, so that figures are those of
+   * Warm-up time in seconds, during which operations are not counted, so that figures are those of
    * compiled code: V8 compiles on other threads for some seconds, which count as the server's CPU.
-   * Three seconds or a fifth of `seconds`, whichever is more; none where operations are bounded.
+   * Three seconds or a fifth of `seconds`, whichever is longer; none if operations are bounded.
    */
   readonly warmUpSeconds?: number;
-  /** Does the n-th operation; gives the bytes it received. */
+  /** Performs the n-th operation; returns the number of bytes received. */
   readonly operation: (n: number, client: number) => Promise<number>;
 }): Promise<Figure> {
   const { clients, pid, operation } = options;
@@ -94,7 +94,7 @@ export async function measure(options: {
   };
 }
 
-/** The q-quantile of sorted values; 0 when there are none. */
+/** The q-quantile of sorted values; 0 if there are none. */
 export function quantile(sorted: Float64Array, q: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? 0;
 }

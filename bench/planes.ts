@@ -1,6 +1,6 @@
 import type { Figure } from './measure.ts';
 
-/** What the bench needs of the library, which it loads as users do. */
+/** The part of the library that the benchmark uses, loaded as users load it. */
 interface Library {
   startControlPlane(options?: object): Promise<Plane>;
 }
@@ -17,8 +17,8 @@ const objects = 1000;
 const rounds = 20;
 
 /**
- * Measures planes in this process (PLANE-3, PLANE-7): starting and stopping 20 side by side, the
- * memory of one, and snapshots and restores of 1,000 objects that all differ.
+ * Measures planes in this process (PLANE-3, PLANE-7): starting and stopping 20 concurrently, the
+ * memory of one, and snapshots and restores of 1,000 different objects.
  */
 export async function measurePlanes(report: (figure: Figure) => void): Promise<void> {
   const path = '../../dist/library.js';

@@ -1,7 +1,7 @@
 import type { LoadClient } from './client.ts';
 import { type Figure, measure } from './measure.ts';
 
-/** What a scenario runs against. */
+/** The target of a scenario. */
 export interface Bench {
   readonly clientsOf: (count: number) => readonly LoadClient[];
   readonly protocol: string;
@@ -26,7 +26,10 @@ export function configMap(name: string, extra: Record<string, string> = {}): Buf
   );
 }
 
-/** Fails loudly when an answer is not what the scenario needs: a fast error is no result. */
+/**
+ * Throws if an answer has another status than the scenario expects, because a fast error is no
+ * result.
+ */
 function expectStatus(answer: { status: number; body: Buffer }, wanted: number): void {
   if (answer.status === wanted) return;
   const text = answer.body.toString('utf8').slice(0, 300);
@@ -66,7 +69,7 @@ function runOver(bench: Bench, name: string, operation: Operation) {
   };
 }
 
-/** Scenarios of single requests by name; each takes the number of clients. */
+/** Scenarios of single requests by name; each receives the number of clients. */
 export function scenarios(bench: Bench, run: string, objects: number) {
   const at = (name: string) => `${bench.path}/${name}`;
   const ask = async (client: LoadClient, path: string) => {

@@ -2,7 +2,7 @@ import type { LoadClient } from './client.ts';
 import { cpuSeconds, type Figure, quantile, rssMegabytes } from './measure.ts';
 import { type Bench, configMap } from './scenarios.ts';
 
-/** Waits until `done` holds, looking again every few milliseconds; bounded. */
+/** Polls `done` every few milliseconds until it holds or the timeout passes. */
 async function until(done: () => boolean, timeoutMs: number): Promise<void> {
   const end = performance.now() + timeoutMs;
   while (!done()) {
@@ -20,8 +20,8 @@ function countLines(chunk: Buffer): number {
 }
 
 /**
- * Watch fan-out: `watchers` streams, writers at full speed for a while; events delivered a second
- * and the server's CPU for each.
+ * Measures watch fan-out with `watchers` streams and writers at full speed: events delivered per
+ * second, and the server's CPU per event.
  */
 export async function fanOut(
   bench: Bench,
@@ -83,7 +83,10 @@ async function openWatchers(
   return Promise.all(Array.from({ length: options.watchers }, open));
 }
 
-/** Latency from a write's answer to the last of many watchers, at a gentle pace of writes. */
+/**
+ * Measures the latency from a write's answer to its event at the last of many watchers, at a low
+ * write rate.
+ */
 export async function fanOutLatency(
   bench: Bench,
   options: { watchers: number; writesPerSecond: number; run: string; connections: number },
@@ -126,7 +129,7 @@ export async function fanOutLatency(
   };
 }
 
-/** Polls on every turn of the event loop, so that waiting adds no latency of its own. */
+/** Polls in every turn of the event loop, so that waiting adds no latency. */
 async function arrival(done: () => boolean): Promise<void> {
   const end = performance.now() + 30_000;
   while (!done()) {

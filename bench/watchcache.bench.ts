@@ -9,7 +9,7 @@ import { encodeContinue } from '@wheelhouse/store';
 import { createMemoryStore } from '@wheelhouse/store/testing';
 
 /**
- * What the watch cache itself costs, without sockets: `node --import tsx bench/watchcache.bench.ts`.
+ * Measures the watch cache alone, without sockets: `node --import tsx bench/watchcache.bench.ts`.
  */
 
 const objects = 10_000;

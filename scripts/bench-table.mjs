@@ -7,14 +7,14 @@ const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const page = join(root, 'bench', 'RESULTS.md');
 const [begin, end] = ['<!-- figures:begin -->', '<!-- figures:end -->'];
 
-/** Three significant digits; an absent figure or 0 is left out. */
+/** Formats three significant digits; an absent figure or 0 becomes empty. */
 const digits = (value) =>
   value === undefined || value === 0 ? '' : Number(value.toPrecision(3)).toLocaleString('en-US');
 
-/** Once-only operations have no rate. */
+/** The rate of repeated operations; an operation that runs once has none. */
 const rate = ({ operations, perSecond }) => (operations > 1 ? digits(perSecond) : '');
 
-/** The table of one file of results, with the machine that it was measured on. */
+/** The table of one file of results, with the machine on which it was measured. */
 export function tableOf({ machine, figures }) {
   const head = [
     `Measured on ${machine} (\`npm run bench\`).`,

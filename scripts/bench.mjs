@@ -1,5 +1,5 @@
-// `npm run bench`: builds what is driven, bundles the load generator, and runs it. Arguments go to
-// the generator (`npm run bench -- --help`).
+// `npm run bench`: builds the server, bundles the load generator, and runs it. Arguments go to the
+// generator (`npm run bench -- --help`).
 import { spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,4 @@
-// Bundles the web console: what a browser loads of it, each file compressed.
+// Bundles the web console: the files that a browser loads, each compressed.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,8 +8,8 @@ const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const sources = join(root, 'packages', 'console', 'src', 'browser');
 
 /**
- * Takes out of the libraries what the page's own policy forbids: Preact's one way to make markup of
- * text, and the style element of CodeMirror's style sheets, for which a constructed sheet is taken.
+ * Removes what the page's own policy forbids from the libraries: Preact's only way to create markup
+ * from text, and CodeMirror's style element, which a constructed style sheet replaces.
  */
 const underPolicy = {
   name: 'under-policy',
@@ -25,10 +25,13 @@ const underPolicy = {
   },
 };
 
-/** The licenses under which libraries may be part of the console. */
+/** Licenses of libraries that may be part of the console. */
 const fineLicenses = new Set(['MIT', 'ISC', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause']);
 
-/** The licenses of the packages whose files went into the bundle. Throws for one that may not. */
+/**
+ * The licenses of the packages whose files are in the bundle. Throws for a license that is not
+ * allowed.
+ */
 function licensesOf(inputs) {
   const folders = new Set(
     Object.keys(inputs).flatMap(
@@ -48,9 +51,9 @@ function licensesOf(inputs) {
 }
 
 /**
- * Writes the console's files into a folder, compressed (`index.html.br`). All but the page have a hash of their contents in their
- * names, so that browsers may keep them for good. Throws, having printed why, when the sources do
- * not bundle.
+ * Writes the console's files into a folder, compressed (`index.html.br`). The names of all files
+ * except the page contain a hash of their contents, so that browsers may cache them forever.
+ * Throws, after printing why, if the sources do not bundle.
  */
 export async function buildConsole(outdir) {
   const { build: bundle } = await import('esbuild');
@@ -66,7 +69,7 @@ export async function buildConsole(outdir) {
     splitting: true,
     format: 'esm',
     platform: 'browser',
-    // Named by modules that the browser's part leaves out; the check below keeps it so.
+    // Named by modules that the browser bundle excludes, which the check below ensures.
     external: ['node:*'],
     target: 'es2022',
     minify: true,
@@ -86,7 +89,7 @@ export async function buildConsole(outdir) {
   const licenses = join(outdir, 'licenses.txt');
   const texts = Buffer.from(licensesOf(metafile.inputs));
   write(licenses, texts);
-  // People read it in the package as well.
+  // The package also contains them uncompressed, for people.
   writeFileSync(licenses, texts);
   for (const { path, contents } of outputFiles) write(path, contents);
   const names = new Map(

@@ -1,6 +1,6 @@
-// `npm run build:packages [name...]`: what `npm pack` puts into the tarballs of the workspaces, each
-// package's JavaScript and declarations in its `dist/`. The programs' bundle is build.mjs's.
-// `--checked` says that the types of the sources have been checked.
+// `npm run build:packages [name...]`: builds what `npm pack` puts into the tarballs of the
+// workspaces: each package's JavaScript and declarations in its `dist/`. The programs' bundle comes
+// from build.mjs. `--checked` states that the types of the sources have been checked.
 import { readdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -15,7 +15,7 @@ import { packedDescriptions } from './pack-descriptions.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 
-/** Builds packages. Throws, having printed why, when one does not bundle or has type errors. */
+/** Builds packages. Throws, after printing why, if one does not bundle or has type errors. */
 export async function buildPackages(
   names = readdirSync(join(root, 'packages')),
   { areChecked = false } = {},

@@ -1,4 +1,4 @@
-// Bundles the programs into dist/: few files to open is what makes a start quick.
+// Bundles the programs into dist/, because opening few files makes a start quick.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -15,7 +15,7 @@ import { packedDescriptions } from './pack-descriptions.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const keeper = join(root, 'scripts', 'keep-code.mjs');
-/** What test runners import: `wheelhouse/vitest`. */
+/** The entries that test runners import, such as `wheelhouse/vitest`. */
 const presets = ['vitest', 'node-test', 'jest'];
 const entryPoints = Object.fromEntries(
   [
@@ -43,10 +43,10 @@ const shared = {
 };
 
 /**
- * The server is one function, as `bin/load-bundle.js` calls it: to wrap it there would copy it. Even
- * LMDB's JavaScript is inside, whose dozen files would otherwise be found and compiled at every
- * start; the addition that speeds up a message format we do not use is left out. Names and short lines
- * stay, so that stack traces can be read.
+ * The server is one function, which `bin/load-bundle.js` calls; wrapping it there would copy it. It
+ * includes even LMDB's JavaScript, whose dozen files would otherwise be located and compiled at
+ * every start; its optional accelerator for a message format that the server does not use is left
+ * out. Names and short lines are kept, so that stack traces are readable.
  */
 const asFunction = {
   format: 'cjs',
@@ -60,30 +60,30 @@ const asFunction = {
   footer: { js: '})' },
 };
 
-/** Bundles a program into one function in a file of ASCII. */
+/** Bundles a program into one function in an ASCII file. */
 async function bundleFunction(entryPoint, outfile, options = {}) {
   const { build: bundle } = await import('esbuild');
   await bundle({ ...shared, ...asFunction, ...options, entryPoints: [entryPoint], outfile });
   spellInAscii(outfile);
 }
 
-/** Only svcctl opens WebSockets with it, but client code that the server shares names it. */
+/** Only svcctl opens WebSockets with `ws`, but client code that the server shares imports it. */
 const leftOut = { external: ['ws'] };
 
 const bundleServer = (outfile, options = {}) =>
   bundleFunction('packages/server/src/main.ts', outfile, { ...leftOut, ...options });
 
-/** Bundles the server with white space, and comments that name the file of each part. */
+/** Bundles the server with white space and with comments that name the file of each part. */
 export const bundleServerWithComments = (outfile) =>
   bundleServer(outfile, { minifyWhitespace: false, minifySyntax: false });
 
-/** Bundles svcctl into one file as the executable takes it. */
+/** Bundles svcctl into one file for the executable. */
 export const bundleSvcctl = (outfile) => bundleFunction('packages/svcctl/src/main.ts', outfile);
 
 /**
- * Builds `dist/`, or another folder, anew: the server as one CommonJS file, for whose machine code
- * `keepCode` makes room, the other programs as ES modules, and the console's files. Throws, having printed why, when the
- * sources do not bundle.
+ * Builds `dist/`, or another folder, from scratch: the server as one CommonJS file, for which
+ * `keepCode` reserves space for machine code, the other programs as ES modules, and the console's
+ * files. Throws, after printing why, if the sources do not bundle.
  */
 export async function build({ finished = join(root, 'dist'), keepCode = true } = {}) {
   const { build: bundle } = await import('esbuild');
@@ -107,7 +107,7 @@ export async function build({ finished = join(root, 'dist'), keepCode = true } =
       buildConsole(join(outdir, 'console')),
     ]);
     loadInTurn(outdir);
-    // A server without it starts too, only slower.
+    // The server also starts without it, only slower.
     if (keepCode) spawnSync(process.execPath, [keeper, server], { stdio: 'ignore' });
     replaceBuild(finished, outdir);
   } finally {
@@ -116,7 +116,7 @@ export async function build({ finished = join(root, 'dist'), keepCode = true } =
 }
 
 /**
- * Puts a new build in the place of the one before. The single executable stays, since programs of test environments
+ * Replaces the previous build. The single executable stays, because programs of test environments
  * start it by its path.
  */
 export function replaceBuild(finished, outdir) {
@@ -127,8 +127,8 @@ export function replaceBuild(finished, outdir) {
 }
 
 /**
- * Makes modules that are loaded by need load one after another: jest before its release 30 fails
- * when two of them that share a third are loaded at once ("request for … is not in cache").
+ * Serializes the loading of modules that are loaded on demand: jest before release 30 fails if two
+ * of them that share a third are loaded at the same time ("request for … is not in cache").
  */
 function loadInTurn(outdir) {
   const turns = 'let last = Promise.resolve();\n';
@@ -146,14 +146,14 @@ function loadInTurn(outdir) {
   }
 }
 
-/** A file of one byte a character is read without decoding, and takes half the memory for good. */
+/** An ASCII file is read without decoding and permanently takes half the memory. */
 function spellInAscii(path) {
   const escaped = (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
   const text = readFileSync(path, 'utf8');
   writeFileSync(path, text.replace(/[\u0080-\uffff]/g, escaped));
 }
 
-/** Files of declarations in `dist/` by the module of the server that they describe. */
+/** Declaration files in `dist/` by the server module that they describe. */
 const declared = {
   library: 'library.d.ts',
   ...Object.fromEntries(presets.map((name) => [`plane/presets/${name}`, `${name}.d.ts`])),
@@ -172,6 +172,6 @@ export function addDeclarations(finished = join(root, 'dist'), { areChecked = fa
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   await build();
-  // npm runs this script for a tarball as well as after an installation, which needs no types.
+  // npm runs this script for tarballs and after installations; only tarballs need types.
   if (['pack', 'publish'].includes(process.env.npm_command)) addDeclarations();
 }

@@ -1,5 +1,5 @@
-// Writes docs/CLIENTS.md from the results of scripts/peers. With --check it writes nothing, and
-// only reports whether the page is current.
+// Writes docs/CLIENTS.md from the results of scripts/peers. With --check, writes nothing and only
+// reports whether the page is current.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -20,7 +20,7 @@ function row({ program, version, what, reference, wheelhouse }) {
   return `| ${[program, version, what, reference, wheelhouse].map(cell).join(' | ')} |`;
 }
 
-/** The differences of one program, each once, with the versions that it does not share with all. */
+/** The differences of one program, each once, with the versions that have it unless all do. */
 function differencesOf(results) {
   const versionsByEntry = new Map();
   for (const { version, differences } of results) {
@@ -47,7 +47,7 @@ function byProgram(results) {
   return [...groups];
 }
 
-/** The page as it should be. */
+/** The text that the page must have. */
 export function clientsPage() {
   const results = storedResults();
   const left = byProgram(results).flatMap(section);

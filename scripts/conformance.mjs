@@ -1,7 +1,7 @@
 // Writes docs/CONFORMANCE.md: which requirement is proved by which test over HTTP. A test proves
-// the rows its title starts with (`LIST-1, LIST-2: …`); a row's `missing` in requirements.json is
-// what no test of it can prove, as it is not there yet. With --check it writes nothing, and only
-// says whether the page is true.
+// the rows at the start of its title (`LIST-1, LIST-2: …`); a row's `missing` in requirements.json
+// lists what no test can prove because it is not implemented. With --check, writes nothing and only
+// reports whether the page is current.
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,7 +19,7 @@ function testFiles(folder) {
     });
 }
 
-/** A title in a call of test or test.each(…), but for skipped ones and describe. */
+/** Matches a title in a call of test or test.each(…), but not in skipped ones or in describe. */
 const titled = /(?<!describe|skip|todo)\(\s*(['"`])([A-Z]+-\d+(?:,\s*[A-Z]+-\d+)*):\s/g;
 
 function proofs() {
@@ -37,7 +37,7 @@ function proofs() {
   return found;
 }
 
-/** What each kind leaves out of upstream's rules, as docs/kinds-left-out.json has it. */
+/** What each kind omits of upstream's rules, from docs/kinds-left-out.json. */
 function leftOut() {
   const kinds = JSON.parse(readFileSync(join(root, 'docs', 'kinds-left-out.json'), 'utf8'));
   const nameOf = ({ kind, group }) => (group === '' ? kind : `${kind}.${group}`);
@@ -47,7 +47,7 @@ function leftOut() {
   return kinds.map((one) => `| ${nameOf(one)} | ${one.leftOut.join('. ')}. |`);
 }
 
-/** The page as it should be. Throws when a test names a row that does not exist. */
+/** The text that the page must have. Throws if a test names a row that does not exist. */
 export function conformancePage() {
   const rows = JSON.parse(readFileSync(join(root, 'docs', 'requirements.json'), 'utf8'));
   const found = proofs();
@@ -85,7 +85,7 @@ ${leftOut().join('\n')}
 `;
 }
 
-/** Whether the committed page is what the tests say. */
+/** Whether the committed page matches the tests. */
 export function conformanceIsTrue() {
   try {
     return readFileSync(page, 'utf8') === conformancePage();

@@ -14,15 +14,14 @@ import { fileURLToPath } from 'node:url';
 import { endedMark } from './facts/types.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
-/** Of this process, for two may build at once. */
+/** Specific to this process, because two builds may run concurrently. */
 const emitted = join(root, 'node_modules', '.cache', `types-${process.pid}`);
 const specifier = /(?<=from '|import\(')([^']+)(?=')/g;
 const named = /\b(import|export) (type )?\{([^}]*)\} from '@wheelhouse\/([\w-]+)';/g;
 const entry = /export (?:type )?\{([^}]*)\} from '\.\/([^']+)';/g;
 
 /**
- * Emits the declarations of packages and of what they import. Throws when the sources have type
- * errors.
+ * Emits the declarations of packages and of their imports. Throws if the sources have type errors.
  *
  * @param options.areChecked whether the caller has checked the types, which takes most of the time
  */
@@ -48,7 +47,7 @@ export function emitDeclarations(names, { areChecked = false } = {}) {
   }
 }
 
-/** Removes what has been emitted. */
+/** Removes the emitted declarations. */
 export const discardEmitted = () => rmSync(emitted, { recursive: true, force: true });
 
 const outside = (text) => text.replace(/\.ts$/, '.js');
@@ -92,7 +91,7 @@ const declared = (file) => file.replace(/\.ts$/, '.d.ts');
 
 /**
  * Writes the declarations that modules of the server need into `outdir/types`, and a file for each
- * entry that exports its module's names. Imports of other packages become those of files.
+ * entry that exports its module's names. Imports of other packages become imports of files.
  *
  * @param entries file names by the path of a module in `packages/server/src`, without extension
  */
@@ -138,8 +137,8 @@ export function bundleDeclarations(outdir, entries) {
 }
 
 /**
- * Copies the types of the built-in kinds to a folder, but those of versions that no current release
- * serves. They import nothing but each other.
+ * Copies the types of the built-in kinds to a folder, except those of versions that no current
+ * release serves. They import only each other.
  */
 export function copyKindTypes(to) {
   const from = join(root, 'packages', 'kinds', 'src', 'gen', 'types');
@@ -153,7 +152,7 @@ export function copyKindTypes(to) {
   }
 }
 
-/** Copies what each published folder of the repository has to carry. */
+/** Copies the license and notices that each published folder of the repository must contain. */
 export function copyLicense(to) {
   if (!existsSync(join(to, 'LICENSE'))) cpSync(join(root, 'LICENSE'), join(to, 'LICENSE'));
 }

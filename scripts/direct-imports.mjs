@@ -1,6 +1,6 @@
-// A plugin of esbuild: code that imports from a package's index imports from the files that the
-// index names. Otherwise whoever uses one function of a package would evaluate all its modules,
-// which a start would pay for.
+// A plugin of esbuild: replaces imports of a package's index by imports of the files that the index
+// names. Otherwise using one function of a package would evaluate all its modules, which would slow
+// down every start.
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ function namesIn(specifiers) {
 export function directImports(root) {
   const entries = new Map();
 
-  /** The file that declares each name of a package's entry, and the name it has there. */
+  /** The file that declares each name of a package's entry, and its name in that file. */
   function entryOf(name, entry = 'index') {
     const source = join(root, 'packages', name, 'src');
     const path = join(source, `${entry}.ts`);
@@ -47,7 +47,7 @@ export function directImports(root) {
       if (at === undefined) throw new Error(`@wheelhouse/${name} exports no ${outside}`);
       return `${keyword} { ${at.inside} as ${local} } from ${JSON.stringify(at.file)};`;
     });
-    // On as many lines as before, so that source maps hold.
+    // Keeps the number of lines, so that source maps stay correct.
     return statements.join(' ') + '\n'.repeat(statement.split('\n').length - 1);
   }
 

@@ -1,6 +1,6 @@
-// `npm run docs`: generates the reference pages' tables, then builds the site from docs/ into
-// docs/.vitepress/dist. Fails for a link that leads nowhere. `--out DIR` builds elsewhere;
-// `--serve` shows the site at http://localhost:4173 afterwards.
+// `npm run docs`: generates the tables of the reference pages, then builds the site from docs/ into
+// docs/.vitepress/dist. Fails for a broken link. `--out DIR` builds elsewhere; `--serve` serves the
+// site at http://localhost:4173 afterwards.
 import { spawnSync } from 'node:child_process';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,5 @@
-// `npm run executable`: node and the programs in one file, for users who have no node. Its first
-// argument names the file to write, `dist/wheelhouse` without one.
+// `npm run executable`: puts Node and the programs into one file, for users without Node. Its first
+// argument names the output file, by default `dist/wheelhouse`.
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -20,14 +20,14 @@ import { inject } from 'postject';
 import { build, bundleSvcctl } from './build.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
-/** What node looks for in its own file to know that a program is inside. */
+/** The marker by which Node recognizes that its own file contains a program. */
 const sentinelFuse = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2';
 const segment = process.platform === 'darwin' ? { machoSegmentName: 'NODE_SEA' } : {};
 
-/** Packages whose machine code the executable carries; each has a file for each platform. */
+/** Packages whose machine code the executable contains; each has a file per platform. */
 const addons = ['fs-native-extensions'];
 
-/** The files inside the executable, by the names under which the program asks for them. */
+/** The files inside the executable, by the names under which the program requests them. */
 function assetsIn(built, work) {
   const assets = {};
   for (const name of ['wheelhouse.cjs', 'wheelhouse.cjs.cache']) assets[name] = join(built, name);
@@ -47,7 +47,7 @@ function assetsIn(built, work) {
   return assets;
 }
 
-/** Keeps the machine code of a bundle that is loaded and not run, unless it is there. */
+/** Stores the machine code of a bundle, which is loaded but not run, unless it already exists. */
 function keepCode(path) {
   if (existsSync(`${path}.cache`)) return;
   const code = `const { loadBundle } = require(${JSON.stringify(join(root, 'bin', 'load-bundle.js'))});
@@ -62,13 +62,13 @@ function run(command, args) {
 }
 
 /**
- * Writes the executable. The node that runs this is the one inside, so that it fits the kept machine
- * code.
- * @param options.outfile where to write it
- * @param options.built a folder that `build` has made; made when absent
+ * Writes the executable. It contains the Node that runs this script, so that the stored machine
+ * code fits.
+ * @param options.outfile the output file
+ * @param options.built a folder that `build` has created; created if absent
  */
 export async function buildExecutable({ outfile, built }) {
-  // Below the packages, which the bundle needs while its machine code is made.
+  // Inside node_modules, because the bundle needs packages while its machine code is created.
   const cache = join(root, 'node_modules', '.cache');
   mkdirSync(cache, { recursive: true });
   const work = mkdtempSync(join(cache, 'executable-'));

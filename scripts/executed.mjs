@@ -1,5 +1,5 @@
-// Which files and functions of the server a request executes, once everything is warm: V8's precise
-// coverage of the bundle, whose comments name the file of each part.
+// Reports which files and functions of the server a warm request executes, by V8's precise coverage
+// of the bundle, whose comments name the file of each part.
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { connect } from 'node:http2';
@@ -14,7 +14,7 @@ const maps = '/api/v1/namespaces/default/configmaps';
 const map = (name, data) =>
   JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data });
 
-/** Each kind of request, as a function of how often it was sent before. */
+/** Each type of request, as a function of the number of earlier requests of that type. */
 const requests = {
   GET: () => ({ ':path': `${maps}/first` }),
   LIST: () => ({ ':path': maps }),
@@ -36,15 +36,15 @@ const requests = {
 
 const warmings = 5;
 /**
- * How many requests are sampled. What each of them executes counts: the rest is the server's work in
- * the background, of which there is most in the first seconds.
+ * Number of sampled requests. Only what all of them execute counts: the rest is background work of
+ * the server, which is heaviest in the first seconds.
  */
 const samples = 8;
 
-/** `{request, files, functions}` of each kind of request. */
+/** `{request, files, functions}` of each type of request. */
 export async function executedBy(root) {
   const program = fileURLToPath(import.meta.url);
-  // Below the packages, from which the bundle loads machine code.
+  // Inside node_modules, from which the bundle loads machine code.
   const cache = join(root, 'node_modules', '.cache');
   mkdirSync(cache, { recursive: true });
   const folder = mkdtempSync(join(cache, 'house-'));
@@ -62,7 +62,7 @@ export async function executedBy(root) {
   }
 }
 
-/** The file of each part of the bundle, by where the part begins. */
+/** The file of each part of the bundle, by the offset of the part. */
 function partsOf(source) {
   return [...source.matchAll(/^\/\/ (packages\/\S+\.ts|node_modules\/\S+)$/gm)].map((match) => ({
     at: match.index,
@@ -70,7 +70,7 @@ function partsOf(source) {
   }));
 }
 
-/** Where the functions begin that a sample executed. */
+/** The offsets of the functions that a sample executed. */
 function begunIn(scripts, path) {
   const script = scripts.find(({ url }) => url.endsWith(basename(path)));
   const ran = (script?.functions ?? []).filter(({ ranges }) => ranges[0].count > 0);

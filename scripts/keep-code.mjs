@@ -1,6 +1,6 @@
-// Starts the bundled server once, asks it what clients ask first, and keeps the machine code V8 has
-// made of it beside the bundle, so that every later server reads it instead of compiling. Argument:
-// the bundle.
+// Starts the bundled server once, sends the requests that clients send first, and stores the
+// machine code that V8 has compiled beside the bundle, so that later servers load it instead of
+// compiling. Argument: the bundle.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:http2';
 import { get } from 'node:https';
@@ -17,7 +17,10 @@ const tableType = 'application/json;as=Table;v=v1;g=meta.k8s.io';
 const mapsPath = '/api/v1/namespaces/default/configmaps';
 const map = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'kept' }, data: { a: 'b' } };
 
-/** What clients ask first: how soon they are answered is mostly how soon there is code to run. */
+/**
+ * The first requests of clients: how soon they are answered depends mostly on how soon there is
+ * compiled code.
+ */
 const requests = [
   { ':path': '/readyz' },
   { ':path': '/openapi/v3/api/v1' },
@@ -44,7 +47,10 @@ const flags = ['--secure-port=0', '--bind-address=127.0.0.1', '--authorization-m
 const place = [`--data-dir=${directory}`, '--dialect=kubernetes'];
 process.exit(await exports.main(['serve', ...flags, ...place]));
 
-/** What a client waits for is not the last line of a start but the first answers. */
+/**
+ * Sends a request, because clients wait for the first answers rather than for the last line of the
+ * start.
+ */
 async function ask(url) {
   const options = { rejectUnauthorized: false };
   await new Promise((resolve) => {

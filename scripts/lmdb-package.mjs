@@ -1,12 +1,13 @@
-// Put into the server's bundle by the build: where LMDB's package is, whose JavaScript is in the
-// bundle and whose machine code is not. Asking `require.resolve` costs more than loading that code.
+// Included in the server's bundle by the build: the location of LMDB's package, whose JavaScript is
+// in the bundle and whose machine code is not. Calling `require.resolve` would cost more than
+// loading that code.
 import { existsSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 let url;
 
-/** Stands for `import.meta` of LMDB's own files. Its `url` throws when there is no such package. */
+/** Replaces `import.meta` of LMDB's own files. Its `url` throws if the package is missing. */
 export const lmdbPackage = {
   get url() {
     url ??= pathToFileURL(join(realpathSync(find()), 'index.js')).href;

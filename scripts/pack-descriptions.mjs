@@ -4,9 +4,8 @@ import { dirname, join } from 'node:path';
 import { brotliCompressSync, constants } from 'node:zlib';
 
 /**
- * Plugin of esbuild: in place of the module that reads the description files comes one that holds
- * what it gives, compressed, and unpacks it when it is called. Files that are not in order fail the
- * build.
+ * Plugin of esbuild: replaces the module that reads the description files by one that contains its
+ * result, compressed, and unpacks it when called. Invalid files fail the build.
  */
 export const packedDescriptions = {
   name: 'packed-descriptions',

@@ -1,6 +1,6 @@
-// Writes the packages that a release depends on as a CycloneDX document to standard output, from
-// package-lock.json alone, so that equal lock files give equal documents. (`npm sbom --omit=dev`
-// leaves out packages that development needs as well.)
+// Writes the packages that a release depends on as a CycloneDX document to standard output. Uses
+// package-lock.json only, so that equal lock files result in equal documents. (`npm sbom
+// --omit=dev` omits packages that development needs as well.)
 import { readFileSync } from 'node:fs';
 
 const read = (name) => JSON.parse(readFileSync(new URL(`../${name}`, import.meta.url), 'utf8'));

@@ -1,5 +1,5 @@
-// Makes a fresh clone ready: dependencies when they are missing or stale, with --build the bundles,
-// with --test what the tests use besides.
+// Prepares a fresh clone: installs dependencies if they are missing or outdated, builds the bundles
+// with --build, and installs programs for tests with --test.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -19,7 +19,7 @@ function has(command) {
   return spawnSync('sh', ['-c', `command -v ${command}`]).status === 0;
 }
 
-/** Whether what npm says it has installed is what the lock file asks for. */
+/** Whether the installed packages match the lock file. */
 function installed() {
   const hidden = join(root, 'node_modules', '.package-lock.json');
   if (!existsSync(hidden)) return false;
@@ -33,12 +33,13 @@ function installed() {
 
 function install() {
   if (installed()) return;
-  // No scripts: the programs we need come prebuilt, and the build is this script's own last step.
+  // Runs no install scripts: the programs are prebuilt, and the build is the last step of this
+  // script.
   const status = run('npm', ['ci', '--ignore-scripts', '--include=dev', '--no-audit', '--no-fund']);
   if (status !== 0) process.exit(status);
 }
 
-/** What some tests need besides Node; they skip themselves where it cannot be had. */
+/** Programs that some tests need besides Node. The tests are skipped where they are unavailable. */
 const programs = [
   { name: 'etcd', commands: ['etcd'], package: 'etcd-server' },
   {
@@ -64,7 +65,7 @@ function installPrograms() {
   const all = missing.map((program) => program.package);
   if (!attempt(all)) {
     spawnSync('apt-get', ['update'], quiet);
-    // One by one: a distribution that lacks the one may have the other.
+    // One at a time, because a distribution may lack some of them.
     for (const one of all) attempt([one]);
   }
   for (const { name, commands } of missing) {

@@ -1,4 +1,5 @@
-// `npm run siege`: attacks servers in seeded, bounded ways. `npm run siege -- --help` names the parts.
+// `npm run siege`: attacks servers in seeded, bounded ways. `npm run siege -- --help` lists the
+// parts.
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -7,7 +8,10 @@ import { build as bundle } from 'esbuild';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 
-/** Keeps `import.meta.url` the address of the source file, from which sources find their neighbors. */
+/**
+ * Sets `import.meta.url` to the address of the source file, from which sources find their
+ * neighbors.
+ */
 const sourceLocations = {
   name: 'source-locations',
   setup({ onLoad }) {
@@ -20,8 +24,8 @@ const sourceLocations = {
 };
 
 /**
- * Gives the embedded store the simulation's files and locks in place of the host's. `kernel-lock.ts`
- * is a file of its own for this reason.
+ * Replaces the files and locks of the embedded store by the simulation's. `kernel-lock.ts` is a
+ * separate file for this reason.
  */
 const simulatedFiles = {
   name: 'simulated-files',
@@ -38,8 +42,8 @@ const simulatedFiles = {
 
 /**
  * Bundles the siege into one file: lazy imports then take a constant number of microtasks and no
- * real time, which the simulation's determinism relies on.
- * @param outfile path of the bundle, inside of `node_modules` so that it finds native packages
+ * real time, on which the simulation's determinism relies.
+ * @param outfile path of the bundle, inside `node_modules`, so that it finds native packages
  */
 export async function bundleSiege(outfile) {
   await bundle({

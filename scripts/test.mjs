@@ -1,6 +1,6 @@
-// `npm test`: style, types, a build of the programs, then every test. Prints what failed; ends with
-// one line of counts, and leaves vitest's own report in node_modules/.cache/test-results.json.
-// Arguments go to vitest.
+// `npm test`: checks style and types, builds the programs, and runs all tests. Prints failures,
+// ends with one line of counts, and leaves vitest's own report in
+// node_modules/.cache/test-results.json. Arguments go to vitest.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -23,7 +23,7 @@ function counts() {
   try {
     const { numPassedTests, numFailedTests, numPendingTests, numTodoTests, testResults } =
       JSON.parse(readFileSync(report, 'utf8'));
-    // A file that does not even load has no tests to count, and must not pass for it.
+    // A file that fails to load has no tests to count, but must not pass.
     const broken = testResults.filter(
       ({ status, assertionResults }) => status === 'failed' && assertionResults.length === 0,
     ).length;
@@ -41,10 +41,10 @@ mkdirSync(dirname(report), { recursive: true });
 rmSync(report, { force: true });
 const lint = step('style (biome)', bin('biome'), ['check', '--diagnostic-level=error', '.']);
 const types = step('types (tsc)', bin('tsc'), ['--noEmit', '-p', '.']);
-// What runs in a browser has the browser's types, which are not those of node.
+// Browser code has the types of browsers, which differ from Node's.
 const browser = join('packages', 'console', 'src', 'browser');
 const browserTypes = step("the console's types (tsc)", bin('tsc'), ['--noEmit', '-p', browser]);
-// The programs that tests start, which each file of tests would otherwise build for itself.
+// Programs that tests start; otherwise each test file would build them.
 const programs = mkdtempSync(join(dirname(report), 'programs-'));
 process.on('exit', () => rmSync(programs, { recursive: true, force: true }));
 await build({ finished: join(programs, 'dist') });
@@ -59,7 +59,7 @@ const tests = step(
   { ...process.env, WHEELHOUSE_TEST_PROGRAMS: programs },
 );
 const { passed, failed, skipped } = counts();
-// Style and types are checks more, each counted like a test.
+// Style and types are additional checks, each counted like a test.
 const checks = [lint, types, browserTypes];
 const passedChecks = checks.filter(Boolean).length;
 const failedInAll = failed + checks.length - passedChecks;

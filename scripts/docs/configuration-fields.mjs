@@ -1,6 +1,6 @@
-// What each field of a configuration file means. Fields and types come from the types by which the
-// server reads the files; scripts/docs/configuration.mjs fails for a field that stands in one place
-// alone.
+// The meaning of each field of a configuration file. Fields and types come from the types by which
+// the server reads the files; scripts/docs/configuration.mjs fails for a field that is missing in
+// either.
 
 const key = {
   keys: 'Keys, of which the first encrypts and all decrypt.',

@@ -5,14 +5,14 @@ import { encryptionFormat } from '@wheelhouse/store';
 import { fields } from './configuration-fields.mjs';
 import { cell, code, table } from './markdown.mjs';
 
-/** A type as a reader writes its values. */
+/** The name of a type, in terms of the values that a user writes. */
 function typeName({ type, format, items }) {
   if (type === 'array') return `list of ${typeName(items)}`;
   if (format === 'duration') return 'duration';
   return { string: 'text', boolean: 'boolean', integer: 'integer', object: 'object' }[type] ?? type;
 }
 
-/** The members of a type by their paths. Types of the API are not taken apart. */
+/** The members of a type by their paths. Types of the API are not expanded. */
 function membersOf(schema, prefix = '') {
   return [...(schema.properties ?? [])].flatMap(([name, { schema: member }]) => {
     const path = `${prefix}${name}`;

@@ -2,7 +2,7 @@
 import { fieldErrorTypes, statusReasons } from '@wheelhouse/machinery';
 import { cell, code, table } from './markdown.mjs';
 
-/** Reasons of a Status, then those of its causes. */
+/** The reasons of a Status, then those of its causes. */
 export function errorTables() {
   const reasons = Object.entries(statusReasons)
     .sort(([, one], [, other]) => one.codes[0] - other.codes[0])

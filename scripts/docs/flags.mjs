@@ -1,8 +1,8 @@
-// The table of flags, from the list that `wheelhouse serve` parses by.
+// The table of flags, from the list by which `wheelhouse serve` parses them.
 import { serverFlags } from '@wheelhouse/server/testing';
 import { cell, code, table } from './markdown.mjs';
 
-/** How a value of each type is written. */
+/** The notation of values of each type. */
 const types = {
   string: 'text',
   int: 'integer',
@@ -31,7 +31,7 @@ export function flagTables() {
     .join('\n');
 }
 
-/** Flags that a text names become links to their rows. */
+/** Turns flags that a text names into links to their rows. */
 function withFlags(text) {
   return cell(text).replace(/--([a-z][a-z0-9-]*[a-z0-9])/g, (written, name) => {
     const flag = serverFlags[name];

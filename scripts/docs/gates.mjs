@@ -1,4 +1,4 @@
-// The table of feature gates, from the table that `--feature-gates` is read by.
+// The table of feature gates, from the table by which `--feature-gates` is parsed.
 import { currentMinor, gateTable as gates } from '@wheelhouse/kinds';
 import { idleReason } from '@wheelhouse/server/testing';
 import { code, table } from './markdown.mjs';
@@ -9,7 +9,7 @@ const effects = {
   'always off': 'None: always off here.',
 };
 
-/** Each gate of the current release, in order of names. */
+/** Each gate of the current release, sorted by name. */
 export function gateTable() {
   const rows = Object.entries(gates).flatMap(([name, history]) => {
     const entry = history.findLast(({ since }) => since <= currentMinor);

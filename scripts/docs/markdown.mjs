@@ -1,8 +1,8 @@
-// Tables in Markdown for VitePress, whose templates read braces and tags in plain text.
+// Tables in Markdown for VitePress, whose templates interpret braces and tags in plain text.
 
 const escapes = { '|': '\\|', '<': '&lt;', '{': '&#123;', '}': '&#125;', '*': '\\*', _: '\\_' };
 
-/** Plain text as a cell shows it; code between backquotes stays code. */
+/** Escapes plain text for a cell; code between backquotes stays code. */
 export function cell(text) {
   const parts = text.replaceAll('\n', ' ').split('`');
   return parts
@@ -12,7 +12,7 @@ export function cell(text) {
     .join('');
 }
 
-/** A text as code, which may break behind an underscore. */
+/** Formats a text as code that may break after an underscore. */
 export function code(text) {
   if (text === '') return '';
   return `<code v-pre>${text.replace(/[&<|`*_[\]]/g, entity).replaceAll('&#95;', '&#95;<wbr>')}</code>`;
@@ -20,7 +20,7 @@ export function code(text) {
 
 const entity = (character) => `&#${character.codePointAt(0)};`;
 
-/** A table; `rows` have a text for each of `columns`, written already as cells. */
+/** Formats a table. Each row has a formatted cell for each of `columns`. */
 export function table(columns, rows) {
   const lines = [columns, columns.map(() => '---'), ...rows];
   return `${lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n')}\n`;

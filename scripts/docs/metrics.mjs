@@ -9,10 +9,10 @@ import { parseAllDocuments } from 'yaml';
 import { cell, code, table } from './markdown.mjs';
 
 const folder = join(dirname(fileURLToPath(import.meta.url)), 'metrics');
-/** Files that switch on parts whose metrics are registered with them, by their flags. */
+/** Flags of files that enable features with their own metrics. */
 const files = ['encryption-provider-config', 'authentication-config', 'authorization-config'];
 
-/** Every metric that a server registers, in order of names. */
+/** Every metric that a server registers, sorted by name. */
 export async function registeredMetrics() {
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-metrics-'));
   try {
@@ -54,7 +54,7 @@ async function metricsOfServer(directory) {
   }
 }
 
-/** Creates what loads the parts that a server loads when it first needs them. */
+/** Sends requests that load all parts that a server loads on demand. */
 async function useEveryPart(url, adminToken) {
   const headers = { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' };
   const send = (path, options = {}) => fetch(`${url}${path}`, { headers, ...options });

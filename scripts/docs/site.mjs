@@ -1,4 +1,5 @@
-// The documentation site: its navigation, and how links of pages become links of the site.
+// The documentation site: its navigation, and the conversion of links between pages to links of the
+// site.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,10 +7,10 @@ import { fileURLToPath } from 'node:url';
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const docs = join(root, 'docs');
 
-/** Files outside docs/ that a page of the site shows, and that page. */
+/** Files outside docs/ that a page of the site includes, with that page. */
 const shownElsewhere = { 'examples/README.md': 'examples.md', 'bench/RESULTS.md': 'RESULTS.md' };
 
-/** The first heading of a page, or of the file that it includes, without the marks of code. */
+/** The first heading of a page, or of the file that it includes, without code marks. */
 function titleOf(page) {
   const text = readFileSync(join(docs, page), 'utf8');
   const [, included] = /^<!--@include: (\S+)-->/.exec(text) ?? [];
@@ -25,7 +26,7 @@ const pagesOf = (folder) =>
     .filter((name) => name.endsWith('.md'))
     .map((name) => `${folder}/${name}`);
 
-/** The pages of a folder in the order in which they should be read; others come last. */
+/** The pages of a folder in reading order; unlisted pages come last. */
 const ordered = (folder, names) => {
   const place = (page) => names.indexOf(page.slice(folder.length + 1, -'.md'.length));
   const rank = (page) => (place(page) < 0 ? names.length : place(page));
@@ -57,8 +58,8 @@ function sidebar() {
 }
 
 /**
- * A link of `page` as the site has it: pages keep their links, files outside docs/ that a page shows
- * lead there, and others lead nowhere, since the site has no copy of the repository.
+ * Converts a link of `page`: links to pages stay, links to included files lead to their page, and
+ * other links are removed, since the site has no copy of the repository.
  */
 export function siteLink(page, href) {
   if (/^(?:[a-z]+:|#|\/)/.test(href)) return href;
@@ -69,10 +70,12 @@ export function siteLink(page, href) {
   return shown === undefined ? undefined : `/${shown}${hash}`;
 }
 
-/** Links to files of the repository become plain text; `:)` in a text is no picture. */
+/**
+ * Links to files of the repository become plain text, and `:)` in a text does not become an emoji.
+ */
 function configureMarkdown(markdown) {
   markdown.disable('emoji');
-  // An indented block looks like a fenced one.
+  // An indented block is rendered like a fenced one.
   markdown.renderer.rules.code_block = (tokens, index, options, env, self) => {
     tokens[index].info = tokens[index].content.startsWith('$ ') ? 'console' : 'sh';
     return markdown.renderer.rules.fence(tokens, index, options, env, self);

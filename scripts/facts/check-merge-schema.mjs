@@ -18,7 +18,7 @@ const text = readFileSync(file, 'utf8');
 const start = text.indexOf('YAMLObject(`') + 'YAMLObject(`'.length;
 const { types } = parse(text.slice(start, text.indexOf('`)', start)), { maxAliasCount: -1 });
 
-/** Types whose merge schema is not that of their Go fields. */
+/** Types whose merge schema does not follow from their Go fields. */
 const special =
   /^(__untyped|io\.k8s\.apimachinery\.pkg\.(api\.resource|util\.intstr|runtime|apis\.meta\.v1\.(FieldsV1|Time|MicroTime|Duration)))/;
 const nameOf = (long) =>

@@ -68,7 +68,7 @@ const external = {
   'types.NamespacedName': 'string',
 };
 
-/** Package path -> `core.v1`, or undefined outside the API. */
+/** Maps a package path to `core.v1`; undefined outside the API. */
 function packageName(path) {
   if (machinery.has(path)) return machinery.get(path);
   const match = new RegExp(`^${vendor}/api/([a-z]+)/(v[0-9a-z]+)$`).exec(path);
@@ -101,7 +101,7 @@ function typeOf(text, imports, own) {
   return external[name] ?? name;
 }
 
-/** `*[]X` -> `[]v1.X`: what Go's reflection calls a field's type behind its pointer. */
+/** `*[]X` -> `[]v1.X`: the name of a field's type, without its pointer, in Go's reflection. */
 function goNameOf(text, imports, own) {
   const go = text.trim();
   if (go.startsWith('*')) return goNameOf(go.slice(1), imports, own);
@@ -145,7 +145,7 @@ function tagOf(tags, name) {
   return new RegExp(`${name}:"([^"]*)"`).exec(tags)?.[1];
 }
 
-/** Reads one Go file's type and constant declarations into `into`. */
+/** Reads the type and constant declarations of one Go file into `into`. */
 function readGo(text, own, into) {
   const imports = importsOf(text);
   let comments = [];
@@ -246,18 +246,21 @@ for (const group of readdirSync(join(root, `${vendor}/api`), { withFileTypes: tr
 readPackage(`${vendor}/apimachinery/pkg/apis/meta/v1`, 'meta.v1');
 readPackage(`${vendor}/apimachinery/pkg/apis/meta/v1beta1`, 'meta.v1beta1');
 
-/** `type A b.B`: a struct under a name of its own. */
+/** `type A b.B`: a struct under another name. */
 const isRenamedStruct = (named) => !named.isAlias && api.structs.has(named.type);
 
-/** Marked as an enum since, but not in the documents of this release. */
+/** Marked as an enum since then, but not in the documents of this release. */
 const notYetEnums = new Set(['admissionregistration.v1.ScopeType']);
 const isEnum = (name, named) =>
   named.type === 'string' && named.markers.has('enum') && !notYetEnums.has(name);
 
-/** Constants that are made of those of another type, which are no constants to this reader. */
+/**
+ * Constants that are converted from constants of another type, which this reader does not
+ * recognize.
+ */
 const converted = { 'discovery.v1.AddressType': ['IPv4', 'IPv6'] };
 
-/** Follows named scalars to what they are; enums, lists, maps and structs keep their names. */
+/** Resolves named scalars; enums, lists, maps, and structs keep their names. */
 function settled(type, own) {
   const prefix = /^(?:\*|\[\]|\{\})*/.exec(type)[0];
   let base = type.slice(prefix.length);
@@ -323,7 +326,7 @@ function structLine(name, struct) {
   return [`#${name}`, ...marks].join(' ');
 }
 
-/** Structs with at least one wire-visible field or a kind; helpers of the Go code stay out. */
+/** Structs with at least one encoded field, or of a kind; helpers of the Go code are excluded. */
 const isApiStruct = (name, struct) =>
   !special.has(name) && (struct.fields.length > 0 || reachable.has(name));
 

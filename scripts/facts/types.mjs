@@ -8,7 +8,10 @@ import { fileURLToPath } from 'node:url';
 const sources = join(dirname(fileURLToPath(import.meta.url)), '../../packages/kinds/src');
 const out = join(sources, 'gen', 'types');
 
-/** Types whose JSON does not follow from their fields, and what other files import from `meta/v1`. */
+/**
+ * Types whose JSON form does not follow from their fields, and what other files import from
+ * `meta/v1`.
+ */
 const namedTypes = {
   'meta.v1.Time': 'Time',
   'meta.v1.MicroTime': 'MicroTime',
@@ -34,13 +37,13 @@ export type IntOrString = number | string;
 export type Json = null | boolean | number | string | Json[] | { [member: string]: Json };
 /** A set of fields, as managedFields holds it. */
 export type FieldsV1 = { [field: string]: FieldsV1 };
-/** An object inside another one, where it may leave out what it is: in a list, in a template. */
+/** An object inside another one, such as in a list or a template, which may omit its type. */
 export type Embedded<Kind> = Omit<Kind, 'apiVersion' | 'kind'> & TypeMeta;
 `;
 
 const scalars = { string: 'string', boolean: 'boolean', integer: 'number', number: 'number' };
 
-/** Groups whose kinds are requests for a verdict: they have no metadata that a client must give. */
+/** Groups whose kinds are reviews, whose metadata clients may omit. */
 const withoutMetadata = new Set(['authentication', 'authorization', 'imagepolicy']);
 
 /** \`apps.v1.Deployment\` -> \`apps/v1\` and \`Deployment\`. */
@@ -53,7 +56,7 @@ const isKind = (schema) => schema.properties?.has('kind') && schema.properties.h
 
 const hasObjects = (schema) => isKind(schema) && schema.properties.has('metadata');
 
-/** The text of a type, with what it needs of other types: `uses(typeName)` returns a name. */
+/** The text of a type. `uses(typeName)` imports another type and returns its name. */
 function typeText(schema, uses) {
   const at = schema.resolve === undefined ? schema : schema.resolve();
   if (Object.hasOwn(namedTypes, at.typeName ?? '')) return uses(at.typeName);
@@ -79,7 +82,7 @@ function alternativesText({ object, list, boolean }, uses) {
   return [...texts, ...(boolean === true ? ['boolean'] : [])].join(' | ');
 }
 
-/** Whether the server writes null where the member has no value. */
+/** Whether the server writes null for a member without a value. */
 function isNullable({ schema, omitEmpty, pointer }, isRequired) {
   const at = schema.resolve === undefined ? schema : schema.resolve();
   if (at.nullable === true && pointer !== true) return true;

@@ -1,5 +1,5 @@
 // Runs integration targets of Ansible's collection kubernetes.core on both servers, with the
-// controllers and played kubelets, and compares how many tasks end how, and what failed.
+// controllers and played kubelets, and compares the outcomes of the tasks, and what failed.
 //
 // ANSIBLE_COLLECTION is the source folder of the collection in the version that `ansible-playbook`
 // (ANSIBLE_PLAYBOOK) has installed.
@@ -19,7 +19,7 @@ const usual =
   'k8s_validate lookup_k8s';
 const targets = (process.env.PEERS_SUITES ?? usual).split(/[ ,]/);
 
-/** Names that are new in every run. */
+/** Replaces names that differ in every run. */
 const named = (text) => text.replace(/\b(test-|tmp)[a-z0-9]{5,}\b/g, '$1NAME');
 
 function runTarget(target, server) {

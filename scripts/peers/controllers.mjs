@@ -8,15 +8,15 @@ const manager = programPath({
 });
 const scheduler = programPath({ variable: 'KUBE_SCHEDULER', name: 'kube-scheduler' });
 
-/** Whether both programs are there. */
+/** Whether both programs are installed. */
 export const haveControllers = manager !== undefined && scheduler !== undefined;
 
 /**
  * Starts both programs with a server's credentials.
  *
- * @param options.flags flags of kube-controller-manager beside the usual ones
- * @param options.election `off` for programs that go on where a busy machine keeps them from
- *   renewing their leases
+ * @param options.flags additional flags of kube-controller-manager
+ * @param options.election `off` for programs that must continue when a busy machine keeps them from
+ * renewing their leases
  * @returns the programs, the paths of their logs, and `stop`
  */
 export function startControllers(server, { flags = [], election = 'on' } = {}) {
@@ -35,7 +35,7 @@ export function startControllers(server, { flags = [], election = 'on' } = {}) {
     `--cluster-signing-cert-file=${at('ca.crt')}`,
     `--cluster-signing-key-file=${at('ca.key')}`,
     '--use-service-account-credentials=true',
-    // A controller of one vendor's build alone, for which no other server has a role.
+    // A controller of one vendor's build only, for which other servers have no role.
     '--controllers=*,-service-ca-certificate-publisher-controller',
   ];
   const logs = { manager: at('manager.log'), scheduler: at('scheduler.log') };

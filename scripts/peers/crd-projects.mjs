@@ -31,13 +31,13 @@ function manifestsBelow(path) {
   });
 }
 
-/** A sample in the namespace of the run, under a name that is the same on both servers. */
+/** A sample in the namespace of the run, with the same name on both servers. */
 function sampleFrom(object) {
   const { namespace: _, generateName, ...metadata } = object.metadata;
   return { ...object, metadata: { ...metadata, name: metadata.name ?? `${generateName}x` } };
 }
 
-/** How many samples of the same kind come before one. */
+/** Number of earlier samples of the same kind. */
 function placeIn(samples, index) {
   const { apiVersion, kind } = samples[index];
   const isSame = (one) => one.apiVersion === apiVersion && one.kind === kind;
@@ -69,7 +69,7 @@ function projectAt(name) {
   return { definitions: [...definitions.values()], kinds, samples: kept };
 }
 
-/** The places where two values differ, as paths with both values. */
+/** The paths at which two values differ, with both values. */
 function* allDifferences(there, here, path = '') {
   if (isDeepStrictEqual(there, here)) return;
   const isObject = (value) => typeof value === 'object' && value !== null;
@@ -104,7 +104,9 @@ function answersIn(results) {
   return parts.reduce((sum, part) => sum + Object.keys(results[part]).length, 0);
 }
 
-/** Plays one project on both servers at once, prints the differences, and writes the results. */
+/**
+ * Runs one project on both servers concurrently, prints the differences, and writes the results.
+ */
 async function compareProject(name, { servers, project }) {
   const played = servers.map((server) => playProject({ ...server, kubectl }, project));
   const [there, here] = await Promise.all(played);

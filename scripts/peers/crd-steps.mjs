@@ -1,4 +1,5 @@
-// What crd-projects.mjs does with the definitions and samples of one project on one server.
+// The steps that crd-projects.mjs runs with the definitions and samples of one project on one
+// server.
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,36 +12,38 @@ const byText = (one, other) => (json(one) < json(other) ? -1 : 1);
 /** The namespace of the samples that have one. */
 export const namespace = 'peers-projects';
 
-/** What each server calls itself when it writes the status of a definition. */
+/** The name under which each server writes the status of a definition. */
 const controllers = /^(kube-apiserver.*|customresourcedefinition-controller)$/;
 
 const changing = ['uid', 'resourceVersion', 'creationTimestamp', 'time', 'lastTransitionTime'];
 
-/** What does not depend on the server or the time of a run. */
+/** Removes the parts that depend on the server or on the time of a run. */
 export function plain(value) {
   const part = (key, member) => {
     if (changing.includes(key)) return undefined;
     if (key === 'manager' && controllers.test(member)) return 'the controller';
     if (key !== 'managedFields' && key !== 'conditions') return member;
     if (!Array.isArray(member)) return member;
-    // Entries of the same second come in the order of their managers, conditions in any.
+    // Entries of the same second are ordered by their managers; the order of conditions varies.
     return [...member].sort(byText);
   };
   return JSON.parse(JSON.stringify(value, part));
 }
 
-/** An answer without what changes; several causes come in no fixed order, as in the message. */
+/**
+ * An answer without its variable parts; the order of several causes varies, also in the message.
+ */
 function outcome({ status, body, warnings }) {
   if (status < 300) return plain({ status, body, warnings });
   const { reason, message, details } = body;
-  // The status and the words before the fields are what the specification decides otherwise.
+  // The specification decides the status and the text before the fields differently.
   const strict = /patch: Invalid value: .*strict decoding error: (.*)$/s.exec(message);
   if (strict !== null) return { refused: strict[1] };
   const causes = details?.causes && [...details.causes].sort(byText);
   return plain({ status, reason, message: causes?.length > 1 ? undefined : message, causes });
 }
 
-/** Runs kubectl; resolves with its exit code and its lines, those of the two streams apart. */
+/** Runs kubectl; resolves with its exit code and the lines of each stream. */
 function kubectl(server, args) {
   const options = {
     env: { PATH: process.env.PATH, HOME: server.directory, KUBECONFIG: server.kubeconfig },
@@ -59,7 +62,10 @@ function kubectl(server, args) {
   });
 }
 
-/** Installs a definition by `kubectl apply --server-side`; resolves with what is established. */
+/**
+ * Installs a definition with `kubectl apply --server-side`; resolves with the established
+ * definition.
+ */
 async function install(server, definition) {
   const { name } = definition.metadata;
   const file = join(server.directory, 'definition.json');
@@ -84,7 +90,7 @@ async function install(server, definition) {
 
 const isCommon = ({ name }) => name === 'Name' || name === 'Age';
 
-/** The columns of a table, without the descriptions of ours, and its cells but those of ages. */
+/** The columns of a table, without Wheelhouse's descriptions, and its cells except ages. */
 function shownTable({ body }) {
   const columns = body.columnDefinitions ?? [];
   return {
@@ -98,7 +104,10 @@ function shownTable({ body }) {
   };
 }
 
-/** Members of the wrong type and missing ones, and unknown ones, of the sample's own spec. */
+/**
+ * Samples with members of the wrong type, missing members, and unknown members, derived from the
+ * sample's own spec.
+ */
 function* brokenFrom(sample) {
   yield { ...sample, peersUnknown: 1 };
   for (const wrong of [{}, [], 'text', 7, null, { peersUnknown: { nested: true } }]) {
@@ -112,7 +121,7 @@ function* brokenFrom(sample) {
   }
 }
 
-/** What is refused, and with which causes and warnings; nothing of it is stored. */
+/** The refusals of invalid samples, with their causes and warnings; none of them is stored. */
 async function refusals(server, { path, sample }) {
   const answers = [];
   for (const body of brokenFrom(sample)) {
@@ -140,7 +149,7 @@ const patches = [
   ['strategic-merge-patch', { metadata: { labels: { peers: null } } }],
 ];
 
-/** Reads, changes, and deletes the stored sample; resolves with every answer. */
+/** Reads, changes, and deletes the stored sample; resolves with all answers. */
 async function changes(server, { at, path, name, versions, sample }) {
   const seen = [];
   const ask = async (request) => seen.push(outcome(await call(server, request)));
@@ -174,7 +183,7 @@ async function changes(server, { at, path, name, versions, sample }) {
   return seen;
 }
 
-/** Creates one sample, in its own way and wrongly, then reads, changes, and deletes it. */
+/** Creates one sample, correctly and incorrectly, then reads, changes, and deletes it. */
 async function roundTrip(server, { sample, definition, isFirst }) {
   const at = pathsOf(definition);
   const path = at(sample.apiVersion.split('/').at(-1));
@@ -199,7 +208,7 @@ const withoutAges = (result) => ({
   lines: result.lines.map((line) => line.replace(/\s+(\d+[smh])+(?=\s|$)/g, ' AGE')),
 });
 
-/** All samples of a project in the hands of unmodified kubectl. */
+/** Runs kubectl commands on all samples of a project. */
 async function kubectlSession(server, { samples, definitions }) {
   const at = (name) => join(server.directory, name);
   const list = { apiVersion: 'v1', kind: 'List', items: samples };
@@ -236,7 +245,7 @@ async function kubectlSession(server, { samples, definitions }) {
   return seen;
 }
 
-/** Removes a definition; resolves with what happened to it. */
+/** Removes a definition; resolves with the answers. */
 async function remove(server, definition) {
   const path = `${crds}/${definition.metadata.name}`;
   await call(server, { method: 'DELETE', path });
@@ -245,7 +254,7 @@ async function remove(server, definition) {
   return gone === true ? 'gone' : 'never gone';
 }
 
-/** Plays one project on one server; resolves with everything that the server answered. */
+/** Runs one project on one server; resolves with all answers. */
 export async function playProject(server, { definitions, kinds, samples }) {
   const installed = {};
   for (const definition of definitions) {

@@ -1,5 +1,5 @@
 // Sends the same random requests to Wheelhouse and to the reference, and prints the answers that
-// differ, each group of alike differences once. Run it as `differential.mjs PART [seed] [rounds]`.
+// differ, one per group of similar differences. Usage: `differential.mjs PART [seed] [rounds]`.
 import { register } from 'tsx/esm/api';
 import { createRandom } from './differential/random.mjs';
 import { createReport } from './differential/report.mjs';
@@ -19,7 +19,8 @@ if (!Object.hasOwn(parts, part)) {
 const seed = Number(seedText ?? Date.now() % 1_000_000);
 const rounds = Number(roundsText ?? 2000);
 
-// Without plugins that other objects configure: each server notices such an object in its own time.
+// Excludes plugins that other objects configure, because each server notices such objects at a
+// different time.
 const plugins = [
   'ServiceAccount',
   'MutatingAdmissionWebhook',

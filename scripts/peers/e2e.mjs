@@ -48,7 +48,7 @@ function specName({ ContainerHierarchyTexts: containers, LeafNodeText: leaf }) {
 function outcomes(report) {
   if (!existsSync(report)) return {};
   const specs = JSON.parse(readFileSync(report, 'utf8')).flatMap((one) => one.SpecReports ?? []);
-  // Specs that the focus leaves out are in the report too; nothing was attempted of them.
+  // The report includes specs that the focus excludes; they have no attempts.
   const ran = specs.filter((one) => one.LeafNodeType === 'It' && one.NumAttempts > 0);
   return Object.fromEntries(
     ran.map((one) => [specName(one), { state: one.State, message: one.Failure?.Message }]),

@@ -35,7 +35,7 @@ function writeAssets(folder) {
   return join(to, 'kube-apiserver');
 }
 
-/** PEERS_ASSETS=1 has the written etcd and kubectl used as well; the real ones else. */
+/** With PEERS_ASSETS=1, also uses the written etcd and kubectl; otherwise the real ones. */
 function besides(apiServer) {
   if (!process.env.PEERS_ASSETS || apiServer === reference) return { etcd, kubectl };
   const folder = dirname(apiServer);
@@ -87,14 +87,15 @@ function summary(results) {
 }
 
 /**
- * Builds the suites without modules, runs them against both servers, and writes the results.
+ * Builds suites that do not use modules, runs them against both servers, and writes the results.
  *
- * @param options.name the name of the file of results
- * @param options.source the folder that holds the suites, undefined when it is not there
- * @param options.gopath the GOPATH that holds it
- * @param options.suites folders of suites below it; PEERS_SUITES limits them, and then no results
- *   are written
- * @param options.variable the variable that names the source, for the message without it
+ * @param options.name name of the file of results
+ * @param options.source folder that contains the suites; undefined if absent
+ * @param options.gopath the GOPATH that contains it
+ * @param options.suites folders of suites below it; PEERS_SUITES selects some, and then no results
+ * are written
+ * @param options.variable the environment variable that names the source, for the message if it is
+ * unset
  */
 export function runSuites({
   name,

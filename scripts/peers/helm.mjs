@@ -11,7 +11,7 @@ import { compareSession, plain, sessionLines, wordsOf } from './sessions.mjs';
 const chart = join(dirname(fileURLToPath(import.meta.url)), 'chart');
 const helm = programPath({ variable: 'HELM', name: 'helm' });
 
-/** Runs helm while this process goes on playing kubelets. */
+/** Runs helm while this process continues to play kubelets. */
 function runHelm(args, { home }) {
   const env = {
     ...process.env,
@@ -27,7 +27,7 @@ function runHelm(args, { home }) {
   });
 }
 
-/** An object as text, with its members and the entries of its managers in one order. */
+/** An object as text, with sorted members and manager entries. */
 function ordered(value) {
   const managers = (entries) =>
     entries.map(ordered).sort((one, other) => (one.manager < other.manager ? -1 : 1));

@@ -46,7 +46,7 @@ const packages = (process.env.PEERS_PACKAGES ?? publicPackages)
   .split(/[,\s]+/)
   .filter((name) => name !== '');
 
-/** Replaces what is between two texts, and fails when upstream's file has neither. */
+/** Replaces the code between two texts; throws if upstream's file lacks either. */
 function replaced(text, { from, to, by }) {
   const start = text.indexOf(from);
   const end = text.indexOf(to, start);
@@ -54,7 +54,7 @@ function replaced(text, { from, to, by }) {
   return text.slice(0, start) + by + text.slice(end);
 }
 
-/** Adds uses of imports that the rewritten function needs no more. */
+/** Adds uses of imports that the rewritten function no longer needs. */
 function withUses(text, uses) {
   return `${text}\n${uses.map((use) => `var _ = ${use}\n`).join('')}`;
 }
@@ -167,7 +167,7 @@ function compile(name, { overlay, to }) {
   return existsSync(output) ? output : undefined;
 }
 
-/** The states of the tests that a log names; a test that began and did not end has failed. */
+/** The outcomes of the tests in a log; a test that began but did not end has failed. */
 function outcomes(output) {
   const tests = new Map();
   for (const [, state, name] of output.matchAll(/^--- (PASS|FAIL|SKIP): (\S+)/gm)) {
@@ -216,8 +216,8 @@ function runBinary(binary, { name, to, url, args, log }) {
 }
 
 /**
- * Runs a package's tests in one process, as `go test` does. A test that never ends takes the rest
- * of its process with it, so those run again without it.
+ * Runs a package's tests in one process, as `go test` does. A test that never ends blocks the rest
+ * of its process, so the others run again without it.
  */
 async function runPackage(name, { binary, to }) {
   const { url, program } = await startStore(to);
@@ -240,7 +240,7 @@ async function runPackage(name, { binary, to }) {
   return Object.fromEntries(tests);
 }
 
-/** The outcomes of one side by package, those of earlier runs included. */
+/** The outcomes of one server by package, including those of earlier runs. */
 function storedOutcomes(side) {
   const path = join(outcomesFolder, side);
   if (!existsSync(path)) return {};

@@ -10,7 +10,7 @@ import { runSuites } from './ginkgo-suites.mjs';
 const source = process.env.KUBEBUILDER && join(process.env.KUBEBUILDER, 'testdata');
 const projects = ['project-v4', 'project-v4-with-plugins'];
 
-/** Folders of suites that are no end-to-end tests, below the testdata folder. */
+/** Folders of suites other than end-to-end tests, below the testdata folder. */
 function suitesOf(project) {
   const below = readdirSync(join(source, project, 'internal'), { recursive: true });
   const files = below.filter((path) => path.endsWith('suite_test.go'));

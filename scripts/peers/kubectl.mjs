@@ -24,7 +24,7 @@ function play(server) {
   );
 }
 
-/** kubectl's own version; a source build does not know it. */
+/** kubectl's own version; a source build does not contain it. */
 function clientVersion() {
   const client = spawnSync(kubectl, ['version', '--client', '-o', 'json'], { encoding: 'utf8' });
   const { gitVersion } = JSON.parse(client.stdout).clientVersion;

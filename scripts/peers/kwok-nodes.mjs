@@ -5,7 +5,7 @@ import { call, programPath, startProgram } from './servers.mjs';
 
 const kwok = programPath({ variable: 'KWOK', name: 'kwok' });
 
-/** Whether kwok is there. */
+/** Whether kwok is installed. */
 export const haveKwok = kwok !== undefined;
 
 /** One step of a Pod's life as kwok reads it. `fields` are conditions on the Pod. */
@@ -61,7 +61,10 @@ const outcome = (value) => ({
   '.metadata.annotations["peers/outcome"]': [value],
 });
 
-/** The life of a Pod: it runs, ends as its annotation `peers/outcome` says, and goes when deleted. */
+/**
+ * The life of a Pod: it runs, ends as its annotation `peers/outcome` says, and disappears when
+ * deleted.
+ */
 const stages = [
   stage('pod-run', {
     fields: { ...alive, '.status.podIP': 'DoesNotExist' },
@@ -92,7 +95,7 @@ const stages = [
  * Registers nodes and runs kwok with a server's credentials.
  *
  * @param options.names names of the nodes
- * @returns `stop`, and `errors`, the answers to the registration that are not 201
+ * @returns `stop`, and `errors`: the answers to the registration other than 201
  */
 export function runKwok(server, { names }) {
   const at = (name) => join(server.directory, name);

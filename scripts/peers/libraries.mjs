@@ -9,7 +9,9 @@ import { compareSession, plain } from './sessions.mjs';
 const folder = join(dirname(fileURLToPath(import.meta.url)), 'libraries');
 const at = (name) => join(folder, name);
 
-/** What runs a session: a program by an environment variable or its name, and its arguments. */
+/**
+ * How to run each session: a program, by an environment variable or its name, and its arguments.
+ */
 const libraries = {
   python: {
     program: 'Python client (kubernetes)',

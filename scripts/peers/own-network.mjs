@@ -1,12 +1,12 @@
-// Runs a script in a network namespace where the addresses of Pods and Services are its own.
+// Runs a script in a network namespace of its own, whose addresses of Pods and Services are local.
 import { spawnSync } from 'node:child_process';
 
 const marker = 'PEERS_NETWORK';
 const setup = 'ip link set lo up && ip route add local 10.0.0.0/8 dev lo && exec "$@"';
 
 /**
- * Whether this process is in such a network. Where it is not, the script runs again inside one, and
- * its exit code becomes this process's.
+ * Whether this process runs in such a namespace. If not, runs the script again inside one and exits
+ * with its exit code.
  */
 export function inOwnNetwork() {
   if (process.env[marker] === 'own') return true;

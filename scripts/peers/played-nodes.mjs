@@ -1,6 +1,6 @@
 // Plays the kubelets of a few nodes: Pods that are bound to them run, become ready, succeed or
-// fail, and go away when they are deleted. No container is ever started; `processes` may start
-// local programs in place of a few.
+// fail, and disappear when they are deleted. No containers are started; `processes` may start local
+// programs for a few of them.
 import { call, pause } from './servers.mjs';
 
 const everyMs = 300;
@@ -74,9 +74,9 @@ const noProcesses = {
  * Starts playing.
  *
  * @param options.names names of the nodes
- * @param options.processes what `playProcesses` returns; by default no Pod has a process
- * @returns `stop`, which resolves when nothing is sent any more, and `errors`, the answers other
- *   than 2xx, 404, and 409
+ * @param options.processes the result of `playProcesses`; by default no Pod has a process
+ * @returns `stop`, which resolves when no more requests are sent, and `errors`: the answers other
+ * than 2xx, 404, and 409
  */
 export function playNodes(server, { names, processes = noProcesses }) {
   let isOver = false;

@@ -1,12 +1,12 @@
 // Plays the containers of the few Pods whose programs can run as local processes: upstream's
-// webhooks, the sample API server, and its etcd. The addresses of the Pods and of their Services lead
-// to these processes, for which they have to be addresses of this host: see `inOwnNetwork`.
+// webhooks, the sample API server, and its etcd. The addresses of the Pods and of their Services
+// lead to these processes, so they must be addresses of this host: see `inOwnNetwork`.
 import { copyFileSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { call, freePort, startProgram } from './servers.mjs';
 
-/** What runs in a container: the program, and the flag that chooses its port. */
+/** The program of a container, and the flag that sets its port. */
 function programOf(container, { agnhost, sampleApiServer, etcd }) {
   const [first] = [...(container.command ?? []), ...(container.args ?? [])];
   if (container.image.includes('/agnhost') && /^(crd-conversion-)?webhook$/.test(first ?? '')) {
@@ -72,7 +72,7 @@ async function writeVolumes(server, { pod, folder }) {
 
 const accountFolder = 'account';
 
-/** Runs a program with a copy of a folder at the path where programs look for their account. */
+/** Runs a program with a copy of a folder at the path where programs expect their account. */
 const withAccount = [
   'mount -t tmpfs none /run',
   'mkdir -p /run/secrets/kubernetes.io',
@@ -179,7 +179,8 @@ export function playProcesses(server, { binaries }) {
   const tick = async () => {
     if (pods.size === 0) return;
     for (const program of [...pods.values()].flatMap(({ programs }) => programs)) {
-      // As a kubelet restarts a container that ended, for instance before its role was bound.
+      // Restarts a program that has ended, as a kubelet does; for example, because its role was not
+      // yet bound.
       if (program.running.child.exitCode !== null) program.running = program.run();
     }
     const { body } = await call(server, { path: '/api/v1/services' });

@@ -106,7 +106,7 @@ const objects = {
   }),
 };
 
-/** The targets as text: their labels in one order, without addresses and names that are made up. */
+/** The targets as text: sorted labels, without addresses and generated names. */
 async function targetsOf(base, server) {
   const { data } = await fetchJson(`${base}/api/v1/targets`);
   const targets = data.activeTargets.filter((one) => one.scrapePool !== 'apiserver');

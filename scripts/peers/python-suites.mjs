@@ -1,8 +1,8 @@
-// Runs the tests that a Python library brings for a live cluster against both servers, with the
-// controllers and played kubelets that they depend on, and compares the outcome of each test.
+// Runs the tests of a Python library for a live cluster against both servers, with the controllers
+// and played kubelets that they depend on, and compares the outcome of each test.
 //
 // PYTHON names the interpreter and PYTHON_SUITE the library's source folder; the argument names the
-// library. What needs containers fails against both.
+// library. Tests that need containers fail against both.
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';

@@ -1,4 +1,4 @@
-// The files of results that docs/CLIENTS.md is generated from.
+// The files of results from which docs/CLIENTS.md is generated.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -18,7 +18,7 @@ export function writeResult(name, result) {
   writeFileSync(join(folder, `${name}.json`), `${JSON.stringify(result, undefined, 2)}\n`);
 }
 
-/** The stored result of one name; undefined when there is none. */
+/** The stored result of one name; undefined if absent. */
 export function storedResult(name) {
   return storedResults().find((result) => result.name === name);
 }

@@ -26,7 +26,7 @@ export function programPath({ variable, name }) {
   return undefined;
 }
 
-/** Polls `check` until it returns a value that is true; undefined when `withinMs` has passed. */
+/** Polls `check` until it returns a truthy value; undefined after `withinMs`. */
 export async function eventually(check, { withinMs, everyMs = 200 }) {
   const end = Date.now() + withinMs;
   for (;;) {
@@ -78,7 +78,7 @@ export function call(server, { method = 'GET', path, body, headers = {} }) {
       headers: {
         authorization: `Bearer ${server.token}`,
         accept: 'application/json',
-        // Without its length Node sends the body of a DELETE as if it were another request.
+        // Without a length, Node sends the body of a DELETE as if it were another request.
         ...(text === undefined
           ? {}
           : { 'content-type': type, 'content-length': Buffer.byteLength(text) }),
@@ -102,13 +102,13 @@ export function call(server, { method = 'GET', path, body, headers = {} }) {
   });
 }
 
-/** Writes the credentials that both servers are started with. */
+/** Writes the credentials with which both servers are started. */
 function writeCredentials(directory) {
   const at = (name) => join(directory, name);
   const openssl = (...args) => execFileSync('openssl', args, { stdio: 'ignore' });
   openssl('genrsa', '-out', at('sa.key'), '2048');
   openssl('rsa', '-in', at('sa.key'), '-pubout', '-out', at('sa.pub'));
-  // Python 3.13 accepts no authority without its key usage.
+  // Python 3.13 accepts no authority without a key usage.
   const usage = ['-addext', 'keyUsage=critical,keyCertSign,cRLSign'];
   const subject = ['-subj', '/CN=peers-ca', '-days', '30', ...usage];
   const keys = ['-newkey', 'rsa:2048', '-nodes', '-keyout', at('ca.key'), '-out', at('ca.crt')];
@@ -232,8 +232,8 @@ export async function startEtcd({ directory, etcd }) {
 /**
  * Starts the reference, kube-apiserver, on an etcd of its own.
  *
- * @param options.flags flags beside the common ones
- * @returns the running server; undefined, after a message, when a binary is missing
+ * @param options.flags additional flags
+ * @returns the running server; undefined, after a message, if a binary is missing
  */
 export async function startReference({ flags = [] } = {}) {
   const binary = programPath({ variable: 'KUBE_APISERVER', name: 'kube-apiserver' });
@@ -251,8 +251,8 @@ export async function startReference({ flags = [] } = {}) {
 }
 
 /**
- * Starts this repository's server, built, on the embedded store, with the controllers of an API
- * server alone.
+ * Starts the built server of this repository on the embedded store, with only the controllers of an
+ * API server.
  */
 export async function startWheelhouse({ flags = [] } = {}) {
   const start = ({ directory, log, flags: all }) => {
@@ -268,10 +268,10 @@ export async function startWheelhouse({ flags = [] } = {}) {
 }
 
 /**
- * Runs `play` against the reference and against Wheelhouse, one after the other; against one of
- * them alone when PEERS_ONLY names it.
+ * Runs `play` against the reference and against Wheelhouse, one after the other; PEERS_ONLY selects
+ * one of them.
  *
- * @returns the results by server; `reference` is undefined when it is not available
+ * @returns the results by server; `reference` is undefined if it is not available
  */
 export async function onBoth(play, { flags = [] } = {}) {
   const results = {};

@@ -1,5 +1,5 @@
-// What the sessions of command-line programs and of client libraries share: output without what
-// differs from run to run, and the comparison of two outputs.
+// Code that the sessions of command-line programs and of client libraries share: removing variable
+// parts from output, and comparing two outputs.
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -25,15 +25,16 @@ const sorted = (text, start) => {
 };
 
 /**
- * The output with what has no fixed order in one order: causes of a validation error, for which the
- * reference takes the fields of a schema as they come, and the data that `describe` prints.
+ * Sorts the parts of the output that have no fixed order: causes of a validation error, for which
+ * the reference iterates the fields of a schema in random order, and the data that `describe`
+ * prints.
  */
 const ordered = (output) =>
   output
     .replace(/(?:^\* .*\n){2,}/gm, (causes) => sorted(causes, /^(?=\* )/m))
     .replace(/(?:^\S+:\n----\n.*\n\n?){2,}/gm, (data) => sorted(data, /^(?=\S+:\n----\n)/m));
 
-/** The output without names, times, addresses, and numbers that differ from run to run. */
+/** Removes names, times, addresses, and numbers that differ from run to run from the output. */
 export function plain(output, server) {
   return ordered(output)
     .replaceAll(server.directory, 'DIR')
@@ -75,11 +76,11 @@ function keepOutputs(name, sides) {
 }
 
 /**
- * Compares the outputs of a session, by step, prints the differences, and writes the results.
+ * Compares the outputs of a session by step, prints the differences, and writes the results.
  *
- * @param options.sides the outputs of `reference` and `wheelhouse`; nothing is compared when one
- *   of them is missing
- * @param options.step what a step is called, in the plural
+ * @param options.sides the outputs of `reference` and `wheelhouse`; nothing is compared if one of
+ * them is missing
+ * @param options.step the plural noun for a step
  */
 export function compareSession({ name, program, version, script, what, step, sides }) {
   const { reference, wheelhouse } = sides;

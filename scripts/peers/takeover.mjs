@@ -1,5 +1,5 @@
-// Runs Wheelhouse and kube-apiserver on one etcd, one after the other and side by side: each must
-// serve, change, and delete what the other stored. Prints the differences; fails when there are any.
+// Runs Wheelhouse and kube-apiserver on one etcd, in sequence and concurrently: each must serve,
+// change, and delete what the other stored. Prints the differences; fails if there are any.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
@@ -43,8 +43,8 @@ writeFileSync(at('tokens.csv'), `${token},admin,admin,"system:masters"\n`);
 /**
  * Starts one of the servers on an etcd. Both get the same flags.
  *
- * @param host servers that run at once share a port, as they would on hosts of their own
- * @param address where the server says that it is
+ * @param host concurrent servers share a port, as they would on separate hosts
+ * @param address the address that the server advertises
  */
 async function startOn(store, { name, port, host = '127.0.0.1', address = '192.0.2.1' }) {
   const flags = [
@@ -138,13 +138,13 @@ const boat = (name) => ({
   spec: { cargo: { z: 1, a: [9007199254740993n, 0.5, null, 'é'] } },
 });
 
-/** JSON with the integers that a number cannot hold. */
+/** JSON with integers that a number cannot represent. */
 const bodyOf = (object) =>
   JSON.parse(
     JSON.stringify(object, (_, value) => (typeof value === 'bigint' ? Number(value) : value)),
   );
 
-/** An object of every kind that can be created, by the collection it goes to. */
+/** An object of every kind that can be created, by its collection. */
 function examples() {
   const found = [];
   for (const def of builtinKinds(dialectOf('kubernetes'))) {
@@ -192,7 +192,7 @@ async function establish(server, crd) {
     throw new Error(`${group} is not served`);
 }
 
-/** All objects of a server, by their paths, as text with sorted members. */
+/** All objects of a server by path, as text with sorted members. */
 async function everything(server) {
   const objects = new Map();
   const groups = (await call(server, { path: '/apis' })).body.groups;
@@ -217,7 +217,7 @@ async function everything(server) {
   return objects;
 }
 
-/** The answer to a list; the cache of a kind that was just defined takes a moment to fill. */
+/** The answer to a list; the cache of a newly defined kind takes a moment to fill. */
 function listed(server, path) {
   const list = async () => {
     const answer = await call(server, { path });
@@ -237,7 +237,7 @@ const sorted = (value) => {
 };
 const textOf = (object) => JSON.stringify(sorted(object));
 
-/** What the servers themselves keep up to date. */
+/** Objects that the servers themselves keep up to date. */
 const isAlive = (path) =>
   /\/leases\/|\/events\/|\/endpoints(lices)?\/kubernetes$|apiservices\//.test(path) ||
   /configmaps\/(extension-apiserver-authentication|kube-apiserver-legacy)/.test(path);
@@ -270,14 +270,14 @@ function compare({ before, after, first, second }) {
   }
 }
 
-/** A default role that the second server has completed with rules that its release adds. */
+/** A default role to which the second server has added the rules of its release. */
 function isReconciled(object, other) {
   const isDefault = object.metadata.annotations?.['rbac.authorization.kubernetes.io/autoupdate'];
   const isWritten = other?.metadata.resourceVersion !== object.metadata.resourceVersion;
   return isDefault === 'true' && isWritten;
 }
 
-/** The texts from shortly before their first difference on. */
+/** The ends of the texts, from shortly before their first difference. */
 function whereTheyDiffer(texts) {
   const [one, other] = Object.values(texts);
   let same = 0;
@@ -289,7 +289,7 @@ function whereTheyDiffer(texts) {
   return shown.join('\n  ');
 }
 
-/** Changes and deletes an object. */
+/** Changes and then deletes an object. */
 async function useUp(server, path) {
   const metadata = { annotations: { touched: 'yes' } };
   const patched = await call(server, { method: 'PATCH', path, body: { metadata } });
@@ -304,7 +304,7 @@ async function useUp(server, path) {
   if (!isGone) differ(`DELETE ${path}: it is still there`);
 }
 
-/** Follows a collection; `events` are type, name, and resourceVersion. */
+/** Follows a collection; `events` contains type, name, and resourceVersion. */
 function follow(server, path) {
   const events = [];
   const sent = request(`${server.url}${path}?watch=true`, {
@@ -329,7 +329,7 @@ function follow(server, path) {
 
 const maps = '/api/v1/namespaces/default/configmaps';
 
-/** Adds one to a counter that others add to as well. */
+/** Increments a counter that others increment too. */
 async function increment(server, path) {
   for (;;) {
     const { body } = await call(server, { path });
@@ -372,7 +372,7 @@ async function sideBySide() {
   });
 }
 
-/** Both are among the endpoints of their own Service, and stay there. */
+/** Checks that both servers are and remain in the endpoints of their own Service. */
 async function listTogether(servers) {
   const path = '/api/v1/namespaces/default/endpoints/kubernetes';
   const addresses = async (server) => {
@@ -395,11 +395,11 @@ async function listTogether(servers) {
   if (after.resourceVersion !== metadata.resourceVersion) differ('the endpoints keep changing');
 }
 
-/** Longer than the reference takes between two looks at its endpoints. */
+/** Longer than the reference's interval between two reconciliations of its endpoints. */
 const reconcileMs = 12_000;
 const mapsEach = 100;
 
-/** Both write; every watch sees each write once, in one order. */
+/** Both servers write; every watch must see each write once, in the same order. */
 async function writeTogether(servers) {
   const watches = servers.map((server) => follow(server, maps));
   await eventually(() => watches.every(({ events }) => events.length > 0), { withinMs: 10_000 });

@@ -1,6 +1,6 @@
-// What kube-controller-manager and kube-scheduler are made to do. Each scenario creates objects,
-// waits until the controllers have brought them into their state, and returns a description of
-// that state that does not depend on names, times, or timing.
+// Scenarios for kube-controller-manager and kube-scheduler. Each scenario creates objects, waits
+// until the controllers have reconciled them, and returns a description of their state that does
+// not depend on names, times, or timing.
 import { call, eventually } from './servers.mjs';
 
 const withinMs = 120_000;
@@ -62,7 +62,7 @@ function deployment(name, { replicas = 3, spec = {} } = {}) {
   };
 }
 
-/** Waits until `describe` returns something true; the error names what was seen last. */
+/** Waits until `describe` returns a truthy value; the error contains the last value. */
 async function settled(what, describe) {
   let seen;
   const look = async () => {
@@ -488,7 +488,7 @@ const scenarios = {
 };
 
 /**
- * Plays all scenarios, each in a namespace of its own.
+ * Runs all scenarios, each in its own namespace.
  *
  * @returns by scenario, its state, or `{ failed }` with the reason
  */

@@ -1,5 +1,5 @@
 // Runs kube-controller-manager and kube-scheduler, with played nodes or with those of kwok, against
-// both servers and compares what becomes of workloads and what the two programs log.
+// both servers and compares the resulting workloads and the logs of both programs.
 import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { haveControllers, startControllers } from './controllers.mjs';
@@ -10,8 +10,8 @@ import { onBoth } from './servers.mjs';
 import { playScenarios } from './workload-scenarios.mjs';
 
 /**
- * What a program logs when another writer was faster; which of these lines appear depends on the
- * run, on either server.
+ * Log lines of a program that lost a race against another writer; which of them appear varies, on
+ * either server.
  */
 const race = new RegExp(
   [
@@ -23,7 +23,7 @@ const race = new RegExp(
   ].join('|'),
 );
 
-/** The error lines of a klog file, without what differs from run to run, each once. */
+/** The error lines of a klog file without their variable parts, each once. */
 function errorLines(path) {
   const lines = readFileSync(path, 'utf8').split('\n');
   const errors = lines.filter((line) => /^E\d{4} /.test(line) && !race.test(line));

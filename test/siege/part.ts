@@ -44,6 +44,7 @@ const logBytesMax = 4000;
 /**
  * Runs a part of a siege against a server. Its rejection includes the state of the server: whether
  * it runs, or how it exited, and the end of its standard error.
+ *
  * @param of.name name of the work in errors
  */
 export async function onServer<Result>(

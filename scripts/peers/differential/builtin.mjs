@@ -7,8 +7,8 @@ import { createMutator } from './mutate.mjs';
 /**
  * @param options.both the servers, the reference first
  * @param options.random draws (see random.mjs)
- * @param options.send sends one request to both, and reports how the answers differ
- * @returns a function that plays one round
+ * @param options.send sends one request to both and reports how the answers differ
+ * @returns a function that runs one round
  */
 export async function builtinRounds({ both, random, send: sendTo }) {
   const [reference] = both;
@@ -81,7 +81,7 @@ export async function builtinRounds({ both, random, send: sendTo }) {
     'application/json-patch+json',
   ];
 
-  /** One object's life: create, then some updates and patches, and its deletion. */
+  /** The life of one object: create, some updates and patches, and its deletion. */
   async function live(subject, round) {
     const { def, path, object, schemas } = subject;
     const schema = schemaOf(subject);
@@ -126,7 +126,7 @@ export async function builtinRounds({ both, random, send: sendTo }) {
 
   const forced = (path) => ({ method: 'DELETE', path, body: { gracePeriodSeconds: 0 } });
 
-  /** One change of the object that both servers show as `bodies`: a PUT or a patch of some type. */
+  /** One change of the object whose current states are `bodies`: a PUT or a patch of some type. */
   function changeOf({ target, bodies, mutate }) {
     const [first] = bodies;
     const changed = mutate(stripped(first));
@@ -195,7 +195,7 @@ export async function builtinRounds({ both, random, send: sendTo }) {
     return { method: 'DELETE', path, body };
   }
 
-  /** A body with the uid and address of one server's object in place of those of the other's. */
+  /** Replaces the uid and address of one server's object in a body by those of the other's. */
   function withUid(body, from, to) {
     let text = JSON.stringify(body).replaceAll(from.metadata.uid, to.metadata.uid);
     const { clusterIP } = from.kind === 'Service' ? from.spec : {};
@@ -203,7 +203,9 @@ export async function builtinRounds({ both, random, send: sendTo }) {
     return JSON.parse(text);
   }
 
-  /** What a client that changes `metadata` sends to each server: its own uid and version. */
+  /**
+   * What a client that changes `metadata` sends to each server, with that server's uid and version.
+   */
   function merged(metadata, current) {
     if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata))
       return metadata;

@@ -1,4 +1,4 @@
-// Compares two answers to one request, without what must differ.
+// Compares two answers to one request, ignoring parts that legitimately differ.
 
 const volatile = new Set([
   'nodePort',
@@ -22,8 +22,8 @@ const plainText = (text) =>
     .replace(/\bselfType\d+/g, 'selfType');
 
 /**
- * The text of an error without what no program reads: values of Go's types, printed as Go prints
- * them, and differences between two values.
+ * The text of an error without parts that no program reads: values printed as Go types, and
+ * differences between two values.
  */
 const errorText = (text) =>
   text
@@ -41,7 +41,7 @@ function comparableStatus(status) {
     ...cause,
     message: plainText(errorText(cause.message)),
   }));
-  // The reference lists members of a map in no order.
+  // The reference lists members of a map in random order.
   const causes = plain.sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
   return { ...rest, details: { ...details, causes } };
 }
@@ -63,7 +63,7 @@ function comparable(value, key) {
   );
 }
 
-/** The first place at which two values differ, and what is there. */
+/** The first path at which two values differ, with both values. */
 function firstDifference(one, other, path = '') {
   if (JSON.stringify(one) === JSON.stringify(other)) return undefined;
   const isObject = (value) => typeof value === 'object' && value !== null;
@@ -80,8 +80,8 @@ function firstDifference(one, other, path = '') {
 const general = (path) => path.replace(/\.\d+(?=\.|$)/g, '[]').replace(/\.f:[^.]*/g, '.f');
 
 /**
- * @returns undefined when the answers say the same; else a `signature`, which alike differences
- *   share, and a `text`
+ * @returns undefined if the answers are equivalent; otherwise a `signature`, which similar
+ * differences share, and a `text`
  */
 export function compareAnswers(reference, wheelhouse) {
   const lines = (answer) =>

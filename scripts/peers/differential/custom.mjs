@@ -63,8 +63,8 @@ const rules = [
 ];
 
 /**
- * @param options as of `builtinRounds`
- * @returns a function that plays one round: one definition, and some objects of it
+ * @param options as for `builtinRounds`
+ * @returns a function that runs one round: one definition, and some objects of it
  */
 export async function customRounds({ both, random, send }) {
   const maybe = (share, object, name, make) => {
@@ -169,7 +169,7 @@ export async function customRounds({ both, random, send }) {
     return made;
   }
 
-  /** A value for a schema, wrong at random places. */
+  /** A value for a schema, with errors at random places. */
   function value(of, depth) {
     if (of === undefined || of === true || depth > 7)
       return random.pick([1, 'a', true, {}, [], null]);

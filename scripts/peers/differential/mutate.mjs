@@ -118,7 +118,7 @@ export function createMutator({ random, schemas }) {
     return object;
   }
 
-  /** All places of a value: the container, its key, and the schema of what is there. */
+  /** All places in a value: the container, its key, and the schema. */
   function places(value, schema, found = [], depth = 0) {
     const one = resolved(schema);
     if (depth > 12) return found;

@@ -1,4 +1,4 @@
-/** Random draws that one seed repeats. */
+/** Random draws that a seed repeats. */
 export function createRandom(seed) {
   let state = seed >>> 0 || 1;
   const next = () => {

@@ -97,7 +97,7 @@ const accepts = [
 ];
 const names = ['m0', 'm1', 'm2', 'm3'];
 
-/** @param options as of `builtinRounds` */
+/** @param options as for `builtinRounds` */
 export async function readingRounds({ both, random, send }) {
   await Promise.all(both.map(prepare));
   const values = {

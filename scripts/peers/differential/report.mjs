@@ -10,7 +10,7 @@ export function createReport(both) {
   const groups = new Map();
   let requests = 0;
 
-  /** Prints the first difference of each group of alike ones. */
+  /** Prints the first difference of each group of similar ones. */
   function note(subject, request, difference) {
     const signature = `${subject} ${request.method ?? 'GET'} ${difference.signature}`;
     const count = groups.get(signature) ?? 0;
@@ -23,7 +23,7 @@ export function createReport(both) {
   }
 
   return {
-    /** Sends a request; `bodies` holds a body for each server where they are not the same. */
+    /** Sends a request; `bodies` holds a body per server if they differ. */
     async send({ subject, bodies, ...request }) {
       const answers = await Promise.all(
         both.map((server, i) => {

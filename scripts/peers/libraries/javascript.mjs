@@ -1,4 +1,4 @@
-// A session of the JavaScript client: prints what every step answers, for comparison. CLIENT_NODE
+// A session of the JavaScript client: prints the answer to every step, for comparison. CLIENT_NODE
 // names the folder in which @kubernetes/client-node is installed.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -130,7 +130,7 @@ async function playCore() {
   await step('delete', () => invoke(core, 'deleteNamespacedConfigMap', at('one')));
 }
 
-/** What a watch reports until it ends. */
+/** The events of a watch until it ends. */
 function watched(path, options, change) {
   const watch = new k8s.Watch(config);
   const seen = [];
@@ -196,7 +196,7 @@ async function playInformer() {
   });
 }
 
-/** Opens a stream to a Pod; the message of what refused it. */
+/** Opens a stream to a Pod; returns the message of the refusal. */
 function refused(open) {
   return new Promise((resolve, reject) => {
     const outcome = open();

@@ -13,7 +13,7 @@ export type IntOrString = number | string;
 export type Json = null | boolean | number | string | Json[] | { [member: string]: Json };
 /** A set of fields, as managedFields holds it. */
 export type FieldsV1 = { [field: string]: FieldsV1 };
-/** An object inside another one, where it may leave out what it is: in a list, in a template. */
+/** An object inside another one, such as in a list or a template, which may omit its type. */
 export type Embedded<Kind> = Omit<Kind, 'apiVersion' | 'kind'> & TypeMeta;
 export type GroupResource = {
   group: string;
