@@ -22,7 +22,7 @@ afterEach(async () => {
   for (const one of undo.splice(0).reverse()) await one();
 });
 
-/** Writes an AdmissionConfiguration and files beside it; gives its path. */
+/** Writes an AdmissionConfiguration and files beside it; returns its path. */
 function configFile(plugins: Loose, files: Record<string, string> = {}): string {
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-plugins-'));
   undo.push(() => rmSync(directory, { recursive: true, force: true }));
@@ -78,7 +78,10 @@ describe('EventRateLimit', () => {
   const enabled = ['EventRateLimit'];
   const events = '/api/v1/namespaces/default/events';
   const limit = (type: string, burst: number) => ({ type, qps: 1, burst, cacheSize: 50 });
-  /** Time that stands still but when a test moves it; whole, so that a second later is a second. */
+  /**
+   * A clock that advances only when a test moves it, in whole milliseconds, so that a second is
+   * exactly a second.
+   */
   const stopped = () => {
     let nowMs = Math.floor(systemClock.monotonic());
     const clock = { ...systemClock, monotonic: () => nowMs };

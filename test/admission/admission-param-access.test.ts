@@ -25,7 +25,7 @@ beforeEach(async () => {
   kit = await policyKit(server);
 });
 
-/** Lets jane do something everywhere. */
+/** Grants jane a permission in all namespaces. */
 async function allow(name: string, rule: JsonObject): Promise<() => Promise<void>> {
   const apiVersion = `${rbacGroup}/v1`;
   const role = { apiVersion, kind: 'ClusterRole', metadata: { name }, rules: [rule] };
@@ -75,7 +75,7 @@ test('ADM-3: a policy cannot name parameters that its author may not read', asyn
   expect(created.status).toBe(201);
   await withdraw();
   const path = `${policies}/${(body['metadata'] as JsonObject)['name']}`;
-  // What leads there already may be changed otherwise.
+  // A policy that already refers to the parameters may be changed in other ways.
   const other = { spec: { validations: [{ expression: 'params != null' }] } };
   expect((await server.patch(path, other, 'merge', jane)).status).toBe(200);
   const elsewhere = { spec: { paramKind: { apiVersion: 'v1', kind: 'ConfigMap' } } };

@@ -170,7 +170,7 @@ describe('plugins that run by default', () => {
     const mark = { 'storageclass.svc.io/is-default-class': 'true' };
     await created(storage, storageClass('b-default', mark));
     await created(storage, storageClass('a-default', mark));
-    // The newest, and of those that are as old as each other the first by name.
+    // The newest class is the default; among equally old ones, the first by name.
     const expected = 'a-default';
     expect((await created(path, claim('asks-nothing'))).spec.storageClassName).toBe(expected);
     const named = await created(path, claim('named', { storageClassName: 'plain' }));
@@ -280,7 +280,7 @@ describe('plugins that run by default', () => {
       await server.patch(`${path}/${name}`, { spec: { volumeName: 'v' } }, 'merge');
       await server.patch(`${path}/${name}/status`, { status: { phase: 'Bound' } }, 'merge');
     };
-    // The kind's own rules refuse an unbound claim's growth before this plugin is asked.
+    // The kind's own rules reject the growth of an unbound claim before this plugin runs.
     expect((await grow('growing')).status).not.toBe(200);
     await bind('growing');
     await bind('fixed');

@@ -12,7 +12,7 @@ function namespaceOf(name: string, labels: Record<string, string>) {
   return { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } };
 }
 
-/** A namespace with labels of these modes; gives the path of its core resources. */
+/** Creates a namespace with labels of these modes; returns the path of its core resources. */
 async function withPolicy(modes: Record<string, string>): Promise<string> {
   count += 1;
   const labels = Object.fromEntries(

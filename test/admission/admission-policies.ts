@@ -4,16 +4,16 @@ import { configMapRule, registration } from './admission-service.ts';
 
 export const policies = `/apis/${registration}/v1/validatingadmissionpolicies`;
 
-/** Policies about ConfigMaps of a namespace of their own, removed together. */
+/** Policies for ConfigMaps of one namespace, which are removed together. */
 export interface PolicyKit {
   readonly namespace: string;
-  /** Another namespace, which no policy looks at. */
+  /** Another namespace, to which no policy applies. */
   readonly params: string;
-  /** The path of the ConfigMaps that policies look at. */
+  /** The path of the ConfigMaps to which the policies apply. */
   readonly maps: string;
-  /** Creates a policy; gives its name. */
+  /** Creates a policy; returns its name. */
   policy(spec: JsonObject, match?: JsonObject): Promise<string>;
-  /** Creates a binding; gives its name. */
+  /** Creates a binding; returns its name. */
   binding(spec: JsonObject): Promise<string>;
   bound(
     spec: JsonObject,
@@ -25,13 +25,13 @@ export interface PolicyKit {
 
 let made = 0;
 
-/** What policies of the two sorts are. */
+/** The two types of policies. */
 const sorts = {
   Validating: { version: 'v1', spec: {}, binding: { validationActions: ['Deny'] } },
   Mutating: { version: 'v1alpha1', spec: { reinvocationPolicy: 'Never' }, binding: {} },
 };
 
-/** Makes namespaces, and no policies yet. */
+/** Creates the namespaces, without policies. */
 export async function policyKit(
   server: TestServer,
   sort: keyof typeof sorts = 'Validating',

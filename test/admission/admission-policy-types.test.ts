@@ -23,7 +23,7 @@ const rule = (group: string, ...resources: string[]): JsonObject => ({
   resources,
 });
 
-/** The status that the controller gives a policy. */
+/** The status that the controller writes to a policy. */
 async function checked(name: string, generation = 1) {
   return eventually(async () => {
     const { status } = (await server.get(`${policies}/${name}`)).body;
@@ -122,7 +122,7 @@ test('ADM-3: the authorizer is typed, except for the request’s resource', asyn
   ]);
 });
 
-/** What is complained of in an expression about kinds, without where. */
+/** The type errors in an expression about kinds, without their positions. */
 async function complaintsOf(expression: string, resourceRules: JsonObject[]) {
   const validations = [{ expression }];
   const name = await kit.policy({ validations }, { resourceRules });
@@ -138,7 +138,7 @@ test.each<[string, string, string, ...string[]]>([
   ['an integer or a text', 'services', 'object.spec.ports.all(p, p.targetPort == 80)'],
   ['bytes', 'secrets', "object.data['a'] == b'1'"],
   [
-    // Published as one of two types, they are not seen.
+    // Published with alternative types, so expressions cannot access them.
     'quantities',
     'pods',
     "object.spec.containers.all(c, c.resources.limits['cpu'] != '')",
@@ -246,6 +246,6 @@ test('ADM-3: a changed policy is checked again', async () => {
   expect((await checked(name)).typeChecking.expressionWarnings).toHaveLength(1);
   const change = { spec: { validations: [{ expression: 'object.spec.replicas > 1' }] } };
   await server.patch(`${policies}/${name}`, change, 'merge');
-  // What was applied goes with its last member.
+  // The applied field disappears with its last member.
   expect(await checked(name, 2)).toEqual({ observedGeneration: 2 });
 });

@@ -11,7 +11,7 @@ function pod(name: string, resources: object = {}, spec: object = {}): object {
   return { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers, ...spec } };
 }
 
-/** A namespace with a quota whose limits are in force. */
+/** Creates a namespace with a quota whose limits are in force. */
 async function withQuota(hard: Record<string, string>, more: object = {}): Promise<string> {
   const ns = await freshNamespace(server);
   const core = `/api/v1/namespaces/${ns}`;

@@ -9,29 +9,29 @@ export const configurations = {
   validating: `/apis/${registration}/v1/validatingwebhookconfigurations`,
 } as const;
 
-/** What a webhook answers beside its verdict. */
+/** The part of a webhook's response besides its verdict. */
 export type Response = Record<string, unknown>;
 
-/** An admission webhook over TLS, and configurations of a server that lead to it. */
+/** An admission webhook over TLS, with functions that configure a server to call it. */
 export interface AdmissionService {
   readonly url: string;
   readonly caBundle: string;
-  /** A bundle of the service's own certificate alone. */
+  /** A bundle that contains only the service's own certificate. */
   readonly leafBundle: string;
-  /** Reviews that came to a path, in their order. */
+  /** The reviews that a path received, in order. */
   at(path: string): readonly Loose[];
-  /** All calls, in their order. */
+  /** All received calls, in order. */
   readonly received: readonly Received[];
-  /** What is said to calls at a path: a part of the response, or a whole answer. */
+  /** Sets the answer to calls of a path: a part of the response, or a whole answer. */
   answer(path: string, make: (request: Loose) => Response): void;
   reply(path: string, make: (call: Received) => Reply): void;
-  /** Calls back when a caller goes before it is answered. */
+  /** Called when a client disconnects before it is answered. */
   onGone(callback: () => void): void;
   forget(): void;
   stop(): Promise<void>;
 }
 
-/** Starts a service that allows what nothing else is said about. */
+/** Starts a service that allows everything unless a path has another answer. */
 export async function startAdmissionService(hosts?: readonly string[]): Promise<AdmissionService> {
   const service = await startWebhookService(hosts);
   const answers = new Map<string, (call: Received) => Reply>();
@@ -62,13 +62,13 @@ function reviewed(call: Received, response: Response): Reply {
   return { apiVersion, kind, response: { uid: request.uid, allowed: true, ...response } };
 }
 
-/** A response that patches. */
+/** A response with a patch. */
 export function patching(operations: readonly JsonObject[]): Response {
   const patch = Buffer.from(JSON.stringify(operations)).toString('base64');
   return { patchType: 'JSONPatch', patch };
 }
 
-/** A rule about the writes of ConfigMaps. */
+/** A rule for writes of ConfigMaps. */
 export const configMapRule: JsonObject = {
   operations: ['*'],
   apiGroups: [''],
@@ -76,7 +76,7 @@ export const configMapRule: JsonObject = {
   resources: ['configmaps'],
 };
 
-/** A webhook of a configuration at a path of the service, for one namespace alone. */
+/** A webhook of a configuration, at a path of the service and for one namespace only. */
 export function webhook(
   service: Pick<AdmissionService, 'url' | 'caBundle'>,
   at: { readonly name?: string; readonly path: string; readonly namespace?: string } & Record<
@@ -100,7 +100,7 @@ export function webhook(
 
 let made = 0;
 
-/** Creates a configuration of webhooks; gives its name and what removes it. */
+/** Creates a configuration of webhooks; returns its name and a function that removes it. */
 export async function configure(
   server: TestServer,
   type: keyof typeof configurations,
@@ -124,7 +124,7 @@ export async function configure(
   };
 }
 
-/** Configures webhooks of a test's own namespace, and takes them away again between tests. */
+/** Configures webhooks for a test's own namespace, and removes them between tests. */
 export function hooksOf(
   place: () => {
     readonly server: TestServer;
@@ -132,14 +132,14 @@ export function hooksOf(
     readonly namespace: string;
   },
 ): {
-  /** Gives the configuration's name. */
+  /** Returns the configuration's name. */
   hooked(
     type: keyof typeof configurations,
     ...hooks: Parameters<typeof webhook>[1][]
   ): Promise<string>;
-  /** Has something done with the next `unhook`. */
+  /** Registers a cleanup for the next `unhook`. */
   later(cleanup: () => Promise<void>): void;
-  /** Removes what was configured. */
+  /** Removes the configurations. */
   unhook(): Promise<void>;
 } {
   const cleanups: (() => Promise<void>)[] = [];

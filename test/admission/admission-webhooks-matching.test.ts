@@ -428,7 +428,7 @@ describe('ADM-2: clientConfig', () => {
       expect((await create()).status).toBe(201);
       expect(own.received[0]?.headers.host).toBe(`${name}:${port}`);
       await unhook();
-      // A certificate for the address alone says nothing of the Service.
+      // A certificate for the address is not valid for the Service.
       const other = { service: { ...at, port: Number(new URL(service.url).port) } };
       await hooked('validating', {
         path: '/v',

@@ -183,7 +183,7 @@ describe('ADM-2: warnings and audit annotations', () => {
 
 const failedFor = (why: string) =>
   `Internal error occurred: failed calling webhook "a.example.com": ${why}`;
-/** A whole answer around a response. */
+/** Wraps a response in a whole answer. */
 const whole = (make: (request: { uid: string }) => object, more: object = {}) =>
   ((call) => ({
     apiVersion: call.body.apiVersion,
@@ -459,7 +459,7 @@ describe('ADM-2: time', () => {
       service.reply('/v', () => 'stall');
       const pending = short.post('/api/v1/namespaces/default/configmaps', configMap('a'));
       await eventually(async () => service.received.length === 1, 'the call of the webhook');
-      // What is left of the request's time, in whole seconds.
+      // The remaining time of the request, in whole seconds.
       expect(service.received[0]?.path).toMatch(/^\/v\?timeout=(1\d|20)s$/);
       clock.skip(requestTimeoutMs);
       const answer = await pending;
@@ -470,7 +470,7 @@ describe('ADM-2: time', () => {
   });
 });
 
-/** Posts a ConfigMap and does not wait for the answer longer than the signal allows. */
+/** Posts a ConfigMap and stops waiting for the answer when the signal aborts. */
 async function fetchAborted(url: string, signal: AbortSignal): Promise<void> {
   const { request } = await import('node:https');
   await new Promise<void>((resolve) => {

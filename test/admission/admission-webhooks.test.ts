@@ -167,7 +167,7 @@ describe('ADM-2: the review that a webhook receives', () => {
     const asked = service.at('/v').map(({ request }) => request);
     const names = new Set(asked.map(({ oldObject }) => oldObject?.metadata.name));
     expect([...names].sort()).toEqual(['a', 'b', 'c']);
-    // The request is about the collection, and says so.
+    // A request for a collection has no name.
     expect(asked.filter(({ name }) => name !== undefined)).toEqual([]);
   });
 
@@ -209,7 +209,7 @@ describe('ADM-2: the review that a webhook receives', () => {
         request.kind.kind,
         request.object.kind,
       ]);
-    // `pods/*` has pods themselves in it, as upstream.
+    // As in kube-apiserver, `pods/*` includes pods themselves.
     expect(seen).toEqual([
       ['CREATE', 'deployments/', 'Deployment', 'Deployment'],
       ['UPDATE', 'deployments/scale', 'Scale', 'Scale'],

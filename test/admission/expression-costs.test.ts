@@ -7,7 +7,7 @@ import { configMapRule, configure } from './admission-service.ts';
 const emulatedMinor = 31;
 const allowed = (verb: string) =>
   `authorizer.group("").resource("pods").labelSelector("a=b").check("${verb}").allowed()`;
-/** More checks than one expression can pay for where each has a cost of its own. */
+/** More checks than one expression may contain if each has a cost of its own. */
 const checks = ['get', 'list', 'watch', 'create'].map(allowed).join(' && ');
 const tooDear = 'operation cancelled: actual cost limit exceeded';
 
@@ -17,7 +17,7 @@ afterEach(async () => {
   server = undefined;
 });
 
-/** A server of release 1.31, with these gates. */
+/** Starts a server of release 1.31 with these gates. */
 async function started(...pairs: string[]): Promise<TestServer> {
   const { gates } = readFeatureGates(pairs, { emulatedMinor });
   server = await startTestServer({ emulatedMinor, featureGates: gates });

@@ -46,7 +46,7 @@ afterAll(async () => {
 
 const core = (path: string) => `/api/v1/namespaces/${ns}/${path}`;
 
-/** Tokens for the server itself, and for one audience more. */
+/** Tokens for the server itself and for one additional audience. */
 const tokenVolumes = ['', 'vault'].map((audience, index) => ({
   name: `token${index}`,
   projected: { sources: [{ serviceAccountToken: { path: 'token', audience } }] },

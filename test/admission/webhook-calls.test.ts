@@ -41,7 +41,7 @@ const failure = async (): Promise<WebhookError> => {
   throw new Error(`no WebhookError: ${String(error)}`);
 };
 const outcomes = () => attempts.map(({ outcome }) => outcome);
-/** Pauses between attempts, without the times limits of those. */
+/** Pauses between attempts, without the time limits of the attempts. */
 const pauses = () => clock.waits.filter((wait) => wait !== 30_000);
 
 test('a call posts the body and returns the parsed answer', async () => {

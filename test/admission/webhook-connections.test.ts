@@ -22,14 +22,14 @@ import {
 } from '../support/harness.ts';
 import { configMapRule } from './admission-service.ts';
 
-/** Connections to webhooks: one of HTTP/2 for all calls, or several of HTTP/1.1. */
+/** Connections to webhooks: one for all calls with HTTP/2, or several with HTTP/1.1. */
 
 type Handle = (request: Http2ServerRequest, response: Http2ServerResponse, text: string) => void;
 
 interface Service {
   readonly url: string;
   readonly caBundle: string;
-  /** All connections there were. */
+  /** All connections so far. */
   readonly connections: TLSSocket[];
   readonly sessions: ServerHttp2Session[];
   readonly versions: string[];
@@ -142,7 +142,7 @@ const names = (count: number) => Array.from({ length: count }, (_, index) => `m-
 test('ADM-2: parallel calls share one connection of a service that speaks HTTP/2', async () => {
   const { create, forget } = await hooked(http2);
   const waiting: (() => void)[] = [];
-  // None is answered before all are there, so they must be under way at the same time.
+  // None is answered before all have arrived, so they must be concurrent.
   http2.handle = (...call) => {
     waiting.push(() => allow(...call));
     if (waiting.length === 20) for (const answer of waiting) answer();
@@ -207,7 +207,7 @@ test('ADM-2: a service without HTTP/2 is called with HTTP/1.1 on one connection'
   expect(http1.connections).toHaveLength(1);
   for (const name of names(3)) expect((await create(name)).status).toBe(201);
   expect(new Set(http1.versions)).toEqual(new Set(['1.1']));
-  // The connection that showed it serves the calls.
+  // The connection that negotiated the protocol also serves the calls.
   expect(http1.connections).toHaveLength(1);
   await forget();
 });

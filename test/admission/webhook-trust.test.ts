@@ -19,7 +19,7 @@ let namespace: string;
 const { hooked, unhook } = hooksOf(() => ({ server, service: admission, namespace }));
 
 beforeAll(async () => {
-  // Other hosts than those of the conversion service, and so another authority.
+  // Other hosts than those of the conversion service, and therefore another authority.
   admission = await startAdmissionService(['127.0.0.1', 'admission.example.com']);
   conversion = await startConversionService();
   server = await startTestServer();

@@ -22,7 +22,7 @@ let directory: string;
 let certFile: string;
 let keyFile: string;
 
-/** Writes who the server is to others. */
+/** Writes the identity that the server presents to others. */
 function identify(user: string): void {
   const ca = ensureCa(join(directory, 'ca'), systemClock.now());
   const pair = issueClientCertificate({ ca, user, groups: [], clock: systemClock });
@@ -149,7 +149,7 @@ test('ADM-4: metrics show unavailable APIServices and count transitions', async 
   };
   expect(await metric(`aggregator_unavailable_apiservice{name="v1.${group}"} 0`)).toBe(true);
   status = 500;
-  // Any change of it has it looked at.
+  // Any change of the APIService triggers a check.
   await server.patch(`${apiServices}/v1.${group}`, { metadata: { labels: { a: 'b' } } }, 'merge');
   await condition(server, `v1.${group}`, { status: 'False' });
   expect(await metric(`aggregator_unavailable_apiservice{name="v1.${group}"} 1`)).toBe(true);

@@ -13,7 +13,7 @@ import { handOver, leadHere } from './extension-server.ts';
 const group = 'metrics.example.com';
 const rounds = 75;
 
-/** Numbers that look random, from a seed. */
+/** Pseudorandom numbers from a seed. */
 function numbers(seed: number): (below: number) => number {
   let state = seed >>> 0;
   return (below) => {
@@ -43,7 +43,7 @@ const parts = [
   'chunked',
 ];
 
-/** An answer with some of its bytes gone, doubled or others. */
+/** An answer with some of its bytes removed, duplicated, or replaced. */
 function mangled(next: (below: number) => number): Buffer {
   let text = good[next(good.length)] ?? '';
   for (let count = next(4); count > 0; count -= 1) {

@@ -25,7 +25,7 @@ beforeEach(() => {
   extension.answerOwn = (got) => extension.answer(got);
 });
 
-/** An OpenAPI 2 document about things of a group, and about what is none of its business. */
+/** An OpenAPI 2 document about kinds of a group, and about kinds outside of it. */
 function document(group: string): Loose {
   const name = `com.${group}.Thing`;
   const thing = { $ref: `#/definitions/${name}` };
@@ -57,7 +57,7 @@ function document(group: string): Loose {
   };
 }
 
-/** Answers documents by their paths; the rest as ever. */
+/** Answers documents by their paths, and everything else as usual. */
 function serve(documents: Record<string, unknown>, etag = ''): string[] {
   const asked: string[] = [];
   extension.answer = ({ path, request, response }) => {

@@ -19,7 +19,7 @@ import {
 const group = 'metrics.example.com';
 const things = `/apis/${group}/v1/namespaces/default/things`;
 
-/** The time that a request has unless it lasts as long as its client likes. */
+/** The time limit of requests that are not long-running. */
 const requestTimeoutMs = 60_000;
 const clock = skippingClock();
 
@@ -29,7 +29,7 @@ beforeAll(async () => {
   extension = await startExtensionServer();
   server = await startTestServer({
     clock,
-    // Connections do not notice that the clock is moved ahead.
+    // Connections use another clock, so that moving the clock ahead does not affect them.
     embedding: { connectionClock: systemClock },
     limits: { requestTimeoutMs },
   });
@@ -47,7 +47,7 @@ beforeEach(() => {
 
 const plain = { 'content-type': 'text/plain; charset=utf-8' };
 
-/** A request over HTTP/1.1, as `http2` hides how bodies are cut off. */
+/** A request over HTTP/1.1, because `http2` hides how bodies are cut off. */
 function http1(
   path: string,
   options: { readonly method?: string; readonly headers?: Record<string, string> } = {},
@@ -62,7 +62,7 @@ function http1(
   return request;
 }
 
-/** Sends what is left of a request; gives the head of its answer. */
+/** Sends the rest of a request; returns the head of its answer. */
 function answerTo(request: http.ClientRequest, body?: string): Promise<http.IncomingMessage> {
   return new Promise((resolve) => {
     request.on('response', resolve);
@@ -109,7 +109,7 @@ test('ADM-4: a watch outlives the request timeout and ends with its server', asy
   expect(watch.events.map(({ type }) => type)).toEqual(['ADDED', 'DELETED']);
 });
 
-/** Waits until a count of bytes has begun to grow and grows no more. */
+/** Waits until a byte count has started to grow and then stopped growing. */
 async function stalled(count: () => number): Promise<void> {
   let last = 0;
   let stillFor = 0;

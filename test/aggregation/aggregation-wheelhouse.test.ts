@@ -14,8 +14,8 @@ import { sample } from '../operations/metric-samples.ts';
 import { adminToken, eventually, startTestServer, type TestServer } from '../support/harness.ts';
 
 /**
- * One Wheelhouse in front of another: the second serves a custom kind, and believes what the first
- * says of who asks, as it shows the right certificate.
+ * One Wheelhouse in front of another: the second serves a custom kind, and trusts the user headers
+ * of the first because of its client certificate.
  */
 const group = 'widgets.example.com';
 const kubectlPath = ['/usr/bin/kubectl', '/usr/local/bin/kubectl'].find((path) => existsSync(path));

@@ -14,7 +14,7 @@ import { eventually, type TestServer } from '../support/harness.ts';
 export const registrationGroup = 'apiregistration.svc.io';
 export const apiServices = `/apis/${registrationGroup}/v1/apiservices`;
 
-/** A request that the other server got; its body is read by who wants it. */
+/** A request that the other server received; its handler reads the body. */
 export interface Got {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -28,20 +28,20 @@ export interface Got {
 /** Another server over TLS in this process. */
 export interface ExtensionServer {
   readonly port: number;
-  /** Of the authority that signed its certificate, as an APIService has it. */
+  /** The authority that signed its certificate, as an APIService states it. */
   readonly caBundle: string;
-  /** A bundle of the server's own certificate alone. */
+  /** A bundle that contains only the server's own certificate. */
   readonly leafBundle: string;
-  /** What came since the last `forget`, without what this server itself asks. */
+  /** The requests since the last `forget`, except those of this server itself. */
   readonly got: Got[];
-  /** Connections that stand. */
+  /** Number of open connections. */
   readonly connections: number;
-  /** Answers a request of a client; discovery is answered already when it returns false. */
+  /** Answers a client's request; discovery is answered if it returns false. */
   answer: (got: Got) => unknown;
-  /** The same for what this server itself asks, which may be at any time. */
+  /** The same for requests of this server itself, which may arrive at any time. */
   answerOwn: (got: Got) => unknown;
   upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
-  /** The client certificate that was shown last; empty when none was. */
+  /** The last presented client certificate; empty if there was none. */
   readonly shown: { readonly subject?: { readonly CN?: string } };
   stop(): Promise<void>;
 }
@@ -71,7 +71,7 @@ export function resourceList(groupVersion: string, ...names: string[]): object {
 /** The first certificate of a chain in PEM: the server's own. */
 const leafOf = (chainPem: string) => chainPem.split(/(?<=-----END CERTIFICATE-----\n)/)[0] ?? '';
 
-/** Whether this server itself asks, and not a client of it. */
+/** Whether the request comes from this server itself, not from one of its clients. */
 function isOwn({ headers }: IncomingMessage): boolean {
   const user = String(headers['x-remote-user'] ?? '');
   return user === 'system:kube-aggregator' || user === 'system:aggregator';
@@ -145,7 +145,7 @@ export async function startExtensionServer(
   return extension;
 }
 
-/** An APIService for a version of a group; `spec` says where it leads. */
+/** An APIService for a version of a group; `spec` contains its destination. */
 export function apiService(group: string, spec: object, version = 'v1'): JsonObject {
   return {
     apiVersion: `${registrationGroup}/v1`,
@@ -155,7 +155,7 @@ export function apiService(group: string, spec: object, version = 'v1'): JsonObj
   };
 }
 
-/** Makes a Service that leads to this machine, as endpoints may not. */
+/** Creates a Service that leads to this machine, because endpoints may not. */
 export async function leadHere(server: Pick<TestServer, 'post'>, name: string): Promise<void> {
   const answer = await server.post('/api/v1/namespaces/default/services', {
     apiVersion: 'v1',
@@ -166,7 +166,7 @@ export async function leadHere(server: Pick<TestServer, 'post'>, name: string): 
   if (answer.status !== 201) throw new Error(`service: ${answer.status} ${answer.text}`);
 }
 
-/** The condition of an APIService, once it is as wanted. */
+/** Waits until the condition of an APIService has the wanted status, and returns the condition. */
 export function condition(
   server: Pick<TestServer, 'get'>,
   name: string,
@@ -183,7 +183,10 @@ export function condition(
   );
 }
 
-/** Gives a group version to the other server, and waits until it is asked for it. */
+/**
+ * Assigns a group version to the other server, and waits until that server receives requests for
+ * it.
+ */
 export async function handOver(
   server: Pick<TestServer, 'get' | 'post'>,
   extension: Pick<ExtensionServer, 'port' | 'caBundle'>,

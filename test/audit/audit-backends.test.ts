@@ -27,7 +27,7 @@ function folderOf(...args: Parameters<typeof auditFolder>): AuditFolder {
   return folder;
 }
 
-/** Stops when the test ends, if it has not been stopped before. */
+/** Starts a server that is stopped at the end of the test, unless it was stopped before. */
 async function serverOf(change: Parameters<typeof startTestServer>[0]): Promise<TestServer> {
   const server = await startTestServer(change);
   let stopped: Promise<void> | undefined;

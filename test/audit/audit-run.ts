@@ -8,23 +8,23 @@ import { eventually, type Loose } from '../support/harness.ts';
 export interface AuditFolder {
   readonly directory: string;
   readonly logPath: string;
-  /** What a server is to be configured with. */
+  /** The settings for a server. */
   readonly settings: AuditSettings;
   /** All events of the log so far. */
   events(): Loose[];
-  /** Events of one request, once its last stage is among them. */
+  /** Events of one request, once its last stage is recorded. */
   of(auditId: string, last?: string): Promise<Loose[]>;
   remove(): void;
 }
 
-/** As the flags have it by default, for a log. */
+/** The default settings of a log. */
 export const blocking: AuditBackendSettings = {
   mode: 'blocking',
   batch: { bufferSize: 10_000, batchSizeMax: 1, waitMs: 0, throttle: undefined },
   truncate: undefined,
 };
 
-/** Writes a policy of these rules (or a whole one), and settings of a log beside it. */
+/** Writes a policy with these rules, or a whole policy, and returns settings of a log beside it. */
 export function auditFolder(
   policy: { readonly rules: readonly object[] } & Record<string, unknown>,
   change: Partial<NonNullable<AuditSettings['log']>> = {},
@@ -67,7 +67,7 @@ export function auditFolder(
 
 let ids = 0;
 
-/** A name for a request, and the header that gives it. */
+/** A name for a request, and the header that sets it. */
 export function named(): {
   readonly id: string;
   readonly headers: { readonly 'audit-id': string };

@@ -22,7 +22,7 @@ beforeAll(async () => {
   provider = await startProvider();
   other = await startProvider({ keys: [await signingPair('ES256', 'other')] });
 });
-// Each server polls its files on the quick clock, so none outlives its test.
+// Each server polls its files on the quick clock, so none may outlive its test.
 afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
@@ -31,7 +31,7 @@ afterAll(async () => {
   await other.stop();
 });
 
-/** An authenticator of a provider, changed. */
+/** An authenticator of a provider, with changes. */
 function authenticator(change: { issuer?: Part; claimMappings?: Part } & Part = {}, of = provider) {
   const { issuer, claimMappings, ...rest } = change;
   return {
@@ -57,7 +57,7 @@ interface Started {
   readonly server: TestServer;
   readonly path: string;
   readonly lines: string[];
-  /** Writes the file anew. */
+  /** Writes the file again. */
   write(content: Part | string): void;
 }
 
@@ -113,7 +113,7 @@ async function userOf({ server }: Pick<Started, 'server'>, token: string) {
   return answer.body.status.userInfo;
 }
 
-/** Starts with the one authenticator, and waits until it has found its provider. */
+/** Starts with a single authenticator, and waits until it has discovered its provider. */
 async function startWith(change: Parameters<typeof authenticator>[0], good: Part = {}) {
   const started = await start({ jwt: [authenticator(change)] });
   await userOf(started, await provider.token({ sub: 'jane', ...good }));
@@ -355,7 +355,7 @@ describe('AUTHN-8: anonymous requests', () => {
   });
 });
 
-/** The count of reloads of a status, and when the last was in seconds. */
+/** The number of reloads with a status, and the time of the last one in seconds. */
 async function reloads({ server }: Started, status: 'success' | 'failure') {
   const { text } = await server.get('/metrics');
   const numberOf = (name: string) => {

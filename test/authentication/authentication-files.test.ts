@@ -83,7 +83,7 @@ const fingerprintOf = ({ certificatePem }: IssuedCertificate) =>
 const served = (servername?: string) =>
   handshake((socket) => socket.getPeerX509Certificate()?.fingerprint256, servername);
 
-/** Who the server takes the holder of a certificate for; the status where it refuses. */
+/** The user that the server derives from a certificate, or the status if it rejects it. */
 function userOf(holder: IssuedCertificate, headers = {}): Promise<string | number> {
   const path = `/apis/authentication.svc.io/v1/selfsubjectreviews`;
   const body = JSON.stringify({

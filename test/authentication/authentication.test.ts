@@ -29,7 +29,7 @@ const unauthorized = {
   code: 401,
 };
 
-/** Who the server takes the request for, read off its refusal. */
+/** The user that the server assigned to the request, from the text of its refusal. */
 function userIn(answer: Pick<Answer, 'body'>): string | undefined {
   return /User "([^"]*)"/.exec(answer.body.message)?.[1];
 }
@@ -227,7 +227,7 @@ describe('client certificates', () => {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  /** A GET over a connection of its own that shows the certificate. */
+  /** Sends a GET on a separate connection that presents the certificate. */
   const get = (
     path: string,
     options: { certificate?: IssuedCertificate; headers?: Record<string, string> },
@@ -280,7 +280,7 @@ describe('client certificates', () => {
       heard.push(chunk);
       wire.push(chunk);
     });
-    // Before TLS 1.3 the request for a certificate goes in the clear.
+    // Before TLS 1.3, the request for a certificate is sent unencrypted.
     const client = connectTls({ socket: wire, rejectUnauthorized: false, maxVersion: 'TLSv1.2' });
     await once(client, 'secureConnect');
     client.destroy();

@@ -16,7 +16,7 @@ const reviews = '/apis/authentication.svc.io/v1/selfsubjectreviews';
 
 let made = 0;
 
-/** A token with a fresh id, and the Secret that makes it one; `data` changes the latter. */
+/** A token with a new ID, and the Secret that defines it; `data` changes the Secret. */
 function tokenOf(data: Record<string, string | undefined> = {}) {
   made += 1;
   const id = `abc${String(made).padStart(3, '0')}`;

@@ -16,14 +16,14 @@ import {
 import { mutatedDer, mutatedPem } from './mutated-certificates.ts';
 
 /**
- * Whatever this server accepts as a certificate or a request, OpenSSL must read to the same subject.
- * The inputs are mutated from a seed; it is printed with what fails.
+ * OpenSSL must read the same subject from every certificate or request that this server accepts.
+ * The inputs are mutated from a seed, which failures print.
  */
 const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
 if (!hasOpenssl) console.warn('openssl is not installed: nothing is compared with it');
 
 const rounds = Number(process.env['DIFFERENTIAL_ROUNDS'] ?? 400);
-/** Processes of OpenSSL that one test starts at most: each costs some milliseconds. */
+/** Maximum number of OpenSSL processes that one test starts; each takes some milliseconds. */
 const comparisonsMax = Math.max(24, rounds / 16);
 
 const timeout = 60_000 + rounds * 50;
@@ -38,7 +38,10 @@ const names = [
 
 type Kind = 'x509' | 'req';
 
-/** The subject by OpenSSL, each attribute in UTF-8 by its identifier; undefined: cannot be read. */
+/**
+ * The subject according to OpenSSL, each attribute in UTF-8 by its identifier; undefined if it is
+ * unreadable.
+ */
 function subjectByOpenssl(kind: Kind, input: Buffer, form: 'DER' | 'PEM'): Subject | undefined {
   const options = ['-noout', '-subject', '-nameopt', 'utf8,esc_2253,esc_ctrl,sep_multiline,oid'];
   const ran = spawnSync('openssl', [kind, '-inform', form, ...options], { input, timeout: 20_000 });
@@ -47,7 +50,7 @@ function subjectByOpenssl(kind: Kind, input: Buffer, form: 'DER' | 'PEM'): Subje
     .toString('utf8')
     .split('\n')
     .slice(1)
-    // A plus sign in a text is escaped.
+    // A plus sign inside a text is escaped.
     .flatMap((line) => line.split(' + '));
   const values = (oid: string) =>
     lines
@@ -67,7 +70,7 @@ const sorted = ({ commonName: name, organizations }: Subject) => [
   ...organizations.toSorted(),
 ];
 
-/** Reads mutated inputs, and compares what was accepted with OpenSSL. */
+/** Reads mutated inputs, and compares the accepted ones with OpenSSL. */
 function compare(options: {
   readonly kind: Kind;
   readonly form: 'DER' | 'PEM';
@@ -93,12 +96,12 @@ function compare(options: {
     const other = subjectByOpenssl(options.kind, input, options.form);
     expect(other && sorted(other), where).toEqual(sorted(accepted));
   }
-  // A mutator that only breaks, or never does, compares nothing.
+  // A mutator whose results are all invalid, or all valid, would compare nothing.
   expect(seen.size, `seed ${seed}`).toBeGreaterThan(10);
   expect(refused, `seed ${seed}`).toBeGreaterThan(10);
 }
 
-/** Only errors that say what is wrong with the input. */
+/** Accepts only errors that describe the input. */
 function attempt(read: () => Subject): Subject | undefined {
   try {
     return read();

@@ -35,7 +35,7 @@ afterAll(async () => {
 
 let count = 0;
 
-/** Asks for a client certificate by a PEM text. */
+/** Creates a request for a client certificate from a PEM text. */
 function ask(pem: string) {
   count += 1;
   return server.post(requests, {
@@ -46,7 +46,7 @@ function ask(pem: string) {
   });
 }
 
-/** Gets a path with a client certificate for a name of any bytes. */
+/** Gets a path with a client certificate for a name of arbitrary bytes. */
 async function getAs(name: Buffer, path: string): Promise<Pick<Answer, 'status' | 'body'>> {
   return send(name, { method: 'GET', path });
 }
@@ -67,7 +67,7 @@ async function send(
   return { status: response.statusCode, body: JSON.parse(await text(response)) };
 }
 
-/** Who the server takes the holder of a certificate for. */
+/** The user that the server derives from the holder's certificate. */
 async function whoIs(name: Buffer): Promise<JsonObject> {
   const review = { apiVersion: 'authentication.svc.io/v1', kind: 'SelfSubjectReview' };
   const path = '/apis/authentication.svc.io/v1/selfsubjectreviews';
@@ -127,7 +127,7 @@ describe('TRUST-5: a subject has one reading', () => {
     expect(asked.status, asked.text).toBe(422);
     expect(asked.body.details.causes[0].field).toBe('spec.request');
     const answer = await getAs(name, '/api/v1/secrets').catch((error: unknown) => error);
-    // The host's own library may refuse to send, or to receive, what it cannot read.
+    // The host's own library may refuse to send or receive certificates that it cannot parse.
     if (answer instanceof Error)
       expect(String(answer)).toMatch(/asn1|ASN1|X509|reset|hang up|PEM/i);
     else expect((answer as { status: number }).status).toBe(401);

@@ -26,7 +26,7 @@ afterEach(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** A clock on which some waits are shorter: by what is asked for, in milliseconds. */
+/** A clock that shortens some waits, selected by their length in milliseconds. */
 function shortened(waits: Readonly<Record<number, number>>): Clock {
   const after: Clock['after'] = (delayMs, task) =>
     systemClock.after(waits[delayMs] ?? delayMs, task);
@@ -123,7 +123,7 @@ describe('tokens of an external signer', () => {
     const strange = (await ask()).body.status.token;
     expect((await running.get('/api', { token: strange })).status).toBe(401);
     expect(await review(strange)).not.toHaveProperty('authenticated', true);
-    // A token of another issuer is none of the signer's business.
+    // The signer does not receive a token of another issuer.
     const before = signer.calls.length;
     const [head, , tail] = token.split('.');
     const claims = Buffer.from(JSON.stringify({ iss: 'https://other' })).toString('base64url');

@@ -1,6 +1,6 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 
-/** Encodes one element of DER, whatever its content. */
+/** Encodes one element of DER with arbitrary content. */
 export function der(tag: number, ...parts: readonly Buffer[]): Buffer {
   const content = Buffer.concat(parts);
   const octets: number[] = [];
@@ -9,7 +9,10 @@ export function der(tag: number, ...parts: readonly Buffer[]): Buffer {
   return Buffer.concat([Buffer.from([tag, ...length]), content]);
 }
 
-/** One attribute of a name: the hexadecimal content of its type, the string's tag, the string. */
+/**
+ * One attribute of a name: the content of its type in hexadecimal, the string's tag, and the
+ * string.
+ */
 export interface Attribute {
   readonly type: string;
   readonly tag?: number;
@@ -19,7 +22,7 @@ export interface Attribute {
 export const commonName = '550403';
 export const organization = '55040a';
 
-/** Encodes a name of one attribute in each relative name. */
+/** Encodes a name whose relative names have one attribute each. */
 export function nameOf(...attributes: readonly Attribute[]): Buffer {
   return der(
     0x30,
@@ -36,7 +39,7 @@ function signed(content: Buffer, key: KeyObject): Buffer {
   return der(0x30, content, ecdsaWithSha256, der(0x03, signature));
 }
 
-/** Keys cost more than all the rest: one pair is made for each role. */
+/** Key generation is slow, so each role has one pair. */
 const pairs = new Map<string, KeyObject>();
 
 /** The private key of a role, P-256. */
@@ -48,7 +51,7 @@ export function keyOf(role: string): KeyObject {
 
 const publicDer = (key: KeyObject) => createPublicKey(key).export({ type: 'spki', format: 'der' });
 
-/** Makes a PKCS#10 request in DER for a name of any bytes. */
+/** Creates a PKCS#10 request in DER for a name of arbitrary bytes. */
 export function forgeRequest(options: { readonly name: Buffer; readonly more?: Buffer }): Buffer {
   const key = keyOf('client');
   const attributes = der(0xa0, options.more ?? Buffer.alloc(0));
@@ -58,11 +61,11 @@ export function forgeRequest(options: { readonly name: Buffer; readonly more?: B
 
 let serial = 1;
 
-/** Makes a certificate in DER for names of any bytes. */
+/** Creates a certificate in DER for names of arbitrary bytes. */
 export function forgeCertificate(options: {
   readonly subject: Buffer;
   readonly issuer: Buffer;
-  /** Roles whose keys the certificate is for, and is signed with. */
+  /** The roles of the certified key and of the signing key. */
   readonly key: string;
   readonly signer: string;
   /** Encoded extensions. */
@@ -88,26 +91,26 @@ export function forgeCertificate(options: {
   return signed(tbs, keyOf(options.signer));
 }
 
-/** Encodes an extension; `id` is its identifier's content in hexadecimal. */
+/** Encodes an extension; `id` is the content of its identifier in hexadecimal. */
 export function extensionOf(id: string, value: Buffer, flag?: 'critical'): Buffer {
   const critical = flag === undefined ? [] : [der(0x01, Buffer.from([0xff]))];
   return der(0x30, der(0x06, Buffer.from(id, 'hex')), ...critical, der(0x04, value));
 }
 
-/** The extension that makes a certificate an authority. */
+/** The extension that marks a certificate as an authority. */
 export const authorityExtension = extensionOf(
   '551d13',
   der(0x30, der(0x01, Buffer.from([0xff]))),
   'critical',
 );
 
-/** Encodes PEM of lines of 64 characters. */
+/** Encodes PEM with lines of 64 characters. */
 export function pemOf(type: string, content: Buffer): string {
   const lines = content.toString('base64').match(/.{1,64}/g) ?? [];
   return `-----BEGIN ${type}-----\n${lines.join('\n')}\n-----END ${type}-----\n`;
 }
 
-/** An authority of tests, and the certificates that it issues to clients. */
+/** A test authority, and the certificates that it issues to clients. */
 export const authority = {
   name: nameOf({ type: commonName, value: 'test authority' }),
   pem(): string {
@@ -116,7 +119,7 @@ export const authority = {
     const self = { subject: name, issuer: name, key: 'authority', signer: 'authority', extensions };
     return pemOf('CERTIFICATE', forgeCertificate(self));
   },
-  /** A client's certificate for a name of any bytes, and its key, in PEM. */
+  /** A client certificate for a name of arbitrary bytes, and its key, in PEM. */
   issue(subject: Buffer): { readonly cert: string; readonly key: string } {
     const issuer = authority.name;
     const made = forgeCertificate({ subject, issuer, key: 'client', signer: 'authority' });

@@ -30,7 +30,10 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** Who one is with these headers; the administrator sends them unless another token is given. */
+/**
+ * Returns the user of a request with these headers, sent by the administrator or with the given
+ * token.
+ */
 function review(headers: Record<string, string | string[]>, options: { token?: string } = {}) {
   return server.post(path, identity, { ...options, headers: headers as Record<string, string> });
 }

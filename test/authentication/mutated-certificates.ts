@@ -3,9 +3,9 @@ import type { Random } from '../fuzz/random.ts';
 /** An element of DER that can be changed and encoded again. */
 interface Node {
   tag: number;
-  /** Of a primitive element. */
+  /** For a primitive element. */
   content: Buffer;
-  /** Of one that holds others. */
+  /** For a constructed element. */
   children: Node[] | undefined;
   /** Writes the length in an encoding that DER does not allow. */
   length: 'minimal' | 'padded' | 'indefinite';
@@ -59,7 +59,7 @@ const pieces = [
   Buffer.from('ä'),
 ];
 
-/** Changes one thing about a tree of elements. */
+/** Applies one change to a tree of elements. */
 function mutateTree(root: Node, random: Random): void {
   const nodes = allOf(root);
   const node = random.pick(nodes);
@@ -109,7 +109,7 @@ function mutateTree(root: Node, random: Random): void {
   random.pick(mutations)();
 }
 
-/** Flips, inserts, or removes a byte anywhere. */
+/** Flips, inserts, or removes a byte at a random place. */
 function mutateBytes(bytes: Buffer, random: Random): Buffer {
   const at = random.below(bytes.length);
   const before = bytes.subarray(0, at);
@@ -120,7 +120,7 @@ function mutateBytes(bytes: Buffer, random: Random): Buffer {
   return Buffer.concat([before, bytes.subarray(at + 1)]);
 }
 
-/** Makes other bytes of DER: one to three changes of its structure, its texts, or its bytes. */
+/** Mutates DER: one to three changes of its structure, texts, or bytes. */
 export function mutatedDer(der: Buffer, random: Random): Buffer {
   if (random.chance(0.3)) return mutateBytes(der, random);
   const [root] = parsed(der);
@@ -148,7 +148,7 @@ const insertions = [
   '#',
 ];
 
-/** Makes another text of PEM: insertions, lines that move, parts of another text. */
+/** Mutates PEM: inserts text, moves lines, or adds parts of another text. */
 export function mutatedPem(
   pem: string,
   { other, random }: { readonly other: string; readonly random: Random },

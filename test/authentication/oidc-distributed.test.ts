@@ -15,7 +15,7 @@ const group = 'authentication.svc.io';
 let provider: TestProvider;
 let server: TestServer;
 let file: { path: string; remove(): void };
-/** What the source of the groups answers, and the credential it was asked with. */
+/** The answer of the source of the groups, and the credential that it received. */
 let answer: () => Promise<string>;
 let status = 200;
 let asked: (string | undefined)[] = [];
@@ -87,7 +87,7 @@ const whoAmI = (token: string) =>
     { token },
   );
 
-/** A token that points to the source for its groups, and is another one each time. */
+/** A new token that names the source for its groups. */
 const pointing = (claims: Record<string, unknown> = {}) =>
   provider.token({
     sub: 'jane',
@@ -186,7 +186,7 @@ describe('AUTHN-7: distributed group claims', () => {
   });
 
   test('AUTHN-7: may be of another issuer, which is discovered on demand', async () => {
-    // The authorities of the one are good for the other.
+    // The authorities of one provider are valid for the other.
     const other = await startProvider({ certificateOf: provider });
     answer = () => other.token({ groups: ['theirs'] });
     expect(await groupsOf()).toEqual(['g:theirs', 'system:authenticated']);

@@ -132,7 +132,7 @@ test('AUTHN-7: only a bounded number of tokens wait for a silent provider', asyn
   provider.stop();
 });
 
-/** Moves the clock on, so that keys may be fetched again. */
+/** Advances the clock, so that keys may be fetched again. */
 function quickTo(ms: number): void {
   (clock as ReturnType<typeof quickClock>).skip(ms);
 }

@@ -12,7 +12,7 @@ function oidcOf(...flags: string[]) {
   return outcome.options.config.authentication.oidc;
 }
 
-/** Starts with the flags, which must not work; gives why. */
+/** Starts with flags that must fail; returns the reason. */
 async function startProblem(...flags: string[]): Promise<string> {
   const oidc = oidcOf(...flags);
   if (oidc === undefined) throw new Error('no flags of OpenID Connect');

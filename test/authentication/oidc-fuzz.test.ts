@@ -15,7 +15,7 @@ import { temporaryFile } from './token-users.ts';
 const seed = Number(process.env['SEED'] ?? Math.floor(systemClock.now()) % 1_000_000);
 const group = 'authentication.svc.io';
 
-/** Numbers from 0 up to 1, the same for the same seed. */
+/** Numbers in [0, 1) that a seed repeats. */
 function randomOf(start: number): () => number {
   let state = start;
   return () => {
@@ -72,7 +72,7 @@ const whoAmI = (token: string) =>
     { token },
   );
 
-/** Shows a token where its text may be anything. */
+/** Sends a token to an endpoint where its text may be arbitrary. */
 async function isReviewed(token: string): Promise<boolean> {
   const body = { apiVersion: `${group}/v1`, kind: 'TokenReview', spec: { token } };
   const answer = await server.post(`/apis/${group}/v1/tokenreviews`, body);
@@ -140,7 +140,7 @@ test('AUTHN-7: no forged token is accepted', async () => {
     '..',
   ];
   for (const [index, token] of forged.entries()) {
-    // More than a header may hold ends the stream.
+    // A token that is too long for a header ends the stream.
     if (token.length < headerMax) {
       expect((await whoAmI(token)).status, `forged token ${index}`).toBe(401);
     }
@@ -217,7 +217,7 @@ const sample = {
   anonymous: { enabled: true, conditions: [{ path: '/livez' }] },
 };
 
-/** Changes one place of a value. */
+/** Changes a value at one place. */
 function disturb(value: Loose, below: (limit: number) => number): JsonObject {
   const odd: readonly Loose[] = [
     null,
@@ -275,6 +275,6 @@ test(`AUTHN-8: no file changed by chance (seed ${seed}) does more than be refuse
       outcomes.unread += 1;
     }
   }
-  // A fuzz that only ever meets one of the ends proves little.
+  // A fuzz test with only one of the outcomes proves little.
   expect(Math.min(...Object.values(outcomes)), JSON.stringify(outcomes)).toBeGreaterThan(10);
 }, 60_000);

@@ -8,7 +8,7 @@ import { systemClock } from '@wheelhouse/machinery';
 import { ensureServingCertificates } from '@wheelhouse/server/testing';
 import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose';
 
-/** A key a provider signs with. */
+/** A signing key of a provider. */
 export interface SigningPair {
   readonly algorithm: string;
   readonly keyId: string | undefined;
@@ -16,7 +16,7 @@ export interface SigningPair {
   readonly publicJwk: JWK;
 }
 
-/** Makes a pair; without a key id when `keyId` is undefined. */
+/** Creates a pair; without a key ID if `keyId` is undefined. */
 export async function signingPair(algorithm: string, keyId?: string): Promise<SigningPair> {
   const { privateKey, publicKey } = await generateKeyPair(algorithm, { extractable: true });
   const jwk = await exportJWK(publicKey);
@@ -24,7 +24,7 @@ export async function signingPair(algorithm: string, keyId?: string): Promise<Si
   return { algorithm, keyId, privateKey, publicJwk };
 }
 
-/** The same key for another algorithm: RSA keys take long to make. */
+/** The same key for another algorithm, because generating RSA keys is slow. */
 export async function forAlgorithm(
   pair: SigningPair,
   algorithm: string,
@@ -35,25 +35,25 @@ export async function forAlgorithm(
   return { algorithm, keyId, privateKey, publicJwk: { ...pair.publicJwk, kid: keyId } };
 }
 
-/** An answer of the provider in place of the usual one; undefined: the usual one. */
+/** Answers a request instead of the provider; returns false for the usual answer. */
 export type Handler = (request: IncomingMessage, response: ServerResponse) => boolean;
 
 /** A real OpenID provider over TLS on loopback. */
 export interface TestProvider {
   readonly url: string;
   readonly caPem: string;
-  /** The provider's own certificate, without its authority's. */
+  /** The provider's own certificate, without that of its authority. */
   readonly leafPem: string;
   readonly certificate: ReturnType<typeof makeCertificate>;
-  /** Keys of the published set, now. */
+  /** The currently published keys. */
   keys: readonly SigningPair[];
-  /** Asked first for every request; true: it has answered, or never will. */
+  /** Called first for every request; returns true if it has answered or will never answer. */
   handler: Handler | undefined;
-  /** What the discovery document names as issuer. */
+  /** The issuer in the discovery document. */
   issuer: string;
-  /** Paths of the requests so far. */
+  /** Paths of all requests so far. */
   readonly requests: string[];
-  /** A token of the first key with these claims beside `iss`, `aud` and `exp`. */
+  /** A token of the first key with these claims in addition to `iss`, `aud`, and `exp`. */
   token(claims?: Record<string, unknown>, options?: TokenOptions): Promise<string>;
   stop(): Promise<void>;
 }
@@ -65,7 +65,7 @@ export interface TokenOptions {
 
 export const clientId = 'wheelhouse';
 
-/** Starts a provider; `port` and `certificateOf` to come back where one was. */
+/** Starts a provider; `port` and `certificateOf` restart it at a previous address. */
 export async function startProvider(
   options: {
     readonly keys?: readonly SigningPair[];

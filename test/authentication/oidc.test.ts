@@ -35,7 +35,7 @@ afterAll(async () => {
   ca.remove();
 });
 
-/** What the flags come to, beside those that name the provider. */
+/** The settings from the flags, with those that name the provider. */
 function flagged(flags: readonly string[], from = { url: provider.url, caFile: ca.path }) {
   const outcome = readOptions([
     `--oidc-issuer-url=${from.url}`,
@@ -98,7 +98,7 @@ async function ready(server: TestServer): Promise<void> {
 /** Claims that satisfy every server of these tests. */
 const everything = { sub: 'x', email: 'x@example.com', hd: 'example.com', note: 'a,b=c' };
 
-/** The status of a token that is looked at once: the server has found the provider before. */
+/** The status of a token on a server that has already discovered the provider. */
 const statusOf = async (server: TestServer, token: string) => (await whoAmI(server, token)).status;
 
 const authenticated = 'system:authenticated';
@@ -419,7 +419,7 @@ test('AUTHN-7: is verified with the system’s authorities unless a file is give
   }
 });
 
-/** A logger at the highest verbosity that keeps its lines. */
+/** A logger at the highest verbosity that collects its lines. */
 function collecting(lines: string[]): Logger {
   const write = (message: string, fields?: object) =>
     void lines.push(`${message} ${JSON.stringify(fields)}`);

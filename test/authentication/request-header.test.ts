@@ -46,7 +46,7 @@ afterAll(async () => {
 const issue = (ca: IssuedCertificate, user: string) =>
   issueClientCertificate({ ca, user, groups: [], clock: systemClock });
 
-/** Who one is, over a connection that shows the certificate. */
+/** Returns the user of a request over a connection that presents the certificate. */
 function whoAmI(
   certificate: IssuedCertificate | undefined,
   headers: Record<string, string | string[]>,

@@ -106,7 +106,7 @@ describe('keys', () => {
   const review = { apiVersion: 'authentication.svc.io/v1', kind: 'TokenReview' };
   const reviews = '/apis/authentication.svc.io/v1/tokenreviews';
 
-  /** A token of a server that signs with the key, and its account's uid. */
+  /** A token of a server with this signing key, and the uid of its account. */
   async function tokenFrom(signing: string, more: object = {}) {
     const file = temporaryFile('sa.key', signing);
     const other = await startTestServer({

@@ -14,7 +14,9 @@ afterEach(async () => {
   server = undefined;
 });
 
-/** A server of release 1.31 with these gates, an account, and a pod of it on a node. */
+/**
+ * Starts a server of release 1.31 with these gates, and creates an account and its pod on a node.
+ */
 async function started(pairs: readonly string[] = [], change: ConfigChange = {}) {
   const { gates } = readFeatureGates(pairs, { emulatedMinor });
   const running = await startTestServer({
@@ -49,7 +51,7 @@ async function started(pairs: readonly string[] = [], change: ConfigChange = {})
   return { ask, extraOf };
 }
 
-/** What a token says, as far as gates change it. */
+/** The claims of a token that depend on gates. */
 function claimsIn(token: string) {
   const text = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString();
   const { jti, 'kubernetes.io': own } = JSON.parse(text);

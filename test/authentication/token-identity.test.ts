@@ -57,7 +57,7 @@ async function legacyToken(): Promise<string> {
 
 const withToken = (token: string) => server.post(whoAmI, review, { token });
 
-/** The parts of a token, one of them replaced. */
+/** A token with one part replaced. */
 function changed(token: string, at: 0 | 1 | 2, change: (part: string) => string): string {
   const parts = token.split('.');
   parts[at] = change(parts[at] ?? '');
@@ -66,7 +66,7 @@ function changed(token: string, at: 0 | 1 | 2, change: (part: string) => string)
 
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
-/** Sets a bit that stands for nothing: 64 bytes in base64url end with four of them. */
+/** Sets an unused bit: 64 bytes in base64url end with four of them. */
 function withSpareBit(part: string): string {
   const last = alphabet.indexOf(part.at(-1) ?? '');
   return part.slice(0, -1) + alphabet[last | 1];
@@ -122,7 +122,7 @@ describe('TRUST-5: the claims of a token have one reading', () => {
     JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
   const encode = (text: string) => Buffer.from(text).toString('base64url');
 
-  /** Signs texts as they are, as nobody who writes JSON from values could. */
+  /** Signs texts that no JSON encoder would produce. */
   function signTexts(header: string, claims: string): string {
     const signed = `${encode(header)}.${encode(claims)}`;
     const key = { key: signing.privateKey, dsaEncoding: 'ieee-p1363' as const };

@@ -9,7 +9,7 @@ export interface TokenUser {
   readonly groups?: readonly string[];
 }
 
-/** Starts a server that knows the users by a token file; a user's token is its name. */
+/** Starts a server with a token file for the users; a user's token is the user's name. */
 export async function startWithUsers(
   users: readonly TokenUser[],
   change: ConfigChange = {},
@@ -34,7 +34,7 @@ function lineOf({ name, groups }: TokenUser): string {
   return groups === undefined ? line : `${line},"${groups.join(',')}"`;
 }
 
-/** A file in a directory of its own. */
+/** A file in its own directory. */
 export function temporaryFile(name: string, text: string): { path: string; remove(): void } {
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-file-'));
   const path = join(directory, name);
@@ -42,7 +42,7 @@ export function temporaryFile(name: string, text: string): { path: string; remov
   return { path, remove: () => rmSync(directory, { recursive: true, force: true }) };
 }
 
-/** A request's options that make it the user's. */
+/** Request options that authenticate the user. */
 export function as(user: string): { readonly token: string } {
   return { token: user };
 }
@@ -50,12 +50,14 @@ export function as(user: string): { readonly token: string } {
 export const rbacGroup = 'rbac.authorization.svc.io';
 export const rbacPath = `/apis/${rbacGroup}/v1`;
 
-/** A Role or ClusterRole to send. */
+/** A Role or ClusterRole for a request. */
 export function roleOf(kind: 'Role' | 'ClusterRole', name: string, more: object) {
   return { apiVersion: `${rbacGroup}/v1`, kind, metadata: { name }, ...more };
 }
 
-/** A RoleBinding or ClusterRoleBinding to send; users by name, other subjects as they stand. */
+/**
+ * A RoleBinding or ClusterRoleBinding for a request; users are names, other subjects are objects.
+ */
 export function bindingOf(
   kind: 'RoleBinding' | 'ClusterRoleBinding',
   name: string,

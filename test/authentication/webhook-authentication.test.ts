@@ -46,7 +46,7 @@ async function start(
 
 let v1: TestServer;
 let tokens = 0;
-/** A token nobody has asked about. */
+/** A token that has not been reviewed before. */
 const fresh = () => `token-${++tokens}`;
 
 beforeAll(async () => {
@@ -99,7 +99,7 @@ describe('AUTHN-9: a token', () => {
 
   test('AUTHN-9: may be answered without apiVersion and kind', async () => {
     service.answer = () => ({ status: isAmy });
-    // A reply with a status that is no number is the body itself.
+    // A reply whose status is not a number is sent as the body.
     expect((await whoAmI(v1, fresh())).status).toBe(201);
   });
 
@@ -235,7 +235,7 @@ describe('AUTHN-9: cached verdicts', () => {
     const after = await look();
     const grown = after.map((count, index) => count - (before[index] ?? 0));
     const [hits = 0, misses = 0, ...rest] = grown;
-    // The cache of the webhook and the gate count each, and the gate counts the second look.
+    // The webhook's cache and the gate count each lookup, and the gate counts the repeated one.
     expect(hits + misses).toBe(4 + 4 + 1);
     expect(misses).toBeGreaterThanOrEqual(2 + 2);
     expect(rest).toEqual([1 + 1, 1 + 1, 0]);

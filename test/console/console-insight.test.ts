@@ -238,7 +238,11 @@ describe('one object', () => {
             (one) => `${one.manager}: ${one.changes.map(({ path: at }) => at.join('.'))}`,
           ),
         );
-      expect(managedChanges).toEqual([['alpha: data.x'], ['beta: data.a,data.y'], ['alpha: data.x']]);
+      expect(managedChanges).toEqual([
+        ['alpha: data.x'],
+        ['beta: data.a,data.y'],
+        ['alpha: data.x'],
+      ]);
       expect(history.revisions.at(-1)).toMatchObject({ event: 'seen first', changes: [] });
       // Earlier writes come from managed fields and do not change.
       expect(history.earlier).toMatchObject([
