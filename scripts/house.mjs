@@ -56,7 +56,8 @@ function countsOf({ path, tree }) {
   return counts;
 }
 
-function measured() {
+/** `[what, value, goal]` of each size of the sources. */
+export function measuredSizes() {
   const code = filesUnder('packages').filter((path) => !isTest(path) && !path.includes('/gen/'));
   const sources = code.map(parsed);
   const counts = sources.map(countsOf);
@@ -106,10 +107,13 @@ function tableOf(rows, executed) {
   ].join('\n');
 }
 
-const text = readFileSync(page, 'utf8');
-const [before, rest = ''] = text.split(begin);
-const [, after = ''] = rest.split(end);
-const rows = measured();
-const table = tableOf(rows, await executedBy(root));
-writeFileSync(page, `${before}${begin}\n${table}\n${end}${after}`);
-console.log(table);
+async function writeTable() {
+  const text = readFileSync(page, 'utf8');
+  const [before, rest = ''] = text.split(begin);
+  const [, after = ''] = rest.split(end);
+  const table = tableOf(measuredSizes(), await executedBy(root));
+  writeFileSync(page, `${before}${begin}\n${table}\n${end}${after}`);
+  console.log(table);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await writeTable();
