@@ -86,7 +86,7 @@ async function start(authorizers: readonly object[] | string, change: object = {
   return server;
 }
 
-/** Answers by the webhook that is asked. */
+/** Sets the reply of each webhook, by its name. */
 function answers(replies: Readonly<Record<string, Reply>>): void {
   service.answer = ({ path }) => replies[path.split('?')[0]?.slice(1) ?? ''] ?? { status: 404 };
 }

@@ -64,7 +64,7 @@ const tokens = [
   '{"a":{"a":',
 ];
 
-/** A text with some characters or words taken out, doubled, put in or exchanged. */
+/** A text with some characters or words removed, duplicated, inserted, or replaced. */
 function mutated(text: string, random: Random): string {
   let changed = text;
   for (let times = 1 + random.below(4); times > 0; times -= 1) {
@@ -211,7 +211,7 @@ describe(`AUTHZ-2: policy files, seed ${seed}`, () => {
   });
 });
 
-/** A webhook whose answers are texts, read as the client reads them. */
+/** A webhook whose answers are texts, parsed as the client parses them. */
 function webhookOf(answer: () => string): Webhook {
   return {
     async call(_, read) {

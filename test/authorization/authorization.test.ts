@@ -26,7 +26,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** The status a user gets, once it is the wanted one: authorization follows the caches. */
+/** Waits until a user gets the wanted status, because authorization follows the caches. */
 async function settles(user: string, path: string, status: number): Promise<void> {
   await eventually(
     async () => (await server.get(path, as(user))).status === status,

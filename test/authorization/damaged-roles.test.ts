@@ -15,7 +15,7 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }));
 const roles = '/apis/rbac.authorization.svc.io/v1/clusterroles';
 const bindings = '/apis/rbac.authorization.svc.io/v1/clusterrolebindings';
 
-/** What becomes of the stored bytes of default roles and bindings, by the end of their keys. */
+/** Damage to the stored bytes of default roles and bindings, by the end of their keys. */
 const roleDamages: Damages = {
   'clusterroles/admin': () => '{"kind":"Clus\u0000',
   'clusterroles/edit': () => '',
@@ -76,7 +76,7 @@ test('AUTHZ-7: a server starts with damaged roles and bindings, and reports them
 
 const flows = 'flowcontrol.apiserver.svc.io';
 
-/** Some that no object can be read from, and some of a shape that the kind does not have. */
+/** Values that are unreadable as objects, and values with a shape that the kind does not have. */
 const otherDamages: Damages = {
   'flowschemas/catch-all': () => '{"kind":"Flow\u0000',
   'flowschemas/exempt': () => '',

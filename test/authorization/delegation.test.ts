@@ -4,7 +4,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { adminToken, startTestServer, type TestServer } from '../support/harness.ts';
 
-/** One server asks another for everything: what it posts and what that one answers must fit. */
+/**
+ * One server delegates everything to another: the requests of the first must match the answers of
+ * the second.
+ */
 const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-delegation-'));
 const rbac = 'rbac.authorization.svc.io';
 let authority: TestServer;

@@ -25,7 +25,7 @@ beforeAll(async () => {
   ]);
   namespace = await freshNamespace(server);
   const manage = { verbs: ['*'], apiGroups: [rbacGroup], resources: ['rolebindings'] };
-  // Every verb of roles but `bind` and `escalate`.
+  // Every verb of roles except `bind` and `escalate`.
   const verbs = ['get', 'list', 'create', 'update', 'patch', 'delete'];
   const roles = { verbs, apiGroups: [rbacGroup], resources: ['roles', 'clusterroles'] };
   const bindings = { ...roles, resources: ['rolebindings', 'clusterrolebindings'] };

@@ -172,7 +172,7 @@ describe('reviews of others', () => {
     expect(yes.body.status.allowed).toBe(true);
     const { managedFields, ...metadata } = yes.body.metadata;
     expect(metadata).toEqual({ creationTimestamp: null, namespace });
-    // Never stored, and still it says who wrote it.
+    // The review is never stored, but still names its writer.
     expect(managedFields).toMatchObject([
       { operation: 'Update', fieldsV1: { 'f:spec': { 'f:user': {} } } },
     ]);

@@ -4,8 +4,8 @@ import { bindingOf, mustCreate, rbacPath, startWithUsers } from '../authenticati
 import { eventually, freshNamespace, type TestServer } from '../support/harness.ts';
 
 /**
- * What the user-facing roles grant, as release 1.32 of the project defines them; written from its
- * policy, not from ours. `view`, `edit` and `admin` each have what the one before has, and more.
+ * The permissions of the user-facing roles, as release 1.32 of Kubernetes defines them; derived
+ * from its policy, not from ours. `view`, `edit`, and `admin` each extend the previous role.
  */
 const read = ['get', 'list', 'watch'];
 const write = ['create', 'update', 'patch', 'delete', 'deletecollection'];
@@ -76,7 +76,7 @@ const roles: Readonly<Record<string, readonly Granted[]>> = {
   admin: [viewed, edited, administered],
 };
 
-/** `verb group resource/subresource` of everything granted. */
+/** All granted permissions, as `verb group resource/subresource`. */
 function expected(role: string): Set<string> {
   const keys = (roles[role] ?? [])
     .flat()
@@ -89,7 +89,7 @@ function expected(role: string): Set<string> {
 let server: TestServer;
 let ns: string;
 let other: string;
-/** `group resource` of every kind that is served, of those the table names, and of a stranger. */
+/** `group resource` of every served kind, of those in the table, and of an unknown kind. */
 let asked: readonly string[];
 
 beforeAll(async () => {
@@ -129,7 +129,7 @@ async function resourcesAsked(): Promise<readonly string[]> {
   return [...names];
 }
 
-/** Asks authorization itself, as any authorizer of another server would. */
+/** Sends an access review, as another server's authorizer would. */
 async function isAllowed(user: string, key: string, namespace = ns): Promise<boolean> {
   const [verb, group, path = ''] = key.split(' ');
   const [resource, subresource = ''] = path.split('/');
@@ -143,7 +143,7 @@ async function isAllowed(user: string, key: string, namespace = ns): Promise<boo
   return answer.body.status.allowed;
 }
 
-/** Which of the keys a user is allowed, asked some at a time. */
+/** The keys that a user is allowed, checked in batches. */
 async function allowed(
   user: string,
   keys: readonly string[],

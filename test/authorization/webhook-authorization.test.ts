@@ -65,7 +65,7 @@ const last = (): Received => {
   if (found === undefined) throw new Error('nothing was received');
   return found;
 };
-/** The value of a series of the metrics; 0 where there is none. */
+/** The value of a series of the metrics; 0 if absent. */
 async function metric(of: TestServer, series: string): Promise<number> {
   const lines = (await of.get('/metrics')).text.split('\n');
   return Number(lines.find((line) => line.startsWith(`${series} `))?.slice(series.length) ?? 0);

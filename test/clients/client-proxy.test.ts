@@ -18,7 +18,7 @@ import { withServer } from '../support/with-server.ts';
 
 let proxy: http.Server | undefined;
 let client: ApiClient | undefined;
-/** What the proxy was asked: where to, and with which authorization. */
+/** The requests to the proxy: their authority and authorization. */
 let asked: (readonly [authority: string, authorization: string | undefined])[] = [];
 
 const server = await withServer();
@@ -29,7 +29,7 @@ afterEach(() => {
   asked = [];
 });
 
-/** Starts a proxy that tunnels, or answers with the status, and gives its URL. */
+/** Starts a proxy that tunnels, or answers with the status; returns its URL. */
 async function startProxy(made: http.Server, options: { status?: number } = {}): Promise<string> {
   proxy = made;
   made.on('connect', (request: http.IncomingMessage, from: net.Socket) => {
@@ -52,7 +52,7 @@ async function startProxy(made: http.Server, options: { status?: number } = {}):
   return `127.0.0.1:${(made.address() as net.AddressInfo).port}`;
 }
 
-/** The certificate in PEM that a port of loopback serves. */
+/** The certificate in PEM that a port on loopback serves. */
 function servedCertificate(port: number): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = tls.connect({ host: '127.0.0.1', port, rejectUnauthorized: false }, () => {

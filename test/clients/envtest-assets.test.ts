@@ -13,7 +13,7 @@ import { buildPrograms, type Programs, run } from '../support/program.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'wheelhouse-assets-'));
 const assets = join(folder, "the user's assets");
-/** Where the programs must not write either. */
+/** A home directory in which the programs must not write. */
 const home = mkdtempSync(join(tmpdir(), 'wheelhouse-home-'));
 const dayMs = 86_400_000;
 const children: ChildProcess[] = [];
@@ -45,7 +45,7 @@ function freePort(): Promise<number> {
   });
 }
 
-/** The certificate that a server shows, in DER. */
+/** The certificate that a server presents, in DER. */
 function servedCertificate(port: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false }, () => {
@@ -56,7 +56,7 @@ function servedCertificate(port: number): Promise<Buffer> {
   });
 }
 
-/** Starts one of the written programs, in a directory where it must not leave anything. */
+/** Starts one of the written programs in a directory where it must not leave files. */
 function start(name: string, args: readonly string[]) {
   const cwd = join(folder, 'cwd');
   mkdirSync(cwd, { recursive: true });
@@ -79,7 +79,7 @@ test('PLANE-1: envtest’s programs start this server with envtest’s flags', a
   expect(written.stdout).toBe(`export KUBEBUILDER_ASSETS='${assets.replaceAll("'", "'\\''")}'\n`);
   expect(readdirSync(assets).sort()).toEqual(['etcd', 'kube-apiserver', 'kubectl']);
   expect((await run(programs.wheelhouse, ['envtest-assets', assets])).code).toBe(0);
-  // Before it starts etcd, envtest reads its help and waits for the end of it.
+  // Before envtest starts etcd, it runs it with the help flag and waits for its end.
   for (const flag of ['--help', '-h']) {
     const help = start('etcd', [flag]);
     expect(await help.exited).toBe(0);
@@ -160,7 +160,7 @@ test('PLANE-1: envtest’s programs start this server with envtest’s flags', a
   expect(await apiServer.exited).toBe(0);
   etcd.child.kill('SIGTERM');
   expect(await etcd.exited).toBe(0);
-  // Only what the server keeps for itself is new.
+  // Only the server's own directory is new.
   expect(readdirSync(certDir)).toEqual([...provided, 'wheelhouse']);
   expect(readdirSync(home)).toEqual([]);
 }, 120_000);

@@ -5,10 +5,10 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { buildPrograms, type Programs, run as runProgram } from '../support/program.ts';
 
-/** The examples, each run as its reader runs it, with the programs of this tree. */
+/** Runs each example as its reader would, with the programs of this tree. */
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
-// Below node_modules: the packages of the TypeScript example are found there.
+// Inside node_modules, where the packages of the TypeScript example are found.
 const cache = join(root, 'node_modules', '.cache');
 mkdirSync(cache, { recursive: true });
 const folder = mkdtempSync(join(cache, 'examples-'));
@@ -24,7 +24,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Runs a command in the folder of an example to its end. */
+/** Runs a command to its end in the folder of an example. */
 function run(
   example: string,
   [program, ...args]: readonly [string, ...string[]],

@@ -66,7 +66,7 @@ interface Setting {
 const apiVersionOf = ({ dialect = 'svc', version = 'v1' }: Setting): string =>
   `${dialectOf(dialect).group('client.authentication')}/${version}`;
 
-/** What a plugin prints. */
+/** The output of a plugin. */
 const credential = (status: JsonObject, setting: Setting = {}): JsonObject => ({
   apiVersion: apiVersionOf(setting),
   kind: 'ExecCredential',
@@ -120,7 +120,7 @@ async function clientOf(setting: Setting = {}): Promise<ApiClient> {
   return client;
 }
 
-/** Who the server takes the client for. */
+/** The user that the server derives from the client's credential. */
 async function whoIs(client: ApiClient): Promise<string> {
   const { object } = await client.send({
     method: 'POST',
@@ -213,7 +213,7 @@ describe('caching', () => {
     clock.advance(1);
     expect(await whoIs(client)).toBe('joe');
     expect(plugin.runs().length).toBe(2);
-    // The offset of the second is read: it is good for another minute.
+    // The timestamp includes an offset: the credential is valid for another minute.
     clock.advance(59_000);
     await whoIs(client);
     expect(plugin.runs().length).toBe(2);
@@ -297,7 +297,7 @@ describe('certificates', () => {
   });
 });
 
-/** The socket of a request that has been answered. */
+/** The socket of an answered request. */
 async function openConnection(client: ApiClient) {
   const { body } = await client.http.stream({ method: 'GET', path: '/version' });
   const { socket } = body as IncomingMessage;

@@ -13,7 +13,7 @@ import {
 } from '../support/program.ts';
 
 const execute = promisify(execFile);
-/** Node's programs of some distributions have no place for another program. */
+/** Some distributions build Node without room for another program. */
 const isPossible = readFileSync(process.execPath).includes('NODE_SEA_FUSE_');
 
 describe.skipIf(!isPossible)('the single executable', () => {
@@ -39,7 +39,8 @@ describe.skipIf(!isPossible)('the single executable', () => {
   });
 
   async function start(options: { readonly flags?: readonly string[]; dataDir?: string } = {}) {
-    // Nothing but its own file: no node on the path, no packages beside it, a home that is empty.
+    // Uses only its own file: no Node on the path, no packages beside it, and an empty home
+    // directory.
     const env = { PATH: '/nonexistent', HOME: folder, TMPDIR: folder };
     const server = await startProcess(programs, { ...options, program: [program], env });
     running.push(server);

@@ -24,7 +24,7 @@ beforeEach(async () => {
 const begin = (args: readonly string[], options?: { editor: string }) =>
   client.begin([`--namespace=${namespace}`, ...args], options);
 
-/** Runs a command that must succeed; gives what it printed, without the last newline. */
+/** Runs a command that must succeed; returns its output without the last newline. */
 async function kubectl(...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await begin(args).done;
   if (code !== 0) throw new Error(`kubectl ${args.join(' ')}: exit ${code}\n${stderr}${stdout}`);

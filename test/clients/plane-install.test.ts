@@ -18,7 +18,7 @@ afterEach(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Starts a plane that speaks the names of unmodified manifests, and a client beside it. */
+/** Starts a plane with the names of unmodified manifests, and a client. */
 async function start(options: ControlPlaneOptions = {}) {
   const flags = ['--dialect=kubernetes', ...(options.flags ?? [])];
   const plane = await startControlPlane({ ...options, flags });
@@ -315,7 +315,7 @@ test('PLANE-2: an unreadable manifest is reported with its file and line', async
   expect(await plane.apply(widget('late'))).toHaveLength(1);
 });
 
-/** Options as a program in JavaScript may pass them, without types. */
+/** Options as a JavaScript program may pass them, without types. */
 function untyped(options: unknown): ControlPlaneOptions {
   return options as ControlPlaneOptions;
 }

@@ -18,7 +18,7 @@ afterAll(() => programs.remove());
 
 const patienceMs = 120_000;
 
-/** Runs a runner of tests to its end, with the environment of none. */
+/** Runs a test runner to its end, without the environment of this one. */
 function run(
   args: readonly string[],
   cwd: string,
@@ -36,7 +36,7 @@ function run(
   return new Promise((resolve) => child.on('close', (code) => resolve({ code, output })));
 }
 
-/** What a failed test is to print: its writes, and the Event about what it wrote. */
+/** A failed test must print its writes, and the Event about the written object. */
 function expectReport(output: string): void {
   expect(output).toMatch(/system:admin create ConfigMap test-\w+\/broken 201/);
   expect(output).toMatch(/system:admin create ConfigMap test-\w+\/broken 409/);
@@ -45,8 +45,8 @@ function expectReport(output: string): void {
 }
 
 /**
- * Runs a fixture in a project that has the package installed, as users have it. The test files of
- * runners are outside of node_modules, where the package is.
+ * Runs a fixture in a project in which the package is installed, as users do. The test files of
+ * runners are outside node_modules, which contains the package.
  */
 async function runInProject(
   fixture: 'vitest' | 'node-test' | 'jest',

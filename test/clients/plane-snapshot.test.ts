@@ -66,7 +66,7 @@ test('PLANE-3: a restore brings objects back as changes with growing resource ve
   const restored = await plane.restore(snapshot);
   expect(restored.changes).toBeGreaterThanOrEqual(3);
   expect(Number(restored.resourceVersion)).toBeGreaterThanOrEqual(Number(before) + 3);
-  // Controllers write in the background too, so the test looks at its own objects only.
+  // Controllers write in the background too, so the test considers only its own objects.
   await watching.until((events) => ownEvents(events).length === 3);
   expect(ownEvents(watching.events)).toEqual([
     'DELETED own-new second',
@@ -126,7 +126,7 @@ test('PLANE-3: the first snapshot contains what controllers write at the start',
     }
     return body.items.filter(isLater).map(({ metadata }) => metadata.name);
   };
-  // A busy machine may hold up a controller for longer than the plane waits, but not each time.
+  // A busy machine may delay a controller for longer than the plane waits, but not every time.
   let names = await writtenLater();
   for (let round = 1; round < 5 && names.length > 0; round += 1) names = await writtenLater();
   expect(names).toEqual([]);

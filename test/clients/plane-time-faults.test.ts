@@ -95,7 +95,7 @@ test('PLANE-4: Leases expire and pass to another holder', async () => {
   await expect.poll(pinged).toBeDefined();
   await merge(`${candidates}/alive`, renewed());
   await plane.clock.advance(5100);
-  // It answers every ping, of which there is another when the first answer has grown old.
+  // It answers every ping; another one is sent when the first answer is outdated.
   await expect
     .poll(async () => {
       await merge(`${candidates}/alive`, renewed());

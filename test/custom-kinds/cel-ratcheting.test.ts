@@ -6,7 +6,7 @@ const server = await withServer();
 
 let count = 0;
 
-/** A kind whose object `one` was made before its schema had the rules that are given here. */
+/** Defines a kind whose object `one` was created before its schema had the given rules. */
 async function madeBefore(made: { schema: object; before: object; object: object; more?: object }) {
   count += 1;
   const group = `ratchet${count}.example.com`;

@@ -7,7 +7,7 @@ const server = await withServer();
 
 let count = 0;
 
-/** A kind whose `spec` has this schema; gives what sends objects of it. */
+/** Defines a kind whose `spec` has this schema; returns a function that sends its objects. */
 async function kindWith(spec: object) {
   count += 1;
   const group = `cel${count}.example.com`;

@@ -2,22 +2,22 @@ import { eventually, type Loose, type TestServer } from '../support/harness.ts';
 import { type Received, type Reply, startWebhookService } from '../support/webhook-service.ts';
 import { establish, redefine, versionOf } from './custom-kinds.ts';
 
-/** Makes one object into another version; may change it in place. Throws to fail the review. */
+/** Converts one object to another version; may modify it. Throws to fail the review. */
 export type Convert = (object: Loose, desired: string) => Loose;
 
 /** A conversion webhook over TLS. */
 export interface ConversionService {
   readonly url: string;
   readonly caBundle: string;
-  /** A bundle of the service's own certificate alone. */
+  /** A bundle that contains only the service's own certificate. */
   readonly leafBundle: string;
-  /** Calls in their order, since `forget`. */
+  /** Calls since `forget`, in order. */
   readonly received: Received[];
-  /** How it converts from now on, at every path. */
+  /** The conversion that the service performs from now on, at every path. */
   convert: Convert;
-  /** What it says in place of converting; undefined: nothing else. */
+  /** Replies instead of converting; undefined for normal conversion. */
   reply: ((call: Received) => Reply) | undefined;
-  /** Objects asked for since `forget`, as `name from>to`. */
+  /** Objects converted since `forget`, as `name from>to`. */
   asked(): readonly string[];
   forget(): void;
   stop(): Promise<void>;
@@ -53,7 +53,7 @@ export async function startConversionService(
 
 const nameOf = (apiVersion: string) => apiVersion.split('/').at(-1);
 
-/** A review's answer with what a function makes of its objects. */
+/** The answer to a review, with its objects converted by a function. */
 export function converted({ body }: Received, convert: Convert): Reply {
   const { apiVersion, kind, request } = body;
   const { uid, desiredAPIVersion } = request;
@@ -67,7 +67,10 @@ export function converted({ body }: Received, convert: Convert): Reply {
   }
 }
 
-/** Between v1beta1, v1alpha1 (`spec.content`, `num`) and v1beta2 (`spec.contentv2`, `numv2`). */
+/**
+ * Converts between v1beta1, v1alpha1 (`spec.content`, `num`), and v1beta2 (`spec.contentv2`,
+ * `numv2`).
+ */
 export const swap: Convert = (object, desired) => {
   const isNew = (apiVersion: string) => nameOf(apiVersion) === 'v1beta2';
   const other = { ...object, apiVersion: desired };
@@ -106,7 +109,7 @@ const subresourcesV2 = {
   scale: { specReplicasPath: '.spec.numv2.num1', statusReplicasPath: '.status.num1' },
 };
 
-/** The versions that `swap` converts, the first of them stored. */
+/** The versions that `swap` converts; the first is the stored one. */
 export function multiVersions(): Loose[] {
   const old = { content: key, num: nums };
   const recent = { contentv2: key, numv2: nums };
@@ -125,20 +128,20 @@ export function multiVersions(): Loose[] {
   ];
 }
 
-/** A kind of its own with those versions, converted by the service. */
+/** A kind with those versions, converted by the service. */
 export interface MultiKind {
   readonly group: string;
   readonly name: string;
   readonly kind: string;
   /** The collection in a version, in namespace `default` unless another one is given. */
   at(version: string, namespace?: string): string;
-  /** An object to send. */
+  /** An object for a request. */
   object(version: string, name: string, more?: object): Loose;
 }
 
 export const reviewVersions = ['v1', 'v1beta1'];
 
-/** The conversion of a definition that leads to the service. */
+/** The conversion of a definition that calls the service. */
 export function conversionBy(
   service: Pick<ConversionService, 'url' | 'caBundle'>,
   more: { readonly versions?: readonly string[]; readonly clientConfig?: object } = {},
@@ -151,7 +154,7 @@ export function conversionBy(
 
 let kinds = 0;
 
-/** Establishes a kind in a group of its own. */
+/** Establishes a kind in its own group. */
 export async function establishMulti(
   server: TestServer,
   conversion: Loose,
@@ -175,7 +178,7 @@ export async function establishMulti(
   };
 }
 
-/** Has another version stored from now on, and waits until it is. */
+/** Changes the stored version, and waits until the change takes effect. */
 export async function storeAs(
   server: TestServer,
   { name, group, at, object }: MultiKind,
@@ -184,7 +187,7 @@ export async function storeAs(
   await redefine(server, name, (spec) => {
     for (const one of spec.versions) one.storage = one.name === version;
   });
-  // Discovery says so; a write in the version no longer needs the webhook.
+  // Discovery shows the change; writes in that version no longer need the webhook.
   await eventually(async () => {
     const { body } = await server.get(`/apis/${group}`);
     const probe = await server.post(`${at(version)}?dryRun=All`, object(version, 'probe'));

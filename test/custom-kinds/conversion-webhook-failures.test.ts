@@ -44,7 +44,7 @@ beforeEach(async () => {
   service.forget();
 });
 
-/** An object stored in v1beta1, whose other versions nobody has asked for. */
+/** Creates an object stored in v1beta1 whose other versions have not been requested. */
 async function create(kind = multi, name = 'a', more: object = {}): Promise<ApiObject> {
   const answer = await server.post(
     kind.at('v1beta1', namespace),
@@ -54,7 +54,7 @@ async function create(kind = multi, name = 'a', more: object = {}): Promise<ApiO
   return answer.body;
 }
 
-/** The answer to a get in a version that has to be converted, when the webhook says this. */
+/** The answer to a get in a version that requires conversion, with this reply of the webhook. */
 async function answerTo(
   change: (response: JsonObject, whole: JsonObject) => unknown,
   kind = multi,
@@ -124,7 +124,7 @@ describe('invalid answers', () => {
       await another(),
     );
     expect(none.body.message).toContain('failed: no response provided');
-    // The earlier version never looked at either.
+    // The earlier version of the review validated neither.
     const lenient = await answerTo((response, whole) => {
       response.uid = 'other';
       delete whole.kind;
@@ -230,7 +230,7 @@ describe('invalid answers', () => {
   });
 });
 
-/** A kind like the others in a group of its own. */
+/** Creates another kind like the others, in its own group. */
 function another(): Promise<MultiKind> {
   return establishMulti(server, conversionBy(service));
 }

@@ -43,7 +43,7 @@ function stateOf({ events }: TestWatch): Map<string, ApiObject> {
   return state;
 }
 
-/** A source of numbers below a bound that a seed repeats. */
+/** A source of numbers below a bound, repeatable by the seed. */
 function numbers(seed: number): (bound: number) => number {
   let state = seed;
   return (bound) => {

@@ -26,7 +26,7 @@ describe.skipIf(!kubectlIsHere)('kubectl with webhook conversion', () => {
     await service.stop();
   });
 
-  /** Runs a command that has to succeed; gives what it prints. */
+  /** Runs a command that must succeed; returns its output. */
   async function run(args: string, input?: object): Promise<string> {
     const stdin = input === undefined ? {} : { stdin: JSON.stringify(input) };
     const { code, stdout, stderr } = await kubectl.run(args.split(' '), stdin);

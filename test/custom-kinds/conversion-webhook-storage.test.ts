@@ -121,7 +121,7 @@ describe('another storage version', () => {
   });
 
   test('CRD-4: a list asks again as soon as the definition names another webhook', async () => {
-    // On this clock no answer of a webhook grows old.
+    // On this clock, no answer of a webhook becomes outdated.
     const clock = { ...systemClock, monotonic: () => systemClock.monotonic() / 1000 };
     const young = await startTestServer({ clock });
     try {

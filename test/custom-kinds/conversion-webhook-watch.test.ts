@@ -84,7 +84,7 @@ describe('watches in a converted version', () => {
     service.forget();
     const list = await server.get(at('v1beta2', kind));
     const { resourceVersion } = list.body.metadata;
-    // History before the watch's own beginning is read back.
+    // Reads history from before the beginning of the watch back from the store.
     await create('v1beta1', 'd', {}, kind);
     const path = `${at('v1beta2', kind)}?watch=1&resourceVersion=${resourceVersion}`;
     const watch = await server.watch(path);

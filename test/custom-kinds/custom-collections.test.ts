@@ -12,7 +12,7 @@ const schema = {
     properties: { spec: { type: 'object', properties: { color: { type: 'string' } } } },
   },
 };
-// Another one: what all versions share may have no fields of one version's own.
+// Another schema: the common part of all versions must not contain a version's own fields.
 const olderSchema = {
   openAPIV3Schema: {
     type: 'object',

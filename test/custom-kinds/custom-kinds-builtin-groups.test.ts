@@ -14,7 +14,7 @@ interface Named {
   readonly scope?: 'Namespaced' | 'Cluster';
 }
 
-/** Definitions in groups of the server's own: its kinds, other versions of them, and new kinds. */
+/** Definitions in the server's own groups: its kinds, other versions of them, and new kinds. */
 const intruders: readonly Named[] = [
   { group: 'apiregistration.svc.io', plural: 'apiservices', kind: 'APIService', version: 'v1' },
   {
@@ -71,7 +71,7 @@ interface Documents {
   readonly versions: JsonValue;
 }
 
-/** Everything that says which kinds are served in the groups of the intruders. */
+/** All documents that list the kinds in the groups of these definitions. */
 async function documentsOf(from: TestServer): Promise<Documents> {
   const read = async (path: string, accept?: string) =>
     (await from.get(path, accept === undefined ? {} : { accept })).body;

@@ -69,7 +69,7 @@ describe('establishing', () => {
       );
       times.push(performance.now() - began);
     }
-    // The best of them, as the machine may be busy with other things.
+    // Uses the shortest time, because the machine may be busy.
     expect(Math.min(...times)).toBeLessThan(1000);
   });
 

@@ -28,7 +28,7 @@ const nested = (depth: number, wrap: (inner: object) => object, inner: object): 
 };
 const property = (schema: unknown) => ({ type: 'object', properties: { a: schema } });
 
-/** Refused, or accepted and then served: never a failure of the server. */
+/** The definition is either rejected, or accepted and then served; the server never fails. */
 async function settles(body: ApiObject): Promise<Answer> {
   const answer = await server.post(definitions, body);
   expect([201, 400, 409, 413, 422], answer.text.slice(0, 500)).toContain(answer.status);
@@ -112,7 +112,7 @@ describe('bad definitions', () => {
   });
 });
 
-/** A generator of numbers from 0 to 1 that a seed repeats. */
+/** A generator of numbers in [0, 1), repeatable by the seed. */
 function randomOf(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

@@ -44,7 +44,7 @@ test('MF-2: ownership of fields that a version does not have is lost', async () 
   expect(unknown.status, unknown.text).toBe(200);
   expect(unknown.body.metadata).not.toHaveProperty('managedFields');
 
-  // Whoever applies then begins anew.
+  // The next apply starts without managed fields.
   const manager = 'm';
   const applied = await apply(server, at('v2', '/a'), cup('v2', { two: '2' }), { manager });
   expect(applied.status, applied.text).toBe(200);
@@ -103,7 +103,8 @@ test('SSA-5: a value emptied by an apply is null, and refused where a value is r
     },
   ]);
   expect((await put({ map: null, any: { c: 'd' } })).status).toBe(422);
-  // Named no longer, it goes; and null passes for a value of any type, but is none.
+  // A member that is no longer named disappears. A null is accepted for a value of any type but
+  // counts as absent.
   const gone = await put({ any: {} });
   expect(gone.status, gone.text).toBe(200);
   expect(gone.body.spec).toEqual({});

@@ -6,7 +6,7 @@ import { causesOf, definitionOf, definitions, establish, versionOf } from './cus
 
 const server = await withServer();
 
-/** What is said against a definition with these members of `spec`. */
+/** The errors of a definition with these members in `spec`. */
 async function complaints(properties: object, more: object = {}): Promise<readonly string[]> {
   const spec = { type: 'object', properties };
   const schema = { type: 'object', properties: { spec } };

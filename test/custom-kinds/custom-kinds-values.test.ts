@@ -7,7 +7,7 @@ const server = await withServer();
 
 let kinds = 0;
 
-/** A kind whose spec has a schema, and a way to make its objects. */
+/** Defines a kind whose spec has a schema; returns a function that creates its objects. */
 async function kindWith(schema: object, root: object = {}) {
   kinds += 1;
   const group = `values${kinds}.example.com`;

@@ -28,7 +28,7 @@ describe('several versions', () => {
     expect(one.body).toMatchObject({ apiVersion: `${group}/v1`, spec: { a: 1, x: 2 } });
     const two = await server.get(`${at('v2')}/a`);
     expect(two.body.apiVersion).toBe(`${group}/v2`);
-    // Another version's defaults are for what is sent in it, not for what is read.
+    // Defaults of another version apply to requests in that version, not to reads.
     expect(two.body.spec).toEqual({ a: 1 });
     expect(two.body.metadata.resourceVersion).toBe(one.body.metadata.resourceVersion);
     const sent = await server.patch(`${at('v2')}/a`, { metadata: { labels: { p: 'q' } } }, 'merge');
@@ -75,7 +75,8 @@ describe('several versions', () => {
       'spec.old: Invalid value: 10: spec.old in body should be less than or equal to 9',
     ]);
     expect(causesOf(await post('v2', 'none', { old: 1 }))).toEqual(['spec.new: Required value']);
-    // What the stored version lacks is not kept, and what it wants is not asked for.
+    // Fields that the stored version lacks are dropped, and fields that it requires are not
+    // demanded.
     const made = await post('v1', 'a', { old: 1, shared: null });
     expect(made.status, made.text).toBe(201);
     expect(made.body).toMatchObject({ apiVersion: `${group}/v1`, spec: {} });

@@ -6,7 +6,7 @@ import {
   type TestServer,
 } from '../support/harness.ts';
 
-/** Where definitions are, in the servers' own dialect. */
+/** The path of definitions in the servers' own dialect. */
 export const definitions = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';
 
 export interface Definition {
@@ -22,12 +22,12 @@ export interface Definition {
   readonly annotations?: object;
 }
 
-/** A version that is served, with a schema. */
+/** A served version with a schema. */
 export function versionOf(name: string, schema: object, more: object = {}): Loose {
   return { name, served: true, storage: false, schema: { openAPIV3Schema: schema }, ...more };
 }
 
-/** A definition to send. */
+/** A definition for a request. */
 export function definitionOf(options: Definition): Loose {
   const { group, plural, kind, scope = 'Namespaced', names, more, annotations } = options;
   const only = versionOf('v1', options.schema ?? { type: 'object' }, { storage: true });
@@ -40,13 +40,13 @@ export function definitionOf(options: Definition): Loose {
   };
 }
 
-/** A condition's status and reason, as `True NoConflicts`. */
+/** A condition's status and reason, such as `True NoConflicts`. */
 export function conditionOf(definition: Loose, type: string): string | undefined {
   const found = (definition.status?.conditions ?? []).find((one: Loose) => one.type === type);
   return found === undefined ? undefined : `${found.status} ${found.reason}`;
 }
 
-/** Creates a definition and waits until it is established; gives it as it then is. */
+/** Creates a definition and waits until it is established; returns its state then. */
 export async function establish(server: TestServer, options: Definition): Promise<ResponseBody> {
   const body = definitionOf(options);
   const created = await server.post(definitions, body);
@@ -57,7 +57,7 @@ export async function establish(server: TestServer, options: Definition): Promis
   }, `${body.metadata.name} to be established`);
 }
 
-/** Changes a definition's spec, again after a conflict with its controller. */
+/** Changes a definition's spec, and retries after a conflict with its controller. */
 export async function redefine(
   server: TestServer,
   name: string,
@@ -71,7 +71,7 @@ export async function redefine(
   }, `${name} to change`);
 }
 
-/** Waits until a path is gone. */
+/** Waits until a path answers 404. */
 export async function untilGone(server: TestServer, path: string): Promise<void> {
   await eventually(async () => (await server.get(path)).status === 404, `${path} to be gone`);
 }

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 
 const dialect = dialectOf('svc');
 
-/** The object in another version, and back. */
+/** Converts the object to another version, and back. */
 function converted(object: { apiVersion: string; kind: string; [name: string]: unknown }): {
   there: object;
   back: object;

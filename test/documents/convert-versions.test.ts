@@ -10,7 +10,7 @@ import { exampleIn, table } from './removed-versions-table.ts';
 
 let home: SvcctlHome;
 beforeAll(() => {
-  // Nobody listens there: converting asks no server.
+  // Nothing listens there, because converting needs no server.
   const nobody = { server: { url: 'https://127.0.0.1:1', caPem: undefined } };
   home = svcctlFor(nobody as unknown as TestServer);
 });

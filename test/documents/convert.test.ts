@@ -33,7 +33,7 @@ metadata:
   name: settings
 `;
 
-/** Runs `wheelhouse convert` with an input in pieces; gives what it wrote. */
+/** Runs `wheelhouse convert` with an input in pieces; returns its output. */
 async function run(args: readonly string[], ...input: readonly (string | Buffer)[]) {
   const written: Buffer[] = [];
   async function* pieces() {
@@ -73,7 +73,7 @@ describe('convert', () => {
         if (example === undefined) continue;
         const input = Buffer.from(JSON.stringify(example()));
         const json = await convertObject(input, { dialect, to: 'json' });
-        // Its schema is of JSON alone.
+        // The schema of a CustomResourceDefinition has only a JSON form.
         const hasProtobuf = kind !== 'CustomResourceDefinition';
         const others = hasProtobuf
           ? (['yaml', 'protobuf', 'cbor'] as const)

@@ -56,7 +56,7 @@ describe('discovery documents', () => {
   test('API-11: /api/v1 lists resources and subresources', async () => {
     const { body } = await server.get('/api/v1');
     expect(body).toMatchObject({ kind: 'APIResourceList', groupVersion: 'v1' });
-    // The oldest clients did not know one there.
+    // The oldest clients did not expect an apiVersion there.
     expect(body).not.toHaveProperty('apiVersion');
     expect(body.resources).toContainEqual({
       name: 'configmaps',

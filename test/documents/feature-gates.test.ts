@@ -32,7 +32,7 @@ describe('VER-5: feature gates', () => {
 
   test.each([
     ['NoSuch=true', 'unrecognized feature gate: NoSuch'],
-    // Removed: its feature became stable and the gate has gone.
+    // Removed: its feature became stable, and the gate was removed.
     ['ServerSideApply=true', 'unrecognized feature gate: ServerSideApply'],
     ['constructor=true', 'unrecognized feature gate: constructor'],
     ['WatchBookmark', 'missing bool value for WatchBookmark'],

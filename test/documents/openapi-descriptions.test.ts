@@ -5,7 +5,7 @@ import { kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
 import { svcctlFor } from '../svcctl/svcctl-run.ts';
 
 const charactersMax = 400;
-/** In ASCII, with single spaces, and with no word left that is to be replaced. */
+/** Matches ASCII sentences with single spaces and without placeholders. */
 const sentences = /^(?!.* {2})(?!.*\{\w+\})[A-Z"][ -~]*[.)]$/;
 
 /** Definitions of all documents by name: types of OpenAPI 2, or of OpenAPI 3. */
@@ -22,12 +22,12 @@ async function definitionsV3(server: TestServer): Promise<Definitions> {
 }
 
 interface Described {
-  /** `io.k8s.api.core.v1.Pod`, or with a field behind it. */
+  /** `io.k8s.api.core.v1.Pod`, or a field of it. */
   readonly path: string;
   /** Empty for a type. */
   readonly field: string;
   readonly text: Loose;
-  /** What values the schema is for, without defaults and rules of merging. */
+  /** The type that the schema describes, without defaults and merge rules. */
   readonly shape: string;
 }
 
@@ -62,7 +62,7 @@ describe.each(dialectNames)('descriptions, dialect %s', (dialectName) => {
   });
   afterAll(() => server.stop());
 
-  /** The description of a type or a field, as the last document has it. */
+  /** The description of a type or a field in the last document. */
   const pathText = (path: string): string => {
     for (const one of describedIn(documents[1]?.definitions ?? {})) {
       if (one.path === start + path) return one.text;
@@ -204,7 +204,7 @@ describe.each(dialectNames)('descriptions, dialect %s', (dialectName) => {
   });
 });
 
-/** What a client prints, without its line breaks. */
+/** A client's output without its line breaks. */
 const textOf = (printed: string) => printed.replace(/\s+/g, ' ');
 
 const tideSchema = {

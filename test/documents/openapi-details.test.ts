@@ -18,7 +18,7 @@ test('API-12: connect operations have their own options, and proxies every metho
   const pod = '/api/v1/namespaces/{namespace}/pods/{name}';
   const namesOf = (list: JsonObject[] = []) => list.map(({ name }) => name);
   const shared = ['name', 'namespace'];
-  // What all operations of a path take is said of the path.
+  // Parameters that all operations of a path share are listed at the path.
   for (const [rest, ofPath] of [
     ['attach', [...shared, 'container', 'stderr', 'stdin', 'stdout', 'tty']],
     ['portforward', [...shared, 'ports']],

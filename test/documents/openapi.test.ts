@@ -30,7 +30,7 @@ type Parameter = { readonly parameter: { readonly nonBody?: { readonly query?: N
 const schemaEntry = ({ name, value }: Named<{ schema: unknown }>) => [name, value.schema];
 const yamlEntry = ({ name, value }: Named<{ yaml: unknown }>) => [name, value.yaml];
 
-/** Every value of a member anywhere in a document. */
+/** Every value of a member, anywhere in a document. */
 function* valuesOf(member: string, value: unknown): Generator<string> {
   if (typeof value !== 'object' || value === null) return;
   for (const [name, held] of Object.entries(value)) {

@@ -13,7 +13,7 @@ const kinds = previewKinds(dialectOf('svc'));
 const versions = kinds.flatMap((def) =>
   def.versions.map(({ version }) => [`${def.group}/${version}`, def.kind, def] as const),
 );
-/** Their group serves the beta versions in their stead. */
+/** Their group serves beta versions instead. */
 const isDropped = ([apiVersion]: (typeof versions)[number]) =>
   apiVersion === 'networking.svc.io/v1alpha1';
 const on = {

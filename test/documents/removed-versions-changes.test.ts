@@ -9,7 +9,7 @@ import {
   type TestServer,
 } from '../support/harness.ts';
 
-/** A server of a release for the tests of a block. */
+/** Starts a server of a release for the tests of a block. */
 function ofRelease(minor: number) {
   const its: { server: TestServer; namespace: string } = {
     server: undefined as unknown as TestServer,
@@ -191,7 +191,7 @@ describe('release 1.21', () => {
     const labels = { metadata: { labels: { a: 'b' } } };
     await its.server.patch(at, labels, 'merge');
     expect((await read(at)).status).toEqual(before);
-    // Rules are for structural schemas alone.
+    // Rules require structural schemas.
     const rules = { 'x-kubernetes-validations': [{ rule: 'has(self.spec)' }] };
     const ruled = { spec: { validation: { openAPIV3Schema: rules } } };
     const refused = await its.server.patch(at, ruled, 'merge');
@@ -366,7 +366,7 @@ hp8VqeZtzXZB9Kd5W0oTgA==
       ...withoutOwners(current.body),
       apiVersion: `${group}/v1beta1`,
     });
-    // Of the rules review upstream makes an object of its own, which nobody has written.
+    // kube-apiserver returns a new object for the rules review, which has no writers.
     const writers = kind === 'SelfSubjectRulesReview' ? [] : ['v1beta1', 'v1'];
     expect([old, current].flatMap(({ body }) => ownerVersions(body))).toEqual(
       writers.map((version) => `${group}/${version}`),

@@ -11,7 +11,9 @@ import type { Loose } from '../support/harness.ts';
 const dialect = dialectOf('svc');
 const defs = kindsOfAllReleases(builtinKinds(dialect), dialect);
 
-/** The documents' table: the release, group versions, kinds, and where to go from there. */
+/**
+ * The documents' table: the release, the removed group versions and kinds, and their replacements.
+ */
 const rows: readonly (readonly [number, string, string, string])[] = [
   [32, 'flowcontrol.apiserver.svc.io/v1beta3', 'FlowSchema PriorityLevelConfiguration', 'v1'],
   [29, 'flowcontrol.apiserver.svc.io/v1beta2', 'FlowSchema PriorityLevelConfiguration', 'v1beta3'],
@@ -64,11 +66,11 @@ export interface Removed {
   readonly removed: number;
   readonly groupVersion: string;
   readonly kind: string;
-  /** Where the kind lives on in the last release that had this version. */
+  /** The group version that replaces it in the last release with this version. */
   readonly successor: string;
 }
 
-/** Each kind of the table by itself. */
+/** One entry per kind of the table. */
 export const table: readonly Removed[] = rows.flatMap(([removed, groupVersion, kinds, to]) =>
   kinds.split(' ').map((kind) => ({
     removed,
@@ -78,7 +80,7 @@ export const table: readonly Removed[] = rows.flatMap(([removed, groupVersion, k
   })),
 );
 
-/** The kind and the version that a row speaks of. */
+/** The kind and the version of a row. */
 export function entryOf({ groupVersion, kind }: Pick<Removed, 'groupVersion' | 'kind'>): {
   def: ResourceDef;
   version: VersionDef;
@@ -90,10 +92,10 @@ export function entryOf({ groupVersion, kind }: Pick<Removed, 'groupVersion' | '
   return { def, version };
 }
 
-/** Kinds whose name follows from what they say. */
+/** Kinds whose name is derived from their content. */
 const namedByContent = new Set(['CustomResourceDefinition', 'APIService']);
 
-/** The kind's example, in the version. */
+/** The kind's example in the version. */
 export async function exampleIn(removed: Removed, name: string, namespace: string): Promise<Loose> {
   const { def } = entryOf(removed);
   const example = structuredClone(def.example?.()) as Loose;

@@ -33,7 +33,7 @@ const at = (groupVersion: string, resource: string, name = '') =>
 
 const plural = (kind: string) => `${kind.toLowerCase()}s`;
 
-/** A workload that says as little as may be. */
+/** A workload with as few fields as possible. */
 function small(apiVersion: string, kind: string, spec: object = {}): ApiObject {
   const name = `${kind}-${apiVersion.replaceAll('/', '-')}`.toLowerCase();
   return { apiVersion, kind, metadata: { name }, spec: { template, ...spec } };
@@ -115,7 +115,7 @@ test.each(['extensions/v1beta1', 'apps/v1beta1'])(
       note: 'new',
       'deprecated.deployment.rollback.to': '7',
     });
-    // No revision is the one before the last.
+    // Without a revision, the rollback goes to the previous one.
     expect((await ask({ rollbackTo: {} })).status).toBe(201);
     expect((await read('apps/v1')).metadata.annotations).toMatchObject({
       'deprecated.deployment.rollback.to': '0',
@@ -217,7 +217,8 @@ test.each(asking)('VER-2: %s %s requires a selector', async (...type) => {
   const answer = await server.post(at(type[0], plural(type[1])), object);
   expect(answer.status).toBe(422);
   const fields = answer.body.details.causes.map((one: { field: string }) => one.field);
-  // Of a DaemonSet it is said that no selector selects nothing.
+  // For a DaemonSet, a missing selector is reported as one that does not match the template's
+  // labels.
   const field = type[1] === 'DaemonSet' ? 'spec.template.metadata.labels' : 'spec.selector';
   expect(fields).toContain(field);
 });

@@ -21,7 +21,7 @@ function expectStatus(answer: Answer, status: number): void {
   expect(answer.status, answer.text.slice(0, 600)).toBe(status);
 }
 
-/** What the server itself goes on to change. */
+/** Removes the fields that the server itself continues to change. */
 function still(object: ApiObject): ApiObject {
   const { resourceVersion: _, managedFields: __, ...metadata } = object.metadata;
   return { ...object, metadata, status: undefined };
@@ -81,7 +81,7 @@ describe.each(releases)('release 1.%i', (minor) => {
     expectStatus(await server.remove(path, { propagationPolicy: 'Background' }), 200);
   });
 
-  /** What is read and written through the successor is the same object. */
+  /** Checks that reads and writes through the successor concern the same object. */
   async function throughSuccessor(removed: Removed, read: ApiObject): Promise<void> {
     const { def } = entryOf(removed);
     const { name } = read.metadata;

@@ -28,7 +28,7 @@ async function start(change: ConfigChange): Promise<TestServer> {
 
 const followed = { type: 'priority-and-fairness', objects: 'followed' } as const;
 
-/** Waits for the default objects with their conditions, and gives all there are. */
+/** Waits for the default objects with their conditions, and returns all objects. */
 async function storedObjects(server: TestServer, base = flowGroup): Promise<readonly Stored[]> {
   return eventually(async () => {
     const { body } = await server.get<StoredList>(`${base}/flowschemas`);
@@ -121,7 +121,7 @@ test('OPS-3: a server that finds the objects in order writes nothing', async () 
   const before = await storedObjects(first);
   await first.stop();
   const second = await start({ store, flowControl: followed });
-  // The uids in headers show that the stored objects have been read; what is to be mended is by then.
+  // The uids in headers show that the stored objects have been read, and therefore also repaired.
   await eventually(async () => {
     const { headers } = await second.get('/version');
     return headers['x-kubernetes-pf-flowschema-uid'] !== undefined;

@@ -2,11 +2,13 @@ import http2 from 'node:http2';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { type Answer, adminToken, eventually, type TestServer } from '../support/harness.ts';
 
-/** For tests of flow control: users, levels of few seats, and requests that keep a seat. */
+/**
+ * Helpers for tests of flow control: users, levels with few seats, and requests that hold a seat.
+ */
 
 export const flowGroup = '/apis/flowcontrol.apiserver.svc.io/v1';
 
-/** Headers of a request that acts as somebody. */
+/** Headers that impersonate a user. */
 export function as(user: string, ...groups: readonly string[]) {
   return {
     headers: {
@@ -16,7 +18,7 @@ export function as(user: string, ...groups: readonly string[]) {
   };
 }
 
-/** A level of exactly one seat on a server of few. */
+/** A level with exactly one seat on a server with few seats. */
 export function narrowLevel(name: string, limitResponse: JsonObject): JsonObject {
   return {
     apiVersion: 'flowcontrol.apiserver.svc.io/v1',
@@ -34,7 +36,7 @@ export function narrowLevel(name: string, limitResponse: JsonObject): JsonObject
   };
 }
 
-/** A schema of all that a user or group asks for. */
+/** A schema that matches all requests of a user or group. */
 export function schemaOf(
   name: string,
   more: { level: string; precedence: number; subject: JsonObject; method?: string },
@@ -74,13 +76,13 @@ export interface HeldRequest {
 
 const held = new Set<http2.ClientHttp2Session>();
 
-/** Ends what a test that failed has left. */
+/** Aborts the requests that a failed test left open. */
 export function abortHeld(): void {
   for (const session of held) session.destroy();
   held.clear();
 }
 
-/** Begins a write; it keeps its seat, once it has one, for as long as its body is not complete. */
+/** Starts a write that holds its seat, once it has one, until its body is complete. */
 export function holdSeat(
   server: Pick<TestServer, 'url'>,
   user: string,
@@ -130,7 +132,7 @@ export async function dumpOf(
   return rows.map((row) => Object.fromEntries(row.map((cell, at) => [header[at] ?? '', cell])));
 }
 
-/** Waits until so many requests run and wait at a level. */
+/** Waits until a level has the given numbers of running and waiting requests. */
 export async function untilLevel(
   server: TestServer,
   name: string,
@@ -149,7 +151,7 @@ export async function untilLevel(
   );
 }
 
-/** Makes a level and a schema, and waits until requests go by them. */
+/** Creates a level and a schema, and waits until requests match them. */
 export async function configure(
   server: TestServer,
   objects: { readonly level?: JsonObject; readonly schema: JsonObject },

@@ -25,7 +25,7 @@ const users: readonly ReturnType<typeof as>[] = [
 interface Step {
   readonly method: string;
   readonly path: string;
-  /** Undefined: the body never ends by itself. */
+  /** Undefined: the body never ends. */
   readonly body: string | undefined;
 }
 
@@ -51,7 +51,7 @@ function stepOf(random: Random, serial: number): Step {
   return steps[random.below(steps.length)] as Step;
 }
 
-/** Sends a request, and goes away in the midst of some; gives the status, 0 without one. */
+/** Sends a request, and aborts some of them; returns the status, or 0 without one. */
 function play(
   session: http2.ClientHttp2Session,
   step: Step,

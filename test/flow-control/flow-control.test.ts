@@ -48,7 +48,7 @@ const oneQueue = {
   queuing: { queues: 1, handSize: 1, queueLengthLimit: 1 },
 };
 
-/** The value of one sample of a metric; NaN where there is none. */
+/** The value of one sample of a metric; NaN if absent. */
 async function metric(name: string, labels: Readonly<Record<string, string>>): Promise<number> {
   const { text } = await server.get('/metrics');
   const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
@@ -134,7 +134,7 @@ describe('OPS-3: the objects', () => {
     const own = { metadata: { annotations: { 'apf.svc.io/autoupdate-spec': 'false' } } };
     const taken = await server.patch(path, { ...own, ...shares(20) }, 'merge');
     expect(taken.status).toBe(200);
-    // Any later change that the server makes shows that it has looked at this one and let it be.
+    // A later change by the server shows that it has processed this one and left it unchanged.
     await server.remove(`${flowGroup}/prioritylevelconfigurations/leader-election`);
     await eventually(
       async () =>
@@ -177,7 +177,7 @@ describe('OPS-3: the objects', () => {
       reason: 'NotFound',
       message: `${about} but there is no such object`,
     });
-    // Such a schema is passed over: the next one counts.
+    // Such a schema is ignored, so the next one matches.
     const other = (await server.get(`${flowGroup}/flowschemas/global-default`)).body.metadata.uid;
     expect((await server.get('/version', as(name))).headers[uids.schema]).toBe(other);
     const level = narrowLevel('nowhere', { type: 'Reject' });

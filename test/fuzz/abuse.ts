@@ -22,7 +22,10 @@ const starts = [
 
 const patienceMs = 2_000;
 
-/** Speaks bad HTTP on a connection of its own, and leaves; resolves when the connection is gone. */
+/**
+ * Sends malformed HTTP on a separate connection and disconnects; resolves when the connection is
+ * closed.
+ */
 export function abuse(url: string, seed: number): Promise<void> {
   const random = randomOf(seed);
   const { hostname, port } = new URL(url);
@@ -44,7 +47,7 @@ export function abuse(url: string, seed: number): Promise<void> {
       if (random.chance(0.5)) socket.destroy();
     });
     socket.setTimeout(patienceMs, () => socket.destroy());
-    // An idle connection is the server's right to keep: the client leaves by itself.
+    // The server may keep an idle connection, so the client closes it.
     socket.once('data', () => socket.end());
   });
 }

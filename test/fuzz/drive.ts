@@ -4,9 +4,9 @@ import { thingDefinition } from './objects.ts';
 import { type FuzzRequest, fuzzNamespaces, fuzzRequest } from './requests.ts';
 
 export interface FuzzReport {
-  /** Answers by status; 0 stands for streams cut off without one. */
+  /** Number of answers by status; 0 stands for streams that were cut off without one. */
   readonly statuses: ReadonlyMap<number, number>;
-  /** What must not happen, one text a request, at most a few. */
+  /** Observed failures, one text per request, up to a small number. */
   readonly faults: readonly string[];
   readonly seconds: number;
 }
@@ -24,7 +24,7 @@ const preparedEach = 500;
 
 /**
  * Sends the requests numbered `from` to `to` of a seed. A fault is an answer of 500 or an unknown
- * 5xx, a failure that is no Status, or none at all: whatever a client sends, it is the client's.
+ * 5xx, a failure without a Status, or no answer: any error must be the client's.
  */
 export async function driveFuzz(options: {
   readonly url: string;
@@ -59,7 +59,7 @@ export async function driveFuzz(options: {
   return { statuses, faults, seconds: (performance.now() - began) / 1000 };
 }
 
-/** Makes (again) what requests may have taken away. */
+/** Recreates what requests may have deleted. */
 async function prepare(sessions: Sessions, token: string): Promise<void> {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   const post = (path: string, body: object) =>
@@ -77,7 +77,7 @@ async function prepare(sessions: Sessions, token: string): Promise<void> {
 function faultOf(request: FuzzRequest, { status, text }: Outcome): string | undefined {
   if (request.abandons) return undefined;
   if (status === 0) return `no answer: ${text}`;
-  // 504 is the answer to a resourceVersion not reached; 503 while a definition is taking effect.
+  // 504 answers a resourceVersion that is not reached, and 503 a definition that is taking effect.
   if (status >= 500 && status !== 504 && status !== 503) return `${status} ${text.slice(0, 500)}`;
   const isHidden = request.method === 'HEAD' || request.path.startsWith('/readyz');
   if (status < 400 || isHidden || text.includes('Status')) return undefined;
@@ -91,7 +91,7 @@ function describe({ method, path, headers, body }: FuzzRequest): string {
   return `${method} ${path.slice(0, 300)} [${type}; ${headers.accept}]${shown}`;
 }
 
-/** One connection at a time, a new one when the server has closed it. */
+/** One connection at a time; opens a new one when the server has closed it. */
 class Sessions {
   readonly #url: string;
   #session: http2.ClientHttp2Session | undefined;
@@ -111,7 +111,7 @@ class Sessions {
           { endStream: body === undefined },
         );
       } catch (error) {
-        // Node refuses to send what is no header at all.
+        // Node refuses to send an invalid header.
         resolve({ status: 499, text: `Status: not sent: ${String(error)}` });
         return;
       }

@@ -1,6 +1,6 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 
-/** A kind the fuzzer aims at: its collection, and an object that is valid. */
+/** A target kind of the fuzzer: its collection, and a valid object. */
 export interface FuzzKind {
   readonly group: string;
   readonly version: string;
@@ -34,7 +34,7 @@ function kind(
 
 const rule = { apiGroups: [''], resources: ['pods'], verbs: ['get'] };
 
-/** The definition behind the custom kind; made before the first request. */
+/** The definition of the custom kind; created before the first request. */
 export const thingDefinition: JsonObject = {
   apiVersion: 'apiextensions.svc.io/v1',
   kind: 'CustomResourceDefinition',

@@ -1,12 +1,12 @@
-/** Choices that a seed repeats. */
+/** Random choices that a seed repeats. */
 export interface Random {
-  /** Below `end`, 0 or more. */
+  /** An integer from 0 to below `end`. */
   below(end: number): number;
   chance(probability: number): boolean;
   pick<T>(items: readonly T[]): T;
 }
 
-/** A small generator of good enough numbers (mulberry32). */
+/** A small pseudorandom generator (mulberry32). */
 export function randomOf(seed: number): Random {
   let state = seed >>> 0;
   const next = () => {

@@ -8,7 +8,7 @@ export interface FuzzRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer | undefined;
-  /** The client goes away in the middle of it. */
+  /** Whether the client disconnects in the middle of the request. */
   readonly abandons: boolean;
 }
 
@@ -165,10 +165,10 @@ const methods = [
   ...['PUT', 'PUT', 'PATCH', 'PATCH', 'PATCH', 'DELETE'],
 ];
 const oddMethods = ['HEAD', 'OPTIONS', 'TRACE', 'PURGE', 'LIST'];
-/** Namespaces the fuzzer works in; made before the first request. */
+/** Namespaces of the fuzzer; created before the first request. */
 export const fuzzNamespaces = ['fuzz-a', 'fuzz-b'];
 
-/** The request of a number, the same whenever the seed and number are. */
+/** The request with a number; a seed and a number always determine the same request. */
 export function fuzzRequest(seed: number, number: number, token: string): FuzzRequest {
   const random = randomOf(Math.imul(seed, 0x9e3779b1) ^ number);
   const kind = random.pick(fuzzKinds);
@@ -202,7 +202,7 @@ function objectPath(
   return `${root}${place}/${kind.resource}${object}`;
 }
 
-/** Names already hold their escapes; a blank would break the request itself. */
+/** Names already contain their escapes; a blank would break the request line. */
 function encoded(name: string): string {
   return name.replaceAll(' ', '%20').replaceAll('{', '%7B').replaceAll('}', '%7D');
 }
@@ -309,7 +309,7 @@ function operations(random: Random): JsonValue {
   }));
 }
 
-/** Lone surrogates replaced, as they are on the way into bytes. */
+/** Replaces lone surrogates, as encoding to bytes does. */
 function wellFormed(text: string): string {
   return Buffer.from(text).toString('utf8');
 }
@@ -336,7 +336,7 @@ function nested(depth: number): JsonValue {
   return value;
 }
 
-/** Replaces, removes, adds or doubles one node, anywhere in the value. */
+/** Replaces, removes, adds, or duplicates one node anywhere in the value. */
 function mutate(random: Random, value: JsonValue): JsonValue {
   if (typeof value !== 'object' || value === null || random.chance(0.15)) return oddValue(random);
   if (Array.isArray(value)) {
@@ -354,7 +354,7 @@ function mutate(random: Random, value: JsonValue): JsonValue {
   return value;
 }
 
-/** Damages the text itself: cut off, a byte changed, a piece doubled. */
+/** Damages the text: cuts it off, changes a byte, or duplicates a part. */
 function scratched(random: Random, bytes: Buffer): Buffer {
   if (bytes.length === 0) return bytes;
   const at = random.below(bytes.length);

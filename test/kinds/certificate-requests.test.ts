@@ -111,7 +111,7 @@ test('API-1: an unsigned request or one without known usages is refused', async 
   }
 });
 
-/** A request signed with RSA, in base64 as a body has it. */
+/** A request signed with RSA, in base64 as in a body. */
 async function rsaRequest(algorithm: { readonly name: string; readonly hash: string }) {
   const rsa = { ...algorithm, modulusLength: 2048, publicExponent: new Uint8Array([1, 0, 1]) };
   const keys = await webcrypto.subtle.generateKey(rsa, true, ['sign', 'verify']);

@@ -10,7 +10,7 @@ const clock = quickClock(50);
 const gate = { featureGates: readFeatureGates(['CoordinatedLeaderElection=true']).gates };
 const served = { runtimeConfig: new Map([['coordination.k8s.io/v1alpha2', true]]) };
 const collectionPeriodMs = 30 * 60_000;
-/** Collects expired candidates more often. */
+/** Collects expired candidates more often than by default. */
 const hurried = {
   ...clock,
   every: (periodMs: number, task: () => void) =>
@@ -21,7 +21,7 @@ const server = await withServer({ dialect: 'kubernetes', clock: hurried, ...gate
 
 const now = () => new Date(clock.now()).toISOString().replace('Z', '000Z');
 
-/** One namespace with its candidates and Leases. */
+/** Creates a namespace for candidates and Leases. */
 async function election() {
   const namespace = await freshNamespace(server);
   const candidates = `/apis/coordination.k8s.io/v1alpha2/namespaces/${namespace}/leasecandidates`;
@@ -90,7 +90,7 @@ describe('coordinated leader election', () => {
     await candidate('alive', { pingTime: expect.any(String) });
     await renew('alive');
     clock.skip(5100);
-    // It answers every ping, of which there is another when the first answer has grown old.
+    // The candidate answers every ping; another one is sent when the first answer is outdated.
     await expect
       .poll(async () => {
         await renew('alive');

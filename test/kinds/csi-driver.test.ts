@@ -146,7 +146,7 @@ describe('fields', () => {
     const { body } = await server.get(at);
     const put = await server.put(at, { ...body, spec: { ...body.spec, attachRequired: false } });
     expect(put.status).toBe(422);
-    // The spelling is upstream's.
+    // The spelling is kube-apiserver's.
     expect(causes(put.body)).toEqual([
       'spec.attachedRequired: Invalid value: false: field is immutable',
     ]);

@@ -5,12 +5,12 @@ import { describe, expect, test } from 'vitest';
 import { type Answer, itemNames, type Loose } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
-/** What the reference answers to a create of an object of these kinds. */
+/** The reference's answer to a create of an object of these kinds. */
 interface ReferenceAnswer {
   readonly resource: keyof typeof kinds;
   readonly object: { readonly metadata: JsonObject; readonly spec: JsonObject };
   readonly status: number;
-  /** What is wrong; where another compiler words it, the fields alone. */
+  /** The errors; only their fields if another compiler words them. */
   readonly causes?: readonly string[];
   readonly fields?: readonly string[];
 }
@@ -49,7 +49,7 @@ function body(name: keyof typeof kinds, object: JsonObject): JsonObject {
   return { apiVersion: at.split('/').slice(2, 4).join('/'), kind, ...object };
 }
 
-/** The causes of an answer, as the reference's are written down. */
+/** The causes of an answer, in the format of the reference's. */
 const causesOf = (answer: Answer): string[] =>
   (answer.body.details?.causes ?? [])
     .map(({ field, message }: { field: string; message: string }) => `${field}: ${message}`)

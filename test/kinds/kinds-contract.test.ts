@@ -25,7 +25,7 @@ interface Place {
   readonly example: ApiObject;
 }
 
-/** Where a kind's example goes: names that a kind fixes itself stay as they are. */
+/** The place of a kind's example; names that the kind prescribes stay as they are. */
 function placeOf(def: ResourceDef): Place {
   const example = structuredClone(def.example?.()) as Loose;
   const isNamespaced = def.scope === 'Namespaced';
@@ -37,7 +37,7 @@ function placeOf(def: ResourceDef): Place {
   return { collection, path: `${collection}/${name}`, name, example };
 }
 
-/** An Event is in the namespace of what it is about. */
+/** An Event is in the namespace of its regarded object. */
 function renamespace(example: Loose, to: string): void {
   example.metadata.namespace = to;
   for (const member of ['involvedObject', 'regarding']) {
@@ -45,20 +45,20 @@ function renamespace(example: Loose, to: string): void {
   }
 }
 
-/** By kind, whether a condition shows that the server has written the status it goes on to write. */
+/** By kind, whether a condition shows that the server has finished writing the status. */
 const lastConditions: Readonly<Record<string, (condition: JsonObject) => boolean>> = {
   CustomResourceDefinition: ({ type, status }) => type === 'Established' && status === 'True',
   APIService: ({ type, status }) => type === 'Available' && status !== 'Unknown',
 };
 
-/** All but what the server itself goes on to write: the status of a definition. */
+/** Removes what the server itself continues to write: the status of a definition. */
 function withoutMoving(def: ResourceDef, object: ApiObject): ApiObject {
   if (lastConditions[def.kind] === undefined) return object;
   const { resourceVersion: _, managedFields: __, ...metadata } = object.metadata;
   return { ...object, metadata, status: undefined };
 }
 
-/** Waits until the server has written what it will. */
+/** Waits until the server has finished writing the object. */
 async function atRest(def: ResourceDef, path: string): Promise<void> {
   const isLast = lastConditions[def.kind];
   if (isLast === undefined) return;
@@ -74,7 +74,7 @@ function expectStatus(answer: Answer, ...statuses: readonly number[]): void {
 
 type Check = (def: ResourceDef, place: Place) => Promise<void>;
 
-/** In order: each finds the object as the one before left it. */
+/** Run in order: each finds the object in the state that the previous one left. */
 const checks: Readonly<Record<string, Check>> = {
   'dry run': async (_, { collection, path, example }) => {
     const answer = await server.post(`${collection}?dryRun=All`, example);
@@ -176,7 +176,7 @@ const mediaTypes = {
   yaml: 'application/yaml',
 };
 
-/** The object sent as it is in another form, which changes nothing. */
+/** Sends the object unchanged in another encoding, which must not change it. */
 async function roundTrip(
   _def: ResourceDef,
   { path }: Place,

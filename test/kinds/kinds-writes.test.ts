@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { freshNamespace, type ResponseBody } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
-/** Which writes each built-in kind takes, and what it then says and shows. */
+/** Which writes each built-in kind accepts, and its answers and stored state. */
 
 let namespace: string;
 const server = await withServer({ dialect: 'kubernetes' });

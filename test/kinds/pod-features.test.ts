@@ -5,12 +5,12 @@ import { describe, expect, test } from 'vitest';
 import { type Answer, freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
-/** What the reference answers to a create of a Pod. */
+/** The reference's answer to a create of a Pod. */
 interface ReferenceAnswer {
   readonly spec: JsonObject;
   readonly annotations?: JsonObject;
   readonly status: number;
-  /** What is wrong; the field alone where the reference shows addresses in memory. */
+  /** The errors; only the field if the reference shows addresses in memory. */
   readonly causes?: readonly string[];
   readonly becomes?: JsonObject;
   readonly qosClass?: string;
@@ -59,7 +59,7 @@ test.each(answers.map((answer, index) => [index, answer] as const))(
   },
 );
 
-/** The whole cause, or its field where nothing else is written down. */
+/** The whole cause, or its field if nothing else is recorded. */
 function startOf(cause: string): RegExp {
   const text = cause.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
   return new RegExp(cause.includes(': ') ? `^${text}$` : `^${text}: Invalid value: `);

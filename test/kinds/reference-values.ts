@@ -1,4 +1,4 @@
-/** An object as a kube-apiserver 1.32 stored it in etcd, and as it served it. */
+/** An object as kube-apiserver 1.32 stored it in etcd, and as it served it. */
 export interface ReferenceValue {
   /** Below `/registry/`. */
   readonly key: string;

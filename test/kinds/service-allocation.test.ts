@@ -13,7 +13,7 @@ import {
 } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
-/** Fourteen addresses and ten ports: few enough to use up. */
+/** Fourteen addresses and ten ports: few enough to exhaust. */
 const small = { clusterIps: ['10.0.0.0/28', 'fd00::/124'], nodePorts: '30000-30009' };
 
 const server = await withServer();

@@ -14,7 +14,7 @@ const group = '/apis/networking.k8s.io/v1beta1';
 const ranges = `${group}/servicecidrs`;
 const addresses = `${group}/ipaddresses`;
 
-/** Six addresses: few enough to use up. */
+/** Six addresses: few enough to exhaust. */
 const serviceRanges = { clusterIps: ['10.0.0.0/29'], nodePorts: '30000-30009' };
 const on = {
   dialect: 'kubernetes' as const,
@@ -164,7 +164,7 @@ describe('VER-5: additional ranges', () => {
     }, 'the range that is held');
     const later = await small.post(at(namespace), service('later'));
     expect(later.status).toBe(500);
-    // Another range that has its addresses lets it go.
+    // Another range with the same addresses allows its deletion.
     await small.post(ranges, range('whole', '192.168.0.0/16', 'fd00:7::/64'));
     await isReady(small, 'whole');
     expect((await small.post(at(namespace), service('later'))).status).toBe(201);

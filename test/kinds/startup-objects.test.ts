@@ -6,9 +6,9 @@ import type { Answer, ResponseBody } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 /**
- * The objects that kube-apiserver 1.32 itself creates before it reports ready, by
- * `<group>/<version>/<resource>/<namespace>/<name>`: what decides requests, without what differs
- * from server to server (addresses, identities, descriptions, status).
+ * The objects that kube-apiserver 1.32 creates before it reports ready, by
+ * `<group>/<version>/<resource>/<namespace>/<name>`. Contains the fields that decide requests,
+ * without fields that differ between servers (addresses, identities, descriptions, status).
  */
 const expected: Record<string, ApiObject> = JSON.parse(
   readFileSync(join(import.meta.dirname, 'startup-objects.json'), 'utf8'),
@@ -19,7 +19,7 @@ const collections = [
 ];
 
 let service: Answer;
-/** Answers to lists of the collections, asked for as soon as the server is ready. */
+/** Answers to lists of the collections, requested as soon as the server is ready. */
 const lists = new Map<string, ResponseBody>();
 const server = await withServer({
   dialect: 'kubernetes',

@@ -66,7 +66,7 @@ test('a volume’s source is immutable', async () => {
 test('a claim is bound, grows, and can shrink to its capacity', async () => {
   const namespace = await freshNamespace(server);
   const path = `/api/v1/namespaces/${namespace}/persistentvolumeclaims`;
-  // Admission lets only those grow whose class does.
+  // Admission allows growth only for claims whose class allows it.
   await server.post('/apis/storage.svc.io/v1/storageclasses', {
     apiVersion: 'storage.svc.io/v1',
     kind: 'StorageClass',

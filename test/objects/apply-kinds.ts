@@ -12,27 +12,27 @@ let made = 0;
 
 let names = 0;
 
-/** A name that no test of this process has had. */
+/** A name that is unique in this process. */
 export function freshName(): string {
   names += 1;
   return `m${names}`;
 }
 
-/** A config map with these data. */
+/** A ConfigMap with this data. */
 export const dataMap = (name: string, data: Record<string, string>) => configMap(name, { data });
 
-/** A custom kind `Thing` of a group of its own, served. */
+/** A custom kind `Thing` in its own group. */
 export interface ThingKind {
   readonly group: string;
-  /** Path of the things of a namespace. */
+  /** Path of the things in a namespace. */
   path(namespace: string, version?: string): string;
   /** A body of that kind. */
   body(name: string, more: JsonObject, version?: string): JsonObject;
-  /** Puts another schema (or more of a version) in place, and waits until it holds. */
+  /** Changes the definition, and waits until the change takes effect. */
   change(edit: (crd: Loose) => void): Promise<void>;
 }
 
-/** One version of the definition; whatever is not given is as most tests need it. */
+/** One version of the definition; absent members have defaults that suit most tests. */
 export interface ThingVersion {
   readonly name?: string;
   readonly properties?: JsonObject;
@@ -40,7 +40,7 @@ export interface ThingVersion {
   readonly subresources?: JsonObject;
 }
 
-/** Defines a kind and waits until the server takes objects of it. */
+/** Defines a kind and waits until the server accepts its objects. */
 export async function defineThing(
   server: TestServer,
   versions: readonly ThingVersion[],
@@ -89,7 +89,7 @@ function schemaOf({ properties, preserve }: ThingVersion): JsonObject {
   };
 }
 
-/** A probe object shows when the new definition holds: its name is a property's default. */
+/** A probe object shows when the new definition takes effect: its name is a property's default. */
 async function changeThing(
   server: TestServer,
   crdPath: string,
@@ -113,7 +113,7 @@ async function changeThing(
   }, 'the changed definition');
 }
 
-/** Applies a body as a manager. */
+/** Applies a body under a manager's name. */
 export function apply(
   server: TestServer,
   path: string,
@@ -126,14 +126,14 @@ export function apply(
   return server.patch(`${path}?${query}${more}`, body, 'apply');
 }
 
-/** The entry of a manager in an answered object. */
+/** The entry of a manager in a returned object. */
 export function ownedBy(answer: Answer, manager: string, operation = 'Apply') {
   return answer.body.metadata.managedFields?.find(
     (entry) => entry.manager === manager && entry.operation === operation,
   )?.fieldsV1;
 }
 
-/** The managers of an answered object, `alice/Apply`, in order. */
+/** The managers of a returned object, such as `alice/Apply`, in order. */
 export function managersOf(answer: Answer): string[] {
   return (answer.body.metadata.managedFields ?? []).map(
     ({ manager, operation, subresource }) =>

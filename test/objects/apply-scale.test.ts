@@ -123,7 +123,7 @@ describe('of a workload', () => {
     const forced = await apply(server, path, scaleBody(name, 3), { manager: 'bob', force: true });
     expect(forced.status).toBe(200);
     const whole = await server.get(`${deployments}/${name}`);
-    // Who came by the scale has no time, and so stands first.
+    // The owner that came from the scale has no time, and so precedes the others.
     expect(managersOf(whole)).toEqual(['bob/Apply/scale', 'alice/Apply']);
     const again = await apply(server, path, scaleBody(name, 3), { manager: 'bob' });
     expect(again.text).toBe(forced.text);

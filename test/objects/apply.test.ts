@@ -45,7 +45,7 @@ describe('the request', () => {
         `specified uid ${uid}, and no existing object was found`,
     );
     expect((await server.get(path)).status).toBe(404);
-    // A storage version migrator names an object by its uid and revision alone.
+    // A storage version migrator identifies an object by its uid and revision only.
     const nameless = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { uid } };
     const migrated = await apply(server, path, nameless);
     expect([migrated.status, migrated.body.message]).toEqual([409, refused.body.message]);
@@ -285,7 +285,8 @@ describe('conflicts', () => {
     await apply(server, path, dataMap(name, { a: '1' }));
     const shared = await apply(server, path, dataMap(name, { a: '1' }), { manager: 'bob' });
     expect(shared.status).toBe(200);
-    // An apply that changes no value gets no time, as upstream, and so stands first.
+    // As in kube-apiserver, an apply that changes no value gets no time, and so precedes the
+    // others.
     expect(managersOf(shared)).toEqual(['bob/Apply', 'alice/Apply']);
     expect((await apply(server, path, dataMap(name, { a: '2' }))).status).toBe(409);
     expect((await apply(server, path, dataMap(name, { a: '2' }), { manager: 'bob' })).status).toBe(

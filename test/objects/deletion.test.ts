@@ -14,7 +14,7 @@ beforeAll(async () => {
 
 let count = 0;
 
-/** Makes a ConfigMap; gives it and its path. */
+/** Creates a ConfigMap; returns it with its path. */
 async function made(metadata: Record<string, unknown> = {}) {
   count += 1;
   const name = `d${count}`;
@@ -290,7 +290,7 @@ describe('DEL-2: options', () => {
 
   test('DEL-2: each deletion’s policy sets the garbage collector’s finalizers', async () => {
     const { path } = await made(hold);
-    // Another dependent keeps Foreground from being through at once.
+    // Another dependent keeps the Foreground deletion from completing at once.
     const finalizers = (answer: { body: { metadata: { finalizers: string[] } } }) =>
       answer.body.metadata.finalizers;
     const dry = (propagationPolicy: string) =>

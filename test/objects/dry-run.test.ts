@@ -12,7 +12,7 @@ beforeAll(async () => {
   maps = `/api/v1/namespaces/${namespace}/configmaps`;
 });
 
-/** The version of the whole store, as a list shows it. */
+/** The revision of the whole store, as a list reports it. */
 async function revision(): Promise<string> {
   return (await server.get(`${maps}?limit=1`)).body.metadata.resourceVersion;
 }

@@ -8,7 +8,7 @@ let budgets = '';
 
 const server = await withServer({ dialect: 'kubernetes' });
 
-/** Each test has a namespace, so that its budgets are its own. */
+/** Each test has its own namespace, which isolates its budgets. */
 beforeEach(async () => {
   made += 1;
   const name = `evictions-${made}`;
@@ -17,7 +17,7 @@ beforeEach(async () => {
   budgets = `/apis/policy/v1/namespaces/${name}/poddisruptionbudgets`;
 });
 
-/** A pod that a finalizer keeps, so that what an eviction did to it can be seen. */
+/** Creates a pod that a finalizer keeps, so that the effects of an eviction are visible. */
 async function makePod(status: object): Promise<void> {
   const metadata = { name: 'p', labels: { app: 'a' }, finalizers: ['example.com/seen'] };
   const spec = { containers: [{ name: 'a', image: 'i:1' }], nodeName: 'n' };

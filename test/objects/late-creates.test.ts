@@ -14,7 +14,7 @@ import {
 } from '../support/harness.ts';
 import { type SkippingClock, skippingClock } from '../support/skipping-clock.ts';
 
-/** After this long, no write that was admitted before can reach the store any more. */
+/** Milliseconds after which no previously admitted write can reach the store. */
 const lateWritesMs = 60_000;
 
 let service: AdmissionService;
@@ -49,7 +49,7 @@ test('DEL-4: an object created while its namespace is removed is deleted, too', 
   expect(clock.isWaiting(lateWritesMs)).toBe(false);
   await server.remove(at);
   await eventually(async () => (await server.get(at)).status === 404, 'the namespace to go');
-  // The first sweep is over; another one is planned.
+  // The first sweep is over, and another one is scheduled.
   await eventually(async () => clock.isWaiting(lateWritesMs), 'the first sweep');
   admit();
   expect((await creating).status).toBe(201);

@@ -349,7 +349,7 @@ describe('merging', () => {
     });
     const claim = { name: 'c', namespace: 'default' };
     expect((await apply(server, path, volume(claim))).status).toBe(201);
-    // A binder adds what only it can know, and the applier does not lose its own part of it.
+    // A binder adds fields that only it can know, and the applier keeps its own fields.
     const bound = await server.patch(
       `${path}?fieldManager=binder`,
       { spec: { claimRef: { uid: 'u' } } },

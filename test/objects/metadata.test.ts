@@ -18,7 +18,7 @@ const freshName = () => {
   return `m${count}`;
 };
 
-/** A ConfigMap with more metadata. */
+/** A ConfigMap with additional metadata. */
 function withMeta(metadata: Record<string, unknown>): Record<string, unknown> {
   const { name = freshName(), ...more } = metadata;
   return configMap(name as string, { metadata: { name, ...more } as never });

@@ -89,7 +89,7 @@ describe('JSON Patch', () => {
       message: 'the server rejected our request due to an error in our request',
       code: 422,
     });
-    // Upstream says no more than that.
+    // kube-apiserver gives no details.
     expect(body.details).toEqual({});
     expect((await server.get(path)).body).toEqual(before.body);
   });
@@ -246,7 +246,7 @@ describe('conditions', () => {
       const answer = await server.patch(`${path}${query}`, body, type);
       expect([answer.status, answer.body.message]).toEqual([400, message]);
     }
-    // There is nothing to patch before there is anything wrong with the patch.
+    // A missing object is reported before errors in the patch.
     expect((await server.patch(`${path}-absent`, body, type)).status).toBe(404);
   });
 

@@ -15,7 +15,7 @@ beforeAll(async () => {
 
 let count = 0;
 
-/** A workload with two containers, and the path to it. */
+/** Creates a workload with two containers; returns its path. */
 async function made(): Promise<string> {
   count += 1;
   const name = `s${count}`;

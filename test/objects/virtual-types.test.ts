@@ -304,7 +304,7 @@ describe('requests that need a node', () => {
     const absent = [404, 'NotFound', 'nodes "no-node" not found'];
     expect(await statusOf('/api/v1/nodes/no-node/proxy/metrics')).toEqual(absent);
 
-    // No way to the object around the right to change it.
+    // The subresource does not bypass the permission to change the object.
     const before = (await server.get(`${at}/services/s`)).body;
     const labelled = { ...before, metadata: { ...before.metadata, labels: { a: 'b' } } };
     expect((await server.put(`${at}/services/s/proxy`, labelled)).status).toBe(503);

@@ -75,7 +75,7 @@ describe('all but some', () => {
 
   test('AUTHN-4: a controller that --controllers omits does nothing', async () => {
     const begun = await begin(server, 'off');
-    // A controller that does run has done its work on what came later.
+    // A running controller has processed what came later.
     const later = await freshNamespace(server);
     const account = `/api/v1/namespaces/${later}/serviceaccounts/default`;
     await eventually(async () => (await server.get(account)).status === 200, 'the account');

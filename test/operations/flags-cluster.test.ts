@@ -8,7 +8,7 @@ const { start, refuses, path } = flagRuns();
 const service = '/api/v1/namespaces/default/services/svc';
 const endpoints = '/api/v1/namespaces/default/endpoints/svc';
 
-/** Files of a certificate and its key, by which a kubelet would know the server. */
+/** Files of a certificate and its key, with which the server authenticates to kubelets. */
 function clientFiles() {
   const [certFile, keyFile] = [path('kubelet.crt'), path('kubelet.key')];
   const notBefore = Date.UTC(2020, 0, 1);

@@ -15,7 +15,7 @@ function certificateFor(name: string) {
   return issueCertificate({ commonName: name, usage: 'server', hosts: ['127.0.0.1'], ...validity });
 }
 
-/** A directory as a test environment prepares it, with a pair for the server in it. */
+/** A directory prepared like a test environment's, with a key pair for the server. */
 function suppliedDirectory(name: string) {
   const directory = path(name);
   const { certificatePem, keyPem } = certificateFor(name);

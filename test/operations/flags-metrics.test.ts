@@ -5,7 +5,7 @@ import { flagRuns } from './flags-run.ts';
 const { start, run, refuses, path } = flagRuns();
 const total = 'apiserver_request_total';
 
-/** The values that a label of a metric has. */
+/** The values of a label of a metric. */
 function valuesOf(text: string, { metric, label }: { metric: string; label: string }) {
   const lines = text.split('\n').filter((line) => line.startsWith(`${metric}{`));
   return new Set(lines.map((line) => new RegExp(`[{,]${label}="([^"]*)"`).exec(line)?.[1]));

@@ -11,7 +11,7 @@ import {
   startProcess,
 } from '../support/program.ts';
 
-/** What files of tests about flags share: the program, and a folder for files that flags name. */
+/** What tests of flags share: the program, and a folder for files that flags name. */
 export function flagRuns() {
   const cleanups: (() => unknown)[] = [];
   const made: { programs?: Programs; directory?: string } = {};
@@ -39,12 +39,12 @@ export function flagRuns() {
   return {
     cleanups,
     path: (name: string) => join(made.directory ?? '', name),
-    /** Starts a server on memory with the flags, and a client of its administrator's. */
+    /** Starts a server on the memory store with the flags, and a client of its administrator. */
     start: (...flags: string[]) => startIn({}, ...flags),
-    /** The same with variables of the environment. */
+    /** The same with additional environment variables. */
     startIn,
     run: (...args: string[]) => run(programs().wheelhouse, args),
-    /** The start ends with code 1 and one line, which has `message` in it. */
+    /** Checks that the start ends with code 1 and one line that contains `message`. */
     async refuses(message: string, ...flags: string[]) {
       const { code, stderr } = await run(programs().wheelhouse, [
         'serve',

@@ -9,7 +9,7 @@ const account = '/api/v1/namespaces/default/serviceaccounts/reader';
 const claimsOf = (token: string): Loose =>
   JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
 
-/** A server with an account, a pod of its, and a call that asks for a token. */
+/** Starts a server with an account and its pod; returns a function that requests a token. */
 async function started(...flags: string[]) {
   const served = await start(...flags, '--disable-admission-plugins=ServiceAccount');
   const { post, as } = served;

@@ -106,7 +106,7 @@ describe('flags about answers', () => {
 });
 
 describe('shutdown by flags', () => {
-  /** A create whose body is sent only when the test says so. */
+  /** A create whose body is sent only when the test requests it. */
   function pausedCreate(url: string, token: string) {
     const session = http2.connect(url, { rejectUnauthorized: false });
     session.on('error', () => {});
@@ -169,7 +169,7 @@ describe('shutdown by flags', () => {
     const all = watches.map(({ ended: end }) => end.then(() => ended.push(performance.now())));
     server.child.kill('SIGTERM');
     await Promise.all(all);
-    // At 200 a second the last of 60 goes some 275 ms after the first.
+    // At 200 per second, the last of 60 is sent about 275 ms after the first.
     expect((ended.at(-1) ?? 0) - (ended[0] ?? 0)).toBeGreaterThan(100);
     expect(await server.exited).toBe(0);
   });

@@ -19,7 +19,7 @@ const hooks = [
   'rbac/bootstrap-roles',
 ];
 
-/** Names that programs which know upstream ask for besides. */
+/** Additional names that programs which know kube-apiserver request. */
 const namesOfKubernetes = [
   'informer-sync',
   'poststarthook/priority-and-fairness-config-producer',
@@ -41,7 +41,7 @@ const namesOfKubernetes = [
 
 const server = await withServer();
 
-/** Names of the checks a verbose answer lists, in order. */
+/** Names of the checks in a verbose answer, in order. */
 function checksOf(text: string): string[] {
   return [...text.matchAll(/^\[[+-]\](\S+) /gm)].map(([, name]) => name ?? '');
 }

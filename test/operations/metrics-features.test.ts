@@ -6,7 +6,7 @@ import { issue } from '../support/issued-certificate.ts';
 import { withServer } from '../support/with-server.ts';
 import { sample } from './metric-samples.ts';
 
-/** What `/metrics` says of single features, and that it says it as the reference does. */
+/** The metrics of individual features, compared with the reference's. */
 
 interface Metric {
   readonly name: string;
@@ -23,7 +23,7 @@ const pod = (name: string, more: object = {}) => ({
   spec: { containers: [{ name: 'a', image: 'a', ...more }] },
 });
 
-/** What `/metrics` declares: type, labels and buckets of each metric that has samples. */
+/** The declarations in `/metrics`: type, labels, and buckets of each metric that has samples. */
 function metricsIn(text: string): Map<string, Metric> {
   const metrics = new Map<string, Metric>();
   let labels = new Set<string>();
@@ -58,7 +58,7 @@ test('OPS-1: metrics have the types, labels, and buckets of the reference', asyn
   const reference: readonly Metric[] = JSON.parse(readFileSync(file, 'utf8'));
   const own = metricsIn(await scrape());
   const shared = reference.filter(({ name }) => own.has(name));
-  // Others appear when there is something to count; CLIENTS.md's sessions see those.
+  // Others appear once they have values; the sessions of CLIENTS.md cover those.
   expect(shared.length).toBeGreaterThan(60);
   const shown = ({ name, type, labels, buckets = [] }: Metric) => ({
     ...{ name, type, buckets },
@@ -208,7 +208,7 @@ test('OPS-1: reads and writes in flight are shown relative to their limits', asy
   const name = 'apiserver_flowcontrol_read_vs_write_current_requests';
   const text = await scrape();
   const of = { phase: 'executing', request_kind: 'readOnly' };
-  // The scrape itself runs.
+  // The scrape itself is running.
   expect(sample(text, `${name}_sum`, of)).toBeGreaterThan(0);
   expect(sample(text, `${name}_bucket`, { ...of, le: '1' })).toBe(
     sample(text, `${name}_count`, of),

@@ -13,7 +13,7 @@ import {
 } from '../support/harness.ts';
 import { sample } from './metric-samples.ts';
 
-/** What `/metrics` says of the parts behind the endpoints. */
+/** Metrics of the parts behind the endpoints. */
 
 let server: TestServer;
 let service: AdmissionService;
@@ -34,7 +34,7 @@ afterAll(async () => {
 
 const scrape = async (): Promise<string> => (await server.get('/metrics')).text;
 
-/** What a count has grown by between two looks; 0 where neither has it. */
+/** The growth of a counter between two scrapes; 0 if neither contains it. */
 const growth =
   (before: string, after: string) =>
   (name: string, labels: Record<string, string>): number =>
@@ -79,7 +79,7 @@ describe('OPS-1: admission', () => {
     expect(typesOf('MutatingAdmissionWebhook')).toEqual(['admit']);
     expect(typesOf('ValidatingAdmissionWebhook')).toEqual(['validate']);
     expect(typesOf('ResourceQuota')).toEqual(['validate']);
-    // What no administrator can name has no series.
+    // Internal plugins, which administrators cannot name, have no series.
     expect(after).not.toMatch(/RuleEngineLoader|RBACEscalation|ParamAccess|CustomKind/);
   });
 

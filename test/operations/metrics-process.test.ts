@@ -4,7 +4,7 @@ import { configMap, eventually, freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { sample } from './metric-samples.ts';
 
-/** What `/metrics` says of the process and what goes on beside requests, and `/metrics/slis`. */
+/** Metrics of the process and of background work, and `/metrics/slis`. */
 
 const server = await withServer();
 
@@ -85,7 +85,7 @@ test('OPS-1: /metrics/slis has only the results of health checks', async () => {
     sample(text, total, labels) - (sample(before, total, labels) || 0);
   expect(grown({ ...ping, status: 'success' })).toBe(2);
   expect(grown({ ...ping, name: 'log', status: 'success' })).toBe(1);
-  // A check by its own path is none of those.
+  // A check that is requested by its own path is not counted there.
   expect(sample(text, total, { ...ping, type: 'livez', status: 'success' })).toBeNaN();
   const names = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name, type]);
   expect(names).toEqual([

@@ -3,7 +3,7 @@ import { freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { sample } from './metric-samples.ts';
 
-/** What `/metrics` says of who sends requests, and of documents that are made for them. */
+/** Metrics of the senders of requests, and of the documents created for them. */
 
 const server = await withServer();
 
@@ -38,7 +38,7 @@ test('OPS-1: token verdicts are counted by cache hit', async () => {
   expect(after.misses - before.misses).toBe(3);
   expect(after.found - before.found).toBe(2);
   expect(after.failed - before.failed).toBe(1);
-  // The token's second use and its review, the review's sender, and the scrape.
+  // The token's second use and its review, the reviewer's own token, and the scrape.
   expect(after.hits - before.hits).toBe(4);
   const durations = 'authentication_token_cache_request_duration_seconds_count';
   expect(counted(text, durations, { status: 'hit' })).toBe(after.hits);

@@ -28,7 +28,7 @@ describe('OPS-1: /metrics', () => {
     expect(answer.text).toContain(
       '# HELP apiserver_request_total [STABLE] Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, scope, component, and HTTP response code.\n# TYPE apiserver_request_total counter\n',
     );
-    // The reference shows no stability of these.
+    // The reference shows no stability for these.
     const unmarked =
       'process_[a-z_]+|apiserver_flowcontrol_(?:demand_seats|priority_level_(?:request|seat)_utilization|read_vs_write_current_requests)';
     const comment = new RegExp(
@@ -169,7 +169,7 @@ describe('OPS-1: /metrics', () => {
     const grown = (name: string, labels: Record<string, string>) =>
       sample(after, name, labels) - (sample(before, name, labels) || 0);
     expect(grown('authentication_attempts', { result: 'error' })).toBe(1);
-    // One of them is the look at the metrics before.
+    // Includes the previous scrape.
     expect(grown('authentication_attempts', { result: 'success' })).toBe(4);
     expect(grown('authentication_duration_seconds_count', { result: 'success' })).toBe(4);
     expect(grown('authentication_duration_seconds_sum', { result: 'success' })).toBeGreaterThan(0);
@@ -220,7 +220,7 @@ describe('OPS-1: /metrics', () => {
     const text = await scrape();
     expect(sample(text, 'apiserver_request_total', labels)).toBe(2);
     expect(sample(text, 'apiserver_request_duration_seconds_count', labels)).toBe(2);
-    // A watch lasts as long as its client likes, which says nothing of the server.
+    // A watch lasts as long as its client wants, which says nothing about the server.
     expect(sample(text, 'apiserver_request_sli_duration_seconds_count', labels) || 0).toBe(0);
     const short = await server.watch(`${path}&timeoutSeconds=1`);
     await short.ended;

@@ -6,7 +6,7 @@ import { eventually, type ResponseBody } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { sample } from './metric-samples.ts';
 
-/** The server's own records: its Lease, and where and when legacy tokens are used. */
+/** The server's own records: its Lease, and the use of legacy tokens. */
 
 const hourMs = 3600 * 1000;
 const clock = new FakeClock();

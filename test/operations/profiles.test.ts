@@ -20,7 +20,7 @@ const logger = {
 };
 const server = await withServer({ logger });
 
-/** An answer whose body is no text. */
+/** An answer with a binary body. */
 async function getBytes(path: string) {
   const headers = { authorization: `Bearer ${adminToken}` };
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -34,7 +34,7 @@ async function getBytes(path: string) {
   };
 }
 
-/** The names of what is measured, and how many stacks there are. */
+/** The names of the measured values, and the number of stacks. */
 function read(bytes: Buffer): { readonly types: readonly string[]; readonly stacks: number } {
   const profile = Profile.decode(gunzipSync(bytes));
   const { strings } = profile.stringTable;

@@ -28,7 +28,7 @@ afterEach(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** A clock of the host's on which periodic tasks, such as sending spans, run often. */
+/** A host clock on which periodic tasks, such as sending spans, run often. */
 const busyClock: Clock = {
   ...systemClock,
   every: (periodMs, task) => systemClock.every(Math.max(5, periodMs / 100), task),
@@ -42,7 +42,7 @@ function configFile(members: object): string {
   return file;
 }
 
-/** A server that sends its spans every few milliseconds. */
+/** Starts a server that sends its spans every few milliseconds. */
 async function tracedServer(members: object = {}, change: ConfigChange = {}): Promise<TestServer> {
   const endpoint = `127.0.0.1:${collector.port}`;
   const file = configFile({ endpoint, samplingRatePerMillion: 1_000_000, ...members });
@@ -56,7 +56,7 @@ async function tracedServer(members: object = {}, change: ConfigChange = {}): Pr
   return { ...server, stop };
 }
 
-/** The spans of the trace whose first span has this name, once that has come. */
+/** The spans of the trace whose first span has this name, once that span has arrived. */
 async function traceOf(name: string): Promise<readonly CollectedSpan[]> {
   const root = await eventually(
     async () => collector.spans.find((span) => span.name === name),
@@ -225,7 +225,7 @@ describe('sampling', () => {
     for (let count = 0; count < 200; count += 1) await server.get('/version');
     await server.stop();
     const roots = collector.spans.filter(({ kind }) => kind === 2);
-    // The chance of a share outside of these bounds is below one in ten million.
+    // The probability of a share outside these bounds is below one in ten million.
     expect(roots.length).toBeGreaterThan(60);
     expect(roots.length).toBeLessThan(140);
   });

@@ -3,7 +3,10 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 
-/** What pages say of files is checked; what else they say names a file or a test behind it. */
+/**
+ * Checks what pages say about files; their other statements must name a file or a test that proves
+ * them.
+ */
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const decisions = readdirSync(join(root, 'docs', 'decisions')).map(
@@ -25,7 +28,7 @@ const pages = [
 ];
 const read = (page: string): string => readFileSync(join(root, page), 'utf8');
 
-/** Everything the repository has in the folders that pages speak of. */
+/** All files in the folders to which pages refer. */
 const folders = ['packages', 'test', 'scripts', 'bench', 'docs', 'bin', 'examples'];
 const filesOf = (folder: string): string[] =>
   readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
@@ -35,7 +38,7 @@ const filesOf = (folder: string): string[] =>
   });
 const files = folders.flatMap(filesOf);
 
-/** Other paths in backquotes: of TypeScript and of scripts, or of folders. */
+/** Other paths in backquotes: TypeScript files and scripts, or folders. */
 const otherFiles =
   /`((?:[\w-]+\/)*[\w-]+(?:\.[\w-]+)*\.(?:ts|tsx|mjs)|(?:src|gates|test)\/[\w/-]*\/)`/g;
 const flag = /`--([a-z][a-z0-9-]+)/g;
@@ -43,13 +46,16 @@ const sources = files
   .filter((path) => /\.(?:ts|mjs|js|txt)$/.test(path) && !/\/gen\//.test(path))
   .map((path) => readFileSync(join(root, path), 'utf8'))
   .join('\n');
-/** A flag is a key of a table, or an argument. */
+/** Whether a name is a flag: a key of a flag table, or an argument. */
 const isFlag = (name: string): boolean =>
   new RegExp(`['"\`]${name}['"\`]|--${name}\\b|^\\s*${name}:`, 'm').test(sources);
-/** Files that pages make up, or have their reader write. */
+/** Example files in pages, and files that readers write. */
 const madeUp = new Set(['x.ts', 'x.test.ts', 'plane.mjs', 'greeting.test.mjs']);
 
-/** A path in backquotes that begins at the root of the repository, with the constant in it, if any. */
+/**
+ * A path in backquotes that begins at the root of the repository, possibly with a constant in that
+ * file.
+ */
 const named = /`((?:packages|test|scripts|bench|docs|bin|examples)\/[\w./-]*)(?:#\w+)?`/g;
 const link = /\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)/g;
 

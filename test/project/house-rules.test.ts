@@ -7,8 +7,8 @@ import { exceptions } from './house-rules-exceptions.ts';
 import { originChecks } from './origin-checks.ts';
 
 /**
- * The rules of style that a reader could not be asked to keep by hand. A message says what to do
- * instead. What breaks a rule today stands in house-rules-exceptions.ts; that list can only shrink.
+ * Style rules that people cannot be expected to check by hand. Messages say what to do instead.
+ * Remaining violations are listed in house-rules-exceptions.ts; that list may only shrink.
  */
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
@@ -16,7 +16,7 @@ const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const linesMax = 700;
 const functionLinesMax = 70;
 const columnsMax = 100;
-/** The formatter does not break comments; a little more is let pass. */
+/** The formatter does not break comments, so slightly longer ones are allowed. */
 const commentColumnsMax = 120;
 
 interface Source {
@@ -53,7 +53,10 @@ const sources: readonly Source[] = ['packages', 'test'].flatMap(filesUnder).map(
 const code = sources.filter(({ isTest }) => !isTest);
 const written = sources.filter(({ generated }) => !generated);
 
-/** Compares with the exceptions: nothing new, and nothing listed that has been mended. */
+/**
+ * Compares violations with the exceptions: there must be no new ones, and no exception that was
+ * fixed.
+ */
 function check(rule: keyof typeof exceptions, violations: readonly string[]): void {
   const found = new Set(violations);
   const listed: readonly string[] = exceptions[rule];
@@ -94,7 +97,10 @@ describe('size', () => {
   });
 });
 
-/** A line that cannot be broken: it is one string or template, perhaps with a name before it. */
+/**
+ * Whether a line cannot be broken because it is one string or template, possibly with a name before
+ * it.
+ */
 function isOneText(line: string): boolean {
   if (/^\s*(\/?\*|\/\/)/.test(line)) return line.length <= commentColumnsMax;
   return /['"`]/.test(line) && !/^.{100}.*\s(=>|&&|\|\||\?)\s/.test(line);
@@ -279,7 +285,7 @@ describe('code', () => {
   });
 });
 
-/** What runs in the server, and so on lists of any client's length. */
+/** Code that runs in the server, and therefore on lists of any length from clients. */
 const serverCode = code.filter(
   ({ path }) => !['svcctl', 'client', 'console'].includes(packageOf(path)),
 );
@@ -287,7 +293,7 @@ const serverCode = code.filter(
 const methodOf = (call: ts.CallExpression): string =>
   ts.isPropertyAccessExpression(call.expression) ? call.expression.name.text : '';
 
-/** Calls that take each item as an argument: the stack overflows at some 120,000. */
+/** Calls that take each item as an argument; about 120,000 items overflow the stack. */
 const takesItems = new Set(['push', 'unshift', 'concat', 'max', 'min', 'fromCharCode']);
 
 function spreads(tree: ts.SourceFile): string[] {
@@ -310,7 +316,7 @@ const searches = new Set([
   ...['some', 'every', 'filter'],
 ]);
 
-/** Searches of a list in what is called for each item of the same list. */
+/** Finds searches of a list inside a callback that runs for each item of the same list. */
 function ownSearches(tree: ts.SourceFile): string[] {
   const found: string[] = [];
   const receiverOf = ({ expression }: ts.CallExpression) =>
@@ -347,7 +353,7 @@ function contains(tree: ts.SourceFile, kind: ts.SyntaxKind): boolean {
   return found;
 }
 
-/** Where time comes from; the second is a browser's, whose timers are of another make. */
+/** The sources of time; the second is for browsers, whose timers differ. */
 const clocks = new Set([
   'packages/machinery/src/base/clock.ts',
   'packages/console/src/browser/main.ts',
@@ -386,7 +392,7 @@ const pemTexts = new Set([
   'packages/server/src/serving/generated-certificates.ts',
 ]);
 
-/** The seam itself, programs and suites that serve nobody, and what runs in a browser. */
+/** The wrapper itself, programs and suites that serve no clients, and browser code. */
 const uncontained = new RegExp(
   [
     /machinery\/src\/base\/(faults|host)\.ts/,
@@ -397,17 +403,17 @@ const uncontained = new RegExp(
     .map(({ source }) => source)
     .join('|'),
 );
-/** Methods that call back when something happens, and those that call back when they are done. */
+/** Methods that register callbacks for events, and methods that call back on completion. */
 const registrations = /^(on|once|addListener|prepend(Once)?Listener|addEventListener)$/;
 const completions = /^(write|end|close|listen|connect|request|get|setTimeout|finished|pipeline)$/;
 const deferrals =
   /^(setTimeout|setInterval|setImmediate|deferTask|queueMicrotask|process\.nextTick)$/;
 const watchers = /^(FinalizationRegistry|PerformanceObserver)$/;
-/** Options of node that are callbacks. */
+/** Node's options that are callbacks. */
 const callbackOptions = /^(SNICallback|ALPNCallback|pskCallback|checkServerIdentity)$/;
 const containers = /^(contained|containedEach|verdict)$/;
 
-/** Callbacks given to the event loop whose exceptions nobody would catch. */
+/** Finds callbacks for the event loop whose exceptions nothing would catch. */
 function rawCallbacks(tree: ts.SourceFile): string[] {
   const declared = containedNames(tree);
   const isRaw = (value: ts.Expression | undefined): boolean =>
@@ -438,7 +444,7 @@ function rawCallbacks(tree: ts.SourceFile): string[] {
   return found;
 }
 
-/** Names of what the seam has made, and of functions that do nothing. */
+/** Names of wrapped callbacks, and of functions that do nothing. */
 function containedNames(tree: ts.SourceFile): ReadonlySet<string> {
   const names = new Set<string>();
   const visit = (node: ts.Node): void => {
@@ -467,7 +473,7 @@ function isFunction(value: ts.Expression): boolean {
   return ts.isArrowFunction(value) || ts.isFunctionExpression(value);
 }
 
-/** Also contained: what settles a promise, and what does nothing. */
+/** Also counts as contained: functions that settle a promise, and functions that do nothing. */
 function isContained(
   value: ts.Expression,
   of: { readonly tree: ts.SourceFile; readonly declared: ReadonlySet<string> },
@@ -481,7 +487,7 @@ function isContained(
   return /^(\{\s*\}|(resolve|reject)\(\w*\))$/.test(value.body.getText(of.tree));
 }
 
-/** `void` hides a promise from the linter's rule on promises that float. */
+/** Finds `void`, which hides a promise from the linter's rule on floating promises. */
 function voidedCalls(tree: ts.SourceFile): string[] {
   const found: string[] = [];
   const visit = (node: ts.Node): void => {
@@ -494,7 +500,7 @@ function voidedCalls(tree: ts.SourceFile): string[] {
   return found;
 }
 
-/** Methods of collections and streams, which give no promises. */
+/** Methods of collections and streams that return no promises. */
 const plainMutations = /^(add|set|delete|push|end|write|destroy)$/;
 
 function isSettled(value: ts.Expression): boolean {
@@ -507,10 +513,10 @@ function isSettled(value: ts.Expression): boolean {
   );
 }
 
-/** Programs beside the server, which no simulation runs. */
+/** Packages of other programs, which no simulation runs. */
 const hostPackages = new Set(['client', 'svcctl', 'console']);
 
-/** Uses of names, whether called, passed on, or imported. */
+/** Finds uses of names, whether called, passed on, or imported. */
 function hostUses(tree: ts.SourceFile, names: ReadonlySet<string>): string[] {
   const found = new Set<string>();
   const visit = (node: ts.Node): void => {
@@ -524,7 +530,7 @@ function hostUses(tree: ts.SourceFile, names: ReadonlySet<string>): string[] {
   return [...found];
 }
 
-/** Names that turn text into markup or script, and stores that outlive a tab, however reached. */
+/** Finds names that turn text into markup or script, and stores that outlive a tab. */
 function markupUses(tree: ts.SourceFile, names: RegExp): string[] {
   const found: string[] = [];
   const visit = (node: ts.Node): void => {
@@ -542,7 +548,7 @@ function markupUses(tree: ts.SourceFile, names: RegExp): string[] {
   return found;
 }
 
-/** Every string and template text, but not comments. */
+/** Every string and template text, without comments. */
 function textsOf(tree: ts.SourceFile): string[] {
   const found: string[] = [];
   const visit = (node: ts.Node): void => {

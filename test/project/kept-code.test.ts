@@ -17,7 +17,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
 import { buildPrograms, startProcess } from '../support/program.ts';
 
-/** Machine code that a start of an installed package keeps for later ones. */
+/** Machine code that the start of an installed package stores for later starts. */
 
 const launchers = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'bin');
 const folders: string[] = [];
@@ -73,7 +73,7 @@ function install(text = 'one') {
 
 type Installed = ReturnType<typeof install>;
 
-/** Runs node to its end, with a cache folder of the installation's own. */
+/** Runs Node to its end, with a cache folder for this installation. */
 function node(
   { folder }: Installed,
   args: readonly string[],
@@ -100,7 +100,7 @@ const serve = (installed: Installed, env?: Readonly<Record<string, string>>) =>
     env,
   );
 
-/** Whether a start finds code that V8 takes. */
+/** Whether a start finds code that V8 accepts. */
 async function isTaken(installed: Installed): Promise<boolean> {
   const script = `const { loadBundle } = require(${JSON.stringify(join(installed.folder, 'bin', 'load-bundle.js'))});
     process.stdout.write(String(loadBundle(${JSON.stringify(installed.bundle)}).keepCode === undefined));`;

@@ -13,7 +13,7 @@ import {
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
 
-/** `examples/monitoring` names metrics that a running server has. */
+/** `examples/monitoring` must name metrics that a running server has. */
 
 const examples = fileURLToPath(new URL('../../examples/monitoring/', import.meta.url));
 const read = (name: string): string => readFileSync(join(examples, name), 'utf8');
@@ -38,7 +38,7 @@ const rules: readonly Rule[] = parse(read('alerts.yaml')).groups.flatMap(
 );
 const panels: readonly Panel[] = JSON.parse(read('dashboard.json')).panels;
 
-/** Metrics of an expression, with the labels that it selects or groups by. */
+/** The metrics of an expression, with the labels that it selects or groups by. */
 function metricsOf(expression: string): Map<string, Set<string>> {
   const found = new Map<string, Set<string>>();
   for (const [, name = '', selected = ''] of expression.matchAll(/\b([a-z][a-z_]+)\{([^}]*)\}/g)) {
@@ -84,9 +84,9 @@ beforeAll(async () => {
     embedding: { onMetrics },
   });
   await server.ready;
-  // An anonymous request waits in line like most users', the administrator's does not.
+  // Anonymous requests wait in a queue like those of most users; the administrator's do not.
   await fetch(`${server.url}/version`);
-  // A request that fails, a watch, and a webhook that cannot be reached give the rest a value.
+  // A failing request, a watch, and an unreachable webhook give the other metrics a value.
   await send('/api/v1/namespaces', undefined, 'wrong');
   const rule = { apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] };
   const webhook = {

@@ -17,8 +17,8 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 /**
- * Packages as npm packs them, installed in a project that has nothing else of the repository: the
- * store and all that it depends on.
+ * Packages as npm packs them, installed in a project without the rest of the repository: the store
+ * and all its dependencies.
  */
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
@@ -33,7 +33,7 @@ async function run(program: string, args: readonly string[], cwd = folder): Prom
   return (await execute(program, [...args], { cwd, encoding: 'utf8' })).stdout;
 }
 
-/** What npm would put into the tarball of a package that has been built. */
+/** The contents of the tarball that npm would create for a built package. */
 const contentsOf = async (name: string): Promise<string[]> => {
   const pack = ['pack', '--dry-run', '--json', '--ignore-scripts'];
   const [{ files }] = JSON.parse(await run('npm', pack, join(root, 'packages', name)));
@@ -41,7 +41,7 @@ const contentsOf = async (name: string): Promise<string[]> => {
 };
 
 beforeAll(async () => {
-  // `npm test` checks the types of the sources before.
+  // `npm test` has already checked the types of the sources.
   const script = join(root, 'scripts', 'build-packages.mjs');
   await run(process.execPath, [script, '--checked', ...packed]);
   mkdirSync(join(modules, '@wheelhouse'), { recursive: true });

@@ -5,8 +5,8 @@ import { build } from 'esbuild';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 
 /**
- * The example of each package's README runs as it stands. A comment behind `console.log(...)` is what
- * that call prints.
+ * Runs the example in each package's README. A comment after `console.log(...)` states what that
+ * call prints.
  */
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
@@ -18,7 +18,7 @@ const exampleOf = (name: string): string => {
   return /## Example\n\n```js\n([\s\S]*?)\n```/.exec(text)?.[1] ?? '';
 };
 
-/** Bundles an example with its package's sources; returns the module's address. */
+/** Bundles an example with its package's sources; returns the module's URL. */
 async function bundled(name: string): Promise<string> {
   mkdirSync(folder, { recursive: true });
   const outfile = join(folder, `${name}.mjs`);

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
 
-/** Which package and which folder of the server may import which. */
+/** Which packages and server folders may import each other. */
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
@@ -24,7 +24,7 @@ const packages = [
   'server',
 ];
 
-/** The server's folders, each importing only from lines above it and from its own line. */
+/** The server's folders; each may import from the lines above it and from its own line. */
 const layers = [
   ['watchcache'],
   ['catalogue'],
@@ -49,7 +49,10 @@ const layers = [
   ['index.ts', 'testing.ts'],
 ];
 
-/** A server answers in HTTP/1.1 or HTTP/2, but knows no kinds, and clients know no server. */
+/**
+ * Additional restrictions: the serving code must not know kinds, and clients must not know the
+ * server.
+ */
 const forbidden: Readonly<Record<string, readonly string[]>> = {
   client: ['schema', 'structured-merge', 'cel', 'http2', 'store', 'kinds'],
   console: ['schema', 'structured-merge', 'cel', 'http2', 'store', 'kinds', 'client', 'svcctl'],
@@ -165,7 +168,7 @@ describe('packages', () => {
       .map(({ specifier }) => /^(@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? specifier);
     const { version, ...manifest } = manifestOf(name);
     const { dependencies = {}, peerDependencies = {}, devDependencies = {} } = manifest;
-    // The console's files are bundled: what is in them is not installed beside them.
+    // The console's dependencies are bundled rather than installed.
     const bundled = name === 'console' ? devDependencies : {};
     const all = { ...dependencies, ...peerDependencies, ...bundled };
     const declared = Object.keys(all).filter((one) => !loadedByHand.has(one));
@@ -185,7 +188,7 @@ describe('packages', () => {
   });
 });
 
-/** Native additions, loaded by `require`. */
+/** Native add-ons, loaded by `require`. */
 const loadedByHand = new Set(['fs-native-extensions']);
 
 describe("the server's folders", () => {

@@ -23,7 +23,7 @@ import { buildPrograms, type Programs } from '../support/program.ts';
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const folder = mkdtempSync(join(tmpdir(), 'wheelhouse-published-'));
 const execute = promisify(execFile);
-/** What a project that installs the package gives room to. */
+/** Maximum size of the installed package in bytes. */
 const unpackedBytesMax = 9.2e6;
 
 let programs: Programs;
@@ -37,13 +37,13 @@ beforeAll(async () => {
   for (const name of ['bin', 'package.json', 'README.md', 'CHANGELOG.md', 'LICENSE']) {
     cpSync(join(root, name), join(source, name), { recursive: true });
   }
-  // The single executable, which `npm run executable` leaves beside the programs.
+  // Stands for the single executable, which `npm run executable` writes beside the programs.
   writeFileSync(join(source, 'dist', 'wheelhouse'), 'executable');
   const script = new URL('../../scripts/build.mjs', import.meta.url).href;
   const { addDeclarations } = (await import(script)) as {
     addDeclarations(to: string, options: { areChecked: boolean }): void;
   };
-  // `npm test` checks the types of the sources before.
+  // `npm test` has already checked the types of the sources.
   addDeclarations(join(source, 'dist'), { areChecked: true });
   const pack = ['pack', '--json', '--ignore-scripts', '--pack-destination', folder];
   const { stdout } = await execute('npm', pack, { cwd: source });
@@ -73,8 +73,8 @@ test('publint finds no fault', async () => {
 test('its types resolve in every mode that supports ES modules', async () => {
   const result = await checkPackage(createPackageFromTarballData(new Uint8Array(tarball)));
   if (!result.types) throw new Error('the package has no types');
-  // The package is of ES modules alone: CommonJS loads it by `import()`, which these checks report,
-  // and resolution of before Node 12 does not know `exports`.
+  // The package contains only ES modules: CommonJS loads it with `import()`, which these checks
+  // report, and the resolution of Node before 12 does not know `exports`.
   const expected = new Set(['CJSResolvesToESM', 'NoResolution']);
   const problems = result.problems.filter(
     (problem) =>
@@ -84,7 +84,7 @@ test('its types resolve in every mode that supports ES modules', async () => {
   expect(problems).toEqual([]);
 });
 
-/** Unpacks the package where users have it, beside the packages of others that a project needs. */
+/** Unpacks the package as an installation would, beside other packages that a project needs. */
 async function install(project: string, others: readonly string[]): Promise<void> {
   const installed = join(project, 'node_modules', 'wheelhouse');
   mkdirSync(installed, { recursive: true });

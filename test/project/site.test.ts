@@ -46,7 +46,7 @@ const text = (html: string): string =>
 const idsOf = (html: string): Set<string> =>
   new Set([...html.matchAll(/\sid="([^"]+)"/g)].map(([, id = '']) => id));
 
-/** Where a link of a page leads: the file, and the place in it. */
+/** The target of a link in a page: the file, and the anchor in it. */
 function targetOf(from: string, href: string): { file: string; place: string } {
   const [path = '', place = ''] = decodeURI(href).split('#');
   const file = path.startsWith('/') ? path.slice(1) : posix.join(posix.dirname(from), path);

@@ -2,14 +2,14 @@ import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A command of a page, and what the page says it prints. */
+/** A command in a page, and its output according to the page. */
 export interface PageCommand {
   readonly command: string;
-  /** Undefined when the page shows no output. */
+  /** Undefined if the page shows no output. */
   readonly output: string | undefined;
 }
 
-/** A file that a page shows below its name. */
+/** A file whose content a page shows below its name. */
 export interface PageFile {
   readonly name: string;
   readonly text: string;
@@ -56,7 +56,9 @@ function commandsOf(block: readonly string[]): PageCommand[] {
   });
 }
 
-/** Whether `printed` is what a page shows, where `…` stands for anything and ages differ. */
+/**
+ * Whether `printed` matches what a page shows, where `…` stands for any text and ages may differ.
+ */
 export function isAsShown(printed: string, shown: string): boolean {
   const pattern = shown
     .split('\n')
@@ -69,23 +71,23 @@ export function isAsShown(printed: string, shown: string): boolean {
   return new RegExp(`^${pattern}$`).test(lines.join('\n').trim());
 }
 
-/** How long a command may take. */
+/** Maximum duration of a command. */
 const patienceMs = 60_000;
 
-/** Ends a shell and what it has started. */
+/** Ends a shell and its child processes. */
 function kill({ pid }: ChildProcess): void {
   if (pid !== undefined) process.kill(-pid, 'SIGTERM');
 }
 
-/** Runs the steps of pages in one folder, as somebody would who reads them. */
+/** Runs the steps of pages in one folder, as a reader would. */
 export class Transcript {
   readonly #folder: string;
   readonly #env: NodeJS.ProcessEnv;
   readonly #servers: ChildProcess[] = [];
-  /** What commands have set for those after them. */
+  /** Variables that commands have set for later commands. */
   #variables = '';
 
-  /** @param path folders of programs, ahead of the `PATH` */
+  /** @param path folders of programs that precede the `PATH` */
   constructor(folder: string, path: readonly string[]) {
     this.#folder = folder;
     const inherited = Object.entries(process.env).filter(
@@ -95,7 +97,7 @@ export class Transcript {
     this.#env = { ...Object.fromEntries(inherited), PATH: paths, NO_COLOR: '1' };
   }
 
-  /** Rejects with what differs when a command prints something else than the page shows. */
+  /** Rejects with the difference if a command prints something other than the page shows. */
   async follow(step: PageStep): Promise<void> {
     if ('name' in step) return writeFileSync(join(this.#folder, step.name), step.text);
     const { command, output } = step;
@@ -128,7 +130,7 @@ export class Transcript {
     return spawn('bash', ['-c', script], { ...options, stdio, detached: true });
   }
 
-  /** A watch has no end; it is over when it has shown what the page shows. */
+  /** A watch never ends by itself; it is stopped once it has printed what the page shows. */
   #run(command: string, shown: string | undefined): Promise<{ code: number | null; text: string }> {
     const child = this.#spawn(command);
     let text = '';

@@ -17,8 +17,8 @@ import { buildPrograms, type Programs } from '../support/program.ts';
 import { isAsShown, type PageStep, stepsOf, Transcript } from './transcript.ts';
 
 /**
- * Follows pages word for word: writes the files that they show, runs their commands, and compares
- * what they print. Where a page has `…`, anything may be printed.
+ * Follows pages exactly: writes the files that they show, runs their commands, and compares the
+ * output. An `…` in a page matches any output.
  */
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
@@ -43,7 +43,10 @@ function freePort(): Promise<number> {
   });
 }
 
-/** A folder as a clone and as a project with the package, with `npm` and `npx` that load nothing. */
+/**
+ * Prepares a folder like a clone, or like a project with the package, in which `npm` and `npx`
+ * download nothing.
+ */
 function prepare(name: string, port: number): { work: string; path: string[] } {
   const work = join(folder, name);
   const tools = join(work, '.tools');

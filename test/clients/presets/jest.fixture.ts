@@ -2,7 +2,7 @@ import { deepStrictEqual } from 'node:assert';
 import { useControlPlane } from '@wheelhouse/server/jest';
 import { fixtureTests } from './tests.ts';
 
-// jest puts it into the global scope; other globals of that name are typed by other runners.
+// jest defines it in the global scope; other runners declare types of other globals with that name.
 declare const test: (name: string, run: () => Promise<void>) => void;
 
 const fixture = useControlPlane();
