@@ -10,7 +10,7 @@ afterEach(async () => {
   server = undefined;
 });
 
-/** A server with what these flags say of reads, and two objects of each of two kinds. */
+/** Starts a server with these flags, and creates two objects of each of two kinds. */
 async function started(...flags: string[]) {
   const outcome = readOptions(flags);
   if (outcome.kind !== 'options') throw new Error(outcome.kind);
@@ -21,7 +21,8 @@ async function started(...flags: string[]) {
     await running.post('/api/v1/namespaces/default/configmaps', configMap(name));
     await running.post('/api/v1/namespaces/default/secrets', { metadata: { name } });
   }
-  // A page of any version is the whole cached list, as on the reference; a page of the newest is not.
+  // A page of any version contains the whole cached list, as on the reference; a page of the newest
+  // version does not.
   const pageOf = async (resource: string) =>
     itemNames(await running.get(`/api/v1/namespaces/default/${resource}?limit=1&resourceVersion=0`))
       .length;

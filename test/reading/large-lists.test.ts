@@ -4,8 +4,8 @@ import { freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 /**
- * Long lists in fields whose rules compare items with each other or show the whole list. Each request
- * took seconds while its rule was quadratic.
+ * Long lists in fields whose rules compare items with each other or report the whole list. Each
+ * request took seconds while its rule was quadratic.
  */
 
 let namespace: string;
@@ -159,7 +159,9 @@ const cases: readonly Case[] = [
   },
 ];
 
-/** CPU time that this process, server included, takes for a piece of work, in milliseconds. */
+/**
+ * Measures the CPU time of this process, including the server, during some work, in milliseconds.
+ */
 async function cpuMs(work: () => Promise<void>): Promise<number> {
   const before = process.cpuUsage();
   await work();
@@ -214,7 +216,7 @@ test('TRUST-1, TRUST-2: custom objects with 55,000 errors and large enums are va
     metadata: { name: 'a' },
     ...content,
   });
-  // Errors of that many items overflowed the stack where they were passed as arguments.
+  // Passing that many errors as arguments overflowed the stack.
   const refused = await server.post(path, wide({ texts: many(55_000, () => 'ab') }));
   expect(refused.status, refused.text.slice(0, 300)).toBe(422);
   expect(refused.body.details.causes).toHaveLength(100);

@@ -9,7 +9,7 @@ let path: string;
 const count = 90;
 const table = 'application/json;as=Table;v=v1;g=meta.svc.io';
 
-/** Sizes on all sides of what is joined, cut into frames, and sent as it is. */
+/** Sizes below and above each threshold for joining, dividing, and copying pieces. */
 const sizeOf = (n: number) => [1, 300, 1024, 9000, 17_000, 70_000][n % 6] ?? 1;
 
 const server = await withServer();

@@ -11,7 +11,7 @@ import { withServer } from '../support/with-server.ts';
 
 const historyMs = 300_000;
 
-/** Tests move it to see history go. */
+/** Moved by tests, so that history expires. */
 const clock = new MovableClock();
 const server = await withServer({ compactionIntervalMs: historyMs, clock });
 
@@ -26,7 +26,7 @@ async function makeMaps(namespace: string, wanted: string): Promise<string> {
   return version;
 }
 
-/** Asks again, writing meanwhile as time moves on, until the answer is 410. */
+/** Repeats the request while writing and moving time, until the answer is 410. */
 function untilGone(namespace: string, query: string): Promise<Answer> {
   return eventually(async () => {
     await clock.advance(historyMs);
@@ -149,7 +149,7 @@ test('WATCH-3, TRUST-4: the history of an idle resource expires, too', async () 
     return watch.events.find(({ type }) => type === 'ERROR');
   }, 'the end of the history');
   expect(gone.object).toMatchObject({ code: 410, reason: 'Expired' });
-  // Those who have seen the newest change miss nothing, and need no history.
+  // Clients that have seen the newest change miss nothing and need no history.
   const newest = await server.watch(watched);
   await server.post(path(namespace), configMap('z'));
   for (const watch of [newest, kept, early]) {

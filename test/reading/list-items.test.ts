@@ -76,7 +76,7 @@ describe.each(['svc', 'kubernetes'] as const)('in dialect %s', (dialectName) => 
     await eventually(async () => (await server.get(served)).status === 200, 'the custom kind');
     for (const name of names) {
       const maps = builtin['a built-in kind'];
-      // The name of a type inside of an object is none of the item's own.
+      // A type inside an object is not the item's own.
       const data = { kind: '{"kind":"ConfigMap",', metadata: '"metadata":{' };
       expect((await server.post(maps, configMap(name, { data }))).status).toBe(201);
       const scalers = builtin['a built-in kind in its stored version'];

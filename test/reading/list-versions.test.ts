@@ -8,7 +8,10 @@ const server = await withServer({ clock });
 
 const path = (namespace: string) => `/api/v1/namespaces/${namespace}/configmaps`;
 
-/** A namespace with config maps `a` to `d`; gives the versions at which there were 0, 1, … of them. */
+/**
+ * Creates a namespace with ConfigMaps `a` to `d`; returns the versions at which there were 0, 1, …
+ * of them.
+ */
 async function fourMaps(): Promise<{ namespace: string; versions: string[] }> {
   const namespace = await freshNamespace(server);
   const before = await server.get(path(namespace));
@@ -93,7 +96,7 @@ describe('the list table', () => {
       const whole = await list(namespace, query);
       expect(itemNames(whole)).toEqual(['a', 'b', 'c', 'd']);
       const page = await list(namespace, { ...query, limit: '3' });
-      // Version 0 asks for what the watch cache holds, which is not divided into pages.
+      // Version 0 requests the content of the watch cache, which is not paged.
       expect(itemNames(page)).toEqual(version === '0' ? ['a', 'b', 'c', 'd'] : ['a', 'b', 'c']);
       expect(Number(page.body.metadata.resourceVersion)).toBeGreaterThanOrEqual(Number(at2));
     }

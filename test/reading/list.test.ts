@@ -6,7 +6,7 @@ const server = await withServer();
 
 const path = (namespace: string) => `/api/v1/namespaces/${namespace}/configmaps`;
 
-/** Makes config maps `a`, `b`, … one after the other; gives their versions. */
+/** Creates ConfigMaps `a`, `b`, … one after the other; returns their versions. */
 async function makeMaps(namespace: string, count: number): Promise<string[]> {
   const versions: string[] = [];
   for (let i = 0; i < count; i++) {
@@ -31,7 +31,7 @@ function expectStatus(
   expect(answer.status).toBe(expected.code);
 }
 
-/** Reads a list in chunks of `limit`, running `between` before each further one. */
+/** Reads a list in chunks of `limit`, and calls `between` before each further chunk. */
 async function readChunks(
   url: string,
   options: { limit: number; between?: () => Promise<unknown> },

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { Loose } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
-/** What tables show of objects whose status says something (CODEC-5). */
+/** Tables of objects with a status (CODEC-5). */
 
 const table = 'application/json;as=Table;g=meta.k8s.io;v=v1';
 const core = '/api/v1/namespaces/default/';

@@ -6,8 +6,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { itemNames, startTestServer, type TestServer } from '../support/harness.ts';
 
 /**
- * What each resource prints, as upstream's printers have it: types other than text stand after a
- * colon, and what only wide output shows has a star.
+ * The columns of each resource, as kube-apiserver's printers define them: types other than text
+ * follow a colon, and columns of wide output have a star.
  */
 const printed = readFileSync(new URL('./print-columns.txt', import.meta.url), 'utf8');
 
@@ -38,7 +38,7 @@ test.each(rows)('CODEC-5: columns of %s', async (resource, columns) => {
   expect(body.columnDefinitions.map(shownColumn).join(', ')).toBe(columns);
 });
 
-/** The cells of a new object, its name and the last of all left out where that is the age. */
+/** The cells of a new object, without its name, and without the last cell if that is the age. */
 async function cellsOf(resource: string, object: object): Promise<readonly unknown[]> {
   const made = await server.post(pathTo(resource), { metadata: { name: 'x' }, ...object });
   expect(made.status, made.text).toBe(201);

@@ -15,12 +15,12 @@ const objects = 160;
 const path = '/api/v1/namespaces/default/configmaps';
 const meta = 'v=v1;g=meta.svc.io';
 /**
- * CPU time of one turn, the clients' share and garbage collection included: some 15 ms on an idle
- * machine, where four lists in one piece took 340 ms in YAML.
+ * Maximum CPU time of one turn, including the clients' share and garbage collection: about 15 ms on
+ * an idle machine, whereas four lists in one piece took 340 ms in YAML.
  */
 const turnMaxMs = 200;
 
-/** Each encoding, by the query and `Accept` that ask for it. */
+/** Each encoding, by the query and `Accept` that request it. */
 const encodings = [
   ['JSON', '', 'application/json'],
   ['indented JSON', '?pretty=true', 'application/json'],
@@ -36,7 +36,7 @@ let server: TestServer;
 beforeAll(async () => {
   server = await startTestServer({
     clock,
-    // Connections do not notice that the clock is moved ahead.
+    // Connections use another clock, so that moving the clock ahead does not affect them.
     embedding: { connectionClock: systemClock },
     cborServed: true,
     compressResponses: true,
@@ -80,7 +80,7 @@ function list(query: string, headers: Record<string, string>) {
   return { answered, read, received: () => bytes, stream, leave: () => session.destroy() };
 }
 
-/** Makes `count` lists at once, and reads them when each has begun. */
+/** Creates `count` lists concurrently, and reads them once each has begun. */
 async function readAll(count: number, make: () => ReturnType<typeof list>): Promise<void> {
   const lists = Array.from({ length: count }, make);
   const statuses = await Promise.all(lists.map(({ answered }) => answered));
@@ -88,14 +88,14 @@ async function readAll(count: number, make: () => ReturnType<typeof list>): Prom
   await Promise.all(lists.map(({ read }) => read()));
 }
 
-/** Requests that have a seat, but for the one that asks. */
+/** Number of requests that hold a seat, without this one. */
 async function seatsTaken(): Promise<number> {
   const { text } = await server.get('/metrics');
   const labels = { request_kind: 'readOnly' };
   return sample(text, 'apiserver_current_inflight_requests', labels) - 1;
 }
 
-/** The most CPU time of one turn of the event loop until `work` is done, in milliseconds. */
+/** The maximum CPU time of one turn of the event loop until `work` is done, in milliseconds. */
 async function longestTurnMs(work: Promise<unknown>): Promise<number> {
   let longestMs = 0;
   let isOver = false;
@@ -119,7 +119,7 @@ async function longestTurnMs(work: Promise<unknown>): Promise<number> {
 describe.each(encodings)('a list as %s', (_name, query, accept) => {
   test('TRUST-2: is encoded in slices, however many run at once', async () => {
     const headers = { accept };
-    // Once for the code to be compiled, and for what is kept of each object.
+    // Runs once, so that code is compiled and the encodings of objects are cached.
     await list(query, headers).read();
     const longestMs = await longestTurnMs(readAll(4, () => list(query, headers)));
     expect(longestMs).toBeLessThan(turnMaxMs);
@@ -151,7 +151,7 @@ test.each(watchEncodings)(
     const parameters = `${query === '' ? '?' : `${query}&`}watch=true`;
     const watches = Array.from({ length: 8 }, () => list(parameters, { accept }));
     for (const { read } of watches) void read();
-    // Every object has some 19 KB.
+    // Every object has about 19 KB.
     const hasAll = async () => watches.every(({ received }) => received() > objects * 18_000);
     const longestMs = await longestTurnMs(eventually(hasAll, 'all initial events'));
     expect(longestMs).toBeLessThan(turnMaxMs);

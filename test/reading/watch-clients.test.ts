@@ -114,7 +114,7 @@ test('WATCH-7: a client that does not read is cut off and delays nobody', async 
   const rounded = reader.events.map(({ object }) => Number(object.data.round));
   expect(rounded).toEqual(Array.from({ length: rounds }, (_, round) => round));
   const text = await slow.readOn();
-  // What it gets at last is what the sockets held: the rest was never queued for it.
+  // The client finally receives what the sockets held; the rest was never queued for it.
   expect(text.length).toBeLessThan(20 * 1024 * 1024);
   expect(text.startsWith('HTTP/1.1 200 OK\r\n')).toBe(true);
   expect(text.endsWith('\r\n0\r\n\r\n')).toBe(true);

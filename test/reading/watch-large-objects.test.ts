@@ -8,7 +8,7 @@ import { establish, versionOf } from '../custom-kinds/custom-kinds.ts';
 import { adminToken, configMap, eventually, freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
-/** Watches of objects whose frames take longer to make than the server works at a time. */
+/** Watches of objects whose frames take longer to create than one slice. */
 
 const server = await withServer({ cborServed: true });
 
@@ -23,10 +23,10 @@ interface SeenEvent {
   readonly object: JsonObject & { readonly rows?: readonly JsonObject[] };
 }
 
-/** A watch whose frames are read as they come. */
+/** A watch whose frames are read as they arrive. */
 interface LargeWatch {
   frames(): readonly Buffer[];
-  /** The frames, which are no CBOR: its decoder refuses objects as wide as these. */
+  /** The events of the frames, except for CBOR, whose decoder rejects objects of this width. */
   events(): readonly SeenEvent[];
   close(): void;
 }
@@ -37,7 +37,7 @@ afterEach(() => {
   open.clear();
 });
 
-/** The length of the frame at the beginning of some bytes; undefined where its end is missing. */
+/** The length of the frame at the beginning of some bytes; undefined if it is incomplete. */
 function frameLength(bytes: Buffer, accept: string): number | undefined {
   if (accept.startsWith(protobuf)) {
     const length = bytes.length < 4 ? Number.POSITIVE_INFINITY : 4 + bytes.readUInt32BE();
@@ -75,7 +75,7 @@ function eventOf(frame: Buffer, accept: string): SeenEvent {
   return JSON.parse(frame.toString()) as SeenEvent;
 }
 
-/** Whether frames are what the CBOR of these events is. */
+/** Checks that frames are the CBOR encoding of these events. */
 function expectCbor(frames: readonly Buffer[], events: readonly SeenEvent[]) {
   const expected = events.map(({ type, object }) => encodeCbor({ type, object }));
   expect(frames.map((frame, index) => frame.equals(expected[index] ?? frame))).toEqual(
@@ -148,7 +148,7 @@ test('WATCH-1, WATCH-9: large objects arrive whole and in order in every encodin
   const path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
   const tables = [json + asTable, cbor + asTable];
   const accepts = [json, cbor, protobuf, ...tables, cbor + asMetadata, protobuf + asMetadata];
-  // A selector makes the watch one that shares no buffer.
+  // With a selector, the watch shares no buffer.
   const selectors = ['', '&labelSelector=!none'];
   const watches = new Map<string, LargeWatch>();
   for (const selector of selectors) {

@@ -3,7 +3,7 @@ import { configMap, freshNamespace, type TestWatch } from '../support/harness.ts
 import { passing, skippingClock } from '../support/skipping-clock.ts';
 import { withServer } from '../support/with-server.ts';
 
-/** Watches that show tables (WATCH-9, CODEC-5). */
+/** Watches in the form of tables (WATCH-9, CODEC-5). */
 
 const clock = skippingClock();
 const server = await withServer({ clock });

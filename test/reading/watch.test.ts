@@ -179,7 +179,7 @@ describe('bookmarks and initial events', () => {
     const blueprint = Buffer.from(
       '{"kind":"ConfigMapList","apiVersion":"v1","metadata":{},"items":null}\n',
     );
-    // A watch from nowhere asks for the same without saying so.
+    // A watch without a version requests the same implicitly.
     for (const query of [
       ...['', '&resourceVersion=', '&resourceVersion=0', '&resourceVersion=1'].map(
         (version) => asked + version,

@@ -19,10 +19,13 @@ beforeAll(async () => {
   kind = await defineThing(server, [{ properties: { spec } }]);
 });
 
-/** CPU time that these requests may take on any machine; the attacks took 20 times as much. */
+/**
+ * Maximum CPU time of these requests on any machine, in milliseconds; the attacks took 20 times as
+ * much.
+ */
 const cpuMsMax = 3_000;
 
-/** Runs a request and bounds the CPU time of the process meanwhile. */
+/** Sends a request and bounds the CPU time of the process meanwhile. */
 async function bounded(send: () => Promise<Answer>): Promise<Answer> {
   const before = process.cpuUsage();
   const answer = await send();
@@ -38,7 +41,9 @@ const container = (more: object = {}) => ({ name: 'main', image: 'image', ...mor
 const times = <T>(count: number, make: (index: number) => T) =>
   Array.from({ length: count }, (_, index) => make(index));
 
-/** Most bytes of a failure: message and causes, of which JSON may escape each character. */
+/**
+ * Maximum size of a failure in bytes: message and causes, in which JSON may escape each character.
+ */
 const failureBytesMax = 2 * listedBytesMax + 4096;
 
 describe('warnings', () => {

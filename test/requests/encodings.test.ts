@@ -57,7 +57,7 @@ interface RawAnswer {
   readonly bytes: Buffer;
 }
 
-/** A request whose answer is bytes; a watch is cut off once `enough` of it has come. */
+/** Sends a request with a binary answer; a watch is aborted once `enough` of it has arrived. */
 function raw(
   call: { method?: string; path: string; accept: string; type?: string; body?: Buffer },
   enough: (bytes: Buffer) => boolean = () => false,
@@ -93,7 +93,7 @@ function raw(
   });
 }
 
-/** Whether the first frame of a protobuf watch has come. */
+/** Whether the first frame of a protobuf watch is complete. */
 const isWholeFrame = (bytes: Buffer) =>
   bytes.length >= 4 && bytes.length >= 4 + bytes.readUInt32BE();
 
@@ -334,10 +334,10 @@ describe('CBOR', () => {
     expect(other?.object).toMatchObject({ kind: 'Table', columnDefinitions: null });
   });
 
-  /** An object in CBOR with one more member, which our encoder would not write. */
+  /** An object in CBOR with one additional member that our encoder would not write. */
   const withMember = (object: JsonObject, hex: string) => {
     const body = Buffer.concat([encodeCbor(object), Buffer.from(hex, 'hex')]);
-    // Behind the tag of three bytes, the map's head counts its members.
+    // After the tag of three bytes, the map's head counts its members.
     body[3] = (body[3] as number) + 1;
     return body;
   };

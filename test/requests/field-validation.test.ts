@@ -32,7 +32,7 @@ const fresh = () => {
   return `f${count}`;
 };
 
-/** Unknown and duplicate members, on top, nested and inside a list. */
+/** Unknown and duplicate members at the top level, nested, and in a list. */
 const service = (name: string) =>
   `{"apiVersion":"v1","kind":"Service","metadata":{"name":"x","name":"${name}","odd":1},` +
   '"spec":{"type":"ClusterIP","odd":{"deep":1,"deep":2},"type":"ClusterIP",' +

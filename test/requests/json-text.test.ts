@@ -5,7 +5,7 @@ import { withServer } from '../support/with-server.ts';
 
 const server = await withServer();
 
-/** The bytes of an answer, as they are sent. */
+/** The bytes of an answer, as sent. */
 function textOf(path: string, accept = 'application/json'): Promise<string> {
   return new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${adminToken}`, accept };

@@ -38,7 +38,7 @@ afterAll(async () => {
 
 function file(name: string, text: string): string {
   const path = join(directory, name);
-  // A server that follows the file must never see a part of it.
+  // A server that follows the file must never see an incomplete one.
   writeFileSync(`${path}.new`, text);
   renameSync(`${path}.new`, path);
   return path;
@@ -46,7 +46,9 @@ function file(name: string, text: string): string {
 
 const pods = '/api/v1/namespaces/default/pods';
 
-/** A server with a Pod `p` of two containers on a node whose kubelet listens where it is said. */
+/**
+ * Starts a server with a Pod `p` of two containers on a node whose kubelet has the given address.
+ */
 async function withPod(
   change: ConfigChange = {},
   node: { readonly port?: number; readonly addresses?: object[] } = {},
@@ -85,7 +87,7 @@ function http1(server: TestServer, path: string, headers: Readonly<Record<string
   return request;
 }
 
-/** Asks for another protocol; gives the socket, or the answer that refuses it. */
+/** Requests an upgrade to another protocol; returns the socket, or the answer that rejects it. */
 function upgraded(server: TestServer, path: string, protocol = 'SPDY/3.1') {
   const request = http1(server, path, { connection: 'Upgrade', upgrade: protocol });
   return new Promise<
@@ -110,7 +112,7 @@ function upgraded(server: TestServer, path: string, protocol = 'SPDY/3.1') {
   });
 }
 
-/** Plays a protocol in which all that is said comes back. */
+/** Simulates a protocol that echoes all data. */
 function echo(to: PlayedKubelet): void {
   to.upgrade = (request, socket, head) => {
     const lines = [

@@ -17,7 +17,7 @@ beforeAll(async () => {
 const table = 'application/json;as=Table;v=v1;g=meta.k8s.io';
 const types = 'application/json, application/yaml, application/vnd.svc.protobuf';
 const served = `only the following media types are accepted: ${types}`;
-/** Where no type of the header is one of the path's. */
+/** The answer if no type of the header is available for the path. */
 const represented = `406: Not Acceptable\n\nAvailable representations: ${types}`;
 const watched = ', application/json;stream=watch, application/vnd.svc.protobuf;stream=watch';
 
@@ -170,7 +170,7 @@ describe('the encoding of answers', () => {
     expect(await isPretty(one, { headers: { 'user-agent': 'Wget/1' } })).toBe(true);
     expect(await isPretty(one, { accept: 'application/json;pretty=1' })).toBe(true);
     expect(await isPretty(`${maps}?pretty=true`)).toBe(true);
-    // No encoder of objects writes this one.
+    // The answer does not pass through an encoder of objects.
     const version = await server.get('/version?pretty=true');
     expect(version.text).toBe(JSON.stringify(version.body, null, 2));
     expect(await isPretty(`${maps}/none?pretty=true`)).toBe(true);

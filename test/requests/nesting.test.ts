@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { eventually, freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
-/** Documents that nest too deeply for the stack are refused, wherever they come in (API-9). */
+/** Documents that are nested too deeply for the stack are rejected everywhere (API-9). */
 
 let things: string;
 const group = 'nesting.example.com';

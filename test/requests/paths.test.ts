@@ -14,7 +14,7 @@ beforeAll(async () => {
   await server.post(maps, configMap('one'));
 });
 
-/** What a 404 for a path that is not served says. */
+/** The 404 for a path that is not served. */
 const noSuchPath = {
   kind: 'Status',
   apiVersion: 'v1',

@@ -21,9 +21,9 @@ let backend: http.Server;
 let port = 0;
 let requests: { method: string; url: string; headers: IncomingMessage['headers']; body: string }[] =
   [];
-/** The certificate of a user. */
+/** The client certificate of a user. */
 let shown: { readonly cert: string; readonly key: string };
-/** Where the server would have connected to. */
+/** The addresses to which the server would have connected. */
 let hosts: string[] = [];
 let answer: (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -143,7 +143,9 @@ interface RawAnswer {
   readonly body: Buffer;
 }
 
-/** A request over HTTP/1.1 whose path goes out as it is; resolves with the socket's text on 101. */
+/**
+ * Sends a request over HTTP/1.1 with an unnormalized path; resolves with the socket's text on 101.
+ */
 function send(
   path: string,
   options: {
@@ -324,7 +326,7 @@ describe('proxy', () => {
 
 describe('links of proxied pages', () => {
   const prefix = `${at}/pods/p/proxy`;
-  /** Pieces of a page as the Pod has them, and as the client sees them. */
+  /** Parts of a page in the Pod's form and in the client's form. */
   const pieces = (host: string): (readonly [string, string?])[] => [
     ['<!doctype html><!-- <a href="/c"> -->'],
     ["<A HREF='/x?a=1&amp;b=2'>é</A>", `<A HREF="${prefix}/x?a=1&amp;b=2">é</A>`],
@@ -445,7 +447,7 @@ describe('links of proxied pages', () => {
     const both = await policyOf(link, 'browser with a certificate');
     expect(both).toMatch(/^script-src 'none', /);
     expect(both).toMatch(sandbox);
-    // These have no certificate that a page could use.
+    // These users have no certificate that a page could use.
     expect(await policyOf(link)).toBe("script-src 'none'");
     expect(await policyOf({}, 'browser with a certificate')).toBe("script-src 'none'");
     const byKubectl = { ...link, 'x-forwarded-for': '127.0.0.1' };

@@ -28,7 +28,7 @@ const gatesOf = (text: string, emulatedMinor?: number) => ({
 });
 
 describe('ConsistentListFromCache', () => {
-  /** How many lists of ConfigMaps have asked the store. */
+  /** Number of lists of ConfigMaps that were read from the store. */
   const listsOf = async (server: TestServer): Promise<number> => {
     const { text } = await server.get('/metrics');
     const line = /etcd_request_duration_seconds_count\{operation="list",type="configmaps"\} (\d+)/;
@@ -67,7 +67,7 @@ describe('RetryGenerateName', () => {
     ['by default other names are tried', {}, 201],
     ['without the gate of 1.31 the first one decides', gatesOf('RetryGenerateName=false', 31), 409],
   ])('META-1: %s', async (_, change, expected) => {
-    // The draws of the first three names of each request. Work in the background draws too.
+    // The draws of the first three names of each request. Background work draws numbers too.
     let fixedDraws = 0;
     const random = () => {
       const isOfName = new Error().stack?.includes('generateName') === true;

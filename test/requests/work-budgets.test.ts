@@ -38,7 +38,9 @@ afterAll(() => server.stop());
 const names = (prefix: string, count: number) =>
   Array.from({ length: count }, (_, index) => `${prefix}${index}`);
 
-/** CPU time that this process, server included, takes for a piece of work, in milliseconds. */
+/**
+ * Measures the CPU time of this process, including the server, during some work, in milliseconds.
+ */
 async function cpuMs(work: () => Promise<void>): Promise<number> {
   const before = process.cpuUsage();
   await work();
@@ -63,7 +65,7 @@ describe('privilege escalation', () => {
         // JSON escapes the quotes of the 64 KiB.
         expect(text.length).toBeLessThan(140_000);
       });
-      // Breaking the rule down took 3.5 s for 400, and ended the process for 1200.
+      // Decomposing the rule took 3.5 s for 400 and ended the process for 1200.
       expect(spentMs).toBeLessThan(1500);
     }
     expect((await server.get(`${roles}/wide`)).status).toBe(404);
@@ -103,7 +105,7 @@ test('TRUST-3: a rules review lists some values and counts the rest', async () =
     const resources = names(`${name}-`, 40_000);
     const rules = [{ verbs: ['get'], apiGroups: [''], resources }];
     await mustCreate(server, roles, roleOf('Role', name, { rules }));
-    // A role counts once, however many bindings lead to it.
+    // A role counts once, regardless of the number of its bindings.
     for (const again of ['a', 'b']) {
       const bound = { role: name, roleKind: 'Role' as const, subjects: ['writer'] };
       await mustCreate(server, bindings, bindingOf('RoleBinding', `${name}-${again}`, bound));
@@ -142,7 +144,7 @@ describe('patches', () => {
       const { status, body } = await patched('moved', operations, data);
       expect([status, body.data]).toEqual([200, data]);
     });
-    // Cloning what moves took some 8 s.
+    // Cloning the moved values took about 8 s.
     expect(spentMs).toBeLessThan(3000);
   });
 

@@ -41,7 +41,7 @@ interface RawAnswer {
   readonly bytes: Buffer;
 }
 
-/** The answer's bytes as they came. */
+/** The bytes of the answer, as received. */
 function fetchRaw(
   url: string,
   headers: Readonly<Record<string, string>>,

@@ -54,7 +54,7 @@ let server: TestServer;
 let namespace: string;
 let maps: string;
 let gone: number;
-/** Calls of the slow webhook before it became slow. */
+/** Number of calls that the slow webhook answered before it became slow. */
 let answered: number;
 const { hooked, unhook } = hooksOf(() => ({ server, service: hooks, namespace }));
 const isNobody = { apiVersion: 'authentication.svc.io/v1', kind: 'TokenReview', status: {} };
@@ -123,7 +123,7 @@ beforeEach(async () => {
   maps = `/api/v1/namespaces/${namespace}/configmaps`;
 });
 
-/** A webhook that does not answer about ConfigMaps from now on. */
+/** Configures a webhook for ConfigMaps that no longer answers. */
 async function stalled(type: 'mutating' | 'validating', more: object = {}): Promise<void> {
   await hooked(type, { path: '/slow', timeoutSeconds: 30, ...more });
   await awaitWebhook(server, { service: hooks, path: '/slow', namespace });
@@ -134,14 +134,14 @@ async function stalled(type: 'mutating' | 'validating', more: object = {}): Prom
 /** Number of calls that reached a webhook which does not answer them. */
 const callsReceived = () => hooks.at('/slow').length - answered + delegate.received.length;
 
-/** Waits until requests have led to calls of webhooks, then lets the time of the requests pass. */
+/** Waits until requests have called webhooks, then lets the requests time out. */
 async function timedOut<T>(pending: Promise<T>, options: { readonly calls: number }): Promise<T> {
   await eventually(async () => callsReceived() >= options.calls, 'the calls of webhooks');
   return passing(clock, pending);
 }
 
 const scrape = async () => (await server.get('/metrics')).text;
-/** Every call that came in has been given up. */
+/** Waits until every received call has been aborted. */
 const callsEnded = () => eventually(async () => gone >= callsReceived(), 'a call went on');
 
 describe('a request past its deadline', () => {
@@ -188,7 +188,7 @@ describe('a request past its deadline', () => {
         server.post(`${maps}?timeout=2s`, configMap(token), { token }),
       ]),
     );
-    // Both requests with the unknown token wait for one verdict.
+    // Both requests with the unknown token wait for one review.
     const answers = await timedOut(sent, { calls: 3 });
     for (const { status, body } of answers) {
       expect(status).toBe(504);
@@ -196,7 +196,7 @@ describe('a request past its deadline', () => {
     }
     const paths = new Set(delegate.received.map(({ path }) => path.split('?')[0]));
     expect([...paths].sort()).toEqual(['/authenticate', '/authorize']);
-    // A verdict on a token is shared by all who show it, and so outlives one of them.
+    // All requests with a token share its review, which therefore outlives each of them.
     const authorizing = delegate.received.filter(({ path }) => path.startsWith('/authorize'));
     await eventually(async () => gone >= authorizing.length, 'a call went on');
     delegate.answer = () => isNobody;
@@ -361,8 +361,8 @@ describe('a request past its deadline', () => {
 });
 
 /**
- * A clock whose timers of about a second come 1.9 ms early, as timers of whole milliseconds
- * may: what they start sees that time for a while, however slow the machine is.
+ * A clock whose timers of about a second fire 1.9 ms early, as timers of whole milliseconds may.
+ * What they start sees that time for a while, even on a slow machine.
  */
 function earlyClock(): Clock {
   let shownMs: number | undefined;

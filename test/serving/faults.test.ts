@@ -13,8 +13,8 @@ import {
 } from '../support/program.ts';
 
 /**
- * Breaks the program from inside, as a mistake in it would: a signal makes a timer throw and a
- * promise reject, and bytes of a client make a listener throw that the seam knows nothing of.
+ * Introduces faults into the program: a signal makes a timer throw and a promise reject, and bytes
+ * of a client make an unwrapped listener throw.
  */
 const saboteur = `
   process.on('SIGUSR2', () => {

@@ -8,7 +8,7 @@ import { connect } from '../support/harness.ts';
 
 const { start, refuses, path, cleanups } = flagRuns();
 
-/** What a handshake came to; an error's code where it failed. */
+/** The result of a handshake, or the code of its error. */
 function handshake(port: number, options: tls.ConnectionOptions = {}) {
   return new Promise<{ cipher: string; protocol: string; name: string; alpn: string } | string>(
     (resolve) => {
@@ -25,7 +25,7 @@ function handshake(port: number, options: tls.ConnectionOptions = {}) {
   );
 }
 
-/** Files of a certificate that signs itself, as a flag names them. */
+/** Files of a self-signed certificate, as a flag names them. */
 function pair(commonName: string, ...hosts: string[]): string {
   const now = systemClock.now();
   const made = issueCertificate({
@@ -79,7 +79,7 @@ describe('TLS by flags', () => {
     expect(await nameFor('two.example.com')).toMatchObject({ name: 'star' });
     expect(await nameFor('a.two.example.com')).toMatchObject({ name: 'wheelhouse' });
     expect(await nameFor('x.example.net')).toMatchObject({ name: 'late' });
-    // Not kept for the name, yet good for it.
+    // Not configured for the name, but valid for it.
     expect(await nameFor('other.example.org')).toMatchObject({ name: 'late' });
     expect(await nameFor('localhost')).toMatchObject({ name: 'wheelhouse' });
     expect(await nameFor('')).toMatchObject({ name: 'wheelhouse' });

@@ -1,19 +1,19 @@
 import { expect } from 'vitest';
 import { flags, type RawClient, type } from './http2-raw.ts';
 
-/** Frames that a client sends, and what comes of them. */
+/** Frames of a client, and the expected reaction of the server. */
 export interface Http2Case {
   readonly what: string;
   readonly sends: readonly Buffer[];
-  /** The last frame of all: GOAWAY with this code. */
+  /** The last frame is GOAWAY with this code. */
   readonly goAway?: number;
-  /** RST_STREAM of this stream with this code; the connection lives on. */
+  /** RST_STREAM of this stream with this code; the connection stays open. */
   readonly reset?: readonly [stream: number, code: number];
-  /** These streams are answered with 200 and complete bodies. */
+  /** The streams that are answered with 200 and complete bodies. */
   readonly answers?: readonly number[];
 }
 
-/** Sends the frames of a case and compares what the server does with what the case says. */
+/** Sends the frames of a case and compares the server's reaction with the expected one. */
 export async function check(client: RawClient, one: Http2Case): Promise<void> {
   client.send(...one.sends);
   if (one.reset !== undefined) {

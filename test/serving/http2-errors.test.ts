@@ -19,8 +19,8 @@ import {
 } from './http2-raw.ts';
 
 /**
- * What RFC 9113 and RFC 7541 say of clients that err, as a table: frames in, and what comes of them.
- * The cases follow what conformance suites for HTTP/2 servers ask, and more.
+ * The errors of clients in RFC 9113 and RFC 7541 as a table: frames, and the expected reaction. The
+ * cases include those of conformance suites for HTTP/2 servers.
  */
 
 let raw: RawServer;
@@ -553,7 +553,7 @@ describe('requests', () => {
     const client = await raw.connect();
     client.greet();
     const indexed = Buffer.concat([Buffer.from([0x40]), block([['x-kept', 'v']]).subarray(1)]);
-    // One entry of 3 KB, referred to often: small on the wire, large decoded.
+    // A single entry of 3 KB that is referenced often: small on the wire, large when decoded.
     const bomb = Buffer.concat([
       Buffer.from([0x40]),
       block([['x-bomb', 'b'.repeat(3000)]]).subarray(1),

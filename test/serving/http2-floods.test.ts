@@ -15,12 +15,12 @@ import {
   words,
 } from './http2-raw.ts';
 
-/** What one client may cost: floods of frames that are each in order, and clients that are slow. */
+/** Bounds the cost of one client: floods of individually valid frames, and slow clients. */
 
 let raw: RawServer;
 afterEach(() => raw.close());
 
-/** The clock stands still, so that no budget fills up again while a test runs. */
+/** The clock does not advance, so that no budget is refilled during a test. */
 async function start(
   onExchange: (exchange: Exchange) => unknown,
   limits: Parameters<typeof startRawServer>[1] = {},
@@ -209,9 +209,9 @@ describe('slow clients', () => {
   test('headers that never end', async () => {
     const clock = new FakeClock();
     const client = await start(() => {}, { clock });
-    // A request in flight keeps the connection from being idle.
+    // A request in flight prevents the connection from being idle.
     client.send(Buffer.concat([opened(0), frame(type.headers, 0, 3, 'abc')]));
-    // Both frames come in one piece, so that the second is read with the first.
+    // Both frames arrive in one chunk, so that the second is read with the first.
     await expect.poll(() => raw.server.inFlight).toBe(1);
     clock.advance(40_000);
     await calmed(client);

@@ -240,7 +240,7 @@ describe('limits on what the client sends', () => {
     expect((await client.of(type.reset, 1)).payload.readUInt32BE(0)).toBe(code.none);
     const order = client.received.filter(({ stream }) => stream === 1).map((one) => one.type);
     expect(order).toEqual([type.headers, type.data, type.reset]);
-    // What the client had sent before it heard of that is let pass.
+    // Data that the client sent before it received the reset is accepted.
     client.send(bodyFrame, frame(type.data, flags.endStream, 1, 'x'));
     await client.ping();
   });

@@ -25,14 +25,15 @@ import {
 } from './http2-raw.ts';
 
 /**
- * Sessions of random frames straight into a connection, without a network between: nothing a client
- * sends may throw, hang or fail inside, and what comes out is always frames within the windows.
+ * Sessions of random frames fed directly into a connection, without a network: client data must
+ * never cause an exception, hang, or internal failure, and the output must consist of frames within
+ * the windows.
  */
 
 const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
 
 const handlerFault = new Error('a handler fails');
-/** Faults of the session under test, those of its handler aside. */
+/** Faults of the session under test, except those of its handler. */
 const faults: unknown[] = [];
 let stopObserving = () => {};
 beforeAll(() => {
@@ -42,7 +43,7 @@ beforeAll(() => {
 });
 afterAll(() => stopObserving());
 
-/** A socket that takes what it is given at random times, and keeps the frames. */
+/** A socket that accepts writes at random times, and keeps the frames. */
 class FakeSocket extends EventEmitter {
   writable = true;
   destroyed = false;
@@ -65,7 +66,7 @@ class FakeSocket extends EventEmitter {
     else this.#late.push(done);
   }
 
-  /** Takes what was late. */
+  /** Accepts the delayed writes. */
   drain(): void {
     const late = this.#late;
     this.#late = [];
@@ -84,7 +85,7 @@ class FakeSocket extends EventEmitter {
   }
 }
 
-/** What a client knows of the windows it has given; throws when the server goes beyond them. */
+/** A client's view of the windows that it granted; throws if the server exceeds them. */
 class Windows {
   connection = 65_535;
   initial = 65_535;
@@ -108,7 +109,7 @@ class Windows {
     this.initial = initial;
   }
 
-  /** @param strict whether windows are known, the client having sent nothing wrong */
+  /** @param strict whether the windows are known, because the client has sent only valid frames */
   take(bytes: Buffer, strict: boolean): void {
     let rest = Buffer.concat([this.#rest, bytes]);
     while (rest.length >= 9 && rest.length >= 9 + rest.readUIntBE(0, 3)) {
@@ -130,7 +131,10 @@ class Windows {
   }
 }
 
-/** Answers as handlers do: at once or later, whole or streamed, having read the body or not. */
+/**
+ * Answers like typical handlers: immediately or later, whole or streamed, with or without reading
+ * the body.
+ */
 function handler(random: Random): (exchange: Exchange) => unknown {
   const answer = (exchange: Exchange) => {
     const bytes = random.pick([0, 1, 100, 20_000, 400_000]);
@@ -156,7 +160,7 @@ function handler(random: Random): (exchange: Exchange) => unknown {
   };
 }
 
-/** Frames as a client in order sends them. */
+/** The frames of a well-behaved client. */
 function honestFrames(random: Random): Buffer[] {
   const frames = [prefaceBytes, settings()];
   let next = 1;
@@ -211,7 +215,7 @@ function honestFrames(random: Random): Buffer[] {
 function mutated(frames: readonly Buffer[], random: Random): Buffer[] {
   const made: Buffer[] = frames.map((one) => Buffer.from(one));
   for (let count = 1 + random.below(4); count > 0; count -= 1) {
-    // What comes before is read by another test; here it would end most sessions at once.
+    // Another test covers earlier positions; here they would end most sessions at once.
     const at = 2 + random.below(made.length - 2);
     const one = made[at];
     if (one === undefined || one.length === 0) continue;
@@ -258,7 +262,7 @@ function startSession(random: Random, taker: (bytes: Buffer) => void) {
   return { core, socket, faults };
 }
 
-/** Sends the bytes in pieces of random lengths. */
+/** Feeds the bytes in chunks of random lengths. */
 function feed(socket: FakeSocket, bytes: Buffer, random: Random): void {
   for (let at = 0; at < bytes.length; ) {
     const end = Math.min(bytes.length, at + 1 + random.below(random.pick([10, 500, 20_000])));
@@ -267,7 +271,7 @@ function feed(socket: FakeSocket, bytes: Buffer, random: Random): void {
   }
 }
 
-/** Lets the server do what it has to, or some of it. */
+/** Runs all or some of the server's pending work. */
 async function pause(socket: FakeSocket, random: Random): Promise<void> {
   if (random.chance(0.3)) await new Promise((resolve) => setImmediate(resolve));
   if (random.chance(0.3)) socket.drain();

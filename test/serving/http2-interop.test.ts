@@ -7,7 +7,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { randomOf } from '../fuzz/random.ts';
 import { type RawServer, startRawServer } from './http2-raw.ts';
 
-/** Our HTTP/2 server against clients that others wrote: nghttp2 in node and in curl. */
+/** Tests the HTTP/2 server with third-party clients: nghttp2 in Node and in curl. */
 
 const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
 
@@ -65,7 +65,7 @@ describe('node', () => {
       const url = await start((exchange) => sendJson(exchange, exchange.headerLines()));
       const client = await session(url, { headerTableSize: size });
       const random = randomOf(seed);
-      // All bytes that a value may have, so that every code of HPACK's appendix B is used.
+      // All bytes that a value may contain, so that every code of HPACK's appendix B is used.
       const bytes = Array.from({ length: 256 }, (_, byte) => byte).filter(
         (byte) => byte > 0x20 && byte !== 0x7f,
       );

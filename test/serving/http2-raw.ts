@@ -8,7 +8,7 @@ import {
   startHttpServer,
 } from '@wheelhouse/server/testing';
 
-/** HTTP/2 by frames, for what no client library would send. */
+/** HTTP/2 frames, for requests that no client library would send. */
 
 export const type = {
   data: 0,
@@ -58,7 +58,7 @@ export function frame(kind: number, flag: number, stream: number, payload: Buffe
   return bytes;
 }
 
-/** Integers of 32 bits in network order. */
+/** 32-bit integers in network order. */
 export function words(...values: readonly number[]): Buffer {
   const bytes = Buffer.alloc(4 * values.length);
   values.forEach((value, index) => void bytes.writeUInt32BE(value >>> 0, 4 * index));
@@ -76,7 +76,7 @@ export function settings(...pairs: readonly (readonly [name: number, value: numb
 
 export type Fields = readonly (readonly [name: string, value: string])[];
 
-/** A header block of literals that enter no table. */
+/** A header block of literals that do not enter the dynamic table. */
 export function block(fields: Fields): Buffer {
   const text = (value: string) => {
     const bytes = Buffer.from(value, 'latin1');
@@ -108,7 +108,7 @@ export interface Received {
   readonly payload: Buffer;
 }
 
-/** A connection whose frames a test writes and reads itself. */
+/** A connection whose frames a test writes and reads directly. */
 export class RawClient {
   readonly received: Received[] = [];
   closed = false;
@@ -130,7 +130,7 @@ export class RawClient {
     this.#socket.write(Buffer.concat(parts));
   }
 
-  /** Preface and empty settings. */
+  /** Sends the preface and empty settings. */
   greet(): void {
     this.send(prefaceBytes, settings());
   }
@@ -147,7 +147,7 @@ export class RawClient {
     this.#socket.destroy();
   }
 
-  /** The first frame, of those that have come and those that will, for which `wanted` holds. */
+  /** The first received or future frame for which `wanted` holds. */
   async frame(wanted: (one: Received) => boolean): Promise<Received> {
     await this.until(() => this.received.some(wanted));
     return this.received.find(wanted) as Received;
@@ -176,7 +176,7 @@ export class RawClient {
     });
   }
 
-  /** A ping there and back: what was sent before it has been dealt with. */
+  /** Sends a ping and waits for its answer, so that everything sent before has been processed. */
   async ping(): Promise<void> {
     const payload = Buffer.alloc(8, Math.floor(Math.random() * 256));
     const before = this.received.length;
@@ -233,7 +233,7 @@ const serving = issueCertificate({
   ...life,
 });
 
-/** A bare HTTP server with a handler of the test's. */
+/** A plain HTTP server with the test's own handler. */
 export async function startRawServer(
   onExchange: (exchange: Exchange) => unknown,
   options: { limits?: Partial<HttpLimits>; clock?: Clock } = {},

@@ -18,7 +18,7 @@ import {
 } from './http2-raw.ts';
 
 /**
- * Frames in each state of a stream, and the representations of fields: what h2spec checks beyond
+ * Frames in each state of a stream, and representations of fields: the checks of h2spec beyond
  * `http2-errors.test.ts` and `http2-flow.test.ts`.
  */
 
@@ -33,7 +33,7 @@ beforeAll(async () => {
 afterAll(() => raw.close());
 
 const waitFields: Fields = [...getFields.filter(([name]) => name !== ':path'), [':path', '/wait']];
-/** Half-closed on the client's side; the server does not answer. */
+/** Half-closed by the client; the server does not answer. */
 const halfClosed = headers(1, waitFields);
 const reset = frame(type.reset, flags.none, 1, words(code.cancel));
 const requested = headers(1, postFields, flags.endHeaders);
@@ -122,7 +122,7 @@ const states: readonly Http2Case[] = [
   },
 ];
 
-/** After a complete answer: the stream is closed on both sides, and the server remembers it. */
+/** After a complete answer, the stream is closed on both sides, and the server remembers it. */
 const afterAnswer: readonly Http2Case[] = [
   { what: 'DATA', sends: [frame(type.data, 0, 1, 'x')], goAway: code.streamClosed },
   { what: 'HEADERS', sends: [headers(1, getFields)], goAway: code.streamClosed },
@@ -152,7 +152,7 @@ const huffmanValue = '8925a849e95bb8e8b4bf';
 const plainKey = '0a637573746f6d2d6b6579';
 const plainValue = '0c637573746f6d2d76616c7565';
 
-/** Encodings of one field each, in hexadecimal; names with an index are `user-agent`. */
+/** Encodings of one field each, in hexadecimal; indexed names are `user-agent`. */
 const representations: readonly (readonly [what: string, bytes: string])[] = [
   ['an indexed field', '90'],
   ['incremental indexing, indexed name', `7a${plainValue}`],

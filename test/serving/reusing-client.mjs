@@ -1,6 +1,6 @@
-// Reads and replaces an object by turns over one connection of HTTP/1.1, and prints how often each
-// status came. A program of its own: in the server's it would never be quick enough. Arguments: URL
-// of the object, token, turns.
+// Alternately reads and replaces an object over one HTTP/1.1 connection, and prints the number of
+// answers per status. A separate program, because it would be too slow in the server's process.
+// Arguments: URL of the object, token, number of turns.
 import { Agent, request } from 'node:https';
 
 const [url, token, turns] = process.argv.slice(2);

@@ -30,7 +30,7 @@ async function start(...flags: string[]) {
   return { server, ...client.calls, as: { token: server.token } };
 }
 
-/** A create whose body is sent only when the test says so. */
+/** A create whose body is sent only when the test requests it. */
 function pausedCreate(server: ServerProcess, name: string) {
   const session = http2.connect(server.url, { rejectUnauthorized: false });
   session.on('error', () => {});

@@ -14,7 +14,7 @@ import {
   type TestServer,
 } from '../support/harness.ts';
 
-/** Clients that make the server hold memory, on a server that may hold 8 MiB for all of them. */
+/** Clients that make the server hold memory, on a server whose limit for all clients is 8 MiB. */
 
 const mebibyte = 1024 * 1024;
 const groups = ['system:masters'];
@@ -41,7 +41,7 @@ beforeEach(async () => {
   await eventually(async () => (await used()) < mebibyte, 'memory given back');
 });
 
-/** Bytes charged, for one use or for all of them. */
+/** Charged bytes, for one use or for all. */
 async function used(use?: string): Promise<number> {
   const { text } = await server.get('/metrics');
   const uses = ['connections', 'requests', 'bodies', 'answers', 'watches', 'selectors'];
@@ -54,7 +54,7 @@ async function counted(name: 'refused' | 'shed'): Promise<number> {
   return sample(text, `wheelhouse_memory_budget_${name}_total`);
 }
 
-/** A connection of its own, closed before the next test. */
+/** A separate connection, closed before the next test. */
 function client() {
   const one = connect(server.url);
   closing.push(one.close);
@@ -70,7 +70,7 @@ function session(settings: http2.Settings = {}): http2.ClientHttp2Session {
 
 const bearer = (name: string) => ({ authorization: `Bearer ${name}` });
 
-/** Opens watches with large selectors of their own until one is refused. */
+/** Opens watches with different large selectors until one is rejected. */
 async function watchUntilRefused(one: http2.ClientHttp2Session) {
   for (let opened = 0; opened < 2000; opened += 1) {
     const values = Array.from({ length: 500 }, (_, at) => `value-${opened}-${at}`);

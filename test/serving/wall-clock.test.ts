@@ -19,7 +19,7 @@ const dayMs = 24 * 60 * minuteMs;
 const whoAmI = '/apis/authentication.svc.io/v1/selfsubjectreviews';
 const review = { apiVersion: 'authentication.svc.io/v1', kind: 'SelfSubjectReview' };
 
-/** A token of ten minutes for the service account `robot`, which it creates. */
+/** Creates the service account `robot` and returns its token, valid for ten minutes. */
 async function tenMinuteToken(calls: Posting, namespace: string) {
   const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
   const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot' } };

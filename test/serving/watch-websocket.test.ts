@@ -11,7 +11,7 @@ import {
   startTestServer,
 } from '../support/harness.ts';
 
-/** Watches over WebSockets, as browsers and some clients ask for them. */
+/** Watches over WebSockets, as browsers and some clients request them. */
 
 let server: Awaited<ReturnType<typeof startTestServer>>;
 beforeAll(async () => {
@@ -28,7 +28,7 @@ interface Message {
   readonly payload: Buffer;
 }
 
-/** What a handshake is answered; with 101, what comes then. */
+/** The answer to a handshake; after 101, the received messages. */
 async function open(path: string, headers: Record<string, string | undefined> = {}) {
   const key = randomBytes(16).toString('base64');
   const asked = {
@@ -88,7 +88,7 @@ async function open(path: string, headers: Record<string, string | undefined> = 
   });
 }
 
-/** The frame at the front, which no server may mask. */
+/** Parses the first frame, which a server must not mask. */
 function frameOf(bytes: Buffer): { readonly message: Message; readonly end: number } | undefined {
   const [first, second] = bytes;
   if (first === undefined || second === undefined) return undefined;
@@ -154,7 +154,7 @@ test('WATCH-1: a ping is answered, other messages are ignored, a close ends the 
     clientFrame(1, Buffer.alloc(0)),
     clientFrame(9, Buffer.from('are you there?')),
   ];
-  // In pieces that end anywhere.
+  // Divides the bytes at arbitrary positions.
   const bytes = Buffer.concat(frames);
   for (let at = 0; at < bytes.length; at += 9_973) socket?.write(bytes.subarray(at, at + 9_973));
   await eventually(async () => watch.messages.length === 1, 'the pong');
@@ -189,7 +189,7 @@ test('WATCH-9: protobuf uses binary messages without a length prefix', async () 
   await eventually(async () => watch.messages.length === 1, 'the event');
   const [message] = watch.messages;
   expect(message?.opcode).toBe(2);
-  // A WatchEvent begins with its type.
+  // A WatchEvent starts with its type.
   expect(message?.payload.subarray(0, 7)).toEqual(Buffer.from('\n\x05ADDED'));
 });
 
