@@ -8,21 +8,24 @@ import { connect, eventually } from '../support/harness.ts';
 import { buildPrograms, type ServerProcess, startProcess } from '../support/program.ts';
 import { onServer, type SiegeFigures, type SiegeOptions, type SiegePart } from './part.ts';
 
-/** Fills a server that has little heap, or few files, until it refuses work, and lets go again. */
+/**
+ * Fills a server with a small heap or few file descriptors until it rejects work, and then releases
+ * it.
+ */
 
 const heapMegabytes = 200;
 const filesMax = 150;
 const mebibyte = 1024 * 1024;
 const namespace = '/api/v1/namespaces/default';
 
-/** What one attack may use. */
+/** The tools of an attack. */
 interface Attack {
   readonly server: ServerProcess;
   /** In [0, 1), repeatable by the seed. */
   readonly random: () => number;
-  /** Called when the attack is over. */
+  /** Called after the attack. */
   readonly cleanup: (() => void)[];
-  /** Counts what the server refused or closed. */
+  /** Counts requests and connections that the server rejected or closed. */
   readonly turnedAway: () => void;
 }
 
@@ -112,7 +115,7 @@ function expectAlive({ child }: ServerProcess): void {
   }
 }
 
-/** A client that does nothing wrong reads and writes, however full the server was before. */
+/** Checks that a well-behaved client can read and write, however full the server was before. */
 async function expectServed(server: ServerProcess): Promise<void> {
   const { token } = server;
   const name = `after-${Math.random().toString(36).slice(2)}`;
@@ -152,7 +155,7 @@ function session({ server, cleanup }: Attack, settings: http2.Settings = {}) {
   return one;
 }
 
-/** Sends a request and settles when it is answered, cut off, or `patienceMs` old. */
+/** Sends a request; settles when it is answered, cut off, or after `patienceMs`. */
 function request(
   attack: Attack,
   one: http2.ClientHttp2Session,
@@ -272,12 +275,12 @@ async function idleConnections(attack: Attack): Promise<void> {
   for (const task of attack.cleanup.splice(0)) task();
 }
 
-/** The command that runs another with so many files. */
+/** A command that runs another command with a limit on open files. */
 function withFiles(max: number): readonly string[] {
   return ['/bin/sh', '-c', `ulimit -n ${max} && exec "$@"`, 'sh'];
 }
 
-/** Opens more connections than there are files, and is served among them. */
+/** Opens more connections than there are file descriptors, and checks that some are served. */
 async function fillFiles(
   server: ServerProcess,
   of: { seed: number; round: number },

@@ -4,16 +4,21 @@ import { buildPrograms, startProcess } from '../support/program.ts';
 import { onServer, type SiegePart, timeLimit } from './part.ts';
 
 const requestsPerRound = 10_000;
-/** Growth of the second half of a run that counts as a leak: the first fills caches and history. */
+/**
+ * Growth during the second half of a run that counts as a leak; the first half fills caches and
+ * history.
+ */
 const growthMax = { ratio: 1.5, mib: 100 };
 
-/** Resident memory of a process, MiB. */
+/** Resident memory of a process in MiB. */
 function residentMib(pid: number): number {
   const text = readFileSync(`/proc/${pid}/status`, 'utf8');
   return Math.round(Number(/^VmRSS:\s+(\d+) kB$/m.exec(text)?.[1] ?? 0) / 1024);
 }
 
-/** A round is 10,000 requests of the fuzzer, which no answer of 500 and no leak may follow. */
+/**
+ * A round is 10,000 requests of the fuzzer, which must cause neither an answer of 500 nor a leak.
+ */
 export const fuzzPart: SiegePart = {
   name: 'fuzz',
   summary: 'Malformed and odd requests; a round is 10,000 of them.',

@@ -22,8 +22,8 @@ const excluding = (count: number) => {
 };
 
 /**
- * A leaf under authorities that have the trusted one's name and one key, so that each could have
- * signed any other. TLS lets a client show 100 KiB.
+ * A leaf under authorities that share the name and key of the trusted one, so that each could have
+ * signed any other. TLS allows a client to send 100 KiB.
  */
 function chainOfOneName(options: {
   readonly authorities: number;
@@ -70,7 +70,7 @@ const requestOfNames = (count: number) =>
     ),
   });
 
-/** What clients show in handshakes and send as certificate requests. */
+/** Certificates that clients send in handshakes and as certificate requests. */
 export const certificateCases: readonly PlainCase[] = [
   chainCase('a chain of many authorities of one name', 40, (authorities) => ({
     authorities,
@@ -103,8 +103,8 @@ export const certificateCases: readonly PlainCase[] = [
 ];
 
 /**
- * Sends a request over a connection of its own that shows a chain.
- * @returns the status, and 0 when the server refuses the handshake
+ * Sends a request over a separate connection that presents a chain.
+ * @returns the status, or 0 if the server rejects the handshake
  */
 export function sendShowing(
   chain: string,

@@ -4,7 +4,7 @@ import { cloneJson, dialectOf, isObject, type JsonObject } from '@wheelhouse/mac
 
 const dialect = dialectOf('svc');
 
-/** A verb and what its body is written in. */
+/** A verb and the encoding of its body. */
 export interface Form {
   readonly name: string;
   readonly verb: 'create' | 'apply' | 'update' | 'merge' | 'strategic';
@@ -34,7 +34,7 @@ export const forms: readonly Form[] = [
   },
 ];
 
-/** The method that sends each verb. */
+/** The method of each verb. */
 export const methods = {
   create: 'POST',
   apply: 'PATCH',
@@ -43,7 +43,7 @@ export const methods = {
   strategic: 'PATCH',
 } as const;
 
-/** Where a kind's example is created, and the example in that version. */
+/** The path at which a kind's example is created, and the example in that version. */
 export function placeOf(def: ResourceDef, { version }: VersionDef, namespace: string) {
   const example = cloneJson((def.example?.() ?? {}) as JsonObject);
   const metadata: JsonObject = isObject(example['metadata']) ? example['metadata'] : {};

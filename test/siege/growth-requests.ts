@@ -119,10 +119,13 @@ const definitionCase = (
   }),
 });
 
-/** A request of size `count`, for what no kind's schema says: texts, queries, patches, and roles. */
+/**
+ * A request of size `count` that does not derive from a kind's schema: texts, queries, patches, and
+ * roles.
+ */
 export interface PlainCase {
   readonly name: string;
-  /** The size is divided by this where the request cannot be as long. */
+  /** The size is divided by this if the request cannot be as long. */
   readonly scale?: number;
   make(count: number, at: { readonly namespace: string }): GrowthRequest;
 }

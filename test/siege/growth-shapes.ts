@@ -1,20 +1,20 @@
 import { cloneJson, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import { resolved, type Schema } from '@wheelhouse/schema';
 
-/** How the items of a collection relate to each other. */
+/** The relation between the items of a collection. */
 export const variants = ['equal', 'distinct', 'invalid', 'unknown'] as const;
 export type Variant = (typeof variants)[number];
 
-/** One list, map, or open object of a kind, by the steps that lead to it; 0 is a list's first item. */
+/** One list, map, or open object of a kind, by the steps to it; 0 is a list's first item. */
 export interface Collection {
   readonly steps: readonly (string | 0)[];
   readonly schema: Schema;
 }
 
-/** Levels below the root to which collections are looked for: types that contain themselves end. */
+/** Maximum depth of the search for collections, which ends at types that contain themselves. */
 const depthMax = 10;
 
-/** Every collection of a kind, so that a field which is added later is covered as well. */
+/** Every collection of a kind, so that later fields are covered too. */
 export function collectionsOf(root: Schema): readonly Collection[] {
   const found: Collection[] = [];
   const visit = (given: Schema, steps: readonly (string | 0)[], outer: readonly Schema[]): void => {
@@ -76,7 +76,7 @@ function collectionOf(
 }
 
 interface Item {
-  /** The example's own first item. */
+  /** The first item in the example. */
   readonly first: JsonValue | undefined;
   readonly variant: Variant;
   readonly index: number;
@@ -115,7 +115,7 @@ function scalarOf(schema: Schema, variant: Variant, index: number): JsonValue {
   if (schema.type === 'number') return number;
   if (schema.type === 'boolean') return index % 2 === 0;
   const valid = validTexts[schema.format ?? ''];
-  // Protobuf has no way to write a time that is none.
+  // Protobuf cannot represent an invalid time.
   const isTime = schema.format === 'date-time' || schema.format === 'micro-time';
   if (variant === 'invalid' && !isTime) return `!${index}`;
   if (valid !== undefined) return valid;

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { growthPart } from './growth.ts';
 import { plainCases } from './growth-requests.ts';
 
-/** All known attacks, and some requests that the seed chooses. */
+/** All known attacks, and some requests chosen by the seed. */
 const rounds = plainCases.length + 5;
 
 test('TRUST-2: CPU time and answers grow no faster than requests', async () => {

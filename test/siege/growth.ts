@@ -27,17 +27,17 @@ export interface GrowthRequest {
   readonly body?: string | Buffer;
   /** Sent as a user who may write roles but has few permissions. */
   readonly impersonated?: true;
-  /** Certificates in PEM that are shown instead of a token, on a connection of its own. */
+  /** PEM certificates presented instead of a token, on a separate connection. */
   readonly chain?: string;
 }
 
-/** A request that can be made at any size. */
+/** A request of any size. */
 interface GrowthCase {
   readonly name: string;
   make(count: number): GrowthRequest;
 }
 
-/** Items of the smallest request; the largest has eight times as many. */
+/** Number of items of the smallest request; the largest has eight times as many. */
 const leastCount = 1000;
 const growth = 8;
 
@@ -57,13 +57,16 @@ const heapFloorMb = 128;
 /** How often the heap is measured while a request runs, in milliseconds. */
 const heapSampleMs = 2;
 
-/** How much one request may add to the resident memory, garbage included, in MiB. */
+/** Maximum growth of resident memory by one request, including garbage, in MiB. */
 const memoryMbMax = 768;
 
-/** Bytes of a refusal: the texts, in message and causes, each character of which JSON may escape. */
+/**
+ * Maximum size of a refusal in bytes: the texts in its message and causes, each character of which
+ * JSON may escape.
+ */
 const refusalBytesMax = 2 * listedBytesMax + 8192;
 
-/** Faults after which a run ends. */
+/** Number of faults after which a run ends. */
 const faultsMax = 20;
 
 const dialect = dialectOf('svc');
@@ -90,7 +93,7 @@ export const growthPart: SiegePart = {
       let round = 0;
       const faults: string[] = [];
       for (; round < rounds && !isOver(); round += 1) {
-        // Those that are no kind's come first: they are few, and each is a known attack.
+        // Requests that belong to no kind come first: they are few, and each is a known attack.
         const plain = cases.plain[round];
         const one = plain ?? cases.ofKinds(random);
         const fault = await growthFault(server, one, ({ cpuMs, memoryMb, heapMb }) => {
@@ -120,7 +123,7 @@ export const growthPart: SiegePart = {
   },
 };
 
-/** What is wrong with how a request grows; undefined when nothing is. */
+/** Why the costs of a request grow too fast; undefined if they do not. */
 async function growthFault(
   server: TestServer,
   one: GrowthCase,
@@ -165,11 +168,11 @@ function collectGarbage(): void {
   runInNewContext('gc')();
 }
 
-/** What one request cost this process, client and server together. */
+/** The cost of one request for this process, which contains both client and server. */
 interface Costs {
   readonly cpuMs: number;
   readonly memoryMb: number;
-  /** The most that the heap held above what it held before, in MiB. */
+  /** Maximum growth of the heap during the request, in MiB. */
   readonly heapMb: number;
   readonly fault: string | undefined;
 }
@@ -191,7 +194,7 @@ async function measure(server: TestServer, request: GrowthRequest): Promise<Cost
   return { cpuMs: Math.round((user + system) / 1000), memoryMb, heapMb, fault };
 }
 
-/** Sends a request and returns which bound its answer does not keep. */
+/** Sends a request; returns the bound that its answer violates. */
 async function send(server: TestServer, request: GrowthRequest): Promise<string | undefined> {
   const { method, path, type, body, impersonated, chain } = request;
   if (chain !== undefined) {
@@ -206,7 +209,7 @@ async function send(server: TestServer, request: GrowthRequest): Promise<string 
   return faultOf(answer);
 }
 
-/** Which bound an answer does not keep (TRUST-3). */
+/** The bound that an answer violates (TRUST-3). */
 function faultOf({ status, text, body, warnings }: Answer): string | undefined {
   if (status >= 500) return `status ${status}: ${text.slice(0, 300)}`;
   if (warnings.length > listedMax + 1) return `${warnings.length} warnings`;
@@ -218,7 +221,9 @@ function faultOf({ status, text, body, warnings }: Answer): string | undefined {
   return text.length > refusalBytesMax ? `a refusal of ${text.length} bytes` : undefined;
 }
 
-/** Groups whose objects change how others are served: their examples lead to no webhook or server. */
+/**
+ * Groups whose objects affect how others are served; their examples refer to no webhook or server.
+ */
 const rulesOver = new Set(
   ['admissionregistration', 'apiregistration'].map((stem) => dialect.group(stem)),
 );
@@ -234,7 +239,8 @@ async function casesOf(server: TestServer): Promise<Cases> {
   const kinds = builtinKinds(dialect).filter(
     (def) => def.example !== undefined && def.verbs.includes('create'),
   );
-  // What is patched and replaced has to be there. Examples that refer to others may be refused.
+  // Creates the objects that are patched and replaced. Examples that refer to other objects may be
+  // rejected.
   for (const def of kinds) {
     const [version] = def.versions;
     if (version === undefined || def.isVirtual === true || rulesOver.has(def.group)) continue;
@@ -254,7 +260,7 @@ async function casesOf(server: TestServer): Promise<Cases> {
       const version = pick(def.versions, random);
       const first = pick(collectionsIn(version), random);
       const second = pick(collectionsIn(version), random);
-      // Two lists at once meet rules that look one of them through for each item of the other.
+      // Two lists at once trigger rules that search one of them for each item of the other.
       const arePair = random() < 0.5 && !areNested(first, second);
       const collections = arePair ? [first, second] : [first];
       const variant = pick(variants, random);
@@ -263,7 +269,7 @@ async function casesOf(server: TestServer): Promise<Cases> {
   };
 }
 
-/** Whether one collection is, or is in, the other: filling one then takes the other away. */
+/** Whether one collection is or contains the other; filling one then removes the other. */
 function areNested({ steps: one }: Collection, { steps: other }: Collection): boolean {
   const length = Math.min(one.length, other.length);
   return one.slice(0, length).every((step, index) => step === other[index]);
@@ -277,7 +283,7 @@ function collectionsIn(version: VersionDef): readonly Collection[] {
   return found;
 }
 
-/** A user who may write roles and nothing else, and an object to patch. */
+/** Creates a user who may only write roles, and an object to patch. */
 async function prepare(server: TestServer, namespace: string): Promise<void> {
   const rbac = '/apis/rbac.authorization.svc.io/v1';
   const rule = { apiGroups: ['rbac.authorization.svc.io'], resources: ['roles'], verbs: ['*'] };

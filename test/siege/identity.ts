@@ -23,7 +23,7 @@ import { type Random, randomOf } from '../fuzz/random.ts';
 import { adminToken, startTestServer, type TestServer } from '../support/harness.ts';
 import { type SiegePart, timeLimit } from './part.ts';
 
-/** Who a credential makes its holder; `refused` for one that is bad. */
+/** The identity that a credential establishes; `refused` for an invalid one. */
 type Holder = { readonly user: string; readonly groups: readonly string[] } | 'refused';
 
 interface Credential {
@@ -47,7 +47,7 @@ interface Operation {
   readonly path: string;
   readonly body?: object;
   readonly upgrade?: 'websocket';
-  /** What a rule must grant, beside the administrators' group. */
+  /** The permissions that a rule must grant, in addition to the administrators' group. */
   readonly needs: string;
 }
 
@@ -71,7 +71,7 @@ const operations: readonly Operation[] = [
   },
 ];
 
-/** Written beside the rules that the server gets, not read from it. */
+/** Written independently of the rules that the server gets, not derived from them. */
 const granted: ReadonlyMap<string, readonly string[]> = new Map([
   ['user reader', ['list configmaps']],
   ['group writers', ['list configmaps', 'create configmaps']],
@@ -115,7 +115,7 @@ const subject = (user: string, ...groups: (string | Attribute)[]) =>
     ...groups.map((one) => (typeof one === 'string' ? { type: organization, value: one } : one)),
   );
 
-/** A certificate that says it is of the authority, and is signed by another key. */
+/** A certificate that names the authority but is signed by another key. */
 function forged(name: Buffer): Credential['tls'] {
   const issuer = authority.name;
   const made = forgeCertificate({ subject: name, issuer, key: 'client', signer: 'forger' });
@@ -204,7 +204,7 @@ function credentialsOf(robot: string): readonly Credential[] {
   ].map((one) => one as Credential);
 }
 
-/** Changes a token: what is left of it is no credential of anybody. */
+/** Mutates a token so that it is nobody's credential. */
 function mutatedToken(token: string, random: Random): Credential {
   const at = random.below(token.length);
   const other = random.pick([...'!=.-_AzQ+/ ~'].filter((one) => one !== token[at]));
@@ -216,7 +216,7 @@ function mutatedToken(token: string, random: Random): Credential {
   return { what: `changed token ${changed}`, holder: 'refused', headers: bearer(changed) };
 }
 
-/** Another spelling of a path, which may lead to the same or nowhere, never to more. */
+/** Another spelling of a path, which may lead to the same path or nowhere, but never grant more. */
 function spelt(path: string, random: Random): string {
   return random.pick([
     path,
@@ -277,7 +277,7 @@ const reviewed: Operation = {
   needs: '',
 };
 
-/** Who the server takes the holder for must be who the credential names, to the byte. */
+/** Checks that the server derives exactly the identity that the credential names. */
 async function checkIdentity(url: string, credential: Credential): Promise<void> {
   const { holder } = credential;
   const { status, body } = await send(url, {

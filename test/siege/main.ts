@@ -3,8 +3,8 @@ import type { SiegeFigures, SiegePart } from './part.ts';
 import { siegeParts } from './parts.ts';
 
 /**
- * `npm run siege`: runs parts of the siege one after the other and prints what they measured. Exit
- * status 1, with the seed, when one of them finds that a guarantee does not hold.
+ * `npm run siege`: runs parts of the siege one after the other and prints their measurements. Exits
+ * with status 1 and prints the seed if a guarantee does not hold.
  */
 const { values } = parseArgs({
   options: {
@@ -65,7 +65,7 @@ async function siege(): Promise<boolean> {
   for (const part of chosenParts()) {
     const { name } = part;
     const log = (line: string) => console.error(`${name}: ${line}`);
-    // With a time of its own, a part goes on for as long as it has.
+    // With its own time limit, a part runs until the limit.
     const rounds = numberOf('rounds') ?? (seconds === undefined ? part.defaultRounds : 1e9);
     const began = performance.now();
     try {

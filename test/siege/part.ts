@@ -1,31 +1,33 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ServerProcess } from '../support/program.ts';
 
-/** How one run of a part of the siege goes. */
+/** Options of one run of a part of the siege. */
 export interface SiegeOptions {
-  /** Determines every random choice; printed when something fails. */
+  /** Determines every random choice; printed on failure. */
   readonly seed: number;
-  /** How often the part does what it does: each part says what one round is. */
+  /** Number of repetitions; each part defines what one round is. */
   readonly rounds: number;
-  /** Ends the run after the round in which this time has passed, seconds; absent: all rounds run. */
+  /**
+   * Ends the run after the round in which this many seconds have passed; if absent, all rounds run.
+   */
   readonly seconds?: number;
-  /** Prints one line of progress. */
+  /** Prints a line of progress. */
   readonly log: (line: string) => void;
 }
 
-/** What a part measured, by name with the unit last: `{ histories: 500, lagMsMax: 14 }`. */
+/** The measurements of a part by name, with the unit last: `{ histories: 500, lagMsMax: 14 }`. */
 export type SiegeFigures = Readonly<Record<string, number | string>>;
 
 /**
- * One kind of attack on a server, seeded and bounded in count and time. A short run of each is a
- * test beside it (`<name>.test.ts`); `npm run siege` runs them at any length. `run` rejects with the
- * seed and the round in its message where a guarantee does not hold.
+ * One type of attack on a server, seeded and bounded in count and time. A short run of each is a
+ * test beside it (`<name>.test.ts`); `npm run siege` runs them for any duration. `run` rejects with
+ * the seed and the round in its message if a guarantee does not hold.
  */
 export interface SiegePart {
   readonly name: string;
   /** One sentence for `npm run siege -- --help`. */
   readonly summary: string;
-  /** Rounds when none are given on the command line. */
+  /** Number of rounds unless the command line specifies it. */
   readonly defaultRounds: number;
   run(options: SiegeOptions): Promise<SiegeFigures>;
 }
@@ -37,7 +39,7 @@ export function timeLimit({ seconds }: Pick<SiegeOptions, 'seconds'>): () => boo
   return () => performance.now() >= end;
 }
 
-/** How long a server whose client has failed has to exit, if it is about to. */
+/** Milliseconds in which a server whose client has failed may exit. */
 const exitMs = 500;
 const logBytesMax = 4000;
 

@@ -16,9 +16,9 @@ const patienceMs = 30_000;
 const residentMaxMib = 1024;
 
 /**
- * A round is 12 random sessions of each protocol and 8 published attacks, all at once, on a server
- * that is a process of its own. Meanwhile the server must answer other clients, contain no fault
- * (each is a bug, even though it ends one connection only), and keep its memory bounded.
+ * A round is 12 random sessions of each protocol and 8 published attacks, all concurrent, on a
+ * server in a separate process. Meanwhile the server must answer other clients, log no fault (each
+ * is a bug, even if it ends only one connection), and keep its memory bounded.
  */
 export const protocolsPart: SiegePart = {
   name: 'protocols',
@@ -83,7 +83,7 @@ async function runRound({ server, seed, round, figures }: Round): Promise<void> 
   }
 }
 
-/** Requests `/readyz` as a client of its own, which must be served whatever others do. */
+/** Requests `/readyz` as a separate client, which must be served regardless of others. */
 async function probe(server: ServerProcess): Promise<number> {
   const start = performance.now();
   const client = connect(server.url);

@@ -19,10 +19,10 @@ afterAll(() => {
   for (const path of [bundle, `${bundle}.map`]) rmSync(path, { force: true });
 });
 
-/** Runs histories in a process of their own and returns the figures that it prints. */
+/** Runs histories in a separate process and returns the figures that it prints. */
 async function simulate(options: { readonly seed: number; readonly rounds: number }) {
   const flags = ['--part=simulation', `--seed=${options.seed}`, `--rounds=${options.rounds}`];
-  // Histories leave much garbage and keep little.
+  // Histories create much garbage and keep little.
   const args = ['--max-semi-space-size=64', bundle, ...flags];
   const { stdout } = await promisify(execFile)(process.execPath, args);
   const lines = stdout.trim().split('\n').slice(1);

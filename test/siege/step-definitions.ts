@@ -1,6 +1,9 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 
-/** The kind of the custom objects that steps are measured with: keyed items with defaults and rules. */
+/**
+ * The kind of the custom objects with which steps are measured: keyed items with defaults and
+ * rules.
+ */
 export const stepDefinition: JsonObject = {
   metadata: { name: 'steps.steps.io' },
   spec: {
@@ -44,7 +47,7 @@ export const stepDefinition: JsonObject = {
   },
 };
 
-/** A kind whose rules look at every item. */
+/** A kind whose rules check every item. */
 export const ruledDefinition: JsonObject = {
   metadata: { name: 'ruleds.ruled.io' },
   spec: {
@@ -85,7 +88,7 @@ export const ruledDefinition: JsonObject = {
   },
 };
 
-/** A policy that looks at every key of a Secret. */
+/** A policy that checks every key of a Secret. */
 export const policy: JsonObject = {
   metadata: { name: 'steps' },
   spec: {
@@ -97,7 +100,7 @@ export const policy: JsonObject = {
     validations: [{ expression: "object.data.all(key, key.startsWith('key'))" }],
   },
 };
-/** It is followed everywhere. */
+/** Binds the policy in all namespaces. */
 export const policyBinding: JsonObject = {
   metadata: { name: 'steps' },
   spec: { policyName: 'steps', validationActions: ['Deny'] },

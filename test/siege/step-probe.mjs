@@ -1,16 +1,16 @@
 // Loaded into a server's process before the server: measures the longest step of the main thread.
-// SIGUSR2 begins a measurement, and ends the one that runs; a line on standard error says which.
-// With STEPS_PROFILE set, the line of the end names the functions of the longest step.
+// SIGUSR2 starts or ends a measurement; a line on standard error reports which. With STEPS_PROFILE,
+// the line at the end names the functions of the longest step.
 import { openSync, readSync, writeSync } from 'node:fs';
 import { Session } from 'node:inspector';
 
-/** Nanoseconds on a CPU of the calling thread, as the first of three numbers. */
+/** The file whose first number is the CPU time of the calling thread in nanoseconds. */
 const statistics = openSync(`/proc/self/task/${process.pid}/schedstat`, 'r');
 const buffer = Buffer.alloc(64);
 
 /** CPU time of the main thread, in milliseconds. */
 function threadCpuMs() {
-  // Reading the time of the process brings the time of the running thread up to date.
+  // Reading the time of the process updates the time of the running thread.
   process.cpuUsage();
   const length = readSync(statistics, buffer, 0, buffer.length, 0);
   return Number.parseInt(buffer.toString('latin1', 0, length), 10) / 1e6;
@@ -19,7 +19,7 @@ function threadCpuMs() {
 let measurement;
 let count = 0;
 
-/** Runs once in every turn of the event loop, so that the loop never waits while it is measured. */
+/** Runs once per turn of the event loop, so that the loop never waits during a measurement. */
 function turn(of) {
   if (measurement !== of) return;
   const nowMs = threadCpuMs();
@@ -44,7 +44,10 @@ if (profiler !== undefined) {
   profiler.post('Profiler.setSamplingInterval', { interval: 200 });
 }
 
-/** The functions with the most samples of a time span, with how many they and their callees have. */
+/**
+ * The functions with the most samples in a time span, with the numbers of samples of each and its
+ * callees.
+ */
 function functionsOf(profile, { fromUs, toUs }) {
   const nodes = new Map(profile.nodes.map((node) => [node.id, node]));
   const parents = new Map();

@@ -19,23 +19,26 @@ export interface StepRequest {
   readonly type?: string;
   readonly accept?: string;
   readonly body?: Buffer;
-  /** Sent as this user, who has no permissions but those granted here. */
+  /** Sent as this user, who has only the permissions granted here. */
   readonly user?: string;
-  /** The body names `versionPlace`, which stands for the version of the object made before. */
+  /**
+   * The body contains `versionPlace`, which stands for the version of the previously created
+   * object.
+   */
   readonly isVersioned?: true;
 }
 
-/** As long as a resourceVersion may be, so that it can be put in its place. */
+/** As long as a resourceVersion can be, so that one fits in its place. */
 export const versionPlace = '"0000000000"';
 
-/** A request whose steps are measured, with what has to be there before it and goes after it. */
+/** A request whose steps are measured, with its preparations and its cleanup. */
 export interface StepCase {
   readonly name: string;
-  /** The server is started anew for each measurement. */
+  /** The server is restarted for each measurement. */
   readonly isCold?: true;
   /**
-   * @param id is different each time
-   * @param scale what part of the largest body it has; less where decoders count more values
+   * @param id a unique value
+   * @param scale fraction of the largest body; smaller if decoders count more values
    */
   make(
     id: string,
@@ -58,7 +61,7 @@ const secrets = `${namespace}/secrets`;
 const customs = '/apis/steps.io/v1/namespaces/default/steps';
 const ruled = '/apis/ruled.io/v1/namespaces/default/ruleds';
 
-/** Bytes of the largest body, with some room; and the values that fit. */
+/** Size of the largest body in bytes, with a margin, and the number of values that fit. */
 const bodyBytes = 3_100_000;
 const bodyValues = bodyValuesMax - 1000;
 const yamlValues = yamlValuesMax - 1000;
@@ -79,7 +82,7 @@ interface Shape {
   readonly name: string;
   readonly collection: string;
   readonly kind: string;
-  /** An object of the kind; `value` is different in each version of it. */
+  /** An object of the kind; `value` differs in each of its versions. */
   object(name: string, value: string): JsonObject;
 }
 
@@ -184,7 +187,7 @@ const remove = (path: string): StepRequest => ({
   path: `${path}?gracePeriodSeconds=0`,
 });
 
-/** The object with its wide parts cut to what a body of that type may hold. */
+/** The object with its wide parts reduced to what a body of that type may contain. */
 function fitting(object: JsonObject, type: string, scale = 1): JsonObject {
   const values = (type === 'application/yaml' ? yamlValues : bodyValues) * scale;
   const text = JSON.stringify(object);
@@ -202,7 +205,7 @@ function fitting(object: JsonObject, type: string, scale = 1): JsonObject {
   return cut(object) as JsonObject;
 }
 
-/** Values of a JSON text, as its decoder counts them: commas and containers. */
+/** Number of values in a JSON text, as its decoder counts them: commas and containers. */
 const countOf = (text: string) => 1 + (text.match(/[,{[]/g)?.length ?? 0);
 
 function writesOf(shape: Shape): readonly StepCase[] {
@@ -238,7 +241,7 @@ function writesOf(shape: Shape): readonly StepCase[] {
     ['apply in YAML to', 'PATCH', 'application/apply-patch+yaml', 'b'],
   ];
   const replaced = changes
-    // Custom kinds take no strategic patches.
+    // Custom kinds accept no strategic merge patches.
     .filter(([name]) => kind !== '' || !name.startsWith('strategic'))
     .map(([what, method, type, value]): StepCase => {
       const isYaml = what.includes('YAML');
@@ -278,7 +281,7 @@ const withVersion = (object: JsonObject): JsonObject => ({
   },
 });
 
-/** Deletions: of an object that goes, of one that a finalizer keeps, and of all. */
+/** Deletions: of an object that disappears, of one that a finalizer keeps, and of a collection. */
 function removalsOf({ name: what, collection, object }: Shape): readonly StepCase[] {
   const kept = (name: string): JsonObject => {
     const made = object(name, 'a');
@@ -312,7 +315,7 @@ function removalsOf({ name: what, collection, object }: Shape): readonly StepCas
   );
 }
 
-/** A merge patch whose outcome does not fit its kind: the refusal shows the document. */
+/** A merge patch whose result does not fit its kind, so that the refusal shows the document. */
 function misfit({ name: what, collection, object }: Shape): StepCase {
   return {
     name: `merge patch that does not fit ${what}`,
@@ -373,7 +376,7 @@ function readsOf(shape: Shape): readonly StepCase[] {
   );
 }
 
-/** Objects that are refused: every item has errors. */
+/** Objects that are rejected because every item has errors. */
 const invalidPod: StepCase = {
   name: 'create a Pod of 6,000 invalid containers',
   make: () => ({
@@ -435,7 +438,7 @@ const escalation: StepCase = {
   },
 };
 
-/** A definition of about 1.5 MB, as the largest in use. */
+/** A definition of about 1.5 MB, like the largest in use. */
 const wideDefinition = (plural: string): JsonObject => ({
   metadata: { name: `${plural}.wide.io` },
   spec: {
@@ -485,7 +488,7 @@ const definition: StepCase = {
   },
 };
 
-/** What else is done with a definition of 1.5 MB. */
+/** Other requests with a definition of 1.5 MB. */
 function definitionCases(): readonly StepCase[] {
   const pluralOf = (id: string) => `w${id.replace('-', 'x')}`;
   const pathOf = (id: string) => `${definitions}/${pluralOf(id)}.wide.io`;
@@ -540,7 +543,7 @@ function definitionCases(): readonly StepCase[] {
   ];
 }
 
-/** Unknown members everywhere, which are refused by name. */
+/** Unknown members everywhere, which are rejected by name. */
 const unknownFields: StepCase = {
   name: 'create a PodTemplate of many unknown fields, strictly',
   make: (id, scale) => ({
@@ -591,7 +594,7 @@ const document = (path: string, accept = json): StepCase => ({
   make: () => ({ request: { method: 'GET', path, accept } }),
 });
 
-/** What the requests need to be there. */
+/** Objects that the requests require. */
 export const preparations: readonly StepRequest[] = [
   post(definitions, stepDefinition),
   post(definitions, ruledDefinition),
@@ -599,7 +602,7 @@ export const preparations: readonly StepRequest[] = [
   post(`${admission}/validatingadmissionpolicybindings`, policyBinding),
 ];
 
-/** Requests that are known to take long steps, in the order of the table. */
+/** Requests that are known for long steps, in the order of the table. */
 export const namedSteps: readonly StepCase[] = [
   {
     name: 'a small ConfigMap',
@@ -636,8 +639,8 @@ export function stepOfKinds(random: () => number): StepCase {
 }
 
 /**
- * Whether what fills a collection is treated differently from what fills those seen before: the
- * metadata of all kinds is the same, and the decoder drops the unknown members of any struct.
+ * Whether filling a collection runs other code than filling those seen before: the metadata of all
+ * kinds is the same, and the decoder drops the unknown members of any struct.
  */
 function isOwn({ steps, schema }: Collection, seen: Set<string>): boolean {
   if (steps[0] !== 'metadata') {
@@ -649,7 +652,7 @@ function isOwn({ steps, schema }: Collection, seen: Set<string>): boolean {
   return true;
 }
 
-/** For every kind, version, and collection in turn, a create that fills it with such items. */
+/** For every kind, version, and collection, a create that fills the collection with such items. */
 export function* everyStep(variant: Variant): Generator<StepCase> {
   const [form] = forms;
   if (form === undefined) return;

@@ -26,11 +26,11 @@ import {
 } from './step-requests.ts';
 
 /**
- * Measures the longest step of one request: how much CPU time the main thread of a server takes
- * between two turns of the event loop (TRUST-2). `STEPS_ONLY` selects requests by a pattern of their
- * names; `STEPS_PROFILE` adds the functions of the longest step, which takes longer then.
- * `STEPS_EVERY=distinct` creates objects of every kind with one of its collections filled in turn, in
- * place of the usual requests (also `equal`, `invalid`, `unknown`).
+ * Measures the longest step of one request: the CPU time of a server's main thread between two
+ * turns of the event loop (TRUST-2). `STEPS_ONLY` selects requests by a pattern of their names;
+ * `STEPS_PROFILE` adds the functions of the longest step, which slows it down.
+ * `STEPS_EVERY=distinct` instead creates objects of every kind, filling one of its collections at a
+ * time (also `equal`, `invalid`, `unknown`).
  */
 export const stepsPart: SiegePart = {
   name: 'steps',
@@ -43,12 +43,14 @@ export const stepsPart: SiegePart = {
 
 const probe = fileURLToPath(new URL('step-probe.mjs', import.meta.url));
 
-/** How often a request is sent, and which of the measurements counts: compilers begin cold. */
+/**
+ * How often a request is sent, and which of the measurements counts, because compilers start cold.
+ */
 const samples = 5;
 const warmUps = 2;
 const coldSamples = 3;
 
-/** A first measurement below this many milliseconds of CPU is not repeated: 20 are the bound. */
+/** A first measurement below this number of CPU milliseconds is not repeated; the bound is 20. */
 const repeatedFromMs = 12;
 
 async function run(options: SiegeOptions): Promise<SiegeFigures> {
@@ -80,7 +82,7 @@ async function run(options: SiegeOptions): Promise<SiegeFigures> {
   }
 }
 
-/** The requests of a run, without end unless they are all of one variant. */
+/** The requests of a run; infinite unless they are all of one variant. */
 function* requestsOf(seed: number): Generator<StepCase> {
   const every = variants.find((variant) => variant === process.env['STEPS_EVERY']);
   if (every !== undefined) {
@@ -92,7 +94,7 @@ function* requestsOf(seed: number): Generator<StepCase> {
   for (;;) yield stepOfKinds(random);
 }
 
-/** The figure of a request to a server that has just started. */
+/** The figure of a request to a newly started server. */
 async function coldSteps(start: () => Promise<MeasuredServer>, one: StepCase): Promise<string> {
   const runs: Measured[] = [];
   for (let sample = 0; sample < coldSamples; sample += 1) {
@@ -106,13 +108,13 @@ async function coldSteps(start: () => Promise<MeasuredServer>, one: StepCase): P
   return figureOf(runs);
 }
 
-/** The figure of a request to a server that has answered the same before. */
+/** The figure of a request to a server that has answered the same request before. */
 async function warmSteps(server: MeasuredServer, one: StepCase, round: number): Promise<string> {
   const runs: Measured[] = [];
   let scale = 1;
   while (runs.length < samples + warmUps && scale > 0.05) {
     const run = await server.measure(one.name, one.make(`${round}-${runs.length}`, scale));
-    // A larger body than may be sent says nothing of those that may.
+    // A body above the limit says nothing about allowed ones.
     if (run.status === 413 && runs.length === 0) scale *= 0.85;
     else runs.push(run);
     if (runs.length > warmUps && run.longestMs < repeatedFromMs) break;
@@ -133,11 +135,11 @@ interface Measured {
   readonly longestMs: number;
   readonly status: number;
   readonly bytes: number;
-  /** What the longest step ran, where that is profiled. */
+  /** The functions of the longest step, if it is profiled. */
   readonly functions?: readonly string[];
 }
 
-/** The request with a version where its body has a place for one. */
+/** Inserts a version into the request if its body has a place for one. */
 function versioned(request: StepRequest, version: string): StepRequest {
   const { body } = request;
   const at = body?.indexOf(versionPlace) ?? -1;
@@ -178,7 +180,7 @@ class MeasuredServer {
     await this.#server.remove();
   }
 
-  /** Sends one request between those that prepare and clean up after it, and measures it alone. */
+  /** Sends one request between its preparations and its cleanup, and measures only that request. */
   measure(name: string, made: ReturnType<StepCase['make']>): Promise<Measured> {
     return onServer({ name, server: this.#server }, () => this.#measure(made));
   }
@@ -205,7 +207,7 @@ class MeasuredServer {
     return { longestMs, status, bytes, ...(functions === undefined ? {} : { functions }) };
   }
 
-  /** Begins or ends a measurement. */
+  /** Starts or ends a measurement. */
   #toggle(what: 'begins' | 'ends') {
     if (what === 'begins') this.#measurements += 1;
     this.#server.child.kill('SIGUSR2');

@@ -3,7 +3,7 @@ import { Violation } from './operation.ts';
 
 const patienceMs = 60_000;
 
-/** Asks servers that need not answer at once, and wants one answer in the end. */
+/** Sends requests to servers that may not answer at once, until it has an answer. */
 export class Caller {
   readonly #connections = new Connections();
   readonly #endpoints: () => readonly Endpoint[];
@@ -12,7 +12,7 @@ export class Caller {
     this.#endpoints = endpoints;
   }
 
-  /** Sends a request to one server until its answer has one of the statuses; gives the body. */
+  /** Repeats a request to one server until its answer has one of the statuses; returns the body. */
   async send(request: {
     readonly method: string;
     readonly path: string;
@@ -36,7 +36,7 @@ export class Caller {
     }
   }
 
-  /** The same of all servers, one after the other. */
+  /** The same for all servers, one after the other. */
   async sendAll(request: { readonly method: string; readonly path: string }) {
     const bodies: Awaited<ReturnType<Caller['send']>>[] = [];
     for (let server = 0; server < this.#endpoints().length; server += 1) {

@@ -53,7 +53,7 @@ export function checkHistory(
   checkVersions(recorder, shown);
   checkCachedReads(cachedReads, log);
   const versions = versionsByMark(recorder, log);
-  // Where watchers were to see all changes since its call, a write that none saw did not happen.
+  // If watchers had to see all changes since its call, a write that none saw did not happen.
   const mayHaveHappened = ({ command, outcome, invoked }: Operation) => {
     const mark = markOf(command);
     if (outcome.type !== 'unknown' || mark === undefined || versions.has(mark)) return true;
@@ -72,7 +72,7 @@ export function checkHistory(
   };
 }
 
-/** Whether an order was found for a key's operations; rejects when there is none. */
+/** Whether an order was found for a key's operations; throws if there is none. */
 function isDecided(
   all: readonly Operation[],
   { key, versions }: { readonly key: string; readonly versions: ReadonlyMap<string, number> },

@@ -2,18 +2,18 @@ import http2 from 'node:http2';
 import type { JsonObject } from '@wheelhouse/machinery';
 import type { Loose } from '../../support/harness.ts';
 
-/** Where a server listens now. */
+/** The current address of a server. */
 export interface Endpoint {
   readonly url: string;
   readonly token: string;
-  /** Names the server's process: another one after each start. */
+  /** Identifies the server's process; changes with each start. */
   readonly process: string;
 }
 
-/** A whole answer, or how far the request came without one. */
+/** A complete answer, or how far the request got without one. */
 export type Reply =
   | { readonly type: 'answer'; readonly status: number; readonly body: Loose }
-  /** Nothing of the request left this process. */
+  /** The request was not sent at all. */
   | { readonly type: 'unsent' }
   | { readonly type: 'lost' };
 
@@ -22,18 +22,18 @@ export function pause(ms: number): Promise<void> {
 }
 
 export interface Stream {
-  /** Status of the response, or 0 without one, when the stream has ended. */
+  /** Status of the response when the stream has ended; 0 without a response. */
   readonly ended: Promise<number>;
   close(): void;
 }
 
-/** One client's connections: one to each process of a server, opened when it is first needed. */
+/** The connections of one client: one per server process, opened on first use. */
 export class Connections {
   readonly #sessions = new Map<string, { session: http2.ClientHttp2Session; isOpen: boolean }>();
 
   /**
-   * Sends one request and resolves with the answer, or with `lost` when `patienceMs` have passed or
-   * the connection was cut.
+   * Sends one request and resolves with the answer, or with `lost` after `patienceMs` or when the
+   * connection was cut.
    */
   send(
     endpoint: Endpoint,
@@ -60,7 +60,7 @@ export class Connections {
     let isWhole = false;
     const timer = setTimeout(() => {
       stream.close(http2.constants.NGHTTP2_CANCEL);
-      // A process that stands still never answers the cancellation.
+      // A suspended process never acknowledges the cancellation.
       stream.destroy();
     }, request.patienceMs);
     stream.on('response', (head) => {
@@ -82,7 +82,7 @@ export class Connections {
     });
   }
 
-  /** Opens a watch; `onLine` receives each whole line of its body, unless it is refused. */
+  /** Opens a watch; `onLine` receives each complete line of its body, unless it is rejected. */
   watch(endpoint: Endpoint, path: string, onLine: (line: JsonObject) => void): Stream {
     const { session } = this.#connection(endpoint);
     const stream = session.request(headersOf(endpoint, { method: 'GET', path }));
@@ -103,7 +103,7 @@ export class Connections {
     return { ended, close: () => stream.destroy() };
   }
 
-  /** Cuts all connections, whatever is under way on them. */
+  /** Cuts all connections, regardless of requests in progress. */
   cut(): void {
     for (const { session } of this.#sessions.values()) session.destroy();
     this.#sessions.clear();

@@ -9,7 +9,7 @@ import type { Endpoint } from './connection.ts';
 export interface Ground {
   readonly name: GroundName;
   readonly servers: readonly GroundServer[];
-  /** Members of the etcd; none where the server keeps its own store. */
+  /** Members of the etcd; none if the server has its own store. */
   readonly members: readonly TestEtcd[];
   /** Ends all processes and removes their data. */
   remove(): Promise<void>;
@@ -23,7 +23,7 @@ const library = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1';
 export const hasFakeClock = existsSync(library);
 const startAttempts = 5;
 
-/** A server that can be killed, stopped, and started again on its data. */
+/** A server that can be killed, suspended, and restarted on its data. */
 export class GroundServer {
   readonly #programs: Programs;
   readonly #flags: readonly string[];
@@ -43,7 +43,7 @@ export class GroundServer {
     this.setClock(0);
   }
 
-  /** Where it listens; undefined while it is down, but not while it stands still. */
+  /** Its address; undefined while it is down, but not while it is suspended. */
   get endpoint(): Endpoint | undefined {
     const running = this.#running;
     if (running === undefined) return undefined;
@@ -54,7 +54,7 @@ export class GroundServer {
     return this.#running?.log() ?? '';
   }
 
-  /** Starts it, again when a store that is disturbed keeps it from getting ready. */
+  /** Starts the server, and retries if a disturbed store prevents it from becoming ready. */
   async start(): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -77,7 +77,7 @@ export class GroundServer {
     await running?.remove();
   }
 
-  /** Lets all of its threads stand still until `go`. */
+  /** Suspends all of its threads until `go`. */
   stop(): void {
     this.#running?.child.kill('SIGSTOP');
   }
@@ -86,13 +86,13 @@ export class GroundServer {
     this.#running?.child.kill('SIGCONT');
   }
 
-  /** Sets its wall clock to so many seconds beside the host's. */
+  /** Sets its wall clock to an offset in seconds from the host's. */
   setClock(offsetSeconds: number): void {
     const sign = offsetSeconds < 0 ? '-' : '+';
     writeFileSync(join(this.#directory, 'offset'), `${sign}${Math.abs(offsetSeconds)}`);
   }
 
-  /** Rejects when the process has ended on its own. */
+  /** Throws if the process has ended unexpectedly. */
   expectAlive(): void {
     const { exitCode, signalCode } = this.#running?.child ?? { exitCode: null, signalCode: null };
     if (exitCode === null && signalCode === null) return;
@@ -115,7 +115,7 @@ export class GroundServer {
   }
 }
 
-/** Starts a ground: one server on its own store, or two that share an etcd. */
+/** Starts one server on its own store, or two that share an etcd. */
 export async function startGround(
   programs: Programs,
   options: { readonly name: GroundName; readonly flags: readonly string[] },

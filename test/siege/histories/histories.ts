@@ -7,10 +7,10 @@ import { expectRemains, type HistoryReport, type Remains, runHistory } from './h
 import { resources } from './resources.ts';
 
 const historyMs = 8000;
-/** Histories after which processes are started anew, without data. */
+/** Number of histories after which processes are restarted without data. */
 const groundHistories = 6;
 
-/** Runs histories on real processes; a round is one history on each kind of store. */
+/** Runs histories on real processes. A round is one history on each type of store. */
 export const historiesPart: SiegePart = {
   name: 'histories',
   summary:
@@ -20,7 +20,7 @@ export const historiesPart: SiegePart = {
   run: runHistories,
 };
 
-/** A ground, and what the histories on it left. */
+/** A ground, and the remains of the histories on it. */
 interface Used {
   readonly ground: Ground;
   readonly remains: Remains[];
@@ -53,7 +53,7 @@ async function runHistories(options: SiegeOptions): Promise<SiegeFigures> {
   return Object.fromEntries(totals);
 }
 
-/** The ground of this name, started anew where it has seen enough histories. */
+/** The ground of this name, restarted after enough histories. */
 async function groundFor(
   name: GroundName,
   options: {
@@ -67,7 +67,7 @@ async function groundFor(
   if (found !== undefined && found.remains.length < groundHistories) return found;
   used.delete(name);
   await found?.ground.remove();
-  // With little history, watchers that were away have to begin anew.
+  // With a short history, watchers that were disconnected must start over.
   const flags = random.chance(0.3) ? ['--etcd-compaction-interval=1s'] : [];
   const made = { ground: await startGround(programs, { name, flags }), remains: [] };
   used.set(name, made);

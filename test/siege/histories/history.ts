@@ -16,24 +16,24 @@ import { listOf, type Scene, Worker } from './worker.ts';
 export interface HistoryOptions {
   readonly ground: Ground;
   readonly random: Random;
-  /** Namespace of the history's own, which it creates. */
+  /** The history's own namespace, which it creates. */
   readonly namespace: string;
   readonly resource: Resource;
-  /** How long clients and faults go on. */
+  /** Duration of clients and faults in milliseconds. */
   readonly milliseconds: number;
-  /** Acknowledged writes that are waited for after that, for up to a minute. */
+  /** Minimum number of acknowledged writes, for which it waits up to one more minute. */
   readonly leastWrites: number;
   readonly workers: number;
   readonly keys: number;
   readonly thinkMs: number;
-  /** Longest time that a fault lasts, and that passes until the next, milliseconds. */
+  /** Maximum duration of a fault, and maximum pause between two faults, in milliseconds. */
   readonly holdMs: number;
   readonly restMs: number;
-  /** Which faults may happen; all that fit the ground when absent. */
+  /** The faults that may happen; by default all that suit the ground. */
   readonly faults?: readonly Fault[];
-  /** Whether an etcd's history may be compacted meanwhile, which watchers need not survive. */
+  /** Whether an etcd's history may be compacted meanwhile, which may end watches. */
   readonly isCompacted?: boolean;
-  /** Most faults of servers, and of their store. */
+  /** Maximum number of faults of servers, and of faults of their store. */
   readonly faultsMax?: number;
 }
 
@@ -47,7 +47,7 @@ export interface HistoryReport extends HistoryFigures {
 const fence = 'fence';
 const settleMs = 60_000;
 
-/** Runs clients, watchers, and faults for a while, heals everything, and checks what came of it. */
+/** Runs clients, watchers, and faults for a while, heals everything, and checks the result. */
 export async function runHistory(options: HistoryOptions): Promise<HistoryReport> {
   const { ground, resource } = options;
   const recorder = new Recorder();
@@ -106,19 +106,19 @@ export async function runHistory(options: HistoryOptions): Promise<HistoryReport
     isSettled = true;
     for (const watcher of [...watchers, replayer]) watcher.hangUp();
     caller.close();
-    // A nemesis that still starts a server would leave it behind.
+    // A nemesis that is still starting a server would leave it behind.
     await Promise.allSettled(storms);
   }
 }
 
-/** A busy machine gives clients little in the time there is: they get more of it then. */
+/** Gives clients more time if a busy machine has left them too few writes. */
 async function goOn(recorder: Recorder, options: HistoryOptions): Promise<void> {
   await pause(options.milliseconds);
   const end = performance.now() + settleMs;
   while (recorder.writes < options.leastWrites && performance.now() < end) await pause(50);
 }
 
-/** Creates the kind and the namespace; resolves with a version before all changes in it. */
+/** Creates the kind and the namespace; resolves with a version that precedes all changes. */
 async function begin(scene: Scene, caller: Caller, options: HistoryOptions): Promise<number> {
   const { namespace: name, resource } = options;
   const made = { method: 'POST', statuses: [201, 409] };
@@ -154,7 +154,7 @@ function replayerOf(scene: Scene, options: { readonly random: Random; readonly f
   return new Watcher({ scene, name: 'replayer', ...stay, ...options });
 }
 
-/** Writes a last object; resolves when every server shows it in a list, with its version. */
+/** Writes a last object; resolves with its version when every server lists it. */
 async function closeHistory(scene: Scene, caller: Caller): Promise<number> {
   const { collection, recorder, resource } = scene;
   const { apiVersion, kind } = resource;
@@ -173,14 +173,14 @@ async function closeHistory(scene: Scene, caller: Caller): Promise<number> {
   return version;
 }
 
-/** What one history left: nothing writes there any more. */
+/** The remains of one history, to which nothing writes any more. */
 export interface Remains {
   readonly collection: string;
-  /** The objects that clients wrote: controllers may go on with theirs. */
+  /** The objects that clients wrote; controllers may continue to write theirs. */
   readonly items: readonly JsonObject[];
 }
 
-/** Rejects where a server shows something else than what a history left. */
+/** Rejects if a server shows anything other than the remains of a history. */
 export async function expectRemains(ground: Ground, all: readonly Remains[]): Promise<void> {
   const caller = new Caller(() => endpointsOf(ground));
   try {
@@ -205,7 +205,7 @@ function endpointsOf({ servers }: Ground): readonly Endpoint[] {
   return servers.flatMap(({ endpoint }) => endpoint ?? []);
 }
 
-/** Waits until every watcher has what there is at the end. */
+/** Waits until every watcher has received the final state. */
 async function settle(scene: Scene, fenced: number, watchers: readonly Watcher[]): Promise<void> {
   const last = new Map(scene.recorder.lists.at(-1)?.items.map((item) => [item.key, item.version]));
   const end = performance.now() + settleMs;

@@ -133,7 +133,7 @@ test('lets an unanswered deletion explain an absence once', () => {
   expect(verdict(created, removal, absent, again, second)).toBe('violated');
 });
 
-/** A history of overlapping commands that a register carried out in some order. */
+/** A history of overlapping commands that a register executed in some order. */
 function randomHistory(seed: number, length: number): Operation[] {
   const random = randomOf(seed);
   const operations: Operation[] = [];

@@ -1,31 +1,31 @@
 import { markOf, type Operation } from './operation.ts';
 import { emptyRegister, type RegisterState, registerText, step } from './register.ts';
 
-/** Whether one key's operations look as if one had been carried out after the other. */
+/** Whether the operations on one key are linearizable. */
 export type Verdict =
   | { readonly type: 'linearizable'; readonly steps: number }
-  /** No order explains the answers; `stuck` is the operation that the longest order ends before. */
+  /** No order explains the answers; `stuck` is the operation at which the longest order ends. */
   | { readonly type: 'violated'; readonly stuck: Operation; readonly state: RegisterState }
-  /** The search took more steps than it may. */
+  /** The search exceeded its limit of steps. */
   | { readonly type: 'undecided' };
 
-/** A point of the search: what may be carried out next, and the state before that. */
+/** A node of the search: the operations that may be executed next, and the state before them. */
 interface Node {
   readonly state: RegisterState;
   readonly candidates: readonly number[];
   next: number;
-  /** The candidate that is carried out below this node. */
+  /** The candidate that is executed below this node. */
   chosen: number | undefined;
 }
 
 /**
- * Searches an order of the operations of one key that respects real time and in which each answer
- * is right (the algorithm of Wing and Gong, with the memory of Lowe). Operations with unknown
- * outcome may be carried out at any time after their call, or never.
+ * Searches for an order of the operations on one key that respects real time and explains every
+ * answer (the algorithm of Wing and Gong with Lowe's cache). Operations with an unknown outcome may
+ * take effect at any time after their call, or never.
  *
- * @param operations of one key; refused ones are ignored
+ * @param operations of one key; rejected ones are ignored
  * @param options.versions versions by marker, of writes that some answer or event showed
- * @param options.maxSteps bounds the search, in attempts to carry out one operation
+ * @param options.maxSteps limit on the search, in attempts to execute one operation
  */
 export function checkRegister(
   operations: readonly Operation[],
@@ -73,13 +73,13 @@ function violated(order: Order, best: Node | undefined): Verdict {
   return { type: 'violated', stuck, state: best?.state ?? emptyRegister };
 }
 
-/** Which operations have been carried out, and which may be next. */
+/** The operations that have been executed, and those that may be next. */
 class Order {
-  /** By their calls, those with unknown outcome last. */
+  /** Sorted by their calls; those with an unknown outcome come last. */
   readonly operations: readonly Operation[];
   readonly #answered: number;
   readonly #taken: Uint8Array;
-  /** All operations before this one are taken, and none of those in the set are before it. */
+  /** All operations before this one are executed, and the set contains none of them. */
   #prefix = 0;
   readonly #beyond = new Set<number>();
   #open: number;
@@ -94,17 +94,20 @@ class Order {
     this.#open = this.#answered;
   }
 
-  /** Whether all operations that were answered have been carried out. */
+  /** Whether all answered operations have been executed. */
   get isDone(): boolean {
     return this.#open === 0;
   }
 
-  /** The set of operations carried out: nearly all of them form a prefix. */
+  /** The set of executed operations, most of which form a prefix. */
   get text(): string {
     return `${this.#prefix}:${[...this.#beyond].sort((one, other) => one - other)}`;
   }
 
-  /** What may be next: called before any answer to what is open; answered operations first. */
+  /**
+   * The operations that may be next: those called before any answer to an open operation, answered
+   * ones first.
+   */
   node(state: RegisterState): Node {
     const candidates: number[] = [];
     let firstAnswer = Number.POSITIVE_INFINITY;

@@ -15,7 +15,7 @@ export type Fault =
   | 'kill all members'
   | 'compact';
 
-/** Faults of servers and those of their store: one of each may be under way at a time. */
+/** Faults of servers, and faults of their store; one of each may be active at a time. */
 export function faultsOf({ members }: Ground): readonly (readonly Fault[])[] {
   const servers: Fault[] = ['kill a server', 'stop a server', 'cut connections'];
   if (hasFakeClock) servers.push('set a clock');
@@ -31,13 +31,13 @@ export interface NemesisOptions {
   readonly isOver: () => boolean;
   readonly cutConnections: () => void;
   readonly faults: readonly Fault[];
-  /** Longest time that a fault lasts, and that passes until the next, milliseconds. */
+  /** Maximum duration of a fault, and maximum pause between two faults, in milliseconds. */
   readonly holdMs: number;
   readonly restMs: number;
   readonly faultsMax: number;
 }
 
-/** Inflicts one fault after the other, and takes each back. Resolves with what it did. */
+/** Inflicts one fault after the other and reverts each. Resolves with the number of each. */
 export async function runNemesis(options: NemesisOptions): Promise<Map<Fault, number>> {
   const { random, isOver, faults, faultsMax, restMs } = options;
   const done = new Map<Fault, number>();
@@ -49,7 +49,7 @@ export async function runNemesis(options: NemesisOptions): Promise<Map<Fault, nu
     const began = performance.now();
     await inflict(fault, options);
     done.set(fault, (done.get(fault) ?? 0) + 1);
-    // On a busy machine a server takes long to start: clients get as much time in between.
+    // On a busy machine, a server starts slowly; clients get as much time in between.
     await pause(Math.max(random.below(restMs), performance.now() - began));
   }
   return done;
@@ -113,7 +113,7 @@ async function leaderOf({ members }: Ground): Promise<TestEtcd | undefined> {
   return undefined;
 }
 
-/** Discards history behind the servers' backs, as another client of the etcd may. */
+/** Compacts history without the servers' knowledge, as another client of the etcd may. */
 async function compact(members: readonly TestEtcd[]): Promise<void> {
   for (const member of members) {
     try {
@@ -122,12 +122,12 @@ async function compact(members: readonly TestEtcd[]): Promise<void> {
       await member.ask('kv/compaction', { revision });
       return;
     } catch {
-      // A member without a leader refuses, and so does one that has this revision compacted.
+      // A member without a leader refuses, as does one that has already compacted this revision.
     }
   }
 }
 
-/** Makes every server and member run again, with the host's wall clock. */
+/** Resumes or restarts every server and member, with the host's wall clock. */
 export function heal({ servers }: { readonly servers: readonly GroundServer[] }): void {
   for (const server of servers) {
     server.go();

@@ -1,37 +1,39 @@
-/** Fields of an object by name; every write adds a marker of its own as `mark`. */
+/** Fields of an object by name; every write adds a unique marker as `mark`. */
 export type Data = Readonly<Record<string, string>>;
 
-/** An object as the server showed it. */
+/** An object as a server returned it. */
 export interface Shown {
   readonly version: number;
   readonly uid: string;
   readonly data: Data;
 }
 
-/** What a client asks of one key. `expect` is the only version that the command may replace. */
+/** A client's command for one key. `expect` is the only version that it may replace. */
 export type Command =
   | { readonly type: 'read' }
   | { readonly type: 'create'; readonly data: Data }
   | { readonly type: 'replace'; readonly data: Data; readonly expect?: number }
   /** Keeps the fields that it does not name. */
   | { readonly type: 'patch'; readonly data: Data; readonly expect?: number }
-  /** Like a patch, and creates the object where there is none. */
+  /** Like a patch, but creates a missing object. */
   | { readonly type: 'apply'; readonly data: Data }
   | { readonly type: 'delete'; readonly expect?: number };
 
 export type Outcome =
-  /** Carried out; a deletion shows only the uid of what it removed. */
+  /** Executed; a deletion shows only the uid of the removed object. */
   | { readonly type: 'done'; readonly shown: Shown }
   | { readonly type: 'removed'; readonly uid: string | undefined }
   | { readonly type: 'absent' }
   | { readonly type: 'exists' }
   | { readonly type: 'conflict' }
-  /** Refused for a reason that says nothing about the object, such as overload: not carried out. */
+  /** Rejected for a reason unrelated to the object, such as overload; not executed. */
   | { readonly type: 'refused' }
-  /** No answer, or one that leaves open whether the command was or will be carried out. */
+  /**
+   * Without an answer, or with one that leaves open whether the command was or will be executed.
+   */
   | { readonly type: 'unknown' };
 
-/** One command and its outcome. Ticks number what the clients of a history do, in its order. */
+/** One command and its outcome. Ticks number the actions of a history's clients in order. */
 export interface Operation {
   readonly client: string;
   readonly key: string;
@@ -41,7 +43,7 @@ export interface Operation {
   readonly outcome: Outcome;
 }
 
-/** The field by which a write is recognized. */
+/** The field that identifies a write. */
 export const markField = 'mark';
 
 /** The marker of a command that writes data. */
@@ -49,7 +51,7 @@ export function markOf(command: Command): string | undefined {
   return 'data' in command ? command.data[markField] : undefined;
 }
 
-/** What a key's data is after a command that writes; undefined where the command does not apply. */
+/** A key's data after a writing command; undefined if the command does not apply. */
 export function dataAfter(command: Command, before: Data | undefined): Data | undefined {
   switch (command.type) {
     case 'read':
@@ -66,7 +68,7 @@ export function dataAfter(command: Command, before: Data | undefined): Data | un
   }
 }
 
-/** Data as text, the same for the same fields in any order. */
+/** Data as text, independent of the order of fields. */
 export function dataText(data: Data | undefined): string {
   if (data === undefined) return '-';
   return JSON.stringify(Object.entries(data).sort(([one], [other]) => (one < other ? -1 : 1)));
@@ -80,5 +82,5 @@ export function describe(operation: Operation): string {
   return `[${invoked}, ${end}] ${client}: ${type} ${key} ${asked} -> ${answered}`;
 }
 
-/** A guarantee that a history shows not to hold. */
+/** A history violates a guarantee. */
 export class Violation extends Error {}

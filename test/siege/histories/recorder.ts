@@ -3,7 +3,7 @@ import type { Reply } from './connection.ts';
 import type { Command, Data, Operation, Outcome, Shown } from './operation.ts';
 import type { Segment, Snapshot } from './watch-log.ts';
 
-/** A read that may be answered from a process's cache (`resourceVersion=0`). */
+/** A read that a process may answer from its cache (`resourceVersion=0`). */
 export interface CachedRead {
   readonly by: string;
   /** The process that answered. */
@@ -14,27 +14,27 @@ export interface CachedRead {
   readonly shown: Shown | undefined;
 }
 
-/** A list, with when it was asked for. */
+/** A list, with the time of its request. */
 export interface ListRead extends Snapshot {
   readonly process: string;
-  /** What was asked for: the newest state, whole or in pages, or one of some version. */
+  /** The type of the request: the newest state, whole or in pages, or a state of some version. */
   readonly type: 'consistent' | 'paged' | 'cached' | 'notOlder' | 'exact';
-  /** The version asked for; an exact list is at this one. */
+  /** The requested version; an exact list has this version. */
   readonly least?: number;
   readonly invoked: number;
   readonly completed: number;
 }
 
-/** What the clients of one history did and saw. */
+/** Records the actions and observations of one history's clients. */
 export class Recorder {
   readonly operations: Operation[] = [];
   readonly cachedReads: CachedRead[] = [];
   readonly lists: ListRead[] = [];
   readonly snapshots: Snapshot[] = [];
   readonly segments: Segment[] = [];
-  /** Statuses that are no outcome of a command, by how often they came. */
+  /** Counts of statuses that are no outcome of a command. */
   readonly oddStatuses = new Map<number, number>();
-  /** Writes that were acknowledged. */
+  /** Number of acknowledged writes. */
   writes = 0;
   #tick = 0;
 
@@ -44,21 +44,21 @@ export class Recorder {
     if (command.type !== 'read' && outcome.type === 'done') this.writes += 1;
   }
 
-  /** The next moment: what has a lower number was before. */
+  /** The next tick; lower numbers are earlier. */
   tick(): number {
     this.#tick += 1;
     return this.#tick;
   }
 }
 
-/** A version of the API as a number: exact up to 2^53. */
+/** A version of the API as a number, exact up to 2^53. */
 export function versionOf(text: unknown): number {
   const version = Number(text);
   if (!Number.isSafeInteger(version) || version < 0) throw new Error(`no version: ${text}`);
   return version;
 }
 
-/** What the checks see of an object. */
+/** The parts of an object that the checks use. */
 export function shownOf({ metadata, data }: Loose): Shown & { readonly key: string } {
   return {
     key: metadata.name,
@@ -68,7 +68,7 @@ export function shownOf({ metadata, data }: Loose): Shown & { readonly key: stri
   };
 }
 
-/** What a reply says of a command; undefined when the command never left this process. */
+/** The outcome of a command according to a reply; undefined if the command was not sent. */
 export function outcomeOf(command: Command, reply: Reply): Outcome | undefined {
   if (reply.type === 'unsent') return undefined;
   if (reply.type === 'lost') return { type: 'unknown' };
@@ -80,10 +80,10 @@ export function outcomeOf(command: Command, reply: Reply): Outcome | undefined {
     const { key: _, ...shown } = shownOf(body);
     return { type: 'done', shown };
   }
-  // Otherwise the server does not know the kind, which says nothing of the object.
+  // Otherwise the server does not know the kind, which says nothing about the object.
   if (status === 404) return { type: body.details?.name ? 'absent' : 'refused' };
   if (status === 409) return conflictOf(command, body);
-  // A server that cannot say whether its store has taken a write answers by one of these.
+  // A server that does not know whether its store accepted a write answers with one of these.
   if (status >= 500) return { type: 'unknown' };
   return { type: 'refused' };
 }

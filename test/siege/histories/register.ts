@@ -1,15 +1,15 @@
 import { type Data, dataAfter, dataText, type Operation, type Shown } from './operation.ts';
 
 /**
- * One key as a register with compare-and-swap: what a server must look like that carries out one
- * command after the other.
+ * One key as a register with compare-and-swap: the model of a server that executes one command
+ * after the other.
  */
 export interface RegisterState {
   readonly data: Data | undefined;
-  /** Undefined where the answer to the write was lost, and nobody saw its version. */
+  /** Undefined if the answer to the write was lost and its version was never shown. */
   readonly version: number | undefined;
   readonly uid: string | undefined;
-  /** The highest version that the key is known to have had: later writes have higher ones. */
+  /** The highest known version of the key; later writes have higher ones. */
   readonly floor: number;
 }
 
@@ -20,16 +20,16 @@ export const emptyRegister: RegisterState = {
   floor: 0,
 };
 
-/** The state as text; states with the same text permit the same futures. */
+/** The state as text; states with the same text permit the same continuations. */
 export function registerText({ data, version, uid, floor }: RegisterState): string {
   return `${version ?? '?'} ${uid ?? '?'} ${floor} ${dataText(data)}`;
 }
 
 /**
- * Carries out an operation with the outcome it had. Returns undefined where a register in this
- * state cannot answer so.
+ * Executes an operation with its actual outcome. Returns undefined if a register in this state
+ * cannot answer like that.
  *
- * @param writtenAt version of the operation's write where some answer or event showed it
+ * @param writtenAt version of the operation's write, if some answer or event showed it
  */
 export function step(
   state: RegisterState,
@@ -88,7 +88,7 @@ function written(
   return { data, version, uid, floor: version ?? state.floor };
 }
 
-/** The state with what an answer adds to it; undefined where the answer contradicts it. */
+/** Adds the information of an answer to the state; undefined if the answer contradicts it. */
 function agreed(state: RegisterState | undefined, shown: Shown): RegisterState | undefined {
   if (state === undefined || dataText(state.data) !== dataText(shown.data)) return undefined;
   if (state.uid !== undefined && state.uid !== shown.uid) return undefined;

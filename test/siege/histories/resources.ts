@@ -1,12 +1,12 @@
-/** A kind whose objects have `data` that the server does not look into. */
+/** A kind whose objects have `data` that the server does not interpret. */
 export interface Resource {
   readonly apiVersion: string;
   readonly kind: string;
-  /** Whether an update need not name a version. */
+  /** Whether an update may omit the version. */
   readonly replacesAnyVersion: boolean;
   /** Path of the collection in a namespace. */
   readonly collection: (namespace: string) => string;
-  /** What has to be created before: path of the collection, and the object. */
+  /** What must exist before: the path of a collection, and the object. */
   readonly definition?: { readonly path: string; readonly body: object };
 }
 

@@ -2,7 +2,7 @@ import { describe, markField, type Operation, Violation } from './operation.ts';
 import type { CachedRead, ListRead, Recorder } from './recorder.ts';
 import type { WatchLog } from './watch-log.ts';
 
-/** Versions of writes by their markers, as answers and events show them. */
+/** Versions of writes by their markers, according to answers and events. */
 export function versionsByMark(recorder: Recorder, log: WatchLog): ReadonlyMap<string, number> {
   const versions = new Map<string, number>();
   const add = (by: string, { version, data }: { version: number; data: object }) => {
@@ -25,7 +25,7 @@ export function versionsByMark(recorder: Recorder, log: WatchLog): ReadonlyMap<s
   return versions;
 }
 
-/** What a consistent list says of each key, as reads of these keys. */
+/** The content of a consistent list as reads of these keys. */
 export function readsOf(list: ListRead, keys: readonly string[]): readonly Operation[] {
   const items = new Map(list.items.map((item) => [item.key, item]));
   const { by: client, invoked, completed } = list;
@@ -36,7 +36,7 @@ export function readsOf(list: ListRead, keys: readonly string[]): readonly Opera
   });
 }
 
-/** Whether a list shows what there is between its call and its answer. */
+/** Whether a list shows a state between its call and its answer. */
 export function isConsistent({ type, least }: ListRead): boolean {
   return type === 'consistent' || type === 'paged' || (type === 'exact' && least === 0);
 }
@@ -45,9 +45,9 @@ function doneOf({ version, uid, data }: ListRead['items'][number]) {
   return { type: 'done' as const, shown: { version, uid, data } };
 }
 
-/** The highest version that any answer had shown at some moment. */
+/** The highest version that any answer had shown at each moment. */
 export class ShownVersions {
-  /** By their ticks; each has the highest version up to there. */
+  /** Sorted by tick; each contains the highest version so far. */
   readonly #moments: readonly { readonly tick: number; readonly version: number }[];
 
   constructor({ operations, lists }: Recorder) {
@@ -64,7 +64,7 @@ export class ShownVersions {
     });
   }
 
-  /** The highest version shown before a tick; 0 where there was none. */
+  /** The highest version shown before a tick; 0 if there was none. */
   before(tick: number): number {
     let [low, high] = [0, this.#moments.length];
     while (low < high) {
@@ -77,8 +77,8 @@ export class ShownVersions {
 }
 
 /**
- * Versions only grow: what begins after a version was shown writes a higher one, and a consistent
- * list that begins then is at that version or a higher one. Rejects with what contradicts that.
+ * Versions only grow: a write that begins after a version was shown gets a higher one, and a
+ * consistent list that begins then has that version or a higher one. Throws for a contradiction.
  */
 export function checkVersions({ operations, lists }: Recorder, shown: ShownVersions): void {
   for (const operation of operations) {
@@ -98,7 +98,7 @@ export function checkVersions({ operations, lists }: Recorder, shown: ShownVersi
   }
 }
 
-/** Reads from one process's cache do not go back: what begins later shows no older version. */
+/** Reads from one process's cache do not go back: a later read shows no older version. */
 export function checkCachedReads(reads: readonly CachedRead[], log: WatchLog): void {
   const newest = new Map<string, { readonly version: number; readonly by: string }>();
   const moments: { readonly tick: number; readonly run: () => void }[] = [];

@@ -17,16 +17,16 @@ export interface ChangeEvent {
   readonly data: Data;
 }
 
-/** A list, or the initial events of a watch up to the bookmark that ends them. */
+/** A list, or the initial events of a watch up to their closing bookmark. */
 export interface Snapshot {
   readonly by: string;
   readonly version: number;
-  /** The only key that it shows; all keys when absent. */
+  /** The only key that it covers; all keys if absent. */
   readonly only?: string;
   readonly items: readonly { key: string; version: number; uid: string; data: Data }[];
 }
 
-/** What one stream delivered: all changes after one version up to another, or so it must be. */
+/** The events of one stream, which must be all changes after one version up to another. */
 export interface Segment {
   readonly by: string;
   readonly only?: string;
@@ -43,7 +43,7 @@ export class WatchLog {
   readonly #byKey = new Map<string, ChangeEvent[]>();
   readonly #covered: readonly { readonly after: number; readonly upTo: number }[];
 
-  /** Rejects segments that are not in order, and segments that contradict each other. */
+  /** Throws for segments that are out of order or contradict each other. */
   constructor(segments: readonly Segment[]) {
     const byVersion = new Map<number, { event: ChangeEvent; by: string }>();
     for (const segment of segments) {
@@ -83,7 +83,7 @@ export class WatchLog {
     return this.#byVersion.get(version)?.event;
   }
 
-  /** Whether some watcher was to see all changes after one version, up to another. */
+  /** Whether some watcher had to see all changes after one version up to another. */
   covers(after: number, upTo: number): boolean {
     return this.#covered.some((one) => one.after <= after && one.upTo >= upTo);
   }
@@ -128,8 +128,8 @@ function merged(segments: readonly Segment[]): { after: number; upTo: number }[]
 }
 
 /**
- * Holds a snapshot against the log: each key is as the last change up to the snapshot's version
- * left it, wherever a watcher was to see all changes in between.
+ * Compares a snapshot with the log: each key must have the state of its last change up to the
+ * snapshot's version, if some watcher had to see all changes in between.
  */
 export function checkSnapshot(log: WatchLog, snapshot: Snapshot, keys: readonly string[]): void {
   const { by, version, only } = snapshot;
@@ -158,7 +158,7 @@ export function checkSnapshot(log: WatchLog, snapshot: Snapshot, keys: readonly 
   }
 }
 
-/** Holds an object that some answer showed against the change that its version names. */
+/** Compares an object in an answer with the change of its version. */
 export function checkShown(
   log: WatchLog,
   shown: { by: string; key: string; version: number; uid: string; data: Data },
@@ -178,8 +178,9 @@ export function checkShown(
 }
 
 /**
- * Holds the log against the commands: each change is what one command makes of the change before
- * it, acknowledged commands are in it at the version of their answer, and refused ones are not.
+ * Compares the log with the commands: each change is the result of one command on the previous
+ * state, acknowledged commands appear at the version of their answer, and rejected ones do not
+ * appear.
  */
 export function checkCommands(log: WatchLog, operations: readonly Operation[]): void {
   const byMark = new Map<string, Operation>();

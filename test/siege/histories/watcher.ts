@@ -10,22 +10,24 @@ export interface WatcherOptions {
   readonly scene: Scene;
   readonly random: Random;
   readonly name: string;
-  /** Follows this key alone. */
+  /** Follows only this key. */
   readonly only?: string;
-  /** Longest time until it drops its connection, and longest absence after that, milliseconds. */
+  /**
+   * Maximum time until it drops its connection, and maximum absence afterwards, in milliseconds.
+   */
   readonly stayMs: number;
   readonly awayMs: number;
-  /** Gets its initial state from the watch instead of a list. */
+  /** How it gets its initial state. */
   readonly initial: 'list' | 'watch';
-  /** Begins after this version, at which there was nothing. */
+  /** Starts after this version, at which nothing existed. */
   readonly from?: number;
 }
 
 const endOfInitialEvents = 'svc.io/initial-events-end';
 
 /**
- * One informer: gets a state, follows the changes after it across lost connections, and begins
- * anew only when the server says that its version has expired. It keeps a replica.
+ * One informer: gets a state, follows changes across lost connections, and starts over only if the
+ * server reports an expired version. It keeps a replica.
  */
 export class Watcher {
   readonly connections = new Connections();
@@ -55,7 +57,7 @@ export class Watcher {
     return this.#position ?? -1;
   }
 
-  /** Runs until the history is over, or until what it sees cannot be. */
+  /** Runs until the history is over, or until an observation is impossible. */
   async run(isOver: () => boolean): Promise<void> {
     const { scene, random, stayMs, awayMs } = this.#options;
     try {
@@ -79,7 +81,7 @@ export class Watcher {
     this.connections.cut();
   }
 
-  /** Ends the stream that is open now. */
+  /** Ends the open stream. */
   hangUp(): void {
     this.#stream?.close();
   }
@@ -191,7 +193,7 @@ export class Watcher {
   }
 }
 
-/** What one stream has delivered. */
+/** The events of one stream. */
 class Reception {
   after: number | undefined;
   readonly initial: ChangeEvent[] = [];

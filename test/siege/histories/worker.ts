@@ -9,9 +9,9 @@ import type { Resource } from './resources.ts';
 /** What the clients of one history share. */
 export interface Scene {
   readonly recorder: Recorder;
-  /** Of the objects that they write, which have `data`. */
+  /** The kind of the written objects, which have `data`. */
   readonly resource: Resource;
-  /** Path of the collection that they work in. */
+  /** Path of their collection. */
   readonly collection: string;
   readonly keys: readonly string[];
   /** Servers that are not known to be down. */
@@ -25,18 +25,18 @@ const types = {
   apply: 'application/apply-patch+yaml',
 };
 
-/** One client: sends one random command after the other and records what came of them. */
+/** One client: sends random commands one after the other and records their outcomes. */
 export class Worker {
   readonly connections = new Connections();
   readonly #scene: Scene;
   readonly #random: Random;
   readonly #name: string;
   readonly #thinkMs: number;
-  /** What it last saw of each key: conditional commands name its version. */
+  /** The last observed state of each key: conditional commands name its version. */
   readonly #seen = new Map<string, Shown>();
   #serial = 0;
 
-  /** @param options.thinkMs longest pause between two commands, milliseconds */
+  /** @param options.thinkMs maximum pause between two commands in milliseconds */
   constructor(options: {
     readonly scene: Scene;
     readonly random: Random;
@@ -75,7 +75,7 @@ export class Worker {
     return this.#command(endpoint, key, this.#deletion(key));
   }
 
-  /** A marker that no other write has, and a field that only such writes of this client set. */
+  /** A unique marker, and a field that only such writes of this client set. */
   #data(letter: string): Record<string, string> {
     this.#serial += 1;
     const mark = `${this.#name}-${this.#serial}`;

@@ -1,16 +1,18 @@
 import { type Random, randomOf } from '../../fuzz/random.ts';
 import { type FaultPlan, World } from './world.ts';
 
-/** More than the opportunities for a fault that a history has; prime, so that all are reached. */
+/**
+ * More than the number of opportunities for a fault in a history; prime, so that all are reached.
+ */
 const opportunitiesMax = 4099;
 /** Spreads neighboring seeds over a history. */
 const stride = 1_597;
 
 /**
  * The world of a seed. Histories of even seeds are storms, in which each fault happens with its own
- * probability. Those of odd seeds go through the opportunities one by one: 4,099 seeds in a row make
- * the same choices until the one fault that each of them has, at the next opportunity: each call of
- * the store fails in each way, and the process is killed at each step.
+ * probability. Those of odd seeds enumerate the opportunities: 4,099 consecutive seeds make the
+ * same choices up to their single fault, each at the next opportunity, so that each call of the
+ * store fails in each way, and the process is killed at each step.
  */
 export function worldOf(seed: number): World {
   const hostSeed = seed ^ 0x5bd1_e995;

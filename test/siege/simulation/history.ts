@@ -10,7 +10,7 @@ import { demand, Truth } from './truth.ts';
 import type { World } from './world.ts';
 
 export interface HistoryReport {
-  /** All that happened, in order, byte for byte. */
+  /** All events in order; equal seeds give equal bytes. */
   readonly trace: readonly string[];
   readonly writes: number;
   readonly answers: number;
@@ -19,7 +19,7 @@ export interface HistoryReport {
   readonly events: number;
 }
 
-/** Everything that acts in one history. */
+/** All actors of one history. */
 interface Stage {
   readonly world: World;
   readonly backend: Backend;
@@ -32,10 +32,12 @@ interface Stage {
 }
 
 const drainStepsMax = 400;
-/** Of one step; a write takes one on the disk, and several on the network. */
+/**
+ * Maximum number of deliveries per step; a write takes one on the disk and several on the network.
+ */
 const deliveriesMax = { disk: 4, log: 8, network: 24 };
 
-/** A guarantee that a history broke, with all that led there. */
+/** A violated guarantee, with the trace that led to it. */
 export class BrokenHistory extends Error {
   readonly seed: number;
   readonly #trace: readonly string[];
@@ -51,13 +53,14 @@ export class BrokenHistory extends Error {
   }
 }
 
-/** Plays the history of a seed. Rejects with BrokenHistory. */
+/** Runs the history of a seed. Rejects with BrokenHistory. */
 export async function runHistory(seed: number): Promise<HistoryReport> {
   const world = worldOf(seed);
   const { stackTraceLimit } = Error;
   const fail = (error: unknown) => world.fail(error);
   const undo = [replaceHost(world.host), observeFaults(({ error }) => fail(error))];
-  // A tenth of the work is stacks of errors that are answers; a seed that fails is run again.
+  // Capturing stacks of errors that become answers takes a tenth of the time; a failing seed is run
+  // again.
   Error.stackTraceLimit = 0;
   process.on('unhandledRejection', fail);
   try {
@@ -147,7 +150,7 @@ async function createNamespaces(stage: Stage): Promise<void> {
   }
 }
 
-/** One step: somebody does something, or something under way arrives. */
+/** One step: an actor acts, or something in flight arrives. */
 async function act(stage: Stage): Promise<void> {
   const { world, servers, clients, informers } = stage;
   const { random } = world;
@@ -156,7 +159,7 @@ async function act(stage: Stage): Promise<void> {
   if (world.strikes(0.03)) await crashAndRestart(stage);
   if (dice < 6) world.advance(random.below(3000));
   else if (dice < 7) {
-    // No network keeps a message that long.
+    // No network delays a message that long.
     await deliverAll(world);
     world.advance(random.below(90_000));
   } else if (dice < 9) await compact(stage);
@@ -190,7 +193,7 @@ async function compact({ world, backend, truth }: Stage): Promise<void> {
   if (revision > 0) await backend.compact(revision);
 }
 
-/** Ends the storm and lets everything arrive, retries and controllers included. */
+/** Ends the storm and lets everything arrive, including retries and controllers. */
 async function calmDown(stage: Stage): Promise<void> {
   const { world, truth, clients, informers, servers } = stage;
   world.isStormy = false;
@@ -203,7 +206,7 @@ async function calmDown(stage: Stage): Promise<void> {
       informer.step(servers[0] as SimulatedServer);
     }
     await deliverAll(world);
-    // Slowly first: what waits for the store has some seconds, retries up to a minute.
+    // Slow at first: waits for the store take some seconds, retries up to a minute.
     world.advance(turn < 10 ? 500 : 20_000);
     await deliverAll(world);
     const isQuiet = truth.revision === before && !clients.some((one) => one.isBusy);
@@ -212,7 +215,7 @@ async function calmDown(stage: Stage): Promise<void> {
   }
 }
 
-/** Delivers until nothing is under way; no time passes. */
+/** Delivers until nothing is in flight; no time passes. */
 async function deliverAll(world: World): Promise<void> {
   for (let i = 0; i < drainStepsMax; i++) {
     await world.settle();
@@ -223,14 +226,14 @@ async function deliverAll(world: World): Promise<void> {
   }
 }
 
-/** When everything has come to rest: nothing is missed, doubled, or left behind. */
+/** Checks the final state: nothing is missing, duplicated, or left behind. */
 function checkAll(stage: Stage): void {
   for (const informer of stage.informers) informer.check();
   for (const client of stage.clients) client.check();
   checkPromises(stage);
 }
 
-/** What controllers have promised. */
+/** Checks the guarantees of controllers. */
 function checkPromises({ truth, crashes }: Stage): void {
   const maps = truth.collection('/registry/configmaps/', truth.revision);
   const uids = new Set([...maps.values()].map(({ object }) => object.metadata.uid));
@@ -241,7 +244,7 @@ function checkPromises({ truth, crashes }: Stage): void {
     const isForgotten = crashes.some((revision) => revision >= (removal ?? Infinity));
     const isHeld = finalizers.length > 0;
     const isGoing = deletionTimestamp !== undefined;
-    // A create that overtakes the deletion of its namespace may bring finalizers along.
+    // A create that overtakes the deletion of its namespace may contain finalizers.
     const mayStay = removal === undefined || isForgotten || (isHeld && isGoing);
     demand(mayStay, () => `${key} has outlived its namespace`);
     demand(isHeld || !isGoing, () => `${key} is deleted and does not go`);

@@ -11,13 +11,13 @@ const types = {
   apply: 'application/apply-patch+yaml',
 };
 
-/** What is known of a request when its answer comes. */
+/** What is known of a request when its answer arrives. */
 interface Issued {
   readonly what: string;
   readonly key: string;
   /** The newest revision when it was sent. */
   readonly from: number;
-  /** In the object's data where the write took effect, and nowhere else. */
+  /** In the object's data if the write took effect, and nowhere else. */
   readonly marker?: string;
   /** The only version that the write may replace. */
   readonly expect?: number | undefined;
@@ -26,8 +26,9 @@ interface Issued {
 }
 
 /**
- * One client of a history: writes to a few objects in every way there is, and holds each answer
- * against the truth. Every write carries a marker of its own, so that it can be found or missed.
+ * One client of a history: writes a few objects in every possible way, and compares each answer
+ * with the truth. Every write contains a unique marker, so that its presence or absence can be
+ * checked.
  */
 export class SimulatedClient {
   readonly #world: World;
@@ -46,7 +47,7 @@ export class SimulatedClient {
     readonly world: World;
     readonly truth: Truth;
     readonly name: string;
-    /** Most bytes that a new object has for their number alone. */
+    /** Maximum number of padding bytes of a new object. */
     readonly paddingBytes: number;
   }) {
     this.#paddingBytes = options.paddingBytes;
@@ -59,7 +60,7 @@ export class SimulatedClient {
     return this.#isBusy;
   }
 
-  /** Sends a request, unless one is under way. */
+  /** Sends a request unless one is in flight. */
   step(server: SimulatedServer): void {
     if (this.#isBusy) return;
     this.#isBusy = true;
@@ -74,7 +75,10 @@ export class SimulatedClient {
     });
   }
 
-  /** At the end of a history: writes that failed for sure are nowhere, others at most once. */
+  /**
+   * At the end of a history: writes that certainly failed are absent, other failed writes appear at
+   * most once.
+   */
   check(): void {
     const introductions = new Map<string, number>();
     for (const event of this.#truth.events) {
@@ -212,7 +216,7 @@ export class SimulatedClient {
     await this.#send(at.server, request, { what: `release ${at.url}`, key: at.key });
   }
 
-  /** Reads the newest state, which some moment between request and answer must have had. */
+  /** Reads the newest state, which must have existed at some moment between request and answer. */
   async #get(at: Place): Promise<ApiObject | undefined> {
     const request = { method: 'GET', url: at.url };
     const [issued, outcome] = await this.#send(at.server, request, {
@@ -254,7 +258,8 @@ export class SimulatedClient {
     }
     const { status, body } = outcome;
     if (status >= 300) {
-      // What the store refuses for want of space is refused as a whole; other failures leave doubt.
+      // Writes that the store rejects for lack of space never take effect; other failures leave
+      // doubt.
       this.#failed.push({ issued, isSure: status < 500 || status === 507 });
       return;
     }
@@ -318,13 +323,13 @@ interface Place {
 
 const json = (value: unknown) => Buffer.from(JSON.stringify(value));
 
-/** The marker of the client's write that an event is; undefined for other writes. */
+/** The marker of the client's write that caused an event; undefined for other writes. */
 function introduced({ object, previous }: TruthEvent): string | undefined {
   const marker = object?.data?.last;
   return marker === previous?.object?.data?.last ? undefined : marker;
 }
 
-/** A patch leaves the data that it does not name. */
+/** Checks that a patch kept the data that it does not name. */
 function checkKept(event: TruthEvent, what: string): void {
   const before = event.previous?.object?.data ?? {};
   for (const name of Object.keys(before)) {

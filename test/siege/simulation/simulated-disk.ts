@@ -2,20 +2,20 @@ import { constants } from 'node:fs';
 import { dirname } from 'node:path';
 import type { World } from './world.ts';
 
-/** What a power loss tears a write into. */
+/** The unit in which a power loss tears a write. */
 const sectorBytes = 512;
-/** Descriptors that no host would give. */
+/** Descriptors that no host would assign. */
 export const firstDescriptor = 1_000_000;
 const blockBytes = 4096;
-/** Small, so that the log's files are, and roll over within a history. */
+/** Small, so that the log's files are small and roll over within a history. */
 const blocksOfDisk = 256;
 
 interface Inode {
   readonly number: number;
   readonly isDirectory: boolean;
-  /** What the processes read. */
+  /** The content that processes read. */
   bytes: Buffer;
-  /** What a power loss leaves. */
+  /** The content that a power loss leaves. */
   durable: Buffer;
 }
 
@@ -24,7 +24,7 @@ interface OpenFile {
   readonly isSynchronous: boolean;
 }
 
-/** A write on its way to the disk. */
+/** A write in flight to the disk. */
 interface Flight {
   readonly inode: Inode;
   readonly bytes: Buffer;
@@ -42,10 +42,10 @@ function hostError(code: string, syscall: string): NodeJS.ErrnoException {
 }
 
 /**
- * A file system on a disk that fails and loses power, for one process at a time. What has not been
- * synced may be lost; a write under way is torn at the bounds of sectors; new names are lost from
- * some moment on until their directory is synced. Calls that take time end when the history
- * delivers them, and fail or write short when a fault strikes.
+ * A file system on a disk that fails and loses power, for one process at a time. Unsynced data may
+ * be lost; a write in flight is torn at sector boundaries; new names after some moment are lost
+ * until their directory is synced. Asynchronous calls end when the history delivers them, and fail
+ * or write short when a fault strikes.
  */
 export class SimulatedDisk {
   readonly #world: World;
@@ -54,14 +54,14 @@ export class SimulatedDisk {
   #changes: NameChange[] = [];
   readonly #open = new Map<number, OpenFile>();
   readonly #flights = new Set<Flight>();
-  /** Whose calls are carried out; calls of a process that has ended never return. */
+  /** The current process; calls of a process that has ended never return. */
   #process = {};
   #locked: number | undefined;
   #isDown = false;
   #nextDescriptor = firstDescriptor;
   #nextInode = 1;
 
-  /** @param directory is there and never lost */
+  /** @param directory exists from the start and is never lost */
   constructor(world: World, directory: string) {
     this.#world = world;
     for (let path = directory; path !== '/'; path = dirname(path)) {
@@ -71,8 +71,8 @@ export class SimulatedDisk {
   }
 
   /**
-   * Ends the process that uses the disk: by itself, so that the system still carries out some of its
-   * calls, or because the power goes. Nothing is carried out any more, until `start`.
+   * Ends the process that uses the disk: either it is killed, and the system still executes some of
+   * its calls, or the power fails. Nothing is executed until `start`.
    */
   end(cause: 'killed' | 'power lost'): void {
     this.#isDown = true;
@@ -115,7 +115,7 @@ export class SimulatedDisk {
     if (this.#locked === descriptor) this.#locked = undefined;
   }
 
-  /** The kernel's lock on the one file that is ever locked. */
+  /** The kernel's lock on the only file that is ever locked. */
   lock(descriptor: number): boolean {
     this.#file(descriptor);
     if (this.#locked !== undefined) return false;
@@ -226,13 +226,13 @@ export class SimulatedDisk {
     return this.#later(`unlink ${path}`, () => this.remove(path));
   }
 
-  /** The space of a disk that is full only while a fault strikes. */
+  /** The free space of a disk that is full only while a fault strikes. */
   space(): Promise<{ bavail: number; blocks: number; bsize: number }> {
     const bavail = this.#world.strikes(0.02) ? 0 : blocksOfDisk;
     return this.#later('statfs', () => ({ bavail, blocks: blocksOfDisk, bsize: blockBytes }));
   }
 
-  /** @param call its name, and what it is about */
+  /** @param call its name and subject */
   #later<T>(call: string, run: () => T, fail: () => void = () => {}): Promise<T> {
     const world = this.#world;
     if (this.#isDown) return new Promise(() => {});
@@ -265,7 +265,7 @@ export class SimulatedDisk {
     return file;
   }
 
-  /** What is left of a process without power must not reach the disk of its successor. */
+  /** The remains of a process that lost power must not reach its successor's disk. */
   #demandPower(): void {
     if (this.#isDown) throw hostError('EIO', 'open');
   }
@@ -281,7 +281,7 @@ export class SimulatedDisk {
     this.#changes = this.#changes.filter((one) => !isHere(one));
   }
 
-  /** Names reach the disk in order, but nobody knows how far they have come. */
+  /** Names reach the disk in order, up to an unknown point. */
   #loseNames(): void {
     const kept = this.#world.random.below(this.#changes.length + 1);
     for (const change of this.#changes.slice(0, kept)) apply(this.#durableNames, change);
@@ -297,7 +297,7 @@ export class SimulatedDisk {
     }
   }
 
-  /** Of what was never synced, either all or nothing has been written back. */
+  /** Data that was never synced has been written back entirely or not at all. */
   #loseBytes(inode: Inode): void {
     const isWrittenBack = this.#world.random.chance(0.5);
     if (isWrittenBack) inode.durable = Buffer.from(inode.bytes);

@@ -4,9 +4,9 @@ import { tryKernelLock as tryRealLock } from '@wheelhouse/store/testing';
 import { firstDescriptor, type ReadArguments, type SimulatedDisk } from './simulated-disk.ts';
 
 /**
- * What the embedded store imports as `node:fs` when the siege is bundled (scripts/siege.mjs): paths
- * below `/simulated` and what is open there are on the disk of the history that runs, all others are
- * the host's.
+ * The module that replaces `node:fs` for the embedded store when the siege is bundled
+ * (scripts/siege.mjs): paths below `/simulated`, and descriptors opened there, are on the disk of
+ * the running history; all others are the host's.
  */
 export const simulatedRoot = '/simulated';
 
@@ -16,7 +16,7 @@ export function mount(disk: SimulatedDisk | undefined): void {
   mounted = disk;
 }
 
-/** The disk that a path or descriptor is on; undefined for the host's. */
+/** The disk of a path or descriptor; undefined for the host's. */
 function diskOf(place: number | real.PathLike): SimulatedDisk | undefined {
   const isSimulated =
     typeof place === 'number' ? place >= firstDescriptor : String(place).startsWith(simulatedRoot);
@@ -111,7 +111,7 @@ export function chmodSync(path: string, mode: number): void {
   if (diskOf(path) === undefined) real.chmodSync(path, mode);
 }
 
-/** A function of callbacks that is used by its promises alone, as the store uses all of these. */
+/** A callback function that is used only in its promise form, as by the store. */
 function promised<Args extends unknown[], Result>(run: (...args: Args) => Promise<Result>) {
   const callback = (): never => {
     throw new Error('use util.promisify');

@@ -6,13 +6,13 @@ import type { Backend } from './simulated-store.ts';
 import type { Truth } from './truth.ts';
 import type { World } from './world.ts';
 
-/** A disk that fails lets a process start after some attempts. */
+/** Maximum number of attempts to start a process on a failing disk. */
 const attemptsMax = 100;
 const directory = `${simulatedRoot}/store`;
 
 /**
- * The embedded store itself, on a disk that fails, writes short, and loses power. Every process that
- * starts must find all that the processes before it have shown to anybody.
+ * The real embedded store on a disk that fails, writes short, and loses power. Every process that
+ * starts must find everything that earlier processes have shown.
  */
 export function logBackend({ world, truth }: { world: World; truth: Truth }): Backend {
   const disk = new SimulatedDisk(world, directory);
@@ -38,13 +38,13 @@ export function logBackend({ world, truth }: { world: World; truth: Truth }): Ba
       };
     },
     async compact(revision) {
-      // Nobody waits: the disk may fail, and the process may end.
+      // Not awaited: the disk may fail, and the process may end.
       store?.compact(revision).catch(() => {});
     },
   };
 }
 
-/** Tries until the disk does not fail. Rejects at once when the data is damaged or locked. */
+/** Retries until the disk does not fail. Rejects at once if the data is damaged or locked. */
 async function openSoon(clock: Clock): Promise<Store> {
   for (let attempt = 1; ; attempt++) {
     try {

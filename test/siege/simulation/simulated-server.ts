@@ -39,7 +39,7 @@ export interface SimulatedAnswer {
   readonly body: Loose;
 }
 
-/** `lost`: the process ended first, so that nobody knows what became of the request. */
+/** `lost`: the process ended first, so the outcome of the request is unknown. */
 export type Outcome = SimulatedAnswer | 'lost';
 
 export interface SimulatedRequest {
@@ -49,16 +49,16 @@ export interface SimulatedRequest {
   readonly type?: string;
 }
 
-/** Where a watch's frames go. */
+/** The destination of a watch's frames. */
 export interface FrameReader {
   status(status: number): void;
-  /** Whole lines; false when the reader is behind. */
+  /** Receives complete lines; false if the reader is behind. */
   frames(text: string): boolean;
   end(): void;
 }
 
 const token = 'simulated';
-/** The kinds that histories touch, and those that the server cannot do without. */
+/** The kinds that histories use, and those that the server requires. */
 const servedResources = new Set([
   'namespaces',
   'configmaps',
@@ -68,7 +68,7 @@ const servedResources = new Set([
   'serviceaccounts',
 ]);
 
-/** A server of one history, whole but for its sockets: requests come in as exchanges. */
+/** A server of one history, complete except for its sockets: requests enter as exchanges. */
 export class SimulatedServer {
   readonly #world: World;
   readonly #clock: ProcessClock;
@@ -98,7 +98,7 @@ export class SimulatedServer {
     this.#answer = createPipeline(parts.gates, parts.api.endpoints);
   }
 
-  /** Starts a process on what is durable; controllers run at once. */
+  /** Starts a process on the durable state; controllers run at once. */
   static start(world: World, backend: Backend): Promise<SimulatedServer> {
     return world.settled(SimulatedServer.#start(world, backend));
   }
@@ -150,7 +150,7 @@ export class SimulatedServer {
     });
   }
 
-  /** Opens a watch. `close` is the client's going. */
+  /** Opens a watch. `close` simulates a disconnecting client. */
   watch(url: string, reader: FrameReader): { close(): void; drain(): void } {
     let isOver = false;
     let onDrain = () => {};
@@ -198,7 +198,7 @@ export class SimulatedServer {
     this.#store.cutWatch();
   }
 
-  /** Ends the process as `kill -9` does: requests are lost, timers and answers never come. */
+  /** Ends the process like `kill -9`: requests are lost, and timers and answers never fire. */
   async crash(): Promise<void> {
     this.#isDead = true;
     this.#clock.kill();
@@ -274,7 +274,7 @@ function exchangeOf(
 
 let signingKeyOfAll: SigningKey | undefined;
 
-/** To make a key takes longer than the rest of a start. */
+/** Generating a key takes longer than the rest of a start. */
 function sharedSigningKey(): SigningKey {
   const made = () => {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -286,7 +286,7 @@ function sharedSigningKey(): SigningKey {
 
 let kindsOfAll: readonly ResourceDef[] | undefined;
 
-/** Declarations never change, so that all servers of a process can share them. */
+/** Declarations never change, so all servers of a process can share them. */
 function sharedKinds(config: ServerConfig): readonly ResourceDef[] {
   kindsOfAll ??= kindsOf(dialectOf(config.dialect), serviceNumberPort(config).options);
   return kindsOfAll;
@@ -328,7 +328,7 @@ function configOf(clock: ProcessClock, kind: Backend['kind']): ServerConfig {
     livezGracePeriodMs: 0,
     shutdownDelayMs: 0,
     compressResponses: false,
-    // A metric of each would be a tenth of a start.
+    // Metrics of all gates would take a tenth of a start.
     featureGates: { enabled: defaultGates.enabled, all: () => [] },
     clock,
     logger: silentLogger,

@@ -21,31 +21,31 @@ import type { Truth } from './truth.ts';
 import type { World } from './world.ts';
 
 /**
- * One process's way to the store, on which calls fail, wait and overtake each other. `disk` is what
- * it can be with the store in the process: writes wait for a sync, a batch is written as a whole or
- * not at all, and a crash keeps some prefix of what was not yet acknowledged. `network` is an etcd's:
- * each call may be refused, lost, or carried out although its answer never comes, even much later.
+ * One process's access to the store, whose calls fail, wait, and overtake each other. `disk`
+ * behaves like a store in the process: writes wait for a sync, a batch is written entirely or not
+ * at all, and a crash keeps some prefix of the unacknowledged writes. `network` behaves like an
+ * etcd: each call may be rejected, lost, or executed without an answer, even much later.
  */
 export type SharedKind = 'disk' | 'network';
 
-/** What a process has of the store. */
+/** One process's part of the store. */
 export interface ProcessStore {
   readonly store: Store;
   /** Ends the process: some of its unacknowledged writes are durable nevertheless. */
   crash(): Promise<void>;
-  /** Ends one of the watches, as a broken connection does. */
+  /** Ends one of the watches, like a broken connection. */
   cutWatch(): void;
 }
 
-/** What outlives the processes of a history. */
+/** The part that outlives the processes of a history. */
 export interface Backend {
   readonly kind: SharedKind | 'log';
-  /** Opens the store for a process that starts. */
+  /** Opens the store for a starting process. */
   open(clock: Clock): Promise<ProcessStore>;
   compact(revision: Revision): Promise<void>;
 }
 
-/** A store in memory, which processes reach in ways that fail. */
+/** A store in memory, to which processes have unreliable access. */
 export async function memoryBackend(options: {
   readonly world: World;
   readonly truth: Truth;
@@ -70,7 +70,7 @@ interface UnsyncedWrite {
   readonly reject: (error: StoreError) => void;
 }
 
-/** How a write over the network can end other than with an answer. */
+/** The outcomes of a write over the network other than an answer. */
 const faultsOfWrites = [
   ['refused', 0.05],
   ['lost', 0.03],
@@ -89,13 +89,13 @@ export class SimulatedStore implements Store {
   readonly #world: World;
   readonly #disk: Store;
   readonly #kind: SharedKind;
-  /** Writes of an earlier process are read back without what their writers carried along. */
+  /** Writes of an earlier process are read back without the hints of their writers. */
   readonly #bootRevision: Revision;
   readonly #watches = new Set<RemoteWatch>();
   #unsynced: UnsyncedWrite[] = [];
   #isDead = false;
 
-  /** @param disk what is durable; it outlives this process */
+  /** @param disk the durable state, which outlives this process */
   constructor(world: World, disk: Store, kind: SharedKind) {
     this.#world = world;
     this.#disk = disk;
@@ -116,7 +116,7 @@ export class SimulatedStore implements Store {
     for (const { apply } of kept) await apply();
   }
 
-  /** Ends one of the watches, as a broken connection does. */
+  /** Ends one of the watches, like a broken connection. */
   cutWatch(): void {
     const watches = [...this.#watches];
     if (watches.length > 0) this.#world.random.pick(watches).cut(failure('unavailable'));
@@ -207,7 +207,7 @@ export class SimulatedStore implements Store {
           return;
         }
         const found = Promise.resolve().then(look);
-        // The answer may be overtaken by others.
+        // Other answers may overtake this one.
         if (world.random.chance(0.5)) found.then(resolve, reject);
         else found.then(...this.#delayed(resolve, reject));
       });
@@ -235,7 +235,7 @@ export class SimulatedStore implements Store {
     });
   }
 
-  /** Writes what has gathered, in order, all of it or nothing. */
+  /** Writes the pending batch in order, entirely or not at all. */
   async #sync(): Promise<void> {
     const batch = this.#unsynced;
     this.#unsynced = [];
@@ -254,7 +254,7 @@ export class SimulatedStore implements Store {
       const fates = {
         refused: () => world.later(this, () => reject(failure('unavailable'))),
         lost: timeOut,
-        // Carried out whenever it arrives, maybe long after its writer has given up or is dead.
+        // Executed whenever it arrives, possibly long after its writer has given up or ended.
         late: () => {
           world.later(this.#disk, () => void apply());
           timeOut();
@@ -268,7 +268,7 @@ export class SimulatedStore implements Store {
   }
 }
 
-/** A watch over the network: what is handed on lags behind the store, and may end at any time. */
+/** A watch over the network: its events lag behind the store, and it may end at any time. */
 class RemoteWatch implements StoreWatch {
   readonly #world: World;
   readonly #disk: Store;
@@ -329,7 +329,7 @@ class RemoteWatch implements StoreWatch {
     for (const _ of events) this.#world.later(this, () => this.#handOn());
   }
 
-  /** Hands on some of what has arrived, in order. */
+  /** Delivers some of the arrived events, in order. */
   #handOn(): void {
     const count = 1 + this.#world.random.below(3);
     const events = this.#arriving.splice(0, count);

@@ -3,9 +3,9 @@ import { checkShown, demand, type Truth } from './truth.ts';
 import type { World } from './world.ts';
 
 /**
- * What informers do: list, watch from there, resume where a connection broke, and list again when
- * history is gone. Every event is held against the truth as it comes: each change of the collection
- * once, in order, whole.
+ * Behaves like an informer: lists, watches from there, resumes after a broken connection, and lists
+ * again when history is gone. Compares every event with the truth: each change of the collection
+ * once, in order, complete.
  */
 export class Informer {
   readonly #world: World;
@@ -14,7 +14,7 @@ export class Informer {
   readonly #prefix: string;
   readonly #name: string;
   readonly #held = new Map<string, number>();
-  /** Everything up to here has been seen; undefined before a list. */
+  /** Version up to which everything has been seen; undefined before a list. */
   #last: number | undefined;
   #state: 'idle' | 'listing' | 'watching' = 'idle';
   #connection: { close(): void; drain(): void } | undefined;
@@ -31,7 +31,7 @@ export class Informer {
     readonly name: string;
     /** Path of the collection. */
     readonly url: string;
-    /** What its keys begin with. */
+    /** The prefix of its keys. */
     readonly prefix: string;
   }) {
     this.#world = options.world;
@@ -41,7 +41,7 @@ export class Informer {
     this.#name = options.name;
   }
 
-  /** Does what is next, if nothing is under way. */
+  /** Takes the next step, unless one is in flight. */
   step(server: SimulatedServer): void {
     if (this.#state !== 'idle') return;
     if (this.#last === undefined) void this.#list(server);
@@ -142,7 +142,7 @@ export class Informer {
     }
   }
 
-  /** No change of the collection lies between the last event and this one. */
+  /** Checks that no change of the collection lies between the last event and this one. */
   #expectNothingBetween(revision: number, type: string): void {
     const last = this.#last ?? 0;
     const isLater = type === 'BOOKMARK' ? revision >= last : revision > last;

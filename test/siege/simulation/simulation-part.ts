@@ -6,12 +6,12 @@ import { type SiegePart, timeLimit } from '../part.ts';
 import { BrokenHistory, type HistoryReport, runHistory } from './history.ts';
 import { demand } from './truth.ts';
 
-/** Histories that are run before the first one that counts. */
+/** Number of histories that run before the first one that counts. */
 const rehearsals = 12;
-/** One in so many histories is run twice. */
+/** One in this many histories is run twice. */
 const repetitionPeriod = 250;
 
-/** A round is one history; that of round n has the seed of the run plus n. */
+/** A round is one history; round n has the run's seed plus n. */
 export const simulationPart: SiegePart = {
   name: 'simulation',
   summary: 'Whole servers on a simulated clock, disk, and network; a round is one history.',
@@ -19,7 +19,7 @@ export const simulationPart: SiegePart = {
   async run(options) {
     const { seed, rounds, log } = options;
     const isOver = timeLimit(options);
-    // What the server keeps for the life of the process must be the same in all histories.
+    // Values that the server keeps for the life of the process must be the same in all histories.
     for (let i = 0; i < rehearsals; i++) await runHistory(i);
     const total = { writes: 0, answers: 0, lost: 0, crashes: 0, events: 0 };
     const digest = createHash('sha256');
@@ -39,7 +39,7 @@ export const simulationPart: SiegePart = {
   },
 };
 
-/** Keeps the trace of a history that broke a guarantee. */
+/** Saves the trace of a history that violated a guarantee. */
 function explain(error: unknown, log: (line: string) => void): never {
   if (error instanceof BrokenHistory) {
     const path = join(tmpdir(), `wheelhouse-simulation-${error.seed}.trace`);
@@ -55,7 +55,7 @@ function add(total: Totals, report: HistoryReport): void {
   for (const name of Object.keys(total) as (keyof Totals)[]) total[name] += report[name];
 }
 
-/** A seed means one history, byte for byte, whatever ran before it. */
+/** Checks that a seed determines the history byte for byte, regardless of earlier ones. */
 function checkRepeats(seed: number, { trace }: HistoryReport, again: HistoryReport): void {
   const at = trace.findIndex((line, index) => line !== again.trace[index]);
   const isSame = at < 0 && trace.length === again.trace.length;

@@ -6,11 +6,11 @@ import type { World } from './world.ts';
 export interface TruthEvent {
   readonly revision: number;
   readonly key: string;
-  /** As it was stored, which is without a version; undefined for a deletion. */
+  /** As stored, without a version; undefined for a deletion. */
   readonly object: Loose | undefined;
   /** The object's bytes. */
   readonly text: string | undefined;
-  /** What stood at the key before. */
+  /** The previous event at the key. */
   readonly previous: TruthEvent | undefined;
 }
 
@@ -34,7 +34,10 @@ export class Truth {
     this.#world = world;
   }
 
-  /** Records what becomes durable in a store from now on, and what already has beyond this. */
+  /**
+   * Records everything that becomes durable in a store from now on, and everything beyond the
+   * current record that already has.
+   */
   async follow(store: Store): Promise<void> {
     await store.watch({
       prefix: '',
@@ -46,7 +49,7 @@ export class Truth {
     });
   }
 
-  /** Whether a store that was opened again has all that was ever seen of it, byte for byte. */
+  /** Checks that a reopened store contains everything that was ever seen of it, byte for byte. */
   async expectAllIn(store: Store): Promise<void> {
     const newest = await store.currentRevision();
     demand(newest >= this.revision, () => `${this.revision} was lost: the store is at ${newest}`);
@@ -62,9 +65,10 @@ export class Truth {
   }
 
   /**
-   * Notes that a client replaces an object by an older state without some of its fields, together
-   * with the older state's managed fields. Whatever was removed in between is owned again then, as
-   * on kube-apiserver: only what a write itself removes is taken from its owners.
+   * Records that a client replaces an object by an older state without some of its fields, together
+   * with the older state's managed fields. Fields that were removed in between then have owners
+   * again, as on kube-apiserver: a write removes ownership only of the fields that it removes
+   * itself.
    */
   claim(key: string, { metadata, data }: Loose): void {
     for (const { manager, fieldsV1 } of metadata.managedFields ?? []) {
@@ -78,20 +82,20 @@ export class Truth {
     return this.events[revision - 1];
   }
 
-  /** What stands at a key after a revision; undefined where nothing does. */
+  /** The object at a key after a revision; undefined if there is none. */
   standing(key: string, revision = this.revision): TruthEvent | undefined {
     let event = this.#newest.get(key);
     while (event !== undefined && event.revision > revision) event = event.previous;
     return event?.object === undefined ? undefined : event;
   }
 
-  /** The revision that removed what stood at a key; undefined where something stands or never did. */
+  /** The revision that removed the object at a key; undefined if it exists or never existed. */
   removal(key: string): number | undefined {
     const event = this.#newest.get(key);
     return event?.object === undefined ? event?.revision : undefined;
   }
 
-  /** All states of a key from one revision to another, the one at the beginning included. */
+  /** All states of a key from one revision to another, including the initial one. */
   states(key: string, from: number, to: number): (TruthEvent | undefined)[] {
     const found: (TruthEvent | undefined)[] = [];
     let event = this.#newest.get(key);
@@ -126,7 +130,7 @@ export class Truth {
   }
 }
 
-/** What holds of each write by itself: owners of fields, identity, the marks of deletion. */
+/** Checks each write by itself: owners of fields, identity, and deletion marks. */
 function checkWrite(event: TruthEvent, claims: ReadonlySet<string>): void {
   const { object, key, revision } = event;
   const what = () => `${key} at revision ${revision}: `;
@@ -147,7 +151,7 @@ function checkWrite(event: TruthEvent, claims: ReadonlySet<string>): void {
 const claimOf = ({ key, manager, path }: { key: string; manager: string; path: string }) =>
   `${key} ${manager} ${path}`;
 
-/** The paths of managed fields that the object does not have. */
+/** The paths of managed fields that the object lacks. */
 function absentFields(value: Loose, fields: Loose, path: string): string[] {
   return Object.entries(fields).flatMap(([name, below]) => {
     if (name === '.') return [];
@@ -169,7 +173,7 @@ function childOf(value: Loose, step: string): readonly [Loose, boolean] {
   return [found, found !== undefined];
 }
 
-/** Whether an object that was answered is exactly the write of its version. */
+/** Checks that a returned object is exactly the write of its version. */
 export function checkShown(truth: Truth, shown: Loose, key: string): TruthEvent {
   const revision = Number(shown.metadata.resourceVersion);
   const event = truth.at(revision);
@@ -183,7 +187,7 @@ export function checkShown(truth: Truth, shown: Loose, key: string): TruthEvent 
   return event;
 }
 
-/** Equality of JSON values, whatever the order of members. */
+/** Whether JSON values are equal, ignoring the order of members. */
 function isSame(one: Loose, other: Loose): boolean {
   if (one === other) return true;
   if (typeof one !== 'object' || typeof other !== 'object' || !one || !other) return false;

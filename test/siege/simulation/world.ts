@@ -2,22 +2,22 @@ import type { Clock, Timer } from '@wheelhouse/machinery';
 import { FakeClock, type Host } from '@wheelhouse/machinery/testing';
 import { type Random, randomOf } from '../../fuzz/random.ts';
 
-/** Something that happens when the schedule picks it: a call arrives, an answer returns. */
+/** An event that happens when the schedule picks it: a call arrives, or an answer returns. */
 interface Delivery {
   readonly owner: object;
   readonly run: () => void;
 }
 
-/** Which of the faults that a history could have it has. */
+/** Decides which of the possible faults a history has. */
 export interface FaultPlan {
-  /** Whether a fault strikes where one may; called once for each opportunity. */
+  /** Whether a fault strikes at this opportunity; called once for each. */
   strikes(probability: number): boolean;
 }
 
 /**
- * The schedule of one history: a clock that only the history moves, everything that is under way,
- * the tasks that the server has deferred, and one source of choices. The trace of a history is a
- * function of its seed: nothing here depends on real time, and the history owns the host (host.ts).
+ * The schedule of one history: a clock that only the history moves, everything in flight, the tasks
+ * that the server has deferred, and one source of choices. The trace of a history is a function of
+ * its seed: nothing here depends on real time, and the history owns the host (host.ts).
  */
 export class World {
   readonly random: Random;
@@ -42,17 +42,17 @@ export class World {
     };
   }
 
-  /** Number of deliveries under way. */
+  /** Number of deliveries in flight. */
   get pending(): number {
     return this.#deliveries.length;
   }
 
-  /** Has `run` called at some later step; never, when its owner is dropped before. */
+  /** Schedules `run` for some later step, unless its owner is dropped before. */
   later(owner: object, run: () => void): void {
     this.#deliveries.push({ owner, run });
   }
 
-  /** Delivers one thing that is under way, whichever; false when there is none. */
+  /** Delivers any one thing in flight; false if there is none. */
   deliver(): boolean {
     const at = this.random.below(this.#deliveries.length);
     const [chosen] = this.#deliveries.splice(at, 1);
@@ -62,18 +62,18 @@ export class World {
     return true;
   }
 
-  /** Forgets what is under way to or from an owner. */
+  /** Drops everything in flight to or from an owner. */
   drop(owner: object): void {
     this.#deliveries = this.#deliveries.filter((one) => one.owner !== owner);
   }
 
-  /** Lets time pass. */
+  /** Advances time. */
   advance(byMs: number): void {
     this.note(`${byMs} ms pass`);
     this.clock.advance(byMs);
   }
 
-  /** Runs the tasks that are deferred now, and what follows from each at once; `turns` times. */
+  /** Runs the currently deferred tasks and everything that follows from each; `turns` times. */
   async settle(turns = 1): Promise<void> {
     await microtasks();
     for (let i = 0; i < turns && this.#deferred.length > 0; i++) {
@@ -84,12 +84,12 @@ export class World {
     }
   }
 
-  /** Forgets deferred tasks, where the only process that had any has ended. */
+  /** Drops deferred tasks, because the only process that had any has ended. */
   dropDeferred(): void {
     this.#deferred = [];
   }
 
-  /** Settles and delivers until a promise is settled. */
+  /** Settles and delivers until a promise settles. */
   async settled<Value>(promise: Promise<Value>): Promise<Value> {
     let isSettled = false;
     const settle = () => {
@@ -109,17 +109,17 @@ export class World {
     return this.isStormy && this.#plan.strikes(probability);
   }
 
-  /** The first guarantee that did not hold, from wherever it was noticed. */
+  /** The first violated guarantee, from any check. */
   get violation(): Error | undefined {
     return this.#violation;
   }
 
-  /** Notes a violation that no check found: an exception where none should be. */
+  /** Records a violation that no check found: an unexpected exception. */
   fail(error: unknown): void {
     this.#violation ??= error instanceof Error ? error : new Error(String(error));
   }
 
-  /** Runs a check inside of a callback whose caller would take an exception for its own. */
+  /** Runs a check inside a callback whose caller would handle its exception. */
   check(run: () => void): void {
     try {
       run();
@@ -128,7 +128,7 @@ export class World {
     }
   }
 
-  /** Adds to the trace, which is what two runs of one seed are compared by. */
+  /** Adds a line to the trace, by which two runs of one seed are compared. */
   note(line: string): void {
     this.#trace.push(line);
   }
@@ -140,7 +140,7 @@ export class World {
 
 const stuckTurns = 1000;
 
-/** Resolves when no microtask is left: those are all that the server waits for by itself. */
+/** Resolves when no microtasks are left; the server waits for nothing else by itself. */
 function microtasks(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,13 +1,13 @@
 import http2 from 'node:http2';
 import type { JsonObject } from '@wheelhouse/machinery';
 
-/** One answer; the body is decoded where it is JSON. */
+/** One answer; the body is decoded if it is JSON. */
 export interface SoakAnswer {
   readonly status: number;
   readonly body: JsonObject | undefined;
 }
 
-/** A watch that counts its events and keeps none. */
+/** A watch that counts its events and discards them. */
 export interface SoakWatch {
   readonly ended: Promise<void>;
   close(): void;
@@ -15,7 +15,7 @@ export interface SoakWatch {
 
 const patienceMs = 60_000;
 
-/** A pool of HTTP/2 connections which replaces one after the other, as clients come and go. */
+/** A pool of HTTP/2 connections, which are replaced one after the other as clients come and go. */
 export class SoakClient {
   readonly #url: string;
   readonly #token: string;
@@ -30,7 +30,7 @@ export class SoakClient {
     this.#size = options.size;
   }
 
-  /** Sends one request; a status of 0 stands for a stream without a response. */
+  /** Sends one request; status 0 means a stream without a response. */
   send(request: {
     readonly method: string;
     readonly path: string;
@@ -77,7 +77,7 @@ export class SoakClient {
     return new Promise((resolve) => stream.on('close', () => resolve(text)));
   }
 
-  /** Opens a watch; `onBytes` receives the size of each piece. */
+  /** Opens a watch; `onBytes` receives the size of each chunk. */
   watch(path: string, onBytes: (bytes: number) => void): SoakWatch {
     const stream = this.#session().request({
       ':method': 'GET',
@@ -91,7 +91,7 @@ export class SoakClient {
     return { ended, close: () => stream.close(http2.constants.NGHTTP2_CANCEL) };
   }
 
-  /** Lets the oldest connection finish its streams and go; a new one takes its place. */
+  /** Lets the oldest connection finish its streams and close; a new one replaces it. */
   replaceOldest(): void {
     this.#sessions.shift()?.close();
   }

@@ -2,18 +2,18 @@ import type { JsonObject } from '@wheelhouse/machinery';
 import type { Random } from '../../fuzz/random.ts';
 import type { SoakAnswer, SoakClient } from './client.ts';
 
-/** One thing clients of a control plane do, of one to a few requests. */
+/** A typical activity of clients, consisting of one or a few requests. */
 interface Activity {
-  /** How often it is chosen, relative to the others. */
+  /** Relative frequency. */
   readonly weight: number;
   run(on: Ground): Promise<SoakAnswer>;
 }
 
-/** What an activity works with. */
+/** The resources of an activity. */
 interface Ground {
   readonly client: SoakClient;
   readonly random: Random;
-  /** A number that no other activity of the run has. */
+  /** A number that is unique in the run. */
   readonly serial: number;
 }
 
@@ -36,7 +36,7 @@ const named = (name: string, more: JsonObject = {}): JsonObject => ({
   ...more,
 });
 
-/** Creates the object, or reads and replaces it where it exists. */
+/** Creates the object, or reads and replaces an existing one. */
 async function upsert(
   on: Ground,
   target: { readonly collection: string; readonly name: string; readonly body: JsonObject },
@@ -170,7 +170,7 @@ async function mistake(on: Ground): Promise<SoakAnswer> {
     : on.client.send({ method: 'GET', path: `${collection}/absent-${on.serial}` });
 }
 
-/** Installs a kind, works with its objects, and takes it away. */
+/** Defines a kind, works with its objects, and deletes it. */
 async function installKind(on: Ground): Promise<SoakAnswer> {
   const plural = `gadget${on.random.below(6)}s`;
   const kind = `Gadget${plural.slice(6, -1)}`;
@@ -201,7 +201,7 @@ async function installKind(on: Ground): Promise<SoakAnswer> {
   return client.send({ method: 'DELETE', path: `${definitions}/${plural}.${group}` });
 }
 
-/** Makes a namespace, fills it and deletes it: the controllers empty it. */
+/** Creates, fills, and deletes a namespace, which controllers then empty. */
 async function liveNamespace(on: Ground): Promise<SoakAnswer> {
   const path = '/api/v1/namespaces';
   const name = `soak-short-${on.serial}`;
@@ -232,14 +232,14 @@ const activities: readonly Activity[] = [
   { weight: 0.3, run: liveNamespace },
 ];
 
-/** Creates what activities take for granted. */
+/** Creates what activities require. */
 export async function prepareMix(client: SoakClient): Promise<void> {
   for (const name of namespaces) {
     await client.send({ method: 'POST', path: '/api/v1/namespaces', body: named(name) });
   }
 }
 
-/** Runs one activity of the mix; gives the last answer. */
+/** Runs one activity of the mix; returns the last answer. */
 export function runActivity(on: Ground): Promise<SoakAnswer> {
   const total = activities.reduce((sum, { weight }) => sum + weight, 0);
   let at = (on.random.below(1_000_000) / 1_000_000) * total;

@@ -5,10 +5,10 @@ import { onServer, type SiegePart } from '../part.ts';
 import { SoakClient } from './client.ts';
 import { followed, prepareMix, runActivity } from './mix.ts';
 
-/** What the server's process takes up at one moment, MiB. */
+/** The memory use of the server's process at one moment, in MiB. */
 interface MemorySample {
   readonly resident: number;
-  /** Without what is mapped from files, as the store's pages are. */
+  /** Without memory that is mapped from files, such as the store's pages. */
   readonly anonymous: number;
   readonly heap: number;
 }
@@ -17,10 +17,10 @@ export interface SoakSettings {
   readonly url: string;
   readonly token: string;
   readonly seed: number;
-  /** Samples to take, one each `sampleMs`. */
+  /** Number of samples, one every `sampleMs`. */
   readonly samples: number;
   readonly sampleMs: number;
-  /** Activities started per second; each sends one to ten requests. */
+  /** Number of activities started per second; each sends one to ten requests. */
   readonly rate: number;
   readonly informers: number;
   readonly sample: () => Promise<MemorySample>;
@@ -92,7 +92,7 @@ function sampleLine(
   );
 }
 
-/** Lists, watches from there, loses its connection after some seconds, and begins again. */
+/** Lists, watches from there, loses its connection after some seconds, and starts over. */
 async function informer(options: {
   readonly client: SoakClient;
   readonly random: Random;
@@ -123,8 +123,9 @@ export function medianOf(values: readonly number[]): number {
 }
 
 /**
- * How much a series has grown since `warmUp` samples, percent: the median of the last sixth of what
- * follows against the median of its first sixth, so that one collection of garbage decides nothing.
+ * Growth of a series since `warmUp` samples in percent: the median of the last sixth of the
+ * remainder against the median of its first sixth, so that a single garbage collection does not
+ * decide the result.
  */
 export function growthPercent(series: readonly number[], warmUp: number): number {
   const measured = series.slice(warmUp);
@@ -153,7 +154,10 @@ const sampleMs = 10_000;
 const warmUpSamples = 60;
 const growthMaxPercent = 10;
 
-/** A round is one sample of ten seconds; the first ten minutes, or half of a short run, warm up. */
+/**
+ * A round is one sample of ten seconds; the first ten minutes, or half of a short run, are the
+ * warm-up.
+ */
 export const soakPart: SiegePart = {
   name: 'soak',
   summary: 'A realistic mix of clients; memory must not grow (a round takes 10 seconds).',
