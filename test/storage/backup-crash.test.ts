@@ -37,7 +37,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Runs the command and kills it after so long; gives how long it ran. */
+/** Runs the command and kills it after the delay; returns how long it ran. */
 async function killedAfter(ms: number, args: readonly string[]): Promise<number> {
   const begun = performance.now();
   const child = spawn(process.execPath, [programs.wheelhouse, ...args], { stdio: 'ignore' });
@@ -48,7 +48,7 @@ async function killedAfter(ms: number, args: readonly string[]): Promise<number>
   return performance.now() - begun;
 }
 
-/** Moments from soon after the start to just after the end, the same for a seed. */
+/** Moments from soon after the start to just after the end, repeatable by the seed. */
 function* moments(wholeMs: number): Generator<number> {
   for (let round = 0; round < rounds; round++) {
     const part = ((seed * (round + 7) * 7919) % 1000) / 1000;

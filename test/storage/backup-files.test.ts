@@ -36,7 +36,7 @@ const core = '/api/v1/namespaces/default';
 
 let bench: BackupBench;
 let server: TestServer;
-/** A sound backup, and its bytes. */
+/** A valid backup, and its bytes. */
 let file: string;
 let sound: Buffer;
 
@@ -53,7 +53,7 @@ beforeAll(async () => {
 });
 afterAll(() => bench.dispose());
 
-/** Numbers from 0 to below 1, the same for a seed. */
+/** Numbers in [0, 1), repeatable by the seed. */
 function randomOf(start: number): () => number {
   let state = start;
   return () => {
@@ -69,7 +69,7 @@ function refusal(outcome: Outcome): string {
   return outcome.stderr.slice('error: '.length, -1);
 }
 
-/** Restores these bytes to a directory that then is not there; gives what was said. */
+/** Restores these bytes to a directory, which must then not exist; returns the error. */
 async function refused(bytes: Buffer | string): Promise<string> {
   const from = bench.at('wrong');
   const to = bench.at('never');
@@ -222,7 +222,7 @@ describe('a full disk', () => {
       execFileSync('mount', args, { stdio: 'ignore' });
       isMounted = true;
     } catch {
-      // Not everybody may mount; the tests are skipped then.
+      // Not every user may mount; the tests are then skipped.
     }
   });
   afterAll(() => {
@@ -266,7 +266,7 @@ test('STORE-5: a reader that stalls is cut off, and the server keeps working', a
   });
   stream.once('response', () => stream.pause());
   await new Promise((resolve) => stream.once('response', resolve));
-  // The time of a request on this server.
+  // The request timeout of this server.
   clock.skip(60_000);
   await eventually(async () => (stream.rstCode ?? 0) !== 0, 'the answer to be cut off');
   stream.on('data', (chunk: Buffer) => {

@@ -10,7 +10,7 @@ import {
   type TestServer,
 } from '../support/harness.ts';
 
-/** What a command answered. */
+/** The result of a command. */
 export interface Outcome {
   readonly code: number;
   readonly stdout: string;
@@ -37,20 +37,20 @@ export async function wheelhouse(...args: readonly string[]): Promise<Outcome> {
   }
 }
 
-/** As `wheelhouse`, for what must succeed; gives what was printed. */
+/** Like `wheelhouse`, for commands that must succeed; returns the output. */
 export async function succeed(...args: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await wheelhouse(...args);
   if (code !== 0) throw new Error(`wheelhouse ${args.join(' ')}: ${stderr}`);
   return stdout;
 }
 
-/** A place for data directories and backups, and servers on them. */
+/** A folder for data directories and backups, and servers on them. */
 export interface BackupBench {
   /** An absolute path in the folder. */
   at(name: string): string;
-  /** A server on the data directory of that name, keys and all. */
+  /** Starts a server on the data directory of that name, including its keys. */
   serve(dataDir: string, change?: ConfigChange): Promise<TestServer>;
-  /** An administrator's kubeconfig of a server. */
+  /** A kubeconfig of a server's administrator. */
   kubeconfig(server: TestServer, token?: string): string;
   /** Stops the servers and removes everything. */
   dispose(): Promise<void>;

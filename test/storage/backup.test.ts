@@ -42,7 +42,7 @@ const boatKind = {
   },
 };
 
-/** Objects of kinds that are there from the start, and of one that is not. */
+/** Creates objects of built-in kinds and of a custom one. */
 async function fill(server: TestServer): Promise<void> {
   await mustCreate(server, `${core}/configmaps`, configMap('kept', { data: { a: '€ 1' } }));
   await mustCreate(server, `${core}/configmaps`, configMap('also'));
@@ -58,7 +58,7 @@ async function fill(server: TestServer): Promise<void> {
   await server.patch(`${core}/configmaps/kept`, { data: { b: '2' } }, 'merge');
 }
 
-/** Every object there is of some kinds, as a client sees it. */
+/** Every object of some kinds, as a client sees it. */
 async function everything(server: TestServer): Promise<ApiObject[]> {
   const paths = ['/api/v1/configmaps', '/api/v1/secrets', '/api/v1/namespaces', boats];
   paths.push(`${rbacPath}/clusterroles`, '/apis/apiextensions.svc.io/v1/customresourcedefinitions');
@@ -135,7 +135,7 @@ describe('contents', () => {
       Number(items.find((one) => one.metadata.name === `${side}-${i}`)?.['data'].n);
     const left = Array.from({ length: pairs }, (_, i) => count('left', i));
     const right = Array.from({ length: pairs }, (_, i) => count('right', i));
-    // One writer: of all that it writes, a moment has just the first part.
+    // There is one writer, so a snapshot contains a prefix of its writes.
     const ahead = left.reduce((sum, n, i) => sum + n - (right[i] as number), 0);
     expect([0, 1]).toContain(ahead);
     expect(left).toEqual([...left].sort((one, other) => other - one));
@@ -203,7 +203,7 @@ describe('resource versions', () => {
     const file = bench.at('backup');
     await succeed('backup', '--kubeconfig', bench.kubeconfig(server), '--to', file);
     const kept = (await server.get(`${core}/configmaps/kept`)).body;
-    // Written after the backup: the restore takes it back.
+    // Written after the backup, so the restore reverts it.
     const lost = await server.patch(`${core}/configmaps/kept`, { data: { c: '3' } }, 'merge');
     const after = lost.body.metadata.resourceVersion;
     await server.stop();

@@ -11,7 +11,7 @@ const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
 
 interface Acknowledged {
   readonly revision: number;
-  /** How the value begins; `-` after a deletion. */
+  /** The beginning of the value; `-` after a deletion. */
   readonly text: string;
 }
 
@@ -25,7 +25,9 @@ afterEach(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-/** Runs the writer, kills it after `acknowledgements` lines, and returns all that it printed. */
+/**
+ * Runs the writer, kills it after `acknowledgements` lines, and returns everything that it printed.
+ */
 async function writeAndKill(round: number, acknowledgements: number): Promise<string[]> {
   const program = new URL('./crash/writer.ts', import.meta.url).pathname;
   const started = spawn(
@@ -62,7 +64,7 @@ function record(lines: readonly string[], known: Map<string, Acknowledged>): num
   return newest;
 }
 
-/** The revision of a deletion that was durable though nobody heard of it; 0 without one. */
+/** The revision of a durable but unacknowledged deletion; 0 without one. */
 async function deletedAfter(store: Store, key: string): Promise<number> {
   let revision = 0;
   const watch = await store.watch({
@@ -80,7 +82,7 @@ async function deletedAfter(store: Store, key: string): Promise<number> {
   return revision;
 }
 
-/** Reopens the directory, which takes the dead writer's lock over, and compares. */
+/** Reopens the directory, taking over the dead writer's lock, and compares its content. */
 async function check(known: Map<string, Acknowledged>, newest: number): Promise<void> {
   const store = await openEmbeddedStore({ directory, clock: systemClock });
   try {

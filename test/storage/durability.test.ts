@@ -29,7 +29,7 @@ afterAll(() => programs?.remove());
 const collection = '/api/v1/namespaces/default/configmaps';
 const writers = 12;
 
-/** What the clients know of the objects: the last step sent, and the last one acknowledged. */
+/** What clients know of an object: the last step sent, and the last one acknowledged. */
 interface Known {
   sent: number;
   acknowledged: number;
@@ -39,7 +39,7 @@ interface Known {
 interface Books {
   readonly objects: Map<string, Known>;
   readonly removed: string[];
-  /** The highest version any answer carried. */
+  /** The highest version in any answer. */
   highest: bigint;
 }
 
@@ -60,7 +60,7 @@ async function open(flags: readonly string[] = []): Promise<Session> {
     call: (method, path, body) => {
       const options = { token: running.token, ...(body === undefined ? {} : { body }) };
       const asked = client.calls.request(method, path, options);
-      // An answer that was cut off with its server is none.
+      // An answer that was cut off with its server does not count.
       const whole = asked.then((answer) => (answer.body === undefined ? undefined : answer));
       return Promise.race([whole.catch(() => undefined), gone]);
     },
@@ -74,7 +74,7 @@ function note(books: Books, answer: Answer): void {
   if (version > books.highest) books.highest = version;
 }
 
-/** Writes one step after the other until the server is gone. */
+/** Writes one step after the other until the server has ended. */
 async function keepWriting(session: Session, name: string, books: Books): Promise<void> {
   const known = books.objects.get(name) ?? { sent: 0, acknowledged: 0, version: '' };
   books.objects.set(name, known);
@@ -106,7 +106,7 @@ async function makeAndRemove(session: Session, name: string, books: Books): Prom
   return true;
 }
 
-/** Everything acknowledged is there, and nothing that nobody sent. */
+/** Checks that everything acknowledged exists, and nothing that nobody sent. */
 async function check(session: Session, books: Books): Promise<void> {
   const list = await session.call('GET', collection);
   expect(list?.status).toBe(200);
@@ -184,7 +184,7 @@ test('STORE-1: one process at a time holds a data directory', async () => {
   session.close();
 }, 60_000);
 
-/** Bytes of all files below a directory that the server does not remove meanwhile. */
+/** Size of all files below a directory, except those that the server removes meanwhile. */
 function diskUse(directory: string): number {
   let bytes = 0;
   for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
@@ -209,7 +209,7 @@ test('STORE-4: history expires after its retention, and disk use stays bounded',
       const body = configMap(name, { data: { text, round: String(round) } });
       return session.call('PUT', `${collection}/${name}`, body);
     });
-    // Paced, so that a fast machine writes no more in one retention than a slow one.
+    // Paced, so that a fast machine writes no more per retention period than a slow one.
     await new Promise((resolve) => setTimeout(resolve, 40));
     for (const answer of await Promise.all(writes)) expect(answer?.status).toBe(200);
     largest = Math.max(largest, diskUse(dataDir));

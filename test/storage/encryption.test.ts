@@ -49,7 +49,7 @@ function configFile(resources: JsonObject[], name = 'encryption.json'): string {
   return path;
 }
 
-/** A server on the test's data; stopped at the end of the test if not before. */
+/** A server on the test's data, stopped at the end of the test at the latest. */
 async function serverOf(
   resources: JsonObject[] | undefined,
   change: ConfigChange = {},
@@ -69,7 +69,7 @@ async function serverOf(
   return { ...server, stop };
 }
 
-/** What the store holds, with no server running. */
+/** The stored value of a key, while no server is running. */
 async function stored(key: string): Promise<Buffer> {
   const store = await openEmbeddedStore({
     directory: join(directory, 'store'),
@@ -161,7 +161,7 @@ describe('values in the store', () => {
   });
 });
 
-/** A server whose one Secret was sealed with a key that it does not have. */
+/** Starts a server with one Secret that was encrypted with a key that it does not have. */
 async function withLostKey(change: ConfigChange = {}): Promise<TestServer> {
   const first = await serverOf([
     { resources: ['secrets'], providers: [{ aesgcm: { keys: [keyOf('lost')] } }] },

@@ -188,7 +188,7 @@ describe.skipIf(!hasEtcd)('an etcd at its limits', () => {
         if (metadata.name === 'small') continue;
         expect((await server.remove(`${maps}/${metadata.name}`)).status).toBe(200);
       }
-      // What an administrator does then, by etcd's own means.
+      // The administrator's remedy, by etcd's own tools.
       const { revision } = (await etcd.ask('kv/range', { key: 'AA==' })).header as never;
       await etcd.ask('kv/compaction', { revision, physical: true });
       await etcd.ask('maintenance/defragment', {});

@@ -4,7 +4,7 @@ import type { ConfigChange } from '../support/harness.ts';
 
 let prefixes = 0;
 
-/** A server's configuration on an etcd, with keys of its own; several servers may be given it. */
+/** A server's configuration on an etcd with a unique key prefix; several servers may share it. */
 export function onEtcd(
   etcd: { readonly url: string },
   more: Partial<EtcdSettings> = {},
@@ -25,14 +25,14 @@ export function onEtcd(
   };
 }
 
-/** The same configuration by way of another address. */
+/** The same configuration through another address. */
 export function reachedBy(config: ConfigChange, url: string): ConfigChange {
   const { store } = config;
   if (store?.type !== 'etcd') throw new Error('not on etcd');
   return { ...config, store: { ...store, servers: [url] } };
 }
 
-/** Times by which leaders change within seconds. */
+/** Durations with which leadership changes within seconds. */
 export const quickElection: LeaderElectionSettings = {
   leaseDurationMs: 1500,
   renewDeadlineMs: 1000,
@@ -40,7 +40,7 @@ export const quickElection: LeaderElectionSettings = {
   name: 'test-controllers',
 };
 
-/** Passes connections on to an etcd, until it is cut. */
+/** Forwards connections to an etcd until it is cut. */
 export async function startLine(
   etcd: { readonly url: string },
   host = '127.0.0.1',

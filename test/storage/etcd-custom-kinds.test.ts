@@ -7,7 +7,7 @@ import { onEtcd } from './etcd-config.ts';
 
 const groups = Array.from({ length: 8 }, (_, index) => `race-${index}.example.com`);
 
-/** Definitions of one group, all of one kind: only one at a time can have its names. */
+/** Definitions in one group with the same kind: only one of them can have its names. */
 const sameKind = (group: string, plural: string) => ({ group, plural, kind: 'Thing' });
 
 async function having(
@@ -45,7 +45,8 @@ describe.skipIf(!hasEtcd)('custom kinds on etcd', () => {
         }, `${plural}.${group} to be refused`);
       }
     }
-    // A server that starts now knows those that wait in another order than the first one does.
+    // A server that starts now learns about the waiting definitions in another order than the first
+    // one.
     const other = await startTestServer(shared);
     await Promise.all(groups.map((group) => one.remove(`${definitions}/holders.${group}`)));
     for (const group of groups) {
@@ -54,7 +55,7 @@ describe.skipIf(!hasEtcd)('custom kinds on etcd', () => {
         return status === 404 && (await having('NamesAccepted', other, group)).length > 0;
       }, `a name in ${group} to be given`);
     }
-    // What comes last has been decided behind all that.
+    // The last definition has been decided after all others.
     for (const server of [one, other]) {
       const plural = server === one ? 'ones' : 'others';
       await establish(server, { group: 'last.example.com', plural, kind: plural });

@@ -52,7 +52,7 @@ describe.skipIf(!hasEtcd)('failing etcd', () => {
         'the store is unavailable',
       ]);
     }
-    // What need not be the newest is still answered.
+    // Reads that need not be the newest are still answered.
     expect((await server.get(`${maps}/before?resourceVersion=0`)).status).toBe(200);
     const failing = await eventually(async () => {
       const answer = await server.get('/readyz');
@@ -154,7 +154,7 @@ describe.skipIf(!hasEtcd)('leader election', () => {
     await line.cut();
     await second.remove('/api/v1/namespaces/orphaned');
     const next = await eventually(async () => {
-      // As long as nobody else leads, nobody finishes the deletion.
+      // As long as there is no other leader, the deletion is not finished.
       const { status } = await second.get('/api/v1/namespaces/orphaned');
       const now = await holder(second);
       if (now === leader) expect(status).toBe(200);
@@ -229,14 +229,14 @@ describe.skipIf(!hasEtcd)('etcd over TLS', () => {
     await expect(opening({ ca })).rejects.toThrow(unserved);
     const whole = { certificate: certFile, key: keyFile };
     await expect(opening({ ca: strangerCa, ...whole })).rejects.toThrow(unserved);
-    // The certificate is good for one address, and for no name.
+    // The certificate is valid for one address and for no name.
     const elsewhere = await startLine(etcd, '127.0.0.2');
     cleanups.push(() => elsewhere.cut());
     await expect(opening({ ca, ...whole }, elsewhere.url)).rejects.toThrow(unserved);
     const named = etcd.url.replace('127.0.0.1', 'localhost');
     await expect(opening({ ca, ...whole }, named)).rejects.toThrow(unserved);
     await (await opening({ ca, ...whole })).close();
-    // A member's own certificate is trusted without the authority that signed it.
+    // A member's own certificate is trusted without its authority.
     const trusting = await started(onEtcd(etcd, { caFile: memberCa, certFile, keyFile }));
     expect((await trusting.post(maps, configMap('b'))).status).toBe(201);
   });
@@ -271,7 +271,7 @@ describe.skipIf(!hasEtcd)('a renewed certificate', () => {
   });
 });
 
-/** Around now, whenever that is. */
+/** A validity period around the current time. */
 const anyTime = { fromDays: -3650, toDays: 3650 };
 
 function written(directory: string, name: string, text: string): string {

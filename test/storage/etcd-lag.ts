@@ -14,7 +14,7 @@ export interface LaggingLine {
   /** Resolves when a call has begun since `hold`. */
   asked(): Promise<void>;
   release(): void;
-  /** Breaks all connections, and new ones, until it is mended. */
+  /** Breaks all connections, including new ones, until it is repaired. */
   cut(): void;
   mend(): void;
   close(): Promise<void>;
@@ -27,7 +27,7 @@ interface Frame {
   readonly bytes: Buffer;
 }
 
-/** Cuts a direction of an HTTP/2 connection into frames. */
+/** Divides one direction of an HTTP/2 connection into frames. */
 function frameReader(skip: number, onFrame: (frame: Frame) => void): (chunk: Buffer) => void {
   let rest = Buffer.alloc(0);
   let toSkip = skip;

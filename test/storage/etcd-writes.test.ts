@@ -7,7 +7,9 @@ import { type LaggingLine, startLaggingLine } from './etcd-lag.ts';
 
 const maps = '/api/v1/namespaces/default/configmaps';
 
-/** A server begins a change with what its cache has, which another's writes may be ahead of. */
+/**
+ * A server starts a change with its cached object, which may be older than another server's writes.
+ */
 describe.skipIf(!hasEtcd)('writes on a server that lags behind another', () => {
   let etcd: TestEtcd;
   let line: LaggingLine;
@@ -26,7 +28,7 @@ describe.skipIf(!hasEtcd)('writes on a server that lags behind another', () => {
     await etcd.dispose();
   });
 
-  /** An object that both know. */
+  /** Creates an object that both servers have in their caches. */
   async function known(name: string, data: JsonObject = { a: '1' }): Promise<Answer['body']> {
     const made = await ahead.post(maps, configMap(name, { data }));
     expect(made.status, made.text).toBe(201);
@@ -34,7 +36,7 @@ describe.skipIf(!hasEtcd)('writes on a server that lags behind another', () => {
     return made.body;
   }
 
-  /** What the server that is behind answers to a change it begins before it has heard of `news`. */
+  /** The answer of the lagging server to a change that it starts before it has received `news`. */
   async function unaware<T>(news: () => Promise<T>, change: (known: T) => Promise<Answer>) {
     line.hold();
     try {
@@ -69,7 +71,7 @@ describe.skipIf(!hasEtcd)('writes on a server that lags behind another', () => {
     await known('flipped', { v: 'a' });
     const set = (server: TestServer, v: string) =>
       server.patch(`${maps}/flipped`, { data: { v } }, 'merge');
-    // Nothing to do for who still has `a`; but `b` is there.
+    // A server that still sees `a` would have nothing to do, but `b` exists.
     const { seen, answer } = await unaware(
       () => set(ahead, 'b'),
       () => set(behind, 'a'),
@@ -88,7 +90,8 @@ describe.skipIf(!hasEtcd)('writes on a server that lags behind another', () => {
       () => change({ a: '2' }),
     );
     expect(locked.answer.status).toBe(422);
-    // For who still knows the first one it cannot be changed; but there is another.
+    // A server that still sees the first object could not change it, but another one has replaced
+    // it.
     const { seen, answer } = await unaware(
       async () => {
         await ahead.remove(`${maps}/locked`);

@@ -111,7 +111,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     const ports = answers.map(({ body }) => body.spec.ports[0].nodePort);
     expect(new Set(addresses).size).toBe(28);
     expect(new Set(ports).size).toBe(28);
-    // Of two that ask for the same number at the same time one gets it.
+    // Of two concurrent requests for the same number, one succeeds.
     const free = Array.from({ length: 30 }, (_, i) => `10.9.0.${i + 1}`);
     const clusterIP = free.find((ip) => !addresses.includes(ip));
     const race = await Promise.all([
@@ -144,7 +144,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
       Array.from({ length: 30 }, async (_, i) => {
         const server = i % 2 === 0 ? one : other;
         const answer = await server.post(maps, configMap(`c${i}`));
-        // Each deletion makes the controller count, while charges are on their way.
+        // Each deletion triggers a recount while charges are in progress.
         if (answer.status === 201 && i % 3 === 0) await server.remove(`${maps}/c${i}`);
         return answer;
       }),
@@ -219,7 +219,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
 
     let writes = 0;
     const expired = await eventually(async () => {
-      // The cache forgets when there is something new to remember.
+      // The cache drops old history when it receives new changes.
       writes += 1;
       await server.post('/api/v1/namespaces/svc-public/configmaps', configMap(`w${writes}`));
       const answer = await server.get(next);
@@ -280,7 +280,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     expect(patched.body.metadata.managedFields).toBeUndefined();
     const { body } = await server.get(`${maps}/grown`);
     expect(Object.keys(body.data)).toHaveLength(10_001);
-    // An apply is nothing without them.
+    // An apply requires managed fields.
     const whole = configMap('applied', { data });
     const applied = await server.patch(`${maps}/applied?fieldManager=m`, whole, 'apply');
     expect(applied.status).toBe(500);

@@ -96,7 +96,7 @@ export interface FailingDisk {
   heal(): void;
 }
 
-/** Undefined where no C compiler is at hand. */
+/** Undefined without a C compiler. */
 export function failingDisk(folder: string): FailingDisk | undefined {
   if (process.platform !== 'linux') return undefined;
   const code = join(folder, 'fault.c');
@@ -106,24 +106,24 @@ export function failingDisk(folder: string): FailingDisk | undefined {
   if (spawnSync('gcc', args, { timeout: 30_000 }).status !== 0) return undefined;
   const file = join(folder, 'fault');
   return {
-    // The probe of a host library by a sanitizer, say, is no part of this.
+    // Excludes other preloaded libraries of the host, such as a sanitizer's.
     env: { LD_PRELOAD: shim, FAULT_FILE: file },
     fail: (fault) => writeFileSync(file, fault),
     heal: () => rmSync(file, { force: true }),
   };
 }
 
-/** A disk of its own, in memory. */
+/** A separate disk in memory. */
 export interface SmallDisk {
   readonly path: string;
-  /** Leaves not a byte free. */
+  /** Leaves no free space. */
   fill(): void;
-  /** Takes away what `fill` wrote. */
+  /** Removes what `fill` wrote. */
   makeRoom(): void;
   unmount(): void;
 }
 
-/** Undefined where this user may not mount. */
+/** Undefined if this user may not mount. */
 export function smallDisk(path: string, sizeBytes: number): SmallDisk | undefined {
   mkdirSync(path, { recursive: true });
   const args = ['-t', 'tmpfs', '-o', `size=${sizeBytes}`, 'tmpfs', path];

@@ -33,7 +33,7 @@ afterAll(() => programs?.remove());
 interface Session {
   readonly running: ServerProcess;
   call(method: string, path: string, body?: unknown): Promise<Answer>;
-  /** Which alarms the metrics show. */
+  /** The alarms that the metrics show. */
   raised(): Promise<string[]>;
   crash(): Promise<void>;
 }
@@ -69,7 +69,7 @@ const isReady = async ({ call }: Session) => (await call('GET', '/readyz')).stat
 
 async function expectReadOnly(session: Session, message: RegExp): Promise<void> {
   let tries = 0;
-  // A look at the free space holds for half a second.
+  // A measurement of the free space stays valid for half a second.
   const refused = await eventually(async () => {
     tries += 1;
     const answer = await session.call('POST', maps, configMap(`refused-${tries}`));
@@ -96,7 +96,7 @@ async function expectWritable(session: Session): Promise<void> {
   expect(await session.raised()).toEqual([]);
 }
 
-/** Both ways of removing an object. */
+/** Removes objects in both ways. */
 async function removeTwo(session: Session, names: readonly [string, string]): Promise<void> {
   const [plain, held] = names;
   expect((await session.call('DELETE', `${maps}/${plain}`)).status).toBe(200);

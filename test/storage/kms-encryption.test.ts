@@ -47,13 +47,13 @@ const rule = (...providers: object[]) => [{ resources: ['secrets'], providers }]
 function configFile(resources: object, name = 'encryption.json'): string {
   const path = join(directory, name);
   const head = { apiVersion: 'apiserver.config.svc.io/v1', kind: 'EncryptionConfiguration' };
-  // A server that follows the file must never see a part of it.
+  // A server that follows the file must never see an incomplete one.
   writeFileSync(`${path}.new`, JSON.stringify({ ...head, resources }));
   renameSync(`${path}.new`, path);
   return path;
 }
 
-/** A server on the test's data; stopped at the end of the test if not before. */
+/** A server on the test's data, stopped at the end of the test at the latest. */
 async function serverOf(resources: object, change: ConfigChange = {}): Promise<TestServer> {
   const server = await startTestServer({
     store: { type: 'embedded', directory: join(directory, 'store') },
@@ -69,7 +69,7 @@ async function serverOf(resources: object, change: ConfigChange = {}): Promise<T
   return { ...server, stop };
 }
 
-/** What the store holds of a Secret, with no server running. */
+/** The stored value of a Secret, while no server is running. */
 async function stored(name: string, change?: (value: Buffer) => Buffer): Promise<Buffer> {
   const store = await openEmbeddedStore({
     directory: join(directory, 'store'),
@@ -195,7 +195,7 @@ describe('KMS v2', () => {
       return (await server.get('/healthz/kms-providers')).status === 200;
     }, 'the plugin');
     await eventually(async () => {
-      // On a busy machine a value may not be opened within the timeout: it is tried again with a check.
+      // On a busy machine, decryption may exceed the timeout; it is retried with a check.
       clock.skip(20_000);
       await server.get('/healthz/kms-providers');
       return (await server.get(`${core}/secrets/a`)).status === 200;
@@ -397,7 +397,7 @@ describe('KMS v1', () => {
     release();
     expect((await listing).body.items).toHaveLength(names.length);
     expect(plugin.count('Version')).toBe(2);
-    // A health check may make one more.
+    // A health check may add one.
     expect(plugin.mostRunning).toBeLessThanOrEqual(65);
     await (await starting).stop();
 
@@ -476,7 +476,7 @@ describe('the configuration', () => {
         )?.[1] ?? 0,
       );
     plugin.state.healthz = 'sealed';
-    // The clock shortens this as well: the plugin has seconds, not a fraction of one.
+    // The clock shortens this timeout too: the plugin gets seconds, not a fraction of one.
     configFile(rule(kms({ timeout: '200s' }), { identity: {} }), 'followed.json');
     await eventually(async () => plugin.count('Status') > 0, 'the check');
     await eventually(async () => {

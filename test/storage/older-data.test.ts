@@ -8,7 +8,7 @@ import type { TestServer } from '../support/harness.ts';
 import { type BackupBench, createBackupBench, succeed, wheelhouse } from './backup-run.ts';
 
 const folder = join(dirname(fileURLToPath(import.meta.url)), 'older-data');
-/** One for each commit that `test/storage/older-data/make.mjs` was run with. */
+/** One folder for each commit with which `test/storage/older-data/make.mjs` was run. */
 const commits = readdirSync(folder).filter((name) => !name.includes('.'));
 
 let bench: BackupBench;
@@ -28,8 +28,8 @@ function oldDirectory(commit: string): { path: string; objects: Record<string, A
 }
 
 /**
- * Objects that this server does not make itself have stayed as they were. Default roles get the rules
- * that a newer server adds, and lose none.
+ * Checks that objects which this server does not create itself are unchanged. Default roles gain
+ * the rules that a newer server adds, and lose none.
  */
 async function check(server: TestServer, objects: Record<string, ApiObject[]>): Promise<void> {
   for (const [path, items] of Object.entries(objects)) {
@@ -49,7 +49,7 @@ async function check(server: TestServer, objects: Record<string, ApiObject[]>): 
   }
 }
 
-/** The data holds Events, which would expire in the middle of a test. */
+/** The data contains Events, which would expire during a test. */
 const keepsEvents = { eventTtlMs: 0 };
 
 describe.each(commits)('data of commit %s', (commit) => {
@@ -78,7 +78,7 @@ describe.each(commits)('data of commit %s', (commit) => {
 });
 
 describe('data of a newer server', () => {
-  /** Gives a store the format that the next layout would have. */
+  /** Marks a store with the format of the next layout. */
   function age(directory: string): void {
     writeFileSync(
       join(directory, 'data.mdb'),

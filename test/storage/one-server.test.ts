@@ -12,7 +12,7 @@ import {
   startProcess,
 } from '../support/program.ts';
 
-/** As in a container: the server is process 1 of its own PID namespace, on a host of its own. */
+/** Like a container: the server is process 1 of its own PID namespace, with its own host name. */
 const container = (host: string): string[] => [
   ...['unshare', '--pid', '--uts', '--fork', '--mount-proc', '--kill-child'],
   ...['sh', '-c', `hostname ${host} && exec "$@"`, 'sh'],
@@ -78,7 +78,7 @@ test('TRUST-7: servers in two containers do not share a directory, and a crash n
 
   first.child.kill('SIGKILL');
   await first.exited;
-  // The name of the dead is still there, and says nothing about the lock.
+  // The name of the dead process remains but says nothing about the lock.
   expect(readFileSync(join(dataDir, 'store', 'lock'), 'utf8')).toContain('"host":"first"');
   const third = await start('third');
   const again = connect(third.url);

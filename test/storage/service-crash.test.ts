@@ -35,7 +35,7 @@ const service = (name: string) => ({
 
 const start = () => startProcess(programs, { dataDir: join(directory, 'data'), flags });
 
-/** Names given to addresses by answers that came, until the server is killed in the middle. */
+/** The names of addresses in received answers, until the server is killed during writes. */
 async function writeAndKill(server: ServerProcess): Promise<Map<string, string>> {
   const { calls, close } = connect(server.url);
   const { token } = server;
@@ -73,7 +73,7 @@ test('a server killed amid writes loses no address and allocates none twice', as
       );
     };
     const kept = await stored();
-    // A deletion that was not answered may have happened.
+    // An unanswered deletion may have happened.
     for (const [name, ip] of given) expect(kept.get(name) ?? ip).toBe(ip);
     expect(new Set(kept.values()).size).toBe(kept.size);
     for (let count = kept.size; count < available; count += 1) {

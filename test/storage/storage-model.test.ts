@@ -103,7 +103,7 @@ async function check(store: Store, order: Run['order'] = 'calls'): Promise<void>
       if (random(2) === 0) await watch.reached(model.revision);
     }
   }
-  // A watch that had not caught up when its past was compacted has ended instead.
+  // A watch that lagged behind a compaction has ended instead.
   for (const verify of watches) {
     await verify().catch((error: { code?: string }) => {
       if (error.code !== 'compacted' && error.code !== 'closed') throw error;

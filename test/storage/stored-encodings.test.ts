@@ -18,7 +18,7 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
 
   const encoded = (text: string) => Buffer.from(text).toString('base64');
 
-  /** Writes a value as another server would. */
+  /** Writes a value like another server. */
   const put = (shared: ConfigChange, key: string, value: Buffer) =>
     etcd.ask('kv/put', { key: keyOf(shared, key), value: value.toString('base64') });
 
@@ -39,7 +39,7 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
     ...more,
   });
 
-  /** The JSON of an object without what the store gives it. */
+  /** The JSON of an object without the fields that the store assigns. */
   const shown = (text: string) => text.trim().replace(/"resourceVersion":"\d+",/, '');
 
   test('STORE-2: values stored by kube-apiserver are served and kept byte for byte', async () => {
@@ -94,7 +94,7 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
       const base = object.apiVersion === 'v1' ? '/api/v1' : `/apis/${object.apiVersion}`;
       const place = scope === 'Namespaced' ? '/namespaces/default' : '';
       const made = await writer.post(`${base}${place}/${resource}`, object);
-      // Of kinds that are not served there are no objects.
+      // Kinds that are not served have no objects.
       if (made.status === 404) continue;
       expect(made.status, made.text).toBe(201);
       collections.push(`${base}/${resource}`);
@@ -185,7 +185,7 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
       spec: { type: 'NodePort', ports: [{ port: 80 }], ...spec },
     });
 
-    /** An envelope of a RangeAllocation with a text and a bitmap, as a kube-apiserver writes it. */
+    /** The envelope of a RangeAllocation with a text and a bitmap, as kube-apiserver writes it. */
     const bitmapOf = (range: string, bits: Buffer) => {
       const field = (tag: number, bytes: Buffer) =>
         Buffer.concat([Buffer.from([tag, bytes.length]), bytes]);
@@ -198,14 +198,15 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
 
     async function start() {
       const config = shared(ranges);
-      // Somebody is about to give 10.9.0.14, and has given all ports but the first and the last.
+      // Another server is about to assign 10.9.0.14, and has assigned all ports except the first
+      // and the last.
       const addresses = bitmapOf('10.9.0.0/28', Buffer.from('2000', 'hex'));
       await put(config, 'ranges/serviceips', addresses);
       const ports = bitmapOf('30000-30007', Buffer.from('7e', 'hex'));
       await put(config, 'ranges/servicenodeports', ports);
       const bits = async (key: string) => {
         const value = await stored(config, `ranges/${key}`);
-        // The bitmap is the last field ahead of the envelope's end.
+        // The bitmap is the last field before the envelope's end.
         return value.subarray(value.lastIndexOf(0x1a, -5) + 2, -4).toString('hex');
       };
       return { server: await startTestServer(config), bits };

@@ -28,7 +28,7 @@ const size = (more: JsonObject = {}) => ({
   properties: { size: { type: 'integer', ...more } },
 });
 
-/** As release 1.32 stores it: what one version alone says stands above the versions. */
+/** The form in which release 1.32 stores it: fields of a single version are at the top level. */
 const definition: JsonObject = {
   kind: 'CustomResourceDefinition',
   apiVersion: 'apiextensions.k8s.io/v1beta1',
@@ -140,7 +140,7 @@ const values: Readonly<Record<string, JsonObject>> = {
   },
 };
 
-/** A store that holds the values before a server starts on it. */
+/** A store that contains the values before a server starts on it. */
 interface Prepared {
   readonly config: ConfigChange;
   dispose(): void | Promise<void>;

@@ -12,7 +12,7 @@ import {
 } from '../support/harness.ts';
 
 const runMs = 4000;
-/** Of each writer, unless even twice the time is not enough. */
+/** Minimum number of writes per writer, unless even twice the time is too short. */
 const writesMin = 20;
 const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31));
 
@@ -29,7 +29,7 @@ afterAll(async () => {
 
 type Random = () => number;
 
-/** Mulberry32: the same numbers for the same seed. */
+/** Mulberry32: equal seeds give equal numbers. */
 function randomFrom(start: number): Random {
   let state = start;
   return () => {
@@ -42,13 +42,13 @@ function randomFrom(start: number): Random {
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Creates, changes and removes objects of its own; each write counts the object's `step` up. */
+/** Creates, changes, and removes its own objects; each write increments the object's `step`. */
 async function write(options: { url: string; id: number; random: Random; until: number }) {
   const { url, id, random, until } = options;
   const steps = new Map<string, number>();
   const present = new Set<string>();
   let writes = 0;
-  // On a busy machine the time alone may give too few writes to prove anything.
+  // On a busy machine, the time alone may allow too few writes to prove anything.
   while (performance.now() < until || (writes < writesMin && performance.now() < until + runMs)) {
     const name = `w${id}-${Math.floor(random() * 8)}`;
     const isThere = present.has(name);
@@ -71,7 +71,7 @@ async function write(options: { url: string; id: number; random: Random; until: 
 }
 
 interface Follower {
-  /** Step by name, of what it believes is there. */
+  /** The step of each object that it believes to exist, by name. */
   readonly state: Map<string, number>;
   readonly faults: string[];
   version: string;
@@ -81,7 +81,7 @@ interface Follower {
 
 type Calls = ReturnType<typeof connect>['calls'];
 
-/** Lists in chunks, as a client library does. */
+/** Lists in chunks, like a client library. */
 async function listAll(calls: Calls, url: string, follower: Follower): Promise<void> {
   let token = '';
   do {
@@ -129,7 +129,7 @@ function take(follower: Follower, lastSteps: Map<string, number>, event: Frame):
 
 type Frame = TestWatch['events'][number];
 
-/** Lists once, then watches on and on, losing its connection at random moments. */
+/** Lists once, then watches continuously, losing its connection at random moments. */
 async function follow(options: {
   url: string;
   random: Random;
@@ -150,7 +150,7 @@ async function follow(options: {
       client.close();
       client = connect(server.url);
     }
-    // What arrived before the cut counts; what was on its way is asked for again.
+    // Events that arrived before the cut count; the others are requested again.
     for (const event of watch.events) take(follower, lastSteps, event);
     follower.disconnects += 1;
   }

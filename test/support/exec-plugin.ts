@@ -2,16 +2,16 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A credential plugin for tests: a program on disk that answers what the test wants. */
+/** A credential plugin for tests: a program on disk whose output the test determines. */
 export interface ExecPlugin {
   /** The program's file. */
   readonly command: string;
   readonly folder: string;
-  /** What the next runs print: a text as it is, anything else as JSON. */
+  /** The output of the next runs: a string as it is, anything else as JSON. */
   answers(output: unknown): void;
-  /** JavaScript that the next runs do first. */
+  /** JavaScript that the next runs execute first. */
   does(script: string): void;
-  /** What each run so far was given. */
+  /** The input of each run so far. */
   runs(): readonly PluginCall[];
   remove(): void;
 }
@@ -30,7 +30,7 @@ eval(readFileSync(join(__dirname, 'script'), 'utf8'));
 process.stdout.write(readFileSync(join(__dirname, 'answer'), 'utf8'));
 `;
 
-/** Writes the program to a folder of its own. */
+/** Writes the program to its own folder. */
 export function makeExecPlugin(): ExecPlugin {
   const folder = mkdtempSync(join(tmpdir(), 'exec-plugin-'));
   const file = (name: string) => join(folder, name);

@@ -2,7 +2,7 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { isObject, type JsonObject } from '@wheelhouse/machinery';
 
-/** A request the fake server got, for tests to look at. */
+/** A request that the fake server received, for tests to inspect. */
 export interface SeenRequest {
   readonly method: string;
   readonly url: string;
@@ -60,7 +60,7 @@ function statusOf(code: number, reason: string, message: string, kind: string): 
   return { kind: 'Status', apiVersion: 'v1', status: 'Failure', code, reason, message, details };
 }
 
-/** A test's stand-in for a server: discovery, and objects by path without any rules. */
+/** A fake server for tests: discovery, and objects by path, without any rules. */
 export async function startFakeApi(): Promise<FakeApi> {
   const seen: SeenRequest[] = [];
   const objects = new Map<string, JsonObject>();
@@ -122,7 +122,7 @@ function answerTo(asked: Asked): { status: number; answer: JsonObject } {
   return { status: 200, answer: changed };
 }
 
-/** Collections stand at an odd place: `/api/v1/namespaces/a/configmaps`. */
+/** Collections have an odd number of segments: `/api/v1/namespaces/a/configmaps`. */
 function hasName(parts: readonly string[]): boolean {
   const below = parts.slice(parts[1] === 'api' ? 3 : 4);
   return (below[0] === 'namespaces' && below.length > 2 ? below.slice(2) : below).length > 1;

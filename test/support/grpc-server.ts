@@ -1,6 +1,6 @@
 import { createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 
-/** A call of one message. */
+/** A unary call. */
 export interface GrpcCall {
   /** The last part of the path. */
   readonly method: string;
@@ -9,10 +9,10 @@ export interface GrpcCall {
   readonly headers: Readonly<Record<string, unknown>>;
 }
 
-/** What a call is answered with: a message, or a status other than 0. */
+/** The answer to a call: a message, or a status other than 0. */
 export type GrpcAnswer = Buffer | { readonly status: number; readonly message: string };
 
-/** Serves unary calls of gRPC on a Unix socket, or on a port of loopback. */
+/** Serves unary gRPC calls on a Unix socket, or on a port of loopback. */
 export async function startGrpcServer(
   at: string | number,
   answerTo: (call: GrpcCall) => GrpcAnswer | Promise<GrpcAnswer>,
@@ -44,7 +44,7 @@ export async function startGrpcServer(
   const address = server.address();
   return {
     port: typeof address === 'object' ? (address?.port ?? 0) : 0,
-    /** How many clients are connected now. */
+    /** Number of connected clients. */
     get connections() {
       return sessions.size;
     },

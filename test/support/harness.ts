@@ -15,7 +15,7 @@ import { rememberCertificates, reuseCertificates } from './shared-certificates.t
 
 export const adminToken = 'test-admin-token';
 
-/** Decoded JSON of any shape, which tests look into freely. */
+/** Decoded JSON of any shape, which tests access without types. */
 export type Loose = ReturnType<typeof JSON.parse>;
 
 /** An entry of `managedFields` in a response. */
@@ -41,7 +41,7 @@ export interface ResponseMetadata extends ObjectMeta {
   ownerReferences: OwnerReference[];
   finalizers: string[];
   managedFields: [ResponseManager, ...ResponseManager[]];
-  /** Of a list in chunks. */
+  /** For a list in chunks. */
   continue: string;
   remainingItemCount: number;
 }
@@ -64,8 +64,8 @@ export interface ResponseDetails {
 }
 
 /**
- * A decoded response: the members of metadata, lists, and Status have types. For the rest a test
- * names the kind that it reads, as in `get<Deployment>(path)`.
+ * A decoded response: the members of metadata, lists, and Status have types. For the rest, a test
+ * names the kind, as in `get<Deployment>(path)`.
  */
 export interface ResponseBody {
   apiVersion: string;
@@ -79,7 +79,7 @@ export interface ResponseBody {
   [member: string]: Loose;
 }
 
-/** One answer, the body decoded when it is JSON. */
+/** One answer; the body is decoded if it is JSON. */
 export interface Answer<Body = ResponseBody> {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -101,7 +101,7 @@ export interface TestWatch {
   readonly events: { type: string; object: ResponseBody }[];
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** Resolves when the events fulfil the condition; rejects after some seconds. */
+  /** Resolves when the events meet the condition; rejects after some seconds. */
   until(condition: (events: TestWatch['events']) => boolean, what?: string): Promise<void>;
   /** Resolves when the server has ended the stream. */
   readonly ended: Promise<void>;
@@ -163,7 +163,8 @@ export async function startTestServer(change: ConfigChange = {}): Promise<TestSe
     compactionIntervalMs: 300_000,
     eventTtlMs: 3_600_000,
     authorizationModes: ['RBAC'],
-    // A test's namespace holds what the test puts there, and revisions move when it writes.
+    // A test's namespace contains only the test's objects, and revisions change only with its
+    // writes.
     controllers: [
       'garbage-collector-controller',
       'namespace-controller',

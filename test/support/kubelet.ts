@@ -9,14 +9,14 @@ import type { TLSSocket } from 'node:tls';
 import { systemClock } from '@wheelhouse/machinery';
 import { ensureServingCertificates } from '@wheelhouse/server/testing';
 
-/** A played kubelet: a server over TLS on loopback that answers as a test says. */
+/** A played kubelet: a server over TLS on loopback whose answers a test determines. */
 export interface PlayedKubelet {
   readonly port: number;
   /** The authority of its certificate, in PEM. */
   readonly caPem: string;
-  /** Its own key pair, which serves as one of a client too. */
+  /** Its own key pair, which also serves as a client's. */
   readonly pair: { readonly certificatePem: string; readonly keyPem: string };
-  /** What was asked for, as `GET /containerLogs/default/p/c?follow=true`. */
+  /** The received requests, such as `GET /containerLogs/default/p/c?follow=true`. */
   readonly requests: string[];
   /** The headers of the last request. */
   readonly headers: IncomingMessage['headers'];

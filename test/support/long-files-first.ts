@@ -1,8 +1,8 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /**
- * Files that take long, the longest first. Those ahead run programs of their own, which occupies the
- * cores while the first translation of the sources occupies one.
+ * Slow test files, the slowest first. Those at the front run other programs, which use the cores
+ * while the first compilation of the sources uses one.
  */
 const longFiles = [
   'test/project/published-package.test.ts',
@@ -22,8 +22,8 @@ const longFiles = [
 ];
 
 /**
- * Runs long files first, so that no process ends the run alone. vitest orders the others by their size, or by the
- * time that they took in the last run.
+ * Runs slow files first, so that none of them runs alone at the end. vitest orders the others by
+ * their size, or by their time in the last run.
  */
 export class LongFilesFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -1,10 +1,12 @@
-/** Rounds before a bound counts as missed: the machine may be busy with other things in some. */
+/**
+ * Number of rounds before a bound counts as violated, because the machine may be busy during some.
+ */
 const roundsMax = 5;
 
 /**
- * Whether a round takes less than `ms` by its own measure. Rounds are repeated until one does, five
- * times at most, so that a bound of the specification can be tested beside busy processes.
- * @param round resolves with the milliseconds that it took
+ * Whether a round takes less than `ms` by its own measure. Repeats rounds until one does, up to
+ * five times, so that bounds of the specification can be tested on a busy machine.
+ * @param round resolves with its duration in milliseconds
  */
 export async function onceWithin(
   ms: number,

@@ -4,11 +4,11 @@ import { connect } from 'node:net';
 import { type RawData, type WebSocket, WebSocketServer } from 'ws';
 import type { PlayedKubelet } from './kubelet.ts';
 
-/** How a played container is made to fail. */
+/** How a played container fails. */
 export interface Failing {
-  /** Sent in place of the status of a process. */
+  /** Sent instead of the status of a process. */
   status?: string | undefined;
-  /** Cuts the connection off in place of the status. */
+  /** Cuts the connection instead of sending the status. */
   isCutOff?: boolean;
 }
 
@@ -16,8 +16,8 @@ export interface Failing {
 export type Sizes = { readonly Width: number; readonly Height: number }[];
 
 /**
- * Makes a kubelet run the commands of `exec` as processes of this machine, in a folder, and forward
- * ports to loopback. It speaks the WebSocket protocols of kubelets.
+ * Makes a kubelet run the commands of `exec` as local processes in a folder, and forward ports to
+ * loopback. Speaks the WebSocket protocols of kubelets.
  */
 export function playContainers(
   kubelet: PlayedKubelet,
@@ -79,7 +79,7 @@ function runProcess(
   child.on('close', (code) => {
     if (failing.isCutOff === true) socket.terminate();
     else send(3, Buffer.from(failing.status ?? JSON.stringify(statusOf(code ?? 1))));
-    // Clients of Go take a close without a code for a failure.
+    // Go clients treat a close without a code as a failure.
     socket.close(1000);
   });
 }

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const patienceMs = 50_000;
 
-/** The programs as users have them: bundled from the sources at hand, with their launchers. */
+/** The programs as users have them: bundled from the current sources, with their launchers. */
 export interface Programs {
   readonly wheelhouse: string;
   readonly svcctl: string;
@@ -16,12 +16,12 @@ export interface Programs {
   remove(): void;
 }
 
-/** The folder of the programs that `npm test` has built for all files of tests, if it runs them. */
+/** The folder of the programs that `npm test` has built for all test files. */
 const shared = process.env['WHEELHOUSE_TEST_PROGRAMS'];
 
 /**
- * Bundles the programs, without the machine code that the build keeps, into a folder of their own,
- * unless `npm test` has built them. No test changes them.
+ * Bundles the programs into a new folder, without stored machine code, unless `npm test` has built
+ * them. Tests must not change them.
  */
 export async function buildPrograms(): Promise<Programs> {
   if (shared !== undefined) return programsIn(shared, () => {});
@@ -50,22 +50,22 @@ function programsIn(directory: string, remove: () => void): Programs {
 /** A line of the server's log. */
 export type LogLine = Readonly<Record<string, unknown>>;
 
-/** `wheelhouse serve` as a process of its own, on a data directory of its own. */
+/** `wheelhouse serve` as a separate process with its own data directory. */
 export interface ServerProcess {
   readonly child: ChildProcess;
   readonly dataDir: string;
   readonly kubeconfig: string;
   readonly url: string;
-  /** Of the administrator. */
+  /** The administrator's token. */
   readonly token: string;
-  /** Everything the process wrote to its standard error. */
+  /** The process's standard error so far. */
   log(): string;
   lines(): readonly LogLine[];
-  /** Resolves with the log line that has this message, when it has come. */
+  /** Resolves with the log line that has this message once it has been written. */
   logged(message: string): Promise<LogLine>;
   /** Exit code, or the signal's name; null only when neither is known. */
   readonly exited: Promise<number | NodeJS.Signals | null>;
-  /** Kills the process if it still runs, and removes its data. */
+  /** Kills the process if it is still running, and removes its data. */
   remove(): Promise<void>;
 }
 

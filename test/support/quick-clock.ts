@@ -1,18 +1,18 @@
 import { type Clock, systemClock } from '@wheelhouse/machinery';
 
-/** A clock on which waits are short, and which can be moved ahead. */
+/** A clock with shortened waits, which can be moved ahead. */
 export interface QuickClock extends Clock {
-  /** Moves what the clock shows; waits under way are as long as they were. */
+  /** Advances the displayed time; current waits keep their length. */
   skip(ms: number): void;
-  /** Sets the wall clock alone, as an operator or a host that resumes does. */
+  /** Sets only the wall clock, as an operator or a resumed host does. */
   stepWall(ms: number): void;
-  /** The waits asked for, in milliseconds, as they were asked for. */
+  /** The requested waits in milliseconds. */
   readonly waits: number[];
-  /** How often periodic tasks have run. */
+  /** Number of runs of periodic tasks. */
   readonly ticks: number;
 }
 
-/** Makes a clock of the host's, waits being `factor` times shorter than asked for. */
+/** Creates a clock from the host's, whose waits are `factor` times shorter than requested. */
 export function quickClock(factor: number): QuickClock {
   let ahead = 0;
   let wallAhead = 0;

@@ -7,9 +7,9 @@ type CertificateFiles = ReadonlyMap<string, Buffer>;
 const filesByName = new Map<string, CertificateFiles>();
 
 /**
- * Copies the certificates that an earlier server of this process generated to a new directory. To
- * generate them and sync four files takes a third of a server's start.
- * @param name Servers of one name have the same hosts
+ * Copies the certificates that an earlier server of this process generated to a new directory.
+ * Generating them and syncing four files takes a third of a server's start.
+ * @param name servers with the same name have the same hosts
  */
 export function reuseCertificates(directory: string, name: string): void {
   const files = filesByName.get(name);
@@ -19,7 +19,7 @@ export function reuseCertificates(directory: string, name: string): void {
     writeFileSync(join(directory, file), content, { mode: 0o600 });
 }
 
-/** Remembers the certificates in a directory for later servers of a name. */
+/** Stores the certificates in a directory for later servers with a name. */
 export function rememberCertificates(directory: string, name: string): void {
   if (filesByName.has(name)) return;
   const contents = readdirSync(directory).map(

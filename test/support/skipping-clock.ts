@@ -3,9 +3,9 @@ import { eventually } from './harness.ts';
 
 /** The host's clock, which a test can move ahead. */
 export interface SkippingClock extends Clock {
-  /** Moves time ahead and runs the timers that are due then. Requests under way get older, too. */
+  /** Advances time and runs the due timers. Requests in progress age, too. */
   skip(ms: number): void;
-  /** Whether a timer runs that was set for this long. */
+  /** Whether a timer with this delay is running. */
   isWaiting(delayMs: number): boolean;
 }
 
@@ -51,10 +51,10 @@ export function skippingClock(): SkippingClock {
   };
 }
 
-/** Time that passes at once, in milliseconds: short, so that timers run in their order. */
+/** Step by which time advances in milliseconds; short, so that timers fire in order. */
 const stepMs = 200;
 
-/** Lets the time of a clock pass, without waiting for it, until a request is answered or fails. */
+/** Advances a clock, without waiting, until a request is answered or fails. */
 export async function passing<T>(clock: SkippingClock, pending: Promise<T>): Promise<T> {
   let isOver = false;
   const end = () => {

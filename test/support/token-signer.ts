@@ -9,26 +9,26 @@ export interface SignerKey {
   readonly excluded?: boolean;
 }
 
-/** What a test's signer answers, which a test may change at any time. */
+/** The answers of a test's signer, which a test may change at any time. */
 export interface SignerState {
   keys: SignerKey[];
   /** Signs; its id need not be among the keys. */
   signing: SignerKey;
-  /** Members of the header of tokens besides or instead of the right ones. */
+  /** Header members of tokens that extend or replace the valid ones. */
   header: Readonly<Record<string, unknown>>;
   signature: 'right' | 'empty';
   maxSeconds: number;
   refreshSeconds: number;
   timestamp: 'now' | 'absent';
-  /** The status that calls of a method fail with. */
+  /** The status with which calls of a method fail. */
   failures: Map<string, number>;
 }
 
 const keysById = new Map<string, SignerKey>();
 
 /**
- * Returns a key pair, RSA unless a curve is named. It is the same for an id and a curve, since an RSA
- * key takes longer to make than most tests to run.
+ * Returns a key pair, RSA unless a curve is named. Equal IDs and curves return the same pair,
+ * because generating an RSA key takes longer than most tests.
  */
 export function signerKey(id: string, curve?: 'P-384' | 'P-521'): SignerKey {
   const name = `${id} ${curve}`;
@@ -109,7 +109,7 @@ function signature(state: SignerState, claims: string): Buffer {
 
 const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-/** The text of a message whose one field it is. */
+/** The text of a message with a single field. */
 function textIn(message: Buffer): string {
   let at = 1;
   while (((message[at] ?? 0) & 0x80) !== 0) at += 1;

@@ -37,7 +37,7 @@ const exportRequest = message({
   ),
 });
 
-/** A span as a collector got it; ids are in hexadecimal. */
+/** A span that a collector received; IDs are in hexadecimal. */
 export interface CollectedSpan {
   readonly traceId: string;
   readonly spanId: string;
@@ -57,7 +57,9 @@ type Attributes = NonNullable<Decoded['resources'][number]['resource']>['attribu
 const attributesOf = (list: Attributes) =>
   Object.fromEntries(list.map(({ key, value: v }) => [key, v?.text ?? v?.integer ?? '']));
 
-/** Plays an OpenTelemetry collector that takes spans over gRPC; on a port, or a Unix socket. */
+/**
+ * Simulates an OpenTelemetry collector that receives spans over gRPC, on a port or a Unix socket.
+ */
 export async function startTraceCollector(at: string | number = 0) {
   const spans: CollectedSpan[] = [];
   const resources: Readonly<Record<string, string | number>>[] = [];

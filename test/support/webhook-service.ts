@@ -9,7 +9,7 @@ import { ensureServingCertificates } from '@wheelhouse/server/testing';
 import type { Loose } from './harness.ts';
 import { rememberCertificates, reuseCertificates } from './shared-certificates.ts';
 
-/** One call that came in. */
+/** One received call. */
 export interface Received {
   readonly method: string;
   readonly path: string;
@@ -18,29 +18,29 @@ export interface Received {
   readonly body: Loose;
 }
 
-/** What the service says: a body, a status without one, or something worse. */
+/** The reply of the service: a body, a status without one, or a failure. */
 export type Reply =
   | Loose
   | { readonly status: number; readonly headers?: Record<string, string>; readonly text?: string }
   | 'stall'
   | 'reset';
 
-/** A webhook over TLS in this process, with a folder for files of configuration. */
+/** A webhook over TLS in this process, with a folder for configuration files. */
 export interface WebhookService {
   readonly url: string;
   readonly directory: string;
   /** The authority that signed its certificate. */
   readonly caPem: string;
-  /** The service's own certificate, without its authority's. */
+  /** The service's own certificate, without that of its authority. */
   readonly leafPem: string;
   readonly received: Received[];
-  /** What it says from now on, or promises to. */
+  /** The reply to later calls, or a promise of it. */
   answer: (call: Received) => Reply;
-  /** Called whenever a caller goes before it is answered. */
+  /** Called whenever a client disconnects before it is answered. */
   onGone: () => void;
-  /** Writes a kubeconfig that leads here; gives its path. */
+  /** Writes a kubeconfig for this service; returns its path. */
   kubeconfig(change?: { readonly user?: object; readonly cluster?: object; path?: string }): string;
-  /** Writes a file beside it; gives its path. */
+  /** Writes a file in the folder; returns its path. */
   file(name: string, text: string): string;
   stop(): Promise<void>;
 }
@@ -90,7 +90,7 @@ export async function startWebhookService(
     socket.on('error', () => {});
     socket.on('close', () => sockets.delete(socket));
   };
-  // One whose handshake is not over would hold up the end, too.
+  // A connection with an unfinished handshake would also delay the stop.
   server.on('connection', track);
   server.on('secureConnection', track);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

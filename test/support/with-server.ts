@@ -2,7 +2,7 @@ import { afterAll } from 'vitest';
 import { type ConfigChange, startTestServer, type TestServer } from './harness.ts';
 
 /**
- * Starts a server for all tests of a file, and stops it after the last of them. Call it at the top
+ * Starts a server for all tests of a file, and stops it after the last one. Call it at the top
  * level of the file: `const server = await withServer();`.
  */
 export function withServer(change?: ConfigChange): Promise<TestServer> {

@@ -1,6 +1,6 @@
-// Makes what `older-data.test.ts` reads: the data file of an older server, and the objects that it
-// served from it. Arguments: a commit, and the folder to make. To be run with the last commit before
-// the layout of data directories, or of stored objects, changes; what it made stays for good.
+// Creates the input of `older-data.test.ts`: the data file of an older server, and the objects that
+// it served from it. Arguments: a commit, and the folder to create. Run it with the last commit
+// before the layout of data directories or of stored objects changes; its output is kept forever.
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
@@ -93,7 +93,9 @@ const reported = {
 };
 const inNamespace = (group) => `/apis/${group}/v1/namespaces/old`;
 
-/** Path, apiVersion, kind, name and the rest. What an old server does not know it refuses. */
+/**
+ * Path, apiVersion, kind, name, and the other members. An old server rejects what it does not know.
+ */
 const objects = [
   ['/api/v1/namespaces', 'v1', 'Namespace', 'old', {}],
   [`${old}/configmaps`, 'v1', 'ConfigMap', 'c', { data: { k: '€' } }],
@@ -133,7 +135,7 @@ await call('POST', `${inNamespace('harbour.example.com')}/boats`, {
   spec: { length: 12 },
 });
 
-/** Every object, by the collection it is in. */
+/** All objects, by collection. */
 const served = {};
 const versions = ['/api/v1'];
 for (const { preferredVersion } of (await call('GET', '/apis')).body.groups) {
