@@ -131,7 +131,7 @@ describe('variables of a policy', () => {
   test.each([
     'variables.number + 1',
     "variables.texts[0] + 'a'",
-    // Of any type: objects, optional values and what only has functions.
+    // Values of type dyn: objects, optional values, and values with functions only.
     'variables.user.nothing',
     'variables.users[0].nothing',
     'variables.maybe.nothing',

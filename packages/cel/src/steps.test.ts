@@ -9,7 +9,7 @@ import { CelCostError } from './values.ts';
 const long = (count: number) => `lists.range(${count})`;
 const costMax = 1_000_000;
 
-/** The outcome of an expression at once, and in steps; and how many those are. */
+/** The outcome of an expression in one piece and in steps, and the number of steps. */
 function outcomesOf(source: string, max = costMax) {
   const made = compile(source, {
     functions: standardFunctions(),
@@ -89,7 +89,7 @@ describe('TRUST-2: functions read long lists in steps', () => {
 });
 
 describe('TRUST-2: a list that occurs many times in a value is not read without bounds', () => {
-  /** An expression of a list of 10 lists of 10 lists and so on, which are all the same one. */
+  /** An expression with nested lists of 10 lists each, all of which are the same one. */
   const nested = (levels: number, body: (name: string) => string) => {
     let source = body(`v${levels}`);
     for (let level = levels; level > 0; level -= 1) {

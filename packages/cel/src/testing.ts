@@ -1,3 +1,3 @@
-/** What tests, benchmarks, and the siege need besides the public index. No promise of stability. */
+/** Exports for tests, benchmarks, and the siege, in addition to the public index. Not stable. */
 
 export { expressionProblem } from './check-expression.ts';

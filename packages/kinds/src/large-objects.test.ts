@@ -210,7 +210,7 @@ test('TRUST-2: the resources of a Node are validated in steps', () => {
   const metadata = { name: 'wide' };
   const node = made({ apiVersion: 'v1', kind: 'Node', metadata, status: { capacity } });
   const { errors, steps } = findingsOf(node);
-  // What a node can allocate is its capacity by default.
+  // A node's allocatable resources are its capacity by default.
   expect(errors).toHaveLength(4_000);
   expect(errors[0]).toMatch(/^status\.capacity\.a\.io\/0: .* must be an integer$/);
   expect(steps).toBeGreaterThan(20);

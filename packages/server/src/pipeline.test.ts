@@ -36,7 +36,7 @@ beforeEach(() => {
   events = [];
 });
 
-/** A request under way on a server that gives each 2 minutes. */
+/** A request in progress on a server with a timeout of 2 minutes. */
 function requestOf(method: string, url: string, audit?: AuditGate) {
   const send = ({ status, body }: WholeResponse) => {
     const { message } = JSON.parse(String(body));
@@ -80,7 +80,7 @@ function requestOf(method: string, url: string, audit?: AuditGate) {
   return { request, received, exchange, context };
 }
 
-/** Ends a request as the pipeline does when a gate or the endpoint throws. */
+/** Ends a request like the pipeline when a gate or the endpoint throws. */
 async function end(request: RequestLifecycle, error: unknown): Promise<void> {
   await request.finish(await request.fail(error));
 }
@@ -204,7 +204,7 @@ describe('transition table', () => {
   const seat = { leave: () => {}, flowClass: undefined };
   const info = parseRequest('GET', `${maps}/one`);
 
-  /** A request that has arrived, and each event as its gate would bring it about. */
+  /** A request that has arrived, and functions that trigger each event as its gate does. */
   async function gatedRequest() {
     const { exchange, context } = requestOf('GET', `${maps}/one`);
     const seen: string[] = [];
@@ -217,7 +217,8 @@ describe('transition table', () => {
     );
     const arrived = arrive(exchange, clock);
     const request = new RequestLifecycle(arrived, { context, observers });
-    // A gate holds the state that it was given, whatever has happened since; at first that of another.
+    // A gate holds the state that it received, which may be outdated. First, a state of another
+    // request.
     const other = new RequestLifecycle(arrived, { context, observers });
     let received = other.receive(arrived, info);
     let authenticated = other.authenticate(received, user);
@@ -270,7 +271,7 @@ describe('transition table', () => {
     if (successor === 'rejected') {
       expect(request.state.phase).toBe(phase);
       expect(seen).toEqual([]);
-      // A deadline that concerns nobody any more is no mistake.
+      // An expired deadline of a finished request is no error.
       if (event !== 'expire') expect(error).toBeInstanceOf(Error);
       return;
     }

@@ -12,7 +12,7 @@ const put = async (store: Store, key: string, value: string, expect = 0) => {
 const upper: ConvertRecords = (records) =>
   records.map(({ value }) => Buffer.from(value.toString().toUpperCase()));
 
-/** A converter that waits until it is let go on, batch by batch. */
+/** A converter that is released batch by batch. */
 function held() {
   const waiting: (() => void)[] = [];
   const batches: string[][] = [];

@@ -1,4 +1,4 @@
-/** What tests, benchmarks, and the siege need besides the public index. No promise of stability. */
+/** Exports for tests, benchmarks, and the siege, in addition to the public index. Not stable. */
 
 export type {
   DeleteRequest,

@@ -3,7 +3,7 @@ import type { Command } from './command.ts';
 import { loadCommand, loadCommands } from './commands.ts';
 import { globalFlags } from './session.ts';
 
-/** A command and all below it, with the words that name each. */
+/** A command and its subcommands, each with the words that select it. */
 function* walk(command: Command, path: readonly string[] = []): Generator<[string, Command]> {
   const words = [...path, command.name];
   yield [words.join(' '), command];

@@ -157,7 +157,7 @@ describe('CLIENT-1: svcctl', () => {
     expect((await ctl('config view')).out).not.toContain('very-secret');
     await ctl('get cm');
     const request = api.seen.at(-1)!;
-    // The server of this test has no TLS, and a credential goes nowhere in the clear.
+    // The server of this test has no TLS, and credentials are never sent unencrypted.
     expect(request.headers.authorization).toBeUndefined();
     expect(request.url).toContain('/namespaces/team/configmaps');
   });

@@ -6,7 +6,7 @@ import { dynType } from '../types/types.ts';
 
 const environment = { functions: standardFunctions(), variables: new Map([['x', dynType]]) };
 
-/** What is wrong, as `column: message`. */
+/** The errors in an expression, as `column: message`. */
 function problems(source: string): readonly string[] {
   try {
     compile(source, environment);

@@ -22,7 +22,7 @@ const port: Schema = {
   ]),
 };
 
-/** A kind with one member of each form the wire has. */
+/** A kind with one member of each wire form. */
 const thing: Schema = {
   type: 'object',
   typed: true,

@@ -83,7 +83,7 @@ const rows: readonly Row[] = [
     `${first}.ports[1]: duplicate port definition with ${first}.ports[0]`,
     `${first}.ports[2]: hostIP set without hostPort: {Name: HostPort:0 ContainerPort:81 Protocol:TCP HostIP:1.1.1.1}`,
   ],
-  // Of a Pod, this value has become 1 by then.
+  // For a Pod, defaulting has changed this value to 1.
   [{ 'spec.terminationGracePeriodSeconds': -1 }],
   [
     { [`spec.affinity.podAffinity.${must}`]: [{ topologyKey: 'z' }] },

@@ -23,7 +23,7 @@ test('TRUST-2: a large value is copied in steps and shares nothing with its copy
   for (; step.done !== true; step = work.next()) steps += 1;
   expect(step.value).toEqual(value);
   expect(step.value['items']).not.toBe(value['items']);
-  // Each item counts, and so do its two members; each pause comes after the item that is due.
+  // Each item and its two members count; each pause follows the item that exceeds the step.
   expect(steps).toBeGreaterThanOrEqual(15_000 / 502 - 1);
   const odd: JsonObject = JSON.parse('{"__proto__":{"a":1}}');
   expect(Object.keys(inOnePiece(cloneJsonSteps(odd)))).toEqual(['__proto__']);

@@ -28,7 +28,7 @@ test('reports an obstacle', () => {
   expect(() => makeDirectories(join(file, 'below'))).toThrow(/^ENOTDIR/);
 });
 
-/** In a process of its own: what it guards against is a call that never returns. */
+/** Runs in a separate process, because the fault would be a call that never returns. */
 test.runIf(process.platform === 'linux')('gives up where nothing can be created', () => {
   const program = `
     const { mkdirSync } = require('node:fs');

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type MemoryAccount, MemoryBudget, memoryUses } from './memory-budget.ts';
 
-/** A budget of 1000 bytes whose accounts give back everything when they are shed. */
+/** A budget of 1000 bytes whose accounts release everything when they are shed. */
 function budgetOf1000() {
   const tasks: (() => void)[] = [];
   const shed: string[] = [];

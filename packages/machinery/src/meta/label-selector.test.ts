@@ -39,7 +39,7 @@ test('TRUST-4: a compiled matcher agrees with its requirements one by one', () =
   for (let round = 0; round < 4000; round += 1) {
     const drawn = Array.from({ length: 1 + below(4) }, requirement);
     const few = labelMatcher(drawn);
-    // Repeating requirements changes nothing but their number.
+    // Repeated requirements change only the number of requirements.
     const many = labelMatcher([...drawn, ...drawn, ...drawn, ...drawn, ...drawn]);
     const labels: Record<string, string> = {};
     for (let at = below(4); at > 0; at -= 1) labels[key()] = value();

@@ -172,7 +172,8 @@ describe('a typed decoder', () => {
       { spec: { name: 1 }, metadata: { name: 2 } },
       'json: cannot unmarshal number into Go struct field Part.spec.name of type string',
     ],
-    // What decodes itself ends Go's decoding; the type of another member only waits for the end.
+    // An error in a custom decoder ends Go's decoding; the type error of another member is reported
+    // only at the end.
     [{ spec: { name: 1, payload: '!', grace: 'x', port: true } }, 'time: invalid duration "x"'],
     [
       { spec: { name: 1, port: true, grace: 'x' } },

@@ -400,7 +400,7 @@ test('TRUST-2: a large value is validated in steps', () => {
     'spec.m2999.name',
   ]);
   expect(stepsOf(map, members).steps).toBeGreaterThan(15);
-  // An update may keep what is wrong.
+  // An update may keep existing errors.
   const changed = { ...members, m1999: { name: 'still too long' } };
   expect(stepsOf(map, changed, members).errors).toEqual(['spec.m1999.name']);
 });

@@ -13,7 +13,7 @@ import { serverContext } from '../registry/registry.ts';
 import { QuotaLedger } from './quota/quota-ledger.ts';
 import type { AdmissionTools } from './tools.ts';
 
-/** Helpers for the tests of this folder. */
+/** Helpers for the tests of admission. */
 
 const { origin: _, ...clientContext } = serverContext;
 

@@ -40,7 +40,7 @@ async function rewritten(page: string): Promise<string> {
   return (await buffer(rewriter)).toString();
 }
 
-// Each tag that does not end would be read as far as a tag may reach, if it were read on its own.
+// Parsing each unterminated tag separately would read up to the maximum length of a tag.
 test.each(['<a', '<a href="', "<a href='/x' "])(
   'API-1: a page of only %j is unchanged',
   async (part) => {

@@ -95,7 +95,7 @@ test.each<[string, boolean]>([
   ['identity', false],
 ])('CODEC-7: "%s" takes gzip: %s', (header, expected) => {
   expect(takesGzip(header)).toBe(expected);
-  // A second look is at what is remembered of the first.
+  // The second call uses the cached result of the first.
   expect(takesGzip(header)).toBe(expected);
 });
 

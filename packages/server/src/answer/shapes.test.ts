@@ -32,14 +32,14 @@ const versionsOf = (kinds: readonly ResourceDef[]) =>
   kinds.flatMap((def) => def.versions.map((version) => ({ def, version })));
 const kinds = builtinKinds(dialect);
 
-/** Every version that shows an object as it is stored. */
+/** Every version that serves objects in their stored form. */
 const storedVersions = versionsOf(kinds).filter(({ def, version }) =>
   servesStoredForm(def, version),
 );
 
 const everyVersion = versionsOf(kindsOfAllReleases(kinds, dialect));
 
-/** Every version of any release that shows it in another form. */
+/** Every version, in any release, that serves them in another form. */
 const otherVersions = everyVersion.filter(
   ({ def, version }) => !servesStoredForm(def, version) && def.isVirtual !== true,
 );
@@ -59,13 +59,13 @@ type Served = (typeof storedVersions)[number];
 type Same = (text: string, expected: string) => void;
 
 const sameBytes: Same = (one, expected) => expect(one).toBe(expected);
-/** The converted object may have another order of members, which means nothing. */
+/** The order of members in a converted object may differ and has no meaning. */
 const sameValue: Same = (one, expected) => expect(parsed(one)).toEqual(parsed(expected));
 const parsed = (json: string) => decodeJson(Buffer.from(json)).value;
 
 /**
- * Compares each form with what parsing and writing the whole object gives. Metadata alone is that
- * of the stored object.
+ * Compares each form with the result of parsing and encoding the whole object. The metadata form
+ * contains the metadata of the stored object.
  */
 function expectSameForms(served: Served, entry: Entry, same: Same = sameBytes): void {
   const { def, version } = served;
@@ -102,7 +102,7 @@ test.each(storedVersions.map((one) => [`${one.version.version} ${one.def.kind}`,
   'CODEC-5, CODEC-6: forms of %s are those of the whole object',
   (_, served) => {
     const { def, version } = served;
-    // Conversion would not be seen in bytes that are served as they are.
+    // Bytes that are served unchanged would not reflect a conversion.
     expect(version.fromStorage).toBeUndefined();
     const example = def.example?.() as ApiObject;
     const { apiVersion, kind } = def.storage;
@@ -117,7 +117,7 @@ test.each(storedVersions.map((one) => [`${one.version.version} ${one.def.kind}`,
   },
 );
 
-/** An example as it is stored, and the decoder that gives things that form. */
+/** An example in its stored form, and the decoder that produces that form. */
 function storedExample({ storage }: ResourceDef) {
   const { def, version } = everyVersion.find(
     (one) => one.def.storage.prefix === storage.prefix && servesStoredForm(one.def, one.version),
@@ -140,7 +140,7 @@ test.each(otherVersions.map((one) => [`${one.version.version} ${one.def.kind}`, 
   },
 );
 
-/** What older versions keep in annotations, and what they make such of. */
+/** The data that older versions keep in annotations, and what they convert from it. */
 const annotations = fc.record(
   {
     'deprecated.deployment.rollback.to': fc.constantFrom('7', 'none'),
@@ -186,7 +186,7 @@ test.each(
       if (Object.keys(spec).length > 0)
         whole['spec'] = { ...(whole['spec'] as JsonObject), ...spec };
       const stored = decode(whole);
-      // The server fills in more after it has recorded who wrote what.
+      // The server adds more metadata after it has recorded the managers.
       if (!isManagedLast) stored['metadata'] = { ...(stored['metadata'] as JsonObject), uid: 'u' };
       expectSameForms(served, entryOf(def, { apiVersion, kind, ...stored }), sameValue);
     }),
@@ -248,7 +248,7 @@ test.each(jsonPaths)('CODEC-5, CODEC-6: tables of custom objects with a column %
       const head = { apiVersion: 'example.com/v1', kind: 'Car' };
       const written = { ...more, ...sinceLastYear, name: 'a' };
       const object = { ...head, metadata: written, spec: { a } } as JsonObject;
-      // As it is stored.
+      // Creates the stored form.
       def.versions[0]?.decode(object);
       const entry = entryOf(def, object);
       for (const one of def.versions) {

@@ -75,7 +75,7 @@ export async function openTestApi(change: Partial<ServerConfig> = {}): Promise<T
   };
 }
 
-/** The settings of a server without controllers, timers, or limits that a test would meet. */
+/** The settings of a server without controllers, timers, or limits that would affect a test. */
 function testConfig(certDir: string, clock: FakeClock): ServerConfig {
   return {
     dialect: 'svc',

@@ -5,7 +5,7 @@ import { startEventExpiry } from './event-expiry.ts';
 import { createObjectWriter, listEntries } from './tools.ts';
 
 const ttlMs = 60_000;
-/** Events that are due within this time are removed together. */
+/** Events that expire within this time of each other are removed together. */
 const sweepMs = 1000;
 
 let server: TestApi;
@@ -44,7 +44,7 @@ const names = async () => {
   const entries = await listEntries(server.api.registry.caches, at);
   return entries.map(({ index }) => index.name).sort();
 };
-/** Lets what is under way come to rest. */
+/** Runs all pending work. */
 const settle = async () => {
   for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 };

@@ -53,7 +53,7 @@ const exists = (name: string) => async () => (await read(name)) !== undefined;
 const owners = (name: string) => async () =>
   (await read(name))?.metadata.ownerReferences?.map((one) => one.name) ?? [];
 
-/** Moves the clock while a condition is waited for: what must be looked at again waits for that. */
+/** Advances the clock while waiting for a condition, because retries wait for the clock. */
 const passing =
   <T>(look: () => Promise<T>) =>
   () => {
@@ -93,7 +93,7 @@ describe('DEL-5: the garbage collector', () => {
     await create('of-unknown', ownedBy(unknown, gone));
     await create('of-known', ownedBy(one, gone));
     await remove('gone', 'Background');
-    // Both are looked at when `gone` goes, in the order in which they were created.
+    // Both are processed when `gone` disappears, in the order of their creation.
     await expect.poll(owners('of-known')).toEqual(['one']);
     expect(await owners('of-unknown')()).toEqual(['tab', 'gone']);
   });

@@ -8,7 +8,7 @@ import { createObjectWriter, type ObjectWriter } from './tools.ts';
 let server: TestApi;
 let writer: ObjectWriter;
 let controller: { close(): Promise<void> };
-/** How many of the controller's next deletions of ConfigMaps fail. */
+/** Number of the controller's next deletions of ConfigMaps that fail. */
 let refusals = 0;
 
 beforeEach(async () => {

@@ -8,7 +8,7 @@ const dialect = dialectOf('svc');
 const without: Features = { ...defaultGates, enabled: () => false };
 const allOn: Features = { ...defaultGates, enabled: () => true };
 
-/** The code and the fields of what is wrong with a query; undefined where nothing is. */
+/** The code and the fields of the errors in a query; undefined without errors. */
 function problem(query: string, features: Features = defaultGates) {
   try {
     checkListQuery({ dialect, features }, new URLSearchParams(query));

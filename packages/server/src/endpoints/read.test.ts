@@ -16,7 +16,7 @@ import { watchEndpoint } from './read.ts';
 
 const dialect = dialectOf('svc');
 
-/** A watch's surroundings, which count what is held. */
+/** The call of a watch, which counts the memory that it holds. */
 function makeCall(watch: (spec: WatchSpec) => Promise<{ close(): void }>) {
   const held = { shutdown: 0, watches: 0, counted: 0 };
   const aborts: (() => void)[] = [];

@@ -16,7 +16,7 @@ function kind(resource: string): ResourceDef {
 
 interface Selected {
   readonly resource?: string;
-  /** Of an object in the path. */
+  /** The name of an object in the path. */
   readonly name?: string;
   readonly labels?: string;
   readonly fields?: string;

@@ -33,7 +33,7 @@ const ed25519 = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8'
 const signer = file('signer', String(ed25519));
 mkdirSync(join(directory, 'folder'));
 
-/** What the start says of these flags; empty when it goes on. */
+/** The error of a start with these flags; empty without an error. */
 function problemOf(...args: string[]): string {
   const outcome = readOptions(args);
   if (outcome.kind !== 'options') throw new Error('no options');

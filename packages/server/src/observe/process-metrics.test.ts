@@ -8,7 +8,7 @@ import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
 import { watchEventLoop } from './process-metrics.ts';
 
-/** A watchdog whose timer fires when a test says so, as late as the test likes. */
+/** A watchdog whose timer fires when a test chooses, as late as the test chooses. */
 function watched() {
   const time = new FakeClock();
   let tick = () => {};

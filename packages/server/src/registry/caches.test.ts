@@ -13,7 +13,7 @@ function deferred<T>() {
   return { promise, resolve, reject };
 }
 
-/** A cache that is ready, and lists, when the test says so. */
+/** A cache that becomes ready and lists when the test chooses. */
 function slowCache() {
   const listeners = new Set<(change: EntryChange) => void>();
   const ready = deferred<void>();

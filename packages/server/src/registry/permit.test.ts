@@ -24,7 +24,7 @@ const access: RequestSubject = {
 const def = { group: 'apps', resource: 'deployments', scope: 'Namespaced' } as const;
 const target = { def, version: { version: 'v1' }, namespace: 'here', name: 'web', subresource: '' };
 
-/** Every target that differs from the permitted one in one respect. */
+/** Every target that differs from the permitted one in exactly one attribute. */
 const others = {
   group: { ...target, def: { ...def, group: 'extensions' } },
   resource: { ...target, def: { ...def, resource: 'secrets' } },

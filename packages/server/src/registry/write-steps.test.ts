@@ -7,7 +7,7 @@ import { internalPermit } from './permit.ts';
 import type { Registry } from './registry.ts';
 import { write } from './write.ts';
 
-/** The steps of every kind of write, as the ports of the registry see them. */
+/** The steps of every type of write, as observed by the ports of the registry. */
 
 const user = { name: 'admin', uid: '', groups: ['system:masters'], extra: {} };
 const context: WriteContext = {
@@ -21,7 +21,7 @@ const context: WriteContext = {
 
 let steps: string[] = [];
 
-/** The same object; calls of the named methods are written down. */
+/** Wraps a port so that calls of the named methods are recorded. */
 function traced<T extends object>(port: T, names: Readonly<Record<string, string>>): T {
   return new Proxy(port, {
     get(target, name) {

@@ -12,7 +12,7 @@ const key = 'default/a';
 const entryOf = (revision: number) => ({ key, revision }) as Entry;
 const guess = { def, guess: entryOf(5) };
 
-/** A registry whose cache has the guess, and whose store has `newest`. */
+/** A registry whose cache contains the guess and whose store contains `newest`. */
 function registryOf(newest: Entry | undefined, sharing: 'own' | 'shared' = 'shared') {
   let reads = 0;
   const cache = {

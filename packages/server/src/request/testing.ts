@@ -7,9 +7,9 @@ import type {
   WholeResponse,
 } from '@wheelhouse/machinery';
 
-/** Helpers of tests of what handles requests; not for the server. */
+/** Helpers for tests of request handling; not for the server. */
 
-/** What a client sends, as a test states it. */
+/** A client's request in a test. */
 export interface RequestFixture {
   readonly method?: string;
   readonly url?: string;
@@ -18,16 +18,16 @@ export interface RequestFixture {
   readonly body?: string | Buffer;
 }
 
-/** An exchange without a socket, which keeps what it is answered with. */
+/** An exchange without a socket, which keeps its answer. */
 export interface FakeExchange extends Exchange {
-  /** The answer that was sent whole; undefined before that. */
+  /** The complete answer; undefined before it is sent. */
   readonly sent: WholeResponse | undefined;
   answeredStatus: number | undefined;
-  /** The client goes away. */
+  /** Simulates a disconnecting client. */
   leave(): void;
 }
 
-/** Makes an exchange of a request. Streams, bodies on their way, and upgrades throw. */
+/** Creates the exchange of a request. Streams, incomplete bodies, and upgrades throw. */
 export function fakeExchange(request: RequestFixture = {}): FakeExchange {
   const { method = 'GET', url = '/', headers = {}, body = '' } = request;
   const callbacks: (() => void)[] = [];

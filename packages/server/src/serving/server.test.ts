@@ -151,7 +151,7 @@ function callH1(protocol: Protocol, call: Call, agent: AgentH1 | false = false):
   });
 }
 
-/** One connection that a client keeps for all its requests. */
+/** One connection for all requests of a client. */
 function keptConnection(protocol: Protocol) {
   if (protocol === 'h2') {
     const kept = session();

@@ -12,7 +12,7 @@ const some = fc.record({
   skipped: fc.nat(3),
   endsWithComma: fc.boolean(),
 });
-/** Longer than most items, so that the type of one reaches over several before it. */
+/** Longer than most items, so that the type of one overlaps several previous items. */
 const someType = fc.constantFrom('', ',', '"kind":1,', `"kind":"${'x'.repeat(20)}",`);
 
 test('a run is its entries with commas and without types, whatever the portions', () => {
@@ -30,7 +30,7 @@ test('a run is its entries with commas and without types, whatever the portions'
         const items = texts.slice(from).map((text) => `{${text}}`);
         const wanted = items.join(',') + (endsWithComma ? ',' : '');
         expect(run.length).toBe(Buffer.byteLength(wanted));
-        // What stands around the run must stay as it is.
+        // The bytes around the run must not change.
         const around = 50;
         const copied = Buffer.alloc(run.length + 2 * around);
         let at = 0;

@@ -15,11 +15,11 @@ import {
 
 interface Flaky {
   readonly store: Store;
-  /** What the next ranges fail with. */
+  /** The error of the next ranges. */
   rangeFails: StoreError | undefined;
   /** The same for watches. */
   watchFails: StoreError | undefined;
-  /** Ends the watches that are open. */
+  /** Ends the open watches. */
   cut(reason: StoreError): void;
 }
 

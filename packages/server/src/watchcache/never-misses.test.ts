@@ -35,7 +35,7 @@ const teams = ['red', 'blue'];
 const namespaces = ['a', 'b', 'c'];
 const namesPerNamespace = 12;
 
-/** All writes there were: what stood at each key, with its revision and team. */
+/** The results of all writes: the revision and team of each key. */
 type Model = Map<string, { readonly revision: Revision; readonly team: string }>;
 
 async function writeSomething(store: Store, model: Model, random: Random): Promise<void> {
@@ -61,7 +61,7 @@ async function writeTo(
   });
 }
 
-/** Writes to many objects at the same time, so that the store may hand them on in one batch. */
+/** Writes many objects concurrently, so that the store may deliver them in one batch. */
 async function writeBurst(store: Store, model: Model, random: Random): Promise<void> {
   const writes: Promise<void>[] = [];
   for (const namespace of namespaces) {
@@ -74,7 +74,7 @@ async function writeBurst(store: Store, model: Model, random: Random): Promise<v
   await Promise.all(writes);
 }
 
-/** A list at exactly some revision is what the store has there, or 410. */
+/** Checks that a list at an exact revision equals the store's state there, or fails with 410. */
 async function checkExact(cache: ResourceCache, store: Store, random: Random): Promise<void> {
   const newest = await store.currentRevision();
   const revision = Math.max(1, newest - Math.floor(random() * 120));
@@ -93,7 +93,7 @@ async function checkExact(cache: ResourceCache, store: Store, random: Random): P
   }
 }
 
-/** What a well-behaved client does: list, watch from there, resume, and list again on 410. */
+/** A well-behaved client: lists, watches from there, resumes, and lists again on 410. */
 class Client {
   readonly #random: Random;
   readonly #namespace: string;
@@ -124,7 +124,7 @@ class Client {
     else if (dice < 0.6) this.#reader.resume();
   }
 
-  /** The connection is gone; what had arrived by then counts, the rest must come again. */
+  /** Drops the connection; events that have arrived count, and the others must be sent again. */
   disconnect(): void {
     this.#take();
     this.#handle?.close();

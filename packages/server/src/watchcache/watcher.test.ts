@@ -44,7 +44,7 @@ const events: Record<string, WatcherEvent> = {
 
 const at9: CatchingUp = { type: 'catchingUp', position: 9 };
 
-/** Every pair that changes the state; all others leave it as it is. */
+/** Every pair that changes the state; all others do not. */
 const moves: Record<string, Record<string, WatcherState>> = {
   waiting: { begin: catchingUp },
   initial: {

@@ -36,7 +36,7 @@ test('TRUST-4: a window holds no entries of forgotten changes', async () => {
   await new Promise(setImmediate);
   collect();
   const alive = entries.flatMap((one, i) => (one.deref() === undefined ? [] : [i]));
-  // Those of the ten changes kept, and the state before them.
+  // The entries of the ten kept changes, and the state before them.
   expect(alive).toEqual([89, 90, 91, 92, 93, 94, 95, 96, 97, 98, 99]);
   expect(window.positionAfter(90)).toBeUndefined();
   expect(window.at(window.start).current?.revision).toBe(92);

@@ -54,7 +54,7 @@ function randomOf(start: number): (below: number) => number {
   };
 }
 
-/** Puts, or deletes where there is no value. */
+/** Puts a value, or deletes the key if there is none. */
 async function write(log: RecordLog, key: string, value?: Buffer): Promise<void> {
   const batch = new CommitBatch(log.state);
   const head = log.index.chain(key)?.head;
@@ -75,14 +75,14 @@ async function compact(log: RecordLog, revision: number): Promise<void> {
   await log.commit(batch.records, batch.state());
 }
 
-/** All that can be read of a log: the state of each key at each readable revision. */
+/** Everything readable in a log: the state of each key at each readable revision. */
 function readAll(log: RecordLog): string[] {
   const lines = [JSON.stringify(log.state)];
   for (const chain of log.index.chains({ prefix: '' })) {
     for (let place = chain.head; ; ) {
       const { revision, createRevision, deleted, isDead } = place;
       const value = deleted ? '-' : log.read(place).value.toString('latin1');
-      // What lies before a deletion is of no consequence, except that it is absent.
+      // States before a deletion are irrelevant, except that they are absent.
       if (!isDead) lines.push([chain.key, revision, createRevision, value].join(' '));
       if (place.older === undefined) break;
       place = place.older;
@@ -93,7 +93,7 @@ function readAll(log: RecordLog): string[] {
   return lines;
 }
 
-/** As a power loss leaves it: the files as they are now. */
+/** Copies the current files, as a power loss would leave them. */
 function copyOf(directory: string, name: string): string {
   const target = join(folder, name);
   mkdirSync(target);
@@ -118,7 +118,7 @@ test(`a log is the same after each crash, whatever was cleaned (seed ${seed})`, 
     if (random(25) === 0) {
       const before = Math.min(...sequences(directory));
       const cleaning = log.clean(random(2) === 0 ? 'urgent' : 'normal');
-      // Writes go on meanwhile.
+      // Writes continue meanwhile.
       for (let i = random(4); i > 0; i--)
         await write(log, `/k/${random(12)}`, Buffer.from('meanwhile'));
       if (random(2) === 0) await compact(log, log.state.revision);

@@ -7,7 +7,7 @@ const hex = (text: string) => Buffer.from(text.replaceAll(/\s/g, ''), 'hex');
 
 const poly1305 = (text: Buffer, key: Buffer) => Buffer.from(poly1305Tag(text, key));
 
-/** NaCl's own test of crypto_secretbox. */
+/** NaCl's own test vector of crypto_secretbox. */
 const vector = {
   key: hex('1b27556473e985d462cd51197a9a46c76009549eac6474f206c4ee0844f68389'),
   nonce: hex('69696ee955b62b73cd62bda875fc73d68219e0036b7a0b37'),
@@ -34,7 +34,7 @@ test('STORE-3: Poly1305 matches the tags of RFC 8439', () => {
   expect(poly1305(text, key).toString('hex')).toBe('a8061dc1305136c6c22b8baf0c0127a9');
   const zeros = Buffer.alloc(64);
   expect(poly1305(zeros, Buffer.alloc(32)).toString('hex')).toBe('00'.repeat(16));
-  // Its appendix A.3, vectors 7 to 9: sums at and just above the modulus.
+  // Vectors 7 to 9 of its appendix A.3: sums at and just above the modulus.
   const r = (first: string) => Buffer.concat([hex(first.padEnd(32, '0')), Buffer.alloc(16)]);
   const high = hex(`ff${'ff'.repeat(15)} f0${'ff'.repeat(15)} 11${'00'.repeat(15)}`);
   expect(poly1305(high, r('01')).toString('hex')).toBe(`05${'00'.repeat(15)}`);

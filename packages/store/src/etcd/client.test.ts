@@ -19,7 +19,9 @@ afterEach(async () => {
   for (const clean of cleanups.splice(0).reverse()) await clean();
 });
 
-/** A server of gRPC that answers each call by the next of a script; the last one again and again. */
+/**
+ * A gRPC server that answers each call with the next answer of a script, and repeats the last one.
+ */
 async function scripted(...script: ((stream: ServerHttp2Stream) => void)[]) {
   const paths: string[] = [];
   const sockets = new Set<Socket>();
@@ -40,7 +42,7 @@ async function scripted(...script: ((stream: ServerHttp2Stream) => void)[]) {
   return { url: `http://127.0.0.1:${port}`, paths, sockets };
 }
 
-/** A line to a server that passes nothing on once it is frozen. */
+/** A proxy that forwards nothing once it is frozen. */
 async function freezing(url: string): Promise<{ readonly url: string; freeze(): void }> {
   const sockets: Socket[] = [];
   let isFrozen = false;
@@ -80,7 +82,7 @@ const failing = (code: number, message: string) => (stream: ServerHttp2Stream) =
   const status = { 'grpc-status': String(code), 'grpc-message': encodeURIComponent(message) };
   stream.respond({ ...head, ...status }, { endStream: true });
 };
-/** Answers with the revision 7, in two pieces. */
+/** Answers with revision 7 in two chunks. */
 const answering = (stream: ServerHttp2Stream) => {
   stream.respond(head, { waitForTrailers: true });
   stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
@@ -173,7 +175,7 @@ describe('calls', () => {
 describe('suspended servers', () => {
   const silently = () => {};
 
-  /** Moves the clock on in steps, so that what waits for the network has its turns. */
+  /** Advances the clock in steps, so that network events are processed in between. */
   async function pass(clock: FakeClock, ms: number, isOver: () => boolean): Promise<void> {
     for (let step = 0; step < 500 && !isOver(); step++) {
       clock.advance(ms / 50);

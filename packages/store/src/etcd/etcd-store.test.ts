@@ -166,7 +166,7 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
 
 const pause = () => new Promise<void>((resolve) => systemClock.after(10, resolve));
 
-/** Moves a clock on until something holds, or a while has passed. */
+/** Advances a clock until a condition holds or a while has passed. */
 async function moved(clock: FakeClock, holds: () => boolean): Promise<void> {
   for (let step = 0; step < 500; step++) {
     if (holds()) return;

@@ -53,10 +53,11 @@ describe.skipIf(!hasEtcd)('state shared by servers on one etcd', () => {
       oldest.push(await store.compactRevision());
     }
     for (const one of compactors) one.stop();
-    // A turn each interval, though two tried; at most one is missed when a server goes.
+    // One compaction per interval, although two servers try; at most one is missed when a server
+    // stops.
     expect(turns.slice(0, 4)).toEqual([1, 2, 3, 4]);
     expect(turns[5]).toBeGreaterThanOrEqual(5);
-    // History of at least an interval is kept, and not of more than three.
+    // History is kept for at least one interval and at most three.
     oldest.forEach((revision, round) => {
       expect(revision).toBeLessThan(revisions[round] as number);
       if (round >= 3) expect(revision).toBeGreaterThanOrEqual(revisions[round - 3] as number);
@@ -76,7 +77,7 @@ describe.skipIf(!hasEtcd)('state shared by servers on one etcd', () => {
     expect(await other.take(['c'])).toBeDefined();
     await claim?.release();
     expect(await other.take(['b'])).toBeDefined();
-    // A claim that was released does not end its successor's.
+    // The release of an expired claim does not end its successor's.
     await claim?.release();
     expect(await one.take(['b'])).toBeUndefined();
     await other.close();

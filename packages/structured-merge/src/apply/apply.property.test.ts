@@ -119,7 +119,7 @@ test('nobody owns a path that the object lacks', () => {
   );
 });
 
-/** The paths of a set and all that lead to one. */
+/** The paths of a set, including their prefixes. */
 function namedPaths(set: FieldSet): Set<string> {
   const found = new Set<string>();
   for (const path of pathsOf(set)) {
@@ -199,7 +199,7 @@ test('TRUST-2: operations on large sets pause every thousand nodes', () => {
     return pauses;
   };
   const [one, other] = [many(0), many(5000)];
-  // Each looks through one set; a result of its own is copied, and then changed.
+  // Each iterates one set; a set that is modified is copied first.
   expect(pausesOf(intersectionSteps(one, other))).toBe(10);
   expect(pausesOf(unionSteps(one, other))).toBe(25);
   expect(pausesOf(differenceSteps(one, other))).toBe(25);

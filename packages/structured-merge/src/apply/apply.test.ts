@@ -160,7 +160,7 @@ const cases: readonly Case[] = [
   },
 ];
 
-/** What a set of one leaf is written as. */
+/** The encoding of a set with one leaf. */
 const normalized = (expected: Readonly<Record<string, string>>) =>
   Object.fromEntries(
     Object.entries(expected).map(([name, fields]) => [

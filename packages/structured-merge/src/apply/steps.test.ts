@@ -32,7 +32,7 @@ function stored(): ApiObject {
   return live;
 }
 
-/** A pace at which every step is a slice of its own; counts the pauses. */
+/** A pace at which every step takes a whole slice; counts the pauses. */
 function slowPace() {
   const pace = {
     over: true,
@@ -104,7 +104,7 @@ test('TRUST-2: owners of many fields are read, compared, and written in many ste
   const update = { live: structuredClone(live), object: parts, manager: 'second', nowMs } as const;
   const turns = recorded(recordSteps(kind, { ...update, size: 'large' }));
   expect(JSON.stringify(parts)).toBe(JSON.stringify(whole));
-  // Each item has at least three fields, of which there are 250 in one step of each pass.
+  // Each item has at least three fields, and each step of a pass handles 250 of them.
   expect(turns).toBeGreaterThan((3 * count * 3) / 250);
 });
 

@@ -42,7 +42,7 @@ interface Case {
   readonly wanted: JsonObject;
   readonly live: JsonObject;
   readonly patch: JsonObject;
-  /** What the patch makes of the live object. */
+  /** The live object after the patch. */
   readonly after: JsonObject;
 }
 
@@ -189,7 +189,7 @@ const cases: Record<string, Case> = {
   },
 };
 
-/** A slash in a name is an underscore in the cases, which spares the quotes. */
+/** An underscore in the cases stands for a slash in a name, which avoids quotes. */
 function withSlashes<T extends JsonObject>(patch: T): T {
   return JSON.parse(
     JSON.stringify(patch).replaceAll(/"(\$\w+?)_(\w+)":/g, (_, head, name) => `"${head}/${name}":`),
@@ -203,7 +203,7 @@ describe('CLIENT-1: the patch of a client-side apply', () => {
     expect(made).toEqual(withSlashes(patch));
     expect(strategicMerge(schema, live, made)).toEqual(after);
     expect([last, wanted, live]).toEqual(before);
-    // What was applied is not applied again.
+    // A second apply changes nothing.
     const again = threeWayStrategicPatch(schema, { last: wanted, wanted, live: after });
     expect(strategicMerge(schema, after, again)).toEqual(after);
   });

@@ -15,7 +15,7 @@ function archiveOf(files: readonly { readonly entry: TarEntry; readonly text: st
   return Buffer.concat([...parts, tarEnd, Buffer.alloc(8192)]);
 }
 
-/** Reads an archive that comes in pieces of a size. */
+/** Reads an archive in chunks of the given size. */
 async function read(archive: Buffer, pieceBytes: number) {
   async function* pieces() {
     for (let at = 0; at < archive.length; at += pieceBytes) {

@@ -33,7 +33,7 @@ function compiled(source: string): Program {
   return program;
 }
 
-/** Runs an expression with an authorization that takes its time. */
+/** Runs an expression with asynchronous authorization. */
 async function run(source: string, decide: (asked: AccessAttributes) => Partial<AccessVerdict>) {
   const asked: AccessAttributes[] = [];
   const authorize = async (attributes: AccessAttributes): Promise<AccessVerdict> => {
@@ -49,7 +49,7 @@ async function run(source: string, decide: (asked: AccessAttributes) => Partial<
 test('ADM-3: authorization may be asynchronous, and each check runs once', async () => {
   const check = (verb: string) =>
     `authorizer.group("").resource("pods").check("${verb}").allowed()`;
-  // Two checks are all that one expression can pay for.
+  // The cost limit of an expression allows only two checks.
   const source = `${check('get')} && !${check('delete')}`;
   const { asked, ...result } = await run(source, ({ verb }) => ({
     decision: verb === 'delete' ? 'deny' : 'allow',
@@ -90,7 +90,7 @@ test('TRUST-2: a long evaluation pauses', async () => {
   const program = compiled(`${list}.all(x, ${list}.all(y, x >= 0))`);
   const inputs = { object: undefined, old: undefined, request: {}, user, facts };
   const authorize = () => ({ decision: 'allow' as const, reason: '' });
-  // Each look at the time finds the slice over.
+  // Each reading of the clock ends the slice.
   let nowMs = 0;
   const hasty = { monotonic: () => (nowMs += 10) };
   let turns = 0;

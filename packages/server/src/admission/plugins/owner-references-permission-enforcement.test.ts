@@ -12,7 +12,10 @@ const pod = (...ownerReferences: OwnerReference[]): ApiObject => ({
   metadata: { name: 'web-1', namespace: 'default', ownerReferences },
 });
 
-/** What refuses a write of a Pod by a user who may do `allowed`, and what was asked about. */
+/**
+ * The refusal of a write of a Pod by a user with the `allowed` permissions, and the checked
+ * accesses.
+ */
 async function admit(write: Partial<WriteFixture>, ...allowed: string[]) {
   const asked: string[] = [];
   const decide = async ({ verb, resource, subresource, namespace, name }: Question) => {

@@ -15,14 +15,14 @@ const namespace = (selector?: string): ApiObject => ({
 });
 
 interface Scene {
-  /** Of the namespace, by its annotation. */
+  /** The namespace's selector, in its annotation. */
   readonly selector?: string;
-  /** Of the configuration, by namespace. */
+  /** The configured selectors, by namespace. */
   readonly configured?: Readonly<Record<string, string>>;
   readonly nodeSelector?: JsonObject;
 }
 
-/** The selector of a Pod that was admitted, or why it was not. */
+/** The selector of an admitted Pod, or the reason of its rejection. */
 async function admit({ selector, configured = {}, nodeSelector }: Scene) {
   const nodeSelectors = new Map(Object.entries(configured));
   const tools = admissionTools(

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { dialect } from '../testing.ts';
 import { minorOf, openPolicy, type Policy, policyOf, standardText } from './pod-security-policy.ts';
 
-/** Labels of Pod Security by their short names: `enforce`, `warn-version`. */
+/** Pod security labels by their short names: `enforce`, `warn-version`. */
 const read = (labels: Record<string, string>, defaults: Policy = openPolicy) => {
   const full = Object.entries(labels).map(([name, value]) => [
     dialect.label(name, 'pod-security'),

@@ -36,7 +36,7 @@ interface Scene extends WriteFixture {
   readonly exempt?: Partial<PodSecuritySettings['exemptions']>;
 }
 
-/** What refuses a write, and the warnings that it gets. */
+/** The refusal of a write, and its warnings. */
 async function admit({ levels = {}, stored = [], exempt = {}, ...write }: Scene) {
   const exemptions = { usernames: none, namespaces: none, runtimeClasses: none, ...exempt };
   const tools = admissionTools(

@@ -52,7 +52,7 @@ test('servers share what quotas count, and nothing that may be secret', async ()
   ]);
   expect(await other.list('a', 'secrets')).toMatchObject([{ uid: '2' }]);
   expect(await other.list('b', 'pods')).toEqual([]);
-  // Its own it knows itself, and the newest counts.
+  // A server does not list its own reservations, and the newest one counts.
   expect(await one.list('a', 'pods')).toEqual([]);
   await one.put('a', 'pods', pod);
   expect((await other.list('a', 'pods')).map(({ revision }) => revision)).toEqual([3]);

@@ -31,7 +31,7 @@ function ask(dryRun: boolean): Promise<unknown> {
   return callHook(invocation, { tools, phase: 'validating' });
 }
 
-// Configurations like these cannot be written any more, but may be stored.
+// Such configurations are no longer accepted but may be stored.
 test('ADM-2: a dry run is refused when the webhook may have side effects', async () => {
   await expect(ask(true)).rejects.toMatchObject({
     status: {

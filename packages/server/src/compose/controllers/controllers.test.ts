@@ -55,7 +55,7 @@ const namespace = (name: string): ApiObject => ({
   metadata: { name },
 });
 
-/** What shows that the controllers run: the account they give to a namespace. */
+/** Whether the controllers run: whether a namespace has the account that they create. */
 async function hasAccount({ api, def }: TestApi, name: string): Promise<boolean> {
   const accounts = api.registry.caches.of(def('serviceaccounts'));
   return (await accounts.get(`${name}/default`, undefined)) !== undefined;
@@ -142,7 +142,7 @@ test('STORE-2: among several servers they run in the leader, and each is announc
   clock.advance(2000);
   await turns();
   expect(await hasAccount(server, 'a')).toBe(false);
-  // The other one is not heard of any more.
+  // The other server is no longer announced.
   await expect
     .poll(async () => {
       clock.advance(2000);

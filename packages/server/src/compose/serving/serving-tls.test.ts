@@ -140,7 +140,7 @@ test('TRUST-9: a certificate that is not valid yet is reissued', () => {
   for (const pem of [now.caPem, now.certificatePem]) {
     expect(Date.parse(new X509Certificate(pem).validFrom)).toBeLessThanOrEqual(back.now());
   }
-  // Within the allowance for clocks that differ, everything stays.
+  // Certificates are kept within the allowance for clock differences.
   const slightlyBack = new FakeClock(back.now() - 30 * 60 * 1000);
   expect(ensureServingCertificates({ certDir, hosts, clock: slightlyBack })).toEqual(now);
 });

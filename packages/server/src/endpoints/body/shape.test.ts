@@ -4,7 +4,7 @@ import { Complaints, reportComplaints } from './shape.ts';
 
 const frame = 'strict decoding error: ';
 
-/** Complaints of members; a path that begins with `=` is a duplicate's. */
+/** Complaints about members; a path that starts with `=` denotes a duplicate. */
 function complaintsOf(...paths: string[]): Complaints {
   const complaints = new Complaints();
   for (const path of paths) {

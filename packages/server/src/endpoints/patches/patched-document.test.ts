@@ -11,7 +11,7 @@ const document = {
   kind: 'ConfigMap',
 };
 
-/** The text in which a patched document is shown. */
+/** The text of a patched document in errors. */
 function shown(of: {
   readonly type: PatchType;
   readonly patch: JsonValue;

@@ -37,7 +37,7 @@ const scale: AuditedRequest = {
   subresource: 'scale',
 };
 
-/** Whether a rule of these fields is the one that decides. */
+/** Whether a rule with these fields matches the request. */
 async function isMatch(rule: object, request: AuditedRequest, by = user): Promise<boolean> {
   const policy = await load({ rules: [{ level: 'Request', ...rule }, { level: 'Metadata' }] });
   return auditPolicy(policy)(request, by).level === 'Request';

@@ -32,7 +32,10 @@ const excluding = (count: number) => {
 };
 const naming = (count: number) => extensionOf('551d11', der(0x30, ...numbered(count, 'n')));
 
-/** A leaf under nine authorities of one name and key, each of which could have signed any other. */
+/**
+ * A leaf under nine authorities with the same name and key, each of which could have signed any
+ * other.
+ */
 function chainOfOneName(names: { readonly constraints: number; readonly alternatives: number }) {
   const { name } = authority;
   const extensions = [authorityExtension, excluding(names.constraints)];
@@ -47,7 +50,7 @@ function chainOfOneName(names: { readonly constraints: number; readonly alternat
   return [leaf, ...Array.from({ length: 9 }, () => forgeCertificate(self))];
 }
 
-/** What is thrown, and the CPU time that it took, in milliseconds. */
+/** The thrown error, and the CPU time in milliseconds. */
 function failureOf(certificates: readonly Buffer[]): { message: string; cpuMs: number } {
   const exchange = connectionShowing(certificates);
   const before = process.cpuUsage();

@@ -22,7 +22,7 @@ function element(tag: number, ...parts: Buffer[]): Buffer {
 
 type Name = readonly [kind: keyof typeof tags, value: string];
 
-/** `10.0.0.0/255.0.0.0`, or hexadecimal octets, for an address; text for the others. */
+/** An address as `10.0.0.0/255.0.0.0` or in hexadecimal octets; other names as text. */
 function subtree([kind, value]: Name): Buffer {
   const octets = (text: string) => Buffer.from(text.split(/[./]/).map(Number));
   const hex = /^[0-9a-f]+$/.test(value) ? Buffer.from(value, 'hex') : octets(value);
@@ -60,7 +60,7 @@ const alternatives = (names: readonly Name[]) =>
     names.map(([type, value]) => ({ type, value }) as x509.JsonGeneralName),
   );
 
-/** Shows a leaf with these names under an intermediate with these extensions. */
+/** Presents a leaf with these names under an intermediate with these extensions. */
 async function chainOf(more: x509.Extension[], names: readonly Name[]) {
   const middle = await issue({ subject: 'CN=middle', issuer: root, authority: true, more });
   const leaf = await issue({

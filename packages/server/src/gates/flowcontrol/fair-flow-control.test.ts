@@ -32,7 +32,7 @@ function fairOf(seatsTotal: number) {
 
 const known = 'system:authenticated';
 
-/** The level and schema that a request of somebody goes to. */
+/** The level and schema of a user's request. */
 function classOf(user: string, groups: readonly string[], info: Partial<FlowInfo> = {}): string {
   const { fair, registry } = fairOf(600);
   const place = fair.enter(requestOf(userOf(user, groups), infoOf(info)));
@@ -176,7 +176,7 @@ describe('OPS-3: seats follow shares and demand', () => {
     await Promise.resolve();
     const after = currentOf('global-default');
     expect(after).toBeGreaterThan(before);
-    // Nobody is left with less than what he does not lend.
+    // No level keeps less than the seats that it does not lend.
     for (const { current, lower } of fair.levels.all())
       expect(current).toBeGreaterThanOrEqual(lower);
     const given = Array.from(fair.levels.all()).reduce((sum, { current }) => sum + current, 0);
@@ -187,7 +187,7 @@ describe('OPS-3: seats follow shares and demand', () => {
       for (const place of places.splice(0)) place.leave();
       await new Promise((resolve) => setImmediate(resolve));
     }
-    // Ten minutes of nothing, and somebody else comes.
+    // After ten idle minutes, another user sends requests.
     clock.advance(600_000);
     const node = userOf('system:node:n', ['system:nodes', known]);
     take(fair.enter(requestOf(node)));

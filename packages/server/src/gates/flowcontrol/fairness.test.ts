@@ -3,18 +3,18 @@ import { describe, expect, test } from 'vitest';
 import type { Flow, Seat } from './seat.ts';
 import { flowOf, queueSetOf, randomOf } from './testing.ts';
 
-/** Flows with a queue of their own each. */
+/** Gives each flow its own queue. */
 const deck = { queues: 1024, handSize: 1 };
 const limit = 4;
 
 interface Load {
   readonly flow: Flow;
-  /** Requests it always has waiting or running. */
+  /** Number of requests that are always waiting or running. */
   readonly width: number;
   readonly serviceMs: number;
 }
 
-/** Keeps the loads going for a while, and gives the seat-milliseconds each was served. */
+/** Runs the loads for a while; returns the seat-milliseconds that each was served. */
 async function servedOf(loads: readonly Load[], forMs: number): Promise<number[]> {
   const clock = new FakeClock();
   const { set, seatOf } = queueSetOf(clock, Number.MAX_SAFE_INTEGER);
@@ -27,7 +27,7 @@ async function servedOf(loads: readonly Load[], forMs: number): Promise<number[]
   };
   const send = (load: number) => {
     const entered = set.enter(seatOf((loads[load] as Load).flow));
-    // Those that still wait at the end are turned away.
+    // Requests that still wait at the end are rejected.
     if (!(entered instanceof Promise)) began(entered, load);
     else
       entered.then(
@@ -82,7 +82,7 @@ describe('OPS-3: fairness among flows of a level', () => {
     const modest = { flow: flowOf('modest', deck), width: 1, serviceMs: 5 };
     const greedy = { flow: flowOf('greedy', deck), width: 200, serviceMs: 5 };
     const [small = 0, large = 0] = await servedOf([modest, greedy], 4000);
-    // One at a time is a quarter of the seats, less what it waits for a seat in between.
+    // A single concurrent request gets a quarter of the seats, less its waits for a seat.
     expect(small).toBeGreaterThan(0.45 * 4000);
     expect(large).toBeGreaterThan(2.5 * 4000);
   });

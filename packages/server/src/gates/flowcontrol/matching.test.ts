@@ -7,7 +7,7 @@ import { infoOf, userOf } from './testing.ts';
 
 const all = ['*'];
 
-/** Whether a rule with this in it is about a request. */
+/** Whether a rule with these members matches a request. */
 function matches(rule: JsonObject, info: Partial<FlowInfo>, user = userOf('alice', ['staff'])) {
   const subjects = [{ kind: 'User', user: { name: '*' } }];
   const { rules } = readSchema({

@@ -74,7 +74,7 @@ describe('OPS-3: the seats of a level', () => {
     const flow = flowOf('a');
     set.enter(seatOf(flow));
     const waiting = Array.from({ length: 4 }, () => outcomeOf(set.enter(seatOf(flow))));
-    // Two queues are in its hand, with two places each.
+    // The flow's hand has two queues with two places each.
     expect(set.waiting).toBe(4);
     expect(() => set.enter(seatOf(flow))).toThrow(Overloaded);
     const other = flowOf('b');
@@ -135,7 +135,7 @@ describe('OPS-3: the seats of a level', () => {
     set.enter(other);
     const wide: WorkEstimate = { initialSeats: 2, finalSeats: 0, lingerMs: 0 };
     const large = outcomeOf(set.enter(seatOf(flowOf('b', deck), wide)));
-    // A seat is free, but the flow has had its turn.
+    // A seat is free, but the flow has used its share.
     const small = outcomeOf(set.enter(seatOf(flow)));
     await settled();
     expect([large.now, small.now, set.seatsInUse]).toEqual(['waiting', 'waiting', 2]);

@@ -18,7 +18,7 @@ test('OPS-3: flows spread over all queues and rarely share all of them', () => {
   const hands = Array.from({ length: 2000 }, (_, flow) => dealHand(flowHash('s', `${flow}`), deck));
   const uses = Array.from({ length: 32 }, () => 0);
   for (const card of hands.flat()) uses[card] = (uses[card] ?? 0) + 1;
-  // 250 each on average; a deviation of so many standard ones does not happen.
+  // 250 each on average; a deviation of six standard deviations is practically impossible.
   for (const use of uses) expect(Math.abs(use - 250)).toBeLessThan(6 * Math.sqrt(250));
   const [first = [], ...others] = hands;
   const same = others.filter((hand) => hand.every((card) => first.includes(card)));
@@ -27,6 +27,7 @@ test('OPS-3: flows spread over all queues and rarely share all of them', () => {
 
 test('OPS-3: the hash covers schema and distinguisher and equals kube-apiserver’s', () => {
   expect(flowHash('a', 'bc')).not.toBe(flowHash('ab', 'c'));
-  // The digest of one zero byte begins with 6e 34 0b 9c ff b3 7a 98: upstream reads them backwards.
+  // The digest of one zero byte begins with 6e 34 0b 9c ff b3 7a 98, which kube-apiserver reads as
+  // little-endian.
   expect(flowHash('', '')).toBe(0x987a_b3ff_9c0b_346en);
 });

@@ -6,9 +6,9 @@ import type { FlowSeries } from './flow-metrics.ts';
 import { QueueSet } from './queue-set.ts';
 import { type Flow, Seat, type WorkEstimate } from './seat.ts';
 
-/** For tests of this room. */
+/** Helpers for tests of flow control. */
 
-/** Numbers below a bound, the same ones for the same seed. */
+/** Numbers below a bound, repeatable by the seed. */
 export function randomOf(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -17,7 +17,7 @@ export function randomOf(seed: number): (below: number) => number {
   };
 }
 
-/** Counts nothing. */
+/** Metrics that are discarded. */
 export const silentSeries: FlowSeries = {
   estimated: () => {},
   began: () => {},
@@ -30,12 +30,12 @@ export const silentSeries: FlowSeries = {
   watched: () => {},
 };
 
-/** A user of these groups alone. */
+/** A user with only these groups. */
 export function userOf(name: string, groups: readonly string[] = []): UserInfo {
   return { name, uid: '', groups, extra: {} };
 }
 
-/** A GET of a path in `/api`, or what is said otherwise. */
+/** A GET of a path below `/api`, with changes. */
 export function infoOf(more: Partial<FlowInfo> = {}): FlowInfo {
   return {
     verb: 'get',
@@ -52,7 +52,7 @@ export function infoOf(more: Partial<FlowInfo> = {}): FlowInfo {
   };
 }
 
-/** A request whose client can be made to go away. */
+/** A request whose client can disconnect. */
 export function requestOf(
   user: UserInfo,
   info: FlowInfo = infoOf(),
@@ -91,7 +91,7 @@ export function flowOf(name: string, deck: { queues: number; handSize: number } 
   };
 }
 
-/** A set of queues, and a way to send it requests. */
+/** A set of queues, and a function that sends it requests. */
 export function queueSetOf(clock: Clock, waitLimitMs = 15_000) {
   const refusal = () => new Overloaded(1);
   const set = new QueueSet({ clock, refusal, waitLimitMs: () => waitLimitMs });

@@ -66,7 +66,7 @@ describe('OPS-3: the cost of a request', () => {
       finalSeats: 5,
       lingerMs: 5,
     });
-    // As much work of fewer seats for longer.
+    // The same amount of work with fewer seats and more time.
     expect(estimateOf(write, { watches, seatsMax: 2 })).toEqual({
       initialSeats: 1,
       finalSeats: 2,

@@ -21,7 +21,7 @@ interface Asked extends JsonObject {
   objects: ApiObject[];
 }
 
-/** A converter whose webhook renames, and what it was asked and measured. */
+/** A converter whose webhook renames fields, with its requests and measurements. */
 function renaming(reviewVersions: readonly string[] = ['v1']) {
   const asked: Asked[] = [];
   const measured: MeasuredConversion[] = [];

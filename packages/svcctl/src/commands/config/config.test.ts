@@ -47,7 +47,7 @@ async function ctl(line: string | readonly string[]) {
   return { code: await runSvcctl(io, ['config', ...words]), ...text };
 }
 
-/** Runs lines that must succeed silently; gives what the last printed. */
+/** Runs lines that must succeed without errors; returns the output of the last one. */
 async function succeed(...lines: readonly string[]): Promise<string> {
   let last = '';
   for (const line of lines) {

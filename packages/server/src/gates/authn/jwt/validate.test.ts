@@ -7,7 +7,7 @@ const dialect = dialectOf('svc');
 
 type Part = Record<string, unknown>;
 
-/** An authenticator that is good, changed. */
+/** A valid authenticator, with changes. */
 function authenticator(change: { issuer?: Part; claimMappings?: Part } & Part = {}): Part {
   const { issuer, claimMappings, ...rest } = change;
   return {

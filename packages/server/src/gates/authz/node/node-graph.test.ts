@@ -151,7 +151,7 @@ describe('AUTHZ-9: volumes', () => {
   });
 });
 
-/** A small generator of numbers, so that a failing run can be repeated. */
+/** A pseudorandom generator, so that a failing run can be repeated. */
 function numbers(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
