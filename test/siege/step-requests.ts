@@ -21,10 +21,7 @@ export interface StepRequest {
   readonly body?: Buffer;
   /** Sent as this user, who has only the permissions granted here. */
   readonly user?: string;
-  /**
-   * The body contains `versionPlace`, which stands for the version of the previously created
-   * object.
-   */
+  /** The body contains `versionPlace` instead of the version of the created object. */
   readonly isVersioned?: true;
 }
 
