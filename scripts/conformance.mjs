@@ -64,22 +64,23 @@ export function conformancePage() {
   });
   return `# Conformance
 
-What the server must do, row by row, and the tests over HTTP that prove it. Written by
-\`npm run conformance\` from the titles of the tests; a test fails when it is out of date.
+The requirements, and the tests over HTTP that prove them. \`npm run conformance\` writes this page from
+the titles of the tests; a test fails if the page is outdated.
 
-${found.size} of ${rows.length} rows have a test. A number is how many tests a file has for the row.
+${found.size} of ${rows.length} rows have a test. Each number counts a file's tests for the row.
 
-| row | what it asks | tests |
+| row | requirement | tests |
 |---|---|---|
 ${lines.join('\n')}
 
-## What kinds leave out
+## Omissions in built-in kinds
 
-What is known to be missing of upstream's defaults, rules and warnings for its own kinds, as release
-1.32 has them with no feature gate set. The list is \`kinds-left-out.json\`. What complaints show of
-values and differences is described in [decisions/values-in-complaints.md](decisions/values-in-complaints.md).
+Defaults, validation rules, and warnings of kube-apiserver 1.32, with default feature gates, that are known to
+be missing. The list is \`kinds-left-out.json\`.
+[decisions/values-in-complaints.md](decisions/values-in-complaints.md) describes how errors show values and
+differences.
 
-| kind | not there |
+| kind | missing |
 |---|---|
 ${leftOut().join('\n')}
 `;
