@@ -381,7 +381,7 @@ describe('ADM-2: clientConfig', () => {
     expect(await failing()).toContain('x509: certificate signed by unknown authority');
   });
 
-  test('ADM-2: an address where nobody listens', async () => {
+  test('ADM-2: an address without a listener', async () => {
     const gone = await startAdmissionService();
     const clientConfig = { url: `${gone.url}/v`, caBundle: gone.caBundle };
     await gone.stop();

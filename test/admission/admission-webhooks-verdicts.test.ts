@@ -344,7 +344,7 @@ describe('ADM-2: webhook errors are 500, or ignored by failurePolicy', () => {
       'json: cannot unmarshal array into Go struct field ConfigMap.data',
     ],
   ])(
-    'ADM-2: a patch that %s refuses the request whatever the policy',
+    'ADM-2: a patch that %s rejects the request regardless of the failure policy',
     async (_, operations, why) => {
       await hooked('mutating', { path: '/m', failurePolicy: 'Ignore' });
       service.answer('/m', () => patching(operations as never));
@@ -427,7 +427,7 @@ describe('ADM-2: time', () => {
     expect((await create()).status).toBe(201);
   });
 
-  test('ADM-2: a call ends when its client goes away', async () => {
+  test('ADM-2: a call ends when its client disconnects', async () => {
     await hooked('validating', { path: '/v', timeoutSeconds: 30 });
     let left = false;
     let heard: () => void = () => {};

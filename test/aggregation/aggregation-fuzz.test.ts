@@ -55,7 +55,7 @@ function mangled(next: (below: number) => number): Buffer {
   return Buffer.from(text, 'latin1');
 }
 
-test('ADM-4: every request ends, whatever the aggregated server sends', async () => {
+test('ADM-4: every request ends, regardless of the aggregated server’s answer', async () => {
   const seed = Number(process.env['FUZZ_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
   const next = numbers(seed);
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-fuzz-'));

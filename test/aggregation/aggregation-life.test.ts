@@ -149,7 +149,7 @@ test('ADM-4: proxied requests are audited with user and status', async () => {
   expect(stages).toEqual(['RequestReceived', 'ResponseStarted', 'ResponseComplete']);
 });
 
-test('ADM-4: authorization and impersonation come before the proxy', async () => {
+test('ADM-4: authorization and impersonation precede the proxy', async () => {
   const { server, extension } = await start();
   extension.answer = ({ response }) => json(response, resourceList(`${group}/v1`));
   extension.got.length = 0;

@@ -64,7 +64,7 @@ test('every served group version has a local APIService', async () => {
   expect(table.body.rows[0].cells.slice(0, 3)).toEqual(['v1.apps', 'Local', 'True']);
 });
 
-test('APIServices of custom kinds come and go with their definitions', async () => {
+test('APIServices of custom kinds are created and deleted with their definitions', async () => {
   const definitions = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';
   const schema = { openAPIV3Schema: { type: 'object' } };
   const made = await server.post(definitions, {

@@ -268,7 +268,7 @@ describe('AUTHN-8: the user of a token', () => {
     }
   });
 
-  test('AUTHN-8: may come from several providers and any algorithm', async () => {
+  test('AUTHN-8: may be issued by several providers with any algorithm', async () => {
     const started = await start({ jwt: [authenticator({}), authenticator({}, other)] });
     expect((await userOf(started, await provider.token({ sub: 'a' }))).username).toBe('a');
     expect((await userOf(started, await other.token({ sub: 'b' }))).username).toBe('b');

@@ -150,7 +150,7 @@ describe('token file', () => {
     remove();
   });
 
-  test('AUTHN-3: the last line of a repeated token counts, and an empty token is nobody', async () => {
+  test('AUTHN-3: the last line of a repeated token counts, and an empty token is ignored', async () => {
     const { server, remove } = await start('t,first,1\n,nobody,2\nt,last,3\n');
     expect(userIn(await server.get(probe, as('t')))).toBe('last');
     await server.stop();

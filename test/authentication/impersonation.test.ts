@@ -166,7 +166,7 @@ describe('the right to impersonate', () => {
     expect(answer.body.details).toEqual({ name, kind: 'users' });
   });
 
-  test('AUTHN-9: an invalid credential is 401 whoever is impersonated', async () => {
+  test('AUTHN-9: an invalid credential is 401 regardless of the impersonated user', async () => {
     const answer = await review({ 'impersonate-user': 'jane' }, { token: 'wrong' });
     expect(answer.status).toBe(401);
   });

@@ -56,7 +56,7 @@ test('AUTHN-6: service accounts can read issuer discovery, and others verify tok
   expect(verified.payload.sub).toMatch(/^system:serviceaccount:.*:reader$/);
 });
 
-test('AUTHN-6: reading the documents needs a right, and nobody can write them', async () => {
+test('AUTHN-6: reading the documents requires a permission, and they cannot be written', async () => {
   for (const path of [configurationPath, keysPath]) {
     const anonymous = await server.get(path, { token: undefined });
     expect(anonymous.status).toBe(403);
@@ -76,7 +76,7 @@ test('AUTHN-6: an issuer that is not an https URL has no discovery document', as
   }
 });
 
-test('API-11: / lists the paths, to those who may read it', async () => {
+test('API-11: / lists the paths to users who may read it', async () => {
   const { status, body, text } = await server.get('/');
   expect(status).toBe(200);
   expect(text).toBe(JSON.stringify(body, null, 2));

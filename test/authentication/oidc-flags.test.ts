@@ -55,7 +55,7 @@ describe('AUTHN-7: flags', () => {
   });
 
   test.each([[[issuer]], [[client]], [['--oidc-groups-claim=x']], [[issuer, '--oidc-client-id=']]])(
-    'AUTHN-7: %j alone stop the start',
+    'AUTHN-7: %j alone prevent the start',
     (flags) => {
       expect(() => oidcOf(...flags)).toThrow(
         'oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set',

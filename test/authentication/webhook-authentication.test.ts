@@ -88,7 +88,7 @@ describe('AUTHN-9: a token', () => {
     );
   });
 
-  test('AUTHN-9: is sent in v1beta1 when the flag says so', async () => {
+  test('AUTHN-9: is sent in v1beta1 if the flag selects it', async () => {
     const server = await start('v1beta1');
     service.answer = () => review(isAmy, 'v1beta1');
     expect((await whoAmI(server, fresh())).status).toBe(201);

@@ -162,7 +162,7 @@ describe('AUTHZ-3: a chain', () => {
     ['nonsense', { status: 200, text: 'nonsense' }],
     ['silence', 'stall'],
     ['a malformed answer', review({ allowed: 'yes' })],
-  ])('AUTHZ-3: the failure policy says what %s comes to', async (_, reply) => {
+  ])('AUTHZ-3: the failure policy decides the outcome of %s', async (_, reply) => {
     await start([
       webhook('closed', { failurePolicy: 'Deny', ...when('request.user == "bob"') }),
       webhook('open'),
@@ -294,7 +294,7 @@ describe('AUTHZ-3: a changed file', () => {
     expect(await status('/apis')).toBe(403);
   });
 
-  test('AUTHZ-3: lets requests finish with the webhook that they wait for', async () => {
+  test('AUTHZ-3: requests finish with the webhook for which they wait', async () => {
     await start([webhook('one'), rbac]);
     service.answer = () => 'stall';
     const waiting = server?.get('/api/v1/nodes', amy);

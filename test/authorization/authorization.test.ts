@@ -294,7 +294,7 @@ describe('RBAC', () => {
     await settles('alice', path, 403);
   });
 
-  test('AUTHZ-10: system:masters may do everything, whatever the bindings say', async () => {
+  test('AUTHZ-10: system:masters may do everything, regardless of bindings', async () => {
     expect((await server.get('/api/v1/secrets', as('root'))).status).toBe(200);
     expect((await server.get('/metrics', as('root'))).status).not.toBe(403);
     const binding = `${rbacPath}/clusterrolebindings/cluster-admin`;

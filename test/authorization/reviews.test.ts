@@ -147,7 +147,7 @@ describe('reviews of others', () => {
   const ask = (spec: object) =>
     server.post(`${path}/subjectaccessreviews`, review('SubjectAccessReview', spec));
 
-  test('AUTHZ-8: covers a user, groups, and anybody', async () => {
+  test('AUTHZ-8: covers a user, groups, and all users', async () => {
     const allowed = async (spec: object) => (await ask(spec)).body.status.allowed;
     expect(await allowed({ ...configMaps({ name: 'a' }), user: 'jane' })).toBe(true);
     expect(await allowed({ ...configMaps({ name: 'a' }), user: 'joe', groups: ['dev'] })).toBe(

@@ -116,7 +116,7 @@ test('a TLS proxy is trusted by the same authorities as the server', async () =>
   expect(await clientOf({ proxyUrl, caPem }).get('/version')).toHaveProperty('gitVersion');
 });
 
-test("a proxy's refusal, and one that is not there, are failures of the connection", async () => {
+test('a refusing or unreachable proxy is a connection failure', async () => {
   const place = await startProxy(http.createServer(), { status: 407 });
   await expect(clientOf({ proxyUrl: `http://${place}` }).get('/version')).rejects.toMatchObject({
     name: 'ConnectionError',

@@ -132,7 +132,7 @@ test('PLANE-3: the first snapshot contains what controllers write at the start',
   expect(names).toEqual([]);
 });
 
-test('PLANE-3: custom kinds come and go with their definitions', async () => {
+test('PLANE-3: custom kinds are added and removed with their definitions', async () => {
   const { plane, get, post, watch } = await start();
   const bare = await plane.snapshot();
   await plane.apply(definition);
@@ -158,7 +158,7 @@ test('PLANE-3: custom kinds come and go with their definitions', async () => {
   expect((await post(widgets, widget('own-d'))).status).toBe(201);
 });
 
-test("PLANE-3: the plane's own client follows kinds that come, go, and change", async () => {
+test("PLANE-3: the plane's own client follows added, removed, and changed kinds", async () => {
   const { plane } = await start();
   const bare = await plane.snapshot();
   const kind = { apiVersion: 'example.com/v1', kind: 'Widget' };

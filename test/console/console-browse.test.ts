@@ -141,7 +141,7 @@ describe('kinds', () => {
     }
   });
 
-  test('CLIENT-4: unchanged discovery is 304 and notifies nobody', async () => {
+  test('CLIENT-4: unchanged discovery is 304 and notifies no listener', async () => {
     const statuses: number[] = [];
     const counting: Fetch = async (url, request) => {
       const answer = await trustingFetch(url, request);
@@ -193,7 +193,7 @@ describe('tables', () => {
     expect(cells).toEqual(['web', '0/3', '0', '0', '3m20s', 'web', 'example.com/web:1', 'app=web']);
   });
 
-  test('CLIENT-4: namespace, labels, and fields select what is listed and watched', async () => {
+  test('CLIENT-4: namespace, labels, and fields select the listed and watched objects', async () => {
     const namespace = await freshNamespace(server);
     const other = await freshNamespace(server);
     const put = (within: string, name: string, tier: string) =>

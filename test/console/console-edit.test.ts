@@ -413,7 +413,7 @@ describe('other actions', () => {
     expect(metadata.deletionTimestamp).toBeDefined();
   });
 
-  test('CLIENT-4: scaling works unless somebody else scaled meanwhile', async () => {
+  test('CLIENT-4: scaling works unless another client scaled meanwhile', async () => {
     const one = await deployed();
     expect(isScalable(one.target)).toBe(true);
     expect(isScalable((await loaded()).target)).toBe(false);

@@ -47,7 +47,7 @@ function loadedBy(page: Answer): string[] {
 }
 
 describe('the files', () => {
-  test('CLIENT-4: the page and its assets are served to anybody', async () => {
+  test('CLIENT-4: the page and its assets are served without a credential', async () => {
     const page = await server.get('/console/', anyone);
     expect(page).toMatchObject({ status: 200 });
     expect(page.headers['content-type']).toBe('text/html; charset=utf-8');

@@ -103,7 +103,7 @@ describe('manifests', () => {
     expect(forced).toMatchObject({ effect: 'changed' });
   });
 
-  test('CLIENT-4: lists are split, and dependencies come first', async () => {
+  test('CLIENT-4: lists are split, and dependencies are applied first', async () => {
     const text = JSON.stringify({
       apiVersion: 'v1',
       kind: 'List',

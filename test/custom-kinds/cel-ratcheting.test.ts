@@ -74,7 +74,7 @@ test('CRD-3: items without a correlatable old value change with their parent', a
   ]);
 });
 
-test('CRD-3: a rule that fails to evaluate refuses a change, whatever the old value was', async () => {
+test('CRD-3: a rule that fails to evaluate rejects a change, regardless of the old value', async () => {
   const spec = (more: object = {}) => ({
     spec: { type: 'object', properties: { n: { ...integer, ...more }, other: integer } },
   });

@@ -137,7 +137,7 @@ describe('verdicts', () => {
     ]);
   });
 
-  test('CRD-3: a number is no duration, whatever its schema allows', async () => {
+  test('CRD-3: a number is not a duration, regardless of its schema', async () => {
     const any = { 'x-kubernetes-int-or-string': true };
     const rule = "duration(self.any) > duration('1s')";
     const kind = await kindWith(object({ any }, { rule }));
@@ -148,7 +148,7 @@ describe('verdicts', () => {
     ]);
   });
 
-  test("CRD-3: protobuf's messages are what they stand for", async () => {
+  test("CRD-3: protobuf's well-known messages have the values that they represent", async () => {
     const kind = await kindWith(
       object(
         { n: integer },

@@ -75,7 +75,7 @@ async function write(server: TestServer, multi: MultiKind, pick: (bound: number)
 }
 
 describe('histories', () => {
-  test('CRD-4: watches of all versions agree with lists, whoever writes', async () => {
+  test('CRD-4: watches of all versions agree with lists, for writes in any version', async () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
     console.log(`seed ${seed}`);
     const pick = numbers(seed);

@@ -94,7 +94,7 @@ describe('objects in every version', () => {
     expect((await server.get(`${at('v1beta1')}/a`)).body.spec.content).toEqual(spec.contentv2);
   });
 
-  test('CRD-4: lists convert again once a result is some seconds old', async () => {
+  test('CRD-4: lists convert again once a result is several seconds old', async () => {
     const clock = quickClock(1);
     const aging = await startTestServer({ clock });
     try {
@@ -265,7 +265,7 @@ describe('writes', () => {
     expect((await server.put(path, put)).status).toBe(409);
   });
 
-  test('CRD-4: an unchanged write stores nothing, whatever its version', async () => {
+  test('CRD-4: an unchanged write stores nothing, regardless of its version', async () => {
     const made = await create('v1beta1', 'a');
     const { body } = await server.get(`${at('v1beta2')}/a`);
     const put = await server.put(`${at('v1beta2')}/a`, body);

@@ -222,7 +222,7 @@ describe('VER-7: help and deprecated flags', () => {
     expect(help).toContain('api/beta=true|false');
   });
 
-  test('VER-7: every gate takes effect, or help says that it does not', () => {
+  test('VER-7: every gate takes effect, or help states that it does not', () => {
     const source = readdirSync('packages', { recursive: true, encoding: 'utf8' })
       .filter((path) => /\/src\/.*\.ts$/.test(path) && !path.endsWith('.test.ts'))
       .filter((path) => !/(feature-gate-table|feature-gates|idle-gates)\.ts$/.test(path))

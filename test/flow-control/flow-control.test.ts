@@ -121,7 +121,7 @@ describe('OPS-3: the objects', () => {
     expect(after.spec).toEqual(before.spec);
   });
 
-  test('OPS-3: a suggested object is maintained until somebody takes it over', async () => {
+  test('OPS-3: a suggested object is maintained until a user takes it over', async () => {
     const path = `${flowGroup}/prioritylevelconfigurations/workload-low`;
     const shares = (limited: number) => ({ spec: { limited: { lendablePercent: limited } } });
     expect((await server.patch(path, shares(10), 'merge')).body.spec.limited.lendablePercent).toBe(
@@ -350,7 +350,7 @@ describe('OPS-3: overload', () => {
     expect((await server.get(configMaps, as(name))).status).toBe(200);
   });
 
-  test('OPS-3: flows of a level share it fairly, whoever sent more', async () => {
+  test('OPS-3: flows of a level share it fairly, even if one sent more requests', async () => {
     const name = 'shared';
     const queuing = { queues: 1000, handSize: 1, queueLengthLimit: 50 };
     const schema = { level: name, precedence: 800, subject: ofGroup(name), method: 'ByUser' };

@@ -126,7 +126,7 @@ describe('coordinated leader election', () => {
     expect((await server.get(`${leases}/role`)).body.spec).not.toHaveProperty('holderIdentity');
   });
 
-  test('PLANE-1: candidates of one release that disagree on the strategy elect nobody', async () => {
+  test('PLANE-1: candidates of one release that disagree on the strategy elect no leader', async () => {
     const { nominate, renew, lease } = await election();
     const stale = new Date(clock.now() - 60_000).toISOString().replace('Z', '000Z');
     const ping = { renewTime: stale, pingTime: now() };
@@ -162,7 +162,7 @@ describe('coordinated leader election', () => {
     expect((await server.get(`/readyz/${hook}`)).status).toBe(200);
   });
 
-  test('PLANE-1: without LeaseCandidates nobody is elected, and the server works', async () => {
+  test('PLANE-1: without LeaseCandidates there is no election, and the server works', async () => {
     const lines: string[] = [];
     const warn = (message: string) => void lines.push(message);
     const logger = { ...silentLogger, warn };

@@ -380,7 +380,7 @@ describe('a PodTemplate', () => {
   });
 });
 
-test('API-10: privileged containers are refused when the flag says so', async () => {
+test('API-10: privileged containers are rejected if the flag forbids them', async () => {
   const strict = await startTestServer({ privilegedContainers: 'refused' });
   try {
     const containers = [{ name: 'a', image: 'x', securityContext: { privileged: true } }];

@@ -102,7 +102,7 @@ describe('VER-5: IPAddress objects of Services', () => {
     expect((await server.get(`${addresses}/${ip}`)).status).toBe(404);
   });
 
-  test('VER-5: an address recorded by somebody else is not allocated', async () => {
+  test('VER-5: an address recorded by another writer is not allocated', async () => {
     const namespace = await freshNamespace(server);
     const gateway = { group: 'gateway.example.com', resource: 'gateways', name: 'g' };
     expect((await server.post(addresses, address('10.0.0.40', gateway))).status).toBe(201);

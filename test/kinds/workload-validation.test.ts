@@ -114,7 +114,7 @@ describe('Deployment', () => {
     );
   });
 
-  test('warnings come with a create and with a changed spec', async () => {
+  test('a create and a changed spec return warnings', async () => {
     const spec = template({ terminationGracePeriodSeconds: -1 });
     const answer = await server.post(at, workload('Deployment', 'warned', { template: spec }));
     const warning =

@@ -615,7 +615,7 @@ describe('DEL-5: kinds with their own default', () => {
     expect(left.body.metadata.ownerReferences).toBeUndefined();
   });
 
-  test('DEL-5: Events have no dependents and are removed at once whatever the policy', async () => {
+  test('DEL-5: Events have no dependents and are removed at once with any policy', async () => {
     const event = {
       apiVersion: 'v1',
       kind: 'Event',

@@ -328,7 +328,7 @@ describe('types', () => {
 });
 
 describe('unchanged writes', () => {
-  test('META-6: keep the resourceVersion, whatever the verb', async () => {
+  test('META-6: keep the resourceVersion, for any verb', async () => {
     const version = await versionNow();
     const object = (await server.get(path)).body;
     const answers = [

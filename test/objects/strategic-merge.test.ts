@@ -168,14 +168,17 @@ describe('errors', () => {
       'map[metadata:map[creationTimestamp:5]]',
       'json: cannot unmarshal number into Go value of type string',
     ],
-  ])('PATCH-3: %j makes what is no object of the kind: 422 shows it', async (patch, shown, why) => {
-    const { status, body } = await send(await made(), patch);
-    expect(status).toBe(422);
-    expect(body.message).toBe(` "" is invalid: patch: Invalid value: "${shown}": ${why}`);
-    expect(body.details.causes).toEqual([
-      { reason: 'FieldValueInvalid', message: expect.stringContaining(why), field: 'patch' },
-    ]);
-  });
+  ])(
+    'PATCH-3: %j results in an object that does not fit the kind: 422 shows it',
+    async (patch, shown, why) => {
+      const { status, body } = await send(await made(), patch);
+      expect(status).toBe(422);
+      expect(body.message).toBe(` "" is invalid: patch: Invalid value: "${shown}": ${why}`);
+      expect(body.details.causes).toEqual([
+        { reason: 'FieldValueInvalid', message: expect.stringContaining(why), field: 'patch' },
+      ]);
+    },
+  );
 
   test('PATCH-3: a strict patch reports unknown fields in order', async () => {
     const path = `${await made()}?fieldValidation=Strict`;

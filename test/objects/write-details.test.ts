@@ -80,7 +80,7 @@ describe('field managers', () => {
   test.each<[string, JsonObject]>([
     ['empty fields', { fieldsV1: {} }],
     ['no fields', {}],
-  ])('MF-3: an entry given with %s is nobody', async (_, more) => {
+  ])('MF-3: an entry with %s is ignored', async (_, more) => {
     const name = freshName();
     const metadata = { name, managedFields: [entry(more)] };
     const made = await server.post(`${maps}?fieldManager=maker`, {

@@ -65,7 +65,7 @@ describe('all controllers', () => {
   });
 });
 
-describe('all but some', () => {
+describe('all except some', () => {
   let server: TestServer;
   beforeAll(async () => {
     const off = ['-garbage-collector-controller', '-namespace', '-clusterrole-aggregation'];

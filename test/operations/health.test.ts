@@ -47,15 +47,18 @@ function checksOf(text: string): string[] {
 }
 
 describe('a healthy server', () => {
-  test.each(endpoints)('HEALTH-1: /%s answers ok as plain text, to anybody', async (endpoint) => {
-    for (const token of [undefined, 'test-admin-token']) {
-      const answer = await server.get(`/${endpoint}`, { token });
-      expect(answer.status).toBe(200);
-      expect(answer.text).toBe('ok');
-      expect(answer.headers['content-type']).toBe('text/plain; charset=utf-8');
-      expect(answer.headers['x-content-type-options']).toBe('nosniff');
-    }
-  });
+  test.each(endpoints)(
+    'HEALTH-1: /%s answers ok as plain text, without a credential',
+    async (endpoint) => {
+      for (const token of [undefined, 'test-admin-token']) {
+        const answer = await server.get(`/${endpoint}`, { token });
+        expect(answer.status).toBe(200);
+        expect(answer.text).toBe('ok');
+        expect(answer.headers['content-type']).toBe('text/plain; charset=utf-8');
+        expect(answer.headers['x-content-type-options']).toBe('nosniff');
+      }
+    },
+  );
 
   test.each(endpoints)(
     'HEALTH-1: /%s?verbose lists every check, one per line',
@@ -70,7 +73,7 @@ describe('a healthy server', () => {
     },
   );
 
-  test('HEALTH-1: verbose counts whatever its value', async () => {
+  test('HEALTH-1: verbose counts with any value', async () => {
     for (const query of ['verbose=', 'verbose=0', 'verbose=false']) {
       expect((await server.get(`/livez?${query}`)).text).toContain('livez check passed\n');
     }
@@ -176,7 +179,7 @@ test('HEALTH-3: startup has a grace period in livez but not in readyz', async ()
   expect(await status('/livez')).toBe(500);
 });
 
-describe('a server whose store is gone', () => {
+describe('a server whose store is unavailable', () => {
   const failure = (endpoint: string, check: string) => ({ endpoint, check });
 
   async function expectStoreFails({ endpoint, check }: ReturnType<typeof failure>, on: TestServer) {

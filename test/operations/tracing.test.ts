@@ -213,7 +213,7 @@ describe('sampling', () => {
     expect(collector.spans.filter(isNode).flatMap(({ links }) => links)).toEqual([]);
   });
 
-  test('OPS-1: nothing is sampled by default, whatever a client requests', async () => {
+  test('OPS-1: nothing is sampled by default, even if a client requests it', async () => {
     const server = await tracedServer({ samplingRatePerMillion: undefined });
     await server.get(`${maps}/a`, { headers: { traceparent: parent } });
     await server.stop();

@@ -148,7 +148,7 @@ describe('contents of a list', () => {
 });
 
 describe('pagination', () => {
-  test('LIST-1: pages come from one snapshot, although writes continue', async () => {
+  test('LIST-1: all pages show one snapshot, although writes continue', async () => {
     const namespace = await freshNamespace(server);
     await makeMaps(namespace, 10);
     let next = 0;

@@ -125,7 +125,7 @@ describe.each(encodings)('a list as %s', (_name, query, accept) => {
     expect(longestMs).toBeLessThan(turnMaxMs);
   });
 
-  test('TRUST-3: keeps its seat until it is flushed or its reader is gone', async () => {
+  test('TRUST-3: keeps its seat until it is flushed or its reader has disconnected', async () => {
     await eventually(async () => (await seatsTaken()) === 0, 'no seat to be taken');
     const [read, left] = [list(query, { accept }), list(query, { accept })];
     expect(await read.answered).toBe(200);

@@ -64,7 +64,7 @@ test('WATCH-1: over HTTP/1.1 the stream is chunked, one document per line', asyn
   expect(watch.lines).toHaveLength(2);
 });
 
-test('WATCH-4: bookmarks come about once a minute', async () => {
+test('WATCH-4: bookmarks are sent about once a minute', async () => {
   const clock = new FakeClock();
   const timed = await startTestServer({ clock });
   try {
@@ -93,7 +93,7 @@ test('WATCH-4: bookmarks come about once a minute', async () => {
   }
 });
 
-test('WATCH-7: a client that does not read is cut off and delays nobody', async () => {
+test('WATCH-7: a client that does not read is cut off and delays no other client', async () => {
   const namespace = await freshNamespace(server);
   const url = `${path(namespace)}?watch=true`;
   const slow = await openUnread(url);

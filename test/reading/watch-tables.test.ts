@@ -25,7 +25,7 @@ const columnsOf = (events: TestWatch['events']) =>
   );
 
 describe('columns', () => {
-  test('WATCH-9: come only in the first event of a connection', async () => {
+  test('WATCH-9: are only in the first event of a connection', async () => {
     const path = await filled('a', 'b');
     const from = (await server.get(path)).body.metadata.resourceVersion;
     const early = await server.watch(`${path}?watch=1`, asTable);
@@ -53,7 +53,7 @@ describe('columns', () => {
     later.close();
   });
 
-  test('WATCH-4, WATCH-9: come in a leading bookmark, which is an empty row', async () => {
+  test('WATCH-4, WATCH-9: are in a leading bookmark, which is an empty row', async () => {
     const path = await filled('a');
     const query = 'sendInitialEvents=false&resourceVersionMatch=NotOlderThan';
     const watch = await server.watch(

@@ -99,7 +99,7 @@ describe('privilege escalation', () => {
   });
 });
 
-test('TRUST-3: a rules review lists some values and counts the rest', async () => {
+test('TRUST-3: a rules review lists a bounded number of values and counts the rest', async () => {
   const bindings = `${rbacPath}/namespaces/${namespace}/rolebindings`;
   for (const name of ['first', 'second', 'third']) {
     const resources = names(`${name}-`, 40_000);
@@ -135,7 +135,7 @@ describe('patches', () => {
     return server.patch(`${maps}/${name}`, operations, 'json');
   };
 
-  test('TRUST-2: moves cost the same whatever their size', async () => {
+  test('TRUST-2: moves cost the same regardless of their size', async () => {
     const data = Object.fromEntries(names('key', 4000).map((key) => [key, 'x'.repeat(20)]));
     const there = { op: 'move', from: '/data', path: '/binaryData' };
     const back = { op: 'move', from: '/binaryData', path: '/data' };

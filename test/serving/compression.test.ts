@@ -138,7 +138,7 @@ test('CODEC-7: nothing is compressed when the gate is off', async () => {
   }
 });
 
-test('CODEC-7: a compressed answer that nobody reads ends at its deadline', async () => {
+test('CODEC-7: an unread compressed answer ends at its deadline', async () => {
   namespace = await freshNamespace(server);
   const noise = randomBytes(600 * 1024).toString('base64');
   expect((await server.post(path(), configMap('noise', { data: { noise } }))).status).toBe(201);

@@ -85,7 +85,7 @@ describe('a stepped host clock', () => {
     await watch.ended;
   });
 
-  test('TRUST-9: Events live for their TTL, whatever the wall clock says', async () => {
+  test('TRUST-9: Events live for their TTL, regardless of the wall clock', async () => {
     const events = `/api/v1/namespaces/${namespace}/events`;
     const event = (name: string) => ({
       apiVersion: 'v1',

@@ -86,28 +86,25 @@ describe('values in the store', () => {
     ['aescbc', 32],
     ['aesgcm', 16],
     ['secretbox', 32],
-  ] as const)(
-    'STORE-3: %s hides what the configuration names, and nothing else',
-    async (type, bytes) => {
-      const provider = { [type]: { keys: [keyOf('key1', bytes)] } };
-      const rules = [{ resources: ['secrets'], providers: [provider, { identity: {} }] }];
-      const server = await serverOf(rules);
-      const made = await server.post(`${core}/secrets`, secret('s'));
-      expect(made.status).toBe(201);
-      await server.post(`${core}/configmaps`, configMap('c'));
-      await server.stop();
-      const sealed = await stored(secretKey);
-      expect(sealed.toString('latin1').startsWith(`k8s:enc:${type}:v1:key1:`)).toBe(true);
-      expect(sealed.includes('hidden-word')).toBe(false);
-      expect(sealed.includes(Buffer.from('hidden-word').toString('base64'))).toBe(false);
-      expect((await stored('/registry/configmaps/default/c')).toString()).toContain('"ConfigMap"');
+  ] as const)('STORE-3: %s encrypts only the configured resources', async (type, bytes) => {
+    const provider = { [type]: { keys: [keyOf('key1', bytes)] } };
+    const rules = [{ resources: ['secrets'], providers: [provider, { identity: {} }] }];
+    const server = await serverOf(rules);
+    const made = await server.post(`${core}/secrets`, secret('s'));
+    expect(made.status).toBe(201);
+    await server.post(`${core}/configmaps`, configMap('c'));
+    await server.stop();
+    const sealed = await stored(secretKey);
+    expect(sealed.toString('latin1').startsWith(`k8s:enc:${type}:v1:key1:`)).toBe(true);
+    expect(sealed.includes('hidden-word')).toBe(false);
+    expect(sealed.includes(Buffer.from('hidden-word').toString('base64'))).toBe(false);
+    expect((await stored('/registry/configmaps/default/c')).toString()).toContain('"ConfigMap"');
 
-      const again = await serverOf(rules);
-      const read = await again.get(`${core}/secrets/s`);
-      expect(read.body.data).toEqual(made.body.data);
-      expect((await again.get(`${core}/secrets`)).body.items).toHaveLength(1);
-    },
-  );
+    const again = await serverOf(rules);
+    const read = await again.get(`${core}/secrets/s`);
+    expect(read.body.data).toEqual(made.body.data);
+    expect((await again.get(`${core}/secrets`)).body.items).toHaveLength(1);
+  });
 
   test('STORE-3: keys rotate: old ones are read, and a write uses the new one', async () => {
     const [old, next] = [keyOf('old'), keyOf('new')];

@@ -29,7 +29,7 @@ describe.skipIf(!hasEtcd)('custom kinds on etcd', () => {
   });
   afterAll(() => etcd.dispose());
 
-  test('CRD-1: a name claimed on two servers at once goes to one', async () => {
+  test('CRD-1: only one of two concurrent claims to a name succeeds', async () => {
     const shared = onEtcd(etcd);
     const one = await startTestServer(shared);
     for (const group of groups) await establish(one, sameKind(group, 'holders'));

@@ -70,7 +70,7 @@ describe.skipIf(!hasEtcd)('failing etcd', () => {
     watch.close();
   });
 
-  test('STORE-2: nobody waits beyond the request timeout for a frozen etcd', async () => {
+  test('STORE-2: no request waits longer than its timeout for a frozen etcd', async () => {
     const etcd = await startTestEtcd();
     cleanups.push(() => etcd.dispose());
     const clock = skippingClock();

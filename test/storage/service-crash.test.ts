@@ -59,7 +59,7 @@ async function writeAndKill(server: ServerProcess): Promise<Map<string, string>>
   return given;
 }
 
-test('a server killed amid writes loses no address and allocates none twice', async () => {
+test('a server killed during writes loses no address and allocates none twice', async () => {
   const given = await writeAndKill(await start());
   expect(given.size).toBeGreaterThanOrEqual(20);
   const server = await start();

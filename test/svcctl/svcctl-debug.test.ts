@@ -125,7 +125,7 @@ describe('debug with attach', () => {
     }
   });
 
-  test('CLIENT-1: the terminal is raw meanwhile, and a hint says how to attach again', async () => {
+  test('CLIENT-1: the terminal is raw meanwhile, and a hint explains how to attach again', async () => {
     const calls: string[] = [];
     home.terminal = {
       terminal: {

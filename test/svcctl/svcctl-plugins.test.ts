@@ -46,7 +46,7 @@ describe('plugins', () => {
     expect(await home.run(line)).toEqual({ code: 0, out: `${printed}\n`, err: '' });
   });
 
-  test('CLIENT-1: a svcctl plugin precedes a kubectl plugin, whatever the order', async () => {
+  test('CLIENT-1: a svcctl plugin precedes a kubectl plugin in any order', async () => {
     plugin(join(second, 'svcctl-tide'));
     expect((await home.run('tide x')).out).toBe('svcctl-tide: x\n');
     rmSync(join(second, 'svcctl-tide'));

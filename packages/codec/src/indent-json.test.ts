@@ -28,7 +28,7 @@ test('output of more than twice the size, and long strings, are complete', () =>
   expect(laidOut(JSON.stringify(value))).toBe(JSON.stringify(value, null, 2));
 });
 
-test('truncated input is indented as far as it goes', () => {
+test('truncated input is indented up to its end', () => {
   expect(laidOut('{"a":"b\\')).toBe('{\n  "a": "b\\');
 });
 
@@ -46,7 +46,7 @@ test('TRUST-3: JSON in pieces of any size is indented like the whole', () => {
   );
 });
 
-test('TRUST-2: deep values and long strings come in small pieces', () => {
+test('TRUST-2: deep values and long strings are divided into small pieces', () => {
   const deep = `${'['.repeat(3000)}${']'.repeat(3000)}`;
   const pieces = [...indentedPieces([Buffer.from(`[${deep},"${'\\"'.repeat(100_000)}"]`)])];
   expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThan(64 * 1024);

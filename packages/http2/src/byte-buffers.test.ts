@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ByteCollector } from './byte-buffers.ts';
 
-test('returns all bytes in order, whatever the pieces', () => {
+test('returns all bytes in order, however they were divided', () => {
   const collector = new ByteCollector();
   const pieces: Buffer[] = [];
   for (let round = 0; round < 400; round += 1) {

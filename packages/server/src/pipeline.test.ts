@@ -92,7 +92,7 @@ const late = {
   request: 'Timeout: request did not complete within the allotted timeout',
 };
 
-test('a write has 34 s, whatever its request’s timeout', async () => {
+test('a write has 34 s, regardless of its request’s timeout', async () => {
   const { request, received } = requestOf('POST', `${maps}?timeout=100s`);
   clock.advance(1000);
   received.deadline.beginWrite(clock.monotonic());

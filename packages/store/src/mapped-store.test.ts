@@ -115,7 +115,7 @@ test('a value that cannot be converted fails the read and ends the watch', async
   await memory.close();
 });
 
-test('a closed watch receives nothing, and the end of the store comes last', async () => {
+test('a closed watch receives nothing, and the end of the store is the last event', async () => {
   const memory = createMemoryStore();
   const slow = held();
   const store = convertedStore(memory, slow.convert);

@@ -84,7 +84,7 @@ test('rejects a lost write: an acknowledged value is absent', () => {
   expect(verdict(created, operation([3, 4], read, { type: 'absent' }))).toBe('violated');
 });
 
-test('rejects an object that nobody wrote, and a torn value', () => {
+test('rejects an object that was never written, and a torn value', () => {
   expect(verdict(operation([1, 2], read, done(9, { mark: 'x' })))).toBe('violated');
   const half = verdict(
     created,

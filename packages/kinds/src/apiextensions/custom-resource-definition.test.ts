@@ -309,7 +309,7 @@ describe('its status', () => {
     expect(errors).toMatchObject([{ field: 'status.storedVersions[0]' }]);
   });
 
-  test('a deletion lets the objects go first', () => {
+  test('a deletion removes the objects first', () => {
     const crd = establish(created(crdWith()));
     def.strategy.beforeDelete?.(context, crd);
     expect(crd.metadata.finalizers).toEqual(['customresourcecleanup.apiextensions.svc.io']);

@@ -268,7 +268,7 @@ describe('column paths', () => {
     },
   );
 
-  test('a path that could have any number of values has none', () => {
+  test('a path with several possible values has no value', () => {
     const twice = "['deep','deep']";
     const nested = { deep: { deep: { deep: { deep: { deep: { deep: {} } } } } } };
     const value: JsonValue = JSON.parse(JSON.stringify(nested));

@@ -216,7 +216,7 @@ describe('ephemeral containers', () => {
   });
 });
 
-test('a pod may go on breaking rules that are newer than itself', () => {
+test('a pod may continue to violate rules that are newer than itself', () => {
   const old = made(plainPod());
   (old['spec'] as { topologySpreadConstraints?: unknown }).topologySpreadConstraints = [
     {

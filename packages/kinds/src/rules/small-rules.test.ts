@@ -213,7 +213,7 @@ test.each([
   expect(made(object)).toMatchObject(wanted);
 });
 
-test('the error in the name of an Event comes last', () => {
+test('the error in the name of an Event is reported last', () => {
   expect(
     createErrors(of('v1', 'Event', { metadata: { name: 'A', namespace: 'default' } })),
   ).toEqual([]);

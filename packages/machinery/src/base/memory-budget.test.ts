@@ -53,7 +53,7 @@ describe('TRUST-4: a memory budget', () => {
     expect(light.admits(800)).toBe(true);
   });
 
-  test('refuses and sheds while the process is short of memory, whatever is charged', () => {
+  test('refuses and sheds while the process is short of memory, regardless of the charges', () => {
     const { budget, open, shed, turn } = budgetOf1000();
     const heavy = open('heavy');
     heavy.charge('answers', 600);

@@ -125,7 +125,7 @@ describe('VER-6: deprecated metrics', () => {
     return { text: registry.render(), warned };
   };
 
-  test('VER-6: their help says so, and a warning is reported', () => {
+  test('VER-6: their help reports the deprecation, and a warning is reported', () => {
     const { text, warned } = renderWith('1.32', 'hidden');
     expect(text).toContain('# HELP old [ALPHA] (Deprecated since 1.32.0) h');
     expect(warned).toEqual(['old']);

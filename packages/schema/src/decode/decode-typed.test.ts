@@ -200,7 +200,7 @@ describe('a typed decoder', () => {
     expect(JSON.stringify(object)).not.toMatch(/"[xyzwq]"/);
   });
 
-  test('keeps arbitrary members of maps whatever their names', () => {
+  test('keeps members of maps under arbitrary names', () => {
     const labels = JSON.parse('{"__proto__":"a","constructor":"b"}') as JsonValue;
     const { object } = decode({ metadata: { labels } });
     expect(JSON.stringify(object)).toContain('{"__proto__":"a","constructor":"b"}');

@@ -16,7 +16,7 @@ test('parts close in reverse order, all of them, once', async () => {
   expect(closed).toEqual(['last', 'first']);
 });
 
-test('a port returns what is connected, and nothing before', () => {
+test('a port returns the connected part, and throws before', () => {
   const port = new Port<string>('the part');
   expect(port.get).toThrow('the part is used before it is connected');
   port.connect('it');

@@ -129,7 +129,7 @@ test('a watch that cannot start holds nothing', async () => {
   expect(made.shutdowns.size).toBe(0);
 });
 
-test('a watch that ends by itself holds nothing and says why', async () => {
+test('a watch that ends by itself releases its memory and reports why', async () => {
   const made = makeCall(async (spec) => {
     spec.sink.end({ type: 'error', error: expired('too old') });
     return handle;

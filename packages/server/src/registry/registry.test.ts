@@ -37,7 +37,7 @@ test('tasks of one key run in sequence, in their order', async () => {
   expect(log).toEqual(['a at once', 'b after others', 'c after others']);
 });
 
-test('other keys do not wait, and an idle key starts anew', async () => {
+test('other keys do not wait, and an idle key starts over', async () => {
   const turns = new Turns(new FakeClock());
   const log: string[] = [];
   const a = heldTask(log, 'a');
@@ -59,7 +59,7 @@ test('a failing task passes its turn on', async () => {
   expect(await next).toBe(true);
 });
 
-test('nobody waits forever', async () => {
+test('waits are bounded', async () => {
   const clock = new FakeClock();
   const turns = new Turns(clock);
   const log: string[] = [];

@@ -32,7 +32,7 @@ function* pieces(count: number): Generator<Buffer> {
   throw new Error('no more');
 }
 
-test('pieces of all sizes come out whole and in order', async () => {
+test('pieces of all sizes are written completely and in order', async () => {
   const sizes = [1, 0, 300, 8191, 8192, 5, 5, 70_000, 2, 600_000, 1, 1];
   const sent = Array.from({ length: 40 }, (_, round) =>
     sizes.map((size, index) => Buffer.alloc(size, round * sizes.length + index)),

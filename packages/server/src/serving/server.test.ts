@@ -252,7 +252,7 @@ describe.each(protocols)('%s', (protocol) => {
     expect(answer.headers['x-list']).toBe('a, b');
   });
 
-  test('a handler that throws is 500 and affects nobody else', async () => {
+  test('a throwing handler is answered with 500 and affects no other request', async () => {
     await serve(
       (exchange) => {
         if (exchange.url === '/sync') throw new Error('bad');

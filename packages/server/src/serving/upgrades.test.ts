@@ -68,13 +68,13 @@ test.each(['taken', 'ignored'] as const)(
   },
 );
 
-test('a chunked body cannot be read where upgrades are taken', async () => {
+test('a chunked body cannot be read if upgrades are accepted', async () => {
   const bytes = [`${wish('transfer-encoding: chunked\r\n')}0\r\n\r\n`];
   const text = await said({ upgrades: 'taken', answer: echo, bytes });
   expect(text).toMatch(/^HTTP\/1\.1 411 Length Required\r\n/);
 });
 
-test('whoever takes a connection over gets the bytes that already arrived', async () => {
+test('taking over a connection includes the bytes that have already arrived', async () => {
   const text = await said({
     upgrades: 'taken',
     answer(exchange) {

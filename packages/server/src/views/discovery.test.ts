@@ -33,7 +33,7 @@ describe('API-11: the groups', () => {
     });
   });
 
-  test('with a name come in order, without the core', () => {
+  test('with a name are sorted, without the core group', () => {
     const names = objectsIn(groupList(snapshot)['groups']).map((group) => group['name']);
     expect(names).not.toContain('');
     expect(names).toEqual(snapshot.groups().filter((group) => group !== ''));

@@ -25,7 +25,7 @@ describe('API-12: the parameters of a path', () => {
     },
   );
 
-  test('include it for a log, and for what is only named like a stream', () => {
+  test('include it for a log, and for a subresource that is only named like a stream', () => {
     expect(names(pathParametersText('v2', `${path}/log`, []))).toContain('pretty');
     expect(names(pathParametersText('v2', '/apis/g/v1/proxy', []))).toContain('pretty');
   });

@@ -15,7 +15,7 @@ const some = fc.record({
 /** Longer than most items, so that the type of one overlaps several previous items. */
 const someType = fc.constantFrom('', ',', '"kind":1,', `"kind":"${'x'.repeat(20)}",`);
 
-test('a run is its entries with commas and without types, whatever the portions', () => {
+test('a run contains its entries with commas and without types, however it is divided', () => {
   fc.assert(
     fc.property(
       some,
@@ -61,7 +61,7 @@ test('an object that does not begin with its type is not cut', () => {
   expect(() => other?.copyNext(target, 0, 2)).toThrow('does not begin with its type');
 });
 
-test('many entries come as runs that end soon, one large entry as its own run', () => {
+test('many entries become short runs, and one large entry becomes its own run', () => {
   const texts = Array.from({ length: 100 }, (_, n) => `"${'x'.repeat(n === 50 ? 99_999 : 999)}"`);
   const entries = entriesOf(texts);
   const runs = () => [...runsOfAll(entries, 0)];

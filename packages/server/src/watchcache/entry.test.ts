@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { EntryHint, entryAtRevision, makeEntry, settle, spliceRevision } from './entry.ts';
 import { indexOf, widget } from './testing.ts';
 
-test('the version is directly behind the start of metadata, and nowhere else', () => {
+test('the version directly follows the start of metadata and occurs nowhere else', () => {
   const object = widget({ namespace: 'a', name: '"metadata":{' });
   const stored = Buffer.from(JSON.stringify(object));
   const json = JSON.parse(spliceRevision(stored, 42).toString());

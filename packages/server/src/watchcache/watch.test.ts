@@ -199,7 +199,7 @@ test('initial events end with the annotated bookmark, then the stream continues'
   expect(none.short).toEqual(['MODIFIED b/x@4']);
 });
 
-test('initial events at a version that never comes end with 504', async () => {
+test('initial events at a version that is never reached end with 504', async () => {
   const { cache, clock } = await setup();
   const reader = new TestReader();
   const spec = watchSpec(reader, { sendInitialEvents: true, resourceVersion: '50' });
@@ -210,7 +210,7 @@ test('initial events at a version that never comes end with 504', async () => {
   expect(reader.ended).toMatchObject({ type: 'error', error: { status: { code: 504 } } });
 });
 
-test('bookmarks come about once a minute and right before the timeout, if allowed', async () => {
+test('bookmarks are sent about once a minute and right before the timeout, if allowed', async () => {
   const { cache, store, clock } = await setup();
   const with_ = await open(cache, {
     resourceVersion: '3',

@@ -63,6 +63,6 @@ test.each<[JsonObject | undefined, string]>([
   [undefined, 'service "s" not found'],
   [service({ ports: [{ port: 80 }] }), 'no service port 443 found for service "s"'],
   [service({ clusterIP: 'None' }), 'no endpoints available for service "s"'],
-])('nobody there: %j', async (found, message) => {
+])('no destination: %j', async (found, message) => {
   await expect(resolve({ 'services/s': found })).rejects.toThrow(message);
 });

@@ -136,7 +136,7 @@ describe('lock', () => {
     expect([holder.pid, holder.host]).toEqual([process.pid, hostname()]);
   });
 
-  test('the lock of a running older server is respected, whatever its content', async () => {
+  test('the lock of a running older server is respected, regardless of its content', async () => {
     const holder = { pid: 1, host: 'elsewhere', since: 'then', process: '', released: false };
     const older = openLmdb({ path: directory, noSubdir: false });
     writeFileSync(join(directory, 'lock.1'), JSON.stringify(holder));

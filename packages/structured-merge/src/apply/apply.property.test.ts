@@ -96,7 +96,7 @@ test('a forced apply takes exactly the conflicting paths from others', () => {
   );
 });
 
-test('nobody owns a path that the object lacks', () => {
+test('no manager owns a path that the object lacks', () => {
   const step = fc.record({
     op: fc.constantFrom('force' as const, 'update' as const),
     by: fc.constantFrom('x', 'y', 'z'),

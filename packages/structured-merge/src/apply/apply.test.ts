@@ -316,7 +316,7 @@ describe('managedFields in requests', () => {
   });
 });
 
-test('kubectl takes over fields that client-side apply set and nobody changed', () => {
+test('kubectl takes over unchanged fields of client-side apply', () => {
   const script = scriptOf(schema);
   const last = JSON.stringify({
     apiVersion: 'example.com/v1',

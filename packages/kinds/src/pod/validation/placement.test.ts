@@ -169,7 +169,7 @@ describe('topology spread constraints and scheduling gates', () => {
     ],
   ]);
 
-  test('the status of a gated pod says so', () => {
+  test('the status of a gated pod reports its gates', () => {
     const pod = made(changed(plainPod(), { 'spec.schedulingGates': [{ name: 'a' }] }));
     expect(pod['status']).toMatchObject({
       phase: 'Pending',

@@ -19,7 +19,7 @@ test('TRUST-2: containers that name missing claims take linear time', () => {
   expect((user + system) / 1000).toBeLessThan(cpuMsMax);
 });
 
-test('VER-5: a pod without claims gets an error that says so', () => {
+test('VER-5: a pod without claims gets an error that reports their absence', () => {
   const [error] = validateClaimUses({ claims: [{ name: 'a' }] }, 'f', claimNames({}));
   expect(error?.message).toBe(
     'Not found: "a": must be one of the names in pod.spec.resourceClaims which is empty',

@@ -78,7 +78,7 @@ describe('ADM-2: a rule', () => {
   });
 });
 
-test('ADM-2: rules are read from stored configurations, whatever they lack', () => {
+test('ADM-2: rules are read from stored configurations even if members are missing', () => {
   expect(rulesOf(undefined)).toEqual([]);
   expect(rulesOf('none')).toEqual([]);
   expect(rulesOf([{ operations: ['CREATE', 7], scope: 'Cluster' }, null])).toEqual([

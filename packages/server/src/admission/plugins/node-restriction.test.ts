@@ -130,7 +130,7 @@ describe('AUTHZ-9: a node', () => {
     );
   });
 
-  test('grows a claim without changing the rest of it', async () => {
+  test('grows a claim without changing its other fields', async () => {
     const claim = (status: JsonObject, spec: JsonObject = {}): ApiObject => ({
       ...pod(spec),
       kind: 'PersistentVolumeClaim',
@@ -217,7 +217,7 @@ test.each([
   expect(changed(one(key), one(key))).toEqual([]);
 });
 
-test('AUTHZ-9: the names that differ come in order', () => {
+test('AUTHZ-9: the differing names are sorted', () => {
   const [first, second] = [label('a'), label('b')];
   expect(changed({ [second]: 'x', team: 'x' }, { [first]: 'x' })).toEqual([first, second]);
 });

@@ -25,7 +25,7 @@ const admit = async (object: ApiObject, ...accounts: ApiObject[]) => {
 };
 
 describe('ADM-1: the account of a new Pod', () => {
-  test('is the default one, with its token in every container that has none', async () => {
+  test('is the default account, whose token is mounted in every container without one', async () => {
     const own = { name: 'mine', mountPath: tokenPath };
     const containers = [{ name: 'a' }, { name: 'b', volumeMounts: [own] }];
     const admitted = await admit(pod({ containers }), account('default'));
@@ -65,7 +65,7 @@ describe('ADM-1: the account of a new Pod', () => {
     expect(JSON.stringify(admitted).includes(tokenPath)).toBe(expected);
   });
 
-  test('gives its pull secrets to a Pod that names none', async () => {
+  test('adds its pull secrets to a Pod that names none', async () => {
     const giver = account('default', { imagePullSecrets: [{ name: 'registry' }] });
     expect(await admit(pod(), giver)).toMatchObject({
       spec: { imagePullSecrets: [{ name: 'registry' }] },

@@ -141,7 +141,7 @@ describe('ADM-1: a namespace under Pod Security', () => {
     ]);
   });
 
-  test('that becomes laxer warns of none', async () => {
+  test('that becomes less restrictive gets no warnings', async () => {
     const stored = [pod(onHost)];
     const less = update({ enforce: 'restricted' }, { enforce: 'baseline' });
     expect((await admit({ ...less, stored })).warnings).toEqual([]);

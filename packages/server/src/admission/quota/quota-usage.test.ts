@@ -150,7 +150,7 @@ describe('ADM-1: the usage of a claim', () => {
 });
 
 describe('ADM-1: the usage of other objects', () => {
-  test('is their count, under both names where there are two', () => {
+  test('is their count, under both names if there are two', () => {
     expect(usage('secrets', object({}))).toEqual({ 'count/secrets': '1', secrets: '1' });
     expect(usage('deployments', object({}), 'apps')).toEqual({ 'count/deployments.apps': '1' });
     const names = ['secrets', 'count/secrets', 'pods'];

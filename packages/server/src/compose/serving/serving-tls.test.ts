@@ -70,7 +70,7 @@ describe('ensureServingCertificates', () => {
     ['for a new host', () => {}, [...hosts, '10.0.0.9']],
     ['without its key', () => rmSync(join(certDir, 'apiserver.key')), hosts],
     ['next to another key', () => copyFileSync(keyOf('ca'), keyOf('apiserver')), hosts],
-  ])('is made anew %s, under the same CA', (_when, change, wanted) => {
+  ])('is reissued %s, under the same CA', (_when, change, wanted) => {
     const first = ensureServingCertificates({ certDir, hosts, clock });
     change();
     const second = ensureServingCertificates({ certDir, hosts: wanted, clock });
@@ -107,7 +107,7 @@ describe('a supplied key pair', () => {
     expect(suppliedPair(certDir)).toEqual(pair());
   });
 
-  test('PLANE-1: is distinguished from a generated pair, whatever is beside it', () => {
+  test('PLANE-1: is distinguished from a generated pair, regardless of neighboring files', () => {
     ensureServingCertificates({ certDir, hosts, clock });
     expect(suppliedPair(certDir)).toBeUndefined();
     rmSync(keyOf('apiserver'));

@@ -15,7 +15,7 @@ const rule = (resource: string) => ({ verbs: ['get'], apiGroups: [''], resources
 const gathering = (...clusterRoleSelectors: JsonObject[]) =>
   role('whole', { aggregationRule: { clusterRoleSelectors }, labels: { part: 'x' } });
 
-test('rules come selector by selector, unique, never from the role itself', () => {
+test('rules are collected by selector, without duplicates and never from the role itself', () => {
   const all = [
     role('a', { labels: { part: 'x' }, rules: [rule('one'), rule('two')] }),
     role('b', { labels: { part: 'y' }, rules: [rule('two'), rule('three')] }),

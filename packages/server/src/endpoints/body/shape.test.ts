@@ -14,7 +14,7 @@ function complaintsOf(...paths: string[]): Complaints {
   return complaints;
 }
 
-describe('FV-2: what is reported of unknown and duplicate fields', () => {
+describe('FV-2: reports unknown and duplicate fields', () => {
   const report = (fieldValidation: 'Ignore' | 'Warn' | 'Strict', ...paths: string[]) => {
     const warnings = new BoundedTexts('warning');
     const complaints = complaintsOf(...paths);
@@ -74,7 +74,7 @@ describe('FV-2: the order of typed decoding errors', () => {
     ]);
   });
 
-  test('skips what is in an unknown or duplicate field', () => {
+  test('skips the content of an unknown or duplicate field', () => {
     expect(ordered('{"a":{"b":1,"b":2},"a":3}', 'a', '=a.b', '=a')).toEqual(['unknown field "a"']);
     expect(ordered('{"ab":1,"ab":2,"a":3}', 'a', '=ab')).toEqual([
       'duplicate field "ab"',

@@ -107,7 +107,7 @@ describe('OPS-3: flow distinguishers', () => {
     return found;
   };
 
-  test('OPS-3: by namespace, whoever the user is', () => {
+  test('OPS-3: by namespace, for any user', () => {
     const [scheduler, account] = ['system:kube-scheduler', 'system:serviceaccount:svc-system:a'];
     expect(
       flowsOf('workload-high', [
@@ -119,7 +119,7 @@ describe('OPS-3: flow distinguishers', () => {
     ).toEqual(['a', 'b', 'a', '']);
   });
 
-  test('OPS-3: by user, whatever the namespace', () => {
+  test('OPS-3: by user, in any namespace', () => {
     const [one, other] = ['system:serviceaccount:ns:a', 'system:serviceaccount:ns:b'];
     expect(
       flowsOf('workload-low', [

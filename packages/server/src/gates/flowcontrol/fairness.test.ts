@@ -55,7 +55,7 @@ async function servedOf(loads: readonly Load[], forMs: number): Promise<number[]
 }
 
 describe('OPS-3: fairness among flows of a level', () => {
-  test('OPS-3: whatever they send, flows with demand get equal shares', async () => {
+  test('OPS-3: flows with demand get equal shares, regardless of their requests', async () => {
     const seed = Date.now() % 1_000_000;
     console.info(`fairness seed ${seed}`);
     const random = randomOf(seed);

@@ -125,7 +125,7 @@ describe('OPS-3: the seats of a level', () => {
     expect(userOf('b').name).toBe('b');
   });
 
-  test('OPS-3: a wide request waits for all its seats, and nobody overtakes it', async () => {
+  test('OPS-3: a wide request waits for all its seats, and no other request overtakes it', async () => {
     const { set, seatOf } = queueSetOf(new FakeClock());
     const deck = { queues: 64, handSize: 1 };
     set.configure({ ...queue, ...deck }, 3);
@@ -170,7 +170,7 @@ describe('OPS-3: the seats of a level', () => {
     expect([next.now, set.seatsInUse]).toEqual(['running', 1]);
   });
 
-  test('OPS-3: more seats admit waiting requests, fewer seats cut nobody off', async () => {
+  test('OPS-3: more seats admit waiting requests, fewer seats end no running request', async () => {
     const { set, seatOf } = queueSetOf(new FakeClock());
     set.configure(queue, 1);
     const seats = [1, 2, 3].map(() => seatOf(flowOf('a')));
