@@ -560,7 +560,7 @@ describe.skipIf(chromium === undefined)('editing', { timeout }, () => {
 });
 
 describe.skipIf(chromium === undefined)('access', { timeout }, () => {
-  test('CLIENT-4: shows the user’s own permissions, those of a user, and users by permission', async () => {
+  test('CLIENT-4: shows own permissions, a user’s, and users by permission', async () => {
     const namespace = await freshNamespace(server);
     const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list'] }];
     const within = `${rbacPath}/namespaces/${namespace}`;

@@ -278,7 +278,7 @@ describe('META-5: finalizers', () => {
     expect((await server.get(path)).status).toBe(200);
   });
 
-  test('META-5: none can be added once deletion is pending; removing the last one deletes the object', async () => {
+  test('META-5: none can be added while deletion is pending; the last removal deletes', async () => {
     const object = await created({ finalizers: ['example.com/a', 'example.com/b'] });
     const path = `${maps}/${object.metadata.name}`;
     await server.remove(path);

@@ -267,7 +267,7 @@ function requestName({ method }: Exchange, info: RequestInfo | undefined): strin
   return `${method} /${parts.join('/')}`;
 }
 
-/** Most characters of a header or URL in a span. */
+/** Maximum length of a header or URL in a span, characters. */
 const valueLengthMax = 2048;
 const cut = (text: string | undefined) => (text ?? '').slice(0, valueLengthMax);
 

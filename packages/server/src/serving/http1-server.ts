@@ -23,7 +23,7 @@ interface Message {
 
 /** Waiting requests above which the connection is paused. */
 const readAheadMax = 16;
-/** Most waiting requests: one chunk may contain more than `readAheadMax`. */
+/** Maximum number of waiting requests: one chunk may contain more than `readAheadMax`. */
 const waitingMax = 256;
 /** Bytes kept that follow a waiting upgrade request. */
 const behindBytesMax = 64 * 1024;

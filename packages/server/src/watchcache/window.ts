@@ -32,7 +32,7 @@ export interface WindowLimits {
   /** Changes older than this may be dropped. */
   readonly historyMs: number;
   readonly changesMax: number;
-  /** Most bytes of the entries' JSON. */
+  /** Maximum number of bytes of the entries' JSON. */
   readonly bytesMax: number;
 }
 

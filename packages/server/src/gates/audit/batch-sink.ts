@@ -4,9 +4,9 @@ import type { AuditSink, TellLoss } from './sink.ts';
 
 /** Settings of batches, the flags `--audit-*-batch-*`. */
 export interface BatchSettings {
-  /** Most waiting events; further ones are dropped. */
+  /** Maximum number of waiting events; later ones are dropped. */
   readonly bufferSize: number;
-  /** Most events in a batch. */
+  /** Maximum number of events in a batch. */
   readonly batchSizeMax: number;
   /** Milliseconds that the first event of a batch waits for others. */
   readonly waitMs: number;
@@ -14,7 +14,10 @@ export interface BatchSettings {
   readonly throttle: { readonly perSecond: number; readonly burst: number } | undefined;
 }
 
-/** Most batches in flight, which bounds what a service that does not answer holds. */
+/**
+ * Maximum number of batches in flight, which bounds the memory held for a service that does not
+ * answer.
+ */
 const underWayMax = 16;
 
 /**

@@ -11,7 +11,7 @@ import { auditNotesOf } from '../authn/credentials.ts';
 import type { AuditDecision, AuditedRequest, DecideAudit } from './policy.ts';
 import { AuditTrail, type TrailHost, type TrailStart } from './trail.ts';
 
-/** Most addresses taken from a header. */
+/** Maximum number of addresses taken from a header. */
 const namedMax = 64;
 
 /**

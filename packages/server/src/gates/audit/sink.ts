@@ -26,7 +26,7 @@ export type TellLoss = (loss: {
   readonly events: readonly AuditEvent[];
 }) => void;
 
-/** Most lost events that one log line names. */
+/** Maximum number of lost events that one log line names. */
 const namedMax = 10;
 
 /** Counts lost events and logs them. */

@@ -23,7 +23,7 @@ export interface Certificate extends CertificateParts {
   readonly x509: X509Certificate;
   /** Undefined: no basic constraints. */
   readonly isAuthority: boolean | undefined;
-  /** Most intermediates allowed below this authority; undefined: any number. */
+  /** Maximum number of intermediates below this authority; undefined: any number. */
   readonly pathLength: number | undefined;
   /** Dotted identifiers; undefined: no restriction. */
   readonly extendedKeyUsages: readonly string[] | undefined;

@@ -164,7 +164,7 @@ function verify(
   return { by: authorities, user, error, ...always, ...span };
 }
 
-/** Most certificates that a client may present. */
+/** Maximum number of certificates that a client may present. */
 const chainLengthMax = 10;
 
 function parseChain(encoded: readonly Buffer[]): readonly Certificate[] {
@@ -231,9 +231,9 @@ const clientAuth = '1.3.6.1.5.5.7.3.2';
 const anyUsage = '2.5.29.37.0';
 
 /**
- * Most signature and name checks for one chain. The search descends from the roots and follows only
- * certificates with valid signatures, so a client without an authority's signature costs at most
- * one check for each pair of a presented certificate and a root of its issuer.
+ * Maximum number of signature and name checks for one chain. The search descends from the roots and
+ * follows only certificates with valid signatures, so a client without an authority's signature
+ * costs at most one check for each pair of a presented certificate and a root of its issuer.
  */
 const signatureChecksMax = 32;
 const nameChecksMax = 20_000;

@@ -18,7 +18,7 @@ import { decodeTyped } from '@wheelhouse/schema';
 import type { Authenticator, TokenCacheMeter, TokenVerdict } from './contract.ts';
 import { bearerToken, InvalidBearerToken } from './credentials.ts';
 
-/** Most cached verdicts; they are bounded because clients can invent tokens. */
+/** Maximum number of cached verdicts; they are bounded because clients can invent tokens. */
 const verdictsMax = 16_384;
 
 /** Versions of TokenReview that can be sent to a webhook. */

@@ -52,7 +52,9 @@ interface Classified {
   readonly flow: Flow;
 }
 
-/** Most cached flows of a schema; there may be many namespaces and impersonated users. */
+/**
+ * Maximum number of cached flows of a schema; there may be many namespaces and impersonated users.
+ */
 const flowsMax = 4096;
 
 /** A flow schema with its cached flows. */

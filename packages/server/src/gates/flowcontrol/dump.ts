@@ -87,7 +87,10 @@ function queuesOf({ settings, set }: PriorityLevel): readonly (FlowQueue | numbe
   return [...first, ...[...used.values()].filter(({ index }) => index >= count)];
 }
 
-/** Most queues shown; a level may have millions, of which further ones are shown only if in use. */
+/**
+ * Maximum number of queues shown; a level may have millions, of which further ones are shown only
+ * if in use.
+ */
 const shownQueuesMax = 10_000;
 
 function queueRows(levels: readonly PriorityLevel[]): Rows {

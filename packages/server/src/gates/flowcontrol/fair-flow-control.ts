@@ -240,7 +240,7 @@ function waitLimitOf({ verb, query }: FlowInfo, requestTimeoutMs: number): numbe
 /** Counts the objects of a resource; undefined if the count is unknown. */
 type CountObjects = (info: FlowInfo) => number | undefined;
 
-/** Most seats of one request, if its level does not allow fewer. */
+/** Maximum number of seats of one request, if its level does not allow fewer. */
 const seatsBound = 10;
 const objectsPerSeat = 100;
 const watchesPerSeat = 10;

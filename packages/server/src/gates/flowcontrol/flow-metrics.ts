@@ -61,7 +61,7 @@ const demandBuckets = [0.2, 0.4, 0.6, 0.8, 1, 1.2, 1.4, 1.7, 2, 2.8, 4, 6];
 const seatPartBuckets = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1];
 const requestPartBuckets = [0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 1];
 
-/** Most cached series; schemas come and go, and the registry bounds its own series. */
+/** Maximum number of cached series; schemas come and go, and the registry bounds its own series. */
 const knownMax = 1000;
 
 /** The priority level whose requests never wait. */

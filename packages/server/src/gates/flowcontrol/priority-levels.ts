@@ -20,7 +20,7 @@ interface SeatAllocation {
 /** Lower bound of targets, because a fraction of zero would be zero. */
 const targetMin = 0.001;
 const tolerance = 1e-7;
-/** Most bisection steps; each doubles the precision. */
+/** Maximum number of bisection steps; each doubles the precision. */
 const stepsMax = 200;
 
 /**
@@ -236,7 +236,7 @@ export class PriorityLevel {
   lower = 0;
   upper = 0;
   current = 0;
-  /** Most seats of one request; undefined: the estimator's own bound. */
+  /** Maximum number of seats of one request; undefined: the estimator's own bound. */
   seatsMax: number | undefined = undefined;
   readonly demand: DemandStatistics = {
     highWatermark: 0,

@@ -16,7 +16,7 @@ import { checkClaims, JwtError, readToken, tokenLengthMax, type UnverifiedToken 
 import { userOfClaims } from './user.ts';
 import { type CheckedAuthenticator, pemCertificates } from './validate.ts';
 
-/** Most issuers of distributed claims that one authenticator follows. */
+/** Maximum number of issuers of distributed claims that one authenticator follows. */
 const issuersMax = 16;
 const fetchesMax = 50;
 

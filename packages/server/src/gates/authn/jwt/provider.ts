@@ -22,7 +22,10 @@ const refetches = { burst: 3, intervalMs: 5000 };
  * Milliseconds for which keys are used without a refresh, if the provider does not state it.
  */
 const keptMs = { usual: 300_000, min: 60_000, max: 3_600_000 };
-/** Most tokens that wait for a fetch, so that a hanging provider does not accumulate requests. */
+/**
+ * Maximum number of tokens that wait for a fetch, so that a hanging provider does not accumulate
+ * requests.
+ */
 const waitingMax = 100;
 
 /** The keys of a provider. */
@@ -261,7 +264,7 @@ function keyOf(jwk: JsonObject): ProviderKey[] {
   return [{ keyId: typeof kid === 'string' ? kid : '', forAlgorithm }];
 }
 
-/** Most keys tried for a token that names no key. */
+/** Maximum number of keys tried for a token that names no key. */
 const triesMax = 16;
 
 /**
