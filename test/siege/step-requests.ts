@@ -649,10 +649,10 @@ function isOwn({ steps, schema }: Collection, seen: Set<string>): boolean {
   return true;
 }
 
-/** For every kind, version, and collection, a create that fills the collection with such items. */
-export function* everyStep(variant: Variant): Generator<StepCase> {
-  const [form] = forms;
-  if (form === undefined) return;
+/** For every kind, version, and collection, a request that fills the collection with such items. */
+export function* everyStep(variant: Variant, formName = 'create'): Generator<StepCase> {
+  const form = forms.find(({ name }) => name === formName);
+  if (form === undefined) throw new Error(`no form ${formName}`);
   const seen = new Set<string>();
   for (const def of creatable()) {
     for (const version of def.versions) {

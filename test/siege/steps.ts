@@ -31,6 +31,7 @@ import {
  * `STEPS_PROFILE` adds the functions of the longest step, which slows it down.
  * `STEPS_EVERY=distinct` instead creates objects of every kind, filling one of its collections at a
  * time (also `equal`, `invalid`, `unknown`).
+ * `STEPS_FORM` names another verb or encoding for these (`create in YAML`, `apply`, `update`).
  */
 export const stepsPart: SiegePart = {
   name: 'steps',
@@ -86,7 +87,7 @@ async function run(options: SiegeOptions): Promise<SiegeFigures> {
 function* requestsOf(seed: number): Generator<StepCase> {
   const every = variants.find((variant) => variant === process.env['STEPS_EVERY']);
   if (every !== undefined) {
-    yield* everyStep(every);
+    yield* everyStep(every, process.env['STEPS_FORM']);
     return;
   }
   yield* namedSteps;

@@ -3,6 +3,7 @@ import {
   apiVersionOf,
   type Dialect,
   foregroundFinalizer,
+  inOnePiece,
   type JsonObject,
   jsonObject,
   orphanFinalizer,
@@ -32,13 +33,20 @@ import type { Stored } from './stored.ts';
 export interface VersionOptions<O = ApiObject>
   extends Omit<
     Partial<VersionDef>,
-    'version' | 'schema' | 'columns' | 'storedColumns' | 'defaults'
+    'version' | 'schema' | 'columns' | 'storedColumns' | 'defaults' | 'defaultSteps'
   > {
   readonly version: string;
   readonly columns?: readonly ColumnDef<O>[];
   readonly storedColumns?: readonly ColumnDef<O>[];
   readonly defaults?: (object: O) => void;
+  readonly defaultSteps?: (object: O) => Generator<void, void>;
 }
+
+/** A version's defaults that fill large objects in steps, and small ones in one piece. */
+export const steppedDefaults = <O>(steps: (object: O) => Generator<void, void>) => ({
+  defaults: (object: O): void => inOnePiece(steps(object)),
+  defaultSteps: steps,
+});
 
 /** The declaration of a kind; see `ResourceDef` for the meaning of the members. */
 export interface KindOptions<O = ApiObject> {

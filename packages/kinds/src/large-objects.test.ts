@@ -160,6 +160,56 @@ test('TRUST-2: interleaved decoders count the values of their messages separatel
   );
 });
 
+const amounts = (count: number, name: string) =>
+  Object.fromEntries(repeated(count, (at) => [`${name}/${at}`, at % 2 === 0 ? '1' : '100u']));
+const rounded = (count: number, name: string) =>
+  Object.fromEntries(repeated(count, (at) => [`${name}/${at}`, at % 2 === 0 ? '1' : '1m']));
+
+test('the defaults of large resource lists are filled in steps', () => {
+  const filled = (kind: string, body: JsonObject) => {
+    const [version] = kinds.find((def) => def.kind === kind)?.versions ?? [];
+    if (version === undefined) throw new Error(`no kind ${kind}`);
+    const { defaultSteps, defaults, schema } = version;
+    const object = (): JsonObject => decodeTyped(schema)({ metadata: { name: 'wide' }, ...body });
+    const [inSteps, inOnePiece] = [object(), object()] as [ApiObject, ApiObject];
+    defaults?.(inOnePiece);
+    if (defaultSteps === undefined) throw new Error(`${kind} has no steps`);
+    const { steps } = stepped(defaultSteps(inSteps));
+    expect(JSON.stringify(inSteps)).toBe(JSON.stringify(inOnePiece));
+    return { object: inSteps, steps };
+  };
+  const max = { ...amounts(4_000, 'a.io'), cpu: '2' };
+  const limits = { type: 'Container', max, min: amounts(3_000, 'b.io'), default: { cpu: '1' } };
+  const range = filled('LimitRange', { spec: { limits: [limits] } });
+  const filledMax = { ...rounded(4_000, 'a.io'), cpu: '2' };
+  const filledDefault = { ...filledMax, cpu: '1' };
+  expect(range.object['spec']).toEqual({
+    limits: [
+      {
+        type: 'Container',
+        max: filledMax,
+        min: rounded(3_000, 'b.io'),
+        default: filledDefault,
+        defaultRequest: { ...filledDefault, ...rounded(3_000, 'b.io') },
+      },
+    ],
+  });
+  expect(range.steps).toBeGreaterThan(15);
+
+  const containers = [{ name: 'a', resources: { limits: amounts(4_000, 'a.io') } }];
+  const pod = filled('Pod', { spec: { containers } });
+  expect(pod.object['spec']).toMatchObject({
+    containers: [
+      { resources: { limits: rounded(4_000, 'a.io'), requests: rounded(4_000, 'a.io') } },
+    ],
+  });
+  expect(pod.steps).toBeGreaterThan(10);
+
+  const node = filled('Node', { status: { capacity: amounts(4_000, 'a.io') } });
+  expect(node.object['status']).toMatchObject({ allocatable: rounded(4_000, 'a.io') });
+  expect(node.steps).toBeGreaterThan(8);
+});
+
 const user = { name: 'tester', uid: '', groups: [], extra: {} };
 const context = { user, nowMs: 0, dryRun: false, subresource: '' };
 

@@ -92,6 +92,8 @@ export interface VersionDef {
   readonly form?: StorageDef;
   /** Fills absent fields in place with their defaults, beyond the schema's own `default`s. */
   readonly defaults?: (object: ApiObject) => void;
+  /** The same in steps, for kinds whose defaults take long for a large object (TRUST-2). */
+  readonly defaultSteps?: (object: ApiObject) => Generator<void, void>;
   /**
    * Converts in place; absent if the version differs from the stored one only in its apiVersion.
    */

@@ -14,7 +14,7 @@ import {
   ruleErrors,
 } from '@wheelhouse/machinery';
 import { createdAtColumn, nameColumn } from '../cells.ts';
-import { defineKind } from '../define.ts';
+import { defineKind, steppedDefaults } from '../define.ts';
 import type { LimitRange, LimitRangeItem } from '../gen/types/core/v1.ts';
 import { goQuantity } from '../pod/go-text.ts';
 import {
@@ -25,7 +25,7 @@ import {
 } from '../pod/validation/resources.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { eachError, keyed } from '../rules/checks.ts';
-import { ensure, fill, fillAmounts, objectAt } from '../rules/fill.ts';
+import { amountSteps, ensure, fillMapSteps, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
 /** LimitRange: bounds and defaults for the resources of pods in a namespace. */
@@ -37,7 +37,9 @@ export function limitRange(dialect: Dialect): ResourceDef {
     resource: 'limitranges',
     scope: 'Namespaced',
     shortNames: ['limits'],
-    versions: [{ version: 'v1', defaults: fillDefaults, columns: [nameColumn, createdAtColumn] }],
+    versions: [
+      { version: 'v1', ...steppedDefaults(fillSteps), columns: [nameColumn, createdAtColumn] },
+    ],
     strategy: {
       extraMetadataChecks: { '': ['whole'] },
       validateName: dnsSubdomain,
@@ -63,31 +65,24 @@ export function limitRange(dialect: Dialect): ResourceDef {
  */
 const lists = ['max', 'min', 'default', 'defaultRequest', 'maxLimitRequestRatio'];
 
-function fillDefaults(object: Stored<LimitRange>): void {
-  for (const limit of object.spec?.limits ?? []) {
-    for (const list of lists) fillAmounts(objectAt(limit, list));
+function* fillSteps(object: Stored<LimitRange>): Generator<void, void> {
+  for (const [index, limit] of (object.spec?.limits ?? []).entries()) {
+    if (index % perStep === perStep - 1) yield;
+    for (const list of lists) {
+      const amounts = objectAt(limit, list);
+      if (amounts !== undefined) yield* amountSteps(amounts);
+    }
     if (limit.type !== 'Container') continue;
-    fillList(limit, 'default', limit.max ?? {});
-    fillList(limit, 'defaultRequest', limit.default ?? {});
-    fillList(limit, 'defaultRequest', limit.min ?? {});
+    yield* fillMapSteps(ensure(limit, 'default'), limit.max ?? {});
+    yield* fillMapSteps(ensure(limit, 'defaultRequest'), limit.default ?? {});
+    yield* fillMapSteps(ensure(limit, 'defaultRequest'), limit.min ?? {});
     for (const list of ['default', 'defaultRequest'] as const) {
       if (Object.keys(limit[list] ?? {}).length === 0) delete limit[list];
     }
   }
 }
 
-/** Fills a list. Copying a whole list takes far less time than setting its members. */
-function fillList(
-  limit: Stored<LimitRangeItem>,
-  name: 'default' | 'defaultRequest',
-  defaults: Readonly<Record<string, string>>,
-): void {
-  const list = ensure(limit, name);
-  if (Object.keys(list).length === 0) limit[name] = { ...defaults };
-  else fill(list, defaults);
-}
-
-/** Limits that one step validates. */
+/** Limits that one step fills or validates. */
 const perStep = 100;
 
 /** Validates a LimitRange except its metadata. */

@@ -17,14 +17,14 @@ import {
   ruleErrors,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
-import { defineKind } from '../define.ts';
+import { defineKind, steppedDefaults } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Node } from '../gen/types/core/v1.ts';
 import { validateEffect } from '../pod/validation/placement.ts';
 import { quantitiesOf, validateAmount } from '../pod/validation/resources.ts';
 import type { ColumnDef, ResourceDef } from '../resource-def.ts';
 import { eachError, goStrings, sortedKeys } from '../rules/checks.ts';
-import { fillAmounts, objectAt } from '../rules/fill.ts';
+import { amountSteps, ensure, fillMapSteps, objectAt } from '../rules/fill.ts';
 import { annotatedAvoidance, annotatedList, oldAnnotations } from '../rules/old-annotations.ts';
 import type { Stored } from '../stored.ts';
 import { validCidr } from './addresses.ts';
@@ -40,7 +40,7 @@ export function node(dialect: Dialect, features: Features = defaultFeatures): Re
     resource: 'nodes',
     scope: 'Cluster',
     shortNames: ['no'],
-    versions: [{ version: 'v1', defaults: fillDefaults, columns: columns(dialect) }],
+    versions: [{ version: 'v1', ...steppedDefaults(fillSteps), columns: columns(dialect) }],
     storage: {
       prefix: '/registry/minions/',
       fieldsOf: (object) => ({
@@ -84,15 +84,14 @@ export function node(dialect: Dialect, features: Features = defaultFeatures): Re
 }
 
 /** `allocatable` defaults to `capacity`. */
-function fillDefaults(object: Stored<Node>): void {
+function* fillSteps(object: Stored<Node>): Generator<void, void> {
   syncPodCidrs(object);
-  const status = object.status;
-  const capacity = status?.capacity;
-  fillAmounts(capacity);
-  fillAmounts(status?.allocatable);
-  if (status !== undefined && capacity !== undefined && status.allocatable === undefined) {
-    status.allocatable = { ...capacity };
-  }
+  const { status } = object;
+  if (status === undefined) return;
+  const { capacity, allocatable } = status;
+  if (capacity !== undefined) yield* amountSteps(capacity);
+  if (allocatable !== undefined) yield* amountSteps(allocatable);
+  else if (capacity !== undefined) yield* fillMapSteps(ensure(status, 'allocatable'), capacity);
 }
 
 /** `podCIDR` is the first of `podCIDRs`; setting only the older field sets both. */

@@ -8,7 +8,7 @@ import {
   type JsonObject,
 } from '@wheelhouse/machinery';
 import { age, ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
-import { defineKind } from '../define.ts';
+import { defineKind, steppedDefaults } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type {
   Container,
@@ -22,10 +22,10 @@ import {
   fillAddresses,
   fillHostPorts,
   fillPodRequests,
-  fillPodSpec,
+  fillPodSpecSteps,
   fillResizePolicies,
   fillResources,
-  leavingOldInitContainers,
+  oldInitContainersRemover,
   requestsFromLimits,
 } from '../pod/defaults.ts';
 import { annotationsOf } from '../pod/fields.ts';
@@ -95,6 +95,7 @@ const podColumns: readonly ColumnDef[] = [
 /** Pod: containers that run together; a deletion grants them a grace period. */
 export function pod(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   const ports = { dialect, features };
+  const removeOld = oldInitContainersRemover(dialect, []);
   return defineKind<Pod>({
     dialect,
     features,
@@ -107,7 +108,10 @@ export function pod(dialect: Dialect, features: Features = defaultFeatures): Res
     versions: [
       {
         version: 'v1',
-        defaults: leavingOldInitContainers(dialect, [], (object) => fillDefaults(object, features)),
+        ...steppedDefaults(function* (object: Stored<Pod>) {
+          removeOld(object);
+          yield* fillDefaults(object, features);
+        }),
         columns: podColumns,
         rowConditions: podRowConditions,
       },
@@ -151,15 +155,15 @@ export function pod(dialect: Dialect, features: Features = defaultFeatures): Res
   });
 }
 
-function fillDefaults(object: Stored<Pod>, features: Features): void {
+function* fillDefaults(object: Stored<Pod>, features: Features): Generator<void, void> {
   const spec = ensure(object, 'spec');
-  requestsFromLimits(spec);
+  yield* requestsFromLimits(spec);
   if (features.enabled('PodLevelResources')) {
     fillResources(spec.resources);
     fillPodRequests(spec);
   }
   if (features.enabled('InPlacePodVerticalScaling')) fillResizePolicies(spec);
-  fillPodSpec(spec);
+  yield* fillPodSpecSteps(spec);
   // For pods only, not for templates.
   const grace = 'terminationGracePeriodSeconds';
   if (numberAt(spec, grace) < 0) spec[grace] = 1;

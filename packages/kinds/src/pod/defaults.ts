@@ -1,4 +1,4 @@
-import type { Dialect, JsonObject, JsonValue } from '@wheelhouse/machinery';
+import { type Dialect, inOnePiece, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import type {
   Container,
   DownwardAPIVolumeFile,
@@ -12,13 +12,20 @@ import type {
   Volume,
   VolumeResourceRequirements,
 } from '../gen/types/core/v1.ts';
-import { ensure, fill, fillAbsent, fillAmounts, objectAt } from '../rules/fill.ts';
+import { amountSteps, ensure, fill, fillAbsent, fillMapSteps, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { containerAmounts, podLevelResources } from './amounts.ts';
 
 /** Fills the defaults of a pod's spec, in pods and templates. */
 export function fillPodSpec(spec: Stored<PodSpec> | undefined): void {
-  if (spec === undefined) return;
+  if (spec !== undefined) inOnePiece(fillPodSpecSteps(spec));
+}
+
+/** Containers that one step fills. */
+const containersPerStep = 100;
+
+/** The same in steps (TRUST-2). */
+export function* fillPodSpecSteps(spec: Stored<PodSpec>): Generator<void, void> {
   fill(spec, {
     restartPolicy: 'Always',
     dnsPolicy: 'ClusterFirst',
@@ -27,10 +34,15 @@ export function fillPodSpec(spec: Stored<PodSpec> | undefined): void {
     securityContext: {},
   });
   fillAccount(spec);
-  fillAmounts(spec.overhead);
+  if (spec.overhead !== undefined) yield* amountSteps(spec.overhead);
   for (const member of ['initContainers', 'containers', 'ephemeralContainers'] as const) {
-    for (const container of spec[member] ?? []) fillContainer(container);
+    for (const [index, container] of (spec[member] ?? []).entries()) {
+      if (index % containersPerStep === containersPerStep - 1) yield;
+      fillContainer(container);
+      if (container.resources !== undefined) yield* resourceSteps(container.resources);
+    }
   }
+  yield;
   for (const volume of spec.volumes ?? []) fillVolume(volume);
 }
 
@@ -48,7 +60,6 @@ function fillContainer(container: Stored<Container | EphemeralContainer>): void 
     terminationMessagePath: '/dev/termination-log',
     terminationMessagePolicy: 'File',
   });
-  fillResources(container.resources);
   for (const port of container.ports ?? []) {
     fill(port, { protocol: 'TCP' });
   }
@@ -122,8 +133,14 @@ function isDigest(pin: string | undefined): boolean {
 export function fillResources(
   resources: Stored<ResourceRequirements | VolumeResourceRequirements> | undefined,
 ): void {
-  fillAmounts(resources?.limits);
-  fillAmounts(resources?.requests);
+  if (resources !== undefined) inOnePiece(resourceSteps(resources));
+}
+
+function* resourceSteps(
+  resources: Stored<ResourceRequirements | VolumeResourceRequirements>,
+): Generator<void, void> {
+  if (resources.limits !== undefined) yield* amountSteps(resources.limits);
+  if (resources.requests !== undefined) yield* amountSteps(resources.requests);
 }
 
 function fillProbe(probe: Stored<Probe> | undefined): void {
@@ -203,12 +220,12 @@ export function fillAddresses(status: Stored<PodStatus> | undefined): void {
 }
 
 /** Requests default to limits. For pods only, not templates. */
-export function requestsFromLimits(spec: Stored<PodSpec>): void {
+export function* requestsFromLimits(spec: Stored<PodSpec>): Generator<void, void> {
   for (const member of ['initContainers', 'containers'] as const) {
     for (const container of spec[member] ?? []) {
       const limits = container.resources?.limits;
       if (limits === undefined) continue;
-      fill(ensure(ensure(container, 'resources'), 'requests'), { ...limits });
+      yield* fillMapSteps(ensure(ensure(container, 'resources'), 'requests'), limits);
     }
   }
 }
@@ -246,16 +263,27 @@ export function fillResizePolicies(spec: Stored<PodSpec>): void {
   }
 }
 
-/**
- * Wraps a kind's defaults so that they first remove the annotations that held init containers
- * before they had a field; kube-apiserver drops those everywhere. `path` leads to the template,
- * and is empty for a pod.
- */
+/** Wraps the defaults of a template's kind so that they first remove old init containers. */
 export function leavingOldInitContainers<O extends JsonObject>(
   dialect: Dialect,
   path: readonly string[],
   defaults: (object: O) => void,
 ): (object: O) => void {
+  const removeOld = oldInitContainersRemover(dialect, path);
+  return (object) => {
+    removeOld(object);
+    defaults(object);
+  };
+}
+
+/**
+ * A function that removes the annotations that held init containers before they had a field;
+ * kube-apiserver drops those everywhere. `path` leads to the template, and is empty for a pod.
+ */
+export function oldInitContainersRemover(
+  dialect: Dialect,
+  path: readonly string[],
+): (object: JsonObject) => void {
   const keys = ['alpha', 'beta'].flatMap((stage) =>
     ['init-containers', 'init-container-statuses'].map((name) =>
       dialect.label(name, `pod.${stage}`),
@@ -270,6 +298,5 @@ export function leavingOldInitContainers<O extends JsonObject>(
       const isBare = found.length > 0 && Object.keys(annotations).length === 0;
       if (isBare) delete metadata['annotations'];
     }
-    defaults(object);
   };
 }

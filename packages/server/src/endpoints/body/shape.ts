@@ -67,7 +67,9 @@ export function* shapeSteps(
     const object = asApiObject(decoded);
     complaints.unknownIn(unknown);
     yield;
-    version.defaults?.(object);
+    if (options.size === 'large' && version.defaultSteps !== undefined) {
+      yield* version.defaultSteps(object);
+    } else version.defaults?.(object);
     yield;
     return yield* checked(object, options);
   } catch (error) {
