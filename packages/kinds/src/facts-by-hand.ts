@@ -1,3 +1,75 @@
+/** The types of an APIService that are the same in both versions. */
+const apiServiceTypes = `#ServiceReference
+namespace 1 string e
+name 2 string e
+port 3 *int32 e o
+#APIServiceSpec
+service 1 *ServiceReference e o
+group 2 string e
+version 3 string e
+insecureSkipTLSVerify 4 bool e
+caBundle 5 bytes e o l=atomic
+groupPriorityMinimum 7 int32
+versionPriority 8 int32`;
+
+/** The types of a PodSecurityPolicy, which two groups served. */
+const podSecurityPolicyTypes = `#PodSecurityPolicySpec
+privileged 1 bool e o
+defaultAddCapabilities 2 []string e o
+requiredDropCapabilities 3 []string e o
+allowedCapabilities 4 []string e o
+volumes 5 []string e o
+hostNetwork 6 bool e o
+hostPorts 7 []HostPortRange e o
+hostPID 8 bool e o
+hostIPC 9 bool e o
+seLinux 10 SELinuxStrategyOptions
+runAsUser 11 RunAsUserStrategyOptions
+runAsGroup 22 *RunAsGroupStrategyOptions e o
+supplementalGroups 12 SupplementalGroupsStrategyOptions
+fsGroup 13 FSGroupStrategyOptions
+readOnlyRootFilesystem 14 bool e o
+defaultAllowPrivilegeEscalation 15 *bool e o
+allowPrivilegeEscalation 16 *bool e o
+allowedHostPaths 17 []AllowedHostPath e o
+allowedFlexVolumes 18 []AllowedFlexVolume e o
+allowedCSIDrivers 23 []AllowedCSIDriver e o
+allowedUnsafeSysctls 19 []string e o
+forbiddenSysctls 20 []string e o
+allowedProcMountTypes 21 []string e o
+runtimeClass 24 *RuntimeClassStrategyOptions e o
+#AllowedHostPath
+pathPrefix 1 string e
+readOnly 2 bool e o
+#AllowedFlexVolume
+driver 1 string
+#AllowedCSIDriver
+name 1 string
+#HostPortRange
+min 1 int32
+max 2 int32
+#SELinuxStrategyOptions
+rule 1 string
+seLinuxOptions 2 *core.v1.SELinuxOptions e o
+#RunAsUserStrategyOptions
+rule 1 string
+ranges 2 []IDRange e o
+#RunAsGroupStrategyOptions
+rule 1 string
+ranges 2 []IDRange e o
+#IDRange
+min 1 int64
+max 2 int64
+#FSGroupStrategyOptions
+rule 1 string e o
+ranges 2 []IDRange e o
+#SupplementalGroupsStrategyOptions
+rule 1 string e o
+ranges 2 []IDRange e o
+#RuntimeClassStrategyOptions
+allowedRuntimeClassNames 1 []string
+defaultRuntimeClassName 2 *string e o`;
+
 /**
  * Facts about types that are not generated, in the format of `gen/`: groups in packages of their
  * own, and types that the release has removed.
@@ -9,18 +81,7 @@ export const factsByHand: Readonly<Record<string, string>> = {
 ^- meta.v1.TypeMeta
 metadata 1 meta.v1.ListMeta e
 items 2 []APIService
-#ServiceReference
-namespace 1 string e
-name 2 string e
-port 3 *int32 e o
-#APIServiceSpec
-service 1 *ServiceReference e o
-group 2 string e
-version 3 string e
-insecureSkipTLSVerify 4 bool e
-caBundle 5 bytes e o l=atomic
-groupPriorityMinimum 7 int32
-versionPriority 8 int32
+${apiServiceTypes}
 #APIServiceCondition
 type 1 string t=v1.APIServiceConditionType
 status 2 string t=v1.ConditionStatus
@@ -39,18 +100,7 @@ status 3 APIServiceStatus e
 ^- meta.v1.TypeMeta
 metadata 1 meta.v1.ListMeta e
 items 2 []APIService
-#ServiceReference
-namespace 1 string e
-name 2 string e
-port 3 *int32 e o
-#APIServiceSpec
-service 1 *ServiceReference e o
-group 2 string e
-version 3 string e
-insecureSkipTLSVerify 4 bool e
-caBundle 5 bytes e o l=atomic
-groupPriorityMinimum 7 int32
-versionPriority 8 int32
+${apiServiceTypes}
 #APIServiceCondition
 type 1 string t=v1beta1.APIServiceConditionType
 status 2 string t=v1beta1.ConditionStatus
@@ -71,62 +121,7 @@ status 3 APIServiceStatus e
 ^- meta.v1.TypeMeta
 metadata 1 meta.v1.ObjectMeta e o
 spec 2 PodSecurityPolicySpec e o
-#PodSecurityPolicySpec
-privileged 1 bool e o
-defaultAddCapabilities 2 []string e o
-requiredDropCapabilities 3 []string e o
-allowedCapabilities 4 []string e o
-volumes 5 []string e o
-hostNetwork 6 bool e o
-hostPorts 7 []HostPortRange e o
-hostPID 8 bool e o
-hostIPC 9 bool e o
-seLinux 10 SELinuxStrategyOptions
-runAsUser 11 RunAsUserStrategyOptions
-runAsGroup 22 *RunAsGroupStrategyOptions e o
-supplementalGroups 12 SupplementalGroupsStrategyOptions
-fsGroup 13 FSGroupStrategyOptions
-readOnlyRootFilesystem 14 bool e o
-defaultAllowPrivilegeEscalation 15 *bool e o
-allowPrivilegeEscalation 16 *bool e o
-allowedHostPaths 17 []AllowedHostPath e o
-allowedFlexVolumes 18 []AllowedFlexVolume e o
-allowedCSIDrivers 23 []AllowedCSIDriver e o
-allowedUnsafeSysctls 19 []string e o
-forbiddenSysctls 20 []string e o
-allowedProcMountTypes 21 []string e o
-runtimeClass 24 *RuntimeClassStrategyOptions e o
-#AllowedHostPath
-pathPrefix 1 string e
-readOnly 2 bool e o
-#AllowedFlexVolume
-driver 1 string
-#AllowedCSIDriver
-name 1 string
-#HostPortRange
-min 1 int32
-max 2 int32
-#SELinuxStrategyOptions
-rule 1 string
-seLinuxOptions 2 *core.v1.SELinuxOptions e o
-#RunAsUserStrategyOptions
-rule 1 string
-ranges 2 []IDRange e o
-#RunAsGroupStrategyOptions
-rule 1 string
-ranges 2 []IDRange e o
-#IDRange
-min 1 int64
-max 2 int64
-#FSGroupStrategyOptions
-rule 1 string e o
-ranges 2 []IDRange e o
-#SupplementalGroupsStrategyOptions
-rule 1 string e o
-ranges 2 []IDRange e o
-#RuntimeClassStrategyOptions
-allowedRuntimeClassNames 1 []string
-defaultRuntimeClassName 2 *string e o
+${podSecurityPolicyTypes}
 #PodSecurityPolicyList k i=1.10 d=1.21 x=1.25
 ^- meta.v1.TypeMeta
 metadata 1 meta.v1.ListMeta e o
@@ -138,62 +133,7 @@ items 2 []PodSecurityPolicy
 ^- meta.v1.TypeMeta
 metadata 1 meta.v1.ObjectMeta e o
 spec 2 PodSecurityPolicySpec e o
-#PodSecurityPolicySpec
-privileged 1 bool e o
-defaultAddCapabilities 2 []string e o
-requiredDropCapabilities 3 []string e o
-allowedCapabilities 4 []string e o
-volumes 5 []string e o
-hostNetwork 6 bool e o
-hostPorts 7 []HostPortRange e o
-hostPID 8 bool e o
-hostIPC 9 bool e o
-seLinux 10 SELinuxStrategyOptions
-runAsUser 11 RunAsUserStrategyOptions
-runAsGroup 22 *RunAsGroupStrategyOptions e o
-supplementalGroups 12 SupplementalGroupsStrategyOptions
-fsGroup 13 FSGroupStrategyOptions
-readOnlyRootFilesystem 14 bool e o
-defaultAllowPrivilegeEscalation 15 *bool e o
-allowPrivilegeEscalation 16 *bool e o
-allowedHostPaths 17 []AllowedHostPath e o
-allowedFlexVolumes 18 []AllowedFlexVolume e o
-allowedCSIDrivers 23 []AllowedCSIDriver e o
-allowedUnsafeSysctls 19 []string e o
-forbiddenSysctls 20 []string e o
-allowedProcMountTypes 21 []string e o
-runtimeClass 24 *RuntimeClassStrategyOptions e o
-#AllowedHostPath
-pathPrefix 1 string e
-readOnly 2 bool e o
-#AllowedFlexVolume
-driver 1 string
-#AllowedCSIDriver
-name 1 string
-#HostPortRange
-min 1 int32
-max 2 int32
-#SELinuxStrategyOptions
-rule 1 string
-seLinuxOptions 2 *core.v1.SELinuxOptions e o
-#RunAsUserStrategyOptions
-rule 1 string
-ranges 2 []IDRange e o
-#RunAsGroupStrategyOptions
-rule 1 string
-ranges 2 []IDRange e o
-#IDRange
-min 1 int64
-max 2 int64
-#FSGroupStrategyOptions
-rule 1 string e o
-ranges 2 []IDRange e o
-#SupplementalGroupsStrategyOptions
-rule 1 string e o
-ranges 2 []IDRange e o
-#RuntimeClassStrategyOptions
-allowedRuntimeClassNames 1 []string
-defaultRuntimeClassName 2 *string e o
+${podSecurityPolicyTypes}
 #PodSecurityPolicyList k i=1.2 d=1.11 x=1.16 r=policy,v1beta1,PodSecurityPolicyList
 ^- meta.v1.TypeMeta
 metadata 1 meta.v1.ListMeta e o

@@ -61,7 +61,7 @@ export {
   type CrdNames,
   type CrdScale,
   type CrdStatus,
-  crdConditionIsTrue,
+  crdIsEstablished,
   crdOf,
   customPrefix,
 } from './custom/definition.ts';

@@ -32,11 +32,9 @@ function contextOf({ subresource = '', user = {} }: HarnessOptions): StrategyCon
   return { user: whole, nowMs, dryRun: false, subresource };
 }
 
-/** The kind of a name; `group` distinguishes kinds of the same name. */
-export function kindOf(kind: string, group?: string): ResourceDef {
-  const found = defs.find(
-    (def) => def.kind === kind && (group === undefined || def.group === group),
-  );
+/** The first kind of a name. */
+export function kindOf(kind: string): ResourceDef {
+  const found = defs.find((def) => def.kind === kind);
   if (found === undefined) throw new Error(`there is no kind ${kind}`);
   return found;
 }
@@ -82,13 +80,9 @@ const lines = (errors: readonly { field: string; message: string }[]): string[] 
   errors.map(({ field, message }) => `${field}: ${message}`);
 
 /** The errors of a new object, as `field: message`. */
-export function createComplaints(
-  def: ResourceDef,
-  body: JsonObject,
-  options: HarnessOptions = {},
-): string[] {
-  const object = decoded(def, body, options);
-  const context = contextOf(options);
+export function createComplaints(def: ResourceDef, body: JsonObject): string[] {
+  const object = decoded(def, body);
+  const context = contextOf({});
   def.strategy.prepareForCreate?.(context, object);
   return lines(foundErrors(def.strategy.validateCreate?.(context, object)));
 }

@@ -63,7 +63,7 @@ const blank: Omit<AccessQuestion, 'path' | 'user'> = {
  * The variable `authorizer` of one evaluation. Decisions are cached, so that a paused evaluation
  * finds them when it is repeated.
  */
-export function authorizerValue(ask: CheckAccess, costs: AccessCosts = 'counted'): Value {
+export function authorizerValue(ask: CheckAccess, costs: AccessCosts): Value {
   const remembered = remembering(ask);
   return draftValue('authorizer', {
     ...blank,
@@ -78,7 +78,7 @@ export function authorizerValue(ask: CheckAccess, costs: AccessCosts = 'counted'
 export function resourceCheckValue(
   ask: CheckAccess,
   at: Pick<AccessQuestion, 'group' | 'resource' | 'subresource' | 'namespace' | 'name'>,
-  costs: AccessCosts = 'counted',
+  costs: AccessCosts,
 ): Value {
   const draft = { ...blank, ...at, path: undefined, user: undefined, ask: remembering(ask), costs };
   return draftValue('resource', draft);

@@ -1,3 +1,4 @@
+import { goEscapes } from '@wheelhouse/machinery';
 import type { Issue } from '../issues.ts';
 import type { Literal } from './ast.ts';
 
@@ -124,15 +125,6 @@ function stringToken(text: string, at: number, start: string): Token {
 
 const escapePattern =
   /\\(?:x([0-9a-fA-F]{2})|X([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|([abfnrtv\\?"'`])|([\s\S]))/g;
-const plainEscapes: Readonly<Record<string, string>> = {
-  a: '\u0007',
-  b: '\b',
-  f: '\f',
-  n: '\n',
-  r: '\r',
-  t: '\t',
-  v: '\v',
-};
 
 /** The value of an escape: a number (code point or byte) or a character. */
 function escaped(groups: readonly (string | undefined)[], at: number): number | string {
@@ -140,7 +132,7 @@ function escaped(groups: readonly (string | undefined)[], at: number): number | 
   const hex = x ?? bigX ?? u ?? bigU;
   if (hex !== undefined) return Number.parseInt(hex, 16);
   if (octal !== undefined) return Number.parseInt(octal, 8);
-  if (plain !== undefined) return plainEscapes[plain] ?? plain;
+  if (plain !== undefined) return goEscapes[plain] ?? plain;
   throw new LexError(at, 'Syntax error: token recognition error: unable to unescape string');
 }
 

@@ -41,9 +41,9 @@ const conditionsMax = 64;
 
 /** Validates the conditions under which a webhook or policy is called: named, each name once. */
 export function* validateMatchConditions(
-  conditions: readonly Stored<MatchCondition | MatchCondition>[],
+  conditions: readonly Stored<MatchCondition>[],
   path: string,
-  options: { readonly check?: ExpressionChecker | undefined; readonly params?: boolean } = {},
+  options: { readonly check?: ExpressionChecker | undefined; readonly params?: boolean },
 ): Generator<void, FieldError[]> {
   const variables = namesFor({ params: options.params === true });
   const names = new Set<string>();

@@ -37,7 +37,7 @@ import {
 /** MutatingAdmissionPolicy and its binding: expressions that change writes (ADM-3). */
 export function mutatingPolicyKinds(
   dialect: Dialect,
-  options: AdmissionKindOptions = {},
+  options: AdmissionKindOptions,
 ): readonly ResourceDef[] {
   return [mutatingAdmissionPolicy(dialect, options), mutatingAdmissionPolicyBinding(dialect)];
 }

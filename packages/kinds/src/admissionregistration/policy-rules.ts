@@ -71,7 +71,7 @@ export interface PolicyScope {
 /** Validates a ValidatingAdmissionPolicy except its metadata. */
 export function* validatePolicy(
   object: Stored<ValidatingAdmissionPolicy>,
-  options: PolicyOptions = {},
+  options: PolicyOptions,
 ): Generator<void, FieldError[]> {
   const spec = object.spec ?? {};
   const scope = policyScope(spec, options.check);

@@ -4,6 +4,14 @@ import { schemaOf } from '../schema-of.ts';
 /** Versions of CustomResourceDefinition. */
 type CrdVersionName = 'v1' | 'v1beta1';
 
+/** The members of a column that both versions spell alike. */
+const columnDefinition = `CustomResourceColumnDefinition
+name 1 string
+type 2 string
+format? 3 string
+description? 4 string
+priority? 5 int32`;
+
 /** Types that differ in v1beta1. */
 const earlierTable = `
 CustomResourceDefinitionSpec
@@ -24,12 +32,7 @@ strategy 1 string:ConversionStrategyType
 webhookClientConfig? 2 *WebhookClientConfig
 conversionReviewVersions? 3 []string
 
-CustomResourceColumnDefinition
-name 1 string
-type 2 string
-format? 3 string
-description? 4 string
-priority? 5 int32
+${columnDefinition}
 JSONPath 6 string
 `;
 
@@ -85,12 +88,7 @@ selectableFields? 9 []SelectableField
 SelectableField
 jsonPath 1 string
 
-CustomResourceColumnDefinition
-name 1 string
-type 2 string
-format? 3 string
-description? 4 string
-priority? 5 int32
+${columnDefinition}
 jsonPath 6 string
 
 CustomResourceDefinitionNames

@@ -19,7 +19,7 @@ import {
   schemaFromOpenApi,
 } from '@wheelhouse/schema';
 import type { Crd, CrdVersion } from '../custom/definition.ts';
-import { crdConditionIsTrue } from '../custom/definition.ts';
+import { crdIsEstablished } from '../custom/definition.ts';
 import { approvalErrors } from './api-approval.ts';
 import {
   allColumnErrors,
@@ -199,7 +199,7 @@ function* specErrors(internal: InternalSpec, options: Options): Generator<void, 
  * An invalid bundle is accepted until the definition is served, or if the old one was invalid too.
  */
 function bundleCheck({ rules, old }: Options): CrdRules['checkBundle'] {
-  if (old === undefined || !crdConditionIsTrue(old, 'Established')) return undefined;
+  if (old === undefined || !crdIsEstablished(old)) return undefined;
   const before = old.spec.conversion?.webhook?.clientConfig?.['caBundle'];
   const check = rules.checkBundle;
   if (typeof before === 'string' && (check?.(before) ?? []).length > 0) return undefined;
@@ -478,7 +478,7 @@ function storedVersionErrors(crd: Crd): FieldError[] {
 function immutableErrors(crd: Crd, old: Crd): FieldError[] {
   const [now, before] = [crd.spec, old.spec];
   const pairs: [string, string, string][] = [];
-  if (crdConditionIsTrue(old, 'Established')) {
+  if (crdIsEstablished(old)) {
     pairs.push(['scope', now.scope, before.scope]);
     pairs.push(['names.kind', now.names.kind, before.names.kind]);
   }

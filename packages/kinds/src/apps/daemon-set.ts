@@ -21,11 +21,11 @@ import { noneNegative, notSupportedGo } from '../pod/fields.ts';
 import { goIntOrString, goSelector, goStrategy } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import {
-  notDecremented,
   selectorKept,
   selectsAll,
   templateOf,
   templateRules,
+  validateCollisionCount,
   validateEndless,
   validatePodTemplate,
   validateSelected,
@@ -241,5 +241,5 @@ const counts = [
 
 const validateStatus = (object: Stored<DaemonSet>, old: Stored<DaemonSet>): FieldError[] => [
   ...noneNegative(object.status ?? {}, 'status', ...counts),
-  ...notDecremented(object, old, 'collisionCount'),
+  ...validateCollisionCount(object, old),
 ];

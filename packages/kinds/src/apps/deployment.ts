@@ -15,10 +15,10 @@ import { noneNegative, notSupportedGo } from '../pod/fields.ts';
 import { goIntOrString, goStrategy } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import {
-  notDecremented,
   selectorKept,
   templateOf,
   templateRules,
+  validateCollisionCount,
   validateSelector,
   validateTemplate,
 } from '../pod/template.ts';
@@ -195,5 +195,5 @@ const counts = [
 
 const validateStatus = (object: Stored<Deployment>, old: Stored<Deployment>): FieldError[] => [
   ...validateCounts(object, counts, parts),
-  ...notDecremented(object, old, 'collisionCount'),
+  ...validateCollisionCount(object, old),
 ];

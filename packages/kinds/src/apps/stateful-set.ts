@@ -19,10 +19,10 @@ import { goSelector, goStrategy } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import {
   isValidSelector,
-  notDecremented,
   selectsAll,
   templateOf,
   templateRules,
+  validateCollisionCount,
   validateEndless,
   validateSelected,
   validateSelector,
@@ -195,10 +195,7 @@ const counts = ['replicas', ...parts, 'observedGeneration', 'collisionCount'];
 
 function validateStatus(object: Stored<StatefulSet>, old: Stored<StatefulSet>): FieldError[] {
   const limits = { availableOf: 'status.readyReplicas' };
-  return [
-    ...validateCounts(object, counts, parts, limits),
-    ...notDecremented(object, old, 'collisionCount'),
-  ];
+  return [...validateCounts(object, counts, parts, limits), ...validateCollisionCount(object, old)];
 }
 
 const mutable = [

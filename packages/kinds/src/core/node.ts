@@ -105,8 +105,8 @@ function syncPodCidrs(object: Stored<Node>): void {
 }
 
 function columns(dialect: Dialect): readonly ColumnDef[] {
-  const info = (name: string, member: string, unknown: string, description: string) =>
-    column(name, (object) => textAt(object, 'status', 'nodeInfo', member) || unknown, {
+  const info = (name: string, member: string, description: string) =>
+    column(name, (object) => textAt(object, 'status', 'nodeInfo', member) || '<unknown>', {
       priority: 1,
       description,
     });
@@ -127,9 +127,9 @@ function columns(dialect: Dialect): readonly ColumnDef[] {
     }),
     address('Internal-IP', 'InternalIP'),
     address('External-IP', 'ExternalIP'),
-    info('OS-Image', 'osImage', '<unknown>', 'Operating system.'),
-    info('Kernel-Version', 'kernelVersion', '<unknown>', 'Kernel.'),
-    info('Container-Runtime', 'containerRuntimeVersion', '<unknown>', 'Container runtime.'),
+    info('OS-Image', 'osImage', 'Operating system.'),
+    info('Kernel-Version', 'kernelVersion', 'Kernel.'),
+    info('Container-Runtime', 'containerRuntimeVersion', 'Container runtime.'),
   ];
 }
 

@@ -44,7 +44,7 @@ const columns: readonly ColumnDef[] = [
 ];
 
 /** Service: a stable name and address for a changing set of pods. */
-export function service(dialect: Dialect, options: ServiceOptions = {}): ResourceDef {
+export function service(dialect: Dialect, options: ServiceOptions): ResourceDef {
   const { allocate, afterRemoval, primaryFamily = 'IPv4', features = defaultFeatures } = options;
   return defineKind<Service>({
     dialect,

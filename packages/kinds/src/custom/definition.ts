@@ -88,9 +88,10 @@ export interface CrdCondition extends JsonObject {
   message?: string;
 }
 
-/** Whether a condition of the definition is true. */
-export function crdConditionIsTrue(crd: Crd, type: string): boolean {
-  return (crd.status?.conditions ?? []).some((one) => one.type === type && one.status === 'True');
+/** Whether the definition's `Established` condition is true, so that its kind is served. */
+export function crdIsEstablished({ status }: Pick<Crd, 'status'>): boolean {
+  const conditions = status?.conditions ?? [];
+  return conditions.some((one) => one.type === 'Established' && one.status === 'True');
 }
 
 /**

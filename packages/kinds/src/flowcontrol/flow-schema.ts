@@ -23,7 +23,7 @@ import type {
   ResourcePolicyRule,
   Subject,
 } from '../gen/types/flowcontrol/v1.ts';
-import type { Findings, ResourceDef, Strategy } from '../resource-def.ts';
+import { type Findings, type ResourceDef, type Strategy, standardVerbs } from '../resource-def.ts';
 import { eachError, goStrings } from '../rules/checks.ts';
 import { ensure, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
@@ -231,17 +231,7 @@ function alone(values: readonly string[], field: string, what: string): FieldErr
   return [invalidGo(field, () => goStrings(values), detail)];
 }
 
-const verbs = [
-  'create',
-  'delete',
-  'deletecollection',
-  'get',
-  'list',
-  'patch',
-  'proxy',
-  'update',
-  'watch',
-];
+const verbs: readonly string[] = [...standardVerbs, 'proxy'].sort();
 
 function validateVerbs(
   rule: Stored<ResourcePolicyRule | NonResourcePolicyRule>,

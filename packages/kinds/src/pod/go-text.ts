@@ -2,7 +2,6 @@ import {
   appendAll,
   goItems,
   goQuoted,
-  inOnePiece,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -22,13 +21,11 @@ import { textsAt } from './fields.ts';
  * Human-readable diffs in the format of Go's `cmp.Diff`: `-` marks removed lines, `+` added ones.
  */
 
-/** The lines that lead from `old` to `next`: members that differ, with the equal ones elided. */
-export function goDifference(type: string, old: JsonObject, next: JsonObject): string {
-  return inOnePiece(goDifferenceSteps(type, old, next));
-}
-
-/** `goDifference` in steps, for large objects. */
-export function* goDifferenceSteps(
+/**
+ * The lines that lead from `old` to `next`, in steps: members that differ, with the equal ones
+ * elided.
+ */
+export function* goDifference(
   type: string,
   old: JsonObject,
   next: JsonObject,

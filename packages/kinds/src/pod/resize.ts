@@ -36,7 +36,7 @@ export function* validateResize(
   if (!isSupported(old)) {
     errors.push(forbiddenField('spec', 'Pod running on node without support for resize'));
   }
-  return [...errors, ...validateKept(spec, before), ...validateMutable(spec, before)];
+  return [...errors, ...validateKept(spec, before), ...(yield* validateMutable(spec, before))];
 }
 
 /** Why a pod can never be resized; undefined if it can. */
@@ -79,7 +79,10 @@ function validateKept(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[]
 }
 
 /** After restoring cpu, memory, and resize policies, nothing may differ. */
-function validateMutable(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[] {
+function* validateMutable(
+  spec: Stored<PodSpec>,
+  old: Stored<PodSpec>,
+): Generator<void, FieldError[]> {
   const rest = cloneJson(spec);
   const before = old.containers ?? [];
   (rest.containers ?? []).forEach((container, index) => {
@@ -102,7 +105,7 @@ function validateMutable(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldErro
     if (policy === undefined) delete container.resizePolicy;
     else container.resizePolicy = policy;
   });
-  if (sameOrEmptyDeep(rest, old)) return [];
-  const difference = goDifference('core.PodSpec', old, rest);
+  if (yield* sameOrEmptyDeep(rest, old)) return [];
+  const difference = yield* goDifference('core.PodSpec', old, rest);
   return [forbiddenField('spec', `only cpu and memory resources are mutable\n${difference}`)];
 }

@@ -9,7 +9,6 @@ import {
   selects,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
-import { at } from '../cells.ts';
 import type { DaemonSet, Deployment, StatefulSet } from '../gen/types/apps/v1.ts';
 import type { Job } from '../gen/types/batch/v1.ts';
 import type { PodTemplateSpec } from '../gen/types/core/v1.ts';
@@ -164,14 +163,13 @@ export function* validateTemplate(
   ];
 }
 
-/** Rejects a decrease of a number in the status. */
-export function notDecremented(
+/** Rejects a decrease of `status.collisionCount`. */
+export function validateCollisionCount(
   object: Stored<DaemonSet | Deployment | StatefulSet>,
   old: Stored<DaemonSet | Deployment | StatefulSet>,
-  name: string,
 ): FieldError[] {
-  const before = at(old, 'status', name);
-  const now = at(object, 'status', name);
-  if (before === undefined || (now !== undefined && Number(now) >= Number(before))) return [];
-  return [invalid(`status.${name}`, Number(now ?? 0), 'cannot be decremented')];
+  const before = old.status?.collisionCount;
+  const now = object.status?.collisionCount;
+  if (before === undefined || (now !== undefined && now >= before)) return [];
+  return [invalid('status.collisionCount', now ?? 0, 'cannot be decremented')];
 }

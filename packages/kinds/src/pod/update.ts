@@ -20,13 +20,7 @@ import { ensure, objectsAt, wholeNumber } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { allowancesOf } from './allowances.ts';
 import { annotationsOf } from './fields.ts';
-import {
-  goDifference,
-  goDifferenceSteps,
-  goNodeSelectorTerm,
-  goStringMap,
-  goStructs,
-} from './go-text.ts';
+import { goDifference, goNodeSelectorTerm, goStringMap, goStructs } from './go-text.ts';
 import type { PodPorts, PodRules } from './rules.ts';
 import {
   mirrorAnnotation,
@@ -102,7 +96,7 @@ export function* validatePodUpdate(
   appendAll(errors, validateAddedTolerations(spec, before));
   appendAll(errors, validateRemovedGates(spec, before));
   yield;
-  if (yield* sameOrEmptySteps(spec, before, new Stride())) return errors;
+  if (yield* sameOrEmptyDeep(spec, before)) return errors;
   yield;
   return [...errors, ...(yield* restErrorSteps(spec, before))];
 }
@@ -181,63 +175,39 @@ function validateRemovedGates(spec: Stored<PodSpec>, old: Stored<PodSpec>): Fiel
   });
 }
 
-/** `sameOrEmptyDeep` in steps. */
-function* sameOrEmptySteps(
+/** Go's semantic equality in steps: absent and empty are equal at any depth. */
+export function* sameOrEmptyDeep(
   one: JsonObject,
   other: JsonObject,
-  stride: Stride,
+  stride = new Stride(),
 ): Generator<void, boolean> {
   for (const name of Object.keys(one)) {
-    if (!(yield* sameOrEmptyInSteps(one[name], member(other, name), stride))) return false;
+    if (!(yield* sameOrEmptyIn(one[name], member(other, name), stride))) return false;
   }
-  return hasNoOthers(one, other);
+  return Object.keys(other).every(
+    (name) => Object.hasOwn(one, name) || sameOrEmpty(undefined, other[name]),
+  );
 }
 
-function* sameOrEmptyInSteps(
+function* sameOrEmptyIn(
   left: JsonValue | undefined,
   right: JsonValue | undefined,
   stride: Stride,
 ): Generator<void, boolean> {
   const isLight = stride.weigh(left) === 'light';
   if (stride.isOver) yield;
-  if (isLight || left === right) return sameOrEmptyIn(left, right);
-  if (isObject(left) && isObject(right)) return yield* sameOrEmptySteps(left, right, stride);
-  if (!Array.isArray(left) || !Array.isArray(right)) return sameOrEmptyIn(left, right);
+  // Values are mostly equal, and one call for a small value costs less than its steps.
+  if (left === right || (isLight && same(left, right))) return true;
+  if (isObject(left) && isObject(right)) return yield* sameOrEmptyDeep(left, right, stride);
+  if (!Array.isArray(left) || !Array.isArray(right)) return sameOrEmpty(left, right);
   if (left.length !== right.length) return false;
   for (const [index, item] of left.entries()) {
     const before = right[index];
     const isSame =
       isObject(item) && isObject(before)
-        ? yield* sameOrEmptyInSteps(item, before, stride)
+        ? yield* sameOrEmptyIn(item, before, stride)
         : same(item, before);
     if (!isSame) return false;
-  }
-  return true;
-}
-
-function sameOrEmptyIn(left: JsonValue | undefined, right: JsonValue | undefined): boolean {
-  if (left === right) return true;
-  if (isObject(left) && isObject(right)) return sameOrEmptyDeep(left, right);
-  if (!Array.isArray(left) || !Array.isArray(right)) return sameOrEmpty(left, right);
-  if (left.length !== right.length) return false;
-  return left.every((item, index) => {
-    const before = right[index];
-    return isObject(item) && isObject(before) ? sameOrEmptyDeep(item, before) : same(item, before);
-  });
-}
-
-/** Go's semantic equality: absent and empty are equal at any depth. */
-export function sameOrEmptyDeep(one: JsonObject, other: JsonObject): boolean {
-  for (const name of Object.keys(one)) {
-    if (!sameOrEmptyIn(one[name], member(other, name))) return false;
-  }
-  return hasNoOthers(one, other);
-}
-
-/** Whether all members that only `other` has are empty. */
-function hasNoOthers(one: JsonObject, other: JsonObject): boolean {
-  for (const name of Object.keys(other)) {
-    if (!Object.hasOwn(one, name) && !sameOrEmptyIn(undefined, other[name])) return false;
   }
   return true;
 }
@@ -260,8 +230,8 @@ function* restErrorSteps(
     rest.nodeSelector = old.nodeSelector;
     keepNodeAffinity(rest, old);
   }
-  if (yield* sameOrEmptySteps(rest, old, new Stride())) return errors;
-  const difference = yield* goDifferenceSteps('core.PodSpec', old, rest);
+  if (yield* sameOrEmptyDeep(rest, old)) return errors;
+  const difference = yield* goDifference('core.PodSpec', old, rest);
   return [...errors, forbiddenField('spec', `${mutableFields}\n${difference}`)];
 }
 
@@ -372,8 +342,9 @@ export function* validateAddedContainers(
         forbiddenField('spec.ephemeralContainers', `existing ephemeral containers ${name} ${what}`),
       );
     if (now === undefined) refuse('may not be removed\n');
-    else if (!sameOrEmptyDeep(before, now)) {
-      refuse(`may not be changed\n${goDifference('core.EphemeralContainer', before, now)}`);
+    else if (!(yield* sameOrEmptyDeep(before, now))) {
+      const difference = yield* goDifference('core.EphemeralContainer', before, now);
+      refuse(`may not be changed\n${difference}`);
     }
   }
   return errors;

@@ -286,7 +286,7 @@ export function tooLarge(limitBytes: number): StatusError {
  * 413 for a body with too many values, whatever its size in bytes.
  * @param plural noun for what there are too many of
  */
-export function tooManyValues(limit: number, what = 'values'): StatusError {
+export function tooManyValues(limit: number, what: string): StatusError {
   return new StatusError({
     code: 413,
     reason: 'RequestEntityTooLarge',

@@ -49,10 +49,7 @@ export interface NodeOptions {
   readonly ofDefault: boolean;
 }
 
-export function nodeOfSchema(
-  schema: Schema,
-  options: NodeOptions = { ofDefault: false },
-): ValidationNode {
+export function nodeOfSchema(schema: Schema, options: NodeOptions): ValidationNode {
   const at = resolved(schema);
   const values = at.validation ?? nothing;
   const types = options.ofDefault && at.intOrString === true ? [] : typesOf(at);

@@ -26,8 +26,8 @@ export function specOf(pod: ApiObject): JsonObject {
 }
 
 /** A map of strings such as `nodeSelector`; undefined if absent. */
-export function labelsAt(object: JsonObject | undefined, name: string): Record<string, string> {
-  return textMembers(object?.[name]);
+export function nodeSelectorOf(object: JsonObject | undefined): Record<string, string> {
+  return textMembers(object?.['nodeSelector']);
 }
 
 /** Maximum comparisons of tolerations per request, since each may be compared with every other. */

@@ -5,7 +5,7 @@ import {
   type CrdStatus,
   type CustomKindDeps,
   type CustomResourceDef,
-  crdConditionIsTrue,
+  crdIsEstablished,
   crdOf,
   customPrefix,
   fromCrd,
@@ -257,10 +257,10 @@ function createKindTable(options: CustomKindsOptions): KindTable {
  * so.
  */
 function isServed(crd: Crd, all: ReadonlyMap<string, Crd>, options: CustomKindsOptions): boolean {
-  if (crdConditionIsTrue(crd, 'Established')) return true;
+  if (crdIsEstablished(crd)) return true;
   if (crd.metadata.deletionTimestamp !== undefined) return false;
   const status = newStatus(options, crd, [...all.values()]);
-  return status !== undefined && crdConditionIsTrue({ ...crd, status }, 'Established');
+  return status !== undefined && crdIsEstablished({ ...crd, status });
 }
 
 /**
@@ -366,7 +366,7 @@ const neverEstablished = {
 /** The outcome of a definition's cleanup. */
 function outcomeOf(crd: Crd, catalogue: Catalogue) {
   if (!hasOwnKeys(crd, catalogue)) return overlapping;
-  return crdConditionIsTrue(crd, 'Established') ? completed : neverEstablished;
+  return crdIsEstablished(crd) ? completed : neverEstablished;
 }
 
 async function markTerminating(

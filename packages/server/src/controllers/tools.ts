@@ -243,7 +243,7 @@ const parallelMax = 32;
 export function listContent(
   caches: CachePool,
   { def, namespace }: Content,
-  options: { readonly resourceVersion?: '0'; readonly unreadable?: 'left-out' } = {},
+  options: { readonly resourceVersion?: '0'; readonly unreadable?: 'left-out' },
 ): ReturnType<ResourceCache['list']> {
   return caches.of(def).list({ namespace, ...options });
 }

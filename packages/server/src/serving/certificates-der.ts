@@ -43,8 +43,8 @@ export function integer(octets: Buffer): Buffer {
   return element(0x02, ...(negative ? [Buffer.from([0])] : []), significant);
 }
 
-export function boolean(value: boolean): Buffer {
-  return element(0x01, Buffer.from([value ? 0xff : 0]));
+export function trueValue(): Buffer {
+  return element(0x01, Buffer.from([0xff]));
 }
 
 export function octetString(content: Buffer): Buffer {

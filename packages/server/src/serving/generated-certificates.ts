@@ -126,7 +126,7 @@ function extensions(options: {
   const { usage, hosts = [] } = options.request;
   const isCa = usage === 'ca';
   const list = [
-    extension('2.5.29.19', der.sequence(...(isCa ? [der.boolean(true)] : [])), { critical: true }),
+    extension('2.5.29.19', der.sequence(...(isCa ? [der.trueValue()] : [])), { critical: true }),
     extension('2.5.29.15', isCa ? certSignUsage : digitalSignatureUsage, { critical: true }),
     extension('2.5.29.14', der.octetString(keyId(options.publicKey))),
     extension(
@@ -151,7 +151,7 @@ const digitalSignatureUsage = der.bitString(Buffer.from([0b1000_0000]), 7);
 function extension(id: string, value: Buffer, options?: { critical: boolean }): Buffer {
   return der.sequence(
     der.objectIdentifier(id),
-    ...(options?.critical === true ? [der.boolean(true)] : []),
+    ...(options?.critical === true ? [der.trueValue()] : []),
     der.octetString(value),
   );
 }

@@ -60,9 +60,9 @@ const operations: OperationForm = {
 };
 
 const refOr =
-  (number: number, type: FieldType): NonNullable<MessageShape['wrap']> =>
+  (type: FieldType): NonNullable<MessageShape['wrap']> =>
   (value) =>
-    isObject(value) && value['$ref'] !== undefined ? [2, 'JsonReference'] : [number, type];
+    isObject(value) && value['$ref'] !== undefined ? [2, 'JsonReference'] : [1, type];
 
 const parameterFields = {
   required: [1, 'bool'],
@@ -113,7 +113,7 @@ export const openApiV2Shapes: MessageShapes = {
     },
     extensions: 13,
   },
-  ParametersItem: { wrap: refOr(1, 'Parameter') },
+  ParametersItem: { wrap: refOr('Parameter') },
   JsonReference: { fields: { $ref: [1, 'string'], description: [2, 'string'] } },
   Parameter: {
     wrap: (value) =>
@@ -152,7 +152,7 @@ export const openApiV2Shapes: MessageShapes = {
     extensions: 22,
   },
   Responses: { named: [1, 'ResponseValue'], extensions: 2 },
-  ResponseValue: { wrap: refOr(1, 'Response') },
+  ResponseValue: { wrap: refOr('Response') },
   Response: { fields: { description: [1, 'string'], schema: [2, 'SchemaItem'] }, extensions: 5 },
   SchemaItem: { wrap: () => [1, 'Schema'] },
   Definitions: { named: [1, 'Schema'] },

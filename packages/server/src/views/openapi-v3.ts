@@ -111,9 +111,9 @@ const operations: OperationForm = {
 type Wrap = NonNullable<MessageShape['wrap']>;
 
 const refOr =
-  (number: number, type: FieldType): Wrap =>
+  (type: FieldType): Wrap =>
   (value) =>
-    isObject(value) && value['$ref'] !== undefined ? [2, 'Reference'] : [number, type];
+    isObject(value) && value['$ref'] !== undefined ? [2, 'Reference'] : [1, type];
 
 /** A default is a number, a boolean, or a string; the message has no field for others. */
 function defaultField(value: JsonValue): readonly [number: number, type: FieldType] | undefined {
@@ -137,7 +137,7 @@ export const openApiV3Shapes: MessageShapes = {
   Components: { fields: { schemas: [1, 'Schemas'], securitySchemes: [7, 'SecuritySchemes'] } },
   Schemas: { named: [1, 'SchemaOrReference'] },
   SecuritySchemes: { named: [1, 'SecuritySchemeOrReference'] },
-  SecuritySchemeOrReference: { wrap: refOr(1, 'SecurityScheme') },
+  SecuritySchemeOrReference: { wrap: refOr('SecurityScheme') },
   SecurityScheme: {
     fields: { type: [1, 'string'], name: [3, 'string'], in: [4, 'string'] },
     extensions: 9,
@@ -168,7 +168,7 @@ export const openApiV3Shapes: MessageShapes = {
     },
     extensions: 13,
   },
-  ParameterOrReference: { wrap: refOr(1, 'Parameter') },
+  ParameterOrReference: { wrap: refOr('Parameter') },
   Parameter: {
     fields: {
       name: [1, 'string'],
@@ -179,7 +179,7 @@ export const openApiV3Shapes: MessageShapes = {
     },
     extensions: 14,
   },
-  RequestBodyOrReference: { wrap: refOr(1, 'RequestBody') },
+  RequestBodyOrReference: { wrap: refOr('RequestBody') },
   RequestBody: {
     fields: { description: [1, 'string'], content: [2, 'MediaTypes'], required: [3, 'bool'] },
     extensions: 4,
@@ -187,12 +187,12 @@ export const openApiV3Shapes: MessageShapes = {
   MediaTypes: { named: [1, 'MediaType'] },
   MediaType: { fields: { schema: [1, 'SchemaOrReference'] }, extensions: 5 },
   Responses: { named: [2, 'ResponseOrReference'], extensions: 3 },
-  ResponseOrReference: { wrap: refOr(1, 'Response') },
+  ResponseOrReference: { wrap: refOr('Response') },
   Response: {
     fields: { description: [1, 'string'], content: [3, 'MediaTypes'] },
     extensions: 5,
   },
-  SchemaOrReference: { wrap: refOr(1, 'Schema') },
+  SchemaOrReference: { wrap: refOr('Schema') },
   Reference: { fields: { $ref: [1, 'string'] } },
   Schema: {
     fields: {

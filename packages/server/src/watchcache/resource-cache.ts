@@ -67,7 +67,6 @@ export interface ResourceCacheOptions {
   readonly historyBytesMax?: number;
   /** A watcher that is further behind is disconnected (WATCH-7). */
   readonly watchLagChangesMax?: number;
-  readonly watchLagBytesMax?: number;
   /** Approximate interval of bookmarks; a minute by default. */
   readonly bookmarkMs?: number;
   /** Milliseconds before a failed store is tried again. */
@@ -278,7 +277,7 @@ class StoreBackedCache implements ResourceCache {
 
   #loaded(window: ChangeWindow): void {
     const { clock, logger, namespaced, meter } = this.#options;
-    const { bookmarkMs, watchLagChangesMax, watchLagBytesMax } = this.#options;
+    const { bookmarkMs, watchLagChangesMax } = this.#options;
     meter?.loaded();
     this.#dispatcher = new Dispatcher({
       window,
@@ -290,7 +289,7 @@ class StoreBackedCache implements ResourceCache {
       defer: this.#options.defer ?? ((task) => defer({ where: 'watch' }, task)),
       bookmarkMs: bookmarkMs ?? 60_000,
       lagChangesMax: watchLagChangesMax ?? 20_000,
-      lagBytesMax: watchLagBytesMax ?? 32 * 1024 * 1024,
+      lagBytesMax: 32 * 1024 * 1024,
       random: this.#options.random ?? random,
     });
     this.#ready.resolve();

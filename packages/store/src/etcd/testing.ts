@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type MaybePromise, systemClock } from '@wheelhouse/machinery';
 import { type Revision, type Store, StoreError, type StoreEvent } from '../contract.ts';
-import { type EtcdStoreOptions, openEtcdStore } from './etcd-store.ts';
+import { openEtcdStore } from './etcd-store.ts';
 
 /** An etcd process for one test, on loopback. */
 export interface TestEtcd {
@@ -256,10 +256,7 @@ let spaces = 0;
  * A store on a test's etcd with separate keys, whose first revision is 0 like that of an empty
  * store.
  */
-export async function freshStore(
-  etcd: TestEtcd,
-  more: Partial<EtcdStoreOptions> = {},
-): Promise<Store> {
+export async function freshStore(etcd: TestEtcd): Promise<Store> {
   spaces += 1;
   const store = await openEtcdStore({
     connection: { servers: [etcd.url] },
@@ -267,7 +264,6 @@ export async function freshStore(
     keys: { ours: '', theirs: `/space-${spaces}:` },
     callTimeoutMs: 25_000,
     startTimeoutMs: 10_000,
-    ...more,
   });
   return shifted(store, await store.currentRevision());
 }

@@ -25,10 +25,9 @@ export const list = (items: Schema, more: Partial<Schema> = {}): Schema => ({
 export const setOf = (items: Schema): Schema => list(items, { listType: 'set' });
 export const listMap = (keys: readonly string[], items: Schema): Schema =>
   list(items, { listType: 'map', listMapKeys: keys });
-export const mapOf = (element: Schema, more: Partial<Schema> = {}): Schema => ({
+export const mapOf = (element: Schema): Schema => ({
   type: 'object',
   additionalProperties: element,
-  ...more,
 });
 
 const metadataSchema: Schema = object({

@@ -132,11 +132,8 @@ function* validateMapSteps(map: MapShape, value: JsonObject, at: Stepping): Gene
   for (const name of Object.keys(value)) {
     const item = value[name];
     if (item === undefined) continue;
-    const type = memberType(map, name);
-    if (type === undefined) {
-      complain(belowField(walk.place, name), 'field not declared in schema');
-      return;
-    }
+    const type = declaredType(map, name, walk.place);
+    if (type === undefined) return;
     const isLight = stride.weigh(item) === 'light';
     if (stride.isOver) yield;
     if (isValidScalar(type, item)) continue;
@@ -189,6 +186,13 @@ function isValidScalar(type: ValueType, value: JsonValue): boolean {
   );
 }
 
+/** The type of a member; complains and returns undefined if the schema does not declare it. */
+function declaredType(map: MapShape, name: string, place: Place): ValueType | undefined {
+  const type = memberType(map, name);
+  if (type === undefined) complain(belowField(place, name), 'field not declared in schema');
+  return type;
+}
+
 function validateMap(map: MapShape, value: JsonValue, walk: Walk): void {
   if (value === null) return;
   if (!isObject(value)) {
@@ -198,11 +202,8 @@ function validateMap(map: MapShape, value: JsonValue, walk: Walk): void {
   for (const name of Object.keys(value)) {
     const item = value[name];
     if (item === undefined) continue;
-    const type = memberType(map, name);
-    if (type === undefined) {
-      complain(belowField(walk.place, name), 'field not declared in schema');
-      return;
-    }
+    const type = declaredType(map, name, walk.place);
+    if (type === undefined) return;
     if (isValidScalar(type, item)) continue;
     validateValue(type, item, into(walk, belowField(walk.place, name)));
   }

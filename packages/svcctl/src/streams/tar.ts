@@ -32,8 +32,8 @@ const typesOfFlags: Readonly<Record<string, TarEntry['type']>> = {
 export function tarHeader(entry: TarEntry): Buffer {
   const name = entry.type === 'directory' ? `${entry.name}/` : entry.name;
   const records = [
-    ...(fits(name, 100) ? [] : [paxRecord('path', name)]),
-    ...(fits(entry.link, 100) ? [] : [paxRecord('linkpath', entry.link)]),
+    ...(fits(name) ? [] : [paxRecord('path', name)]),
+    ...(fits(entry.link) ? [] : [paxRecord('linkpath', entry.link)]),
     ...(entry.size < 8 ** 11 ? [] : [paxRecord('size', String(entry.size))]),
   ];
   const header = ustarBlock({ ...entry, name }, typeFlags[entry.type]);
@@ -50,8 +50,7 @@ export const tarPadding = (size: number): Buffer =>
 /** The end of an archive. */
 export const tarEnd: Buffer = Buffer.alloc(2 * blockBytes);
 
-const fits = (text: string, bytes: number) =>
-  /^[\x20-\x7e]*$/.test(text) && Buffer.byteLength(text) <= bytes;
+const fits = (text: string) => /^[\x20-\x7e]*$/.test(text) && Buffer.byteLength(text) <= 100;
 
 /** A pax record, which begins with its own length. */
 function paxRecord(key: string, value: string): Buffer {

@@ -7,6 +7,7 @@ import {
   dnsSubdomain,
   type FieldError,
   forbiddenField,
+  inOnePiece,
   invalid,
   type JsonObject,
   type JsonValue,
@@ -221,7 +222,7 @@ export function validateClaimUpdate(
   }
   now.volumeAttributesClassName = before.volumeAttributesClassName;
   if (!sameOrEmpty(now, before)) {
-    const difference = goDifference('core.PersistentVolumeClaimSpec', before, now);
+    const difference = inOnePiece(goDifference('core.PersistentVolumeClaimSpec', before, now));
     errors.push(forbiddenField('spec', `${frozen}\n${difference}`));
   }
   return [...errors, ...validateSize(object, old), ...validateImmutableMembers(object, old, ports)];

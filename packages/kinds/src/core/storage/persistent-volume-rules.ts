@@ -9,6 +9,7 @@ import {
   type FieldError,
   forbiddenField,
   goItems,
+  inOnePiece,
   invalid,
   type JsonObject,
   notSupported,
@@ -315,7 +316,7 @@ export function validateVolumeUpdate(
   const errors = reportedTwice(validateVolume(object, dialect));
   const [now, then] = [sourceOf(withoutNewSecrets(spec, before)), sourceOf(before)];
   if (!sameOrEmpty(now, then)) {
-    const difference = goDifference('core.PersistentVolumeSource', then, now);
+    const difference = inOnePiece(goDifference('core.PersistentVolumeSource', then, now));
     const detail = `spec.persistentvolumesource is immutable after creation\n${difference}`;
     errors.push(forbiddenField('spec.persistentvolumesource', detail));
   }

@@ -59,8 +59,8 @@ const needs =
     needed(source, path, ...names);
 
 /** Requires a name in a member that is present. */
-const namedIfSet = (source: JsonObject, path: string, name: string) =>
-  isSet(source, name) ? needed(source, path, `${name}.name`) : [];
+const validateSecretRef = (source: JsonObject, path: string) =>
+  isSet(source, 'secretRef') ? needed(source, path, 'secretRef.name') : [];
 
 const emptyDir: SourceRule = (source, path) => {
   const limit = parseQuantity(String(at(source, 'sizeLimit') ?? '0'));
@@ -242,7 +242,7 @@ const isHostAndPort = (text: string): boolean =>
 
 const cinder: SourceRule = (source, path) => [
   ...needed(source, path, 'volumeID'),
-  ...namedIfSet(source, path, 'secretRef'),
+  ...validateSecretRef(source, path),
 ];
 
 /** A driver that requires a list of monitors. */
@@ -297,7 +297,7 @@ const storageos: SourceRule = (source, path) => {
   return [
     ...(name === '' ? [required(nameField)] : ruleErrors(nameField, name, dnsLabel)),
     ...(namespace === '' ? [] : ruleErrors(`${path}.volumeNamespace`, namespace, dnsLabel)),
-    ...namedIfSet(source, path, 'secretRef'),
+    ...validateSecretRef(source, path),
   ];
 };
 

@@ -16,8 +16,9 @@ import {
   fieldErrorsText,
   isObject,
   type JsonObject,
-  type JsonValue,
   member,
+  objectsOf,
+  textOf,
 } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
 
@@ -101,16 +102,4 @@ export async function decodePlain(text: string): Promise<JsonObject> {
 export function refuse(errors: readonly FieldError[]): void {
   if (errors.length === 0) return;
   throw new ConfigurationError(fieldErrorsText(errors));
-}
-
-export function textOf(value: JsonValue | undefined): string {
-  return typeof value === 'string' ? value : '';
-}
-
-export function textsOf(value: JsonValue | undefined): string[] {
-  return Array.isArray(value) ? value.map(textOf) : [];
-}
-
-export function objectsOf(value: JsonValue | undefined): JsonObject[] {
-  return Array.isArray(value) ? value.filter(isObject) : [];
 }

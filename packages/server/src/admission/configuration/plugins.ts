@@ -18,12 +18,15 @@ import {
   type JsonValue,
   member,
   notSupported,
+  objectsOf,
   required,
+  textOf,
+  textsOf,
   type Webhook,
 } from '@wheelhouse/machinery';
 import { printGoDuration, type Schema } from '@wheelhouse/schema';
 import type { ScopeRequirement } from '../quota/quota-usage.ts';
-import { decodePlain, objectsOf, type PluginTexts, refuse, textOf, textsOf } from './file.ts';
+import { decodePlain, type PluginTexts, refuse } from './file.ts';
 import { type PodSecuritySettings, readPodSecurity } from './pod-security.ts';
 
 const limitTypes = ['Server', 'Namespace', 'User', 'SourceAndObject'] as const;

@@ -18,6 +18,8 @@ import {
   type JsonValue,
   member,
   repeats,
+  textOf,
+  textsOf,
 } from '@wheelhouse/machinery';
 import {
   type Level,
@@ -27,7 +29,7 @@ import {
   type Standard,
   versionProblem,
 } from '../pod-security/pod-security-policy.ts';
-import { refuse, textOf, textsOf } from './file.ts';
+import { refuse } from './file.ts';
 
 /** Settings of PodSecurity: the policy of namespaces without labels, and the exemptions. */
 export interface PodSecuritySettings {

@@ -8,7 +8,7 @@ import {
 import type { AdmissionCall } from '../../registry/contract.ts';
 import type { AdmissionPlugin } from '../chain.ts';
 import { clusterDefaultSelector } from '../configuration/plugins.ts';
-import { labelsAt, specOf, writtenPod } from '../pods.ts';
+import { nodeSelectorOf, specOf, writtenPod } from '../pods.ts';
 import { type AdmissionTools, refusal } from '../tools.ts';
 
 type Labels = Readonly<Record<string, string>>;
@@ -29,7 +29,7 @@ export function podNodeSelector(tools: AdmissionTools): AdmissionPlugin {
   const checkAllowed = (call: AdmissionCall, pod: ApiObject): void => {
     const allowed = parsed(selectors?.get(call.target.namespace) ?? '');
     if (Object.keys(allowed).length === 0) return;
-    const chosen = Object.entries(labelsAt(specOf(pod), 'nodeSelector'));
+    const chosen = Object.entries(nodeSelectorOf(specOf(pod)));
     if (chosen.every(([key, value]) => Object.hasOwn(allowed, key) && allowed[key] === value))
       return;
     const why = 'pod node label selector labels conflict with its namespace whitelist';
@@ -37,7 +37,7 @@ export function podNodeSelector(tools: AdmissionTools): AdmissionPlugin {
   };
   const check = async (call: AdmissionCall): Promise<Labels> => {
     const wanted = await selectorOf(call);
-    const own = labelsAt(call.object === undefined ? {} : specOf(call.object), 'nodeSelector');
+    const own = nodeSelectorOf(call.object === undefined ? {} : specOf(call.object));
     const isConflict = Object.entries(wanted).some(
       ([key, value]) => Object.hasOwn(own, key) && own[key] !== value,
     );
@@ -52,7 +52,7 @@ export function podNodeSelector(tools: AdmissionTools): AdmissionPlugin {
       if (pod === undefined) return;
       const wanted = await check(call);
       const spec = specOf(pod);
-      const selector = { ...wanted, ...labelsAt(spec, 'nodeSelector') };
+      const selector = { ...wanted, ...nodeSelectorOf(spec) };
       if (Object.keys(selector).length > 0) spec['nodeSelector'] = selector;
     },
     async validate(call) {

@@ -9,7 +9,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import type { AdmissionPlugin } from '../chain.ts';
-import { labelsAt, mergeTolerations, specOf, writtenPod } from '../pods.ts';
+import { mergeTolerations, nodeSelectorOf, specOf, writtenPod } from '../pods.ts';
 import { type AdmissionTools, refusal } from '../tools.ts';
 
 /**
@@ -89,8 +89,8 @@ function setScheduling(call: AdmissionCall, pod: ApiObject, found: Stored<Runtim
   const scheduling = found.scheduling;
   if (scheduling === undefined) return;
   const spec = specOf(pod);
-  const own = labelsAt(spec, 'nodeSelector');
-  const added = labelsAt(scheduling, 'nodeSelector');
+  const own = nodeSelectorOf(spec);
+  const added = nodeSelectorOf(scheduling);
   for (const [key, value] of Object.entries(added)) {
     if (!Object.hasOwn(own, key) || own[key] === value) continue;
     throw refusal(

@@ -43,7 +43,7 @@ function validate(resource: JsonObject, which: Which): FieldError[] {
   const path = `spec.resourceAttributes.${which}`;
   const raw = textAt(selector, 'rawSelector');
   const requirements = requirementsOf(selector);
-  const terms = requirements.reduce((sum, one) => sum + 1 + textsAt(one, 'values').length, 0);
+  const terms = requirements.reduce((sum, one) => sum + 1 + valuesOf(one).length, 0);
   if (terms > selectorTermsMax) {
     return [tooMany(`${path}.requirements`, terms, selectorTermsMax)];
   }
@@ -71,7 +71,7 @@ function validateRequirement(
 ): FieldError[] {
   const key = textAt(requirement, 'key');
   const operator = textAt(requirement, 'operator');
-  const values = textsAt(requirement, 'values');
+  const values = valuesOf(requirement);
   const errors: FieldError[] = [];
   if (which === 'fieldSelector' && key === '')
     errors.push(required(`${at}.key`, 'must be specified'));
@@ -141,7 +141,7 @@ function read<Requirement>(
 /** Field requirements, which support only one value each. */
 function fieldRequirement(requirement: JsonObject): FieldRequirement | undefined {
   const operator = textAt(requirement, 'operator');
-  const [value, ...more] = textsAt(requirement, 'values');
+  const [value, ...more] = valuesOf(requirement);
   if (value === undefined || more.length > 0) return undefined;
   if (operator !== 'In' && operator !== 'NotIn') return undefined;
   return { label: textAt(requirement, 'key'), operator: operator === 'In' ? '=' : '!=', value };
@@ -157,7 +157,7 @@ const operators: ReadonlyMap<string, LabelOperator> = new Map([
 function labelRequirement(requirement: JsonObject): LabelRequirement | undefined {
   const operator = operators.get(textAt(requirement, 'operator'));
   if (operator === undefined) return undefined;
-  return { key: textAt(requirement, 'key'), operator, values: textsAt(requirement, 'values') };
+  return { key: textAt(requirement, 'key'), operator, values: valuesOf(requirement) };
 }
 
 function requirementsOf(selector: JsonObject): readonly JsonObject[] {
@@ -170,7 +170,7 @@ function textAt(object: JsonObject, name: string): string {
   return typeof value === 'string' ? value : '';
 }
 
-function textsAt(object: JsonObject, name: string): readonly string[] {
-  const value = member(object, name);
-  return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
+function valuesOf(requirement: JsonObject): readonly string[] {
+  const values = member(requirement, 'values');
+  return Array.isArray(values) ? values.filter((one) => typeof one === 'string') : [];
 }

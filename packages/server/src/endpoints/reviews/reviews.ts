@@ -100,7 +100,7 @@ function validateAccess(spec: JsonObject, { named }: { named: boolean }): FieldE
   const errors: FieldError[] = [];
   if (resource !== null && path !== null) {
     const why = 'cannot be specified in combination with resourceAttributes';
-    errors.push(invalidPath('spec.nonResourceAttributes', path, why));
+    errors.push(invalidPath(path, why));
   }
   if (resource === null && path === null) {
     const why = 'exactly one of nonResourceAttributes or resourceAttributes must be specified';
@@ -113,7 +113,8 @@ function validateAccess(spec: JsonObject, { named }: { named: boolean }): FieldE
 }
 
 /** The non-resource attributes of a review, as Go prints them. */
-function invalidPath(field: string, value: JsonValue, why: string): FieldError {
+function invalidPath(value: JsonValue, why: string): FieldError {
+  const field = 'spec.nonResourceAttributes';
   const attributes = isObject(value) ? value : {};
   const [path, verb] = ['path', 'verb'].map((name) => JSON.stringify(textAt(attributes, name)));
   const shown = `authorization.NonResourceAttributes{Path:${path}, Verb:${verb}}`;
@@ -138,7 +139,7 @@ function validatePlace(call: ApiCall, object: ApiObject, spec: JsonObject): Fiel
   }
   if (isLocal && path !== null) {
     const why = 'disallowed on this kind of request';
-    errors.push(invalidPath('spec.nonResourceAttributes', path, why));
+    errors.push(invalidPath(path, why));
   }
   return errors;
 }

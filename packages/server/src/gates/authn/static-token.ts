@@ -65,13 +65,18 @@ export function createStaticTokenAuthenticator(options: {
  * Creates the process's own identity in `system:masters`: a random token for in-process clients and
  * the admin kubeconfig, and its authenticator.
  */
-export function createAdminIdentity(name = 'system:admin'): {
+export function createAdminIdentity(): {
   readonly token: string;
   readonly user: UserInfo;
   readonly authenticator: Authenticator;
 } {
   const token = randomBytes(32).toString('base64url');
-  const user: UserInfo = { name, uid: '', groups: ['system:masters'], extra: {} };
+  const user: UserInfo = {
+    name: 'system:admin',
+    uid: '',
+    groups: ['system:masters'],
+    extra: {},
+  };
   return {
     token,
     user,

@@ -104,11 +104,7 @@ export interface RunnerHooks {
  * (PLANE-7). When a test fails, prints its last writes and the Events of the objects involved.
  * Throws TypeError for an unknown `isolation`.
  */
-export function registerPlane(
-  hooks: RunnerHooks,
-  options: TestPlaneOptions,
-  print: (text: string) => void = (text) => void process.stderr.write(text),
-): TestPlane {
+export function registerPlane(hooks: RunnerHooks, options: TestPlaneOptions): TestPlane {
   const { isolation = 'namespace' } = options;
   if (!isolations.includes(isolation)) {
     const named = JSON.stringify(isolation);
@@ -119,7 +115,7 @@ export function registerPlane(
   hooks.afterAll(() => fixture.stop());
   hooks.beforeEach(() => fixture.beginTest());
   hooks.afterEach(async (outcome) => {
-    if (outcome === 'failed') print(await fixture.report());
+    if (outcome === 'failed') process.stderr.write(await fixture.report());
     await fixture.endTest();
   });
   return {

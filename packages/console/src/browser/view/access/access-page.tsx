@@ -25,6 +25,7 @@ import {
   Link,
   NamespaceInput,
   Scrolled,
+  TableHead,
   TextInput,
   Toggle,
 } from '../parts/basics.tsx';
@@ -175,15 +176,7 @@ function Matrix(props: { readonly rules: OwnRules; readonly withSubresources: bo
       {rules.evaluationError !== '' && <p class="warning">{rules.evaluationError}</p>}
       <Scrolled label="Verbs by resources">
         <table class="grid matrix">
-          <thead>
-            <tr>
-              {['Resource', ...matrixVerbs].map((head) => (
-                <th key={head} scope="col">
-                  {head}
-                </th>
-              ))}
-            </tr>
-          </thead>
+          <TableHead columns={['Resource', ...matrixVerbs]} />
           <tbody>
             {rows.map((row) => (
               <Row key={nameOf(row)} row={row} />
@@ -288,15 +281,7 @@ function Grants({ grants, unread }: WhoCan) {
       {grants.length === 0 && <Empty>No subjects found.</Empty>}
       <Scrolled label="Grants">
         <table class="grid">
-          <thead>
-            <tr>
-              {['Subject', 'Where', 'By binding', 'By role'].map((head) => (
-                <th key={head} scope="col">
-                  {head}
-                </th>
-              ))}
-            </tr>
-          </thead>
+          <TableHead columns={['Subject', 'Where', 'By binding', 'By role']} />
           <tbody>
             {grants.map(({ subject, binding, role, namespace, names }) => (
               <tr key={`${subjectText(subject)} ${binding}`}>

@@ -285,6 +285,21 @@ export function Fault(props: { readonly children: ComponentChildren }) {
   );
 }
 
+/** The row of column names of a table. */
+export function TableHead(props: { readonly columns: readonly string[] }) {
+  return (
+    <thead>
+      <tr>
+        {props.columns.map((column) => (
+          <th key={column} scope="col">
+            {column}
+          </th>
+        ))}
+      </tr>
+    </thead>
+  );
+}
+
 /** A horizontally scrollable region that supports the keyboard. */
 export function Scrolled(props: { readonly label: string; readonly children: ComponentChildren }) {
   return (

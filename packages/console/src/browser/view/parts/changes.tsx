@@ -2,7 +2,7 @@ import type { JsonValue } from '@wheelhouse/machinery/browser';
 import type { ComponentChildren } from 'preact';
 import { type Change, changesText, pathText, type ThreeWay } from '../../model/changes.ts';
 import { printJson } from '../../model/yaml.ts';
-import { Scrolled } from './basics.tsx';
+import { Scrolled, TableHead } from './basics.tsx';
 
 const changesMax = 200;
 
@@ -81,15 +81,7 @@ function ChangeTable(props: {
   return (
     <Scrolled label="Changes">
       <table class="changes">
-        <thead>
-          <tr>
-            {props.heads.map((head) => (
-              <th key={head} scope="col">
-                {head}
-              </th>
-            ))}
-          </tr>
-        </thead>
+        <TableHead columns={props.heads} />
         <tbody>{props.children}</tbody>
       </table>
       {left > 0 && <p>and {left} more</p>}

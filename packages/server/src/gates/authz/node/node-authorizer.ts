@@ -181,7 +181,7 @@ function slices(related: Decide, nodesAndPods: 'own' | 'any'): Decide {
       case 'watch':
       case 'list':
       case 'deletecollection':
-        if (nodesAndPods === 'any' || selectsNode(request, 'spec.nodeName')) return allow;
+        if (nodesAndPods === 'any' || selectsPodsOfNode(request)) return allow;
         return no(
           'can only list/watch/deletecollection resourceslices with nodeName field selector',
         );
@@ -194,9 +194,9 @@ function slices(related: Decide, nodesAndPods: 'own' | 'any'): Decide {
 }
 
 /** Whether the request's field selector selects only the requesting node. */
-function selectsNode({ node, attributes }: Asked, label: string): boolean {
+function selectsPodsOfNode({ node, attributes }: Asked): boolean {
   return (attributes.fieldSelector ?? []).some(
-    (one) => one.label === label && one.operator === '=' && one.value === node,
+    (one) => one.label === 'spec.nodeName' && one.operator === '=' && one.value === node,
   );
 }
 
@@ -233,7 +233,7 @@ function ownPods(related: Decide): Decide {
         return get(request);
       case 'list':
       case 'watch':
-        if (selectsNode(request, 'spec.nodeName')) return allow;
+        if (selectsPodsOfNode(request)) return allow;
         if (name !== '') return related(request);
         return no('can only list/watch pods with spec.nodeName field selector');
       case 'create':
