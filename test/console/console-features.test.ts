@@ -1,28 +1,19 @@
-import type { Browser } from 'puppeteer-core';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { mustCreate } from '../authentication/token-users.ts';
 import { establish } from '../custom-kinds/custom-kinds.ts';
-import {
-  configMap,
-  eventually,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
-import { type BuiltConsole, buildConsole, deploymentOf } from './console.ts';
+import { configMap, eventually, freshNamespace, startTestServer } from '../support/harness.ts';
+import { deploymentOf } from './console.ts';
 import {
   accessibilityFaults,
   chromium,
+  consoleInBrowser,
   openSignedIn,
   type Screen,
-  startBrowser,
 } from './screen.ts';
 
 /** Features beyond lists and texts in a browser; takes a screenshot of each screen. */
 
-let built: BuiltConsole;
-let server: TestServer;
-let browser: Browser;
+const on = consoleInBrowser((console) => startTestServer({ console }));
 let screen: Screen;
 
 /** A browser on a busy machine. */
@@ -30,21 +21,13 @@ const timeout = 120_000;
 
 beforeAll(async () => {
   if (chromium === undefined) return;
-  built = await buildConsole();
-  server = await startTestServer({ console: { directory: built.directory } });
-  browser = await startBrowser();
-  screen = await openSignedIn(browser, { url: server.url });
+  screen = await openSignedIn(on.browser, { url: on.server.url });
 }, timeout);
 afterEach(() => {
   // All tests share a page, so its complaints belong to the test that just ran.
   if (chromium === undefined) return;
   const isRefusedRequest = /status of 4\d\d/;
   expect(screen.complaints.filter((one) => !isRefusedRequest.test(one))).toEqual([]);
-});
-afterAll(async () => {
-  await browser?.close();
-  await server?.stop();
-  built?.remove();
 });
 
 const quoted = (text: string): string => JSON.stringify(text);
@@ -65,14 +48,15 @@ async function family(namespace: string): Promise<string> {
   const owner = (kind: string, name: string, uid: string) => ({
     ownerReferences: [{ apiVersion: 'apps/v1', kind, name, uid, controller: true }],
   });
-  const web = (await server.post(`${apps}/deployments`, deploymentOf('web', { replicas: 2 }))).body;
-  const set = await server.post(`${apps}/replicasets`, {
+  const web = (await on.server.post(`${apps}/deployments`, deploymentOf('web', { replicas: 2 })))
+    .body;
+  const set = await on.server.post(`${apps}/replicasets`, {
     ...deploymentOf('web-1'),
     kind: 'ReplicaSet',
     metadata: { name: 'web-1', ...owner('Deployment', 'web', web.metadata.uid) },
   });
   for (const name of ['web-1-a', 'web-1-b']) {
-    await mustCreate(server, `/api/v1/namespaces/${namespace}/pods`, {
+    await mustCreate(on.server, `/api/v1/namespaces/${namespace}/pods`, {
       apiVersion: 'v1',
       kind: 'Pod',
       metadata: { name, ...owner('ReplicaSet', 'web-1', set.body.metadata.uid) },
@@ -84,8 +68,8 @@ async function family(namespace: string): Promise<string> {
 
 inBrowser('the overview', { timeout }, () => {
   test('CLIENT-4: the overview counts objects, charts requests, and shows changes', async () => {
-    const namespace = await freshNamespace(server);
-    await mustCreate(server, `/api/v1/namespaces/${namespace}/configmaps`, configMap('counted'));
+    const namespace = await freshNamespace(on.server);
+    await mustCreate(on.server, `/api/v1/namespaces/${namespace}/configmaps`, configMap('counted'));
     await screen.go('#/a/ask');
     await screen.sees('Check access');
     await screen.go('#/');
@@ -101,7 +85,7 @@ inBrowser('the overview', { timeout }, () => {
     await eventually(async () => {
       number += 1;
       const path = `/api/v1/namespaces/${namespace}/configmaps/counted?fieldManager=painter`;
-      await server.patch(path, { data: { number: String(number) } }, 'merge');
+      await on.server.patch(path, { data: { number: String(number) } }, 'merge');
       const text = `document.querySelector('.feed').textContent`;
       return screen.run(`${text}.includes(${quoted(`${namespace}/counted`)})`);
     }, 'the change to be shown');
@@ -112,7 +96,7 @@ inBrowser('the overview', { timeout }, () => {
 
 inBrowser('lists', { timeout }, () => {
   test('CLIENT-4: of 10,000 rows only visible ones are drawn, and keys reach all', async () => {
-    const namespace = await freshNamespace(server);
+    const namespace = await freshNamespace(on.server);
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     const names = Array.from(
       { length: 10_000 },
@@ -120,7 +104,7 @@ inBrowser('lists', { timeout }, () => {
     );
     for (let at = 0; at < names.length; at += 200) {
       await Promise.all(
-        names.slice(at, at + 200).map((name) => mustCreate(server, path, configMap(name))),
+        names.slice(at, at + 200).map((name) => mustCreate(on.server, path, configMap(name))),
       );
     }
     await screen.go(`#/t/core/v1/configmaps?ns=${namespace}`);
@@ -158,27 +142,31 @@ inBrowser('lists', { timeout }, () => {
     }
     await expectFewRows();
 
-    await server.patch(`${path}/row-00001`, { data: { a: '1', b: '2', c: '3', d: '4' } }, 'merge');
+    await on.server.patch(
+      `${path}/row-00001`,
+      { data: { a: '1', b: '2', c: '3', d: '4' } },
+      'merge',
+    );
     const cells = `[...document.querySelectorAll('tr[data-row="1"] td')]
       .map((one) => one.textContent)`;
     await screen.until(
       `${cells}.includes('row-00001') && Number(${cells}[2]) >= 4`,
       'the changed cell',
     );
-    await mustCreate(server, path, configMap('row-00000-next'));
+    await mustCreate(on.server, path, configMap('row-00000-next'));
     await screen.sees('10001 objects');
     await screen.until(`${cells}.includes('row-00000-next')`, 'the new row in its place');
-    await server.remove(`${path}/row-00000-next`);
+    await on.server.remove(`${path}/row-00000-next`);
     await screen.sees('10000 objects');
     await expectFewRows();
     await expectAccessible('list');
   });
 
   test('CLIENT-4: columns are filtered, rows selected by keys, and several deleted', async () => {
-    const namespace = await freshNamespace(server);
+    const namespace = await freshNamespace(on.server);
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     for (const name of ['apple', 'apricot', 'banana']) {
-      await mustCreate(server, path, configMap(name));
+      await mustCreate(on.server, path, configMap(name));
     }
     await screen.go(`#/t/core/v1/configmaps?ns=${namespace}`);
     await screen.sees('3 objects');
@@ -203,7 +191,7 @@ inBrowser('lists', { timeout }, () => {
     await screen.click('Delete 2');
     await screen.sees('2 of 2 deleted.');
     await screen.sees('0 of 1 object');
-    const left = (await server.get(path)).body.items;
+    const left = (await on.server.get(path)).body.items;
     expect(left.map(({ metadata }: { metadata: { name: string } }) => metadata.name)).toEqual([
       'banana',
     ]);
@@ -215,9 +203,9 @@ inBrowser('lists', { timeout }, () => {
   });
 
   test('CLIENT-4: several namespaces are listed together', async () => {
-    const [one, other] = [await freshNamespace(server), await freshNamespace(server)];
+    const [one, other] = [await freshNamespace(on.server), await freshNamespace(on.server)];
     for (const namespace of [one, other]) {
-      await mustCreate(server, `/api/v1/namespaces/${namespace}/configmaps`, configMap('both'));
+      await mustCreate(on.server, `/api/v1/namespaces/${namespace}/configmaps`, configMap('both'));
     }
     await screen.go('#/t/core/v1/configmaps');
     await screen.fill('Namespaces', `${one},${other}`);
@@ -233,7 +221,7 @@ inBrowser('lists', { timeout }, () => {
 
 inBrowser('one object', { timeout }, () => {
   test('CLIENT-4: an object shows its tree, timeline, history, and field owners', async () => {
-    const namespace = await freshNamespace(server);
+    const namespace = await freshNamespace(on.server);
     const uid = await family(namespace);
     const place = `#/o/apps/v1/deployments/${namespace}/web`;
     await screen.go(place);
@@ -248,8 +236,8 @@ inBrowser('one object', { timeout }, () => {
 
     const path = `/apis/apps/v1/namespaces/${namespace}/deployments/web`;
     const condition = { type: 'Available', status: 'False', reason: 'Waiting', message: 'not yet' };
-    await server.patch(`${path}/status`, { status: { conditions: [condition] } }, 'merge');
-    await mustCreate(server, `/api/v1/namespaces/${namespace}/events`, {
+    await on.server.patch(`${path}/status`, { status: { conditions: [condition] } }, 'merge');
+    await mustCreate(on.server, `/api/v1/namespaces/${namespace}/events`, {
       apiVersion: 'v1',
       kind: 'Event',
       metadata: { name: 'web.1' },
@@ -264,7 +252,7 @@ inBrowser('one object', { timeout }, () => {
     await screen.sees('Created');
     await expectAccessible('timeline');
 
-    await server.patch(`${path}?fieldManager=scaler`, { spec: { replicas: 7 } }, 'merge');
+    await on.server.patch(`${path}?fieldManager=scaler`, { spec: { replicas: 7 } }, 'merge');
     await screen.click('History');
     await screen.sees('The last write of each manager before this page was opened');
     await screen.until(
@@ -281,7 +269,7 @@ inBrowser('one object', { timeout }, () => {
 
 inBrowser('writing', { timeout }, () => {
   test('CLIENT-4: the editor completes, explains, and marks errors while typing', async () => {
-    const namespace = await freshNamespace(server);
+    const namespace = await freshNamespace(on.server);
     await family(namespace);
     await screen.go(`#/o/apps/v1/deployments/${namespace}/web?tab=edit`);
     await screen.until(`document.querySelector('.explain dl')`, 'the schema');
@@ -334,7 +322,7 @@ inBrowser('writing', { timeout }, () => {
         crew,
       },
     };
-    await establish(server, {
+    await establish(on.server, {
       group: 'forms.example.com',
       plural: 'boats',
       kind: 'Boat',
@@ -348,7 +336,7 @@ inBrowser('writing', { timeout }, () => {
         },
       ],
     });
-    const namespace = await freshNamespace(server);
+    const namespace = await freshNamespace(on.server);
     await screen.go(`#/c/forms.example.com/v1/boats?ns=${namespace}`);
     await screen.sees('New Boat');
     await screen.click('Edit as form');
@@ -373,7 +361,7 @@ inBrowser('writing', { timeout }, () => {
     await screen.click('Save');
     await screen.until(`location.hash.endsWith('/${namespace}/ark')`, 'its page');
     const path = `/apis/forms.example.com/v1/namespaces/${namespace}/boats/ark`;
-    expect((await server.get(path)).body.spec).toEqual({
+    expect((await on.server.get(path)).body.spec).toEqual({
       color: 'blue',
       crew: ['noah'],
       seats: 12,
@@ -381,7 +369,7 @@ inBrowser('writing', { timeout }, () => {
   });
 
   test('CLIENT-4: files dropped anywhere are applied after a dry run', async () => {
-    const namespace = await freshNamespace(server);
+    const namespace = await freshNamespace(on.server);
     await screen.go('#/');
     await screen.sees('kinds of objects');
     const metadata = `metadata: {name: dropped, namespace: ${namespace}}`;
@@ -398,7 +386,7 @@ inBrowser('writing', { timeout }, () => {
     await screen.sees('would be created');
     await screen.sees('would be refused');
     const path = `/api/v1/namespaces/${namespace}/configmaps/dropped`;
-    expect((await server.get(path)).status).toBe(404);
+    expect((await on.server.get(path)).status).toBe(404);
     await screen.run(
       `for (const one of document.querySelectorAll('.applied details')) one.open = true;`,
     );
@@ -408,14 +396,18 @@ inBrowser('writing', { timeout }, () => {
     await screen.until(
       `[...document.querySelectorAll('.chip')].some((one) => one.textContent === 'created')`,
     );
-    expect((await server.get(path)).body.data).toEqual({ a: 'b' });
+    expect((await on.server.get(path)).body.data).toEqual({ a: 'b' });
   });
 
   test('CLIENT-4: a manager conflict is settled by a further dry run', async () => {
-    const namespace = await freshNamespace(server);
+    const namespace = await freshNamespace(on.server);
     const path = `/apis/apps/v1/namespaces/${namespace}/deployments`;
-    await mustCreate(server, `${path}?fieldManager=deployer`, deploymentOf('web', { replicas: 2 }));
-    await server.patch(`${path}/web?fieldManager=scaler`, { spec: { replicas: 4 } }, 'merge');
+    await mustCreate(
+      on.server,
+      `${path}?fieldManager=deployer`,
+      deploymentOf('web', { replicas: 2 }),
+    );
+    await on.server.patch(`${path}/web?fieldManager=scaler`, { spec: { replicas: 4 } }, 'merge');
     await screen.go('#/apply');
     const metadata = `{name: web, namespace: ${namespace}}`;
     const text = `apiVersion: apps/v1\nkind: Deployment\nmetadata: ${metadata}\nspec: {replicas: 9}\n`;
@@ -427,12 +419,12 @@ inBrowser('writing', { timeout }, () => {
     await screen.click('Preview taking the fields over');
     await screen.sees('would change');
     await screen.sees('spec.replicas49');
-    expect((await server.get(`${path}/web`)).body.spec.replicas).toBe(4);
+    expect((await on.server.get(`${path}/web`)).body.spec.replicas).toBe(4);
     await screen.click('Apply');
     await screen.until(
       `[...document.querySelectorAll('.chip')].some((one) => one.textContent === 'changed')`,
     );
-    expect((await server.get(`${path}/web`)).body.spec.replicas).toBe(9);
+    expect((await on.server.get(`${path}/web`)).body.spec.replicas).toBe(9);
   });
 });
 

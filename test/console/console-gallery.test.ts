@@ -1,15 +1,14 @@
-import type { Browser } from 'puppeteer-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { bindingOf, mustCreate, rbacPath, startWithUsers } from '../authentication/token-users.ts';
-import { adminToken, configMap, type TestServer } from '../support/harness.ts';
-import { type BuiltConsole, buildConsole, deploymentOf } from './console.ts';
+import { adminToken, configMap } from '../support/harness.ts';
+import { deploymentOf } from './console.ts';
 import {
   accessibilityFaults,
   chromium,
+  consoleInBrowser,
   openScreen,
   openSignedIn,
   type Screen,
-  startBrowser,
 } from './screen.ts';
 
 /**
@@ -17,28 +16,16 @@ import {
  * fault by WCAG 2.2 AA, is no wider than its window, and every field has a name.
  */
 
-let built: BuiltConsole;
-let server: TestServer;
-let browser: Browser;
+const users = [{ name: 'reader' }, { name: 'viewer' }];
+const on = consoleInBrowser((console) => startWithUsers(users, { console }));
 
 /** A browser on a busy machine. */
 const timeout = 300_000;
 const namespace = 'gallery';
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
-  built = await buildConsole();
-  server = await startWithUsers([{ name: 'reader' }, { name: 'viewer' }], {
-    console: { directory: built.directory },
-  });
-  await furnish();
-  browser = await startBrowser();
+  if (chromium !== undefined) await furnish();
 }, 120_000);
-afterAll(async () => {
-  await browser?.close();
-  await server?.stop();
-  built?.remove();
-});
 
 /** Creates related objects with Events and conditions, a refused namespace, and an empty one. */
 async function furnish(): Promise<void> {
@@ -47,11 +34,11 @@ async function furnish(): Promise<void> {
     kind,
     metadata: { name },
   });
-  await mustCreate(server, '/api/v1/namespaces', named('Namespace', namespace));
-  await mustCreate(server, '/api/v1/namespaces', named('Namespace', 'empty'));
+  await mustCreate(on.server, '/api/v1/namespaces', named('Namespace', namespace));
+  await mustCreate(on.server, '/api/v1/namespaces', named('Namespace', 'empty'));
   const binding = { role: 'view', subjects: ['viewer'] } as const;
   await mustCreate(
-    server,
+    on.server,
     `${rbacPath}/namespaces/${namespace}/rolebindings`,
     bindingOf('RoleBinding', 'viewers', binding),
   );
@@ -62,25 +49,25 @@ async function furnish(): Promise<void> {
     'feature-flags',
     'a-name-that-is-so-long-that-it-is-cut-somewhere',
   ]) {
-    await mustCreate(server, `${core}/configmaps`, configMap(name, { data: { mode: 'fast' } }));
+    await mustCreate(on.server, `${core}/configmaps`, configMap(name, { data: { mode: 'fast' } }));
   }
-  const { body: web } = await server.post(
+  const { body: web } = await on.server.post(
     `${apps}/deployments?fieldManager=deployer`,
     deploymentOf('web', { replicas: 2 }),
   );
   const condition = { type: 'Available', status: 'False', reason: 'Waiting', message: 'not yet' };
-  await server.patch(
+  await on.server.patch(
     `${apps}/deployments/web/status?fieldManager=kubelet`,
     { status: { conditions: [condition], replicas: 2 } },
     'merge',
   );
-  await server.patch(
+  await on.server.patch(
     `${apps}/deployments/web?fieldManager=scaler`,
     { spec: { replicas: 4 }, metadata: { labels: { tier: 'front' } } },
     'merge',
   );
   const { uid } = web.metadata;
-  await mustCreate(server, `${apps}/replicasets`, {
+  await mustCreate(on.server, `${apps}/replicasets`, {
     ...deploymentOf('web-1'),
     kind: 'ReplicaSet',
     metadata: {
@@ -90,7 +77,7 @@ async function furnish(): Promise<void> {
       ],
     },
   });
-  await mustCreate(server, `${core}/events`, {
+  await mustCreate(on.server, `${core}/events`, {
     apiVersion: 'v1',
     kind: 'Event',
     metadata: { name: 'web.1' },
@@ -201,7 +188,7 @@ const views: readonly View[] = [
   { name: 'object-cut', hash: web(), shows: '.notice', before: cut('/deployments') },
   {
     name: 'object-missing',
-    hash: list().replace('#/t', '#/o').replace('?ns=', '/') + '/none',
+    hash: `${list().replace('#/t', '#/o').replace('?ns=', '/')}/none`,
     shows: '.notice',
   },
   { name: 'object-forbidden', hash: web(), shows: '.notice', user: 'reader' },
@@ -317,7 +304,7 @@ async function show(screen: Screen, view: View): Promise<void> {
 
 describe.skipIf(chromium === undefined)('light, dark, and on a phone', { timeout }, () => {
   test('CLIENT-4: the sign-in form is accessible in every form', async () => {
-    const screen = await openScreen(browser, { url: server.url });
+    const screen = await openScreen(on.browser, { url: on.server.url });
     await screen.until(`document.querySelector('.sign-in input')`);
     await expectUsable(screen, 'sign-in');
     await screen.signIn('wrong');
@@ -328,7 +315,7 @@ describe.skipIf(chromium === undefined)('light, dark, and on a phone', { timeout
     await screen.sees('Signing in…');
     await expectUsable(screen, 'sign-in-waiting');
     await screen.close();
-    const other = await openScreen(browser, { url: server.url });
+    const other = await openScreen(on.browser, { url: on.server.url });
     await other.until(`document.querySelector('.sign-in input')`);
     await other.run(`void (window.cuts = (url) => /apis?$/.test(url))`);
     await other.signIn(adminToken);
@@ -339,7 +326,7 @@ describe.skipIf(chromium === undefined)('light, dark, and on a phone', { timeout
 
   const users = [...new Set(views.map(({ user = adminToken }) => user))];
   test.each(users)('CLIENT-4: every view of %s is accessible in every form', async (user) => {
-    const screen = await openSignedIn(browser, { url: server.url, token: user });
+    const screen = await openSignedIn(on.browser, { url: on.server.url, token: user });
     await screen.until(`document.querySelector('main h1')`);
     for (const view of views.filter((one) => (one.user ?? adminToken) === user)) {
       await show(screen, view);

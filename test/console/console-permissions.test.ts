@@ -1,5 +1,4 @@
-import type { Browser } from 'puppeteer-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import {
   bindingOf,
   mustCreate,
@@ -7,65 +6,38 @@ import {
   roleOf,
   startWithUsers,
 } from '../authentication/token-users.ts';
-import { configMap, freshNamespace, type TestServer } from '../support/harness.ts';
-import { type BuiltConsole, buildConsole, deploymentOf } from './console.ts';
-import {
-  accessibilityFaults,
-  chromium,
-  openSignedIn,
-  type Screen,
-  startBrowser,
-} from './screen.ts';
+import { configMap, freshNamespace } from '../support/harness.ts';
+import { deploymentOf } from './console.ts';
+import { accessibilityFaults, chromium, consoleInBrowser, type Screen } from './screen.ts';
 
 /** Actions of the console that the user may not perform. */
 
-let built: BuiltConsole;
-let server: TestServer;
-let browser: Browser;
+const users = [{ name: 'reader' }, { name: 'editor' }];
+const on = consoleInBrowser((console) => startWithUsers(users, { console }));
 let namespace: string;
-const screens: Screen[] = [];
 
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  built = await buildConsole();
-  const users = [{ name: 'reader' }, { name: 'editor' }];
-  server = await startWithUsers(users, { console: { directory: built.directory } });
-  browser = await startBrowser();
-}, 120_000);
 beforeEach(async () => {
   if (chromium === undefined) return;
-  namespace = await freshNamespace(server);
+  namespace = await freshNamespace(on.server);
   for (const name of ['one', 'two']) {
-    await mustCreate(server, `/api/v1/namespaces/${namespace}/configmaps`, configMap(name));
+    await mustCreate(on.server, `/api/v1/namespaces/${namespace}/configmaps`, configMap(name));
   }
   const deployments = `/apis/apps/v1/namespaces/${namespace}/deployments`;
-  await mustCreate(server, deployments, deploymentOf('web'));
+  await mustCreate(on.server, deployments, deploymentOf('web'));
   const read = { apiGroups: ['*'], resources: ['*'], verbs: ['get', 'list', 'watch'] };
   await grant('reader', [read]);
   const own = { apiGroups: [''], resources: ['configmaps'], resourceNames: ['one'] };
   await grant('editor', [read, { ...own, verbs: ['update', 'delete', 'patch'] }]);
 });
-afterEach(async () => {
-  for (const screen of screens.splice(0)) await screen.close();
-});
-afterAll(async () => {
-  await browser?.close();
-  await server?.stop();
-  built?.remove();
-});
 
 async function grant(user: string, rules: readonly object[]): Promise<void> {
   const within = `${rbacPath}/namespaces/${namespace}`;
-  await mustCreate(server, `${within}/roles`, roleOf('Role', user, { rules }));
+  await mustCreate(on.server, `${within}/roles`, roleOf('Role', user, { rules }));
   const binding = { role: user, roleKind: 'Role', subjects: [user] } as const;
-  await mustCreate(server, `${within}/rolebindings`, bindingOf('RoleBinding', user, binding));
+  await mustCreate(on.server, `${within}/rolebindings`, bindingOf('RoleBinding', user, binding));
 }
 
-async function opened(token: string, hash: string): Promise<Screen> {
-  const screen = await openSignedIn(browser, { url: server.url, hash, token });
-  screens.push(screen);
-  return screen;
-}
+const opened = (token: string, hash: string): Promise<Screen> => on.open({ hash, token });
 
 const table = () => `#/t/core/v1/configmaps?ns=${namespace}`;
 const at = (name: string, tab = '') =>

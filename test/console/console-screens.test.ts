@@ -1,5 +1,4 @@
-import type { Browser } from 'puppeteer-core';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   bindingOf,
   mustCreate,
@@ -8,48 +7,21 @@ import {
   startWithUsers,
 } from '../authentication/token-users.ts';
 import { establish } from '../custom-kinds/custom-kinds.ts';
-import {
-  adminToken,
-  configMap,
-  eventually,
-  freshNamespace,
-  type TestServer,
-} from '../support/harness.ts';
-import { type BuiltConsole, buildConsole, deploymentOf } from './console.ts';
-import { chromium, openScreen, openSignedIn, type Screen, startBrowser } from './screen.ts';
+import { adminToken, configMap, eventually, freshNamespace } from '../support/harness.ts';
+import { deploymentOf } from './console.ts';
+import { chromium, consoleInBrowser, type Screen } from './screen.ts';
 
 /** The built console in a browser on a running server. */
 
-let built: BuiltConsole;
-let server: TestServer;
-let browser: Browser;
-const screens: Screen[] = [];
+const on = consoleInBrowser((console) => startWithUsers([{ name: 'reader' }], { console }));
 
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  built = await buildConsole();
-  server = await startWithUsers([{ name: 'reader' }], { console: { directory: built.directory } });
-  browser = await startBrowser();
-}, 120_000);
-afterEach(async () => {
-  for (const screen of screens.splice(0)) await screen.close();
-});
-afterAll(async () => {
-  await browser?.close();
-  await server?.stop();
-  built?.remove();
-});
-
-async function opened(hash = '', options: { readonly token?: string } = {}): Promise<Screen> {
-  const screen = await openSignedIn(browser, { url: server.url, hash, ...options });
-  screens.push(screen);
-  return screen;
-}
+const opened = (hash = '', options: { readonly token?: string } = {}): Promise<Screen> =>
+  on.open({ hash, ...options });
 
 async function withConfigMap(name: string, more: object = {}): Promise<string> {
-  const namespace = await freshNamespace(server);
+  const namespace = await freshNamespace(on.server);
   const body = configMap(name, { ...more });
-  await mustCreate(server, `/api/v1/namespaces/${namespace}/configmaps`, body);
+  await mustCreate(on.server, `/api/v1/namespaces/${namespace}/configmaps`, body);
   return namespace;
 }
 
@@ -63,8 +35,7 @@ const timeout = 120_000;
 
 describe.skipIf(chromium === undefined)('signing in and out', { timeout }, () => {
   test('CLIENT-4: it asks for a token, explains refusals, and forgets it on sign-out', async () => {
-    const screen = await openScreen(browser, { url: server.url });
-    screens.push(screen);
+    const screen = await on.openSignedOut();
     await screen.signIn('wrong');
     await screen.sees('The server does not accept this token.');
     expect(await screen.run(`document.querySelector('.sign-in input').type`)).toBe('password');
@@ -158,7 +129,7 @@ describe.skipIf(chromium === undefined)('browsing', { timeout }, () => {
       );
     await names('b', 'the first row');
     await screen.run(`window.first = document.querySelector('tbody tr')`);
-    await mustCreate(server, path, configMap('a', { data: { x: '1', y: '2' } }));
+    await mustCreate(on.server, path, configMap('a', { data: { x: '1', y: '2' } }));
     await names('a,b', 'the new row');
     // The unchanged row keeps its element.
     expect(await screen.run(`document.querySelectorAll('tbody tr')[1] === window.first`)).toBe(
@@ -168,7 +139,7 @@ describe.skipIf(chromium === undefined)('browsing', { timeout }, () => {
     await names('b,a', 'the order of data');
     await screen.click('Data ↑');
     await names('a,b', 'the other order');
-    await server.remove(`${path}/a`);
+    await on.server.remove(`${path}/a`);
     await names('b', 'the row to go');
     await screen.sees('1 object');
 
@@ -213,14 +184,14 @@ describe.skipIf(chromium === undefined)('browsing', { timeout }, () => {
     await screen.until(`${text}.includes('managedFields')`);
     await screen.tick('With managed fields');
     await screen.until(`!${text}.includes('managedFields')`);
-    await server.patch(path, { data: { b: 'seen at once' } }, 'merge');
+    await on.server.patch(path, { data: { b: 'seen at once' } }, 'merge');
     await screen.until(`${text}.includes('seen at once')`, 'the change');
     await screen.click('JSON');
     await screen.until(`${text}.startsWith('{\\n  "apiVersion": "v1"')`, 'JSON');
     await screen.click('Fields');
     await screen.sees('data.b');
-    const { uid } = (await server.get(path)).body.metadata;
-    await mustCreate(server, `/api/v1/namespaces/${namespace}/events`, {
+    const { uid } = (await on.server.get(path)).body.metadata;
+    await mustCreate(on.server, `/api/v1/namespaces/${namespace}/events`, {
       apiVersion: 'v1',
       kind: 'Event',
       metadata: { name: 'watched.1' },
@@ -233,14 +204,14 @@ describe.skipIf(chromium === undefined)('browsing', { timeout }, () => {
     await screen.sees('something happened');
     await screen.click('YAML');
     await screen.until(`${text}.includes('kind: ConfigMap')`, 'the text again');
-    await server.remove(path);
+    await on.server.remove(path);
     await screen.sees('The object has been deleted.');
   });
 
   test('CLIENT-4: a new kind appears on an open page, and missing objects are reported', async () => {
     const screen = await opened('#/t/soon.example.com/v1/things');
     await screen.sees('The server does not serve things of soon.example.com/v1.');
-    await establish(server, { group: 'soon.example.com', plural: 'things', kind: 'Thing' });
+    await establish(on.server, { group: 'soon.example.com', plural: 'things', kind: 'Thing' });
     await screen.sees('Live');
     await screen.go('#/o/core/v1/configmaps/default/missing');
     await screen.sees('configmaps "missing" not found');
@@ -273,7 +244,7 @@ describe.skipIf(chromium === undefined)('hostile names and values', { timeout },
     const role = roleOf('ClusterRole', name, { rules: [] });
     const screen = await opened('#/t/rbac.authorization.svc.io/v1/clusterroles');
     await screen.sees('Live');
-    await mustCreate(server, `${rbacPath}/clusterroles`, role);
+    await mustCreate(on.server, `${rbacPath}/clusterroles`, role);
     await screen.until(
       `[...document.querySelectorAll('tbody a')].some((one) => one.textContent === ${quoted(name)})`,
     );
@@ -290,9 +261,9 @@ describe.skipIf(chromium === undefined)('hostile names and values', { timeout },
   });
 
   test('CLIENT-4: annotations, data, columns, schemas, and Events are rendered as text', async () => {
-    const namespace = await freshNamespace(server);
+    const namespace = await freshNamespace(on.server);
     await establishTraps(script);
-    await mustCreate(server, `/apis/hostile.example.com/v1/namespaces/${namespace}/traps`, {
+    await mustCreate(on.server, `/apis/hostile.example.com/v1/namespaces/${namespace}/traps`, {
       apiVersion: 'hostile.example.com/v1',
       kind: 'Trap',
       metadata: {
@@ -302,9 +273,11 @@ describe.skipIf(chromium === undefined)('hostile names and values', { timeout },
       },
       spec: { bait: script },
     });
-    const trap = await server.get(`/apis/hostile.example.com/v1/namespaces/${namespace}/traps/one`);
+    const trap = await on.server.get(
+      `/apis/hostile.example.com/v1/namespaces/${namespace}/traps/one`,
+    );
     const { uid } = trap.body.metadata;
-    await mustCreate(server, `/api/v1/namespaces/${namespace}/events`, {
+    await mustCreate(on.server, `/api/v1/namespaces/${namespace}/events`, {
       apiVersion: 'v1',
       kind: 'Event',
       metadata: { name: 'one.1' },
@@ -348,7 +321,7 @@ describe.skipIf(chromium === undefined)('hostile names and values', { timeout },
       properties: { bait: { type: 'string', enum: [text, 'x'] } },
     };
     const schema = { type: 'object', description: text, properties: { spec } };
-    await establish(server, {
+    await establish(on.server, {
       group: 'hostile.example.com',
       plural: 'traps',
       kind: 'Trap',
@@ -451,11 +424,11 @@ describe.skipIf(chromium === undefined)('editing', { timeout }, () => {
     await screen.until(
       `[...document.querySelectorAll('td')].some((one) => one.textContent === 'data.a')`,
     );
-    expect((await server.get(path)).body.data).toEqual({ a: '1' });
+    expect((await on.server.get(path)).body.data).toEqual({ a: '1' });
     await screen.click('Save');
     await screen.sees('Saved.');
-    expect((await server.get(path)).body.data).toEqual({ a: '2' });
-    const { managedFields } = (await server.get(path)).body.metadata;
+    expect((await on.server.get(path)).body.data).toEqual({ a: '2' });
+    const { managedFields } = (await on.server.get(path)).body.metadata;
     expect(managedFields.map(({ manager }: { manager: string }) => manager)).toContain(
       'wheelhouse-console',
     );
@@ -466,7 +439,7 @@ describe.skipIf(chromium === undefined)('editing', { timeout }, () => {
     const path = `/api/v1/namespaces/${namespace}/configmaps/shared`;
     const screen = await editing(namespace, 'shared');
     await screen.editor.replace('a: "1"', 'a: mine');
-    await server.patch(path, { data: { b: 'theirs' } }, 'merge');
+    await on.server.patch(path, { data: { b: 'theirs' } }, 'merge');
     await screen.sees('The object has changed since you started editing.');
     expect(await screen.editor.text()).toContain('a: mine');
     await screen.click('Save');
@@ -477,7 +450,7 @@ describe.skipIf(chromium === undefined)('editing', { timeout }, () => {
     await screen.click('Apply my changes to their version');
     await screen.click('Save');
     await screen.sees('Saved.');
-    expect((await server.get(path)).body.data).toEqual({ a: 'mine', b: 'theirs' });
+    expect((await on.server.get(path)).body.data).toEqual({ a: 'mine', b: 'theirs' });
   });
 
   test('CLIENT-4: apply asks before it takes over fields', async () => {
@@ -489,10 +462,10 @@ describe.skipIf(chromium === undefined)('editing', { timeout }, () => {
     await screen.editor.replace('a: "1"', 'a: "2"');
     await screen.click('Save');
     await screen.sees('conflict with "unknown" using v1');
-    expect((await server.get(path)).body.data).toEqual({ a: '1' });
+    expect((await on.server.get(path)).body.data).toEqual({ a: '1' });
     await screen.click('Take these fields over');
     await screen.sees('Saved.');
-    expect((await server.get(path)).body.data).toEqual({ a: '2' });
+    expect((await on.server.get(path)).body.data).toEqual({ a: '2' });
   });
 
   test('CLIENT-4: leaving unsaved text asks first', async () => {
@@ -511,7 +484,7 @@ describe.skipIf(chromium === undefined)('editing', { timeout }, () => {
   });
 
   test('CLIENT-4: objects are created, scaled, and deleted', async () => {
-    const namespace = await freshNamespace(server);
+    const namespace = await freshNamespace(on.server);
     const screen = await opened(`#/c/core/v1/configmaps?ns=${namespace}`);
     await screen.editor.replace('name: ""', 'name: made');
     await screen.editor.setText(`${await screen.editor.text()}data:\n  x: "1"\n`);
@@ -523,13 +496,13 @@ describe.skipIf(chromium === undefined)('editing', { timeout }, () => {
     await screen.click('Cancel', 'dialog');
     await screen.until(`document.querySelector('dialog') === null`, 'the dialog to go');
     const path = `/api/v1/namespaces/${namespace}/configmaps/made`;
-    expect((await server.get(path)).status).toBe(200);
+    expect((await on.server.get(path)).status).toBe(200);
     await screen.click('Delete');
     await screen.click('Delete', 'dialog');
-    await eventually(async () => (await server.get(path)).status === 404, 'the deletion');
+    await eventually(async () => (await on.server.get(path)).status === 404, 'the deletion');
 
     const deployments = `/apis/apps/v1/namespaces/${namespace}/deployments`;
-    await mustCreate(server, deployments, deploymentOf('web'));
+    await mustCreate(on.server, deployments, deploymentOf('web'));
     await screen.go(`#/o/apps/v1/deployments/${namespace}/web`);
     await screen.click('Scale');
     await screen.sees('There are 0 now.');
@@ -561,12 +534,12 @@ describe.skipIf(chromium === undefined)('editing', { timeout }, () => {
 
 describe.skipIf(chromium === undefined)('access', { timeout }, () => {
   test('CLIENT-4: shows own permissions, a user’s, and users by permission', async () => {
-    const namespace = await freshNamespace(server);
+    const namespace = await freshNamespace(on.server);
     const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list'] }];
     const within = `${rbacPath}/namespaces/${namespace}`;
-    await mustCreate(server, `${within}/roles`, roleOf('Role', 'lister', { rules }));
+    await mustCreate(on.server, `${within}/roles`, roleOf('Role', 'lister', { rules }));
     const binding = { role: 'lister', roleKind: 'Role', subjects: ['reader'] } as const;
-    await mustCreate(server, `${within}/rolebindings`, bindingOf('RoleBinding', 'rb', binding));
+    await mustCreate(on.server, `${within}/rolebindings`, bindingOf('RoleBinding', 'rb', binding));
 
     const reader = await opened(`#/a/mine?ns=${namespace}`, { token: 'reader' });
     await reader.sees('You are reader in system:authenticated.');

@@ -4,7 +4,9 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import puppeteer, { type Browser, type KeyInput, type Page } from 'puppeteer-core';
-import { adminToken, type Loose } from '../support/harness.ts';
+import { afterAll, afterEach, beforeAll } from 'vitest';
+import { adminToken, type Loose, type TestServer } from '../support/harness.ts';
+import { type BuiltConsole, buildConsole } from './console.ts';
 
 /** The installed browser, if any. */
 export const chromium = ['chromium', 'chromium-browser', 'google-chrome']
@@ -286,3 +288,55 @@ export async function accessibilityFaults(
 
 const axeSource = (): string =>
   readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** The built console of a server in a browser, for the tests of a file. */
+export interface ConsoleTests {
+  readonly server: TestServer;
+  readonly browser: Browser;
+  /** Opens a signed-in screen that is closed after the test. */
+  open(options?: { readonly hash?: string; readonly token?: string }): Promise<Screen>;
+  /** Like `open`, with the screen that asks for a token. */
+  openSignedOut(): Promise<Screen>;
+}
+
+/**
+ * Builds the console, and starts a server of it and a browser for the tests of a file. Without a
+ * Chromium nothing starts. The members are defined while tests run.
+ * @param start starts a server that serves the console in a directory
+ */
+export function consoleInBrowser(
+  start: (console: { readonly directory: string }) => Promise<TestServer>,
+): ConsoleTests {
+  let built: BuiltConsole;
+  let server: TestServer;
+  let browser: Browser;
+  const screens: Screen[] = [];
+  const kept = (screen: Screen): Screen => {
+    screens.push(screen);
+    return screen;
+  };
+  beforeAll(async () => {
+    if (chromium === undefined) return;
+    built = await buildConsole();
+    server = await start({ directory: built.directory });
+    browser = await startBrowser();
+  }, 120_000);
+  afterEach(async () => {
+    for (const screen of screens.splice(0)) await screen.close();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await server?.stop();
+    built?.remove();
+  });
+  return {
+    get server() {
+      return server;
+    },
+    get browser() {
+      return browser;
+    },
+    open: async (options) => kept(await openSignedIn(browser, { url: server.url, ...options })),
+    openSignedOut: async () => kept(await openScreen(browser, { url: server.url })),
+  };
+}

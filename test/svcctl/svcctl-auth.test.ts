@@ -1,17 +1,15 @@
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startWithUsers } from '../authentication/token-users.ts';
-import { freshNamespace, type TestServer } from '../support/harness.ts';
-import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+import { svcctlOn } from './svcctl-run.ts';
 
 describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (dialectName) => {
   const dialect = dialectOf(dialectName);
   const rbac = dialect.group('rbac.authorization');
-  let server: TestServer;
-  let home: SvcctlHome;
-  let namespace: string;
-  const ctl = (line: string | readonly string[], stdin?: string) =>
-    home.runIn(namespace, line, stdin);
+  const on = svcctlOn(() =>
+    startWithUsers([{ name: 'jane' }, { name: 'joe' }], { dialect: dialectName }),
+  );
+  const { ctl } = on;
   const errorOf = async (line: string): Promise<string> => {
     const { code, out, err } = await ctl(line);
     expect({ line, code, out }).toEqual({ line, code: 1, out: '' });
@@ -23,17 +21,6 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
     expect({ line, code, err }).toEqual({ line, code: 0, err: '' });
     return JSON.parse(out);
   };
-  beforeAll(async () => {
-    server = await startWithUsers([{ name: 'jane' }, { name: 'joe' }], { dialect: dialectName });
-    home = svcctlFor(server);
-  });
-  beforeEach(async () => {
-    namespace = await freshNamespace(server);
-  });
-  afterAll(async () => {
-    home.remove();
-    await server.stop();
-  });
 
   describe('queries', () => {
     test('CLIENT-1: auth can-i reports by text and exit code', async () => {
@@ -154,7 +141,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
       expect(role).toEqual({
         apiVersion: `${rbac}/v1`,
         kind: 'Role',
-        metadata: { name: 'r', namespace },
+        metadata: { name: 'r', namespace: on.namespace },
         rules: [
           {
             apiGroups: [''],
@@ -191,7 +178,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
     });
 
     test('CLIENT-1: create clusterrole', async () => {
-      const name = `c-${namespace}`;
+      const name = `c-${on.namespace}`;
       const create = `create clusterrole ${name}`;
       expect(await errorOf(`${create} --verb=get`)).toBe(
         'error: one of resource or nonResourceURL must be specified\n',
@@ -220,7 +207,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
         'error: invalid argument "a" for "--aggregation-rule" flag: malformed pair, expect string=string\n',
       );
       expect((await ctl(`${create} --aggregation-rule=a=b,c=d`)).code).toBe(0);
-      const { body } = await server.get(`/apis/${rbac}/v1/clusterroles/${name}`);
+      const { body } = await on.server.get(`/apis/${rbac}/v1/clusterroles/${name}`);
       expect(body.aggregationRule).toEqual({
         clusterRoleSelectors: [{ matchLabels: { a: 'b', c: 'd' } }],
       });
@@ -252,7 +239,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
       expect(await errorOf('create clusterrolebinding b')).toBe(
         'error: required flag(s) "clusterrole" not set\n',
       );
-      const name = `b-${namespace}`;
+      const name = `b-${on.namespace}`;
       const made2 = await ctl(`create clusterrolebinding ${name} --clusterrole=view --group=dev`);
       expect(made2.out).toBe(`clusterrolebinding.${rbac}/${name} created\n`);
     });
@@ -267,7 +254,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
       const who = await ctl(
         `auth whoami -o jsonpath={.status.userInfo.username} --token=${out.trim()}`,
       );
-      expect(who.out).toBe(`system:serviceaccount:${namespace}:x`);
+      expect(who.out).toBe(`system:serviceaccount:${on.namespace}:x`);
       const review = JSON.parse(
         (await ctl('create token x --duration=1h30m --audience=a --audience=b -o json')).out,
       );
@@ -330,23 +317,23 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
     const run = (objects: object[], flags = '') =>
       ctl(`auth reconcile -f -${flags}`, objects.map((one) => JSON.stringify(one)).join('\n---\n'));
     const stored = async (path: string) =>
-      (await server.get(`/apis/${rbac}/v1/namespaces/${namespace}/${path}`)).body;
+      (await on.server.get(`/apis/${rbac}/v1/namespaces/${on.namespace}/${path}`)).body;
 
     test('CLIENT-1: auth reconcile creates what is missing, including the namespace', async () => {
-      const other = `${namespace}-new`;
+      const other = `${on.namespace}-new`;
       const wanted = role([rule(['pods'], ['get'])], { namespace: other });
       const config = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'passed-over' } };
       const text = [wanted, config].map((one) => JSON.stringify(one)).join('\n---\n');
-      const dry = await home.run('auth reconcile -f - --dry-run=client', text);
+      const dry = await on.home.run('auth reconcile -f - --dry-run=client', text);
       const stderr =
         '\treconciliation required create\n\tmissing rules added:\n' +
         '\t\t{Verbs:[get] APIGroups:[] Resources:[pods] ResourceNames:[] NonResourceURLs:[]}\n';
       expect(dry).toEqual({ code: 0, out: `role.${rbac}/r reconciled (dry run)\n`, err: stderr });
-      expect((await server.get(`/api/v1/namespaces/${other}`)).status).toBe(404);
-      const done = await home.run('auth reconcile -f -', text);
+      expect((await on.server.get(`/api/v1/namespaces/${other}`)).status).toBe(404);
+      const done = await on.home.run('auth reconcile -f -', text);
       expect(done).toEqual({ code: 0, out: `role.${rbac}/r reconciled\n`, err: stderr });
-      expect((await server.get(`/api/v1/namespaces/${other}`)).status).toBe(200);
-      const again = await home.run('auth reconcile -f -', text);
+      expect((await on.server.get(`/api/v1/namespaces/${other}`)).status).toBe(200);
+      const again = await on.home.run('auth reconcile -f -', text);
       expect(again).toEqual({ code: 0, out: `role.${rbac}/r reconciled\n`, err: '' });
     });
 
@@ -420,14 +407,14 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
       const aggregated = (...labels: string[]) => ({
         apiVersion: `${rbac}/v1`,
         kind: 'ClusterRole',
-        metadata: { name: `agg-${namespace}` },
+        metadata: { name: `agg-${on.namespace}` },
         aggregationRule: {
           clusterRoleSelectors: labels.map((one) => ({ matchLabels: { [one]: 'x' } })),
         },
       });
       const selectors = async () =>
-        (await server.get(`/apis/${rbac}/v1/clusterroles/agg-${namespace}`)).body.aggregationRule
-          .clusterRoleSelectors;
+        (await on.server.get(`/apis/${rbac}/v1/clusterroles/agg-${on.namespace}`)).body
+          .aggregationRule.clusterRoleSelectors;
       await run([aggregated('a')]);
       expect((await run([aggregated('b')])).err).toBe('\treconciliation required update\n');
       expect(await selectors()).toEqual(aggregated('a', 'b').aggregationRule.clusterRoleSelectors);

@@ -1,22 +1,19 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { saysAsKubectl } from '../clients/beside-kubectl.ts';
-import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
-import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+import { svcctlOn } from './svcctl-run.ts';
 
 describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (dialectName) => {
   const dialect = dialectOf(dialectName);
   const metrics = dialect.group('metrics');
-  let server: TestServer;
-  let home: SvcctlHome;
-  let namespace: string;
-  const ctl = (line: string) => home.run(['-n', namespace, ...line.split(' ')]);
-  const pods = () => `/api/v1/namespaces/${namespace}/pods`;
+  const on = svcctlOn(dialectName);
+  const ctl = (line: string) => on.home.run(['-n', on.namespace, ...line.split(' ')]);
+  const pods = () => `/api/v1/namespaces/${on.namespace}/pods`;
 
   async function startPod(name: string, spec: object = {}): Promise<void> {
-    const answer = await server.post(pods(), {
+    const answer = await on.server.post(pods(), {
       apiVersion: 'v1',
       kind: 'Pod',
       metadata: { name, labels: { app: 'web' } },
@@ -28,7 +25,7 @@ describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (di
   /** Serves a kind of the metrics API by a custom resource definition. */
   async function serveMetrics(kind: string, resource: string, scope: string): Promise<void> {
     const group = dialect.group('apiextensions');
-    const answer = await server.post(`/apis/${group}/v1/customresourcedefinitions`, {
+    const answer = await on.server.post(`/apis/${group}/v1/customresourcedefinitions`, {
       apiVersion: `${group}/v1`,
       kind: 'CustomResourceDefinition',
       metadata: {
@@ -53,20 +50,8 @@ describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (di
     });
     expect(answer.status, answer.text).toBe(201);
     const path = `/apis/${metrics}/v1beta1/${resource}`;
-    await expect.poll(async () => (await server.get(path)).status).toBe(200);
+    await expect.poll(async () => (await on.server.get(path)).status).toBe(200);
   }
-
-  beforeAll(async () => {
-    server = await startTestServer({ dialect: dialectName });
-    home = svcctlFor(server);
-  });
-  beforeEach(async () => {
-    namespace = await freshNamespace(server);
-  });
-  afterAll(async () => {
-    home.remove();
-    await server.stop();
-  });
 
   test('CLIENT-1: top reports missing metrics and shows them when they exist', async () => {
     expect(await ctl('top pod')).toEqual({
@@ -76,7 +61,7 @@ describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (di
     });
     await serveMetrics('PodMetrics', 'pods', 'Namespaced');
     await serveMetrics('NodeMetrics', 'nodes', 'Cluster');
-    expect((await ctl('top pod')).err).toBe(`No resources found in ${namespace} namespace.\n`);
+    expect((await ctl('top pod')).err).toBe(`No resources found in ${on.namespace} namespace.\n`);
     const usage = (cpu: string, memory: string) => ({ usage: { cpu, memory } });
     const apiVersion = `${metrics}/v1beta1`;
     for (const [name, containers] of [
@@ -89,7 +74,7 @@ describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (di
         ],
       ],
     ] as const) {
-      await server.post(`/apis/${apiVersion}/namespaces/${namespace}/pods`, {
+      await on.server.post(`/apis/${apiVersion}/namespaces/${on.namespace}/pods`, {
         apiVersion,
         kind: 'PodMetrics',
         metadata: { name },
@@ -115,13 +100,13 @@ describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (di
       ['________', '________'],
       ['257m', '110Mi'],
     ]);
-    await server.post('/api/v1/nodes', {
+    await on.server.post('/api/v1/nodes', {
       apiVersion: 'v1',
       kind: 'Node',
       metadata: { name: 'n1' },
       status: { allocatable: { cpu: '2', memory: '1Gi' } },
     });
-    await server.post(`/apis/${apiVersion}/nodes`, {
+    await on.server.post(`/apis/${apiVersion}/nodes`, {
       apiVersion,
       kind: 'NodeMetrics',
       metadata: { name: 'n1' },
@@ -135,7 +120,7 @@ describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (di
 
   test('CLIENT-1: logs of a workload are those of its Pods', async () => {
     const labels = { app: 'web' };
-    await server.post(`/apis/apps/v1/namespaces/${namespace}/replicasets`, {
+    await on.server.post(`/apis/apps/v1/namespaces/${on.namespace}/replicasets`, {
       apiVersion: 'apps/v1',
       kind: 'ReplicaSet',
       metadata: { name: 'web' },
@@ -180,16 +165,18 @@ describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (di
   });
 
   test('CLIENT-1: cluster-info shows the server and dumps its objects', async () => {
-    const { out } = await home.run('cluster-info');
-    expect(out).toContain(`is running at ${server.server.url}`);
-    expect((await home.run('cluster-info nonsense')).err).toContain('unknown command "nonsense"');
+    const { out } = await on.home.run('cluster-info');
+    expect(out).toContain(`is running at ${on.server.server.url}`);
+    expect((await on.home.run('cluster-info nonsense')).err).toContain(
+      'unknown command "nonsense"',
+    );
     await startPod('near');
-    const folder = join(home.folder, `dump-${namespace}`);
+    const folder = join(on.home.folder, `dump-${on.namespace}`);
     const dumped = await ctl(`cluster-info dump --output-directory=${folder}`);
     expect(dumped).toMatchObject({ code: 0, out: `Cluster info dumped to ${folder}\n` });
     expect(existsSync(join(folder, 'nodes.json'))).toBe(true);
-    expect(readdirSync(join(folder, namespace)).sort()).toContain('pods.json');
-    expect(existsSync(join(folder, namespace, 'near', 'logs.txt'))).toBe(true);
+    expect(readdirSync(join(folder, on.namespace)).sort()).toContain('pods.json');
+    expect(existsSync(join(folder, on.namespace, 'near', 'logs.txt'))).toBe(true);
     expect((await ctl('cluster-info dump --namespaces=none -o yaml')).out).toContain(
       'kind: PodList',
     );

@@ -1,35 +1,21 @@
 import { createPrivateKey, generateKeyPairSync, webcrypto } from 'node:crypto';
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { saysAsKubectl } from '../clients/beside-kubectl.ts';
-import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
 import { issue } from '../support/issued-certificate.ts';
-import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+import { svcctlOn } from './svcctl-run.ts';
 
 describe.each(dialectNames)('CLIENT-1: create, run, expose, dialect %s', (dialectName) => {
   const dialect = dialectOf(dialectName);
-  let server: TestServer;
-  let home: SvcctlHome;
-  let namespace: string;
-  const ctl = (line: string | readonly string[]) => home.runIn(namespace, line);
-  beforeAll(async () => {
-    server = await startTestServer({ dialect: dialectName });
-    home = svcctlFor(server);
-  });
-  beforeEach(async () => {
-    namespace = await freshNamespace(server);
-  });
-  afterAll(async () => {
-    home.remove();
-    await server.stop();
-  });
+  const on = svcctlOn(dialectName);
+  const { ctl } = on;
 
   test("CLIENT-1: create uses the groups and types of the server's dialect", async () => {
     expect((await ctl('create ingress i --rule=a.b/x=s:80')).code).toBe(0);
     expect((await ctl('get ingress i -o jsonpath={.apiVersion}')).out).toBe(
       `${dialect.group('networking')}/v1`,
     );
-    const name = `class-${namespace}`;
+    const name = `class-${on.namespace}`;
     expect((await ctl(`create priorityclass ${name} --value=5`)).out).toBe(
       `priorityclass.${dialect.group('scheduling')}/${name} created\n`,
     );
@@ -39,9 +25,11 @@ describe.each(dialectNames)('CLIENT-1: create, run, expose, dialect %s', (dialec
       dialect.label('dockerconfigjson'),
     );
     const cronJob = 'create cronjob c --image=task:1 --schedule=@hourly -- run it';
-    expect((await home.run([...cronJob.split(' ').toSpliced(3, 0, '-n', namespace)])).code).toBe(0);
+    expect(
+      (await on.home.run([...cronJob.split(' ').toSpliced(3, 0, '-n', on.namespace)])).code,
+    ).toBe(0);
     expect((await ctl('create job j --from=cronjob/c')).out).toBe('job.batch/j created\n');
-    const { body } = await server.get(`/apis/batch/v1/namespaces/${namespace}/jobs/j`);
+    const { body } = await on.server.get(`/apis/batch/v1/namespaces/${on.namespace}/jobs/j`);
     expect(body.metadata.annotations).toMatchObject({
       [dialect.label('instantiate', 'cronjob')]: 'manual',
     });
@@ -52,11 +40,11 @@ describe.each(dialectNames)('CLIENT-1: create, run, expose, dialect %s', (dialec
     const { certificate, keys } = await issue({ subject: 'CN=web' });
     const der = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey));
     const own = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
-    const cert = home.write('tls.crt', certificate.toString('pem'));
-    const key = home.write('tls.key', String(own.export({ type: 'pkcs8', format: 'pem' })));
+    const cert = on.home.write('tls.crt', certificate.toString('pem'));
+    const key = on.home.write('tls.key', String(own.export({ type: 'pkcs8', format: 'pem' })));
     const type = { type: 'pkcs8', format: 'pem' } as const;
     const other = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export(type);
-    const wrong = home.write('other.key', String(other));
+    const wrong = on.home.write('other.key', String(other));
     expect((await ctl(`create secret tls t --cert=${cert} --key=${key}`)).out).toBe(
       'secret/t created\n',
     );
@@ -86,7 +74,7 @@ describe.each(dialectNames)('CLIENT-1: create, run, expose, dialect %s', (dialec
       ['run q --image', 'flag needs an argument: --image'],
       ['autoscale deploy web', 'required flag(s) "max" not set'],
     ] as const) {
-      const { code, err } = await home.run(line);
+      const { code, err } = await on.home.run(line);
       expect({ line, code, err }).toEqual({ line, code: 1, err: `error: ${message}\n` });
     }
     expect((await ctl('run q --image=a --rm')).err).toContain(

@@ -1,42 +1,28 @@
 import { dialectNames } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { saysAsKubectl } from '../clients/beside-kubectl.ts';
-import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
-import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+import { svcctlOn } from './svcctl-run.ts';
 
 describe.each(dialectNames)('CLIENT-1: events, dialect %s', (dialectName) => {
-  let server: TestServer;
-  let home: SvcctlHome;
-  let namespace: string;
+  const on = svcctlOn(dialectName);
   const report = (name: string, type: string, message: string) =>
-    server.post(`/api/v1/namespaces/${namespace}/events`, {
+    on.server.post(`/api/v1/namespaces/${on.namespace}/events`, {
       apiVersion: 'v1',
       kind: 'Event',
       metadata: { name },
-      involvedObject: { apiVersion: 'v1', kind: 'Pod', name: 'web', namespace },
+      involvedObject: { apiVersion: 'v1', kind: 'Pod', name: 'web', namespace: on.namespace },
       reason: 'Noted',
       type,
       message,
       firstTimestamp: '2020-01-01T00:00:00Z',
     });
-  beforeAll(async () => {
-    server = await startTestServer({ dialect: dialectName });
-    home = svcctlFor(server);
-  });
-  beforeEach(async () => {
-    namespace = await freshNamespace(server);
-  });
-  afterAll(async () => {
-    home.remove();
-    await server.stop();
-  });
 
   test('CLIENT-1: events --watch prints existing and later Events, but no deletions', async () => {
     await report('one', 'Warning', 'before');
-    const watch = home.start(`events --watch --types=Warning --for=pod/web -n ${namespace}`);
+    const watch = on.home.start(`events --watch --types=Warning --for=pod/web -n ${on.namespace}`);
     await expect.poll(() => watch.out()).toContain('before\n');
     await report('two', 'Normal', 'not meant');
-    await server.remove(`/api/v1/namespaces/${namespace}/events/one`);
+    await on.server.remove(`/api/v1/namespaces/${on.namespace}/events/one`);
     await report('three', 'Warning', 'after');
     await expect.poll(() => watch.out()).toContain('after\n');
     expect(watch.out()).toMatch(/^LAST SEEN +TYPE +REASON +OBJECT +MESSAGE\n.*before\n.*after\n$/);
@@ -45,17 +31,17 @@ describe.each(dialectNames)('CLIENT-1: events, dialect %s', (dialectName) => {
 
   test('CLIENT-1: events of all namespaces are labeled and cannot control the terminal', async () => {
     await report('one', 'Normal', 'red \u001b[31m\rtext');
-    const { out } = await home.run('events -A --no-headers');
-    expect(out).toMatch(new RegExp(`^${namespace} .*Pod/web +red \\^\\[\\[31m\\\\rtext$`, 'm'));
+    const { out } = await on.home.run('events -A --no-headers');
+    expect(out).toMatch(new RegExp(`^${on.namespace} .*Pod/web +red \\^\\[\\[31m\\\\rtext$`, 'm'));
   });
 
   test('CLIENT-1: events reports what it cannot show', async () => {
-    const forbidden = await home.runIn(namespace, 'events --as=nobody');
+    const forbidden = await on.home.runIn(on.namespace, 'events --as=nobody');
     expect(forbidden).toMatchObject({ code: 1, out: '' });
     expect(forbidden.err).toContain('Error from server (Forbidden): events is forbidden');
-    const unknown = await home.run('events --for=nope/x');
+    const unknown = await on.home.run('events --for=nope/x');
     expect(unknown.err).toBe('error: the server doesn\'t have a resource type "nope"\n');
-    expect((await home.run('events --for')).err).toBe('error: flag needs an argument: --for\n');
+    expect((await on.home.run('events --for')).err).toBe('error: flag needs an argument: --for\n');
   });
 });
 

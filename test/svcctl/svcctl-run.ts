@@ -140,15 +140,16 @@ export interface SvcctlTests {
 }
 
 /**
- * Starts a server of a dialect for the tests of a block, each of which has a new namespace. The
- * members are defined while tests run.
+ * Starts a server for the tests of a block, each of which has a new namespace. The members are
+ * defined while tests run.
+ * @param kind the dialect of an ordinary server, or a function that starts one
  */
-export function svcctlOn(dialect: DialectName): SvcctlTests {
+export function svcctlOn(kind: DialectName | (() => Promise<TestServer>)): SvcctlTests {
   let server: TestServer;
   let home: SvcctlHome;
   let namespace: string;
   beforeAll(async () => {
-    server = await startTestServer({ dialect });
+    server = await (typeof kind === 'string' ? startTestServer({ dialect: kind }) : kind());
     home = svcctlFor(server);
   });
   beforeEach(async () => {

@@ -1,14 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import {
-  eventually,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
-import { replaceIn, type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+import { describe, expect, test } from 'vitest';
+import { eventually } from '../support/harness.ts';
+import { replaceIn, svcctlOn } from './svcctl-run.ts';
 
 const map = (name: string, data: Record<string, string> = { a: '1' }, labels?: object) =>
   JSON.stringify({
@@ -20,22 +15,8 @@ const map = (name: string, data: Record<string, string> = { a: '1' }, labels?: o
 
 describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
   const dialect = dialectOf(dialectName);
-  let server: TestServer;
-  let home: SvcctlHome;
-  let namespace: string;
-  const ctl = (line: string | readonly string[], stdin?: string) =>
-    home.runIn(namespace, line, stdin);
-  beforeAll(async () => {
-    server = await startTestServer({ dialect: dialectName });
-    home = svcctlFor(server);
-  });
-  beforeEach(async () => {
-    namespace = await freshNamespace(server);
-  });
-  afterAll(async () => {
-    home.remove();
-    await server.stop();
-  });
+  const on = svcctlOn(dialectName);
+  const { ctl } = on;
 
   describe('reading', () => {
     test('CLIENT-1: create -f, get and delete', async () => {
@@ -52,9 +33,9 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       expect((await ctl('get cm x')).err).toBe(
         'Error from server (NotFound): configmaps "x" not found\n',
       );
-      const file = home.write('y.json', map('y'));
+      const file = on.home.write('y.json', map('y'));
       expect((await ctl(`delete -f ${file}`)).code).toBe(0);
-      expect((await ctl('get cm')).err).toBe(`No resources found in ${namespace} namespace.\n`);
+      expect((await ctl('get cm')).err).toBe(`No resources found in ${on.namespace} namespace.\n`);
     });
 
     test('CLIENT-1: every output format', async () => {
@@ -88,22 +69,22 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       await ctl('create secret generic s --from-literal=pw=hunter2');
       const both = await ctl('get cm,secrets --no-headers');
       expect(both.out).toMatch(/^configmap\/x .*\n\nsecret\/s +Opaque +1 +\d+s\n$/);
-      const all = await home.run('get cm -A --no-headers');
-      expect(all.out).toContain(`${namespace}   x`);
-      expect(JSON.parse((await home.run('get --raw /version')).out).major).toBe('1');
-      const roles = await home.run('get clusterroles view -o name');
+      const all = await on.home.run('get cm -A --no-headers');
+      expect(all.out).toContain(`${on.namespace}   x`);
+      expect(JSON.parse((await on.home.run('get --raw /version')).out).major).toBe('1');
+      const roles = await on.home.run('get clusterroles view -o name');
       expect(roles.out).toBe(`clusterrole.${dialect.group('rbac.authorization')}/view\n`);
-      expect((await home.run('get csidrivers')).err).toBe('No resources found\n');
+      expect((await on.home.run('get csidrivers')).err).toBe('No resources found\n');
     });
 
     test('CLIENT-1: describe shows an object and its events, but no secret values', async () => {
       await ctl('create -f -', map('x', { key: 'value' }));
       const uid = (await ctl('get cm x -o jsonpath={.metadata.uid}')).out;
-      await server.post(`/api/v1/namespaces/${namespace}/events`, {
+      await on.server.post(`/api/v1/namespaces/${on.namespace}/events`, {
         apiVersion: 'v1',
         kind: 'Event',
         metadata: { name: 'e' },
-        involvedObject: { kind: 'ConfigMap', namespace, name: 'x', uid },
+        involvedObject: { kind: 'ConfigMap', namespace: on.namespace, name: 'x', uid },
         reason: 'Looked',
         message: 'seen it',
         type: 'Normal',
@@ -121,7 +102,9 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     });
 
     test('CLIENT-1: watch prints changes', async () => {
-      const watch = home.start(`get cm -w --output-watch-events --no-headers -n ${namespace}`);
+      const watch = on.home.start(
+        `get cm -w --output-watch-events --no-headers -n ${on.namespace}`,
+      );
       await ctl('create -f -', map('seen'));
       await eventually(async () => watch.out().includes('ADDED'), `ADDED; ${watch.err()}`);
       await ctl(['patch', 'cm', 'seen', '--type=merge', '-p', '{"data":{"a":"2","b":"3"}}']);
@@ -137,15 +120,15 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     });
 
     test('CLIENT-1: api-resources, api-versions and version', async () => {
-      const resources = (await home.run('api-resources')).out;
+      const resources = (await on.home.run('api-resources')).out;
       expect(resources).toMatch(/^NAME +SHORTNAMES +APIVERSION +NAMESPACED +KIND\n/);
       expect(resources).toMatch(/configmaps +cm +v1 +true +ConfigMap/);
       const rbac = dialect.group('rbac.authorization');
       expect(resources).toMatch(new RegExp(`rolebindings +${rbac}/v1 +true +RoleBinding`));
-      const some = await home.run(`api-resources --api-group=${rbac} -o name`);
+      const some = await on.home.run(`api-resources --api-group=${rbac} -o name`);
       expect(some.out.split('\n')).toContain(`roles.${rbac}`);
-      expect((await home.run('api-versions')).out.split('\n')).toContain(`${rbac}/v1`);
-      expect((await home.run('version')).out).toMatch(/Server Version: v1\.\d+/);
+      expect((await on.home.run('api-versions')).out.split('\n')).toContain(`${rbac}/v1`);
+      expect((await on.home.run('version')).out).toMatch(/Server Version: v1\.\d+/);
     });
   });
 
@@ -163,7 +146,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     });
 
     test('CLIENT-1: server-side apply names the owners in conflicts', async () => {
-      const file = home.write('x.json', map('x', { a: '1', b: '1' }));
+      const file = on.home.write('x.json', map('x', { a: '1', b: '1' }));
       expect((await ctl(`apply -f ${file}`)).out).toBe('configmap/x serverside-applied\n');
       const other = await ctl('apply --field-manager=other -f -', map('x', { a: '2', b: '2' }));
       expect(other.code).toBe(1);
@@ -193,7 +176,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
 
     test('CLIENT-1: a list is applied as it was returned, without item types', async () => {
       await ctl('apply -f -', map('x', { a: '1' }));
-      const path = `/api/v1/namespaces/${namespace}/configmaps?fieldSelector=metadata.name%3Dx`;
+      const path = `/api/v1/namespaces/${on.namespace}/configmaps?fieldSelector=metadata.name%3Dx`;
       const list = JSON.parse((await ctl(['get', '--raw', path])).out);
       const [{ data, metadata, ...more }] = list.items;
       expect(more).toEqual({});
@@ -205,11 +188,11 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     });
 
     test('CLIENT-1: apply --prune deletes what the files no longer have', async () => {
-      const both = `${map('p1', {}, { set: namespace })}\n---\n${map('p2', {}, { set: namespace })}`;
+      const both = `${map('p1', {}, { set: on.namespace })}\n---\n${map('p2', {}, { set: on.namespace })}`;
       await ctl('apply -f -', both);
-      await ctl('create -f -', map('bystander', {}, { set: namespace }));
-      const one = map('p1', {}, { set: namespace });
-      const pruned = await ctl(`apply -f - --prune -l set=${namespace}`, one);
+      await ctl('create -f -', map('bystander', {}, { set: on.namespace }));
+      const one = map('p1', {}, { set: on.namespace });
+      const pruned = await ctl(`apply -f - --prune -l set=${on.namespace}`, one);
       expect(pruned.err).toBe('');
       expect(pruned.out).toContain('configmap/p2 pruned\n');
       expect((await ctl('get cm -o name')).out).toBe('configmap/bystander\nconfigmap/p1\n');
@@ -227,9 +210,9 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
 
     test('CLIENT-1: edit, label, and annotate', async () => {
       await ctl('create -f -', map('x'));
-      home.edit = (file) => replaceIn(file, 'a: "1"', 'a: "9"');
+      on.home.edit = (file) => replaceIn(file, 'a: "1"', 'a: "9"');
       expect((await ctl('edit cm x')).out).toBe('configmap/x edited\n');
-      home.edit = () => {};
+      on.home.edit = () => {};
       expect((await ctl('edit cm x')).err).toBe('Edit cancelled, no changes made.\n');
       expect((await ctl('label cm x tier=gold')).out).toBe('configmap/x labeled\n');
       expect((await ctl('label cm x tier=tin')).err).toBe(
@@ -238,7 +221,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       expect((await ctl('label cm x tier=tin --overwrite')).code).toBe(0);
       expect((await ctl('annotate cm x note=hi')).out).toBe('configmap/x annotated\n');
       expect((await ctl('label cm x tier-')).out).toBe('configmap/x unlabeled\n');
-      const { body } = await server.get(`/api/v1/namespaces/${namespace}/configmaps/x`);
+      const { body } = await on.server.get(`/api/v1/namespaces/${on.namespace}/configmaps/x`);
       expect(body.data.a).toBe('9');
       expect(body.metadata.annotations).toEqual({ note: 'hi' });
       expect(body.metadata.labels).toBeUndefined();
@@ -277,8 +260,8 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       expect((await ctl('create role r --verb=get,list --resource=pods')).code).toBe(0);
       const bound = await ctl('create rolebinding b --role=r --user=jane --group=dev');
       expect(bound.out).toBe(`rolebinding.${dialect.group('rbac.authorization')}/b created\n`);
-      const { body } = await server.get(
-        `/apis/${dialect.group('rbac.authorization')}/v1/namespaces/${namespace}/rolebindings/b`,
+      const { body } = await on.server.get(
+        `/apis/${dialect.group('rbac.authorization')}/v1/namespaces/${on.namespace}/rolebindings/b`,
       );
       expect(body.subjects.map((one: { name: string }) => one.name)).toEqual(['jane', 'dev']);
       expect((await ctl('create namespace made-by-hand')).out).toBe(
@@ -289,14 +272,14 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
 
   describe('the own user', () => {
     test('CLIENT-1: auth can-i and whoami', async () => {
-      const { body: made } = await server.get('/apis');
+      const { body: made } = await on.server.get('/apis');
       expect(made.kind).toBe('APIGroupList');
       expect(await ctl('auth can-i create pods')).toEqual({ code: 0, out: 'yes\n', err: '' });
       const who = (await ctl('auth whoami')).out;
       expect(who).toMatch(/Username +system:admin\n/);
       expect(who).toMatch(/Groups +\[system:masters system:authenticated\]/);
-      const anonymous = await home.run([
-        ...`auth whoami --server=${server.url} --insecure-skip-tls-verify=true`.split(' '),
+      const anonymous = await on.home.run([
+        ...`auth whoami --server=${on.server.url} --insecure-skip-tls-verify=true`.split(' '),
         '--kubeconfig=/dev/null',
       ]);
       expect(anonymous.code).toBe(1);
@@ -307,20 +290,22 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     });
 
     test('CLIENT-1: kubeconfig contexts', async () => {
-      expect((await home.run('config current-context')).out).toBe('admin\n');
-      expect((await home.run('config get-contexts -o name')).out).toBe('admin\n');
-      await home.run(
-        `config set-context team --cluster=admin --user=admin --namespace=${namespace}`,
+      expect((await on.home.run('config current-context')).out).toBe('admin\n');
+      expect((await on.home.run('config get-contexts -o name')).out).toBe('admin\n');
+      await on.home.run(
+        `config set-context team --cluster=admin --user=admin --namespace=${on.namespace}`,
       );
       await ctl('create -f -', map('there'));
-      expect((await home.run('get cm -o name --context team')).out).toBe('configmap/there\n');
-      expect((await home.run('config use-context team')).out).toBe('Switched to context "team".\n');
-      expect((await home.run('get cm -o name')).out).toBe('configmap/there\n');
-      expect((await home.run('config view')).out).not.toContain('test-admin-token');
-      await home.run('config use-context admin');
-      const kept = readFileSync(join(home.folder, 'config'), 'utf8');
+      expect((await on.home.run('get cm -o name --context team')).out).toBe('configmap/there\n');
+      expect((await on.home.run('config use-context team')).out).toBe(
+        'Switched to context "team".\n',
+      );
+      expect((await on.home.run('get cm -o name')).out).toBe('configmap/there\n');
+      expect((await on.home.run('config view')).out).not.toContain('test-admin-token');
+      await on.home.run('config use-context admin');
+      const kept = readFileSync(join(on.home.folder, 'config'), 'utf8');
       expect(kept).toContain('test-admin-token');
-      const wrong = await home.run('get cm --token=wrong');
+      const wrong = await on.home.run('get cm --token=wrong');
       expect(wrong.code).toBe(1);
       expect(wrong.err).toContain('You must be logged in to the server');
     });
