@@ -10,7 +10,6 @@ import {
   configMap,
   eventually,
   freshNamespace,
-  type Loose,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
@@ -23,13 +22,16 @@ afterEach(async () => {
 });
 
 /** Writes an AdmissionConfiguration and files beside it; returns its path. */
-function configFile(plugins: Loose, files: Record<string, string> = {}): string {
+function configFile(
+  plugins: string | readonly object[],
+  files: Record<string, string> = {},
+): string {
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-plugins-'));
   undo.push(() => rmSync(directory, { recursive: true, force: true }));
   for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
   const path = join(directory, 'admission.json');
   const whole = { apiVersion: 'apiserver.config.svc.io/v1', kind: 'AdmissionConfiguration' };
-  const text = Array.isArray(plugins) ? JSON.stringify({ ...whole, plugins }) : plugins;
+  const text = typeof plugins === 'string' ? plugins : JSON.stringify({ ...whole, plugins });
   writeFileSync(path, text);
   return path;
 }
@@ -223,12 +225,12 @@ describe('ImagePolicyWebhook', () => {
     const { id, headers } = named();
     const made = await open.post(pods, pod('a'), { headers });
     expect(made.status).toBe(201);
-    const event = (await audit.of(id)).at(-1);
+    const event = await audit.lastOf(id);
     expect(event.annotations['imagepolicywebhook.image-policy.svc.io/failed-open']).toBe('true');
     service.answer = () => verdict({ allowed: true, auditAnnotations: { scanned: 'today' } });
     const noted = named();
     await open.post(pods, pod('b'), { headers: noted.headers });
-    const second = (await audit.of(noted.id)).at(-1);
+    const second = await audit.lastOf(noted.id);
     expect(second.annotations['imagepolicywebhook.image-policy.svc.io/scanned']).toBe('today');
   });
 
@@ -274,7 +276,7 @@ describe('PodSecurity', () => {
         body: sent,
         headers: { ...name, ...headers },
       });
-      const all = (await audit.of(id)).at(-1).annotations as Record<string, string>;
+      const all = (await audit.lastOf(id)).annotations;
       const own = Object.entries(all).filter(([key]) => key.startsWith('pod-security.'));
       return { answer, annotations: Object.fromEntries(own) };
     };

@@ -497,7 +497,7 @@ describe('ADM-3: actions', () => {
       validationActions: ['Audit', 'Warn'],
     };
     const annotations = done?.annotations ?? {};
-    const found = annotations['validation.policy.admission.svc.io/validation_failure'];
+    const found = annotations['validation.policy.admission.svc.io/validation_failure'] ?? '';
     expect(JSON.parse(found)).toEqual([failure]);
     expect(annotations[`${policy}/value`]).toBe('a is 2');
     expect(annotations).not.toHaveProperty([`${policy}/nothing`]);

@@ -1,6 +1,12 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type { ApiObject } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { eventually, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import {
+  eventually,
+  type ResponseBody,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
 import {
   apiService,
   apiServices,
@@ -32,11 +38,14 @@ beforeEach(() => {
 
 const accept = 'application/json;g=apidiscovery.svc.io;v=v2;as=APIGroupDiscoveryList';
 
-async function aggregated(group: string, wanted: (found: Loose) => unknown): Promise<Loose> {
+async function aggregated(
+  group: string,
+  wanted: (found: ResponseBody) => unknown,
+): Promise<ResponseBody> {
   return eventually(async () => {
     const { body } = await server.get('/apis', { accept });
-    const found = body.items.find((one: ApiObject) => one.metadata.name === group);
-    return found !== undefined && wanted(found) && found;
+    const found = body.items.find((one) => one.metadata.name === group);
+    return found !== undefined && wanted(found) ? found : undefined;
   }, `discovery of ${group}`);
 }
 
@@ -112,7 +121,7 @@ test('ADM-4: aggregated discovery includes the other server’s document', async
       },
     ],
   };
-  const asked: Loose[] = [];
+  const asked: IncomingHttpHeaders[] = [];
   extension.answer = ({ path, request, response }) => {
     if (path !== '/apis') return false;
     asked.push(request.headers);
@@ -137,7 +146,7 @@ test('ADM-4: aggregated discovery includes the other server’s document', async
     'x-remote-user': 'system:kube-aggregator',
     'x-remote-group': 'system:masters',
   });
-  expect(asked[0].accept).toBe(
+  expect(asked[0]?.accept).toBe(
     `${accept},application/json;g=apidiscovery.svc.io;v=v2beta1;as=APIGroupDiscoveryList`,
   );
   const { body, headers } = await server.get('/apis', {
@@ -156,8 +165,8 @@ test('ADM-4: without aggregated discovery the server reads resource lists', asyn
   const group = 'legacy.example.com';
   extension.answer = ({ path, response }) => {
     if (path !== `/apis/${group}/v1`) return false;
-    const list = resourceList(`${group}/v1`, 'things', 'things/status', 'lonely/scale') as Loose;
-    list.resources[0].shortNames = ['th'];
+    const list = resourceList(`${group}/v1`, 'things', 'things/status', 'lonely/scale');
+    Object.assign(list.resources[0] ?? {}, { shortNames: ['th'] });
     json(response, list);
     return true;
   };

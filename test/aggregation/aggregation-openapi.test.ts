@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { eventually, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
 import {
   apiServices,
   type ExtensionServer,
@@ -26,7 +26,7 @@ beforeEach(() => {
 });
 
 /** An OpenAPI 2 document about kinds of a group, and about kinds outside of it. */
-function document(group: string): Loose {
+function document(group: string) {
   const name = `com.${group}.Thing`;
   const thing = { $ref: `#/definitions/${name}` };
   return {
@@ -177,7 +177,7 @@ test.each([
 test('ADM-4: what protobuf cannot express is omitted from protobuf only', async () => {
   const group = 'numbers.example.com';
   const served = document(group);
-  served.definitions[`com.${group}.Thing`].minLength = 'many';
+  Object.assign(served.definitions[`com.${group}.Thing`] ?? {}, { minLength: 'many' });
   serve({ '/openapi/v2': served });
   await handOver(server, extension, { group });
   const { body } = await server.get('/openapi/v2');

@@ -53,7 +53,7 @@ export function json(response: ServerResponse, value: unknown, status = 200): vo
 }
 
 /** A list of a version's resources. */
-export function resourceList(groupVersion: string, ...names: string[]): object {
+export function resourceList(groupVersion: string, ...names: string[]) {
   return {
     kind: 'APIResourceList',
     apiVersion: 'v1',

@@ -2,16 +2,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type AuditBackendSettings, auditFlags, readOptions } from '@wheelhouse/server/testing';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import {
-  configMap,
-  eventually,
-  type Loose,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { configMap, eventually, startTestServer, type TestServer } from '../support/harness.ts';
 import { buildPrograms, type Programs, run } from '../support/program.ts';
 import { startWebhookService, type WebhookService } from '../support/webhook-service.ts';
-import { type AuditFolder, auditFolder, blocking, named } from './audit-run.ts';
+import { type AuditEvent, type AuditFolder, auditFolder, blocking, named } from './audit-run.ts';
 
 const maps = '/api/v1/namespaces/default/configmaps';
 const all = { rules: [{ level: 'RequestResponse' }] };
@@ -63,7 +57,7 @@ describe('webhook', () => {
     const webhook = { ...blocking, configFile, initialBackoffMs: 5, ...backend };
     return serverOf({ audit: { policyFile, webhook } });
   };
-  const events = (): Loose[] => service.received.flatMap(({ body }) => body.items);
+  const events = (): AuditEvent[] => service.received.flatMap(({ body }) => body.items);
   const onlyMaps = {
     omitStages: ['RequestReceived'],
     rules: [{ level: 'Metadata', resources: [{ group: '', resources: ['configmaps'] }] }],
@@ -161,11 +155,11 @@ describe('log', () => {
     const server = await serverOf({ audit: folder.settings });
     const small = named();
     await server.post(maps, configMap('small'), { headers: small.headers });
-    expect((await folder.of(small.id)).at(-1).requestObject).toBeDefined();
+    expect((await folder.lastOf(small.id)).requestObject).toBeDefined();
     const large = named();
     const body = configMap('large', { data: { a: 'x'.repeat(5000) } });
     await server.post(maps, body, { headers: large.headers });
-    const event = (await folder.of(large.id)).at(-1);
+    const event = await folder.lastOf(large.id);
     expect(event).not.toHaveProperty('requestObject');
     expect(event).not.toHaveProperty('responseObject');
     expect(event.annotations['audit.svc.io/truncated']).toBe('true');

@@ -2,7 +2,26 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AuditBackendSettings, AuditSettings } from '@wheelhouse/server/testing';
-import { eventually, type Loose } from '../support/harness.ts';
+import { eventually, type ResponseBody } from '../support/harness.ts';
+
+/** An event of the log, or of a batch to a webhook. */
+export interface AuditEvent {
+  readonly auditID: string;
+  readonly stage: string;
+  readonly level: string;
+  readonly verb: string;
+  readonly requestURI: string;
+  readonly user: { readonly username: string; readonly [member: string]: unknown };
+  readonly objectRef: { readonly name: string; readonly [member: string]: unknown };
+  readonly requestObject: ResponseBody;
+  readonly responseObject: ResponseBody;
+  readonly responseStatus: ResponseBody;
+  readonly requestReceivedTimestamp: string;
+  readonly stageTimestamp: string;
+  readonly impersonatedUser: object;
+  readonly userAgent: string;
+  readonly annotations: Readonly<Record<string, string>>;
+}
 
 /** A folder with an audit policy, and the log that a server writes there. */
 export interface AuditFolder {
@@ -11,9 +30,11 @@ export interface AuditFolder {
   /** The settings for a server. */
   readonly settings: AuditSettings;
   /** All events of the log so far. */
-  events(): Loose[];
+  events(): AuditEvent[];
   /** Events of one request, once its last stage is recorded. */
-  of(auditId: string, last?: string): Promise<Loose[]>;
+  of(auditId: string, last?: string): Promise<AuditEvent[]>;
+  /** The last of them. */
+  lastOf(auditId: string): Promise<AuditEvent>;
   remove(): void;
 }
 
@@ -46,21 +67,23 @@ export function auditFolder(
     compress: false,
     ...change,
   };
-  const events = () =>
+  const events = (): AuditEvent[] =>
     readFileSync(logPath, 'utf8')
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line));
+  const of: AuditFolder['of'] = (auditId, last = 'ResponseComplete') =>
+    eventually(async () => {
+      const found = events().filter((one) => one.auditID === auditId);
+      return found.some((one) => one.stage === last) ? found : undefined;
+    }, `stage ${last} of ${auditId}`);
   return {
     directory,
     logPath,
     settings: { policyFile, log },
     events,
-    of: (auditId, last = 'ResponseComplete') =>
-      eventually(async () => {
-        const found = events().filter((one) => one.auditID === auditId);
-        return found.some((one) => one.stage === last) ? found : undefined;
-      }, `stage ${last} of ${auditId}`),
+    of,
+    lastOf: async (auditId) => (await of(auditId)).at(-1) as AuditEvent,
     remove: () => rmSync(directory, { recursive: true, force: true }),
   };
 }

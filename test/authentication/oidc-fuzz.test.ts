@@ -1,13 +1,13 @@
 import { createHmac } from 'node:crypto';
 import { ConfigurationError } from '@wheelhouse/codec';
-import { dialectOf, type JsonObject, systemClock } from '@wheelhouse/machinery';
+import { dialectOf, type JsonValue, systemClock } from '@wheelhouse/machinery';
 import {
   readAuthenticationConfiguration,
   validateAuthentication,
 } from '@wheelhouse/server/testing';
 import { type CryptoKey, exportSPKI, importJWK } from 'jose';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { eventually, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { clientId, signingPair, startProvider, type TestProvider } from './oidc-provider.ts';
 import { temporaryFile } from './token-users.ts';
@@ -218,8 +218,8 @@ const sample = {
 };
 
 /** Changes a value at one place. */
-function disturb(value: Loose, below: (limit: number) => number): JsonObject {
-  const odd: readonly Loose[] = [
+function disturb(value: JsonValue, below: (limit: number) => number): JsonValue {
+  const odd: readonly JsonValue[] = [
     null,
     0,
     -1.5,
@@ -239,15 +239,17 @@ function disturb(value: Loose, below: (limit: number) => number): JsonObject {
     'a'.repeat(20_000),
     '__proto__',
   ];
-  if (typeof value !== 'object' || value === null || below(8) === 0) return odd[below(odd.length)];
-  const keys = Object.keys(value);
+  if (typeof value !== 'object' || value === null || below(8) === 0) {
+    return odd[below(odd.length)] ?? null;
+  }
+  const members = Object.entries(value);
+  const [key, member] = members[below(members.length)] ?? [];
   const copy = Array.isArray(value) ? [...value] : { ...value };
-  const key = keys[below(keys.length)];
   if (key === undefined || below(12) === 0) {
-    if (Array.isArray(copy)) copy.push(odd[below(odd.length)]);
+    if (Array.isArray(copy)) copy.push(odd[below(odd.length)] ?? null);
     else copy[`k${below(100)}`] = odd[below(odd.length)];
-  } else if (below(10) === 0) delete copy[key];
-  else copy[key] = disturb(value[key], below);
+  } else if (below(10) === 0) Reflect.deleteProperty(copy, key);
+  else Reflect.set(copy, key, disturb(member ?? null, below));
   return copy;
 }
 

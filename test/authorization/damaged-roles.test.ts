@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { silentLogger, systemClock } from '@wheelhouse/machinery';
 import { openEmbeddedStore } from '@wheelhouse/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { eventually, type Loose, startTestServer } from '../support/harness.ts';
+import { eventually, type ResponseBody, startTestServer } from '../support/harness.ts';
 
 let directory: string;
 beforeEach(() => {
@@ -36,7 +36,7 @@ const roleDamages: Damages = {
     JSON.stringify({ ...object, subjects: [1, null], roleRef: 'x' }),
 };
 
-type Damages = Readonly<Record<string, (object: Loose) => string>>;
+type Damages = Readonly<Record<string, (object: ResponseBody) => string>>;
 
 async function damageAll(damages: Damages): Promise<void> {
   const store = await openEmbeddedStore({ directory, clock: systemClock });

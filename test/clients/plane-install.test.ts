@@ -9,7 +9,7 @@ import {
   startControlPlane,
 } from '@wheelhouse/server';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { configMap, connect, type Loose } from '../support/harness.ts';
+import { configMap, connect } from '../support/harness.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'wheelhouse-manifests-'));
 const started: ControlPlane[] = [];
@@ -172,7 +172,9 @@ test('PLANE-2: webhooks that name a Service are called at a trusted local addres
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
-      const review: Loose = JSON.parse(Buffer.concat(chunks).toString());
+      const review: { readonly request: { readonly uid: string } } = JSON.parse(
+        Buffer.concat(chunks).toString(),
+      );
       const answer = { uid: review.request.uid, allowed: false, status: { message: 'not today' } };
       response.setHeader('content-type', 'application/json');
       response.end(JSON.stringify({ ...review, request: undefined, response: answer }));
@@ -279,8 +281,9 @@ test('PLANE-2: users have a kubeconfig, a client, and the rights of their groups
   const reader = plane.user('a/reader', ['readers']);
   expect(await reader.client.list(maps)).toBeInstanceOf(Array);
   await expect(reader.client.create(map)).rejects.toThrow('User "a/reader" cannot create');
-  const config: Loose = JSON.parse(readFileSync(reader.kubeconfig, 'utf8'));
-  expect(config.users[0].user.token).toBe(reader.token);
+  const config: { readonly users: readonly { readonly user: { readonly token: string } }[] } =
+    JSON.parse(readFileSync(reader.kubeconfig, 'utf8'));
+  expect(config.users[0]?.user.token).toBe(reader.token);
   const again = plane.user('outsider', ['system:masters']);
   expect(again.token).toBe(outsider.token);
   expect((await outsider.client.create(map)).metadata?.name).toBe('a');

@@ -1,7 +1,12 @@
 import type { ApiObject } from '@wheelhouse/machinery';
-import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from '@wheelhouse/server';
+import {
+  type ControlPlane,
+  type ControlPlaneOptions,
+  type FaultRule,
+  startControlPlane,
+} from '@wheelhouse/server';
 import { afterEach, expect, test } from 'vitest';
-import { configMap, connect, type Loose } from '../support/harness.ts';
+import { configMap, connect } from '../support/harness.ts';
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
@@ -221,7 +226,7 @@ test('PLANE-5: the same seed gives the same faults', async () => {
 
 test('PLANE-5: a fault that can never apply is refused, and the plane keeps working', async () => {
   const { plane, get } = await start();
-  const add = (rule: Loose) => () => plane.faults.add(rule);
+  const add = (rule: object | undefined) => () => plane.faults.add(rule as FaultRule);
   expect(add({ effect: 'refuse', kind: 'Wigdet' })).toThrow('"Wigdet", which the plane does not');
   expect(add({ effect: 'explode' })).toThrow('unknown effect "explode"');
   expect(add({ effect: 'cut', verb: 'get' })).toThrow('cannot apply to the verb "get"');

@@ -228,9 +228,11 @@ describe.skipIf(chromium === undefined)('hostile names and values', { timeout },
       `[...document.body.querySelectorAll(${quoted(tags.join())})].map((one) => one.outerHTML)`,
     );
     expect(found).toEqual([]);
-    const attributes = await screen.run(`[...document.body.querySelectorAll('*')].flatMap((one) =>
+    const attributes = await screen.run<
+      string[]
+    >(`[...document.body.querySelectorAll('*')].flatMap((one) =>
       [...one.attributes].map(({ name, value }) => name + '=' + value))`);
-    for (const one of new Set<string>(attributes)) {
+    for (const one of new Set(attributes)) {
       expect(one).not.toMatch(/^on|^src|^action=|^formaction=/);
       // Styles that the console sets: sizes and positions, and nothing that loads.
       if (one.startsWith('style=')) expect(one).not.toMatch(/url|expression|import/i);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import puppeteer, { type Browser, type KeyInput, type Page } from 'puppeteer-core';
 import { afterAll, afterEach, beforeAll } from 'vitest';
-import { adminToken, type Loose, type TestServer } from '../support/harness.ts';
+import { adminToken, type TestServer } from '../support/harness.ts';
 import { type BuiltConsole, buildConsole } from './console.ts';
 
 /** The installed browser, if any. */
@@ -43,7 +43,7 @@ export interface Screen {
   readonly questions: readonly string[];
   answer: boolean;
   /** Evaluates an expression, which may be a promise, in the page. Rejects if it throws. */
-  run(expression: string): Promise<Loose>;
+  run<T = unknown>(expression: string): Promise<T>;
   /** Waits until an expression is true in the page. */
   until(expression: string, what?: string): Promise<void>;
   /** Waits until the page contains a text. */
@@ -146,7 +146,8 @@ const labelled = (label: string): string => `(() => {
 })()`;
 
 function actionsOn(page: Page) {
-  const run = (expression: string): Promise<Loose> => page.evaluate(expression);
+  const run = async <T = unknown>(expression: string): Promise<T> =>
+    (await page.evaluate(expression)) as T;
   const until = async (expression: string, what = expression): Promise<void> => {
     const end = performance.now() + patienceMs;
     while ((await run(`Boolean(${expression})`).catch(() => false)) !== true) {
@@ -224,7 +225,7 @@ function actionsOn(page: Page) {
 }
 
 function editorOn(
-  run: (expression: string) => Promise<Loose>,
+  run: <T = unknown>(expression: string) => Promise<T>,
   until: (expression: string, what?: string) => Promise<void>,
 ): ScreenEditor {
   const view = `((dom) => (dom.cmTile ?? dom.cmView).view)(document.querySelector('.cm-content'))`;

@@ -1,9 +1,26 @@
-import { eventually, type Loose, type TestServer } from '../support/harness.ts';
+import type { ApiObject, JsonObject, JsonValue, ObjectMeta } from '@wheelhouse/machinery';
+import { eventually, type TestServer } from '../support/harness.ts';
 import { type Received, type Reply, startWebhookService } from '../support/webhook-service.ts';
 import { establish, redefine, versionOf } from './custom-kinds.ts';
 
+type Numbers = { num1?: number; num2?: number };
+
+/** The members of the spec that the versions spell differently. */
+interface MultiSpec extends JsonObject {
+  content?: JsonValue | undefined;
+  num?: Numbers | undefined;
+  contentv2?: JsonValue | undefined;
+  numv2?: Numbers | undefined;
+}
+
+/** An object of the kind that the service converts; its fields depend on the version. */
+export interface CustomObject extends ApiObject {
+  metadata: ObjectMeta & { name: string };
+  spec?: MultiSpec;
+}
+
 /** Converts one object to another version; may modify it. Throws to fail the review. */
-export type Convert = (object: Loose, desired: string) => Loose;
+export type Convert = (object: CustomObject, desired: string) => object;
 
 /** A conversion webhook over TLS. */
 export interface ConversionService {
@@ -37,7 +54,7 @@ export async function startConversionService(
     reply: undefined,
     asked: () =>
       http.received.flatMap(({ body: { request } }) =>
-        request.objects.map((one: Loose) => {
+        request.objects.map((one: CustomObject) => {
           const [from, to] = [one.apiVersion, request.desiredAPIVersion].map(nameOf);
           return `${one.metadata.name} ${from}>${to}`;
         }),
@@ -58,7 +75,9 @@ export function converted({ body }: Received, convert: Convert): Reply {
   const { apiVersion, kind, request } = body;
   const { uid, desiredAPIVersion } = request;
   try {
-    const convertedObjects = request.objects.map((one: Loose) => convert(one, desiredAPIVersion));
+    const convertedObjects = request.objects.map((one: CustomObject) =>
+      convert(one, desiredAPIVersion),
+    );
     const result = { status: 'Success' };
     return { apiVersion, kind, response: { uid, convertedObjects, result } };
   } catch (error) {
@@ -71,7 +90,7 @@ export function converted({ body }: Received, convert: Convert): Reply {
  * Converts between v1beta1, v1alpha1 (`spec.content`, `num`), and v1beta2 (`spec.contentv2`,
  * `numv2`).
  */
-export const swap: Convert = (object, desired) => {
+export function swap(object: CustomObject, desired: string): CustomObject {
   const isNew = (apiVersion: string) => nameOf(apiVersion) === 'v1beta2';
   const other = { ...object, apiVersion: desired };
   if (object.spec === undefined || isNew(object.apiVersion) === isNew(desired)) return other;
@@ -80,7 +99,7 @@ export const swap: Convert = (object, desired) => {
     ? { ...rest, contentv2: content, numv2: num }
     : { ...rest, content: contentv2, num: numv2 };
   return { ...other, spec };
-};
+}
 
 const key = { type: 'object', properties: { key: { type: 'string' } } };
 const nums = {
@@ -110,7 +129,7 @@ const subresourcesV2 = {
 };
 
 /** The versions that `swap` converts; the first is the stored one. */
-export function multiVersions(): Loose[] {
+export function multiVersions() {
   const old = { content: key, num: nums };
   const recent = { contentv2: key, numv2: nums };
   const columns = (path: string) => ({
@@ -136,7 +155,7 @@ export interface MultiKind {
   /** The collection in a version, in namespace `default` unless another one is given. */
   at(version: string, namespace?: string): string;
   /** An object for a request. */
-  object(version: string, name: string, more?: object): Loose;
+  object(version: string, name: string, more?: object): CustomObject;
 }
 
 export const reviewVersions = ['v1', 'v1beta1'];
@@ -145,7 +164,7 @@ export const reviewVersions = ['v1', 'v1beta1'];
 export function conversionBy(
   service: Pick<ConversionService, 'url' | 'caBundle'>,
   more: { readonly versions?: readonly string[]; readonly clientConfig?: object } = {},
-): Loose {
+): object {
   const { url, caBundle } = service;
   const clientConfig = more.clientConfig ?? { url: `${url}/convert`, caBundle };
   const conversionReviewVersions = more.versions ?? reviewVersions;
@@ -157,8 +176,8 @@ let kinds = 0;
 /** Establishes a kind in its own group. */
 export async function establishMulti(
   server: TestServer,
-  conversion: Loose,
-  versions: readonly Loose[] = multiVersions(),
+  conversion: object,
+  versions: readonly object[] = multiVersions(),
 ): Promise<MultiKind> {
   kinds += 1;
   const group = `multi${kinds}.example.com`;

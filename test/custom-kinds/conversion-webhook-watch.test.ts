@@ -104,7 +104,7 @@ describe('watches in a converted version', () => {
   test('CRD-4, WATCH-6: selectors match the new and old object in that version', async () => {
     service.convert = (object, desired) => {
       const made = swap(object, desired);
-      const size = made.spec.numv2?.num1 > 5 ? 'large' : 'small';
+      const size = Number(made.spec?.numv2?.num1) > 5 ? 'large' : 'small';
       const metadata = { ...made.metadata, labels: { size } };
       return desired.endsWith('v1beta2') ? { ...made, metadata } : made;
     };

@@ -561,9 +561,9 @@ describe('refusals', () => {
   });
 
   test('CRD-1: the name must be plural.group, and the group needs a dot', async () => {
-    const body = definitionOf({ group: 'plain', plural: 'xs', kind: 'X' });
+    const versions = [versionOf('V1', { type: 'object' }, { storage: true })];
+    const body = definitionOf({ group: 'plain', plural: 'xs', kind: 'X', versions });
     body.metadata.name = 'other.plain';
-    body.spec.versions[0].name = 'V1';
     const answer = await server.post(definitions, body);
     expect(answer.status).toBe(422);
     expect(causesOf(answer)).toEqual(

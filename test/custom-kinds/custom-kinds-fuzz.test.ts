@@ -1,12 +1,6 @@
-import { type ApiObject, type JsonObject, type Logger, silentLogger } from '@wheelhouse/machinery';
+import { type JsonObject, type Logger, silentLogger } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  type Answer,
-  eventually,
-  type Loose,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { type Answer, eventually, startTestServer, type TestServer } from '../support/harness.ts';
 import { definitionOf, definitions, untilGone, versionOf } from './custom-kinds.ts';
 
 let server: TestServer;
@@ -28,8 +22,14 @@ const nested = (depth: number, wrap: (inner: object) => object, inner: object): 
 };
 const property = (schema: unknown) => ({ type: 'object', properties: { a: schema } });
 
+/** What a test sends as a definition; the spec may be anything. */
+interface Sent {
+  readonly metadata: { readonly name: string };
+  readonly spec: unknown;
+}
+
 /** The definition is either rejected, or accepted and then served; the server never fails. */
-async function settles(body: ApiObject): Promise<Answer> {
+async function settles(body: Sent): Promise<Answer> {
   const answer = await server.post(definitions, body);
   expect([201, 400, 409, 413, 422], answer.text.slice(0, 500)).toContain(answer.status);
   if (answer.status !== 201) return answer;
@@ -69,7 +69,7 @@ describe('bad definitions', () => {
   const text = (pattern: string) => schema(property({ type: 'string', pattern }));
   const only = versionOf('v1', { type: 'object' }, { storage: true });
   const nullConversion = parts([only], { conversion: null });
-  const cases: readonly (readonly [string, ApiObject, number])[] = [
+  const cases: readonly (readonly [string, Sent, number])[] = [
     ['no spec', whole(undefined), 422],
     ['a null spec', whole(null), 422],
     ['an empty spec', whole({}), 422],
@@ -162,7 +162,7 @@ const members = [
   'served storage subresources selectableFields additionalPrinterColumns deprecationWarning',
 ].flatMap((line) => line.split(' '));
 
-function rich(): ApiObject {
+function rich() {
   const spec = {
     type: 'object',
     required: ['a'],
@@ -199,12 +199,12 @@ function rich(): ApiObject {
   return definitionOf({ group, plural: 'ws', kind: 'W', names, versions });
 }
 
-function mutate(body: JsonObject, random: () => number): void {
+function mutate(body: Sent, random: () => number): void {
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
   const places: JsonObject[] = [];
-  const collect = (value: Loose): void => {
+  const collect = (value: unknown): void => {
     if (typeof value !== 'object' || value === null) return;
-    places.push(value);
+    places.push(value as JsonObject);
     for (const child of Object.values(value)) collect(child);
   };
   collect(body.spec);

@@ -1,3 +1,4 @@
+import type { CustomResourceDefinitionStatus } from '@wheelhouse/kinds/types/apiextensions/v1';
 import {
   type Answer,
   eventually,
@@ -19,16 +20,24 @@ export interface Definition {
   /** The schema of the only version, `v1`, when `versions` is absent. */
   readonly schema?: object;
   readonly more?: object;
-  readonly annotations?: object;
+  readonly annotations?: Readonly<Record<string, string>>;
 }
 
 /** A served version with a schema. */
-export function versionOf(name: string, schema: object, more: object = {}): Loose {
+export function versionOf(name: string, schema: object, more: object = {}) {
   return { name, served: true, storage: false, schema: { openAPIV3Schema: schema }, ...more };
 }
 
+/** A definition as a test sends it. */
+export interface DefinitionBody {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { name: string; annotations?: Readonly<Record<string, string>> };
+  readonly spec: { versions: readonly object[]; conversion?: object; [member: string]: unknown };
+}
+
 /** A definition for a request. */
-export function definitionOf(options: Definition): Loose {
+export function definitionOf(options: Definition): DefinitionBody {
   const { group, plural, kind, scope = 'Namespaced', names, more, annotations } = options;
   const only = versionOf('v1', options.schema ?? { type: 'object' }, { storage: true });
   const versions = options.versions ?? [only];
@@ -41,8 +50,12 @@ export function definitionOf(options: Definition): Loose {
 }
 
 /** A condition's status and reason, such as `True NoConflicts`. */
-export function conditionOf(definition: Loose, type: string): string | undefined {
-  const found = (definition.status?.conditions ?? []).find((one: Loose) => one.type === type);
+export function conditionOf(
+  definition: { readonly [member: string]: unknown },
+  type: string,
+): string | undefined {
+  const status = definition['status'] as CustomResourceDefinitionStatus | undefined;
+  const found = status?.conditions?.find((one) => one.type === type);
   return found === undefined ? undefined : `${found.status} ${found.reason}`;
 }
 

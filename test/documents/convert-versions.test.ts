@@ -1,10 +1,10 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseYamlDocuments } from '@wheelhouse/client';
-import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
+import { type ApiObject, itemAt, type JsonObject } from '@wheelhouse/machinery';
 import { runConvert } from '@wheelhouse/svcctl/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Loose, TestServer } from '../support/harness.ts';
+import type { ResponseBody, TestServer } from '../support/harness.ts';
 import { type SvcctlHome, svcctlFor } from '../svcctl/svcctl-run.ts';
 import { exampleIn, table } from './removed-versions-table.ts';
 
@@ -26,11 +26,21 @@ async function program(object: ApiObject, ...args: string[]): Promise<ApiObject>
   return JSON.parse(Buffer.concat(written).toString());
 }
 
-async function svcctl(line: string, stdin = ''): Promise<Loose[]> {
+/** An object that svcctl prints, or a List of objects. */
+interface Printed extends ResponseBody {
+  readonly spec: { readonly revisionHistoryLimit: number };
+}
+
+/** The objects that a command prints. */
+async function printedBy(line: string, stdin = ''): Promise<Printed[]> {
   const { code, out, err } = await home.run(line, stdin);
   expect({ code, err }, err).toEqual({ code: 0, err: '' });
-  return (await parseYamlDocuments(out)) as JsonObject[];
+  return (await parseYamlDocuments(out)) as Printed[];
 }
+
+/** The first of them. */
+const svcctl = async (line: string, stdin = ''): Promise<Printed> =>
+  itemAt(await printedBy(line, stdin), 0);
 
 const rows = table.map((one) => [`${one.groupVersion} ${one.kind}`, one] as const);
 
@@ -43,9 +53,9 @@ describe('VER-8: convert --output-version', () => {
     expect(current).toMatchObject({ apiVersion: successor, kind: removed.kind });
     const back = await program(current, `--output-version=${removed.groupVersion}`);
     const file = home.write(`${title.replaceAll(/[^A-Za-z0-9]/g, '-')}.json`, JSON.stringify(old));
-    const [same] = await svcctl(`convert -f ${file} --output-version ${removed.groupVersion}`);
+    const same = await svcctl(`convert -f ${file} --output-version ${removed.groupVersion}`);
     expect(same).toEqual(back);
-    const [newer] = await svcctl(`convert -f ${file} --output-version ${successor}`);
+    const newer = await svcctl(`convert -f ${file} --output-version ${successor}`);
     expect(newer).toMatchObject({ apiVersion: successor, kind: removed.kind });
   });
 });
@@ -68,7 +78,7 @@ const documents = (...objects: readonly object[]) =>
 describe('VER-8: svcctl convert', () => {
   test('VER-8: fills in the defaults of the source version', async () => {
     const file = home.write('old.json', JSON.stringify(deployment('extensions/v1beta1', 'a')));
-    const [object] = await svcctl(`convert -f ${file} --output-version apps/v1`);
+    const object = await svcctl(`convert -f ${file} --output-version apps/v1`);
     expect(object).toMatchObject({
       apiVersion: 'apps/v1',
       metadata: { name: 'a', labels: { app: 'a' }, creationTimestamp: null },
@@ -84,7 +94,7 @@ describe('VER-8: svcctl convert', () => {
 
   test('VER-8: uses the newest version by default', async () => {
     const file = home.write('newest.json', JSON.stringify(deployment('apps/v1beta1', 'a')));
-    const [object] = await svcctl(`convert -f ${file}`);
+    const object = await svcctl(`convert -f ${file}`);
     expect(object.apiVersion).toBe('apps/v1');
     expect(object.spec.revisionHistoryLimit).toBe(2);
     const { out } = await home.run(`convert -f ${file} -o json`);
@@ -94,9 +104,9 @@ describe('VER-8: svcctl convert', () => {
   test('VER-8: turns several documents into a list', async () => {
     const text = documents(deployment('apps/v1beta1', 'a'), deployment('apps/v1beta2', 'b'));
     const file = home.write('several.yaml', text);
-    const [list] = await svcctl(`convert -f ${file} --output-version apps/v1`);
+    const list = await svcctl(`convert -f ${file} --output-version apps/v1`);
     expect(list).toMatchObject({ apiVersion: 'v1', kind: 'List' });
-    expect(list.items.map((one: ApiObject) => `${one.apiVersion} ${one.metadata.name}`)).toEqual([
+    expect(list.items.map((one) => `${one.apiVersion} ${one.metadata.name}`)).toEqual([
       'apps/v1 a',
       'apps/v1 b',
     ]);
@@ -106,7 +116,7 @@ describe('VER-8: svcctl convert', () => {
     const { apiVersion, kind: _, ...item } = deployment('apps/v1beta1', 'a');
     const answered = { apiVersion, kind: 'DeploymentList', metadata: {}, items: [item, item] };
     const file = home.write('answered.json', JSON.stringify(answered));
-    const [list] = await svcctl(`convert -f ${file} --output-version apps/v1`);
+    const list = await svcctl(`convert -f ${file} --output-version apps/v1`);
     expect(list.kind).toBe('List');
     const current = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'a' } };
     expect(list.items).toMatchObject([current, current]);
@@ -117,12 +127,11 @@ describe('VER-8: svcctl convert', () => {
     home.write('folder/one.json', JSON.stringify(deployment('apps/v1beta1', 'a')));
     home.write('folder/two.yaml', JSON.stringify(deployment('extensions/v1beta1', 'b')));
     home.write('folder/other.txt', 'no object');
-    const names = (list: { items: readonly ApiObject[] }) =>
-      list.items.map((one: ApiObject) => one.metadata.name);
-    const [folder] = await svcctl('convert -f folder --output-version apps/v1');
+    const names = (list: ResponseBody) => list.items.map((one) => one.metadata.name);
+    const folder = await svcctl('convert -f folder --output-version apps/v1');
     expect(names(folder)).toEqual(['a', 'b']);
     const input = JSON.stringify(deployment('apps/v1beta1', 'a'));
-    const [stdin] = await svcctl('convert -f - --output-version apps/v1', input);
+    const stdin = await svcctl('convert -f - --output-version apps/v1', input);
     expect(names(stdin)).toEqual(['a']);
   });
 
@@ -130,7 +139,7 @@ describe('VER-8: svcctl convert', () => {
     const items = [deployment('apps/v1beta1', 'a')];
     const list = { apiVersion: 'v1', kind: 'List', items };
     const file = home.write('list.json', JSON.stringify(list));
-    const [object] = await svcctl(`convert -f ${file} --output-version apps/v1`);
+    const object = await svcctl(`convert -f ${file} --output-version apps/v1`);
     expect(object).toMatchObject({ kind: 'Deployment', metadata: { name: 'a' } });
   });
 
@@ -149,7 +158,7 @@ describe('VER-8: svcctl convert', () => {
 
   test('VER-8: passes custom kinds only when a version is named', async () => {
     const file = home.write('widget.json', JSON.stringify(widget));
-    expect(await svcctl(`convert -f ${file} --output-version apps/v1`)).toEqual([widget]);
+    expect(await printedBy(`convert -f ${file} --output-version apps/v1`)).toEqual([widget]);
     const { code, err } = await home.run(`convert -f ${file}`);
     expect(code).toBe(1);
     expect(err).toContain(

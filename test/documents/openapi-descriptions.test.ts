@@ -1,6 +1,6 @@
-import { dialectNames, dialectOf, type JsonObject } from '@wheelhouse/machinery';
+import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { eventually, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
 import { kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
 import { svcctlFor } from '../svcctl/svcctl-run.ts';
 
@@ -9,11 +9,23 @@ const charactersMax = 400;
 const sentences = /^(?!.* {2})(?!.*\{\w+\})[A-Z"][ -~]*[.)]$/;
 
 /** Definitions of all documents by name: types of OpenAPI 2, or of OpenAPI 3. */
-type Definitions = Readonly<Record<string, Loose>>;
+type Definitions = Readonly<Record<string, Definition>>;
+
+/** The members of a schema that the tests read. */
+interface Definition {
+  readonly description: string;
+  readonly properties?: Readonly<Record<string, Definition>>;
+  readonly type?: string;
+  readonly format?: string;
+  readonly items?: object;
+  readonly additionalProperties?: object;
+  readonly $ref?: string;
+  readonly allOf?: readonly object[];
+}
 
 async function definitionsV3(server: TestServer): Promise<Definitions> {
   const index = await server.get('/openapi/v3');
-  const found: Record<string, JsonObject> = {};
+  const found: Record<string, Definition> = {};
   for (const name of Object.keys(index.body.paths)) {
     const { body } = await server.get(`/openapi/v3/${name}`);
     Object.assign(found, body.components?.schemas);
@@ -26,7 +38,7 @@ interface Described {
   readonly path: string;
   /** Empty for a type. */
   readonly field: string;
-  readonly text: Loose;
+  readonly text: string;
   /** The type that the schema describes, without defaults and merge rules. */
   readonly shape: string;
 }
@@ -37,7 +49,7 @@ function* describedIn(definitions: Definitions): Generator<Described> {
   for (const [name, definition] of Object.entries(definitions)) {
     const shape = withoutVersions(name);
     yield { path: name, field: '', text: definition.description, shape };
-    for (const [field, schema] of Object.entries<JsonObject>(definition.properties ?? {})) {
+    for (const [field, schema] of Object.entries(definition.properties ?? {})) {
       const { description: text, type, format, items, additionalProperties, $ref, allOf } = schema;
       const of = [type, format, items, additionalProperties, $ref, allOf];
       const shape = withoutVersions(JSON.stringify(of));
@@ -184,13 +196,13 @@ describe.each(dialectNames)('descriptions, dialect %s', (dialectName) => {
     const { body } = await server.get(`/openapi/v3/${name}`);
     const { schemas } = body.components;
     const tide = schemas['com.example.tides.v1.Tide'];
-    const pod = documents[1]?.definitions[`${start}api.core.v1.Pod`].properties;
+    const pod = documents[1]?.definitions[`${start}api.core.v1.Pod`]?.properties;
     expect(tide.description).toBe('How high the sea is.');
     expect(tide.properties.spec.description).toBe('As wished.');
     expect(tide.properties.spec.properties.metres).toEqual({ type: 'number' });
     for (const member of ['apiVersion', 'kind', 'metadata']) {
       expect(tide.properties[member].description).toMatch(/./);
-      expect(tide.properties[member].description).toBe(pod[member].description);
+      expect(tide.properties[member].description).toBe(pod?.[member]?.description);
     }
     const list = schemas['com.example.tides.v1.Tides'];
     expect(list.description).toBe('A list of Tide objects, as a list request returns it.');
@@ -199,7 +211,7 @@ describe.each(dialectNames)('descriptions, dialect %s', (dialectName) => {
     const older = (await server.get('/openapi/v2')).body.definitions;
     expect(older['com.example.tides.v1.Tide'].properties.metadata).toEqual({
       $ref: `#/definitions/${start}apimachinery.pkg.apis.meta.v1.ObjectMeta`,
-      description: pod.metadata.description,
+      description: pod?.['metadata']?.description,
     });
   });
 });

@@ -4,9 +4,8 @@ import {
   type ResourceDef,
   type VersionDef,
 } from '@wheelhouse/kinds';
-import { dialectOf } from '@wheelhouse/machinery';
+import { type ApiObject, dialectOf, isObject } from '@wheelhouse/machinery';
 import { convertObject } from '@wheelhouse/svcctl/testing';
-import type { Loose } from '../support/harness.ts';
 
 const dialect = dialectOf('svc');
 const defs = kindsOfAllReleases(builtinKinds(dialect), dialect);
@@ -96,14 +95,19 @@ export function entryOf({ groupVersion, kind }: Pick<Removed, 'groupVersion' | '
 const namedByContent = new Set(['CustomResourceDefinition', 'APIService']);
 
 /** The kind's example in the version. */
-export async function exampleIn(removed: Removed, name: string, namespace: string): Promise<Loose> {
+export async function exampleIn(
+  removed: Removed,
+  name: string,
+  namespace: string,
+): Promise<ApiObject> {
   const { def } = entryOf(removed);
-  const example = structuredClone(def.example?.()) as Loose;
+  const example = structuredClone(def.example?.()) as ApiObject;
   if (!namedByContent.has(def.kind)) example.metadata.name = name;
   if (def.scope === 'Namespaced') {
     example.metadata.namespace = namespace;
     for (const member of ['involvedObject', 'regarding']) {
-      if (example[member] !== undefined) example[member].namespace = namespace;
+      const reference = example[member];
+      if (isObject(reference)) reference['namespace'] = namespace;
     }
   }
   const bytes = Buffer.from(JSON.stringify(example));

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
-import { type Answer, itemNames, type Loose } from '../support/harness.ts';
+import { type Answer, itemNames } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 /** The reference's answer to a create of an object of these kinds. */
@@ -215,8 +215,9 @@ describe('ResourceSlices', () => {
   });
 
   test('VER-5: an attribute has exactly one value', async () => {
-    const made = slice('attributes', 'n', 'a.example.com') as Loose;
-    made.spec.devices = [{ name: 'd', basic: { attributes: { a: { int: 1, bool: true } } } }];
+    const made = slice('attributes', 'n', 'a.example.com');
+    const devices = [{ name: 'd', basic: { attributes: { a: { int: 1, bool: true } } } }];
+    Object.assign(made['spec'] as object, { devices });
     expect((await server.post(path, made)).body.message).toContain(
       'exactly one value must be specified',
     );

@@ -1,8 +1,8 @@
 import { builtinKinds, type ResourceDef } from '@wheelhouse/kinds';
-import { type ApiObject, dialectOf, type JsonObject } from '@wheelhouse/machinery';
+import { type ApiObject, dialectOf, isObject, type JsonObject } from '@wheelhouse/machinery';
 import { convertObject } from '@wheelhouse/svcctl/testing';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, eventually, freshNamespace, type Loose } from '../support/harness.ts';
+import { type Answer, eventually, freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const dialect = dialectOf('svc');
@@ -27,10 +27,10 @@ interface Place {
 
 /** The place of a kind's example; names that the kind prescribes stay as they are. */
 function placeOf(def: ResourceDef): Place {
-  const example = structuredClone(def.example?.()) as Loose;
+  const example = structuredClone(def.example?.()) as ApiObject;
   const isNamespaced = def.scope === 'Namespaced';
   if (isNamespaced) renamespace(example, namespace);
-  const name: string = example.metadata.name;
+  const name = example.metadata.name ?? '';
   const root = def.group === '' ? '/api' : `/apis/${def.group}`;
   const within = isNamespaced ? `/namespaces/${namespace}` : '';
   const collection = `${root}/${def.versions[0]?.version}${within}/${def.resource}`;
@@ -38,10 +38,11 @@ function placeOf(def: ResourceDef): Place {
 }
 
 /** An Event is in the namespace of its regarded object. */
-function renamespace(example: Loose, to: string): void {
+function renamespace(example: ApiObject, to: string): void {
   example.metadata.namespace = to;
   for (const member of ['involvedObject', 'regarding']) {
-    if (example[member] !== undefined) example[member].namespace = to;
+    const reference = example[member];
+    if (isObject(reference)) reference.namespace = to;
   }
 }
 

@@ -1,12 +1,18 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import type { Loose } from '../support/harness.ts';
 import { flagRuns } from './flags-run.ts';
 
 const { start, refuses } = flagRuns();
 const account = '/api/v1/namespaces/default/serviceaccounts/reader';
 
-const claimsOf = (token: string): Loose =>
+/** The claims of a bound token of a service account. */
+interface Claims {
+  readonly exp: number;
+  readonly iat: number;
+  readonly 'svc.io': { readonly warnafter?: number };
+}
+
+const claimsOf = (token: string): Claims =>
   JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
 
 /** Starts a server with an account and its pod; returns a function that requests a token. */
@@ -56,7 +62,7 @@ describe('token lifetimes', () => {
     const { body } = await ask({ expirationSeconds: 3607, boundObjectRef });
     const { exp, iat, ...rest } = claimsOf(body.status.token);
     expect(exp - iat).toBe(yearSeconds);
-    expect(rest['svc.io'].warnafter - iat).toBe(3607);
+    expect(Number(rest['svc.io'].warnafter) - iat).toBe(3607);
     expect(body.spec.expirationSeconds).toBe(3607);
     const said = Date.parse(body.status.expirationTimestamp) / 1000;
     expect(said - iat).toBe(3607);

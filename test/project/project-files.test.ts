@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import type { Loose } from '../support/harness.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
@@ -47,9 +46,22 @@ describe('docs/THREATS.md', () => {
   });
 });
 
-const lock = JSON.parse(read('package-lock.json')) as Loose;
+/** An entry of `packages` in package-lock.json. */
+interface LockedPackage {
+  readonly version: string;
+  readonly resolved?: string;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly integrity?: string;
+  readonly link?: boolean;
+  readonly dev?: boolean;
+  readonly devOptional?: boolean;
+}
+
+const lock = JSON.parse(read('package-lock.json')) as {
+  readonly packages: Readonly<Record<string, LockedPackage>>;
+};
 /** Those of others: workspaces are links to folders. */
-const packages = Object.entries<Loose>(lock.packages).filter(
+const packages = Object.entries(lock.packages).filter(
   ([path, { link }]) => path.startsWith('node_modules/') && link !== true,
 );
 
@@ -70,21 +82,23 @@ test('npm run sbom lists every package of a release, with its hash', () => {
   const script = join(root, 'scripts', 'sbom.mjs');
   const { status, stdout } = spawnSync(process.execPath, [script], { encoding: 'utf8' });
   expect(status).toBe(0);
-  const document = JSON.parse(stdout) as Loose;
+  const document = JSON.parse(stdout) as {
+    readonly bomFormat: string;
+    readonly components: readonly { name: string; version: string; hashes: JsonObject }[];
+  };
   expect(document.bomFormat).toBe('CycloneDX');
   const hashes = new Map<string, JsonObject>(
-    document.components.map((one: { name: string; version: string; hashes: unknown }) => [
-      `${one.name}@${one.version}`,
-      one.hashes,
-    ]),
+    document.components.map((one) => [`${one.name}@${one.version}`, one.hashes]),
   );
   const shipped = packages.filter(([, { dev, devOptional }]) => !dev && !devOptional);
-  const names = document.components.map((one: { name: string }) => one.name);
-  expect(names).toEqual(expect.arrayContaining(Object.keys(lock.packages[''].dependencies)));
+  const names = document.components.map((one) => one.name);
+  expect(names).toEqual(expect.arrayContaining(Object.keys(lock.packages['']?.dependencies ?? {})));
   expect(names).not.toContain('vitest');
   for (const [path, { version, integrity }] of shipped) {
     const name = path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
-    const content = Buffer.from(integrity.slice('sha512-'.length), 'base64').toString('hex');
+    const content = Buffer.from((integrity ?? '').slice('sha512-'.length), 'base64').toString(
+      'hex',
+    );
     expect(hashes.get(`${name}@${version}`), name).toEqual([{ alg: 'SHA-512', content }]);
   }
 });

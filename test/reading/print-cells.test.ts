@@ -1,6 +1,4 @@
-import type { ApiObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import type { Loose } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 /** Tables of objects with a status (CODEC-5). */
@@ -10,8 +8,19 @@ const core = '/api/v1/namespaces/default/';
 const then = '2024-01-02T03:04:05Z';
 const server = await withServer({ dialect: 'kubernetes' });
 
+/** A row of a table in a response. */
+interface PrintedRow {
+  readonly cells: readonly unknown[];
+  readonly conditions?: readonly object[];
+}
+
+interface Named {
+  readonly metadata: { readonly name: string };
+  readonly [member: string]: unknown;
+}
+
 /** The row of a new object with a status. */
-async function rowOf(path: string, object: Loose, status?: object): Promise<Loose> {
+async function rowOf(path: string, object: Named, status?: object): Promise<PrintedRow> {
   const name = object.metadata.name;
   const made = await server.post(path, object);
   expect(made.status, made.text).toBe(201);
@@ -53,7 +62,12 @@ interface Case {
 const mainNames = ['c0', 'c1'];
 const initName = (index: number) => `c${index + 10}`;
 
-async function podRow({ init = [], inits = [], mains = [], status = {} }: Case): Promise<Loose> {
+async function podRow({
+  init = [],
+  inits = [],
+  mains = [],
+  status = {},
+}: Case): Promise<PrintedRow> {
   const container = (name: string) => ({ name, image: 'i' });
   const initContainers = init.map((sort, index) => ({
     ...container(initName(index)),
@@ -296,7 +310,7 @@ test.each<[path: string, object: object, column: number, cell: unknown]>([
     'a,m=1,y notin (p,q),!z',
   ],
 ])('CODEC-5: a cell of %s, case %#', async (path, object, column, cell) => {
-  const metadata = { name: nextName(), ...(object as ApiObject).metadata };
+  const metadata = { name: nextName(), ...(object as Partial<Named>).metadata };
   expect((await rowOf(path, { ...object, metadata })).cells[column]).toEqual(cell);
 });
 

@@ -316,7 +316,7 @@ describe('deleting unreadable objects', () => {
     expect((await server.get(`${core}/secrets/s`)).status).toBe(404);
     expect((await server.get(`${core}/secrets`)).body.items).toEqual([]);
     expect((await server.post(`${core}/secrets`, secret('s'))).status).toBe(201);
-    const event = (await audit.of(id)).at(-1);
+    const event = await audit.lastOf(id);
     expect(event.annotations).toHaveProperty(['apiserver.svc.io/unsafe-delete-ignore-read-error']);
   });
 

@@ -1,6 +1,5 @@
 import http2 from 'node:http2';
-import type { JsonObject } from '@wheelhouse/machinery';
-import type { Loose } from '../../support/harness.ts';
+import type { ResponseBody } from '../../support/harness.ts';
 
 /** The current address of a server. */
 export interface Endpoint {
@@ -10,9 +9,15 @@ export interface Endpoint {
   readonly process: string;
 }
 
+/** A line of a watch's body. */
+export interface WatchLine {
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
+  readonly object: ResponseBody;
+}
+
 /** A complete answer, or how far the request got without one. */
 export type Reply =
-  | { readonly type: 'answer'; readonly status: number; readonly body: Loose }
+  | { readonly type: 'answer'; readonly status: number; readonly body: ResponseBody }
   /** The request was not sent at all. */
   | { readonly type: 'unsent' }
   | { readonly type: 'lost' };
@@ -83,7 +88,7 @@ export class Connections {
   }
 
   /** Opens a watch; `onLine` receives each complete line of its body, unless it is rejected. */
-  watch(endpoint: Endpoint, path: string, onLine: (line: JsonObject) => void): Stream {
+  watch(endpoint: Endpoint, path: string, onLine: (line: WatchLine) => void): Stream {
     const { session } = this.#connection(endpoint);
     const stream = session.request(headersOf(endpoint, { method: 'GET', path }));
     let status = 0;
@@ -132,7 +137,7 @@ function headersOf(
   return { ':method': method, ':path': path, authorization, accept: 'application/json' };
 }
 
-function parsed(bytes: Buffer): unknown {
+function parsed(bytes: Buffer): ResponseBody | undefined {
   try {
     return JSON.parse(bytes.toString('utf8'));
   } catch {

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { JsonObject } from '@wheelhouse/machinery';
 import type { Random } from '../../fuzz/random.ts';
-import type { Loose } from '../../support/harness.ts';
+import type { ResponseBody } from '../../support/harness.ts';
 import { Caller } from './caller.ts';
 import { checkHistory, type HistoryFigures } from './check-history.ts';
 import { type Endpoint, pause } from './connection.ts';
@@ -126,7 +126,9 @@ async function begin(scene: Scene, caller: Caller, options: HistoryOptions): Pro
   const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
   await caller.send({ ...made, path: '/api/v1/namespaces', body });
   const lists = await caller.sendAll({ method: 'GET', path: scene.collection });
-  return listOf(lists[0]).version;
+  const [list] = lists;
+  if (list === undefined) throw new Error(`no server lists ${scene.collection}`);
+  return listOf(list).version;
 }
 
 function workersOf(scene: Scene, options: HistoryOptions): readonly Worker[] {
@@ -197,7 +199,7 @@ export async function expectRemains(ground: Ground, all: readonly Remains[]): Pr
   }
 }
 
-function writtenItems(items: readonly Loose[]): readonly JsonObject[] {
+function writtenItems(items: readonly ResponseBody[]): readonly ResponseBody[] {
   return items.filter(({ metadata }) => /^(?:key-\d+|fence)$/.test(metadata.name));
 }
 

@@ -1,4 +1,4 @@
-import type { Loose } from '../../support/harness.ts';
+import type { ResponseBody } from '../../support/harness.ts';
 import type { Reply } from './connection.ts';
 import type { Command, Data, Operation, Outcome, Shown } from './operation.ts';
 import type { Segment, Snapshot } from './watch-log.ts';
@@ -59,7 +59,7 @@ export function versionOf(text: unknown): number {
 }
 
 /** The parts of an object that the checks use. */
-export function shownOf({ metadata, data }: Loose): Shown & { readonly key: string } {
+export function shownOf({ metadata, data }: ResponseBody): Shown & { readonly key: string } {
   return {
     key: metadata.name,
     version: versionOf(metadata.resourceVersion),

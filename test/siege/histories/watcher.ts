@@ -1,6 +1,5 @@
 import type { Random } from '../../fuzz/random.ts';
-import type { Loose } from '../../support/harness.ts';
-import { Connections, type Endpoint, pause } from './connection.ts';
+import { Connections, type Endpoint, pause, type WatchLine } from './connection.ts';
 import { type Shown, Violation } from './operation.ts';
 import { shownOf, versionOf } from './recorder.ts';
 import { type ChangeEvent, eventText } from './watch-log.ts';
@@ -147,7 +146,7 @@ export class Watcher {
     this.relists += 1;
   }
 
-  #take(reception: Reception, { type, object }: Loose): void {
+  #take(reception: Reception, { type, object }: WatchLine): void {
     if (type === 'ERROR') {
       if (object.code === 410) reception.isExpired = true;
       return;

@@ -1,6 +1,5 @@
-import type { JsonObject } from '@wheelhouse/machinery';
 import type { Random } from '../../fuzz/random.ts';
-import type { Loose } from '../../support/harness.ts';
+import type { ResponseBody } from '../../support/harness.ts';
 import { Connections, type Endpoint, pause, type Reply } from './connection.ts';
 import { type Command, markField, type Operation, type Shown, Violation } from './operation.ts';
 import { type ListRead, outcomeOf, type Recorder, shownOf, versionOf } from './recorder.ts';
@@ -209,9 +208,8 @@ function stringsOf(query: Readonly<Record<string, unknown>>): Record<string, str
 }
 
 /** The version and the items of a list. */
-export function listOf(body: Loose) {
-  const items: JsonObject[] = body.items;
-  return { version: versionOf(body.metadata.resourceVersion), items: items.map(shownOf) };
+export function listOf(body: ResponseBody) {
+  return { version: versionOf(body.metadata.resourceVersion), items: body.items.map(shownOf) };
 }
 
 function requestOf(

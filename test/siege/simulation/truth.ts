@@ -152,7 +152,7 @@ const claimOf = ({ key, manager, path }: { key: string; manager: string; path: s
   `${key} ${manager} ${path}`;
 
 /** The paths of managed fields that the object lacks. */
-function absentFields(value: Loose, fields: Loose, path: string): string[] {
+function absentFields(value: unknown, fields: object, path: string): string[] {
   return Object.entries(fields).flatMap(([name, below]) => {
     if (name === '.') return [];
     const [child, found] = childOf(value, name);
@@ -161,11 +161,14 @@ function absentFields(value: Loose, fields: Loose, path: string): string[] {
   });
 }
 
-function childOf(value: Loose, step: string): readonly [Loose, boolean] {
+function childOf(value: unknown, step: string): readonly [unknown, boolean] {
   const kind = step.slice(0, 2);
   const rest = step.slice(2);
-  if (kind === 'f:') return [value?.[rest], value !== null && rest in Object(value)];
-  const items: Loose[] = Array.isArray(value) ? value : [];
+  if (kind === 'f:') {
+    const members: Record<string, unknown> = Object(value);
+    return [members[rest], rest in members];
+  }
+  const items: Record<string, unknown>[] = Array.isArray(value) ? value : [];
   if (kind === 'v:') return [undefined, items.some((item) => JSON.stringify(item) === rest)];
   if (kind === 'i:') return [items[Number(rest)], Number(rest) < items.length];
   const keys = Object.entries(JSON.parse(rest) as Record<string, unknown>);
@@ -187,10 +190,13 @@ export function checkShown(truth: Truth, shown: Loose, key: string): TruthEvent 
   return event;
 }
 
+const isObjectOrList = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null;
+
 /** Whether JSON values are equal, ignoring the order of members. */
-function isSame(one: Loose, other: Loose): boolean {
+function isSame(one: unknown, other: unknown): boolean {
   if (one === other) return true;
-  if (typeof one !== 'object' || typeof other !== 'object' || !one || !other) return false;
+  if (!isObjectOrList(one) || !isObjectOrList(other)) return false;
   const names = Object.keys(one);
   if (names.length !== Object.keys(other).length) return false;
   return names.every((name) => isSame(one[name], other[name]));

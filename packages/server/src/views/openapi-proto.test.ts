@@ -5,8 +5,6 @@ import { openApiProto } from './openapi-proto.ts';
 import { openApiV2Shapes } from './openapi-v2.ts';
 import { openApiV3Shapes } from './openapi-v3.ts';
 
-type Loose = ReturnType<typeof JSON.parse>;
-
 const text = `syntax = "proto3";
 message Any { string yaml = 2; }
 message NamedAny { string name = 1; Any value = 2; }
@@ -62,10 +60,11 @@ describe('schemas in protobuf', () => {
     const names = ['__proto__', 'constructor', 'toString', 'x'.repeat(200_000)];
     const definitions = Object.fromEntries(names.map((name) => [name, { description: name }]));
     const bytes = openApiProto(openApiV2Shapes, { definitions });
-    const read = protobuf.parse(text).root.lookupType('Document').decode(bytes) as Loose;
-    const pairs = read.definitions.named.map(
-      (one: { name: string; value: { description: string } }) => [one.name, one.value.description],
-    );
+    const read = protobuf.parse(text).root.lookupType('Document').decode(bytes).toJSON();
+    const { named } = read['definitions'] as {
+      readonly named: readonly { name: string; value: { description: string } }[];
+    };
+    const pairs = named.map((one) => [one.name, one.value.description]);
     expect(pairs).toEqual(names.map((name) => [name, name]));
   });
 
