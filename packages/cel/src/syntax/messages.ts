@@ -61,9 +61,9 @@ const refusals: Readonly<Record<string, (type: string) => string>> = {
 
 function cannotBecome(value: Value, type: string): CelError {
   const kind = kindOf(value);
-  const said = Object.hasOwn(refusals, kind) ? refusals[kind] : undefined;
+  const refusal = Object.hasOwn(refusals, kind) ? refusals[kind] : undefined;
   const other = kind === 'bool' ? 'bool' : `'${longTypeName(kind)}'`;
-  return new CelError(said?.(type) ?? `type conversion error from ${other} to '${type}'`);
+  return new CelError(refusal?.(type) ?? `type conversion error from ${other} to '${type}'`);
 }
 
 const signed = (bits: 32 | 64): Field => ({

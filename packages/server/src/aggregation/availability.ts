@@ -65,11 +65,11 @@ type Verdict = {
 };
 
 /** How long the result of a probe is valid, in milliseconds. */
-const lookAgainMs = 30_000;
+const probeAgainMs = 30_000;
 const firstRetryMs = 5;
 const timeoutMs = 5_000;
 /** Additional probes after a failed one, since a Service may have several endpoints. */
-const furtherLooks = 4;
+const furtherProbes = 4;
 
 const aggregator: UserInfo = {
   name: 'system:kube-aggregator',
@@ -127,11 +127,11 @@ export class Availability {
   #pauseMs(name: string, { reason }: Verdict): number {
     if (reason !== discoveryFailed) {
       this.#failures.delete(name);
-      return lookAgainMs;
+      return probeAgainMs;
     }
     const failures = this.#failures.get(name) ?? 0;
     this.#failures.set(name, failures + 1);
-    return Math.min(lookAgainMs, firstRetryMs * 2 ** Math.min(failures, 20));
+    return Math.min(probeAgainMs, firstRetryMs * 2 ** Math.min(failures, 20));
   }
 
   async #check(api: RemoteApi): Promise<Verdict> {
@@ -180,7 +180,7 @@ export class Availability {
   async #probe(api: RemoteApi): Promise<string | undefined> {
     const first = await this.#probeOnce(api);
     if (first === undefined) return undefined;
-    const others = Array.from({ length: furtherLooks }, () => this.#probeOnce(api));
+    const others = Array.from({ length: furtherProbes }, () => this.#probeOnce(api));
     const failures = await Promise.all(others);
     return failures.includes(undefined) ? undefined : (failures.at(-1) ?? first);
   }

@@ -74,7 +74,7 @@ const closingMarginMs = 1_000;
 interface CarefulAgent {
   readonly agent: http.Agent;
   /** Reads the keep-alive header of an answer. */
-  heard(socket: Duplex, keepAlive: string): void;
+  responded(socket: Duplex, keepAlive: string): void;
 }
 
 function createCarefulAgent(settings: TransportSettings): CarefulAgent {
@@ -100,7 +100,7 @@ function createCarefulAgent(settings: TransportSettings): CarefulAgent {
   };
   return {
     agent,
-    heard(socket, keepAlive) {
+    responded(socket, keepAlive) {
       const seconds = /^timeout=(\d{1,6})/.exec(keepAlive)?.[1];
       if (seconds !== undefined) keptFor.set(socket, Number(seconds) * 1000 - closingMarginMs);
     },
@@ -109,7 +109,7 @@ function createCarefulAgent(settings: TransportSettings): CarefulAgent {
 
 /** Creates a transport without opening a connection. */
 export function createTransport(settings: TransportSettings): Transport {
-  const { agent, heard } = createCarefulAgent(settings);
+  const { agent, responded } = createCarefulAgent(settings);
   const isPlain = settings.scheme === 'http';
   // A protocol switch uses a new connection, as in kube-apiserver.
   const single = isPlain
@@ -136,7 +136,7 @@ export function createTransport(settings: TransportSettings): Transport {
         { where },
         {
           response({ socket, headers: responseHeaders }: IncomingMessage) {
-            heard(socket, String(responseHeaders['keep-alive'] ?? ''));
+            responded(socket, String(responseHeaders['keep-alive'] ?? ''));
           },
         },
       );

@@ -96,14 +96,14 @@ describe('catalogue', () => {
   test('a change makes a new snapshot and keeps the old one', () => {
     const catalogue = createCatalogue(builtins, { groupOrder });
     const before = catalogue.snapshot();
-    const heard: number[] = [];
-    const stop = catalogue.subscribe((snapshot) => heard.push(snapshot.generation));
+    const generations: number[] = [];
+    const stop = catalogue.subscribe((snapshot) => generations.push(snapshot.generation));
     catalogue.replaceCustom([
       def({ group: 'example.com', resource: 'widgets', versions: [{ version: 'v1' }] }),
     ]);
     stop();
     catalogue.replaceCustom([]);
-    expect(heard).toEqual([before.generation + 1]);
+    expect(generations).toEqual([before.generation + 1]);
     expect(before.find('example.com', 'v1', 'widgets')).toBeUndefined();
     expect(catalogue.snapshot().generation).toBe(before.generation + 2);
   });

@@ -259,7 +259,7 @@ export async function evaluateConditions(
   try {
     // All are run before any result is used, as in kube-apiserver, since costs add up.
     for (const condition of conditions) {
-      results.push(await ask(condition, seen, spending));
+      results.push(await evaluateCondition(condition, seen, spending));
     }
   } catch (error) {
     if (!(error instanceof OutOfBudget)) throw error;
@@ -275,7 +275,7 @@ export async function evaluateConditions(
 }
 
 /** Whether a condition holds, or how it failed. */
-async function ask(
+async function evaluateCondition(
   { program, expression }: CompiledCondition,
   variables: ReadonlyMap<string, Value>,
   spending: Spending,

@@ -144,7 +144,7 @@ async function checkPod(plugin: PodSecurity, call: AdmissionCall): Promise<void>
   if (pod === undefined || isExempt(plugin, call)) return;
   const { policy, errors } = await policyFor(plugin, call);
   const { enforce: standard } = policy;
-  if (errors.length === 0 && isOpen(standard, policy.warn, policy.audit)) {
+  if (errors.length === 0 && isUnrestricted(standard, policy.warn, policy.audit)) {
     annotate(plugin, call, { 'enforce-policy': standardText(standard) });
     plugin.metrics.evaluated(call, { decision: 'allow', mode: 'enforce', standard });
     return;
@@ -156,7 +156,7 @@ async function checkPod(plugin: PodSecurity, call: AdmissionCall): Promise<void>
   const found = violations(standard, checked, plugin.tools.dialect);
   const decision = found.length > 0 ? 'deny' : 'allow';
   plugin.metrics.evaluated(call, { decision, mode: 'enforce', standard });
-  note(plugin, call, { policy, errors, checked });
+  recordForAudit(plugin, call, { policy, errors, checked });
   if (decision === 'deny') {
     const shown = JSON.stringify(standardText(standard));
     throw refusal(call, `violates PodSecurity ${shown}: ${violationsText(found)}`);
@@ -169,16 +169,16 @@ async function checkTemplate(plugin: PodSecurity, call: AdmissionCall): Promise<
   const path = templates[def.resource];
   if (subresource !== '' || path === undefined || isExempt(plugin, call)) return;
   const { policy, errors } = await policyFor(plugin, call);
-  if (errors.length === 0 && isOpen(policy.warn, policy.audit)) return;
+  if (errors.length === 0 && isUnrestricted(policy.warn, policy.audit)) return;
   const template = objectAt(call.object, ...path);
   if (template === undefined) return;
   const checked = checkedPodOf(template);
   if (isExemptClass(plugin, call, checked)) return;
-  note(plugin, call, { policy, errors, checked });
+  recordForAudit(plugin, call, { policy, errors, checked });
   warn(plugin, call, { policy, checked });
 }
 
-function isOpen(...standards: readonly Standard[]): boolean {
+function isUnrestricted(...standards: readonly Standard[]): boolean {
   return standards.every(({ level }) => level === 'privileged');
 }
 
@@ -214,7 +214,7 @@ function annotate(
 }
 
 /** Adds audit annotations: violations to record, and unreadable labels. */
-function note(
+function recordForAudit(
   plugin: PodSecurity,
   call: AdmissionCall,
   at: { policy: Policy; errors: readonly FieldError[]; checked: CheckedPod },
@@ -224,7 +224,7 @@ function note(
     plugin.metrics.failed(call, 'recovered');
     annotate(plugin, call, { error: `Failed to parse policy: ${fieldErrorsText(errors)}` });
   }
-  if (isOpen(policy.audit)) return;
+  if (isUnrestricted(policy.audit)) return;
   const found = violations(policy.audit, checked, plugin.tools.dialect);
   if (found.length === 0) return;
   plugin.metrics.evaluated(call, { decision: 'deny', mode: 'audit', standard: policy.audit });
@@ -297,12 +297,12 @@ async function checkNamespace(plugin: PodSecurity, call: AdmissionCall): Promise
   if (errors.length > 0 && (before === undefined || isNew)) {
     throw invalidObject(groupKindOf(target.def), nameOf(call), errors);
   }
-  if (before === undefined || !demandsMore(policy.enforce, before.policy.enforce)) return;
+  if (before === undefined || !isStricter(policy.enforce, before.policy.enforce)) return;
   if (settings.exemptions.namespaces.has(call.name)) return;
   for (const text of await podWarnings(plugin, call.name, policy.enforce)) call.context.warn(text);
 }
 
-function demandsMore(now: Standard, before: Standard): boolean {
+function isStricter(now: Standard, before: Standard): boolean {
   if (now.level === 'privileged') return false;
   return now.minor === before.minor
     ? compareLevels(now.level, before.level) > 0

@@ -140,7 +140,7 @@ interface ConditionObserver {
  */
 export async function evaluatePolicy(
   evaluation: Evaluation,
-  heard: ConditionObserver,
+  observer: ConditionObserver,
 ): Promise<PolicyResult> {
   const { compiled, clock } = evaluation;
   const nothing: PolicyResult = { decisions: [], annotations: [], failed: [] };
@@ -148,17 +148,17 @@ export async function evaluatePolicy(
     const startMs = clock.monotonic();
     const { variables, own } = scopeOf(evaluation);
     const result = await evaluateConditions(compiled.conditions, variables, { own, clock });
-    heard.evaluated({ durationMs: clock.monotonic() - startMs, failed: result.failed });
+    observer.evaluated({ durationMs: clock.monotonic() - startMs, failed: result.failed });
     if (result.failures !== undefined) {
       if (compiled.policy.failurePolicy === 'Fail') {
         const denied = failureOf(compiled, result.failures, 'invalid_error');
         return { ...nothing, decisions: [denied] };
       }
-      heard.excluded();
+      observer.excluded();
       return nothing;
     }
     if (!result.matches) {
-      heard.excluded();
+      observer.excluded();
       return nothing;
     }
   }

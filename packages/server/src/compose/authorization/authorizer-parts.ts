@@ -174,7 +174,7 @@ async function openRbacSource(options: {
       const onChange = (change: Pick<EntryChange, 'previous' | 'current'>) => {
         for (const listener of listeners) listener(rbacChange(kind, change));
       };
-      return [kind, await hold({ caches, def, onChange })] as const;
+      return [kind, await followEntries({ caches, def, onChange })] as const;
     }),
   );
   const byKind = new Map(followed);
@@ -205,7 +205,7 @@ function rbacChange(
 }
 
 /** Keeps the decoded objects of a kind and reports every change. */
-async function hold(options: {
+async function followEntries(options: {
   readonly caches: CachePool;
   readonly def: ResourceDef;
   readonly onChange: (change: Pick<EntryChange, 'previous' | 'current'>) => void;

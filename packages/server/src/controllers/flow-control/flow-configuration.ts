@@ -62,15 +62,15 @@ export async function startFlowConfiguration(
     run,
     workers: 4,
   });
-  const hold = (into: Map<string, ApiObject>) => (name: string, entry: Entry | undefined) => {
+  const keepIn = (into: Map<string, ApiObject>) => (name: string, entry: Entry | undefined) => {
     if (entry === undefined) into.delete(name);
     else into.set(name, decodeEntry(entry));
     if (entry === undefined) budget.forget(name);
     queue.add(everything);
   };
   const followed = await Promise.all([
-    follow(caches.of(defs.levels), hold(stored.levels), { unreadable: 'left-out' }),
-    follow(caches.of(defs.schemas), hold(stored.schemas), { unreadable: 'left-out' }),
+    follow(caches.of(defs.levels), keepIn(stored.levels), { unreadable: 'left-out' }),
+    follow(caches.of(defs.schemas), keepIn(stored.schemas), { unreadable: 'left-out' }),
   ]);
   return {
     async close() {

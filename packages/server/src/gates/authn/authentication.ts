@@ -224,7 +224,7 @@ export function createTokenReviewer(options: {
     const credentials = credentialsOfToken(token);
     for (const authenticator of authenticators) {
       try {
-        const verdict = await ask(authenticator, { token, credentials, audiences, own });
+        const verdict = await reviewWith(authenticator, { token, credentials, audiences, own });
         if (verdict === undefined) continue;
         if (tokens !== undefined) countVerdict(tokens, verdict.user);
         return { verdict: { ...verdict, user: withAuthenticatedGroup(verdict.user) }, error: '' };
@@ -241,7 +241,7 @@ export function createTokenReviewer(options: {
   };
 }
 
-async function ask(
+async function reviewWith(
   authenticator: Authenticator,
   request: {
     readonly token: string;

@@ -231,7 +231,7 @@ async function convertOnce(
   const review = conversionReviewOf(texts, { version, group, desired: apiVersion });
   const [first] = objects as [ApiObject];
   try {
-    const converted = await ask(conversion, review);
+    const converted = await postReview(conversion, review);
     const made = checkedObjects(converted, { objects, apiVersion });
     measure(conversion, { from: first.apiVersion, to: apiVersion, startMs });
     return made;
@@ -259,7 +259,7 @@ function measure(
   });
 }
 
-async function ask(
+async function postReview(
   { post, clock }: WebhookConversion,
   review: ConversionReview,
 ): Promise<readonly JsonValue[]> {
