@@ -13,6 +13,7 @@ import {
 } from './folds.ts';
 import { shownKey } from './library/arithmetic.ts';
 import { patternOf } from './library/strings.ts';
+import { type Division, Meter, workMax } from './meter.ts';
 import {
   type CallExpr,
   type Expr,
@@ -29,9 +30,9 @@ import {
   CelCostError,
   CelError,
   EntryMap,
-  equals,
   isMapValue,
   List,
+  LongEvaluation,
   LongOperand,
   longTypeName,
   Optional,
@@ -66,69 +67,6 @@ export interface Program {
 /** Evaluations up to this cost and work, which take about a millisecond, are not divided. */
 const undivided = { cost: 10_000, work: 20_000 };
 
-/** The cost and the work of one step. */
-const perStep = { cost: 2_000, work: 10_000 };
-
-/** Maximum number of elementary steps of one evaluation. */
-const workMax = 10_000_000;
-
-/** Maximum number of values that one `==` compares. */
-const comparedMax = 200_000;
-
-/** Counts the cost and the work of an evaluation and enforces their limits. */
-class Meter {
-  cost = 0;
-  #work = 0;
-  readonly #costMax: number;
-  readonly #workMax: number;
-
-  constructor(limits: { readonly cost: number; readonly work: number }) {
-    this.#costMax = limits.cost;
-    this.#workMax = limits.work;
-  }
-
-  /** A frame that draws on this meter. */
-  frame(slots: Frame['slots'], options?: { readonly isDivided: boolean }): Frame {
-    const work = (steps: number) => {
-      this.#work += steps;
-      if (this.#work > this.#workMax) throw new CelCostError(costExceeded);
-    };
-    return {
-      slots,
-      spend: (amount) => {
-        this.cost += amount;
-        if (this.cost > this.#costMax) throw new CelCostError(costExceeded);
-      },
-      work,
-      equal: (one, other) => equalWithin(one, other, work),
-      isStepOver: options?.isDivided === true ? this.#stepEnds() : () => false,
-    };
-  }
-
-  /** Returns a function that is true once each time the evaluation has spent enough for a step. */
-  #stepEnds(): () => boolean {
-    const end = { ...perStep };
-    return () => {
-      if (this.cost < end.cost && this.#work < end.work) return false;
-      end.cost = this.cost + perStep.cost;
-      end.work = this.#work + perStep.work;
-      return true;
-    };
-  }
-}
-
-const costExceeded = 'operation cancelled: actual cost limit exceeded';
-
-function equalWithin(one: Value, other: Value, work: (steps: number) => void): boolean {
-  let left = comparedMax;
-  return equals(one, other, (values) => {
-    work(values);
-    left -= values;
-    if (left >= 0) return;
-    throw new CelCostError(`operation cancelled: a comparison takes over ${comparedMax} values`);
-  });
-}
-
 /** The result of an evaluation and its cost. */
 export type Measured = { readonly cost: number } & (
   | { readonly value: Value; readonly error?: never }
@@ -145,9 +83,8 @@ interface ProgramOptions {
 /** Compiles a tree to a program. Throws `CelError` if constants alone prove a failure. */
 export function program(expr: Expr, options: ProgramOptions): Program {
   const names = [...options.environment.variables.keys()];
-  const compiler = new Compiler(options);
-  const step = compiler.compile(expr, names);
-  let work: Work | undefined;
+  const step = new Compiler(options).compile(expr, names);
+  const works: { macros?: Work; functions?: Work } = {};
   const slotsOf = (variables: ReadonlyMap<string, Value>) =>
     names.map((name) => variables.get(name));
   const measured = (
@@ -170,9 +107,11 @@ export function program(expr: Expr, options: ProgramOptions): Program {
   function* divided(
     variables: ReadonlyMap<string, Value>,
     meter: Meter,
+    division: 'macros' | 'functions',
   ): Generator<void, Measured> {
-    work ??= compiler.work(expr, names);
-    const frame = meter.frame(slotsOf(variables), { isDivided: true });
+    works[division] ??= new Compiler(options, division).work(expr, names);
+    const work = works[division];
+    const frame = meter.frame(slotsOf(variables), division);
     try {
       const value = yield* work({ ...frame, operands: new Map() });
       return { value, cost: meter.cost };
@@ -191,14 +130,20 @@ export function program(expr: Expr, options: ProgramOptions): Program {
     *steps(variables, costMax) {
       const meter = new Meter({ cost: costMax, work: workMax });
       let isFirst = true;
+      let division: 'macros' | 'functions' = 'macros';
       for (;;) {
+        const { cost, work } = meter;
         try {
           const short = isFirst ? attempt(variables, costMax) : undefined;
           isFirst = false;
-          return short ?? (yield* divided(variables, meter));
+          return short ?? (yield* divided(variables, meter, division));
         } catch (error) {
-          if (!(error instanceof LongOperand)) throw error;
-          yield* error.work;
+          if (error instanceof LongOperand) yield* error.work;
+          else if (error instanceof LongEvaluation) {
+            division = 'functions';
+            meter.reset({ cost, work });
+            yield;
+          } else throw error;
         }
       }
     },
@@ -237,12 +182,14 @@ class Compiler implements Compiles {
   readonly #environment: Environment;
   readonly #declared: ProgramOptions['declared'];
   readonly #divided = new WeakMap<Expr, boolean>();
+  readonly #division: Division;
   /** The operands that are evaluated before the current node. */
   #evaluated: ReadonlySet<Expr> = new Set();
 
-  constructor({ environment, declared }: ProgramOptions) {
+  constructor({ environment, declared }: ProgramOptions, division: Division = 'none') {
     this.#environment = environment;
     this.#declared = declared;
+    this.#division = division;
   }
 
   compile(expr: Expr, scope: readonly string[]): Step {
@@ -337,14 +284,17 @@ class Compiler implements Compiles {
     return result;
   }
 
-  /** Whether a call may run a function that takes steps. A literal list is short. */
+  /** Whether a call may run a function that takes steps. A literal list is usually short. */
   #callsDivided(expr: CallExpr): boolean {
-    if (expr.name === '@in' && expr.args[1]?.kind === 'list') return false;
+    const isThorough = this.#division === 'functions';
+    if (!isThorough && expr.name === '@in' && expr.args[1]?.kind === 'list') return false;
     const { functions } = this.#environment;
     const declared = this.#declared.get(expr) ?? [];
     const name = namespacedName(expr, functions) ?? expr.name;
     const overloads = declared.length > 0 ? declared : (functions.get(name) ?? []);
-    return overloads.some(({ steps }) => steps !== undefined);
+    return overloads.some(
+      ({ steps, isSeldomLong }) => steps !== undefined && (isThorough || !isSeldomLong),
+    );
   }
 
   /** Evaluates the operands in their order, in steps, and then the node. */

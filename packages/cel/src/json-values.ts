@@ -17,7 +17,6 @@ import { namesOf, visibleSchema } from './types/schema-types.ts';
 import {
   CelError,
   Duration,
-  equals,
   isMapValue,
   kindOf,
   List,
@@ -108,6 +107,8 @@ class JsonMap implements MapValue {
   readonly #json: JsonObject;
   readonly #schema: Schema;
   readonly #made = new Map<string, Value>();
+  #keys: readonly Value[] | undefined;
+  #size: number | undefined;
 
   constructor(json: JsonObject, schema: Schema) {
     this.#json = json;
@@ -132,6 +133,11 @@ class JsonMap implements MapValue {
   }
 
   keys(): readonly Value[] {
+    this.#keys ??= this.#readKeys();
+    return this.#keys;
+  }
+
+  #readKeys(): readonly Value[] {
     if (this.#schema.properties === undefined) {
       return Object.keys(this.#json).filter((name) => this.#json[name] !== undefined);
     }
@@ -142,7 +148,11 @@ class JsonMap implements MapValue {
   }
 
   #nameOf(key: string): string | undefined {
-    return membersOf(this.#schema).get(key) ?? (this.#unknown().includes(key) ? key : undefined);
+    const declared = membersOf(this.#schema).get(key);
+    if (declared !== undefined) return declared;
+    const { properties, preserveUnknownFields } = this.#schema;
+    const isUnknown = preserveUnknownFields === true && properties?.has(key) !== true;
+    return isUnknown && Object.hasOwn(this.#json, key) ? key : undefined;
   }
 
   /** Rules cannot access undeclared members, but comparisons include them. */
@@ -154,7 +164,8 @@ class JsonMap implements MapValue {
 
   /** Null members count, although expressions do not see them. */
   get size(): number {
-    return Object.values(this.#json).filter((memberValue) => memberValue !== undefined).length;
+    this.#size ??= Object.values(this.#json).filter((value) => value !== undefined).length;
+    return this.#size;
   }
 
   named(name: Value): Value | undefined {
@@ -170,17 +181,22 @@ class JsonMap implements MapValue {
    * Equality as in kube-apiserver: a null member is not found in the other object, so an object
    * with one equals no object, not even itself. Undeclared members count if both objects have them.
    */
-  equalsMap(other: MapValue, tally?: (values: number) => void): boolean {
-    return Object.entries(this.#json).every(([name, json]) => {
-      if (json === undefined) return true;
+  *pairsWith(
+    other: MapValue,
+    tally?: (values: number, stepsEach?: number) => void,
+  ): Generator<readonly [Value, Value] | undefined> {
+    for (const name of Object.keys(this.#json)) {
+      const json = member(this.#json, name);
+      if (json === undefined) continue;
       const schema = this.#schemaOf(name);
       if (schema === undefined) {
         tally?.(valuesOf(json));
-        return this.#equalsUnknown(name, json, other);
+        if (!this.#equalsUnknown(name, json, other)) yield undefined;
+        continue;
       }
       const found = memberOf(other, name);
-      return found !== undefined && equals(jsonToValue(json, schema), found, tally);
-    });
+      yield found === undefined ? undefined : [jsonToValue(json, schema), found];
+    }
   }
 
   /** The schema of a member; without a schema, all members are untyped. */

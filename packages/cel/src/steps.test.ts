@@ -142,6 +142,75 @@ test('TRUST-2: the rules of an object run in steps', () => {
   expect(errors.map(({ field }) => field)).toEqual(lists.map((_, at) => `lists[${at}]`));
 });
 
+/** A text of 160,000 characters. */
+const longText = `cel.bind(t, '${'a'.repeat(20_000)}', t + t + t + t + t + t + t + t)`;
+
+/** An evaluation of calls that each are short, or cannot pause, but together take long. */
+describe('functions that are seldom long run in steps where they are', () => {
+  test.each([
+    [`${long(90_000)}.map(x, [x]) == ${long(90_000)}.map(x, [x])`],
+    [`${long(30_000)}.map(x, {'a': x}) != ${long(30_000)}.map(x, {'a': x + x / 29999})`],
+    [`optional.of(${long(90_000)}) == optional.of(${long(90_000)})`],
+    [`[${long(30_000)}, ${long(30_000)}].indexOf(${long(30_000)} + []) == 0`],
+    [`${long(30_000)} in [${long(30_001)}, ${long(30_000)}]`],
+    [`cel.bind(l, ${long(90_000)}, ${long(40)}.all(i, l.slice(i, 90000)[0] == i))`],
+    [`cel.bind(l, ${long(90_000)}, ${long(8)}.all(i, l.reverse()[0] == 89999))`],
+    [`cel.bind(l, ${long(90_000)}, ${long(20)}.all(i, (l + [1]).size() > i))`],
+    [`cel.bind(t, ${longText}, ${long(9)}.all(i, t.charAt(i) + t.substring(i, i + 1) == 'aa'))`],
+    [`cel.bind(t, ${longText}, ${long(9)}.all(i, t.indexOf('b', i) + t.lastIndexOf('b') == -2))`],
+    [
+      `cel.bind(t, ${longText}, ${long(9)}.all(i, t.lowerAscii().trim() < t.upperAscii() == false))`,
+    ],
+    [`cel.bind(t, ${longText}, ${long(9)}.all(i, t.size() == 160000 && t.split('b').size() == 1))`],
+    [
+      `'%s'.format([${long(20_000)}.map(x, {'k': x, 'j': 'b'})]).startsWith('[{"j":"b", "k":0}, {"j":')`,
+    ],
+    [`strings.quote(${longText}).size() == 160002`],
+    [`${longText}.findAll('a').size() == 160000`],
+    [`${longText}.find('(?:a|b)+c') == ''`],
+  ])('%s', (source) => {
+    const { atOnce, inSteps, steps } = outcomesOf(source, 4_000_000);
+    expect(inSteps).toEqual(atOnce);
+    expect(atOnce.value).toBe(true);
+    expect(steps).toBeGreaterThan(5);
+  });
+
+  test('a chain of comparisons pauses between them', () => {
+    const lists = `[${long(2_000)}, ${long(2_000)}]`;
+    const chain = Array(20).fill('l[0] == l[1]').join(' && ');
+    const { atOnce, inSteps, steps } = outcomesOf(`cel.bind(l, ${lists}, ${chain})`);
+    expect(inSteps).toEqual(atOnce);
+    expect(atOnce.value).toBe(true);
+    expect(steps).toBeGreaterThan(5);
+  });
+});
+
+describe('a search takes no longer than a text and a long part of it', () => {
+  const half = 'a'.repeat(10_000);
+  const around = (search: string) =>
+    `cel.bind(t, '${'a'.repeat(60_000)}', cel.bind(p, '${half}b${half}', ${search}))`;
+
+  test.each([
+    ["!t.contains(p) && (t + 'b' + t).contains(p)"],
+    ["t.indexOf(p) == -1 && (t + 'b' + t).indexOf(p) == 50000"],
+    ["(t + 'b' + t).indexOf(p, 50000) == 50000 && (t + 'b' + t).indexOf(p, 50001) == -1"],
+    ["t.lastIndexOf(p) == -1 && (t + 'b' + t).lastIndexOf(p) == 50000"],
+    ["(t + 'b' + t).lastIndexOf(p, 50000) == 50000 && (t + 'b' + t).lastIndexOf(p, 49999) == -1"],
+    ["(t + 'b' + t).split(p).size() == 2 && (t + 'b' + t).split(p)[1].size() == 50000"],
+    ["(t + 'b' + t).split(p, 1).size() == 1 && (t + 'b' + t).split(p, 0).size() == 0"],
+    ["(t + 'b' + t).replace(p, 'c').size() == 100001 && t.replace(p, 'c') == t"],
+    ["(t + 'abc').contains('aabc') && !t.contains('aab')"],
+  ])('%s', (search) => {
+    const { atOnce, inSteps } = outcomesOf(around(search));
+    expect(atOnce.value).toBe(true);
+    expect(inSteps).toEqual(atOnce);
+  });
+
+  test('in steps', () => {
+    expect(outcomesOf(around(`${long(9)}.all(i, t.indexOf(p) < 0)`)).steps).toBeGreaterThan(5);
+  });
+});
+
 test('TRUST-2: a function does not search a text of any length', () => {
   const text = `'${'a'.repeat(30_000)}'`;
   const twice = (one: string) => `[${one}].map(t, t + t)[0]`;

@@ -19,6 +19,17 @@ export class LongOperand extends Error {
   }
 }
 
+/**
+ * The evaluation takes long where it cannot pause, and must be repeated with every function in
+ * steps. Only evaluations in steps throw it.
+ */
+export class LongEvaluation extends Error {
+  constructor() {
+    super('the evaluation takes long in one piece');
+    this.name = 'LongEvaluation';
+  }
+}
+
 /** The evaluation waits for a promise and must be repeated when it settles. */
 export class EvaluationPaused extends Error {
   readonly answer: Promise<unknown>;
@@ -96,8 +107,11 @@ export interface MapValue {
   readonly size: number;
   /** A member by its original name if expressions use another one. */
   named?(name: Value): Value | undefined;
-  /** Whether it equals a map of the same size, if that depends on more than expressions see. */
-  equalsMap?(other: MapValue, tally?: Tally): boolean;
+  /**
+   * Pairs of members that must be equal for the map to equal one of the same size, if that depends
+   * on more than expressions see; undefined instead of a pair if the maps differ.
+   */
+  pairsWith?(other: MapValue, tally?: Tally): Iterable<Pair | undefined>;
 }
 
 export type Value =
@@ -116,11 +130,15 @@ export type Value =
   | List
   | MapValue;
 
+/** Two values that are compared. */
+type Pair = readonly [one: Value, other: Value];
+
 /** A map built by an expression. */
 export class EntryMap implements MapValue {
   readonly isMap = true;
   readonly objectType = undefined;
   readonly #entries: ReadonlyMap<string, readonly [Value, Value]>;
+  #keys: readonly Value[] | undefined;
   constructor(entries: ReadonlyMap<string, readonly [Value, Value]>) {
     this.#entries = entries;
   }
@@ -129,7 +147,8 @@ export class EntryMap implements MapValue {
     return text === undefined ? undefined : this.#entries.get(text)?.[1];
   }
   keys(): readonly Value[] {
-    return [...this.#entries.values()].map(([key]) => key);
+    this.#keys ??= Array.from(this.#entries.values(), ([key]) => key);
+    return this.#keys;
   }
   get size(): number {
     return this.#entries.size;
@@ -212,8 +231,14 @@ export function numeric(value: Value): bigint | number | undefined {
   return value instanceof Uint ? value.value : undefined;
 }
 
-/** Called with the number of values that a comparison is about to compare. May throw. */
-type Tally = (values: number) => void;
+/**
+ * Called with the number of values that a comparison is about to compare, and the elementary steps
+ * that each takes if it takes more than one. May throw.
+ */
+type Tally = (values: number, stepsEach?: number) => void;
+
+/** Elementary steps of comparing a member of maps, which are looked up by their keys. */
+const memberSteps = 5;
 
 /**
  * `==`: compares numbers by value and everything else within its type. Fails only if `tally` throws.
@@ -263,15 +288,98 @@ function listsEqual(one: List, other: List, tally?: Tally): boolean {
   });
 }
 
+/** Whether a value has no parts that are values. */
+export const isScalar = (value: Value) =>
+  !(value instanceof List) && !(value instanceof Optional) && !isMapValue(value);
+
+/** Counts what a comparison in steps does, and says when it pauses. */
+export interface ComparisonPace {
+  readonly tally: Tally;
+  readonly isStepOver: () => boolean;
+}
+
+/** `equals` in steps (TRUST-2). */
+export function* equalsSteps(
+  one: Value,
+  other: Value,
+  pace: ComparisonPace,
+): Generator<void, boolean> {
+  if (one instanceof Optional && other instanceof Optional) {
+    if (one.value === undefined || other.value === undefined) return one.value === other.value;
+    return yield* equalsSteps(one.value, other.value, pace);
+  }
+  if (one instanceof List && other instanceof List) return yield* listsEqualSteps(one, other, pace);
+  if (!isMapValue(one) || !isMapValue(other)) return equals(one, other, pace.tally);
+  if (one.size !== other.size) return false;
+  pace.tally(1, memberSteps);
+  for (const pair of pairsOf(one, other, pace.tally)) {
+    pace.tally(1, memberSteps);
+    if (pace.isStepOver()) yield;
+    if (pair === undefined) return false;
+    const [left, right] = pair;
+    const isEqual = isScalar(left) ? equals(left, right) : yield* equalsSteps(left, right, pace);
+    if (!isEqual) return false;
+  }
+  return true;
+}
+
+function* listsEqualSteps(one: List, other: List, pace: ComparisonPace): Generator<void, boolean> {
+  if (one.items.length !== other.items.length) return false;
+  const kind = one.listKind ?? other.listKind;
+  const index = kind === undefined ? undefined : yield* indexSteps(other.items, kind, pace);
+  for (let at = 0; at < one.items.length; at += 1) {
+    const item = itemAt(one.items, at);
+    const candidates =
+      kind === undefined || index === undefined
+        ? [itemAt(other.items, at)]
+        : (index.get(itemKey(item, kind)) ?? []);
+    let isFound = false;
+    for (const candidate of candidates) {
+      pace.tally(1);
+      if (pace.isStepOver()) yield;
+      isFound = isScalar(item)
+        ? equals(item, candidate)
+        : yield* equalsSteps(item, candidate, pace);
+      if (isFound) break;
+    }
+    if (!isFound) return false;
+  }
+  return true;
+}
+
+function* indexSteps(
+  items: readonly Value[],
+  kind: ListKind,
+  { isStepOver }: ComparisonPace,
+): Generator<void, ReadonlyMap<string, Value[]>> {
+  const index = new Map<string, Value[]>();
+  for (const item of items) {
+    if (isStepOver()) yield;
+    addTo(index, item, kind);
+  }
+  return index;
+}
+
 function mapsEqual(one: MapValue, other: MapValue, tally?: Tally): boolean {
   if (one.size !== other.size) return false;
-  tally?.(one.size);
-  if (one.equalsMap !== undefined) return one.equalsMap(other, tally);
-  return one.keys().every((key) => {
+  tally?.(1, memberSteps);
+  for (const pair of pairsOf(one, other, tally)) {
+    tally?.(1, memberSteps);
+    if (pair === undefined || !equals(pair[0], pair[1], tally)) return false;
+  }
+  return true;
+}
+
+function pairsOf(one: MapValue, other: MapValue, tally?: Tally): Iterable<Pair | undefined> {
+  return one.pairsWith === undefined ? memberPairs(one, other) : one.pairsWith(other, tally);
+}
+
+function* memberPairs(one: MapValue, other: MapValue): Generator<Pair | undefined> {
+  for (const key of one.keys()) {
     const value = one.get(key);
     const found = memberOf(other, key);
-    return value !== undefined && found !== undefined && equals(value, found, tally);
-  });
+    yield value === undefined || found === undefined ? undefined : [value, found];
+  }
 }
 
 /** The value of a map under a key of another map. */
@@ -291,34 +399,15 @@ export function itemKey(item: Value, kind: ListKind): string {
 
 function indexItems(items: readonly Value[], kind: ListKind): ReadonlyMap<string, Value[]> {
   const index = new Map<string, Value[]>();
-  for (const item of items) {
-    const key = itemKey(item, kind);
-    const bucket = index.get(key);
-    if (bucket === undefined) index.set(key, [item]);
-    else bucket.push(item);
-  }
+  for (const item of items) addTo(index, item, kind);
   return index;
 }
 
-/**
- * `+` of lists: sets are united, the later item of a map key wins, other lists are concatenated.
- * @param equal compares items of sets that are lists or objects
- */
-export function addLists(one: List, other: List, equal: typeof equals): List {
-  const kind = one.listKind;
-  if (kind === undefined) return new List(one.items.concat(other.items), undefined);
-  const items = [...one.items];
-  const places = new Map(items.map((item, index) => [itemKey(item, kind), index]));
-  for (const item of other.items) {
-    const key = itemKey(item, kind);
-    const at = places.get(key);
-    if (at === undefined) places.set(key, items.push(item) - 1);
-    else if (kind !== 'set') items[at] = item;
-    else if (mapKey(item) === undefined && !items.some((present) => equal(present, item))) {
-      items.push(item);
-    }
-  }
-  return new List(items, kind);
+function addTo(index: Map<string, Value[]>, item: Value, kind: ListKind): void {
+  const key = itemKey(item, kind);
+  const bucket = index.get(key);
+  if (bucket === undefined) index.set(key, [item]);
+  else bucket.push(item);
 }
 
 /** A negative, zero, or positive number; undefined if the values are not ordered. */

@@ -1,4 +1,5 @@
-import type { Library } from '../types/functions.ts';
+import type { CallContext } from '../types/functions.ts';
+import { type Library, oneStepEach } from '../types/functions.ts';
 import {
   CelError,
   kindOf,
@@ -194,6 +195,7 @@ const sizes: readonly (readonly [string, (value: Value) => number])[] = [
 
 /** Number of code points in a string. */
 function codePointCount(text: string): number {
+  if (!/[\ud800-\udbff]/.test(text)) return text.length;
   let count = text.length;
   for (let at = 0; at < text.length; at += 1) {
     const unit = text.charCodeAt(at);
@@ -202,11 +204,16 @@ function codePointCount(text: string): number {
   return count;
 }
 
+/** Counting code points takes about a tenth of the time of other functions of texts. */
+function countText([text]: readonly Value[], context: CallContext): void {
+  if (typeof text === 'string' && text.length > 1_000) context.work(Math.ceil(text.length / 50));
+}
+
 const size: Library = sizes.flatMap(([type, count]) => {
   const run = ([value = null]: readonly Value[]) => BigInt(count(value));
   return [
-    [`size(${type}): int`, run],
-    [`${type}.size(): int`, run],
+    [`size(${type}): int`, type === 'string' ? oneStepEach(countText, run) : run],
+    [`${type}.size(): int`, type === 'string' ? oneStepEach(countText, run) : run],
   ] as const;
 });
 

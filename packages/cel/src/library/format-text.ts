@@ -1,11 +1,14 @@
 import { itemAt } from '@wheelhouse/machinery';
 import type { Issue } from '../issues.ts';
+import { sortSteps } from '../sort.ts';
+import type { CallContext } from '../types/functions.ts';
 import { type Type, unwrapped } from '../types/types.ts';
 import {
   CelCostError,
   CelError,
   Duration,
   isMapValue,
+  isScalar,
   kindOf,
   List,
   longTypeName,
@@ -17,22 +20,34 @@ import {
 import { showDouble } from './conversions.ts';
 import { showDuration, showTimestamp } from './times.ts';
 
-type Clause = (value: Value, precision: number | undefined, tally: Tally) => string;
+type Clause = (value: Value, precision: number | undefined, pace: FormatPace) => string;
 
-/** Counts the characters of a value about to be formatted. Throws `CelCostError`. */
-type Tally = (characters: number) => void;
+/** Counts what a call formats, and says when it pauses. */
+interface FormatPace {
+  /** Counts the characters of a value about to be formatted. Throws `CelCostError`. */
+  tally(characters: number): void;
+  readonly isStepOver: () => boolean;
+}
 
 /** Maximum number of characters that one call formats. */
 const formattedMax = 1_000_000;
 
-function formattedTally(): Tally {
+/** Elementary steps of formatting one value, besides one for each ten of its characters. */
+const stepsPerValue = 10;
+
+function formatPace({ work, isStepOver }: CallContext): FormatPace {
   let left = formattedMax;
-  return (characters) => {
-    left -= characters;
-    if (left >= 0) return;
-    throw new CelCostError(
-      `operation cancelled: format writes more than ${formattedMax} characters`,
-    );
+  return {
+    isStepOver,
+    tally(characters) {
+      left -= characters;
+      if (left < 0) {
+        throw new CelCostError(
+          `operation cancelled: format writes more than ${formattedMax} characters`,
+        );
+      }
+      work(stepsPerValue + Math.ceil(characters / 10));
+    },
   };
 }
 
@@ -40,15 +55,38 @@ const precisionMax = 1000;
 
 /**
  * The function `format`: `%s %d %f %e %b %o %x %X %%`, with a precision for `f` and a width for
- * `e`.
+ * `e`, in steps (TRUST-2).
  */
-export function formatText(format: string, args: readonly Value[]): string {
-  const tally = formattedTally();
-  return withClauses(format, args.length, ({ verb, precision, index }) => {
-    const clause = clauses[verb];
-    if (clause === undefined) throw unknownClause(verb);
-    return clause(itemAt(args, index), precision, tally);
-  });
+export function* formatSteps(
+  format: string,
+  args: readonly Value[],
+  context: CallContext,
+): Generator<void, string> {
+  const pace = formatPace(context);
+  context.work(Math.ceil(format.length / 10));
+  let text = '';
+  const read = partsOf(format, args.length);
+  for (let part = read(); part !== undefined; part = read()) {
+    if (pace.isStepOver()) yield;
+    if (typeof part === 'string') {
+      text += part;
+      continue;
+    }
+    const value = itemAt(args, part.index);
+    if (part.verb === 's')
+      text += isScalar(value) ? scalar(value, pace) : yield* plain(value, pace);
+    else {
+      pace.tally(scalarLength + (part.precision ?? 0));
+      text += clauseOf(part.verb)(value, part.precision, pace);
+    }
+  }
+  return text;
+}
+
+function clauseOf(verb: string): Clause {
+  const clause = clauses[verb];
+  if (clause === undefined) throw unknownClause(verb);
+  return clause;
 }
 
 interface ClauseUse {
@@ -58,19 +96,31 @@ interface ClauseUse {
   readonly index: number;
 }
 
+const clausePattern = /%(%|(?:\.(\d*))?([\s\S]?))/y;
+
 /**
- * Replaces each clause with the text that `show` returns. Throws `CelError` for an invalid clause.
+ * Returns a reader of a format's next part: a text between clauses, or a clause; undefined at the
+ * end. Throws `CelError` for an invalid clause.
  */
-function withClauses(format: string, count: number, show: (use: ClauseUse) => string): string {
+function partsOf(format: string, count: number): () => string | ClauseUse | undefined {
   let next = 0;
-  const pattern = /%(%|(?:\.(\d*))?([\s\S]?))/g;
-  return format.replace(pattern, (_, whole: string, digits: string | undefined, verb: string) => {
-    if (whole === '%') return '%';
-    if (!Object.hasOwn(clauses, verb)) throw unknownClause(verb);
+  let at = 0;
+  return () => {
+    const found = format.indexOf('%', at);
+    if (found !== at) {
+      const text = found < 0 ? format.slice(at) : format.slice(at, found);
+      at = found < 0 ? format.length : found;
+      return text === '' ? undefined : text;
+    }
+    clausePattern.lastIndex = at;
+    const [whole = '', inner, digits, verb = ''] = clausePattern.exec(format) ?? [];
+    at += whole.length;
+    if (inner === '%') return '%';
+    if (!Object.hasOwn(kindsTaken, verb)) throw unknownClause(verb);
     if (next >= count) throw new CelError(`index ${next} out of range`);
     next += 1;
-    return show({ verb, precision: precisionOf(digits), index: next - 1 });
-  });
+    return { verb, precision: precisionOf(digits), index: next - 1 };
+  };
 }
 
 /** Statically allowed kinds of types of a clause. */
@@ -109,12 +159,13 @@ export function formatIssue(
 ): Issue | undefined {
   let used = 0;
   try {
-    withClauses(format, args.length, ({ verb, index }) => {
-      used = index + 1;
-      const refused = refusedPart(itemAt(args, index), verb);
-      if (refused !== undefined) throw new RefusedArgument(refused, verb);
-      return '';
-    });
+    const read = partsOf(format, args.length);
+    for (let part = read(); part !== undefined; part = read()) {
+      if (typeof part === 'string') continue;
+      used = part.index + 1;
+      const refused = refusedPart(itemAt(args, part.index), part.verb);
+      if (refused !== undefined) throw new RefusedArgument(refused, part.verb);
+    }
   } catch (error) {
     if (!(error instanceof CelError)) throw error;
     return { at: error instanceof RefusedArgument ? error.at : at, message: error.message };
@@ -201,7 +252,6 @@ function wholeNumber(verb: string, value: Value): bigint {
 }
 
 const clauses: Readonly<Record<string, Clause>> = {
-  s: (value, _, tally) => plain(value, tally),
   d: (value) => wholeNumber('d', value).toString(),
   f: (value, precision = 6) => {
     const amount = double('f', value);
@@ -217,12 +267,12 @@ const clauses: Readonly<Record<string, Clause>> = {
     return wholeNumber('b', value).toString(2);
   },
   o: (value) => wholeNumber('o', value).toString(8),
-  x: (value, _, tally) => hex(value, tally),
-  X: (value, _, tally) => hex(value, tally).toUpperCase(),
+  x: (value, _, pace) => hex(value, pace),
+  X: (value, _, pace) => hex(value, pace).toUpperCase(),
 };
 
-function hex(value: Value, tally: Tally): string {
-  if (typeof value === 'string' || value instanceof Uint8Array) tally(value.length * 2);
+function hex(value: Value, pace: FormatPace): string {
+  if (typeof value === 'string' || value instanceof Uint8Array) pace.tally(value.length * 2);
   if (typeof value === 'string') return Buffer.from(value).toString('hex');
   if (value instanceof Uint8Array) return Buffer.from(value).toString('hex');
   return wholeNumber('x', value).toString(16);
@@ -251,7 +301,30 @@ function scientific(value: number): string {
 /** Assumed length of a value without a length of its own, characters. */
 const scalarLength = 8;
 
-function plain(value: Value, tally: Tally): string {
+/** A value as `%s` shows it, in steps. */
+function* plain(value: Value, pace: FormatPace): Generator<void, string> {
+  if (value instanceof List) {
+    let text = '';
+    for (const [index, item] of value.items.entries()) {
+      if (pace.isStepOver()) yield;
+      if (index > 0) text += ', ';
+      text += isScalar(item) ? innerScalar(item, pace) : yield* plain(item, pace);
+    }
+    return `[${text}]`;
+  }
+  if (!isMapValue(value)) return scalar(value, pace);
+  const entries: string[] = [];
+  for (const key of value.keys()) {
+    if (pace.isStepOver()) yield;
+    const member = value.get(key) ?? null;
+    const shown = isScalar(member) ? innerScalar(member, pace) : yield* plain(member, pace);
+    entries.push(`${innerScalar(key, pace)}:${shown}`);
+  }
+  const order = (one: string, other: string) => (one < other ? -1 : one > other ? 1 : 0);
+  return `{${(yield* sortSteps(entries, order, pace.isStepOver)).join(', ')}}`;
+}
+
+function scalar(value: Value, { tally }: FormatPace): string {
   const isLong = typeof value === 'string' || value instanceof Uint8Array;
   tally(isLong ? value.length : scalarLength);
   if (typeof value === 'string') return value;
@@ -263,25 +336,18 @@ function plain(value: Value, tally: Tally): string {
   if (value instanceof Timestamp) return showTimestamp(value);
   if (value instanceof Duration) return showDuration(value.nanos);
   if (value instanceof TypeValue) return value.name;
-  if (value instanceof List) return `[${value.items.map((item) => inner(item, tally)).join(', ')}]`;
-  if (isMapValue(value)) {
-    const entries = value
-      .keys()
-      .map((key) => `${inner(key, tally)}:${inner(value.get(key) ?? null, tally)}`);
-    return `{${entries.sort().join(', ')}}`;
-  }
   throw wrong('s', value);
 }
 
 /** Strings inside a list or map are quoted. */
-function inner(value: Value, tally: Tally): string {
+function innerScalar(value: Value, pace: FormatPace): string {
   if (typeof value === 'string') {
-    tally(value.length + scalarLength);
+    pace.tally(value.length + scalarLength);
     return JSON.stringify(value);
   }
-  if (value instanceof Timestamp) return `timestamp(${JSON.stringify(showTimestamp(value))})`;
-  if (value instanceof Duration) return `duration(${JSON.stringify(showDuration(value.nanos))})`;
-  if (typeof value === 'number')
-    return special(value) === undefined ? plain(value, tally) : JSON.stringify(plain(value, tally));
-  return plain(value, tally);
+  const text = scalar(value, pace);
+  if (value instanceof Timestamp) return `timestamp(${JSON.stringify(text)})`;
+  if (value instanceof Duration) return `duration(${JSON.stringify(text)})`;
+  const isSpecial = typeof value === 'number' && special(value) !== undefined;
+  return isSpecial ? JSON.stringify(text) : text;
 }

@@ -1,10 +1,11 @@
 import { sortSteps } from '../sort.ts';
-import { type CallContext, divided, type Library } from '../types/functions.ts';
+import { type CallContext, divided, type Library, oneStepEach } from '../types/functions.ts';
 import {
   CelError,
   compare,
   Duration,
   isMapValue,
+  isScalar,
   itemKey,
   List,
   mapKey,
@@ -14,7 +15,7 @@ import {
   type Value,
 } from '../values.ts';
 import { asDouble, asInt, asList, misfit } from './arguments.ts';
-import { duration, int64, uint64 } from './arithmetic.ts';
+import { countCopy, duration, holdsSteps, int64, uint64 } from './arithmetic.ts';
 
 const comparable = 'int uint double bool duration timestamp string bytes'.split(' ');
 const summable = 'int uint double duration'.split(' ');
@@ -90,26 +91,33 @@ function* sumOf(
 
 const numberOf = (item: Value) => (typeof item === 'bigint' ? Number(item) : asDouble(item));
 
-const indexOf = linear(function* (items, context, [item = null]) {
-  let found = -1;
-  yield* each(items, context, (candidate, index) => {
-    if (!context.equal(candidate, item)) return undefined;
-    found = index;
-    return 'stop';
-  });
-  return BigInt(found);
-});
-
-const lastIndexOf = linear(function* (items, context, [item = null]) {
-  for (let index = items.length - 1; index >= 0; index -= 1) {
+/** The index of an item, by increasing or decreasing indexes. */
+function* indexSteps(
+  items: readonly Value[],
+  wanted: Value,
+  { context, by }: { readonly context: CallContext; readonly by: 1 | -1 },
+): Generator<void, bigint> {
+  for (let index = by > 0 ? 0 : items.length - 1; index >= 0 && index < items.length; index += by) {
     context.work(1);
     if (context.isStepOver()) yield;
-    if (context.equal(items[index] ?? null, item)) return BigInt(index);
+    const item = items[index] ?? null;
+    const isFound = isScalar(item)
+      ? context.equal(item, wanted)
+      : yield* context.equalSteps(item, wanted);
+    if (isFound) return BigInt(index);
   }
   return -1n;
-});
+}
 
-function slice([list, from, to]: readonly Value[]): Value {
+const indexOf = linear((items, context, [item = null]) =>
+  indexSteps(items, item, { context, by: 1 }),
+);
+
+const lastIndexOf = linear((items, context, [item = null]) =>
+  indexSteps(items, item, { context, by: -1 }),
+);
+
+function sliceBounds([list, from, to]: readonly Value[]): { start: number; end: number } {
   const items = itemsOf(list);
   const [start, end] = [Number(asInt(from)), Number(asInt(to))];
   const cannot = `cannot slice(${start}, ${end})`;
@@ -120,8 +128,19 @@ function slice([list, from, to]: readonly Value[]): Value {
   if (end > items.length) {
     throw new CelError(`${cannot}, list is length ${items.length}`);
   }
-  return new List(items.slice(start, end));
+  return { start, end };
 }
+
+const slice = oneStepEach(
+  (args, context) => {
+    const { start, end } = sliceBounds(args);
+    countCopy(end - start, context);
+  },
+  (args) => {
+    const { start, end } = sliceBounds(args);
+    return new List(itemsOf(args[0]).slice(start, end));
+  },
+);
 
 const sort = linear(function* (items, context) {
   context.spend(items.length);
@@ -140,12 +159,7 @@ const distinct = linear(function* (items, context) {
     const bucket = seen.get(key) ?? [];
     if (bucket.length === 0) seen.set(key, bucket);
     if (mapKey(item) === undefined) context.spend(bucket.length);
-    let isKept = true;
-    yield* each(bucket, context, (other) => {
-      if (!context.equal(other, item)) return undefined;
-      isKept = false;
-      return 'stop';
-    });
+    const isKept = !(yield* holdsSteps(bucket, item, context));
     context.work(3);
     if (context.isStepOver()) yield;
     if (!isKept) continue;
@@ -211,10 +225,13 @@ function sumAs(declared: string) {
   });
 }
 
-const reverse = ([list]: readonly Value[], { spend }: CallContext) => {
-  spend(itemsOf(list).length);
-  return new List([...itemsOf(list)].reverse());
-};
+const reverse = oneStepEach(
+  ([list], context) => {
+    context.spend(itemsOf(list).length);
+    countCopy(itemsOf(list).length, context);
+  },
+  ([list]) => new List(itemsOf(list).toReversed()),
+);
 
 /** The library for lists. */
 export const lists: Library = [
@@ -239,27 +256,13 @@ export const lists: Library = [
   ['lists.range(int): list(int)', range],
 ];
 
-/** Whether a list contains an item. */
-function* holds(
-  list: readonly Value[],
-  wanted: Value,
-  context: CallContext,
-): Generator<void, boolean> {
-  let isFound = false;
-  yield* each(list, context, (item) => {
-    isFound = context.equal(item, wanted);
-    return isFound ? 'stop' : undefined;
-  });
-  return isFound;
-}
-
 function* containsAll(
   list: readonly Value[],
   wanted: readonly Value[],
   context: CallContext,
 ): Generator<void, boolean> {
   context.spend(list.length * wanted.length);
-  for (const item of wanted) if (!(yield* holds(list, item, context))) return false;
+  for (const item of wanted) if (!(yield* holdsSteps(list, item, context))) return false;
   return true;
 }
 
@@ -281,7 +284,7 @@ export const sets: Library = [
     divided(function* ([one, other], context) {
       context.spend(itemsOf(one).length * itemsOf(other).length);
       for (const item of itemsOf(one)) {
-        if (yield* holds(itemsOf(other), item, context)) return true;
+        if (yield* holdsSteps(itemsOf(other), item, context)) return true;
       }
       return false;
     }),

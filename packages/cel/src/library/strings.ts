@@ -1,16 +1,43 @@
-import { WorkBudget, WorkExceeded } from '@wheelhouse/machinery';
+import { inOnePiece, WorkBudget, WorkExceeded } from '@wheelhouse/machinery';
 import { Pattern } from '@wheelhouse/schema';
-import { type CallContext, divided, type Library } from '../types/functions.ts';
+import {
+  type CallContext,
+  divided,
+  type Library,
+  oneStepEach,
+  type Run,
+  seldomLong,
+} from '../types/functions.ts';
 import { CelError, List, type Value } from '../values.ts';
 import { asInt, asList, asText } from './arguments.ts';
 import { sizeCost } from './arithmetic.ts';
-import { formatText } from './format-text.ts';
+import { formatSteps } from './format-text.ts';
+import { indexInSteps, isShortSearch, lastIndexInSteps } from './search.ts';
 
 const number = (value: Value | undefined) => Number(asInt(value));
 
 function outOfRange(index: number): CelError {
   return new CelError(`index out of range: ${index}`);
 }
+
+/** Characters that count as one elementary step of a function that divides a text. */
+const charactersPerStep = 10;
+
+function countText([text]: readonly Value[], context: CallContext): void {
+  context.work(Math.ceil(asText(text).length / charactersPerStep));
+}
+
+/** A function that reads a text of limited length in one step. */
+const readsText = (run: Run) => oneStepEach(countText, run);
+
+/** Number of code points of a text before an index. */
+function pointsBefore(text: string, index: number): bigint {
+  return BigInt([...text.slice(0, index)].length);
+}
+
+/** The index in UTF-16 of a code point. */
+const unitIndex = (points: readonly string[], index: number) =>
+  points.slice(0, index).join('').length;
 
 function charAt([value, index]: readonly Value[]): Value {
   const points = [...asText(value)];
@@ -29,25 +56,77 @@ function substring([value, from, to]: readonly Value[]): Value {
   return points.slice(start, end).join('');
 }
 
-function indexOf([value, search, from]: readonly Value[]): Value {
-  const points = [...asText(value)];
-  const start = from === undefined ? 0 : number(from);
+/** Where a search starts: an index in UTF-16, or the result where there is nothing to search. */
+function startOf([value, , from]: readonly Value[], absent: 'start' | 'end'): number | bigint {
+  const text = asText(value);
+  if (from === undefined) return absent === 'start' ? 0 : text.length;
+  const points = [...text];
+  const start = number(from);
   if (start < 0) throw outOfRange(start);
-  if (start > points.length) return -1n;
-  const skipped = points.slice(0, start).join('').length;
-  const at = asText(value).indexOf(asText(search), skipped);
-  return at < 0 ? -1n : BigInt([...asText(value).slice(0, at)].length);
+  return start > points.length ? -1n : unitIndex(points, start);
 }
 
-function lastIndexOf([value, search, from]: readonly Value[]): Value {
-  const points = [...asText(value)];
-  const start = from === undefined ? points.length : number(from);
-  if (start < 0) throw outOfRange(start);
-  if (start > points.length) return -1n;
-  const limit = points.slice(0, start).join('').length;
-  const at = asText(value).lastIndexOf(asText(search), limit);
-  return at < 0 ? -1n : BigInt([...asText(value).slice(0, at)].length);
+/** A search of a text, in steps where the engine's search could take long. */
+function searches(
+  absent: 'start' | 'end',
+  search: (text: string, part: string, start: number) => number,
+  steps: (
+    texts: readonly [text: string, part: string],
+    start: number,
+    context: CallContext,
+  ) => Generator<void, number>,
+) {
+  const found = (text: string, at: number) => (at < 0 ? -1n : pointsBefore(text, at));
+  const divide: Parameters<typeof seldomLong>[1] = function* (args, context) {
+    countText(args, context);
+    if (context.isStepOver()) yield;
+    const [text, part] = [asText(args[0]), asText(args[1])];
+    const start = startOf(args, absent);
+    if (typeof start === 'bigint') return start;
+    return found(text, yield* steps([text, part], start, context));
+  };
+  return seldomLong((args, context) => {
+    const [text, part] = [asText(args[0]), asText(args[1])];
+    if (!isShortSearch(text, part)) return inOnePiece(divide(args, context.atOnce));
+    countText(args, context);
+    const start = startOf(args, absent);
+    return typeof start === 'bigint' ? start : found(text, search(text, part, start));
+  }, divide);
 }
+
+const indexOf = searches(
+  'start',
+  (text, part, start) => text.indexOf(part, start),
+  ([text, part], from, context) => indexInSteps(text, part, { from, context }),
+);
+
+const lastIndexOf = searches(
+  'end',
+  (text, part, start) => text.lastIndexOf(part, start),
+  ([text, part], limit, context) => lastIndexInSteps(text, part, { limit, context }),
+);
+
+const contains = seldomLong(
+  ([value, part], context) => {
+    const [text, wanted] = [asText(value), asText(part)];
+    context.spend(sizeCost(text.length));
+    if (!isShortSearch(text, wanted)) {
+      return inOnePiece(indexInSteps(text, wanted, { from: 0, context: context.atOnce })) >= 0;
+    }
+    if (text.length > searchedPerStep) context.work(Math.ceil(text.length / searchedPerStep));
+    return text.includes(wanted);
+  },
+  function* ([value, part], context) {
+    const [text, wanted] = [asText(value), asText(part)];
+    context.spend(sizeCost(text.length));
+    if (text.length > searchedPerStep) context.work(Math.ceil(text.length / searchedPerStep));
+    if (context.isStepOver()) yield;
+    return (yield* indexInSteps(text, wanted, { from: 0, context })) >= 0;
+  },
+);
+
+/** Characters that the engine's search reads in the time of one elementary step. */
+const searchedPerStep = 50;
 
 /** Positions of a substring, up to a limit; an empty one occurs between all code points. */
 function* places(
@@ -60,7 +139,7 @@ function* places(
   while (found.length < limit) {
     context.work(1);
     if (context.isStepOver()) yield;
-    at = value.indexOf(search, at);
+    at = yield* indexInSteps(value, search, { from: at, context });
     if (at < 0) break;
     found.push(at);
     const code = value.codePointAt(at);
@@ -106,14 +185,44 @@ function* joined(
   return result;
 }
 
-function split([value, separator, most]: readonly Value[], { spend }: CallContext): Value {
-  const source = asText(value);
-  spend(sizeCost(source.length));
+const split = seldomLong(
+  (args, context) => {
+    const [source, separator] = [asText(args[0]), asText(args[1])];
+    if (!isShortSearch(source, separator)) return inOnePiece(splitSteps(args, context.atOnce));
+    countText(args, context);
+    context.spend(sizeCost(source.length));
+    return parted(source, separator, args[2]);
+  },
+  (args, context) => splitSteps(args, context),
+);
+
+function* splitSteps(args: readonly Value[], context: CallContext): Generator<void, Value> {
+  const [source, separator] = [asText(args[0]), asText(args[1])];
+  countText(args, context);
+  context.spend(sizeCost(source.length));
+  if (context.isStepOver()) yield;
+  if (separator === '') return parted(source, separator, args[2]);
+  const limit = args[2] === undefined ? -1 : number(args[2]);
+  if (limit === 0) return new List([]);
+  const most = limit < 0 ? Number.POSITIVE_INFINITY : limit - 1;
+  const parts: string[] = [];
+  let last = 0;
+  for (const at of yield* places([source, separator], most, context)) {
+    context.work(1);
+    if (context.isStepOver()) yield;
+    parts.push(source.slice(last, at));
+    last = at + separator.length;
+  }
+  parts.push(source.slice(last));
+  return new List(parts);
+}
+
+function parted(source: string, separator: string, most: Value | undefined): List {
   const limit = most === undefined ? -1 : number(most);
   if (limit === 0) return new List([]);
-  const parts = asText(separator) === '' ? [...source] : source.split(asText(separator));
+  const parts = separator === '' ? [...source] : source.split(separator);
   if (limit < 0 || parts.length <= limit) return new List(parts);
-  const rest = parts.slice(limit - 1).join(asText(separator));
+  const rest = parts.slice(limit - 1).join(separator);
   return new List([...parts.slice(0, limit - 1), rest]);
 }
 
@@ -143,13 +252,32 @@ const quoted: Readonly<Record<string, string>> = {
   '"': '\\"',
 };
 
-function quote(value: string): string {
-  const escaped = [...value].map((point) => {
-    if (Object.hasOwn(quoted, point)) return quoted[point] ?? point;
-    return /^[\ud800-\udfff]$/.test(point) ? '\ufffd' : point;
-  });
-  return `"${escaped.join('')}"`;
+/** Characters that are quoted at once. */
+const quotedAtOnce = 10_000;
+
+const quote = divided(function* ([value], context) {
+  const source = asText(value);
+  context.spend(sizeCost(source.length));
+  let escaped = '';
+  for (let from = 0; from < source.length; ) {
+    context.work(Math.ceil(Math.min(source.length - from, quotedAtOnce) / 2));
+    if (context.isStepOver()) yield;
+    const end = from + quotedAtOnce;
+    // The halves of a surrogate pair stay together.
+    const to = (source.codePointAt(end - 1) ?? 0) > 0xffff ? end + 1 : end;
+    escaped += Array.from(source.slice(from, to), quotedPoint).join('');
+    from = to;
+  }
+  return `"${escaped}"`;
+});
+
+function quotedPoint(point: string): string {
+  if (Object.hasOwn(quoted, point)) return quoted[point] ?? point;
+  return /^[\ud800-\udfff]$/.test(point) ? '\ufffd' : point;
 }
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are ASCII, too
+const isAscii = (text: string) => /^[\x00-\x7f]*$/.test(text);
 
 const whitespace =
   '[\\t-\\r\\u0020\\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+';
@@ -157,10 +285,10 @@ const leading = new RegExp(`^${whitespace}`);
 const trailing = new RegExp(`(?<!${whitespace.slice(0, -1)})${whitespace}$`);
 
 function reading(run: (value: string) => Value) {
-  return ([value]: readonly Value[], { spend }: CallContext) => {
+  return readsText(([value], { spend }) => {
     spend(sizeCost(asText(value).length));
     return run(asText(value));
-  };
+  });
 }
 
 const patterns = new Map<string, Pattern>();
@@ -202,81 +330,84 @@ function patternToFind(source: string): Pattern {
 }
 
 /**
- * Maximum number of steps of a search for all matches, each of which may scan the rest of the text.
+ * Maximum number of instructions of a search for all matches, each of which may scan the rest of
+ * the text.
  */
 const findStepsMax = 20_000_000;
 
-function findAll(args: readonly Value[], limit: number, { spend }: CallContext): string[] {
-  const [value, source] = args;
-  const pattern = patternToFind(asText(source));
-  spend(matchCost(asText(value), pattern, asText(source)));
+function* findSteps(
+  args: readonly Value[],
+  limit: number,
+  context: CallContext,
+): Generator<void, string[]> {
+  const [value, source] = [asText(args[0]), asText(args[1])];
+  const pattern = patternToFind(source);
+  context.spend(matchCost(value, pattern, source));
+  if (context.isStepOver()) yield;
   const budget = new WorkBudget({ what: 'the search for matches', steps: findStepsMax });
   try {
-    return pattern.findAll(asText(value), limit, budget);
+    return yield* pattern.findSteps(value, limit, budget);
   } catch (error) {
     if (!(error instanceof WorkExceeded)) throw error;
     throw new CelError(error.message);
   }
 }
 
+const find = divided(function* (args, context) {
+  return (yield* findSteps(args, 1, context))[0] ?? '';
+});
+
+const findAll = divided(function* (args, context) {
+  const limit = args[2] === undefined ? -1 : number(args[2]);
+  return new List(yield* findSteps(args, limit < 0 ? Number.POSITIVE_INFINITY : limit, context));
+});
+
 const regularExpressions: Library = [
   ['matches(string, string): bool', matches],
   ['string.matches(string): bool', matches],
-  ['string.find(string): string', (args, context) => findAll(args, 1, context)[0] ?? ''],
-  [
-    'string.findAll(string): list(string)',
-    (args, context) => new List(findAll(args, Number.POSITIVE_INFINITY, context)),
-  ],
-  [
-    'string.findAll(string, int): list(string)',
-    (args, context) => {
-      const limit = number(args[2]);
-      return new List(findAll(args, limit < 0 ? Number.POSITIVE_INFINITY : limit, context));
-    },
-  ],
+  ['string.find(string): string', find],
+  ['string.findAll(string): list(string)', findAll],
+  ['string.findAll(string, int): list(string)', findAll],
 ];
+
+const format = divided(function* ([value, args], context) {
+  const result = yield* formatSteps(asText(value), asList(args).items, context);
+  context.spend(sizeCost(result.length));
+  return result;
+});
 
 /** The library for strings. */
 export const strings: Library = [
-  [
-    'string.contains(string): bool',
-    ([value, part], { spend }) => {
-      spend(sizeCost(asText(value).length));
-      return asText(value).includes(asText(part));
-    },
-  ],
+  ['string.contains(string): bool', contains],
   ['string.startsWith(string): bool', ([value, part]) => asText(value).startsWith(asText(part))],
   ['string.endsWith(string): bool', ([value, part]) => asText(value).endsWith(asText(part))],
-  ['string.charAt(int): string', charAt],
+  ['string.charAt(int): string', readsText(charAt)],
   ['string.indexOf(string): int', indexOf],
   ['string.indexOf(string, int): int', indexOf],
   ['string.lastIndexOf(string): int', lastIndexOf],
   ['string.lastIndexOf(string, int): int', lastIndexOf],
   [
     'string.lowerAscii(): string',
-    reading((value) => value.replace(/[A-Z]+/g, (part) => part.toLowerCase())),
+    reading((value) =>
+      isAscii(value) ? value.toLowerCase() : value.replace(/[A-Z]+/g, (part) => part.toLowerCase()),
+    ),
   ],
   [
     'string.upperAscii(): string',
-    reading((value) => value.replace(/[a-z]+/g, (part) => part.toUpperCase())),
+    reading((value) =>
+      isAscii(value) ? value.toUpperCase() : value.replace(/[a-z]+/g, (part) => part.toUpperCase()),
+    ),
   ],
   ['string.replace(string, string): string', replace],
   ['string.replace(string, string, int): string', replace],
   ['string.split(string): list(string)', split],
   ['string.split(string, int): list(string)', split],
-  ['string.substring(int): string', substring],
-  ['string.substring(int, int): string', substring],
+  ['string.substring(int): string', readsText(substring)],
+  ['string.substring(int, int): string', readsText(substring)],
   ['string.trim(): string', reading((value) => value.replace(leading, '').replace(trailing, ''))],
   ['list(string).join(): string', join],
   ['list(string).join(string): string', join],
-  ['strings.quote(string): string', reading(quote)],
-  [
-    'string.format(list(dyn)): string',
-    ([value, args], { spend }) => {
-      const result = formatText(asText(value), asList(args).items);
-      spend(sizeCost(result.length));
-      return result;
-    },
-  ],
+  ['strings.quote(string): string', quote],
+  ['string.format(list(dyn)): string', format],
   ...regularExpressions,
 ];

@@ -13,8 +13,12 @@ export interface CallContext {
   work(steps: number): void;
   /** `==`. Counts the compared values as work. Throws `CelCostError` if they are too many. */
   equal(one: Value, other: Value): boolean;
+  /** `equal` in steps. */
+  equalSteps(one: Value, other: Value): Generator<void, boolean>;
   /** Whether the evaluation has cost enough for one step; a divided function then yields. */
   isStepOver(): boolean;
+  /** The same context for a function that cannot pause: no step is ever over. */
+  readonly atOnce: CallContext;
 }
 
 export type Run = (args: readonly Value[], context: CallContext) => Value;
@@ -25,12 +29,40 @@ type RunSteps = (args: readonly Value[], context: CallContext) => Generator<void
 /** A function that takes long for long lists or texts, at once and in steps. */
 interface DividedRun extends Run {
   readonly steps: RunSteps;
+  readonly isSeldomLong: boolean;
 }
 
 /** A function that a generator computes; it yields when the context says that a step is over. */
 export function divided(steps: RunSteps): DividedRun {
-  const run: Run = (args, context) => inOnePiece(steps(args, context));
-  return Object.assign(run, { steps });
+  const run: Run = (args, context) => inOnePiece(steps(args, context.atOnce));
+  return Object.assign(run, { steps, isSeldomLong: false });
+}
+
+/**
+ * A function that most expressions use on short values: `run`, a function of its own, computes it
+ * at once, and `steps` in an evaluation that turned out to take long. Both count work before they
+ * do it.
+ */
+export function seldomLong(run: Run, steps: RunSteps): DividedRun {
+  return Object.assign(run, { steps, isSeldomLong: true });
+}
+
+/** A function that takes one step, of which many may follow; `count` counts its work. */
+export function oneStepEach(
+  count: (args: readonly Value[], context: CallContext) => void,
+  run: Run,
+): DividedRun {
+  return seldomLong(
+    (args, context) => {
+      count(args, context);
+      return run(args, context);
+    },
+    function* (args, context) {
+      count(args, context);
+      if (context.isStepOver()) yield;
+      return run(args, context);
+    },
+  );
 }
 
 export interface Overload {
@@ -41,6 +73,8 @@ export interface Overload {
   readonly run: Run;
   /** The same in steps; undefined for functions that are always short. */
   readonly steps?: RunSteps | undefined;
+  /** Whether only an evaluation that turned out to take long runs the function in steps. */
+  readonly isSeldomLong: boolean;
 }
 
 /** Functions by name; operators as `_+_`, namespaced functions as `sets.contains`. */
@@ -94,6 +128,7 @@ function parseSignature(
       result,
       run,
       steps: 'steps' in run ? run.steps : undefined,
+      isSeldomLong: 'steps' in run && run.isSeldomLong,
     },
   };
 }

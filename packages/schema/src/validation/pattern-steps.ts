@@ -1,3 +1,5 @@
+import type { WorkBudget } from '@wheelhouse/machinery';
+
 /** An instruction of a program that RE2 compiled. */
 interface Instruction {
   readonly op: number;
@@ -45,39 +47,84 @@ const newline = 0x0a;
 /** Instructions that one step executes. */
 const instructionsPerStep = 20_000;
 
+/** The part of a text that matches. */
+interface Match {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Which match a search looks for, and what pays for it. */
+interface Search {
+  readonly threads: Threads;
+  readonly from: number;
+  /** Pays for the executed instructions; unlimited if absent. */
+  readonly budget?: WorkBudget | undefined;
+  /** Any match, or the leftmost one that RE2 prefers. */
+  readonly wanted: 'any' | 'leftmost';
+}
+
+/** Whether a program matches anywhere in a text, in steps (TRUST-2). */
+export function* matchesInSteps(program: CompiledProgram, text: string): Generator<void, boolean> {
+  const threads = new Threads(program.inst);
+  const match = yield* searchSteps(program, text, { threads, from: 0, wanted: 'any' });
+  return match !== undefined;
+}
+
 /**
- * Whether a program matches anywhere in a text, in steps (TRUST-2): RE2's own search cannot pause.
- * Follows all threads of the program at once, so each character costs at most the program's size.
+ * Returns a search for the leftmost match at or after an index that RE2 prefers, in steps
+ * (TRUST-2). The budget pays for the instructions that it executes. Throws WorkExceeded.
  */
-export function* matchesInSteps(
-  { inst, start }: CompiledProgram,
+export function searchOf(program: CompiledProgram, text: string, budget: WorkBudget) {
+  const threads = new Threads(program.inst);
+  return (from: number): Generator<void, Match | undefined> => {
+    threads.reset();
+    return searchSteps(program, text, { threads, from, budget, wanted: 'leftmost' });
+  };
+}
+
+/**
+ * The match of a program at or after an index, in steps (TRUST-2), because RE2's own search cannot
+ * pause; undefined if there is none. Follows all threads of the program at once, in the order of
+ * their priority, so each character costs at most the program's size. Throws WorkExceeded.
+ */
+function* searchSteps(
+  { start }: CompiledProgram,
   text: string,
-): Generator<void, boolean> {
-  const threads = new Threads(inst);
+  { threads, from, budget, wanted }: Search,
+): Generator<void, Match | undefined> {
   let executed = 0;
-  let before = -1;
-  let at = 0;
-  for (;;) {
-    const next = text.codePointAt(at) ?? -1;
-    threads.conditions = conditionsBetween(before, next);
-    if (threads.add(start)) return true;
-    if (next < 0) return false;
-    executed += threads.count + 1;
-    if (
-      threads.advance(
-        next,
-        conditionsBetween(next, text.codePointAt(at + (next > 0xffff ? 2 : 1)) ?? -1),
-      )
-    ) {
-      return true;
+  let before = from === 0 ? -1 : pointBefore(text, from);
+  let next = text.codePointAt(from) ?? -1;
+  threads.conditions = conditionsBetween(before, next);
+  for (let at = from; ; ) {
+    // Once there is a match, a thread that starts later cannot be the leftmost one.
+    if (threads.match === undefined) threads.add(start, at);
+    if (wanted === 'any' && threads.reachesMatch) return { start: from, end: at };
+    if (threads.count === 0 && threads.match !== undefined) {
+      budget?.spend(executed);
+      return threads.match;
     }
+    executed += threads.count + 1;
+    before = next;
+    const width = next > 0xffff ? 2 : 1;
+    next = text.codePointAt(at + width) ?? -1;
+    threads.conditions = conditionsBetween(before, next);
+    threads.advance(before, at);
+    const isEnd = before < 0;
+    if (isEnd || executed >= instructionsPerStep) budget?.spend(executed);
+    if (isEnd) return threads.match;
     if (executed >= instructionsPerStep) {
       executed = 0;
       yield;
     }
-    before = next;
-    at += next > 0xffff ? 2 : 1;
+    at += width;
   }
+}
+
+/** The code point that ends before an index. */
+function pointBefore(text: string, index: number): number {
+  const point = index > 1 ? (text.codePointAt(index - 2) ?? 0) : 0;
+  return point > 0xffff ? point : text.charCodeAt(index - 1);
 }
 
 /** The conditions that hold between two code points; -1 stands for an end of the text. */
@@ -97,13 +144,19 @@ const isWord = (rune: number) =>
   (rune >= 0x61 && rune <= 0x7a) ||
   rune === 0x5f;
 
-/** The instructions at which the search may read the next character. */
+/** The threads of a search in the order of their priority, each with the start of its match. */
 class Threads {
-  /** The conditions at the current position. */
+  /** The conditions at the position at which threads are added. */
   conditions = 0;
+  /** Whether a thread has reached the end of the program. */
+  reachesMatch = false;
+  /** The match of the highest priority so far. */
+  match: Match | undefined;
   readonly #inst: readonly Instruction[];
   #current: number[] = [];
-  #next: number[] = [];
+  #starts: number[] = [];
+  /** The arrays of the position before, which are used again. */
+  #free: [number[], number[]] = [[], []];
   readonly #pending: number[] = [];
   /** The position, by number, at which an instruction was last added. */
   readonly #addedAt: Uint32Array;
@@ -114,12 +167,21 @@ class Threads {
     this.#addedAt = new Uint32Array(inst.length);
   }
 
+  /** Forgets all threads and the match. */
+  reset(): void {
+    this.#current.length = 0;
+    this.#starts.length = 0;
+    this.#position += 1;
+    this.match = undefined;
+    this.reachesMatch = false;
+  }
+
   get count(): number {
     return this.#current.length;
   }
 
-  /** Adds an instruction and those that follow without a character. Returns whether one matches. */
-  add(from: number): boolean {
+  /** Adds the threads that follow an instruction without a character, after all others. */
+  add(from: number, start: number): void {
     const pending = this.#pending;
     pending.push(from);
     for (let pc = pending.pop(); pc !== undefined; pc = pending.pop()) {
@@ -128,9 +190,6 @@ class Threads {
       const instruction = this.#inst[pc];
       if (instruction === undefined) continue;
       switch (instruction.op) {
-        case operation.match:
-          pending.length = 0;
-          return true;
         case operation.alternative:
         case operation.alternativeMatch:
           pending.push(instruction.arg, instruction.out);
@@ -142,31 +201,41 @@ class Threads {
         case operation.nop:
           pending.push(instruction.out);
           break;
+        case operation.match:
+          this.reachesMatch = true;
+          this.#current.push(pc);
+          this.#starts.push(start);
+          break;
         case operation.rune:
         case operation.rune1:
         case operation.anyRune:
         case operation.anyButNewline:
           this.#current.push(pc);
+          this.#starts.push(start);
           break;
       }
     }
-    return false;
   }
 
-  /** Reads a character; `conditions` hold behind it. Returns whether the program matches there. */
-  advance(rune: number, conditions: number): boolean {
-    const reading = this.#current;
-    this.#current = this.#next;
+  /** Reads the character at an index, -1 for the end. */
+  advance(rune: number, at: number): void {
+    const [reading, starts] = [this.#current, this.#starts];
+    [this.#current, this.#starts] = this.#free;
+    this.#free = [reading, starts];
     this.#current.length = 0;
-    this.#next = reading;
+    this.#starts.length = 0;
     this.#position += 1;
-    this.conditions = conditions;
-    for (const pc of reading) {
-      const instruction = this.#inst[pc];
-      if (instruction === undefined || !reads(instruction, rune)) continue;
-      if (this.add(instruction.out)) return true;
+    for (let index = 0; index < reading.length; index += 1) {
+      const instruction = this.#inst[reading[index] ?? 0];
+      const start = starts[index] ?? 0;
+      if (instruction === undefined) continue;
+      if (instruction.op === operation.match) {
+        this.match = { start, end: at };
+        // The threads that follow have a lower priority.
+        return;
+      }
+      if (rune >= 0 && reads(instruction, rune)) this.add(instruction.out, start);
     }
-    return false;
   }
 }
 

@@ -2,7 +2,7 @@ import { inOnePiece, WorkBudget, WorkExceeded } from '@wheelhouse/machinery';
 import { RE2JS } from 're2js';
 import { expect, test } from 'vitest';
 import { Pattern, programSizeOf } from './pattern.ts';
-import { matchesInSteps } from './pattern-steps.ts';
+import { matchesInSteps, searchOf } from './pattern-steps.ts';
 
 const patterns = [
   'abc',
@@ -42,8 +42,7 @@ const texts = [
   ),
 ];
 
-test.each([
-  ...patterns,
+const searched = [
   '^a.*b$',
   '(?m)^b$',
   '(?s)a.b',
@@ -53,7 +52,13 @@ test.each([
   '[^a]\\pL$',
   '(?i)É|k',
   '^(?:a|b)*a(?:a|b){9}$',
-])('TRUST-2: %s matches the same in steps', (source) => {
+  'a+?|b',
+  '(a|ab)(c|bcd)?',
+  'b*',
+  '(?:a|b)*?.b',
+];
+
+test.each([...patterns, ...searched])('TRUST-2: %s matches the same in steps', (source) => {
   const { prog } = RE2JS.compile(source).re2Input;
   const pattern = new Pattern(source);
   for (const text of texts) {
@@ -78,12 +83,58 @@ test('TRUST-2: oversized patterns are refused before they are compiled', () => {
   expect(() => new Pattern('a(')).toThrow(/missing closing/);
 });
 
+const unlimited = Number.POSITIVE_INFINITY;
+
+function findAll(
+  source: string,
+  text: string,
+  { limit = unlimited, steps = 1_000_000 } = {},
+): string[] {
+  const budget = new WorkBudget({ what: 'the search', steps });
+  return inOnePiece(new Pattern(source).findSteps(text, limit, budget));
+}
+
+test.each([...patterns, ...searched])('%s finds the same in steps', (source) => {
+  const compiled = RE2JS.compile(source);
+  const budget = new WorkBudget({ what: 'the search', steps: unlimited });
+  for (const text of texts) {
+    const search = searchOf(compiled.re2Input.prog, text, budget);
+    for (let from = 0; from <= text.length; from += 1 + Math.floor(text.length / 4)) {
+      if (/^[\udc00-\udfff]/.test(text.slice(from)) && from > 0) continue;
+      const matcher = compiled.matcher(text);
+      const isFound = matcher.find(from);
+      const match = inOnePiece(search(from));
+      expect([source, text, from, match?.start, match?.end]).toEqual([
+        ...[source, text, from],
+        ...(isFound ? [matcher.start(), matcher.end()] : [undefined, undefined]),
+      ]);
+    }
+  }
+});
+
+test('an empty match right after another match does not count, as in Go', () => {
+  expect(findAll('x*', 'axb')).toEqual(['', 'x', '']);
+  expect(findAll('a*', 'baaab')).toEqual(['', 'aaa', '']);
+  expect(findAll('', 'a\u{1f600}')).toEqual(['', '', '']);
+  expect(findAll('b|', 'abab')).toEqual(['', 'b', 'b']);
+  expect(findAll('(?m)^', 'a\nb')).toEqual(['', '']);
+});
+
 test('TRUST-2: the search for all matches has a budget, since each may scan the whole rest', () => {
-  const budget = () => new WorkBudget({ what: 'the search', steps: 1_000_000 });
-  const pattern = new Pattern('a.*z|a');
-  expect(pattern.findAll('bazzab', 9, budget())).toEqual(['azz', 'a']);
-  expect(new Pattern('x*').findAll('axb', 9, budget())).toEqual(['', 'x', '', '']);
-  expect(pattern.findAll('aaa', 2, budget())).toEqual(['a', 'a']);
+  expect(findAll('a.*z|a', 'bazzab')).toEqual(['azz', 'a']);
+  expect(findAll('a', 'aaa', { limit: 2 })).toEqual(['a', 'a']);
   const text = 'a'.repeat(20_000);
-  expect(() => pattern.findAll(text, Number.POSITIVE_INFINITY, budget())).toThrow(WorkExceeded);
+  expect(() => findAll('a.*z|a', text)).toThrow(WorkExceeded);
+  expect(findAll('a', text)).toHaveLength(20_000);
+});
+
+test('a long search takes steps', () => {
+  const pattern = new Pattern('(?:a|b)*a(?:a|b){900}c|(?:ab){2}');
+  const text = `${'abb'.repeat(1_000)}abab${'abb'.repeat(1_000)}`;
+  const work = pattern.findSteps(text, 9, new WorkBudget({ what: 'it', steps: 1e8 }));
+  let steps = 1;
+  let step = work.next();
+  for (; step.done !== true; step = work.next()) steps += 1;
+  expect(step.value).toEqual(['abab']);
+  expect(steps).toBeGreaterThan(50);
 });

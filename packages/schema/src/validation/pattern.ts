@@ -1,6 +1,6 @@
 import type { WorkBudget } from '@wheelhouse/machinery';
 import { RE2JS } from 're2js';
-import { type CompiledProgram, matchesInSteps } from './pattern-steps.ts';
+import { type CompiledProgram, matchesInSteps, searchOf } from './pattern-steps.ts';
 
 /**
  * An upper estimate of the number of instructions that a pattern compiles to, in time linear in its
@@ -127,6 +127,9 @@ class SizeReader {
  */
 const undividedSteps = 200_000;
 
+/** Steps of a search for all matches between two pauses. */
+const stepsPerPause = 20_000;
+
 /** Maximum length of a pattern in characters. */
 const patternLengthMax = 16_384;
 
@@ -173,19 +176,41 @@ export class Pattern {
   }
 
   /**
-   * The texts of at most `limit` matches. Each match may scan the rest of the text, so each one is
-   * charged to the budget. Throws WorkExceeded.
+   * The texts of at most `limit` matches, in steps (TRUST-2). As in Go, an empty match right after
+   * another match does not count. Each search may scan the rest of the text, so the budget pays for
+   * the instructions that it executes. Throws WorkExceeded.
    */
-  findAll(text: string, limit: number, budget: WorkBudget): string[] {
-    const matcher = this.#compiled.matcher(text);
+  *findSteps(text: string, limit: number, budget: WorkBudget): Generator<void, string[]> {
+    const program: CompiledProgram = this.#compiled.re2Input.prog;
+    const steps = this.stepsFor(text.length);
+    const isShort =
+      steps <= undividedSteps && steps * Math.min(limit, text.length + 1) <= 10 * undividedSteps;
+    const matcher = isShort || program.numLb > 0 ? this.#compiled.matcher(text) : undefined;
+    const search = searchOf(program, text, budget);
+    let pausesAt = budget.left - stepsPerPause;
     const found: string[] = [];
-    let from = 0;
-    while (found.length < limit) {
-      budget.spend(this.stepsFor(text.length - from));
-      if (!matcher.find()) break;
-      found.push(String(matcher.group() ?? ''));
-      from = matcher.end();
+    let end = -1;
+    for (let from = 0; found.length < limit && from <= text.length; ) {
+      if (budget.left < pausesAt) {
+        pausesAt = budget.left - stepsPerPause;
+        yield;
+      }
+      if (matcher !== undefined) budget.spend(this.stepsFor(text.length - from));
+      const match =
+        matcher === undefined
+          ? yield* search(from)
+          : matcher.find(from)
+            ? { start: matcher.start(), end: matcher.end() }
+            : undefined;
+      if (match === undefined) break;
+      const isEmpty = match.start === match.end;
+      if (!isEmpty || match.start !== end) found.push(text.slice(match.start, match.end));
+      end = match.end;
+      from = isEmpty ? end + widthAt(text, end) : end;
     }
     return found;
   }
 }
+
+/** Number of UTF-16 units of the character at an index; 1 at the end. */
+const widthAt = (text: string, at: number) => ((text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1);

@@ -1,0 +1,112 @@
+import type { Frame } from './folds.ts';
+import type { CallContext } from './types/functions.ts';
+import { CelCostError, equals, equalsSteps, LongEvaluation } from './values.ts';
+
+/** The cost and the work of one step. */
+const perStep = { cost: 2_000, work: 10_000 };
+
+/** Maximum number of elementary steps of one evaluation. */
+export const workMax = 10_000_000;
+
+/** Maximum number of values that one `==` compares. */
+const comparedMax = 200_000;
+
+/** Work without a chance to pause after which an evaluation runs every function in steps. */
+const unpausedWorkMax = 30_000;
+
+/** How an evaluation pauses: never, between the items of macros, or within any long function. */
+export type Division = 'none' | 'macros' | 'functions';
+
+const never = () => false;
+
+/** Counts the cost and the work of an evaluation and enforces their limits. */
+export class Meter {
+  cost = 0;
+  #work = 0;
+  readonly #costMax: number;
+  readonly #workMax: number;
+
+  constructor(limits: { readonly cost: number; readonly work: number }) {
+    this.#costMax = limits.cost;
+    this.#workMax = limits.work;
+  }
+
+  /** Spends what an evaluation returned that must be repeated. */
+  reset({ cost, work }: { readonly cost: number; readonly work: number }): void {
+    this.cost = cost;
+    this.#work = work;
+  }
+
+  get work(): number {
+    return this.#work;
+  }
+
+  /** A frame that draws on this meter. Throws `LongEvaluation` for division by macros only. */
+  frame(slots: Frame['slots'], division: Division = 'none'): Frame {
+    const end = this.#stepEnd();
+    let unpausedMax = division === 'macros' ? this.#work + unpausedWorkMax : this.#workMax;
+    const work = (steps: number) => {
+      this.#work += steps;
+      if (this.#work > this.#workMax) throw new CelCostError(costExceeded);
+      if (this.#work > unpausedMax) throw new LongEvaluation();
+    };
+    const isStepOver = () => {
+      if (this.cost < end.cost && this.#work < end.work) return false;
+      Object.assign(end, this.#stepEnd());
+      if (division === 'macros') unpausedMax = this.#work + unpausedWorkMax;
+      return true;
+    };
+    const spend = (amount: number) => {
+      this.cost += amount;
+      if (this.cost > this.#costMax) throw new CelCostError(costExceeded);
+    };
+    const atOnce = new MeteredFrame({ slots, spend, work, isStepOver: never });
+    return division === 'none'
+      ? atOnce
+      : new MeteredFrame({ slots, spend, work, isStepOver, atOnce });
+  }
+
+  /** What the evaluation has spent when the step that starts now is over. */
+  #stepEnd(): { cost: number; work: number } {
+    return { cost: this.cost + perStep.cost, work: this.#work + perStep.work };
+  }
+}
+
+const costExceeded = 'operation cancelled: actual cost limit exceeded';
+
+class MeteredFrame implements Frame {
+  readonly slots: Frame['slots'];
+  readonly spend: Frame['spend'];
+  readonly work: Frame['work'];
+  readonly isStepOver: Frame['isStepOver'];
+  readonly equal: Frame['equal'];
+  readonly equalSteps: Frame['equalSteps'];
+  readonly atOnce: CallContext;
+
+  constructor({ slots, spend, work, isStepOver, atOnce }: MeteredFrameParts) {
+    this.slots = slots;
+    this.spend = spend;
+    this.work = work;
+    this.isStepOver = isStepOver;
+    this.equal = (one, other) => equals(one, other, comparisonTally(work));
+    this.equalSteps = (one, other) =>
+      equalsSteps(one, other, { tally: comparisonTally(work), isStepOver });
+    this.atOnce = atOnce ?? this;
+  }
+}
+
+type MeteredFrameParts = Pick<Frame, 'slots' | 'spend' | 'work' | 'isStepOver'> & {
+  /** The context of functions that cannot pause; the frame itself if absent. */
+  readonly atOnce?: CallContext;
+};
+
+/** Counts the values of one comparison. Throws `CelCostError` if they are too many. */
+function comparisonTally(work: (steps: number) => void) {
+  let left = comparedMax;
+  return (values: number, stepsEach = 1): void => {
+    work(values * stepsEach);
+    left -= values;
+    if (left >= 0) return;
+    throw new CelCostError(`operation cancelled: a comparison takes over ${comparedMax} values`);
+  };
+}
