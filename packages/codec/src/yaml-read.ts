@@ -99,8 +99,11 @@ class StreamReader {
         if (this.#parser.stack.length > depthMax + parserFramesMax) throw tooDeep();
         if (this.#lexemes % lexemesPerTurn === 0) await nextTurnIfWanted(this.#limits);
       }
+      // Composing a large document takes long, so it starts and ends a turn of the event loop.
+      if (this.#lexemes >= lexemesPerTurn) await nextTurnIfWanted(this.#limits);
       this.#takeAll(this.#parser.end());
       this.#take(this.#composer.end());
+      if (this.#lexemes >= lexemesPerTurn) await nextTurnIfWanted(this.#limits);
     } catch (error) {
       if (error instanceof RangeError) throw tooDeep();
       throw error;

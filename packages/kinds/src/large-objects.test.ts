@@ -279,6 +279,51 @@ test('TRUST-2: the tolerations of a Pod and of a template are validated in steps
   expect(ofTemplate.steps).toBeGreaterThan(20);
 });
 
+const wrong = (count: number) => repeated(count, (at) => ({ key: `-${at}`, operator: 'a' }));
+const names = repeated(500, (at) => `-${at}`);
+const placements: Readonly<Record<string, JsonObject>> = {
+  'preferred node affinity': {
+    affinity: {
+      nodeAffinity: {
+        preferredDuringSchedulingIgnoredDuringExecution: repeated(500, () => ({
+          weight: 1,
+          preference: { matchExpressions: wrong(1) },
+        })),
+      },
+    },
+  },
+  'expressions of node affinity': {
+    affinity: {
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: {
+          nodeSelectorTerms: [{ matchExpressions: wrong(250), matchFields: wrong(250) }],
+        },
+      },
+    },
+  },
+  'pod affinity': {
+    affinity: {
+      podAntiAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: [
+          { topologyKey: 'z', namespaces: names, labelSelector: {}, matchLabelKeys: names },
+        ],
+      },
+    },
+  },
+  'node selector': { nodeSelector: Object.fromEntries(names.map((name) => [name, ''])) },
+  'readiness gates': { readinessGates: names.map((conditionType) => ({ conditionType })) },
+  'scheduling gates': { schedulingGates: names.map((name) => ({ name })) },
+  'spread constraints': { topologySpreadConstraints: names.map((name) => ({ topologyKey: name })) },
+  'host aliases': { hostAliases: [{ ip: '::1', hostnames: names }] },
+  'DNS searches': { dnsConfig: { nameservers: names, searches: names } },
+};
+
+test.each(Object.entries(placements))('the %s of a large Pod are validated in steps', (_, spec) => {
+  const { errors, steps } = findingsOf(podOf(spec));
+  expect(errors.length).toBeGreaterThanOrEqual(500);
+  expect(steps).toBeGreaterThan(findingsOf(podOf({})).steps + 3);
+});
+
 test('TRUST-2: rules around those of a kind run for large objects, too', () => {
   const containers = repeated(1_000, (at) => ({
     name: `c${at}`,

@@ -21,7 +21,7 @@ import { defineKind, steppedDefaults } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Node } from '../gen/types/core/v1.ts';
 import { validateEffect } from '../pod/validation/placement.ts';
-import { quantitiesOf, validateAmount } from '../pod/validation/resources.ts';
+import { quantitySteps, validateAmount } from '../pod/validation/resources.ts';
 import type { ColumnDef, ResourceDef } from '../resource-def.ts';
 import { eachError, goStrings, sortedKeys } from '../rules/checks.ts';
 import { amountSteps, ensure, fillMapSteps, objectAt } from '../rules/fill.ts';
@@ -265,7 +265,7 @@ function* validateResources(object: Stored<Node>, dialect: Dialect): Generator<v
   const errors: FieldError[] = [];
   for (const list of ['capacity', 'allocatable'] as const) {
     yield;
-    const amounts = quantitiesOf(object.status?.[list]);
+    const amounts = yield* quantitySteps(object.status?.[list]);
     const found = yield* eachError(amounts, ([name, quantity]) =>
       validateAmount({ name, quantity }, `status.${list}.${name}`, dialect),
     );

@@ -2,6 +2,7 @@ import {
   dnsSubdomain,
   type FieldError,
   forbiddenField,
+  inOnePiece,
   inRange,
   invalid,
   type JsonObject,
@@ -22,7 +23,7 @@ import type { EndpointPort, PodSecurityContext, SecurityContext } from '../gen/t
 import type { EndpointSlice } from '../gen/types/discovery/v1.ts';
 import type { PodDisruptionBudgetStatus } from '../gen/types/policy/v1.ts';
 import type { VolumeNodeResources } from '../gen/types/storage/v1.ts';
-import { sortedKeys } from '../rules/checks.ts';
+import { eachError, sortedKeys } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
@@ -210,7 +211,15 @@ export function validateIp(field: string, value: string): FieldError[] {
 
 /** Validates labels outside an object's own metadata, which the registry validates. */
 export function validateLabels(labels: JsonObject | undefined, path: string): FieldError[] {
-  return sortedKeys(labels).flatMap((key) => [
+  return inOnePiece(labelErrorSteps(labels, path));
+}
+
+/** The same in steps (TRUST-2). */
+export function labelErrorSteps(
+  labels: JsonObject | undefined,
+  path: string,
+): Generator<void, FieldError[]> {
+  return eachError(sortedKeys(labels), (key) => [
     ...ruleErrors(path, key, qualifiedName),
     ...ruleErrors(path, textAt(labels, key), labelValue),
   ]);

@@ -3,6 +3,7 @@ import {
   dnsSubdomain,
   type FieldError,
   forbiddenField,
+  inOnePiece,
   invalid,
   type JsonObject,
   type LabelSelector,
@@ -23,7 +24,7 @@ import type {
   PodSpec,
 } from '../../gen/types/core/v1.ts';
 import type { LabelSelector as LabelSelectorType } from '../../gen/types/meta/v1.ts';
-import { sortedKeys } from '../../rules/checks.ts';
+import { eachError, sortedKeys } from '../../rules/checks.ts';
 import { objectAt, objectsAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import { intAt, textsAt } from '../fields.ts';
@@ -38,32 +39,40 @@ export function validateAffinity(
   path: string,
   rules: PodRules,
 ): FieldError[] {
+  return inOnePiece(affinityErrorSteps(spec, path, rules));
+}
+
+/** The same in steps (TRUST-2). */
+export function* affinityErrorSteps(
+  spec: Stored<PodSpec>,
+  path: string,
+  rules: PodRules,
+): Generator<void, FieldError[]> {
   const affinity = spec.affinity;
   if (affinity === undefined) return [];
   return [
-    ...validateNodeAffinity(affinity.nodeAffinity, `${path}.nodeAffinity`),
-    ...(['podAffinity', 'podAntiAffinity'] as const).flatMap((name) =>
-      validatePodAffinity(affinity[name], `${path}.${name}`, rules),
-    ),
+    ...(yield* validateNodeAffinity(affinity.nodeAffinity, `${path}.nodeAffinity`)),
+    ...(yield* validatePodAffinity(affinity.podAffinity, `${path}.podAffinity`, rules)),
+    ...(yield* validatePodAffinity(affinity.podAntiAffinity, `${path}.podAntiAffinity`, rules)),
   ];
 }
 
-function validateNodeAffinity(
+function* validateNodeAffinity(
   affinity: Stored<NodeAffinity> | undefined,
   path: string,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   if (affinity === undefined) return [];
   const wanted = objectAt(affinity, must);
   return [
-    ...(wanted === undefined ? [] : validateNodeSelector(wanted, `${path}.${must}`)),
-    ...objectsAt(affinity, should).flatMap((term, index) => {
+    ...(wanted === undefined ? [] : yield* nodeSelectorErrorSteps(wanted, `${path}.${must}`)),
+    ...(yield* eachError(objectsAt(affinity, should), function* (term, index) {
       const field = `${path}.${should}[${index}]`;
       const preference = objectAt(term, 'preference') ?? {};
       return [
         ...validateWeight(term, field),
-        ...validateNodeTerm(preference, `${field}.preference`),
+        ...(yield* validateNodeTerm(preference, `${field}.preference`)),
       ];
-    }),
+    })),
   ];
 }
 
@@ -75,20 +84,30 @@ function validateWeight(term: JsonObject, path: string): FieldError[] {
 
 /** Validates the node selector of a pod or volume: at least one term, and each term valid. */
 export function validateNodeSelector(selector: Stored<NodeSelector>, path: string): FieldError[] {
+  return inOnePiece(nodeSelectorErrorSteps(selector, path));
+}
+
+function* nodeSelectorErrorSteps(
+  selector: Stored<NodeSelector>,
+  path: string,
+): Generator<void, FieldError[]> {
   const terms = selector.nodeSelectorTerms ?? [];
   const field = `${path}.nodeSelectorTerms`;
   if (terms.length === 0) return [required(field, 'must have at least one node selector term')];
-  return terms.flatMap((term, index) => validateNodeTerm(term, `${field}[${index}]`));
+  return yield* eachError(terms, (term, index) => validateNodeTerm(term, `${field}[${index}]`));
 }
 
-function validateNodeTerm(term: Stored<NodeSelectorTerm>, path: string): FieldError[] {
+function* validateNodeTerm(
+  term: Stored<NodeSelectorTerm>,
+  path: string,
+): Generator<void, FieldError[]> {
   return [
-    ...(term.matchExpressions ?? []).flatMap((one, index) =>
+    ...(yield* eachError(term.matchExpressions ?? [], (one, index) =>
       validateNodeExpression(one, `${path}.matchExpressions[${index}]`),
-    ),
-    ...(term.matchFields ?? []).flatMap((one, index) =>
+    )),
+    ...(yield* eachError(term.matchFields ?? [], (one, index) =>
       validateNodeField(one, `${path}.matchFields[${index}]`),
-    ),
+    )),
   ];
 }
 
@@ -151,40 +170,42 @@ function validateNodeField(
   return [...errors, ...wrong];
 }
 
-function validatePodAffinity(
+function* validatePodAffinity(
   affinity: Stored<PodAffinity | PodAntiAffinity> | undefined,
   path: string,
   rules: PodRules,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   if (affinity === undefined) return [];
   return [
-    ...objectsAt(affinity, must).flatMap((term, index) =>
+    ...(yield* eachError(objectsAt(affinity, must), (term, index) =>
       validatePodTerm(term, `${path}.${must}[${index}]`, rules),
-    ),
-    ...objectsAt(affinity, should).flatMap((weighted, index) => {
+    )),
+    ...(yield* eachError(objectsAt(affinity, should), function* (weighted, index) {
       const field = `${path}.${should}[${index}]`;
       const term = objectAt(weighted, 'podAffinityTerm') ?? {};
       return [
         ...validateWeight(weighted, field),
-        ...validatePodTerm(term, `${field}.podAffinityTerm`, rules),
+        ...(yield* validatePodTerm(term, `${field}.podAffinityTerm`, rules)),
       ];
-    }),
+    })),
   ];
 }
 
-function validatePodTerm(
+function* validatePodTerm(
   term: Stored<PodAffinityTerm>,
   path: string,
   rules: PodRules,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const topologyKey = term.topologyKey ?? '';
   const field = `${path}.topologyKey`;
   return [
     ...(['labelSelector', 'namespaceSelector'] as const).flatMap((name) =>
       validateSelector(term[name], `${path}.${name}`, rules),
     ),
-    ...(term.namespaces ?? []).flatMap((name) => ruleErrors(`${path}.namespace`, name, dnsLabel)),
-    ...validateLabelKeys(term, path),
+    ...(yield* eachError(term.namespaces ?? [], (name) =>
+      ruleErrors(`${path}.namespace`, name, dnsLabel),
+    )),
+    ...(yield* validateLabelKeys(term, path)),
     ...(topologyKey === '' ? [required(field, 'can not be empty')] : []),
     ...ruleErrors(field, topologyKey, qualifiedName),
   ];
@@ -201,14 +222,17 @@ function validateSelector(
   return errors.filter(({ field }) => !/\.matchExpressions\[\d+\]\.values\[/.test(field));
 }
 
-function validateLabelKeys(term: Stored<PodAffinityTerm>, path: string): FieldError[] {
+function* validateLabelKeys(
+  term: Stored<PodAffinityTerm>,
+  path: string,
+): Generator<void, FieldError[]> {
   const selector = term.labelSelector;
   const match = term.matchLabelKeys ?? [];
   const mismatch = term.mismatchLabelKeys ?? [];
   if (match.length === 0 && mismatch.length === 0) return [];
   const errors = [
-    ...validateKeys(match, `${path}.matchLabelKeys`, selector),
-    ...validateKeys(mismatch, `${path}.mismatchLabelKeys`, selector),
+    ...(yield* validateKeys(match, `${path}.matchLabelKeys`, selector)),
+    ...(yield* validateKeys(mismatch, `${path}.mismatchLabelKeys`, selector)),
     ...duplicateKeys(match, selector, path),
   ];
   const both = 'exists in both matchLabelKeys and mismatchLabelKeys';
@@ -220,16 +244,18 @@ function validateLabelKeys(term: Stored<PodAffinityTerm>, path: string): FieldEr
   return errors;
 }
 
-function validateKeys(
+function* validateKeys(
   keys: readonly string[],
   path: string,
   selector: Stored<LabelSelectorType> | undefined,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   if (keys.length === 0) return [];
   if (selector === undefined) {
     return [forbiddenField(path, 'must not be specified when labelSelector is not set')];
   }
-  return keys.flatMap((key, index) => ruleErrors(`${path}[${index}]`, key, qualifiedName));
+  return yield* eachError(keys, (key, index) =>
+    ruleErrors(`${path}[${index}]`, key, qualifiedName),
+  );
 }
 
 /**

@@ -14,7 +14,7 @@ import {
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import type { PodSpec, Toleration, TopologySpreadConstraint } from '../../gen/types/core/v1.ts';
-import { sortedKeys } from '../../rules/checks.ts';
+import { eachError, sortedKeys } from '../../rules/checks.ts';
 import type { Stored } from '../../stored.ts';
 import { notPositive, oneOfIfSet } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
@@ -70,10 +70,14 @@ const actions = ['DoNotSchedule', 'ScheduleAnyway'];
 const policies = ['Honor', 'Ignore'];
 
 /** Validates the constraints that spread pods over nodes. */
-export function validateSpread(spec: Stored<PodSpec>, path: string, rules: PodRules): FieldError[] {
+export function validateSpread(
+  spec: Stored<PodSpec>,
+  path: string,
+  rules: PodRules,
+): Generator<void, FieldError[]> {
   const constraints = spec.topologySpreadConstraints ?? [];
   const last = new Map(constraints.map((constraint, index) => [pairOf(constraint), index]));
-  return constraints.flatMap((constraint, index) => {
+  return eachError(constraints, function* (constraint, index) {
     const field = `${path}[${index}]`;
     const action = constraint.whenUnsatisfiable ?? '';
     const topologyKey = constraint.topologyKey ?? '';
@@ -93,7 +97,7 @@ export function validateSpread(spec: Stored<PodSpec>, path: string, rules: PodRu
       ...validateMinDomains(constraint, `${field}.minDomains`, action),
       ...oneOfIfSet(constraint, field, 'nodeAffinityPolicy', policies),
       ...oneOfIfSet(constraint, field, 'nodeTaintsPolicy', policies),
-      ...validateSpreadKeys(constraint, `${field}.matchLabelKeys`),
+      ...(yield* validateSpreadKeys(constraint, `${field}.matchLabelKeys`)),
       ...(rules.allow.spreadSelectors ? [] : validateSpreadSelector(constraint, field)),
     ];
   });
@@ -124,10 +128,10 @@ function validateMinDomains(
   return [...errors, invalid(field, domains, detail)];
 }
 
-function validateSpreadKeys(
+function* validateSpreadKeys(
   constraint: Stored<TopologySpreadConstraint>,
   path: string,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const keys = constraint.matchLabelKeys ?? [];
   if (keys.length === 0) return [];
   const selector = constraint.labelSelector;
@@ -137,19 +141,22 @@ function validateSpreadKeys(
   ]);
   const unset = 'must not be specified when labelSelector is not set';
   const errors = selector === undefined ? [forbiddenField(path, unset)] : [];
-  keys.forEach((key, index) => {
-    appendAll(errors, ruleErrors(`${path}[${index}]`, key, qualifiedName));
-    if (!selected.has(key)) return;
+  const ofKeys = yield* eachError(keys, (key, index) => {
+    const found = ruleErrors(`${path}[${index}]`, key, qualifiedName);
+    if (!selected.has(key)) return found;
     const detail = 'exists in both matchLabelKeys and labelSelector';
-    errors.push(invalid(`${path}[${index}]`, key, detail));
+    return [...found, invalid(`${path}[${index}]`, key, detail)];
   });
-  return errors;
+  return [...errors, ...ofKeys];
 }
 
 /** Validates the gates that hold scheduling back: named, each once. */
-export function validateSchedulingGates(spec: Stored<PodSpec>, path: string): FieldError[] {
+export function validateSchedulingGates(
+  spec: Stored<PodSpec>,
+  path: string,
+): Generator<void, FieldError[]> {
   const seen = new Set<string>();
-  return (spec.schedulingGates ?? []).flatMap((gate, index) => {
+  return eachError(spec.schedulingGates ?? [], (gate, index) => {
     const name = gate.name ?? '';
     const field = `${path}[${index}]`;
     const errors = ruleErrors(field, name, qualifiedName);

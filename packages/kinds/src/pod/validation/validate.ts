@@ -1,5 +1,4 @@
 import {
-  appendAll,
   dnsLabel,
   dnsSubdomain,
   type FieldError,
@@ -19,14 +18,14 @@ import type { Stored } from '../../stored.ts';
 import { amountsOf, containerAmounts, podLevelResources } from '../amounts.ts';
 import {
   choice,
+  labelErrorSteps,
   notSupportedGo,
   oneOfIfSet,
   validateIp,
-  validateLabels,
   within,
 } from '../fields.ts';
 import type { Allowances, PodRules } from '../rules.ts';
-import { validateAffinity } from './affinity.ts';
+import { affinityErrorSteps } from './affinity.ts';
 import { validateContainers, validateHostNetworkPorts } from './containers.ts';
 import { validateSchedulingGates, validateSpread, validateToleration } from './placement.ts';
 import { claimNames, validateClaims, validateClaimUses } from './resource-claims.ts';
@@ -61,13 +60,13 @@ export function* validatePodSpec(
     ...validateHostNetworkPorts(spec, path, rules),
     ...choice(spec, path, 'restartPolicy', restartPolicies),
     ...choice(spec, path, 'dnsPolicy', dnsPolicies),
-    ...validateLabels(spec.nodeSelector, `${path}.nodeSelector`),
+    ...(yield* labelErrorSteps(spec.nodeSelector, `${path}.nodeSelector`)),
     ...validatePodSecurity(spec, `${path}.securityContext`, rules),
-    ...validateAffinity(spec, `${path}.affinity`, rules),
-    ...validateDnsConfig(spec, `${path}.dnsConfig`, rules),
-    ...validateReadinessGates(spec, `${path}.readinessGates`),
-    ...validateSchedulingGates(spec, `${path}.schedulingGates`),
-    ...validateSpread(spec, `${path}.topologySpreadConstraints`, rules),
+    ...(yield* affinityErrorSteps(spec, `${path}.affinity`, rules)),
+    ...(yield* validateDnsConfig(spec, `${path}.dnsConfig`, rules)),
+    ...(yield* validateReadinessGates(spec, `${path}.readinessGates`)),
+    ...(yield* validateSchedulingGates(spec, `${path}.schedulingGates`)),
+    ...(yield* validateSpread(spec, `${path}.topologySpreadConstraints`, rules)),
     ...validateHostProcesses(spec, path),
     ...validateHostUsers(spec, path),
     ...(yield* validateReferences(spec, path)),
@@ -126,7 +125,11 @@ function validateLimits(spec: Stored<PodSpec>, path: string): FieldError[] {
 const nameserversMax = 3;
 
 /** Validates `dnsConfig`; with `dnsPolicy: None` it must have a nameserver. */
-function validateDnsConfig(spec: Stored<PodSpec>, path: string, { allow }: PodRules): FieldError[] {
+function* validateDnsConfig(
+  spec: Stored<PodSpec>,
+  path: string,
+  { allow }: PodRules,
+): Generator<void, FieldError[]> {
   const config = spec.dnsConfig;
   const servers = config?.nameservers ?? [];
   if ((spec.dnsPolicy ?? '') === 'None') {
@@ -144,28 +147,29 @@ function validateDnsConfig(spec: Stored<PodSpec>, path: string, { allow }: PodRu
     const detail = `must not have more than ${nameserversMax} nameservers`;
     errors.push(invalidGo(`${path}.nameservers`, () => goStrings(servers), detail));
   }
-  servers.forEach((server, index) => {
-    appendAll(errors, validateIp(`${path}.nameservers[${index}]`, server));
-  });
+  const ofServers = yield* eachError(servers, (server, index) =>
+    validateIp(`${path}.nameservers[${index}]`, server),
+  );
   return [
     ...errors,
-    ...validateSearches(config.searches ?? [], `${path}.searches`, allow),
-    ...(config.options ?? []).flatMap((option, index) =>
+    ...ofServers,
+    ...(yield* validateSearches(config.searches ?? [], `${path}.searches`, allow)),
+    ...(yield* eachError(config.options ?? [], (option, index) =>
       (option.name ?? '') === ''
         ? [required(`${path}.options[${index}]`, 'must not be empty')]
         : [],
-    ),
+    )),
   ];
 }
 
 const searchPathsMax = 32;
 const searchCharactersMax = 2048;
 
-function validateSearches(
+function* validateSearches(
   searches: readonly string[],
   path: string,
   { relaxedSearches }: Allowances,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const errors: FieldError[] = [];
   const refuse = (detail: string) =>
     errors.push(invalidGo(path, () => goStrings(searches), detail));
@@ -177,17 +181,20 @@ function validateSearches(
       `must not have more than ${searchCharactersMax} characters (including spaces) in the search list`,
     );
   }
-  searches.forEach((search, index) => {
-    if (relaxedSearches && search === '.') return;
+  const ofSearches = yield* eachError(searches, (search, index) => {
+    if (relaxedSearches && search === '.') return [];
     const name = search.endsWith('.') ? search.slice(0, -1) : search;
     const rule = relaxedSearches ? underscoreSubdomain : dnsSubdomain;
-    appendAll(errors, ruleErrors(`${path}[${index}]`, name, rule));
+    return ruleErrors(`${path}[${index}]`, name, rule);
   });
-  return errors;
+  return [...errors, ...ofSearches];
 }
 
-function validateReadinessGates(spec: Stored<PodSpec>, path: string): FieldError[] {
-  return (spec.readinessGates ?? []).flatMap((gate, index) =>
+function validateReadinessGates(
+  spec: Stored<PodSpec>,
+  path: string,
+): Generator<void, FieldError[]> {
+  return eachError(spec.readinessGates ?? [], (gate, index) =>
     ruleErrors(`${path}[${index}].conditionType`, gate.conditionType ?? '', qualifiedName),
   );
 }
@@ -208,19 +215,21 @@ function* validateReferences(spec: Stored<PodSpec>, path: string): Generator<voi
     ...(yield* eachError(spec.tolerations ?? [], (one, index) =>
       validateToleration(one, `${path}.tolerations[${index}]`),
     )),
-    ...validateHostAliases(spec, `${path}.hostAliases`),
+    ...(yield* validateHostAliases(spec, `${path}.hostAliases`)),
     ...name('priorityClassName', dnsSubdomain),
   ];
 }
 
 /** Validates entries that are added to the hosts file. */
-function validateHostAliases(spec: Stored<PodSpec>, path: string): FieldError[] {
-  return (spec.hostAliases ?? []).flatMap((alias, index) => [
-    ...validateIp(`${path}[${index}].ip`, alias.ip ?? ''),
-    ...(alias.hostnames ?? []).flatMap((name, at) =>
-      ruleErrors(`${path}[${index}].hostnames[${at}]`, name, dnsSubdomain),
-    ),
-  ]);
+function validateHostAliases(spec: Stored<PodSpec>, path: string): Generator<void, FieldError[]> {
+  return eachError(spec.hostAliases ?? [], function* (alias, index) {
+    return [
+      ...validateIp(`${path}[${index}].ip`, alias.ip ?? ''),
+      ...(yield* eachError(alias.hostnames ?? [], (name, at) =>
+        ruleErrors(`${path}[${index}].hostnames[${at}]`, name, dnsSubdomain),
+      )),
+    ];
+  });
 }
 
 const preemptionPolicies = ['PreemptLowerPriority', 'Never'];
