@@ -89,8 +89,9 @@ export class BoundedTexts {
     this.#texts ??= new Set();
     const short = shortened(text, shownTextMax);
     if (this.#texts.has(short)) return;
-    const bytes = Buffer.byteLength(short);
-    if (this.#texts.size === listedMax || this.#bytes + bytes > listedBytesMax) {
+    const isFull = this.#texts.size === listedMax;
+    const bytes = isFull ? 0 : Buffer.byteLength(short);
+    if (isFull || this.#bytes + bytes > listedBytesMax) {
       this.omit(1);
       return;
     }

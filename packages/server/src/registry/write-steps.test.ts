@@ -152,6 +152,31 @@ describe('the steps of a write', () => {
     expect(steps).toEqual(['record managers', ...remaining]);
   });
 
+  test('many warnings about a large object pause', async () => {
+    const { registry, target } = scene;
+    const pausesWith = async (warnings: readonly string[]) => {
+      let pauses = 0;
+      const pause = async () => {
+        pauses += 1;
+      };
+      const warned: string[] = [];
+      const object = deployment();
+      object.metadata.name = `web-${warnings.length}`;
+      const strategy = { ...target.def.strategy, warnings: () => warnings };
+      const warn = (text: string) => warned.push(text);
+      await write(registry, {
+        operation: 'create',
+        target: { ...target, def: { ...target.def, strategy }, name: '' },
+        context: { ...context, warn, pace: { over: true, pause } },
+        object,
+      });
+      expect(warned).toEqual(warnings);
+      return pauses;
+    };
+    const texts = Array.from({ length: 2_000 }, (_, index) => `warning ${index}`);
+    expect(await pausesWith(texts)).toBe((await pausesWith([])) + 4);
+  });
+
   test('a PUT', async () => {
     await create();
     steps = [];

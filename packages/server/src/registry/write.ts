@@ -225,6 +225,9 @@ interface Step {
   readonly isVersioned: boolean;
 }
 
+/** Warnings that one step adds to the answer of a large object. */
+const warningsPerStep = 500;
+
 /**
  * The second half of an attempt, from the strategy to the store. Each pass over a large object that
  * cannot be divided starts in its own turn of the event loop (TRUST-2).
@@ -253,9 +256,13 @@ async function prepareAndStore(registry: Registry, step: Step): Promise<Outcome>
   // Run validating admission.
   const validation = admissionOf(registry, plan).validate(validatingCall(step));
   if (validation !== undefined) await validation;
+  if (pace?.over) await pace.pause();
   // A status update did not write the fields that warnings concern.
   const warnings = subresource === 'status' ? [] : strategy.warnings?.(stored, before?.old);
-  for (const text of warnings ?? []) context.warn(text);
+  for (const [index, text] of (warnings ?? []).entries()) {
+    if (index % warningsPerStep === 0 && pace?.over) await pace.pause();
+    context.warn(text);
+  }
   if (pace?.over) await pace.pause();
 
   // Store.
