@@ -82,7 +82,7 @@ webhooks:
   }));
   const taken = await kubectl(['create', 'configmap', 'a']);
   expect([taken.code, taken.stderr.trim()]).toEqual([0, 'Warning: look out']);
-  expect(service.at('/v')[0].apiVersion).toBe('admission.k8s.io/v1');
+  expect(service.at('/v')[0]?.apiVersion).toBe('admission.k8s.io/v1');
   const denied = await kubectl(['create', 'configmap', 'b']);
   expect(denied.code).toBe(1);
   expect(denied.stderr.trim().split('\n')).toEqual([

@@ -1,6 +1,12 @@
 import type { JsonObject } from '@wheelhouse/machinery';
-import { eventually, type Loose, type TestServer } from '../support/harness.ts';
-import { type Received, type Reply, startWebhookService } from '../support/webhook-service.ts';
+import { eventually, type TestServer } from '../support/harness.ts';
+import {
+  type Received,
+  type ReceivedBody,
+  type Reply,
+  type ReviewRequest,
+  startWebhookService,
+} from '../support/webhook-service.ts';
 
 /** The group of admission's own objects in the tests' dialect. */
 export const registration = 'admissionregistration.svc.io';
@@ -19,11 +25,11 @@ export interface AdmissionService {
   /** A bundle that contains only the service's own certificate. */
   readonly leafBundle: string;
   /** The reviews that a path received, in order. */
-  at(path: string): readonly Loose[];
+  at(path: string): readonly ReceivedBody[];
   /** All received calls, in order. */
   readonly received: readonly Received[];
   /** Sets the answer to calls of a path: a part of the response, or a whole answer. */
-  answer(path: string, make: (request: Loose) => Response): void;
+  answer(path: string, make: (request: ReviewRequest) => Response): void;
   reply(path: string, make: (call: Received) => Reply): void;
   /** Called when a client disconnects before it is answered. */
   onGone(callback: () => void): void;

@@ -68,7 +68,7 @@ describe('ADM-2: rules', () => {
     const patch = { metadata: { labels: { a: 'b' } } };
     await server.patch(`/api/v1/namespaces/${namespace}`, patch, 'merge');
     expect([asked('/in'), asked('/none')]).toEqual([0, 1]);
-    expect(service.at('/none')[0].request).toMatchObject({ name: namespace, namespace });
+    expect(service.at('/none')[0]?.request).toMatchObject({ name: namespace, namespace });
   });
 
   test('ADM-2: access reviews match as writes', async () => {
@@ -87,7 +87,7 @@ describe('ADM-2: rules', () => {
     const group = 'authorization.svc.io/v1';
     const body = { apiVersion: group, kind: 'SelfSubjectRulesReview', spec: { namespace } };
     expect((await server.post(`/apis/${group}/selfsubjectrulesreviews`, body)).status).toBe(201);
-    expect(service.at('/v')[0].request.object.spec.namespace).toBe(namespace);
+    expect(service.at('/v')[0]?.request.object.spec.namespace).toBe(namespace);
   });
 });
 
@@ -124,7 +124,7 @@ describe('ADM-2: matchPolicy', () => {
     expect((await server.post(scalers('v1'), scaler('a'))).status).toBe(201);
     const kind = { group: 'autoscaling', kind: 'HorizontalPodAutoscaler' };
     const resource = { group: 'autoscaling', resource: 'horizontalpodautoscalers' };
-    expect(service.at('/v')[0].request).toMatchObject({
+    expect(service.at('/v')[0]?.request).toMatchObject({
       kind: { ...kind, version: 'v2' },
       resource: { ...resource, version: 'v2' },
       requestKind: { ...kind, version: 'v1' },
@@ -135,7 +135,7 @@ describe('ADM-2: matchPolicy', () => {
       },
     });
     await server.patch(`${scalers('v1')}/a`, { spec: { maxReplicas: 4 } }, 'merge');
-    expect(service.at('/v')[1].request.oldObject).toMatchObject({
+    expect(service.at('/v')[1]?.request.oldObject).toMatchObject({
       apiVersion: 'autoscaling/v2',
       spec: { maxReplicas: 3 },
     });
@@ -175,7 +175,7 @@ describe('ADM-2: matchPolicy', () => {
       message: 'hello',
     };
     expect((await server.post(`/api/v1/namespaces/${namespace}/events`, event)).status).toBe(201);
-    expect(service.at('/v')[0].request).toMatchObject({
+    expect(service.at('/v')[0]?.request).toMatchObject({
       kind: { group: 'events.svc.io' },
       requestKind: { group: '' },
       object: { apiVersion: 'events.svc.io/v1', note: 'hello' },

@@ -493,8 +493,8 @@ describe('ADM-2: dry runs', () => {
     await hooked('validating', { path: '/v', sideEffects });
     await hooked('mutating', { path: '/m', sideEffects });
     expect((await create('a', '?dryRun=All')).status).toBe(status);
-    expect(service.at('/v')[0].request.dryRun).toBe(true);
-    expect(service.at('/m')[0].request.dryRun).toBe(true);
+    expect(service.at('/v')[0]?.request.dryRun).toBe(true);
+    expect(service.at('/m')[0]?.request.dryRun).toBe(true);
     expect((await server.get(`${maps}/a`)).status).toBe(404);
   });
 });

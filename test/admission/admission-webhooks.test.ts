@@ -1,14 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { itemAt } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import {
-  configMap,
-  freshNamespace,
-  type Loose,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { configMap, freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
 import { onceWithin } from '../support/once-within.ts';
 import {
   type AdmissionService,
@@ -43,7 +38,7 @@ beforeEach(async () => {
   maps = `/api/v1/namespaces/${namespace}/configmaps`;
 });
 
-const requestAt = (path: string, index = 0): Loose => service.at(path)[index]?.request;
+const requestAt = (path: string, index = 0) => itemAt(service.at(path), index).request;
 
 describe('ADM-2: the review that a webhook receives', () => {
   test('ADM-2: a review has every field of the request, encoded as by kube-apiserver', async () => {
@@ -294,7 +289,7 @@ describe('ADM-2: the review that a webhook receives', () => {
     }));
     const made = await server.post(maps, configMap('a'));
     expect(made.body.data).toEqual({ a: '1', b: '2' });
-    expect(service.at('/m')[0].apiVersion).toBe('admission.svc.io/v1beta1');
+    expect(service.at('/m')[0]?.apiVersion).toBe('admission.svc.io/v1beta1');
   });
 
   test('ADM-2: webhook and policy configurations are never reviewed', async () => {

@@ -5,7 +5,6 @@ import {
   type Answer,
   freshNamespace,
   itemNames,
-  type Loose,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
@@ -13,6 +12,7 @@ import { quickClock } from '../support/quick-clock.ts';
 import type { Received } from '../support/webhook-service.ts';
 import {
   type ConversionService,
+  type CustomObject,
   conversionBy,
   converted,
   establishMulti,
@@ -54,6 +54,11 @@ async function create(kind = multi, name = 'a', more: object = {}): Promise<ApiO
   return answer.body;
 }
 
+/** The review that the service answers with. */
+interface ConversionAnswer extends JsonObject {
+  response: { convertedObjects: [CustomObject, ...CustomObject[]] };
+}
+
 /** The answer to a get in a version that requires conversion, with this reply of the webhook. */
 async function answerTo(
   change: (response: JsonObject, whole: JsonObject) => unknown,
@@ -61,7 +66,7 @@ async function answerTo(
 ) {
   const made = await create(kind);
   service.reply = (call: Received) => {
-    const answer = converted(call, service.convert) as Loose;
+    const answer = converted(call, service.convert) as ConversionAnswer;
     return change(answer.response, answer) ?? answer;
   };
   const answer = await server.get(`${kind.at('v1beta2', namespace)}/${made.metadata.name}`);
@@ -134,7 +139,7 @@ describe('invalid answers', () => {
   });
 
   test('CRD-4: an answer must have the same objects in the requested version', async () => {
-    const cases: [(objects: Loose[]) => JsonObject[], string][] = [
+    const cases: [(objects: [CustomObject, ...CustomObject[]]) => object[], string][] = [
       [() => [], 'returned 0 objects, expected 1'],
       [([one]) => [one, one], 'returned 2 objects, expected 1'],
       [
@@ -180,9 +185,9 @@ describe('invalid answers', () => {
     const { metadata } = await create();
     for (const [change, wanted] of cases) {
       service.reply = (call: Received) => {
-        const answer = converted(call, swap) as Loose;
-        answer.response.convertedObjects = change(answer.response.convertedObjects);
-        return answer;
+        const answer = converted(call, swap) as ConversionAnswer;
+        const convertedObjects = change(answer.response.convertedObjects);
+        return { ...answer, response: { ...answer.response, convertedObjects } };
       };
       const answer = await server.get(`${multi.at('v1beta2', namespace)}/a`);
       const why = wanted
@@ -339,10 +344,10 @@ describe('requests that need the webhook', () => {
       );
       service.convert = swap;
       expect((await server.post(path, multi.object('v1beta1', 'a'))).status).toBe(201);
-      const { request } = admission.at('/validate').at(-1) as Loose;
-      expect(request.object.spec.contentv2).toEqual({ key: 'value' });
-      expect(request.kind.version).toBe('v1beta2');
-      expect(request.requestKind.version).toBe('v1beta1');
+      const request = admission.at('/validate').at(-1)?.request;
+      expect(request?.object['spec'].contentv2).toEqual({ key: 'value' });
+      expect(request?.kind.version).toBe('v1beta2');
+      expect(request?.requestKind.version).toBe('v1beta1');
     } finally {
       await remove();
       await admission.stop();

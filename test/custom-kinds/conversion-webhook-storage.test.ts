@@ -305,10 +305,10 @@ describe('admission', () => {
       expect(made.spec).toEqual({ content: { key: 'mutated' }, num: { num1: 1, num2: 1000000 } });
       const patch = { spec: { content: { key: 'x' } } };
       await server.patch(`${at('v1alpha1')}/a`, patch, 'merge');
-      const { request } = admission.at('/mutate').at(-1) ?? {};
-      expect(request.object.apiVersion).toBe(`${multi.group}/v1beta2`);
-      expect(request.object.spec.contentv2.key).toBe('x');
-      expect(request.oldObject.spec.contentv2.key).toBe('mutated');
+      const request = admission.at('/mutate').at(-1)?.request;
+      expect(request?.object.apiVersion).toBe(`${multi.group}/v1beta2`);
+      expect(request?.object['spec'].contentv2.key).toBe('x');
+      expect(request?.oldObject['spec'].contentv2.key).toBe('mutated');
       expect((await server.get(`${at('v1beta2')}/a`)).body.spec.contentv2.key).toBe('mutated');
     } finally {
       await remove();

@@ -390,11 +390,11 @@ describe('reviews', () => {
     expect(call?.headers['content-type']).toBe('application/json');
     const { request, ...type } = call?.body ?? {};
     expect(type).toMatchObject({ apiVersion: 'apiextensions.svc.io/v1', kind: 'ConversionReview' });
-    expect(request.uid).toMatch(/^[0-9a-f-]{36}$/);
-    expect(request.desiredAPIVersion).toBe(`${multi.group}/v1beta2`);
-    const [object] = request.objects;
+    expect(request?.uid).toMatch(/^[0-9a-f-]{36}$/);
+    expect(request?.desiredAPIVersion).toBe(`${multi.group}/v1beta2`);
+    const [object] = request?.objects ?? [];
     expect(object).toMatchObject(multi.object('v1beta1', 'a'));
-    expect(object.metadata.resourceVersion).toBeUndefined();
+    expect(object?.metadata.resourceVersion).toBeUndefined();
   });
 
   test('TRUST-2: a long list is converted in reviews of about 1 MiB', async () => {

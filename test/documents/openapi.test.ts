@@ -1,10 +1,19 @@
+import type { APIGroup } from '@wheelhouse/kinds/types/meta/v1';
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import protobuf from 'protobufjs';
 import { describe, expect, test } from 'vitest';
-import { adminToken, eventually, type Loose, startTestServer } from '../support/harness.ts';
+import { adminToken, eventually, startTestServer } from '../support/harness.ts';
 import { onceWithin } from '../support/once-within.ts';
 import { withServer } from '../support/with-server.ts';
-import { type OpenApiV2, openApiPart, operationsOf } from './openapi-part.ts';
+import {
+  type DocumentV2,
+  type DocumentV3,
+  type Extensions,
+  type Named,
+  type OpenApiV2,
+  openApiPart,
+  operationsOf,
+} from './openapi-part.ts';
 
 const server = await withServer({ dialect: 'kubernetes' });
 const core = 'io.k8s.api.core.v1.';
@@ -24,11 +33,12 @@ async function index(): Promise<Record<string, { serverRelativeURL: string }>> {
 const urlIn = (paths: Awaited<ReturnType<typeof index>>, name: string): string | undefined =>
   paths[name]?.serverRelativeURL;
 
-/** A part of the document that the protobuf form lists by name. */
-type Named<Value = unknown> = { readonly name: string; readonly value: Value };
-type Parameter = { readonly parameter: { readonly nonBody?: { readonly query?: Named } } };
-const schemaEntry = ({ name, value }: Named<{ schema: unknown }>) => [name, value.schema];
-const yamlEntry = ({ name, value }: Named<{ yaml: unknown }>) => [name, value.yaml];
+const entryOf = <Value>({ name, value }: Named<Value>): [string, Value] => [name, value];
+const schemaEntry = <Schema>({
+  name,
+  value,
+}: Named<{ readonly schema: Schema }>): [string, Schema] => [name, value.schema];
+const yamlEntry = ({ name, value }: Extensions[number]) => [name, value.yaml];
 
 /** Every value of a member, anywhere in a document. */
 function* valuesOf(member: string, value: unknown): Generator<string> {
@@ -39,7 +49,7 @@ function* valuesOf(member: string, value: unknown): Generator<string> {
   }
 }
 
-function crontabs(group: string, more: JsonObject = {}): Loose {
+function crontabs(group: string, more: JsonObject = {}) {
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
@@ -126,8 +136,8 @@ describe('the index and the documents of OpenAPI v3', () => {
   test('API-12: the index has a document for every group version, with its hash', async () => {
     const paths = await index();
     const { body: groups } = await server.get('/apis');
-    const versions: string[] = groups.groups.flatMap((group: Loose) =>
-      group.versions.map((one: { groupVersion: string }) => `apis/${one.groupVersion}`),
+    const versions: string[] = groups['groups'].flatMap((group: APIGroup) =>
+      group.versions.map((one) => `apis/${one.groupVersion}`),
     );
     const names = ['api', 'api/v1', 'apis', 'apis/apps', ...versions];
     expect(Object.keys(paths)).toEqual(expect.arrayContaining(names));
@@ -243,24 +253,24 @@ describe('the contents of documents', () => {
     const read = protobuf
       .parse(protoV3Text)
       .root.lookupType('Document')
-      .decode(answer.bytes) as unknown as Loose;
+      .decode(answer.bytes) as protobuf.Message & DocumentV3;
     expect(read.openapi).toBe('3.0.0');
-    expect(read.paths.path.map((one: Named) => one.name)).toEqual(Object.keys(json.body.paths));
-    const schemas = new Map<string, Loose>(read.components.schemas.named.map(schemaEntry));
+    expect(read.paths.path.map((one) => one.name)).toEqual(Object.keys(json.body.paths));
+    const schemas = new Map(read.components.schemas.named.map((one) => schemaEntry(one)));
     const { schemas: written } = json.body.components;
     expect([...schemas.keys()]).toEqual(Object.keys(written));
-    const properties = new Map<string, Loose>(
-      schemas.get(`${core}ContainerPort`).properties.named.map(schemaEntry),
+    const properties = new Map(
+      schemas.get(`${core}ContainerPort`)?.properties.named.map((one) => schemaEntry(one)),
     );
     expect([...properties.keys()]).toEqual(Object.keys(written[`${core}ContainerPort`].properties));
     const protocol = properties.get('protocol');
-    expect([protocol.type, protocol.standard.string]).toEqual(['string', 'TCP']);
+    expect([protocol?.type, protocol?.standard.string]).toEqual(['string', 'TCP']);
     const pod = schemas.get(`${core}Pod`);
-    const metadata = pod.properties.named.find((one: Named) => one.name === 'metadata');
-    expect(metadata.value.schema.allOf[0].reference.ref).toBe(
+    const metadata = pod?.properties.named.find((one) => one.name === 'metadata');
+    expect(metadata?.value.schema.allOf[0]?.reference.ref).toBe(
       `#/components/schemas/${meta}ObjectMeta`,
     );
-    const [kind] = pod.extension.map(yamlEntry);
+    const [kind] = pod?.extension.map(yamlEntry) ?? [];
     expect(kind).toEqual([
       'x-kubernetes-group-version-kind',
       '- group: ""\n  kind: Pod\n  version: v1\n',
@@ -282,7 +292,7 @@ describe('the contents of documents', () => {
 
   test('API-12: paths name their parameters, and all accept pretty', async () => {
     const { paths } = await part('api/v1');
-    for (const [path, item] of Object.entries<Loose>(paths)) {
+    for (const [path, item] of Object.entries<{ readonly parameters?: JsonObject[] }>(paths)) {
       const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name).sort();
       const given: JsonObject[] = item.parameters ?? [];
       const named = given.filter((one) => one.in === 'path');
@@ -326,7 +336,8 @@ describe('the contents of documents', () => {
   test('API-12: operations declare kind, parameters, bodies, and answers', async () => {
     const { paths } = await part('apis/apps/v1');
     const item = paths['/apis/apps/v1/namespaces/{namespace}/deployments/{name}'];
-    const names = (operation: Loose) => operation.parameters.map((one: Named) => one.name);
+    const names = (operation: { readonly parameters: readonly Named[] }) =>
+      operation.parameters.map((one) => one.name);
     expect(item.patch).toMatchObject({
       operationId: 'patchAppsV1NamespacedDeployment',
       tags: ['apps_v1'],
@@ -498,26 +509,22 @@ describe('OpenAPI v2', () => {
       expect(answer.type).toBe('application/com.github.proto-openapi.spec.v2.v1.0+protobuf');
       expect(answer.etag).toBe(json.headers['etag']);
       const document = protobuf.parse(protoText).root.lookupType('Document').decode(answer.bytes);
-      const read = document as unknown as Loose;
+      const read = document as protobuf.Message & DocumentV2;
       expect(read.swagger).toBe('2.0');
-      const paths = new Map<string, Loose>(
-        read.paths.path.map((one: Named) => [one.name, one.value]),
-      );
+      const paths = new Map(read.paths.path.map((one) => entryOf(one)));
       expect([...paths.keys()]).toEqual(Object.keys(json.body.paths));
-      const patch = paths.get('/api/v1/namespaces/{namespace}/pods/{name}').patch;
-      expect(patch.operationId).toBe('patchCoreV1NamespacedPod');
-      const query = patch.parameters.map((one: Parameter) => one.parameter.nonBody?.query?.name);
+      const patch = paths.get('/api/v1/namespaces/{namespace}/pods/{name}')?.patch;
+      expect(patch?.operationId).toBe('patchCoreV1NamespacedPod');
+      const query = patch?.parameters.map((one) => one.parameter.nonBody?.query?.name);
       expect(query).toEqual([undefined, 'dryRun', 'fieldManager', 'fieldValidation', 'force']);
-      const extensions = patch.extension.map(yamlEntry);
+      const extensions = patch?.extension.map(yamlEntry);
       expect(extensions).toContainEqual(['x-kubernetes-action', 'patch\n']);
-      const definitions = new Map<string, Loose>(
-        read.definitions.named.map((one: Named) => [one.name, one.value]),
-      );
+      const definitions = new Map(read.definitions.named.map((one) => entryOf(one)));
       expect([...definitions.keys()]).toEqual(Object.keys(json.body.definitions));
       const port = definitions.get(`${core}ContainerPort`);
-      expect(port.type.value).toEqual(['object']);
-      expect(port.required).toEqual(['containerPort']);
-      expect(port.properties.named.map((one: Named) => one.name)).toEqual(
+      expect(port?.type.value).toEqual(['object']);
+      expect(port?.required).toEqual(['containerPort']);
+      expect(port?.properties.named.map((one) => one.name)).toEqual(
         Object.keys(json.body.definitions[`${core}ContainerPort`].properties),
       );
     },
@@ -628,7 +635,7 @@ describe('custom kinds', () => {
       },
     });
     const patch = paths[`/apis/${group}/v1/namespaces/{namespace}/crontabs/{name}`].patch;
-    expect(patch.operationId).toBe('patchStableExampleComV1NamespacedCronTab');
+    expect(patch?.operationId).toBe('patchStableExampleComV1NamespacedCronTab');
     expect(Object.keys(patch.requestBody.content)).not.toContain(
       'application/strategic-merge-patch+json',
     );

@@ -3,7 +3,7 @@ import {
   type Answer,
   configMap,
   eventually,
-  type Loose,
+  type ResponseBody,
   type TestServer,
 } from '../support/harness.ts';
 
@@ -29,7 +29,7 @@ export interface ThingKind {
   /** A body of that kind. */
   body(name: string, more: JsonObject, version?: string): JsonObject;
   /** Changes the definition, and waits until the change takes effect. */
-  change(edit: (crd: Loose) => void): Promise<void>;
+  change(edit: (crd: ResponseBody) => void): Promise<void>;
 }
 
 /** One version of the definition; absent members have defaults that suit most tests. */
@@ -93,7 +93,7 @@ function schemaOf({ properties, preserve }: ThingVersion): JsonObject {
 async function changeThing(
   server: TestServer,
   crdPath: string,
-  { edit, path }: { edit: (crd: JsonObject) => void; path: (namespace: string) => string },
+  { edit, path }: { edit: (crd: ResponseBody) => void; path: (namespace: string) => string },
 ): Promise<void> {
   const { body: crd } = await server.get(crdPath);
   edit(crd);

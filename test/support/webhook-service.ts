@@ -4,10 +4,37 @@ import https from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { UserInfo } from '@wheelhouse/kinds/types/authentication/v1';
+import type { GroupVersionKind, GroupVersionResource } from '@wheelhouse/kinds/types/meta/v1';
 import { systemClock } from '@wheelhouse/machinery';
 import { ensureServingCertificates } from '@wheelhouse/server/testing';
-import type { Loose } from './harness.ts';
+import type { ResponseBody } from './harness.ts';
 import { rememberCertificates, reuseCertificates } from './shared-certificates.ts';
+
+/** The request of a review of admission or conversion. Every member may be absent. */
+export interface ReviewRequest {
+  uid: string;
+  operation: string;
+  name: string;
+  namespace: string;
+  kind: GroupVersionKind;
+  requestKind: GroupVersionKind;
+  resource: GroupVersionResource;
+  subResource: string;
+  object: ResponseBody;
+  oldObject: ResponseBody;
+  options: ResponseBody;
+  userInfo: UserInfo;
+  dryRun: boolean;
+  /** Of a conversion. */
+  objects: ResponseBody[];
+  desiredAPIVersion: string;
+}
+
+/** The body of a call: a review, or a list of audit events. */
+export interface ReceivedBody extends ResponseBody {
+  request: ReviewRequest;
+}
 
 /** One received call. */
 export interface Received {
@@ -15,15 +42,20 @@ export interface Received {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
-  readonly body: Loose;
+  readonly body: ReceivedBody;
 }
 
 /** The reply of the service: a body, a status without one, or a failure. */
-export type Reply =
-  | Loose
-  | { readonly status: number; readonly headers?: Record<string, string>; readonly text?: string }
-  | 'stall'
-  | 'reset';
+export type Reply = object | PlainReply | 'stall' | 'reset';
+
+interface PlainReply {
+  readonly status: number;
+  readonly headers?: Record<string, string>;
+  readonly text?: string;
+}
+
+const isPlain = (reply: object): reply is PlainReply =>
+  'status' in reply && typeof reply.status === 'number';
 
 /** A webhook over TLS in this process, with a folder for configuration files. */
 export interface WebhookService {
@@ -140,7 +172,7 @@ export async function startWebhookService(
 function reply(answer: Reply, response: ServerResponse, stalled: Set<ServerResponse>): void {
   if (answer === 'reset') response.socket?.destroy();
   else if (answer === 'stall') stalled.add(response);
-  else if (typeof answer.status === 'number') {
+  else if (isPlain(answer)) {
     response.writeHead(answer.status, answer.headers ?? {});
     response.end(answer.text ?? '');
   } else {
