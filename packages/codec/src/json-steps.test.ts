@@ -10,6 +10,8 @@ import {
   JsonError,
   parseAhead,
   parseWrittenJson,
+  scanJson,
+  scanJsonSteps,
 } from './json.ts';
 
 const limits = { depthMax: 500, valuesMax: 100_000 };
@@ -157,4 +159,19 @@ test('TRUST-2: large stored JSON is parsed in steps before it is read, once', ()
   expect(parsed).toEqual(value);
   expect(parseWrittenJson(bytes)).not.toBe(parsed);
   expect([...parseAhead(Buffer.from('{"a":1}'))]).toEqual([]);
+});
+
+test.each([
+  ['many values', `[${'{"a":[1,"b"],"c":null},'.repeat(50_000)}1234567890123456]`],
+  ['escaped quotes', `["${'\\"'.repeat(500_000)}\\\\",[[1]],{"a":2}]`],
+  ['a long text', `["${'é'.repeat(400_000)}",1,2]`],
+  ['an open string', `[1,"${'\\"'.repeat(400_000)}`],
+])('the scan of %s is the same in steps', (_, text) => {
+  const bytes = Buffer.from(text);
+  const work = scanJsonSteps(bytes);
+  let steps = 1;
+  let step = work.next();
+  for (; step.done !== true; step = work.next()) steps += 1;
+  expect(step.value).toEqual(scanJson(bytes));
+  expect(steps).toBeGreaterThan(text.includes('é') ? 0 : 2);
 });

@@ -70,7 +70,9 @@ const wholeValuesMax = 5_000;
  * values (TRUST-2).
  */
 export function* decodeJsonSteps(bytes: Buffer, limits: JsonLimits): Generator<void, DecodedJson> {
-  const scan = scanWithin(bytes, limits);
+  if (!isUtf8(bytes)) throw notUtf8();
+  const scan = yield* scanJsonSteps(bytes);
+  checkScan(bytes, scan, limits);
   yield;
   const text = bytes.toString('utf8');
   const whole =
@@ -92,15 +94,22 @@ export function decodeJsonInSlices(
 }
 
 function scanWithin(bytes: Buffer, limits: JsonLimits): JsonScan {
-  if (!isUtf8(bytes)) throw new JsonError('invalid UTF-8 in JSON text');
+  if (!isUtf8(bytes)) throw notUtf8();
   const scan = scanJson(bytes);
+  checkScan(bytes, scan, limits);
+  return scan;
+}
+
+const notUtf8 = () => new JsonError('invalid UTF-8 in JSON text');
+
+/** Throws JsonError and TooManyValues. */
+function checkScan(bytes: Buffer, scan: JsonScan, limits: JsonLimits): void {
   if (scan.depth > limits.depthMax) throw new JsonError('exceeded max depth');
   if (scan.values > limits.valuesMax) throw new TooManyValues(limits.valuesMax);
   const { membersMax = scan.members } = limits;
   if (scan.members > membersMax && hasWiderObject(bytes, membersMax)) {
     throw new TooManyValues(membersMax, 'members of one object');
   }
-  return scan;
 }
 
 /**
@@ -320,15 +329,63 @@ interface JsonScan {
   readonly hasLongNumber: boolean;
 }
 
+/** A scan of a text, of which the bytes before `at` are done. */
+interface ScanState {
+  members: number;
+  values: number;
+  depth: number;
+  hasLongNumber: boolean;
+  at: number;
+  open: number;
+  digits: number;
+  /** Index of the quote that opened the string in which `at` is; -1 outside strings. */
+  stringStart: number;
+}
+
+const newScan = (): ScanState => ({
+  members: 0,
+  values: 1,
+  depth: 0,
+  hasLongNumber: false,
+  at: 0,
+  open: 0,
+  digits: 0,
+  stringStart: -1,
+});
+
 /** Scans bytes for what limits and exactness need. Never fails. */
 export function scanJson(bytes: Buffer): JsonScan {
-  let members = 0;
-  let values = 1;
-  let depth = 0;
-  let open = 0;
-  let digits = 0;
-  let hasLongNumber = false;
-  for (let at = 0; at < bytes.length; at += 1) {
+  const state = newScan();
+  while (state.at < bytes.length) scanTo(bytes, state, bytes.length);
+  return state;
+}
+
+/** Bytes that one step scans, in about a millisecond, and those for which no step is worthwhile. */
+const scannedPerStep = { max: 262_144, min: 4_096 };
+
+/** `scanJson` in steps. */
+export function* scanJsonSteps(bytes: Buffer): Generator<void, JsonScan> {
+  const state = newScan();
+  while (state.at < bytes.length) {
+    if (state.at > 0 && bytes.length - state.at > scannedPerStep.min) yield;
+    scanTo(bytes, state, Math.min(bytes.length, state.at + scannedPerStep.max));
+  }
+  return state;
+}
+
+/** Continues a scan to an index, to the end of a string there, or into a string of many quotes. */
+function scanTo(bytes: Buffer, state: ScanState, end: number): void {
+  let { members, values, depth, hasLongNumber, at, open, digits } = state;
+  if (state.stringStart >= 0) {
+    const ended = stringEnd(bytes, state.stringStart, at);
+    if (ended < 0) {
+      state.at = ~ended;
+      return;
+    }
+    at = ended + 1;
+    state.stringStart = -1;
+  }
+  for (; at < end; at += 1) {
     const byte = bytes[at] ?? 0;
     if (byte >= 0x30 && byte <= 0x39) {
       digits += 1;
@@ -336,8 +393,15 @@ export function scanJson(bytes: Buffer): JsonScan {
       continue;
     }
     digits = 0;
-    if (byte === quote) at = stringEnd(bytes, at);
-    else if (byte === 0x3a) members += 1;
+    if (byte === quote) {
+      const ended = stringEnd(bytes, at, at + 1);
+      if (ended < 0) {
+        state.stringStart = at;
+        at = ~ended;
+        break;
+      }
+      at = ended;
+    } else if (byte === 0x3a) members += 1;
     else if (byte === 0x2c) values += 1;
     else if (byte === 0x7b || byte === 0x5b) {
       open += 1;
@@ -345,7 +409,13 @@ export function scanJson(bytes: Buffer): JsonScan {
       if (open > depth) depth = open;
     } else if (byte === 0x7d || byte === 0x5d) open -= 1;
   }
-  return { members, values, depth, hasLongNumber };
+  state.members = members;
+  state.values = values;
+  state.depth = depth;
+  state.hasLongNumber = hasLongNumber;
+  state.at = at;
+  state.open = open;
+  state.digits = digits;
 }
 
 /** Whether any object in a valid JSON text has more than `max` members. */
@@ -353,8 +423,11 @@ function hasWiderObject(bytes: Buffer, membersMax: number): boolean {
   const counts: number[] = [];
   for (let at = 0; at < bytes.length; at += 1) {
     const byte = bytes[at] ?? 0;
-    if (byte === quote) at = stringEnd(bytes, at);
-    else if (byte === 0x7b || byte === 0x5b) counts.push(0);
+    if (byte === quote) {
+      const start = at;
+      at = stringEnd(bytes, start, at + 1);
+      while (at < 0) at = stringEnd(bytes, start, ~at);
+    } else if (byte === 0x7b || byte === 0x5b) counts.push(0);
     else if (byte === 0x7d || byte === 0x5d) counts.pop();
     else if (byte === 0x3a) {
       const count = (counts.pop() ?? 0) + 1;
@@ -365,16 +438,29 @@ function hasWiderObject(bytes: Buffer, membersMax: number): boolean {
   return false;
 }
 
-/** Index of the quote that ends the string at `start`, or of the last byte. */
-function stringEnd(bytes: Buffer, start: number): number {
-  let at = start + 1;
-  for (; ; at += 1) {
+/** Escaped quotes of one string that are passed at once. */
+const escapedMax = 8_192;
+
+/**
+ * Index of the quote at or after `from` that ends the string at `start`; the length of the text if
+ * there is none, and the complement of an index before which many escaped quotes were passed.
+ */
+function stringEnd(bytes: Buffer, start: number, from: number): number {
+  let at = from;
+  for (let left = escapedMax; left > 0; left -= 1) {
     at = bytes.indexOf(quote, at);
     if (at < 0) return bytes.length;
-    let slashes = 0;
-    while (bytes[at - 1 - slashes] === backslash && at - 1 - slashes > start) slashes += 1;
-    if (slashes % 2 === 0) return at;
+    if (!isEscaped(bytes, at, start)) return at;
+    at += 1;
   }
+  return ~at;
+}
+
+/** Whether a quote in the string that starts at `start` is escaped. */
+function isEscaped(bytes: Buffer, at: number, start: number): boolean {
+  let slashes = 0;
+  while (bytes[at - 1 - slashes] === backslash && at - 1 - slashes > start) slashes += 1;
+  return slashes % 2 === 1;
 }
 
 /**

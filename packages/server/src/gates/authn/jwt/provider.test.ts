@@ -1,6 +1,8 @@
+import { decodeJson } from '@wheelhouse/codec';
+import type { JsonObject } from '@wheelhouse/machinery';
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { isSigned, readKeySet, signingAlgorithms } from './provider.ts';
+import { isSigned, keysOf, signingAlgorithms } from './provider.ts';
 import { readToken } from './token.ts';
 
 let publicJwk: JWK;
@@ -14,10 +16,10 @@ beforeAll(async () => {
   sign = (header) => new SignJWT({ iss: 'x' }).setProtectedHeader(header).sign(privateKey);
 });
 
-async function isProved(token: string, keys: unknown): Promise<boolean> {
+async function isProved(token: string, keys: readonly object[]): Promise<boolean> {
   const read = readToken(token);
   if (read === undefined) throw new Error('no token');
-  return isSigned(read, readKeySet(JSON.stringify({ keys })));
+  return isSigned(read, keysOf({ keys: keys as JsonObject[] }));
 }
 
 describe('keys of a provider', () => {
@@ -56,7 +58,7 @@ describe('keys of a provider', () => {
       7,
       [],
     ];
-    expect(readKeySet(JSON.stringify({ keys: odd }))).toEqual([]);
+    expect(keysOf({ keys: odd })).toEqual([]);
   });
 
   test('that are too short verify nothing', async () => {
@@ -70,7 +72,7 @@ describe('keys of a provider', () => {
   });
 
   test.each(['{}', '[]', 'null', '{"keys":{}}', 'x'])('cannot be read from %s', (text) => {
-    expect(() => readKeySet(text)).toThrow();
+    expect(() => keysOf(decodeJson(Buffer.from(text)).value)).toThrow();
   });
 
   test('have the algorithms that kube-apiserver accepts', () => {

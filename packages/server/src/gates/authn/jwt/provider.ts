@@ -1,8 +1,10 @@
+import { answerLimits, decodeJsonInSlices, JsonError } from '@wheelhouse/codec';
 import {
   background,
   errorText,
   isObject,
   type JsonObject,
+  type JsonValue,
   type Logger,
   member,
   type Timer,
@@ -198,7 +200,9 @@ export class Provider {
     this.#fetchedAt = this.#now();
     const { status, text, maxAgeMs } = await fetchText(keysUrl, this.#options.access);
     if (status !== 200) throw new FetchError(`keys were answered with status ${status}`);
-    const keys = readKeySet(text);
+    const { clock } = this.#options.access;
+    const set = await decodeJsonInSlices(Buffer.from(text), { clock, limits: answerLimits });
+    const keys = keysOf(set.value);
     const kept = Math.min(Math.max(maxAgeMs ?? keptMs.usual, keptMs.min), keptMs.max);
     this.#fetchedAt = this.#now();
     this.#keySet = { keysUrl, keys, freshUntil: this.#now() + kept };
@@ -208,7 +212,10 @@ export class Provider {
     if (this.#stopped) return;
     const { logger, issuer } = this.#options;
     // The parser's message is dropped, because it quotes the document.
-    const why = error instanceof SyntaxError ? 'the document is not JSON' : errorText(error);
+    const why =
+      error instanceof SyntaxError || error instanceof JsonError
+        ? 'the document is not JSON'
+        : errorText(error);
     logger.error(`oidc authenticator: ${what}`, { issuer, error: why });
   }
 }
@@ -238,9 +245,8 @@ interface ProviderKey {
 
 const keysMax = 1000;
 
-/** Parses a JSON web key set; keys of unsupported types are omitted. Throws for malformed text. */
-export function readKeySet(text: string): readonly ProviderKey[] {
-  const set: unknown = JSON.parse(text);
+/** The keys of a JSON Web Key Set without those of unsupported types. Throws for malformed sets. */
+export function keysOf(set: JsonValue): readonly ProviderKey[] {
   const keys = isObject(set) ? member(set, 'keys') : undefined;
   if (!Array.isArray(keys)) throw new Error('the key set has no list of keys');
   return keys.slice(0, keysMax).flatMap((key) => (isObject(key) ? keyOf(key) : []));
