@@ -61,29 +61,6 @@ export function createStaticTokenAuthenticator(options: {
   };
 }
 
-/**
- * Creates the process's own identity in `system:masters`: a random token for in-process clients and
- * the admin kubeconfig, and its authenticator.
- */
-export function createAdminIdentity(): {
-  readonly token: string;
-  readonly user: UserInfo;
-  readonly authenticator: Authenticator;
-} {
-  const token = randomBytes(32).toString('base64url');
-  const user: UserInfo = {
-    name: 'system:admin',
-    uid: '',
-    groups: ['system:masters'],
-    extra: {},
-  };
-  return {
-    token,
-    user,
-    authenticator: createStaticTokenAuthenticator({ name: 'admin', entries: [{ token, user }] }),
-  };
-}
-
 /** A malformed CSV text; `line` counts from 1. */
 class CsvError extends Error {
   readonly line: number;
