@@ -315,6 +315,8 @@ const placements: Readonly<Record<string, JsonObject>> = {
   'scheduling gates': { schedulingGates: names.map((name) => ({ name })) },
   'spread constraints': { topologySpreadConstraints: names.map((name) => ({ topologyKey: name })) },
   'host aliases': { hostAliases: [{ ip: '::1', hostnames: names }] },
+  'supplemental groups': { securityContext: { supplementalGroups: repeated(500, () => -1) } },
+  sysctls: { securityContext: { sysctls: repeated(500, () => ({ name: '-', value: '' })) } },
   'DNS searches': { dnsConfig: { nameservers: names, searches: names } },
 };
 

@@ -258,10 +258,13 @@ export function validateIds(
 }
 
 /** Validates a list of group IDs. */
-export function validateGroupIds(object: Stored<PodSecurityContext>, path: string): FieldError[] {
+export function* validateGroupIds(
+  object: Stored<PodSecurityContext>,
+  path: string,
+): Generator<void, FieldError[]> {
   const list = object.supplementalGroups;
   if (!Array.isArray(list)) return [];
-  return list.flatMap((id, index) =>
+  return yield* eachError(list, (id, index) =>
     inRange(Number(id), 0, highestId).map((message) =>
       invalid(`${path}.supplementalGroups[${index}]`, Number(id), message),
     ),

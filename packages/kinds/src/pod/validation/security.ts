@@ -4,6 +4,7 @@ import {
   duplicate,
   type FieldError,
   forbiddenField,
+  inOnePiece,
   invalid,
   type JsonObject,
   notSupported,
@@ -19,6 +20,7 @@ import type {
   SecurityContext,
   WindowsSecurityContextOptions,
 } from '../../gen/types/core/v1.ts';
+import { eachError } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import {
@@ -308,16 +310,16 @@ function userProblems(user: string): string[] {
 }
 
 /** Validates the security context of a pod and the related members of its spec. */
-export function validatePodSecurity(
+export function* validatePodSecurity(
   spec: Stored<PodSpec>,
   path: string,
   rules: PodRules,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const context = spec.securityContext;
   if (context === undefined) return [];
   const errors = [
     ...validateIds(context, path, ['fsGroup', 'runAsUser', 'runAsGroup']),
-    ...validateGroupIds(context, path),
+    ...(yield* validateGroupIds(context, path)),
   ];
   if (isTrue(spec, 'shareProcessNamespace') && isTrue(spec, 'hostPID')) {
     const detail = 'ShareProcessNamespace and HostPID cannot both be enabled';
@@ -326,7 +328,7 @@ export function validatePodSecurity(
   const fsPolicies = ['Always', 'OnRootMismatch'];
   return [
     ...errors,
-    ...validateSysctls(spec, `${path}.sysctls`, rules),
+    ...(yield* sysctlErrorSteps(spec, `${path}.sysctls`, rules)),
     ...oneOfIfSet(context, path, 'fsGroupChangePolicy', fsPolicies),
     ...validateSeccompProfile(context.seccompProfile, `${path}.seccompProfile`),
     ...validateWindowsOptions(context.windowsOptions, `${path}.windowsOptions`),
@@ -345,8 +347,16 @@ export function validateSysctls(
   path: string,
   rules: PodRules,
 ): FieldError[] {
+  return inOnePiece(sysctlErrorSteps(spec, path, rules));
+}
+
+function sysctlErrorSteps(
+  spec: Stored<PodSpec>,
+  path: string,
+  rules: PodRules,
+): Generator<void, FieldError[]> {
   const names = new Set<string>();
-  return (spec.securityContext?.sysctls ?? []).flatMap((sysctl, index) => {
+  return eachError(spec.securityContext?.sysctls ?? [], (sysctl, index) => {
     const name = sysctl.name ?? '';
     const field = `${path}[${index}].name`;
     const errors: FieldError[] = [];

@@ -61,7 +61,7 @@ export function* validatePodSpec(
     ...choice(spec, path, 'restartPolicy', restartPolicies),
     ...choice(spec, path, 'dnsPolicy', dnsPolicies),
     ...(yield* labelErrorSteps(spec.nodeSelector, `${path}.nodeSelector`)),
-    ...validatePodSecurity(spec, `${path}.securityContext`, rules),
+    ...(yield* validatePodSecurity(spec, `${path}.securityContext`, rules)),
     ...(yield* affinityErrorSteps(spec, `${path}.affinity`, rules)),
     ...(yield* validateDnsConfig(spec, `${path}.dnsConfig`, rules)),
     ...(yield* validateReadinessGates(spec, `${path}.readinessGates`)),
