@@ -207,7 +207,7 @@ export async function runRestore(args: readonly string[]): Promise<string> {
   const { records, created } = checked;
   return (
     `restored ${records} objects of revision ${checked.revision} (${created}) to ${dataDir};` +
-    ` resource versions go on after ${revision}\n`
+    ` resource versions continue after ${revision}\n`
   );
 }
 

@@ -72,9 +72,9 @@ export function bindingKind(dialect: Dialect, options: BindingOptions): Resource
         columns: [
           nameColumn,
           column('PolicyName', (object) => textAt(object, 'spec', 'policyName'), {
-            description: 'The policy.',
+            description: 'Name of the policy.',
           }),
-          column('ParamRef', paramCell, { description: 'The parameters.' }),
+          column('ParamRef', paramCell, { description: 'Reference to the parameters.' }),
           ageColumn,
         ],
       },

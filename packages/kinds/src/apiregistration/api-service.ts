@@ -32,8 +32,10 @@ export function apiService(dialect: Dialect): ResourceDef {
         defaults: (object) => fill(object.spec?.service, { port: 443 }),
         columns: [
           nameColumn,
-          column('Service', serviceCell, { description: 'Who answers; Local for this server.' }),
-          column('Available', availableCell, { description: 'Whether it can be asked.' }),
+          column('Service', serviceCell, {
+            description: 'Service that serves the API; Local for this server.',
+          }),
+          column('Available', availableCell, { description: 'Whether the API is available.' }),
           ageColumn,
         ],
       },

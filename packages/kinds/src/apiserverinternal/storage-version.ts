@@ -25,8 +25,10 @@ export function storageVersion(dialect: Dialect): ResourceDef {
     (object.status?.commonEncodingVersion ?? '') || '<unset>';
   const columns = [
     nameColumn,
-    column('CommonEncodingVersion', common, { description: 'What all servers store.' }),
-    column('StorageVersions', serverVersions, { description: 'What each server stores.' }),
+    column('CommonEncodingVersion', common, {
+      description: 'Version that all servers store; empty if they differ.',
+    }),
+    column('StorageVersions', serverVersions, { description: 'Version that each server stores.' }),
     ageColumn,
   ];
   return defineKind<StorageVersion>({

@@ -30,8 +30,8 @@ export function controllerRevision(dialect: Dialect): ResourceDef {
         version: 'v1',
         columns: [
           nameColumn,
-          column('Controller', controller, { description: 'Whose state it is.' }),
-          calledText(countColumn('Revision', ['revision'], 'Number of the state.')),
+          column('Controller', controller, { description: 'Controller that owns the revision.' }),
+          calledText(countColumn('Revision', ['revision'], 'Number of the revision.')),
           ageColumn,
         ],
       },

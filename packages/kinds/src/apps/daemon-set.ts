@@ -72,7 +72,7 @@ export function daemonSet(dialect: Dialect, features: Features = defaultFeatures
           count('Ready', 'numberReady', 'Nodes where it is ready.'),
           count('Up-to-date', 'updatedNumberScheduled', 'Nodes with the latest sort.'),
           count('Available', 'numberAvailable', 'Nodes where it can be used.'),
-          column('Node Selector', nodeSelector, { description: 'Which nodes fit.' }),
+          column('Node Selector', nodeSelector, { description: 'Node selector of the pods.' }),
           ageColumn,
           ...wideColumns(),
         ],

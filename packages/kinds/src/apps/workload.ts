@@ -167,7 +167,7 @@ export const readyColumn: ColumnDef = column(
   'Ready',
   (object) =>
     `${numberAt(object, 'status', 'readyReplicas')}/${Number(at(object, 'spec', 'replicas') ?? 1)}`,
-  { description: 'Ready replicas, of those wanted.' },
+  { description: 'Number of ready and of desired replicas.' },
 );
 
 /** A small template for examples. */

@@ -133,10 +133,10 @@ function fillDefaults(object: Stored<HorizontalPodAutoscaler>): void {
 function columns(targets: ColumnDef['cell']): readonly ColumnDef[] {
   return [
     nameColumn,
-    column('Reference', reference, { description: 'What is scaled.' }),
-    column('Targets', targets, { description: 'Metrics, current and wanted.' }),
+    column('Reference', reference, { description: 'Resource that is scaled.' }),
+    column('Targets', targets, { description: 'Current and target values of the metrics.' }),
     column('MinPods', (object) => String(at(object, 'spec', 'minReplicas') ?? '<unset>'), {
-      description: 'Least replicas.',
+      description: 'Minimum number of replicas.',
     }),
     calledText(countColumn('MaxPods', ['spec', 'maxReplicas'], 'Most replicas.')),
     calledText(countColumn('Replicas', ['status', 'currentReplicas'], 'Replicas now.')),

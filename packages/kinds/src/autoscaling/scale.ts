@@ -17,11 +17,11 @@ const columns: readonly ColumnDef[] = [
   { ...nameColumn, format: '' },
   column('Desired', (object) => numberAt(object, 'spec', 'replicas'), {
     type: 'integer',
-    description: 'How many instances are wanted.',
+    description: 'Desired number of instances.',
   }),
   column('Available', (object) => numberAt(object, 'status', 'replicas'), {
     type: 'integer',
-    description: 'How many instances there are.',
+    description: 'Current number of instances.',
   }),
   ageColumn,
 ];

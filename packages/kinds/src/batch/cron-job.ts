@@ -31,18 +31,18 @@ const [containers, images] = wideColumns([...template, 'template', 'spec']);
 const columns: readonly ColumnDef[] = [
   nameColumn,
   column('Schedule', (object) => textAt(object, 'spec', 'schedule'), {
-    description: 'When, in cron form.',
+    description: 'Schedule in cron format.',
   }),
   column('Timezone', (object) => textAt(object, 'spec', 'timeZone') || '<none>', {
     description: 'Time zone of the schedule.',
   }),
   column('Suspend', (object) => (at(object, 'spec', 'suspend') === true ? 'True' : 'False'), {
     type: 'boolean',
-    description: 'Whether it makes no more jobs.',
+    description: 'Whether the schedule is suspended.',
   }),
   column('Active', (object) => listAt(object, 'status', 'active').length, {
     type: 'integer',
-    description: 'Jobs that run now.',
+    description: 'Number of running jobs.',
   }),
   column(
     'Last Schedule',
@@ -50,7 +50,7 @@ const columns: readonly ColumnDef[] = [
       const last = textAt(object, 'status', 'lastScheduleTime');
       return last === '' ? '<none>' : age(last, nowMs);
     },
-    { description: 'Time since the last job was made.' },
+    { description: 'Time since the last job was scheduled.' },
   ),
   ageColumn,
   ...(containers === undefined || images === undefined ? [] : [containers, images]),

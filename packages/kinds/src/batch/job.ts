@@ -35,9 +35,11 @@ export function job(dialect: Dialect, features: Features = defaultFeatures): Res
         defaults: leavingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
         columns: [
           nameColumn,
-          column('Status', state, { description: 'How far it is.' }),
-          column('Completions', completions, { description: 'Successes, of those wanted.' }),
-          column('Duration', duration, { description: 'Time it took, or has taken.' }),
+          column('Status', state, { description: 'Status of the job.' }),
+          column('Completions', completions, {
+            description: 'Successful and desired completions.',
+          }),
+          column('Duration', duration, { description: 'Duration of the job.' }),
           ageColumn,
           ...wideColumns().slice(0, 2),
           column('Selector', (object) => selectorText(object.spec?.selector), {

@@ -30,7 +30,9 @@ Af8EBTADAQH/MAoGCCqGSM49BAMCA0kAMEYCIQDvmmp6Tn7hn9UlG22tMPJqbz9e
 
 /** ClusterTrustBundle: certificate authorities to trust, of one signer or of none. */
 export function clusterTrustBundle(dialect: Dialect): ResourceDef {
-  const signerColumn = column('SignerName', signerOf, { description: 'Whose signer it is for.' });
+  const signerColumn = column('SignerName', signerOf, {
+    description: 'Signer of the certificates that the bundle verifies.',
+  });
   const kind = 'ClusterTrustBundle';
   const def = defineKind({
     dialect,

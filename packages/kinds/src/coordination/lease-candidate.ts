@@ -29,8 +29,8 @@ export function leaseCandidate(dialect: Dialect): ResourceDef {
         columns: [
           nameColumn,
           text('LeaseName', 'leaseName', 'The Lease that it would hold.'),
-          text('BinaryVersion', 'binaryVersion', 'The release that it is.'),
-          text('EmulationVersion', 'emulationVersion', 'The release that it acts as.'),
+          text('BinaryVersion', 'binaryVersion', 'Release of the candidate.'),
+          text('EmulationVersion', 'emulationVersion', 'Release that the candidate emulates.'),
           ageColumn,
         ],
       },

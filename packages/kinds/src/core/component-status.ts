@@ -23,9 +23,9 @@ export function componentStatus(dialect: Dialect): ResourceDef {
         deprecationWarning: 'v1 ComponentStatus is deprecated in v1.19+',
         columns: [
           nameColumn,
-          column('Status', statusCell, { description: 'Whether it is healthy.' }),
-          text('Message', 'message', 'What it said of itself.'),
-          text('Error', 'error', 'Why it could not be asked.'),
+          column('Status', statusCell, { description: 'Health of the component.' }),
+          text('Message', 'message', 'Message of the component.'),
+          text('Error', 'error', 'Error of the health check.'),
         ],
       },
     ],

@@ -34,21 +34,21 @@ const firstSeen = (event: Stored<Event>, nowMs: number) =>
 export const eventColumns: readonly ColumnDef[] = [
   column('Last Seen', lastSeen, { description: 'Time since it was last observed.' }),
   column('Type', (event) => textAt(event, 'type'), { description: 'Normal or Warning.' }),
-  column('Reason', (event) => textAt(event, 'reason'), { description: 'Why, in a word.' }),
-  column('Object', target, { description: 'What it is about.' }),
+  column('Reason', (event) => textAt(event, 'reason'), { description: 'Reason of the event.' }),
+  column('Object', target, { description: 'Object that the event concerns.' }),
   column('Subobject', (event) => textAt(event, 'involvedObject', 'fieldPath'), {
     priority: 1,
-    description: 'Part of the object it is about.',
+    description: 'Field of the object that the event concerns.',
   }),
-  column('Source', source, { priority: 1, description: 'Who reported it.' }),
+  column('Source', source, { priority: 1, description: 'Component that reported the event.' }),
   column('Message', (event) => textAt(event, 'message').trim(), {
-    description: 'What happened.',
+    description: 'Description of the event.',
   }),
   column('First Seen', firstSeen, {
     priority: 1,
     description: 'Time since it was first observed.',
   }),
-  column('Count', count, { priority: 1, description: 'How often it was seen.' }),
+  column('Count', count, { priority: 1, description: 'Number of occurrences.' }),
   column('Name', nameColumn.cell, {
     format: 'name',
     priority: 1,

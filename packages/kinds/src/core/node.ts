@@ -117,9 +117,11 @@ function columns(dialect: Dialect): readonly ColumnDef[] {
     });
   return [
     nameColumn,
-    column('Status', readiness, { description: 'Whether it takes pods.' }),
+    column('Status', readiness, {
+      description: 'Readiness of the node, and whether it is unschedulable.',
+    }),
     column<Stored<Node>>('Roles', (object) => roles(object, dialect), {
-      description: 'Roles by its labels.',
+      description: 'Roles of the node, from its labels.',
     }),
     ageColumn,
     column('Version', (object) => textAt(object, 'status', 'nodeInfo', 'kubeletVersion'), {

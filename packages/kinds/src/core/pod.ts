@@ -73,22 +73,24 @@ const firstAddress = (object: Stored<Pod>) =>
 
 const podColumns: readonly ColumnDef[] = [
   nameColumn,
-  column('Ready', readyCell, { description: 'Containers that are ready, of all.' }),
-  column('Status', statusCell, { description: 'Phase, or what is in the way.' }),
-  column('Restarts', restartsCell, { description: 'How often containers were started again.' }),
+  column('Ready', readyCell, { description: 'Number of ready containers and of all containers.' }),
+  column('Status', statusCell, {
+    description: 'Phase of the pod, or the reason why it is not running.',
+  }),
+  column('Restarts', restartsCell, { description: 'Number of restarts of the containers.' }),
   ageColumn,
   column('IP', firstAddress, { priority: 1, description: 'Address of the pod.' }),
   column('Node', (object) => textAt(object, 'spec', 'nodeName') || '<none>', {
     priority: 1,
-    description: 'Node it runs on.',
+    description: 'Node that the pod runs on.',
   }),
   column('Nominated Node', (object) => textAt(object, 'status', 'nominatedNodeName') || '<none>', {
     priority: 1,
-    description: 'Node it may run on once others have gone.',
+    description: 'Node that the pod may run on after preemption.',
   }),
   column('Readiness Gates', gatesCell, {
     priority: 1,
-    description: 'Gates that are met, of all.',
+    description: 'Number of readiness gates that are met and of all gates.',
   }),
 ];
 

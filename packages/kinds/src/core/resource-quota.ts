@@ -45,10 +45,10 @@ export function resourceQuota(dialect: Dialect): ResourceDef {
           nameColumn,
           ageColumn,
           column('Request', (object) => usage(object, { limits: false }), {
-            description: 'Requests and counts, used of allowed.',
+            description: 'Used and hard requests and counts.',
           }),
           column('Limit', (object) => usage(object, { limits: true }), {
-            description: 'Limits, used of allowed.',
+            description: 'Used and hard limits.',
           }),
         ],
       },

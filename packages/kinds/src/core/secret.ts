@@ -27,7 +27,7 @@ import { dataBytesMax, dataColumn, decodedLength, validateFrozen } from './confi
 /** Secret: named bytes, and a type that determines the required names. */
 export function secret(dialect: Dialect): ResourceDef {
   const typeColumn = column('Type', (object) => textAt(object, 'type'), {
-    description: 'What the secret is for.',
+    description: 'Type of the secret.',
   });
   return defineKind<Secret>({
     dialect,

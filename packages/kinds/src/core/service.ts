@@ -33,12 +33,14 @@ export interface ServiceOptions {
 
 const columns: readonly ColumnDef[] = [
   nameColumn,
-  column('Type', (object) => textAt(object, 'spec', 'type'), { description: 'How it is reached.' }),
+  column('Type', (object) => textAt(object, 'spec', 'type'), {
+    description: 'Type of the service.',
+  }),
   column('Cluster-IP', (object) => textAt(object, 'spec', 'clusterIP') || '<none>', {
     description: 'Address inside the cluster.',
   }),
-  column('External-IP', externalAddress, { description: 'Addresses from outside.' }),
-  column('Port(s)', ports, { description: 'Ports, with those on the nodes.' }),
+  column('External-IP', externalAddress, { description: 'External addresses.' }),
+  column('Port(s)', ports, { description: 'Ports, including node ports.' }),
   ageColumn,
   column('Selector', selector, { priority: 1, description: 'Selector of the pods.' }),
 ];

@@ -29,7 +29,7 @@ import type { Stored } from '../stored.ts';
 const columns: readonly ColumnDef[] = [
   nameColumn,
   column('AddressType', (object) => textAt(object, 'addressType'), {
-    description: 'Kind of the addresses.',
+    description: 'Type of the addresses.',
   }),
   column(
     'Ports',

@@ -45,18 +45,20 @@ export function flowSchema(dialect: Dialect): ResourceDef {
         columns: [
           nameColumn,
           column('PriorityLevel', (object) => object.spec?.priorityLevelConfiguration?.name ?? '', {
-            description: 'Level of the requests.',
+            description: 'Priority level of the requests.',
           }),
           column('MatchingPrecedence', (object) => object.spec?.matchingPrecedence ?? 0, {
-            description: 'Lower is tried first.',
+            description: 'Matching precedence; lower values are tried first.',
           }),
           column(
             'DistinguisherMethod',
             (object) => (object.spec?.distinguisherMethod?.type ?? '') || '<none>',
-            { description: 'How flows are told apart.' },
+            { description: 'How flows are distinguished.' },
           ),
           ageColumn,
-          column('MissingPL', missing, { description: 'Whether the level is missing.' }),
+          column('MissingPL', missing, {
+            description: 'Whether the referenced priority level is missing.',
+          }),
         ],
       },
     ],

@@ -35,9 +35,11 @@ export function ingressClass(dialect: Dialect): ResourceDef {
         columns: [
           nameColumn,
           column('Controller', (object) => object.spec?.controller ?? '', {
-            description: 'Who serves it.',
+            description: 'Controller that implements the class.',
           }),
-          column('Parameters', parameters, { description: 'Its further settings.' }),
+          column('Parameters', parameters, {
+            description: 'Reference to further parameters of the class.',
+          }),
           ageColumn,
         ],
       },

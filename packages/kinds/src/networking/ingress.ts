@@ -48,12 +48,12 @@ export function ingress(dialect: Dialect): ResourceDef {
         columns: [
           nameColumn,
           column('Class', (object) => (object.spec?.ingressClassName ?? '') || '<none>', {
-            description: 'Which controller serves it.',
+            description: 'Ingress class.',
           }),
-          column('Hosts', hosts, { description: 'Hosts it serves.' }),
-          column('Address', addresses, { description: 'Where it is reached.' }),
+          column('Hosts', hosts, { description: 'Hosts of the rules.' }),
+          column('Address', addresses, { description: 'Addresses of the load balancer.' }),
           column('Ports', (object) => ((object.spec?.tls ?? []).length > 0 ? '80, 443' : '80'), {
-            description: 'Ports it is reached on.',
+            description: 'Ports of the ingress.',
           }),
           ageColumn,
         ],

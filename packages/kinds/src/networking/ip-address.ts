@@ -21,7 +21,10 @@ import type { Stored } from '../stored.ts';
 
 /** IPAddress: an address in use and its holder. */
 export function ipAddress(dialect: Dialect): ResourceDef {
-  const columns = [nameColumn, column('ParentRef', parentOf, { description: 'Who holds it.' })];
+  const columns = [
+    nameColumn,
+    column('ParentRef', parentOf, { description: 'Object that the address belongs to.' }),
+  ];
   return defineKind<IPAddress>({
     dialect,
     facts: 'networking',

@@ -36,7 +36,7 @@ export function networkPolicy(dialect: Dialect): ResourceDef {
   const podSelector = column(
     'Pod-Selector',
     (object) => selectorText(objectAt(object, 'spec', 'podSelector')),
-    { description: 'Pods it is about.' },
+    { description: 'Selector of the pods that the policy applies to.' },
   );
   return defineKind<NetworkPolicy>({
     dialect,

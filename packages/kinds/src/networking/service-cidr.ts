@@ -26,7 +26,7 @@ export function serviceCidr(dialect: Dialect): ResourceDef {
   const columns = [
     nameColumn,
     column<Stored<ServiceCIDR>>('CIDRs', (object) => cidrsOf(object).join(','), {
-      description: 'The ranges.',
+      description: 'Address ranges.',
     }),
     ageColumn,
   ];

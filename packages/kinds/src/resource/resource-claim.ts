@@ -52,7 +52,7 @@ export function resourceClaim(
   options: AdmissionKindOptions & { readonly features?: Features },
 ): ResourceDef {
   const check = options.checkExpression;
-  const state = column('State', claimState, { description: 'How far it has come.' });
+  const state = column('State', claimState, { description: 'Allocation state of the claim.' });
   const columns = [nameColumn, state, ageColumn];
   const defaults = (object: Stored<ResourceClaim>) => fillRequests(object.spec?.devices);
   const validateParts = (object: Stored<ResourceClaim>, parts: 'new' | 'stored') =>

@@ -48,9 +48,9 @@ export function resourceSlice(dialect: Dialect): ResourceDef {
     column(name, (object) => textAt(object, ...path), { description });
   const columns = [
     nameColumn,
-    text('Node', ['spec', 'nodeName'], 'Where the devices are.'),
-    text('Driver', ['spec', 'driver'], 'Who tells of them.'),
-    text('Pool', ['spec', 'pool', 'name'], 'What they belong to.'),
+    text('Node', ['spec', 'nodeName'], 'Node of the devices.'),
+    text('Driver', ['spec', 'driver'], 'Driver that publishes the devices.'),
+    text('Pool', ['spec', 'pool', 'name'], 'Pool of the devices.'),
     ageColumn,
   ];
   return defineKind<ResourceSlice>({

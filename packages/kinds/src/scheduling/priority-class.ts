@@ -31,15 +31,15 @@ export function priorityClass(dialect: Dialect): ResourceDef {
           nameColumn,
           column('Value', (object) => object.value ?? 0, {
             type: 'integer',
-            description: 'The priority; higher goes first.',
+            description: 'Value of the priority; higher values are scheduled first.',
           }),
           column('Global-Default', (object) => object.globalDefault === true, {
             type: 'boolean',
-            description: 'Whether pods without a class have it.',
+            description: 'Whether the class is the default of pods without one.',
           }),
           ageColumn,
           column('PreemptionPolicy', (object) => object.preemptionPolicy ?? '', {
-            description: 'Whether others are evicted for it.',
+            description: 'Preemption policy.',
           }),
         ],
       },

@@ -35,7 +35,7 @@ const columns: readonly ColumnDef[] = [
       );
       return audiences.length === 0 ? '<unset>' : audiences.join(',');
     },
-    { description: 'Audiences of the tokens the driver gets.' },
+    { description: 'Audiences of the tokens that the driver receives.' },
   ),
   flagColumn('RequiresRepublish', 'requiresRepublish', 'Publish calls are repeated.'),
   column(

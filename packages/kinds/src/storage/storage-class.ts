@@ -53,11 +53,11 @@ export function storageClass(dialect: Dialect): ResourceDef {
             cell: (object) =>
               `${textAt(object, 'metadata', 'name')}${isDefault(object) ? ' (default)' : ''}`,
           },
-          text('Provisioner', 'provisioner', 'Who makes the volumes.'),
-          text('ReclaimPolicy', 'reclaimPolicy', 'What becomes of released volumes.'),
-          text('VolumeBindingMode', 'volumeBindingMode', 'When volumes are made.'),
+          text('Provisioner', 'provisioner', 'Provisioner of the volumes.'),
+          text('ReclaimPolicy', 'reclaimPolicy', 'Reclaim policy of the volumes.'),
+          text('VolumeBindingMode', 'volumeBindingMode', 'When volumes are provisioned and bound.'),
           column('AllowVolumeExpansion', (object) => object.allowVolumeExpansion === true, {
-            description: 'Whether volumes can grow.',
+            description: 'Whether volumes can be expanded.',
           }),
           ageColumn,
         ],

@@ -39,12 +39,15 @@ export function volumeAttachment(dialect: Dialect): ResourceDef {
         },
         columns: [
           nameColumn,
-          { ...text('Attacher', ['spec', 'attacher'], 'Driver that attaches it.'), format: 'name' },
-          text('PV', ['spec', 'source', 'persistentVolumeName'], 'The volume.'),
-          text('Node', ['spec', 'nodeName'], 'The node.'),
+          {
+            ...text('Attacher', ['spec', 'attacher'], 'Driver that attaches the volume.'),
+            format: 'name',
+          },
+          text('PV', ['spec', 'source', 'persistentVolumeName'], 'Volume to attach.'),
+          text('Node', ['spec', 'nodeName'], 'Node to attach the volume to.'),
           column('Attached', (object) => object.status?.attached === true, {
             type: 'boolean',
-            description: 'Whether it is.',
+            description: 'Whether the volume is attached.',
           }),
           ageColumn,
         ],

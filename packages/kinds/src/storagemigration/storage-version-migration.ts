@@ -19,7 +19,9 @@ import type { Stored } from '../stored.ts';
 export function storageVersionMigration(dialect: Dialect): ResourceDef {
   const resource = (object: JsonObject) =>
     ['resource', 'version', 'group'].map((member) => memberOf(object, member)).join('.');
-  const shown = column('Resource', resource, { description: 'What is rewritten.' });
+  const shown = column('Resource', resource, {
+    description: 'Resource whose objects are rewritten.',
+  });
   const def = defineKind<StorageVersionMigration>({
     dialect,
     facts: 'storagemigration',

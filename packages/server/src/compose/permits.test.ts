@@ -76,7 +76,7 @@ test('AUTHZ-1: the registry refuses a permit for another target', async () => {
       },
     } as const;
     for (const plan of Object.values(plans)) {
-      await expect(write(registry, plan)).rejects.toThrow('was shown to');
+      await expect(write(registry, plan)).rejects.toThrow('was used to');
     }
   }
   const context = await contextFor('DELETE', `${maps}/one`);
@@ -103,7 +103,7 @@ test('AUTHZ-1: a PUT that creates needs a permit to create as well', async () =>
     source: 'body',
     onAbsent: 'create',
   } as const;
-  await expect(write(registry, plan)).rejects.toThrow('was shown to create');
+  await expect(write(registry, plan)).rejects.toThrow('was used to create');
   const beforeCreate = () => permitTo('create');
   const { effect } = await write(registry, { ...plan, beforeCreate });
   expect(effect).toBe('created');

@@ -58,35 +58,33 @@ describe('a permit', () => {
 
   test.each(Object.entries(others))('opens no other %s', (_, other) => {
     expect(() => requireTarget(grantPermit(access, ''), 'get', other)).toThrow(
-      'a permit to get deployments.apps "here/web" was shown to get ',
+      'a permit to get deployments.apps "here/web" was used to get ',
     );
     expect(() =>
       requireWrite(permitFor({ verb: 'patch' }), { operation: 'update', target: other }),
-    ).toThrow('was shown');
+    ).toThrow('was used');
   });
 
   test('opens its target for its own verb only', () => {
-    expect(() => requireTarget(grantPermit(access, ''), 'watch', target)).toThrow('was shown');
+    expect(() => requireTarget(grantPermit(access, ''), 'watch', target)).toThrow('was used');
     expect(() =>
       requireWrite(permitFor({ verb: 'update' }), { operation: 'create', target }),
-    ).toThrow(
-      'a permit to update deployments.apps "here/web" was shown to create deployments.apps',
-    );
+    ).toThrow('a permit to update deployments.apps "here/web" was used to create deployments.apps');
     expect(() =>
       requireWrite(permitFor({ verb: 'delete' }), {
         operation: 'delete',
         target: target,
         of: 'collection',
       }),
-    ).toThrow('was shown');
+    ).toThrow('was used');
   });
 
   test('for a path opens no object, and one for an object no other request', () => {
     const path = { ...access, isResourceRequest: false };
-    expect(() => requireTarget(grantPermit(path, ''), 'get', target)).toThrow('was shown');
-    expect(() => requireRequest(grantPermit(path, ''), access)).toThrow('was shown');
+    expect(() => requireTarget(grantPermit(path, ''), 'get', target)).toThrow('was used');
+    expect(() => requireRequest(grantPermit(path, ''), access)).toThrow('was used');
     expect(() => requireRequest(grantPermit(access, ''), { ...access, path: '/' })).toThrow(
-      'was shown',
+      'was used',
     );
     requireRequest(grantPermit(path, ''), path);
   });
@@ -111,7 +109,7 @@ describe('a permit', () => {
     const named = permitFor({ verb });
     expect(() =>
       requireWrite(named, { operation: 'delete', target: others.name, of: 'collection' }),
-    ).toThrow('was shown');
+    ).toThrow('was used');
     for (const other of [others.namespace, others.resource, others.group, others.subresource]) {
       expect(() =>
         requireWrite(permitFor({ verb, name: '' }), {
@@ -119,7 +117,7 @@ describe('a permit', () => {
           target: other,
           of: 'collection',
         }),
-      ).toThrow('was shown');
+      ).toThrow('was used');
     }
   });
 
@@ -133,8 +131,8 @@ describe('a permit', () => {
     const permit = consequentPermit(permitFor({ verb: 'create' }), 'delete', pod);
     requireWrite(permit, { operation: 'delete', target: pod });
     expect(permit.reason).toBe('because');
-    expect(() => requireWrite(permit, { operation: 'update', target: pod })).toThrow('was shown');
-    expect(() => requireWrite(permit, { operation: 'delete', target })).toThrow('was shown');
+    expect(() => requireWrite(permit, { operation: 'update', target: pod })).toThrow('was used');
+    expect(() => requireWrite(permit, { operation: 'delete', target })).toThrow('was used');
   });
 
   test('of the server itself opens every write', () => {

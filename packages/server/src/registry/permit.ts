@@ -174,7 +174,7 @@ function isAt(access: RequestSubject, target: Opened): boolean {
 function mismatch({ access }: Permit, wanted: string): Error {
   const { verb, isResourceRequest, path } = access;
   const opened = isResourceRequest ? shownAccess(access) : path;
-  return new Error(`a permit to ${verb} ${opened} was shown to ${wanted}`);
+  return new Error(`a permit to ${verb} ${opened} was used to ${wanted}`);
 }
 
 function shownTarget({ def, ...at }: Opened): string {

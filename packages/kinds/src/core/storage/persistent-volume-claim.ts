@@ -85,7 +85,7 @@ const columnsOf = (dialect: Dialect): readonly ColumnDef<Stored<PersistentVolume
   nameColumn,
   column('Status', phaseText, { description: 'Pending, Bound or Lost.' }),
   column('Volume', (object) => textAt(object, 'spec', 'volumeName'), {
-    description: 'The volume it is bound to.',
+    description: 'Volume that the claim is bound to.',
   }),
   column(
     'Capacity',
@@ -95,13 +95,13 @@ const columnsOf = (dialect: Dialect): readonly ColumnDef<Stored<PersistentVolume
   column(
     'Access Modes',
     (object) => bound(object, accessModesText(listAt(object, 'status', 'accessModes'))),
-    { description: 'How the volume can be mounted.' },
+    { description: 'Access modes of the volume.' },
   ),
   storageClassColumn(dialect, 'Class of storage asked for.'),
   column(
     'VolumeAttributesClass',
     (object) => textAt(object, 'spec', 'volumeAttributesClassName') || '<unset>',
-    { description: 'Class of attributes asked for.' },
+    { description: 'Requested volume attributes class.' },
   ),
   ageColumn,
   volumeModeColumn,

@@ -81,7 +81,7 @@ const columnsOf = (dialect: Dialect): readonly ColumnDef[] => [
     description: 'Size.',
   }),
   column('Access Modes', (object) => accessModesText(listAt(object, 'spec', 'accessModes')), {
-    description: 'How it can be mounted.',
+    description: 'Access modes.',
   }),
   specColumn(
     'Reclaim Policy',
@@ -89,7 +89,7 @@ const columnsOf = (dialect: Dialect): readonly ColumnDef[] => [
     'What becomes of it when released.',
   ),
   column('Status', phaseText, { description: 'Available, Bound, Released or Failed.' }),
-  column('Claim', claim, { description: 'The claim it is bound to.' }),
+  column('Claim', claim, { description: 'Claim that the volume is bound to.' }),
   storageClassColumn(dialect, 'Class of storage.'),
   specColumn(
     'VolumeAttributesClass',
@@ -98,7 +98,7 @@ const columnsOf = (dialect: Dialect): readonly ColumnDef[] => [
     '<unset>',
   ),
   column('Reason', (object) => textAt(object, 'status', 'reason'), {
-    description: 'Why it is in its state.',
+    description: 'Reason of the status.',
   }),
   ageColumn,
   volumeModeColumn,
