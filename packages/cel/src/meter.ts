@@ -31,7 +31,7 @@ export class Meter {
     this.#workMax = limits.work;
   }
 
-  /** Spends what an evaluation returned that must be repeated. */
+  /** Returns to an earlier cost and work, for an evaluation that must be repeated. */
   reset({ cost, work }: { readonly cost: number; readonly work: number }): void {
     this.cost = cost;
     this.#work = work;
@@ -90,7 +90,7 @@ class MeteredFrame implements Frame {
     this.isStepOver = isStepOver;
     this.equal = (one, other) => equals(one, other, comparisonTally(work));
     this.equalSteps = (one, other) =>
-      equalsSteps(one, other, { tally: comparisonTally(work), isStepOver });
+      equalsSteps(one, other, { tally: comparisonTally(work), work, isStepOver });
     this.atOnce = atOnce ?? this;
   }
 }

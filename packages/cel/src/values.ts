@@ -295,6 +295,8 @@ export const isScalar = (value: Value) =>
 /** Counts what a comparison in steps does, and says when it pauses. */
 export interface ComparisonPace {
   readonly tally: Tally;
+  /** Counts elementary steps other than comparisons. May throw. */
+  readonly work: (steps: number) => void;
   readonly isStepOver: () => boolean;
 }
 
@@ -350,10 +352,11 @@ function* listsEqualSteps(one: List, other: List, pace: ComparisonPace): Generat
 function* indexSteps(
   items: readonly Value[],
   kind: ListKind,
-  { isStepOver }: ComparisonPace,
+  { work, isStepOver }: ComparisonPace,
 ): Generator<void, ReadonlyMap<string, Value[]>> {
   const index = new Map<string, Value[]>();
   for (const item of items) {
+    work(1);
     if (isStepOver()) yield;
     addTo(index, item, kind);
   }
