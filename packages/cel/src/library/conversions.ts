@@ -1,5 +1,4 @@
-import type { CallContext } from '../types/functions.ts';
-import { type Library, oneStepEach } from '../types/functions.ts';
+import { type CallContext, type Library, oneStepEach } from '../types/functions.ts';
 import {
   CelError,
   kindOf,

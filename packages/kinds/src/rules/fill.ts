@@ -32,7 +32,7 @@ export function fill(object: JsonObject | undefined, defaults: JsonObject): void
 const membersPerStep = 1000;
 
 /**
- * `fill` in steps, for maps of arbitrary names, which may also be those of inherited members.
+ * `fill` in steps, for maps of arbitrary names, such as `constructor`, which objects inherit.
  */
 export function* fillMapSteps(map: JsonObject, defaults: JsonObject): Generator<void, void> {
   let count = 0;

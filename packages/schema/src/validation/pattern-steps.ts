@@ -155,7 +155,7 @@ class Threads {
   readonly #inst: readonly Instruction[];
   #current: number[] = [];
   #starts: number[] = [];
-  /** The arrays of the position before, which are used again. */
+  /** Arrays of the previous position, which are reused. */
   #free: [number[], number[]] = [[], []];
   readonly #pending: number[] = [];
   /** The position, by number, at which an instruction was last added. */
