@@ -30,7 +30,14 @@ export {
   parseWrittenJson,
   parseWrittenText,
 } from './json.ts';
-export { memberPlaces, parseExactJson, syntaxErrorOf } from './json-exact.ts';
+export {
+  memberPlaces,
+  parseExactJson,
+  type SpelledJson,
+  spelledJsonSteps,
+  syntaxErrorOf,
+  withSpellings,
+} from './json-exact.ts';
 export {
   bodyValuesMax,
   checkValuesSteps,

@@ -47,8 +47,38 @@ export function exactJsonSteps(
   text: string,
   limits: { readonly depthMax: number },
 ): Generator<void, { value: JsonValue; duplicates: string[] }> {
-  return new ExactParser(text, limits.depthMax).steps();
+  return new ExactParser(text, limits).steps();
 }
+
+/** A JSON value with a placeholder for each number that has a fraction or an exponent. */
+export interface SpelledJson {
+  /** Placeholders are tiny numbers that occur once, none of which is an integer. */
+  readonly value: JsonValue;
+  /** The text of the number of each placeholder, such as `1.0`. */
+  readonly spellings: ReadonlyMap<number, string>;
+}
+
+/**
+ * Parses valid JSON in which it matters whether a number is spelled as an integer: Go decodes `1`
+ * into an integer, but not `1.0`.
+ */
+export function* spelledJsonSteps(
+  bytes: Buffer,
+  limits: { readonly depthMax: number },
+): Generator<void, SpelledJson> {
+  const spellings = new Map<number, string>();
+  const parser = new ExactParser(bytes.toString('utf8'), { depthMax: limits.depthMax, spellings });
+  const { value } = yield* parser.steps();
+  return { value, spellings };
+}
+
+/** Replaces the placeholders in encoded JSON by the numbers for which they stand. */
+export function withSpellings(text: string, spellings: SpelledJson['spellings']): string {
+  return text.replace(placeholderPattern, (shown) => spellings.get(Number(shown)) ?? shown);
+}
+
+/** The placeholders that `exactJsonSteps` numbers, as JSON.stringify writes them. */
+const placeholderPattern = /(?<![\w.+-])[0-9.]+e-3[0-9]{2}\b/g;
 
 /**
  * The syntax error that kube-apiserver's decoder, which reads byte by byte, reports for a text;
@@ -91,7 +121,7 @@ export function memberPlaces(
     if (place === undefined) places.set(path, { first: count, second: -1 });
     else if (place.second < 0) place.second = count;
   };
-  const parser = new ExactParser(text, limits.depthMax, onMember);
+  const parser = new ExactParser(text, { depthMax: limits.depthMax, onMember });
   inOnePiece(parser.steps());
   return parser.hasAllPaths ? places : undefined;
 }
@@ -100,15 +130,25 @@ class ExactParser {
   readonly #text: string;
   readonly #depthMax: number;
   readonly #onMember: ((path: string) => void) | undefined;
+  readonly #spellings: Map<number, string> | undefined;
   readonly #duplicates = new Set<string>();
   readonly #open: Frame[] = [];
   #at = 0;
   #pathCharactersLeft = pathCharactersMax;
 
-  constructor(text: string, depthMax: number, onMember?: (path: string) => void) {
+  constructor(
+    text: string,
+    options: {
+      readonly depthMax: number;
+      readonly onMember?: (path: string) => void;
+      /** Collects the numbers that are replaced by placeholders, if any are. */
+      readonly spellings?: Map<number, string>;
+    },
+  ) {
     this.#text = text;
-    this.#depthMax = depthMax;
-    this.#onMember = onMember;
+    this.#depthMax = options.depthMax;
+    this.#onMember = options.onMember;
+    this.#spellings = options.spellings;
   }
 
   *steps(): Generator<void, { value: JsonValue; duplicates: string[] }> {
@@ -249,7 +289,11 @@ class ExactParser {
         next === '.' ? 'after decimal point in numeric literal' : 'in exponent of numeric literal';
       throw this.#unexpected(part);
     }
-    return exactNumber(found);
+    const spellings = this.#spellings;
+    if (spellings === undefined || !/[.eE]/.test(found)) return exactNumber(found);
+    const placeholder = (spellings.size + 1) * Number.MIN_VALUE;
+    spellings.set(placeholder, found);
+    return placeholder;
   }
 
   #literal(): JsonValue {

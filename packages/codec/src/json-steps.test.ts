@@ -166,6 +166,7 @@ test.each([
   ['escaped quotes', `["${'\\"'.repeat(500_000)}\\\\",[[1]],{"a":2}]`],
   ['a long text', `["${'é'.repeat(400_000)}",1,2]`],
   ['an open string', `[1,"${'\\"'.repeat(400_000)}`],
+  ['fractions', `[${'1,'.repeat(200_000)}2.5${',3'.repeat(200_000)}]`],
 ])('the scan of %s is the same in steps', (_, text) => {
   const bytes = Buffer.from(text);
   const work = scanJsonSteps(bytes);

@@ -47,6 +47,8 @@ export interface DecodedJson {
   readonly duplicates: string[];
   /** For YAML, the decoder's messages instead: `line 4: key "a" already set in map`. */
   readonly repeated?: readonly string[];
+  /** Set when a number is spelled with a fraction or an exponent, such as `1.5`, `1.0`, or `1e2`. */
+  readonly hasFraction?: true;
 }
 
 /**
@@ -56,7 +58,8 @@ export interface DecodedJson {
 export function decodeJson(bytes: Buffer, limits: JsonLimits = defaultJsonLimits): DecodedJson {
   const scan = scanWithin(bytes, limits);
   const text = bytes.toString('utf8');
-  return parsedWhole(text, scan) ?? inOnePiece(exactSteps({ bytes, text, limits }));
+  const decoded = parsedWhole(text, scan) ?? inOnePiece(exactSteps({ bytes, text, limits }));
+  return scan.hasFraction ? { ...decoded, hasFraction: true } : decoded;
 }
 
 /**
@@ -77,7 +80,8 @@ export function* decodeJsonSteps(bytes: Buffer, limits: JsonLimits): Generator<v
   const text = bytes.toString('utf8');
   const whole =
     scan.values > wholeValuesMax ? yield* parsedSteps(text, scan) : parsedWhole(text, scan);
-  return whole ?? (yield* exactSteps({ bytes, text, limits }));
+  const decoded = whole ?? (yield* exactSteps({ bytes, text, limits }));
+  return scan.hasFraction ? { ...decoded, hasFraction: true } : decoded;
 }
 
 /**
@@ -316,6 +320,9 @@ export function encodeJsonBriefly(value: unknown): Buffer {
 
 const quote = 0x22;
 const backslash = 0x5c;
+const point = 0x2e;
+const exponent = 0x65;
+const lowerCase = 0x20;
 const exactDigits = 16;
 
 /** Facts about a JSON text from one pass over its bytes before parsing. */
@@ -327,6 +334,8 @@ interface JsonScan {
   readonly depth: number;
   /** Whether 16 or more consecutive digits occur outside strings. */
   readonly hasLongNumber: boolean;
+  /** Whether a number has a fraction or an exponent, in valid JSON. */
+  readonly hasFraction: boolean;
 }
 
 /** A scan of a text, of which the bytes before `at` are done. */
@@ -335,6 +344,7 @@ interface ScanState {
   values: number;
   depth: number;
   hasLongNumber: boolean;
+  hasFraction: boolean;
   at: number;
   open: number;
   digits: number;
@@ -347,6 +357,7 @@ const newScan = (): ScanState => ({
   values: 1,
   depth: 0,
   hasLongNumber: false,
+  hasFraction: false,
   at: 0,
   open: 0,
   digits: 0,
@@ -375,7 +386,7 @@ export function* scanJsonSteps(bytes: Buffer): Generator<void, JsonScan> {
 
 /** Continues a scan to an index, to the end of a string there, or into a string of many quotes. */
 function scanTo(bytes: Buffer, state: ScanState, end: number): void {
-  let { members, values, depth, hasLongNumber, at, open, digits } = state;
+  let { members, values, depth, hasLongNumber, hasFraction, at, open, digits } = state;
   if (state.stringStart >= 0) {
     const ended = stringEnd(bytes, state.stringStart, at);
     if (ended < 0) {
@@ -392,7 +403,10 @@ function scanTo(bytes: Buffer, state: ScanState, end: number): void {
       if (digits === exactDigits) hasLongNumber = true;
       continue;
     }
-    digits = 0;
+    if (digits > 0) {
+      digits = 0;
+      if (byte === point || (byte | lowerCase) === exponent) hasFraction = true;
+    }
     if (byte === quote) {
       const ended = stringEnd(bytes, at, at + 1);
       if (ended < 0) {
@@ -413,6 +427,7 @@ function scanTo(bytes: Buffer, state: ScanState, end: number): void {
   state.values = values;
   state.depth = depth;
   state.hasLongNumber = hasLongNumber;
+  state.hasFraction = hasFraction;
   state.at = at;
   state.open = open;
   state.digits = digits;

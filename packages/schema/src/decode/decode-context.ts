@@ -67,11 +67,17 @@ export interface DecodeContext {
   /** Visits members in the order of the input, so that errors have that order. */
   readonly inputOrder: boolean;
   readonly source: DecodeSource;
+  /** The text of numbers that are placeholders for others. */
+  readonly spellings: Spellings | undefined;
 }
+
+/** Placeholders of numbers, and the text of those numbers. */
+export type Spellings = ReadonlyMap<number, string>;
 
 export function newContext(options: {
   readonly inputOrder: boolean;
   readonly source: DecodeSource;
+  readonly spellings?: Spellings | undefined;
 }): DecodeContext {
   return {
     fields: [],
@@ -85,6 +91,7 @@ export function newContext(options: {
     hasEmpty: false,
     inputOrder: options.inputOrder,
     source: options.source,
+    spellings: options.spellings,
   };
 }
 
@@ -138,6 +145,12 @@ export function failType(
   const what = into.what ?? goValue(value);
   const field = isMap ? '' : (context.field ?? currentField(context));
   context.error = problemText({ code: 'misfit', what, type, ...(field === '' ? {} : { field }) });
+}
+
+/** Describes a number in errors as it was spelled: `number 1.0`. */
+export function numberText({ spellings }: DecodeContext, value: number | bigint): string {
+  const spelling = typeof value === 'number' ? spellings?.get(value) : undefined;
+  return `number ${spelling ?? value}`;
 }
 
 /** The current field by the names of Go's structs; empty outside of fields. */

@@ -15,6 +15,7 @@ import {
   failFinally,
   failType,
   failTypeFinally,
+  numberText,
 } from './decode-context.ts';
 
 /** Decodes a value that is not null. The result is valid only if the context has no error. */
@@ -109,7 +110,6 @@ function numberDecoder(schema: Schema): Decoder {
 
 const int64Min = -(2n ** 63n);
 const int64Max = 2n ** 63n - 1n;
-const int32Max = 2 ** 31 - 1;
 
 function isInt32(value: JsonValue): boolean {
   return typeof value === 'number' && value === (value | 0);
@@ -127,7 +127,7 @@ function integerDecoder(schema: Schema): Decoder {
     // Go's map converter truncates numbers that are too large.
     if (context.source === 'map' && isInt64(value)) return Number(value) | 0;
     const isNumber = typeof value === 'number' || typeof value === 'bigint';
-    failType(context, value, { schema, ...(isNumber ? { what: `number ${value}` } : {}) });
+    failType(context, value, { schema, ...(isNumber ? { what: numberText(context, value) } : {}) });
     return value;
   };
 }
@@ -135,8 +135,7 @@ function integerDecoder(schema: Schema): Decoder {
 function decodeIntOrString(value: JsonValue, context: DecodeContext): JsonValue {
   if (typeof value === 'string' || isInt32(value)) return value;
   const isNumber = typeof value === 'number' || typeof value === 'bigint';
-  const tooLarge = typeof value === 'number' && Math.abs(value) > int32Max;
-  const what = isNumber || tooLarge ? { what: `number ${value}` } : {};
+  const what = isNumber ? { what: numberText(context, value) } : {};
   failTypeFinally(context, value, { type: 'int32', ...what });
   return value;
 }
@@ -171,7 +170,8 @@ function decodeDuration(value: JsonValue, context: DecodeContext): JsonValue {
 }
 
 function decodeQuantity(value: JsonValue, context: DecodeContext): JsonValue {
-  const text = typeof value === 'object' ? '{' : String(value);
+  const spelling = typeof value === 'number' ? context.spellings?.get(value) : undefined;
+  const text = typeof value === 'object' ? '{' : (spelling ?? String(value));
   const quantity = parseQuantity(text);
   if ('error' in quantity) failFinally(context, quantity.error);
   return 'error' in quantity ? value : quantity.text;
@@ -202,7 +202,10 @@ function bytesOfNumbers(items: readonly JsonValue[], context: DecodeContext): Js
     if (isNumber && (isMap || (Number.isInteger(item) && item >= 0 && item <= 255))) return item;
     if (isMap) fail(context, 'unrecognized type: uint8');
     else
-      failType(context, item, { type: 'uint8', ...(isNumber ? { what: `number ${item}` } : {}) });
+      failType(context, item, {
+        type: 'uint8',
+        ...(isNumber ? { what: numberText(context, item) } : {}),
+      });
     return 0;
   });
   return Buffer.from(bytes).toString('base64');

@@ -24,6 +24,7 @@ import {
   failType,
   newContext,
   noteUnknown,
+  type Spellings,
 } from './decode-context.ts';
 import { type StepDecoder, scalarWalker, type TypedWalker } from './decode-scalars.ts';
 
@@ -70,25 +71,31 @@ export function decodeTyped(schema: Schema): TypedDecoder {
   return decoder;
 }
 
-/** `decodeTyped` in steps, for large values. */
+/**
+ * `decodeTyped` in steps, for large values.
+ *
+ * @param options.spellings numbers in the value that are placeholders, and the text of the numbers
+ *   for which they stand, which errors show
+ */
 export function* decodeTypedSteps(
   schema: Schema,
   value: JsonValue,
   options: {
     readonly unknown?: FoundPaths | undefined;
     readonly source?: DecodeSource | undefined;
+    readonly spellings?: Spellings | undefined;
   } = {},
 ): Generator<void, JsonObject> {
-  const { unknown, source = 'text' } = options;
+  const { unknown, source = 'text', spellings } = options;
   const walker = walkerOf(resolved(schema));
   if (value === null || walker.decodeSteps === undefined) {
     return decodeTyped(schema)(value, unknown, source);
   }
   const { decodeSteps } = walker;
-  const context = newContext({ inputOrder: false, source });
+  const context = newContext({ inputOrder: false, source, spellings });
   const object = yield* decodeSteps(value, context, new Stride());
   function* again(): Generator<void, DecodeContext> {
-    const second = newContext({ inputOrder: true, source });
+    const second = newContext({ inputOrder: true, source, spellings });
     yield* decodeSteps(value, second, new Stride());
     return second;
   }

@@ -43,6 +43,8 @@ export interface DecodedBody {
   readonly repeated?: readonly string[];
   /** Set when the body is YAML, which kube-apiserver converts to JSON with sorted members. */
   readonly yaml?: true;
+  /** Set when the body is JSON in which a number has a fraction or an exponent. */
+  readonly hasFraction?: true;
   /** Set when the body is CBOR, which has other decoding rules. */
   readonly cbor?: CborFindings;
 }

@@ -3,6 +3,7 @@ import {
   diagnoseCbor,
   JsonError,
   ProtobufError,
+  spelledJsonSteps,
   TooManyValues,
   YamlError,
 } from '@wheelhouse/codec';
@@ -10,6 +11,7 @@ import { schemaOf } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   apiVersionOf,
+  atPace,
   badRequest,
   goValue,
   inOnePiece,
@@ -25,11 +27,12 @@ import {
   textOf,
   typeMetaStruct,
 } from '@wheelhouse/machinery';
+import { DecodeError, decodeTypedSteps, type Schema } from '@wheelhouse/schema';
 import type { Target } from '../../registry/contract.ts';
 import { groupKindOf } from '../../registry/registry.ts';
 import type { FieldValidation } from '../../request/options.ts';
 import type { ApiCall } from '../call.ts';
-import { type CborFindings, type DecodedBody, decoderFor, readingOf } from './body.ts';
+import { bodyLimits, type CborFindings, type DecodedBody, decoderFor, readingOf } from './body.ts';
 import { Complaints, reportComplaints, shapeSteps } from './shape.ts';
 
 /** Reads the request's body and decodes it by its Content-Type; throws 400, 413, 415 (API-9). */
@@ -66,19 +69,24 @@ export async function decodeOptionsBody(
   const bytes = await exchange.body(context.limits.bodyBytesMax);
   if (bytes.length === 0) return undefined;
   const { dialect, encodings } = context;
+  const schema = schemaOf(`meta.v1.${kind}`);
   const decode = decoderFor(exchange.header('content-type'), {
     served: encodings.failures,
     dialect,
     type: { apiVersion: 'v1', kind },
-    schema: schemaOf(`meta.v1.${kind}`),
+    schema,
     ...readingOf(call),
   });
   let value: JsonValue;
   let cbor: CborFindings | undefined;
   try {
-    ({ value, cbor } = await decode(bytes));
+    const decoded = await decode(bytes);
+    ({ value, cbor } = decoded);
+    if (decoded.hasFraction && schema !== undefined) await checkIntegers(call, schema, bytes);
   } catch (error) {
-    throw badRequest(malformed(error));
+    if (!(error instanceof DecodeError)) throw badRequest(malformed(error));
+    const why = error.message;
+    throw badRequest(problemText({ code: 'unfit body', kind, version: 'v1', expected: kind, why }));
   }
   const why = cbor === undefined ? typeProblem(value) : cbor.misfit;
   if (why !== undefined) throw badRequest(why);
@@ -88,6 +96,16 @@ export async function decodeOptionsBody(
   }
   call.audit?.requestObject(options);
   return options;
+}
+
+/** Throws DecodeError if JSON spells an integer with a fraction, such as `1.0`, or does not fit. */
+async function checkIntegers(call: ApiCall, schema: Schema, bytes: Buffer): Promise<void> {
+  function* steps() {
+    const { value, spellings } = yield* spelledJsonSteps(bytes, bodyLimits);
+    yield* decodeTypedSteps(schema, value, { spellings });
+  }
+  const pace = readingOf(call).paceOf(bytes.length);
+  await (pace === undefined ? inOnePiece(steps()) : atPace(steps(), pace));
 }
 
 /** The message of a decoder's error, in kube-apiserver's frame; rethrows other errors. */
@@ -129,7 +147,9 @@ export function* objectSteps(
   for (const path of body.duplicates) complaints.duplicate(path);
   const source = body.yaml === true ? 'patched' : 'text';
   const size = body.bytes.length < pacedBytesMin ? 'small' : 'large';
-  const object = yield* shapeSteps(target, value, { complaints, fail, source, size });
+  const isSpelled = isTyped && body.hasFraction === true;
+  const spelled = isSpelled ? yield* spelledJsonSteps(body.bytes, bodyLimits) : undefined;
+  const object = yield* shapeSteps(target, value, { complaints, fail, source, spelled, size });
   if (isTyped) complaints.inTypedOrder(body.bytes);
   object.apiVersion = expectedVersion(target);
   object.kind = target.def.kind;

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { checkValuesSteps, memberPlaces } from '@wheelhouse/codec';
+import { checkValuesSteps, memberPlaces, type SpelledJson } from '@wheelhouse/codec';
 import {
   type ApiObject,
   asApiObject,
@@ -45,6 +45,8 @@ export function* shapeSteps(
     readonly complaints: Complaints;
     readonly fail: (message: string) => Error;
     readonly source?: DecodeSource;
+    /** The value with placeholders for numbers with a fraction, which are no integers (FV-1). */
+    readonly spelled?: SpelledJson | undefined;
     /**
      * `large`: work on the object pauses, and the result is checked against the limits of bodies.
      */
@@ -52,12 +54,16 @@ export function* shapeSteps(
   },
 ): Generator<void, ApiObject> {
   const { version } = target;
-  const { complaints, fail, source } = options;
+  const { complaints, fail, source, spelled } = options;
   try {
     if (version.decode !== undefined) {
       // kube-apiserver drops nulls from decoded bodies, but not from the result of an apply.
       complaints.unknownIn(version.decode(value, { keepsNulls: source === 'map' }));
       return yield* checked(asApiObject(value), options);
+    }
+    if (spelled !== undefined) {
+      const { spellings } = spelled;
+      yield* decodeTypedSteps(version.schema, spelled.value, { source, spellings });
     }
     const unknown = new FoundPaths();
     const decoded =

@@ -3,7 +3,10 @@ import {
   decodeJsonSteps,
   encodeJsonSteps,
   JsonError,
+  type SpelledJson,
+  spelledJsonSteps,
   TooManyValues,
+  withSpellings,
 } from '@wheelhouse/codec';
 import {
   type ApiObject,
@@ -100,7 +103,7 @@ function* shapedSteps(
   },
 ): Generator<void, ApiObject> {
   const { patched, current, live, size } = of;
-  const { value, duplicates } = of.decodedPatch;
+  const { value, duplicates, hasFraction } = of.decodedPatch;
   const { type } = patch;
   const { fieldValidation } = patch.options;
   if (!isObject(patched)) {
@@ -114,6 +117,8 @@ function* shapedSteps(
   // The decoder of a custom kind modifies its input.
   const isKept = decode === undefined || type === 'json';
   const kept = decode !== undefined && isKept ? yield* cloneJsonSteps(patched) : patched;
+  const isSpelled = hasFraction === true && decode === undefined && !isStrategic;
+  const spelled = isSpelled ? yield* spelledSteps(call, patch, live) : undefined;
   function* refusal({ message, isStrict }: Unfit): Generator<void, StatusError> {
     const refused = yield* isStrategic ? refusedPatch(message) : refusedDocument(message);
     return isStrict ? badRequest(refused.message) : refused;
@@ -125,10 +130,13 @@ function* shapedSteps(
   function* refusedDocument(message: string): Generator<void, StatusError> {
     const order = { schema: decode === undefined ? schema : undefined, type, patch: value };
     const again = isKept
-      ? kept
+      ? (spelled?.value ?? kept)
       : yield* changeOf(call, { type, value })(yield* cloneJsonSteps(live));
-    const shown = yield* encodeJsonSteps(yield* inPatchedOrder(again, order));
-    return refusedAs(shown.toString('utf8'), message);
+    const shown = (yield* encodeJsonSteps(yield* inPatchedOrder(again, order))).toString('utf8');
+    return refusedAs(
+      spelled === undefined ? shown : withSpellings(shown, spelled.spellings),
+      message,
+    );
   }
   const source = isStrategic ? 'map' : 'patched';
   const fail = (message: string) => new Unfit(message);
@@ -136,7 +144,8 @@ function* shapedSteps(
   try {
     if (!isStrategic)
       yield* checkPatchedKind(call, patched, { current, fieldValidation, fail, failStrictly });
-    const object = yield* shapeSteps(call.target, patched, { complaints, fail, source, size });
+    const shape = { complaints, fail, source, spelled, size } as const;
+    const object = yield* shapeSteps(call.target, patched, shape);
     // A patch may omit apiVersion and kind, and a strategic merge patch may state any.
     object.apiVersion = current.apiVersion;
     object.kind = current.kind;
@@ -146,6 +155,22 @@ function* shapedSteps(
     if (!(error instanceof Unfit)) throw error;
     throw yield* refusal(error);
   }
+}
+
+/**
+ * The patched document with placeholders for the patch's numbers that have a fraction. Operations
+ * that test are left out: they compare values, and have succeeded.
+ */
+function* spelledSteps(
+  call: ApiCall,
+  { type, bytes }: ReadPatch,
+  live: ApiObject,
+): Generator<void, SpelledJson> {
+  const { value, spellings } = yield* spelledJsonSteps(bytes, bodyLimits);
+  const isTest = (operation: JsonValue) => isObject(operation) && operation['op'] === 'test';
+  const changes = Array.isArray(value) ? value.filter((one) => !isTest(one)) : value;
+  const change = changeFor(call, type, changes);
+  return { value: yield* change((yield* cloneJsonSteps(live)) as ApiObject), spellings };
 }
 
 /** The patched document does not fit its kind; the client's error shows the document. */
@@ -278,6 +303,7 @@ function strategicFailure(error: StrategicMergeError): StatusError {
 interface PatchBody {
   readonly value: JsonValue;
   readonly duplicates: readonly string[];
+  readonly hasFraction?: true;
 }
 
 type TextPatch = Exclude<PatchType, 'apply'>;
