@@ -22,7 +22,7 @@ async function program(object: ApiObject, ...args: string[]): Promise<ApiObject>
     yield Buffer.from(JSON.stringify(object));
   }
   const write = async (bytes: Buffer | string) => void written.push(Buffer.from(bytes));
-  expect(await runConvert({ input: input(), write }, args)).toBe(0);
+  expect(await runConvert({ input: input(), write: write }, args)).toBe(0);
   return JSON.parse(Buffer.concat(written).toString());
 }
 

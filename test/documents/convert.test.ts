@@ -40,7 +40,7 @@ async function run(args: readonly string[], ...input: readonly (string | Buffer)
     for (const piece of input) yield Buffer.from(piece);
   }
   const write = async (bytes: Buffer | string) => void written.push(Buffer.from(bytes));
-  const code = await runConvert({ input: pieces(), write }, args);
+  const code = await runConvert({ input: pieces(), write: write }, args);
   return { code, out: Buffer.concat(written) };
 }
 
@@ -198,16 +198,20 @@ describe('convert', () => {
   test('invalid input is reported in one line', async () => {
     const deep = `{"apiVersion":"v1","kind":"X","a":${'['.repeat(5000)}${']'.repeat(5000)}}`;
     const wrong: readonly (readonly [readonly string[], string | Buffer, RegExp])[] = [
-      [[], '', /the input is no object but empty/],
-      [[], '{"apiVersion":', /the input is no json object: /],
-      [[], '[1]', /the input is no object but a list/],
+      [[], '', /the input must be an object but is empty/],
+      [[], '{"apiVersion":', /the input is not a valid json object: /],
+      [[], '[1]', /the input must be an object but is a list/],
       [[], '{}', /the object has no kind/],
       [[], 'kind: ConfigMap', /the object has no apiVersion/],
-      [[], 'a: [', /the input is no yaml object: /],
-      [[], deep, /the input is no json object: exceeded max depth/],
-      [[], Buffer.from('k8s\0\xff\xff', 'latin1'), /the input is no protobuf object: /],
+      [[], 'a: [', /the input is not a valid yaml object: /],
+      [[], deep, /the input is not a valid json object: exceeded max depth/],
+      [[], Buffer.from('k8s\0\xff\xff', 'latin1'), /the input is not a valid protobuf object: /],
       [['--from=protobuf'], '{}', /does not appear to be a protobuf message/],
-      [['--from=cbor'], Buffer.from([0xd9, 0xd9, 0xf7, 0xa1]), /the input is no cbor object: /],
+      [
+        ['--from=cbor'],
+        Buffer.from([0xd9, 0xd9, 0xf7, 0xa1]),
+        /the input is not a valid cbor object: /,
+      ],
       [[], '{"apiVersion":"v1","kind":"ConfigMap","data":[1]}', /cannot unmarshal array/],
       [['--to=xml'], '{}', /--to must be one of json, yaml, protobuf, cbor/],
       [['--dialect=other'], '{}', /--dialect must be one of svc, kubernetes/],

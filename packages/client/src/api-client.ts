@@ -128,13 +128,13 @@ export function createApiClient(
   options: {
     readonly timeoutMs?: number;
     /** Sent with every request as its server-side time limit, such as `1m30s`. */
-    readonly toldTimeout?: string;
+    readonly timeoutText?: string;
     readonly observer?: ApiObserver;
     readonly clock?: Clock;
   } = {},
 ): ApiClient {
   const http = createHttpClient(config);
-  const { observer, timeoutMs, toldTimeout, clock = programClock } = options;
+  const { observer, timeoutMs, timeoutText: toldTimeout, clock = programClock } = options;
 
   const prepare = (request: ApiRequest) => {
     const query = toldTimeout === undefined ? {} : { timeout: toldTimeout };

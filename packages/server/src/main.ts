@@ -147,7 +147,7 @@ async function convert(args: readonly string[]): Promise<number> {
     new Promise((resolve, reject) => {
       process.stdout.write(bytes, (error) => (error ? reject(error) : resolve()));
     });
-  return runConvert({ input: process.stdin, write }, args);
+  return runConvert({ input: process.stdin, write: write }, args);
 }
 
 async function start(options: ServerOptions, logger: Logger): Promise<RunningServer> {

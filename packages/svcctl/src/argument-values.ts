@@ -7,40 +7,47 @@ import {
 } from '@wheelhouse/machinery';
 import { CliError } from './io.ts';
 
-/** Splits arguments before the first change: `KEY=VALUE` or `KEY-`. Throws CliError. */
+/**
+ * Splits arguments at the first `KEY=VALUE` or `KEY-`. Throws CliError if other arguments follow
+ * it.
+ * @param what what the pairs change, for the message
+ */
 export function splitPairs(
   args: readonly string[],
   what: string,
 ): { readonly words: readonly string[]; readonly pairs: readonly string[] } {
   const isPair = (arg: string) => arg.indexOf('=') > 0 || (arg.endsWith('-') && arg !== '-');
-  const from = args.findIndex(isPair);
-  if (from < 0) return { words: args, pairs: [] };
-  const pairs = args.slice(from);
+  const firstPair = args.findIndex(isPair);
+  if (firstPair < 0) return { words: args, pairs: [] };
+  const pairs = args.slice(firstPair);
   const misplaced = pairs.find((arg) => !isPair(arg));
   if (misplaced !== undefined) {
     throw new CliError(`all resources must be specified before ${what} changes: ${misplaced}`);
   }
-  return { words: args.slice(0, from), pairs };
+  return { words: args.slice(0, firstPair), pairs };
 }
 
-/** Parses `KEY=VALUE` pairs. Throws CliError. */
-export function pairsOf(texts: readonly string[], fault: (text: string) => string): JsonObject {
+/** Parses `KEY=VALUE` pairs. Throws a CliError with `errorMessage` for a malformed one. */
+export function parsePairs(
+  texts: readonly string[],
+  errorMessage: (text: string) => string,
+): JsonObject {
   const pairs: JsonObject = {};
   for (const text of texts) {
     const equals = text.indexOf('=');
-    if (equals <= 0) throw new CliError(fault(text));
+    if (equals <= 0) throw new CliError(errorMessage(text));
     setMember(pairs, text.slice(0, equals), text.slice(equals + 1));
   }
   return pairs;
 }
 
-/** Parses `cpu=1,memory=1Gi`. Throws CliError. */
-export function quantitiesOf(text: string): ReadonlyMap<string, string> {
+/** Parses quantities by resource name, such as `cpu=1,memory=1Gi`. Throws CliError. */
+export function parseQuantities(text: string): ReadonlyMap<string, string> {
   const amounts = new Map<string, string>();
-  for (const statement of text === '' ? [] : text.split(',')) {
-    const [name = '', amount, ...more] = statement.split('=');
+  for (const assignment of text === '' ? [] : text.split(',')) {
+    const [name = '', amount, ...more] = assignment.split('=');
     if (amount === undefined || more.length > 0) {
-      throw new CliError(`Invalid argument syntax ${statement}, expected <resource>=<value>`);
+      throw new CliError(`Invalid argument syntax ${assignment}, expected <resource>=<value>`);
     }
     const quantity = parseQuantity(amount);
     if ('error' in quantity) throw new CliError(quantity.error);
@@ -49,8 +56,10 @@ export function quantitiesOf(text: string): ReadonlyMap<string, string> {
   return amounts;
 }
 
-/** The labels of an equality-based selector. Throws CliError for other selectors. */
-export function matchedLabels(text: string): JsonObject {
+/**
+ * Returns the labels that an equality-based selector requires. Throws CliError for other selectors.
+ */
+export function labelsOfSelector(text: string): JsonObject {
   try {
     parseLabelSelector(text);
   } catch (error) {
@@ -76,6 +85,6 @@ const imageForm = new RegExp(
 );
 const imageLengthMax = 4096;
 
-/** Whether a text is a valid image reference. */
-export const isImageName = (image: string): boolean =>
+/** Whether `image` is a valid image reference. */
+export const isImageReference = (image: string): boolean =>
   image.length <= imageLengthMax && imageForm.test(image);

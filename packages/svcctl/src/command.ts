@@ -3,10 +3,10 @@ import type { Session } from './session.ts';
 
 /**
  * What a shell completes for a command's arguments. `objects`: a type and names of its objects, or
- * both joined with a slash; `pods`, `nodes`: names of those; `types`: one type; `verb-and-type`: an
- * API verb and a type; the others: one entry of the kubeconfig, or a shell.
+ * `TYPE/NAME`; `pods`, `nodes`: their names; `types`: one type; `verb-and-type`: an API verb and a
+ * type; `contexts`, `clusters`, `users`: the name of a kubeconfig entry; `shells`: a shell.
  */
-export type Completes =
+export type CompletionKind =
   | 'objects'
   | 'pods'
   | 'nodes'
@@ -27,8 +27,8 @@ export interface Command {
   readonly usage?: string;
   readonly flags?: readonly FlagSpec[];
   readonly subcommands?: readonly Command[];
-  /** Completion of the arguments; absent for none. */
-  readonly completes?: Completes;
+  /** How the arguments are completed; absent if they are not. */
+  readonly completes?: CompletionKind;
   /** Resolves with the exit code. Rejects with CliError, ApiError, and the client's errors. */
   run?(session: Session, args: readonly string[]): Promise<number>;
 }

@@ -2,7 +2,7 @@ import type { Command } from './command.ts';
 import type { FlagSpec } from './flags.ts';
 import { globalFlags } from './session.ts';
 
-/** The commands in the order of the help text, each loaded when it is first needed. */
+/** The commands in the order of the help text, each loaded on first use. */
 const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   get: async () => (await import('./commands/get.ts')).getCommand,
   describe: async () => (await import('./commands/describe.ts')).describeCommand,
@@ -60,7 +60,7 @@ const optionsCommand: Command = {
   },
 };
 
-/** Loads the command with a name, and no other. Resolves with a list of one, or an empty one. */
+/** Loads one command by name. Resolves with a list of one, or an empty list for an unknown name. */
 export async function loadCommand(name: string): Promise<readonly Command[]> {
   const load = Object.hasOwn(loaders, name) ? loaders[name] : undefined;
   return load === undefined ? [] : [await load()];

@@ -5,9 +5,9 @@ import {
   dryRunSuffix,
   lastAppliedName,
   objectPath,
-  placed,
   saveConfigFlag,
   withLastApplied,
+  withNamespace,
   writeFlags,
   writeQuery,
 } from './apply/writes.ts';
@@ -22,12 +22,12 @@ export const createFlags: readonly FlagSpec[] = [...writeFlags, ...outputFlags, 
 
 /** How an object is created and reported. */
 export interface Creation {
-  /** Prefix of the server's error message: `failed to create serviceaccount:`. */
-  readonly doing?: string;
-  /** The field manager unless a flag names one. */
+  /** Prefix of the server's error message, such as `failed to create serviceaccount:`. */
+  readonly errorPrefix?: string;
+  /** The default field manager. */
   readonly manager?: string;
   /** The verb of the report; `created` if absent. */
-  readonly done?: string;
+  readonly verb?: string;
   /** Suppresses the report, for commands that continue with the object. */
   readonly isQuiet?: boolean;
 }
@@ -36,12 +36,17 @@ export interface Creation {
 export async function createObject(
   session: Session,
   input: JsonObject,
-  { doing, manager = 'svcctl-create', done = 'created', isQuiet = false }: Creation = {},
+  {
+    errorPrefix,
+    manager = 'svcctl-create',
+    verb: done = 'created',
+    isQuiet = false,
+  }: Creation = {},
 ): Promise<number> {
-  const noted = session.flags.boolean('save-config');
-  const object = noted
+  const savesConfig = session.flags.boolean('save-config');
+  const object = savesConfig
     ? withLastApplied(
-        placed(session, { resource: await resourceOfObject(session, input), object: input }),
+        withNamespace(session, { resource: await resourceOfObject(session, input), object: input }),
         await lastAppliedName(session),
       )
     : input;
@@ -51,30 +56,30 @@ export async function createObject(
     return 0;
   }
   const resource = await resourceOfObject(session, object);
-  const created = await post(session, {
+  const created = await postObject(session, {
     path: objectPath(session, { resource, object, name: '' }),
     query: writeQuery(session, manager),
     body: object,
-    doing,
+    errorPrefix,
   });
   if (!isQuiet) reportObject(session, created, `${done}${suffix}`);
   return 0;
 }
 
 /**
- * Sends a new object. Resolves with the object as the server stored it. If `doing` is set, the
- * server's error is a CliError that begins with it.
+ * Sends a new object. Resolves with the object as the server stored it. Rejects with a CliError
+ * that begins with `errorPrefix`, or with the ApiError itself if there is no prefix.
  */
-export async function post(
+export async function postObject(
   session: Session,
   request: {
     readonly path: string;
     readonly query?: Readonly<Record<string, string | undefined>>;
     readonly body: JsonObject;
-    readonly doing?: string | undefined;
+    readonly errorPrefix?: string | undefined;
   },
 ): Promise<JsonObject> {
-  const { doing, ...rest } = request;
+  const { errorPrefix: doing, ...rest } = request;
   try {
     return (await session.client.send({ method: 'POST', ...rest })).object;
   } catch (error) {
@@ -83,8 +88,8 @@ export async function post(
   }
 }
 
-/** The only argument of a command that generates an object: its name. Throws CliError. */
-export function onlyName(args: readonly string[]): string {
+/** Returns the only argument, the name of a new object. Throws CliError. */
+export function requireName(args: readonly string[]): string {
   const [name, ...more] = args;
   if (name === undefined || more.length > 0) {
     throw new CliError(`exactly one NAME is required, got ${args.length}`);
@@ -92,13 +97,13 @@ export function onlyName(args: readonly string[]): string {
   return name;
 }
 
-/** Metadata of a generated object in the namespace of the command line. */
-export function metadataIn(session: Session, name: string): JsonObject {
+/** The metadata of a new object, with the namespace if the command line sets one. */
+export function newMetadata(session: Session, name: string): JsonObject {
   const { namespace, namespaceGiven } = session.context;
   return namespaceGiven ? { name, namespace } : { name };
 }
 
-/** The name of a new object, and the command after `--` for its container. Throws CliError. */
+/** Splits the arguments into a new object's name and the command after `--`. Throws CliError. */
 export function nameAndCommand(
   { flags }: Session,
   args: readonly string[],

@@ -7,20 +7,20 @@ import { textAt } from './objects.ts';
 import { type Target, targetPath } from './selection.ts';
 import type { Session } from './session.ts';
 
-/** What happens to the dependents of a deleted object, and how long it may take to terminate. */
+/** Flags for the dependents and the graceful termination of deleted objects. */
 export const deletionFlags: readonly FlagSpec[] = [
   {
     name: 'cascade',
     type: 'text',
     bare: 'background',
-    help: 'background, orphan or foreground: what happens to dependents',
+    help: 'What happens to dependents: background, orphan, or foreground',
   },
   {
     name: 'grace-period',
     type: 'integer',
-    help: 'Seconds to terminate gracefully; negative: the default',
+    help: 'Seconds to terminate gracefully; negative for the default',
   },
-  { name: 'timeout', type: 'duration', help: 'How long to wait; 0: as long as it takes' },
+  { name: 'timeout', type: 'duration', help: 'How long to wait; 0 for no limit' },
   { name: 'wait', type: 'boolean', help: 'Wait until the objects are gone (default)' },
 ];
 
@@ -32,7 +32,10 @@ const policies: Readonly<Record<string, string>> = {
   foreground: 'Foreground',
 };
 
-/** The body of a DELETE request. `graceSeconds` overrides `--grace-period`. Throws CliError. */
+/**
+ * Returns the body of a DELETE request. Throws CliError for an invalid `--cascade`.
+ * @param graceSeconds overrides `--grace-period`
+ */
 export function deleteOptions(session: Session, graceSeconds?: number): JsonObject {
   const { flags } = session;
   const cascade = flags.text('cascade') ?? 'background';
@@ -52,13 +55,13 @@ export function deleteOptions(session: Session, graceSeconds?: number): JsonObje
   };
 }
 
-/** Whether the server has no such object. */
+/** Whether an error is the server's 404. */
 export const isNotFound = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 404;
 
 /**
- * Waits until the object is gone or another one has its name. `timeoutMs` of 0 sets no limit.
- * Throws CliError when the time is up.
+ * Waits until the object is gone or another object has its name. Rejects with CliError after
+ * `timeoutMs`; 0 sets no limit.
  */
 export async function waitForDeletion(
   session: Session,

@@ -3,23 +3,23 @@ import { errorText, type JsonObject } from '@wheelhouse/machinery';
 import { CliError, type CliIo, CommandExit, PlainCliError } from './io.ts';
 import { nameOf, namespaceOf } from './objects.ts';
 
-/** A failure and the action that failed: `error when creating "f.yaml"`. */
+/** A failure and the action that failed, such as `error when creating "f.yaml"`. */
 export class ContextError extends Error {
-  constructor(doing: string, cause: unknown) {
-    super(doing, { cause });
+  constructor(context: string, cause: unknown) {
+    super(context, { cause });
     this.name = 'ContextError';
   }
 }
 
-/** The server does not serve an object's kind; `in` adds the name of the object's file. */
+/** The server does not serve an object's kind. */
 export class NoMatchError extends PlainCliError {
   readonly #of: { readonly object: JsonObject; readonly apiVersion: string; readonly kind: string };
 
   constructor(
-    of: { readonly object: JsonObject; readonly apiVersion: string; readonly kind: string },
+    type: { readonly object: JsonObject; readonly apiVersion: string; readonly kind: string },
     source?: string,
   ) {
-    const { object, apiVersion, kind } = of;
+    const { object, apiVersion, kind } = type;
     const from = source === undefined ? '' : ` from ${JSON.stringify(source)}`;
     super(
       `resource mapping not found for name: ${JSON.stringify(nameOf(object))} namespace: ` +
@@ -27,23 +27,24 @@ export class NoMatchError extends PlainCliError {
         `${JSON.stringify(kind)} in version ${JSON.stringify(apiVersion)}\n` +
         'ensure CRDs are installed first',
     );
-    this.#of = of;
+    this.#of = type;
   }
 
-  in(source: string): NoMatchError {
+  /** Returns the error with the name of the object's file in its message. */
+  withSource(source: string): NoMatchError {
     return new NoMatchError(this.#of, source);
   }
 }
 
-/** The text of a failure, in kubectl's wording, and the exit code. */
+/** Returns the text of a failure, in kubectl's wording, and the exit code. */
 export function describeError(error: unknown): { text: string; exitCode: number } {
   const exitCode = error instanceof CliError ? error.exitCode : 1;
-  return { text: `${textOf(error, '')}\n`, exitCode };
+  return { text: `${fullText(error, '')}\n`, exitCode };
 }
 
 /**
- * Visits each item. A failure is added to `failures` and does not keep the items that follow from
- * being visited; an interrupt does. Resolves with `failures`.
+ * Visits each item in order. Collects failures in `failures` and continues, except after an
+ * interrupt. Resolves with `failures`.
  */
 export async function visitEach<Item>(
   io: CliIo,
@@ -62,59 +63,59 @@ export async function visitEach<Item>(
   return failures;
 }
 
-/** Prints failures, if there are any. Returns the exit code. */
+/** Prints failures, if any. Returns the exit code. */
 export function reportFailures(io: CliIo, failures: readonly unknown[]): number {
   if (failures.length === 0) return 0;
   io.err(describeErrors(failures));
   return 1;
 }
 
-/** The text of several failures: one line each, shorter than a failure that is alone. */
+/** The full text of a single failure, or one shorter line for each of several. */
 function describeErrors(errors: readonly unknown[]): string {
   if (errors.length === 1) return describeError(errors[0]).text;
-  return errors.map((error) => `${lineOf(error, '')}\n`).join('');
+  return errors.map((error) => `${lineText(error, '')}\n`).join('');
 }
 
-function lineOf(error: unknown, doing: string): string {
+function lineText(error: unknown, context: string): string {
   if (error instanceof PlainCliError) return error.message;
-  if (error instanceof ContextError) return lineOf(error.cause, `${doing}${error.message}: `);
-  if (error instanceof ApiError && error.code !== 401) return serverText(error, doing);
-  if (error instanceof CliError) return `${doing}${error.message}`;
-  return textOf(error, doing);
+  if (error instanceof ContextError) return lineText(error.cause, `${context}${error.message}: `);
+  if (error instanceof ApiError && error.code !== 401) return serverText(error, context);
+  if (error instanceof CliError) return `${context}${error.message}`;
+  return fullText(error, context);
 }
 
-/** The cause of a failure, without the actions around it. */
+/** Returns the innermost cause of a failure. */
 export function rootOf(error: unknown): unknown {
   return error instanceof ContextError ? rootOf(error.cause) : error;
 }
 
-function textOf(error: unknown, doing: string): string {
+function fullText(error: unknown, context: string): string {
   if (error instanceof CommandExit) return error.message;
   if (error instanceof PlainCliError) return `error: ${error.message}`;
   if (error instanceof AggregateError) {
-    return error.errors.map((one) => lineOf(one, '')).join('\n');
+    return error.errors.map((one) => lineText(one, '')).join('\n');
   }
-  if (error instanceof ContextError) return textOf(error.cause, `${doing}${error.message}: `);
-  if (error instanceof ApiError) return apiErrorText(error, doing);
+  if (error instanceof ContextError) return fullText(error.cause, `${context}${error.message}: `);
+  if (error instanceof ApiError) return apiErrorText(error, context);
   if (error instanceof ConnectionError) return connectionText(error);
   if (error instanceof CredentialError) {
     return `Unable to connect to the server: getting credentials: ${error.message}`;
   }
   if (error instanceof KubeconfigError && error.faults.length > 0) return faultsText(error.faults);
   if (error instanceof CliError || error instanceof KubeconfigError) {
-    const text = `${doing}${error.message}`;
+    const text = `${context}${error.message}`;
     return text.startsWith('error: ') ? text : `error: ${text}`;
   }
   if (error instanceof Error && error.name === 'TimeoutError') {
-    return `Unable to connect to the server: ${tooLong}`;
+    return `Unable to connect to the server: ${timeoutText}`;
   }
-  return `error: ${doing}${errorText(error)}`;
+  return `error: ${context}${errorText(error)}`;
 }
 
 /** Go's wording for a response that does not arrive in time. */
-const tooLong = 'context deadline exceeded (Client.Timeout exceeded while awaiting headers)';
+const timeoutText = 'context deadline exceeded (Client.Timeout exceeded while awaiting headers)';
 
-/** A single fault as it is, several as a list. */
+/** The text of kubeconfig faults: a list, unless there is only one. */
 function faultsText(faults: readonly string[]): string {
   const [only = ''] = faults;
   if (faults.length > 1) {
@@ -123,19 +124,19 @@ function faultsText(faults: readonly string[]): string {
   return `${only.startsWith('context was') ? 'Error in configuration: ' : 'error: '}${only}`;
 }
 
-function apiErrorText(error: ApiError, doing: string): string {
+function apiErrorText(error: ApiError, context: string): string {
   if (error.reason === 'Unauthorized' || error.code === 401) {
     return 'error: You must be logged in to the server (Unauthorized)';
   }
   if (error.reason === 'Invalid') {
     return invalidText(error);
   }
-  return serverText(error, doing);
+  return serverText(error, context);
 }
 
-function serverText(error: ApiError, doing: string): string {
+function serverText(error: ApiError, context: string): string {
   const reason = error.reason === '' ? '' : ` (${error.reason})`;
-  return `Error from server${reason}: ${doing}${error.message}`;
+  return `Error from server${reason}: ${context}${error.message}`;
 }
 
 function invalidText(error: ApiError): string {

@@ -3,8 +3,8 @@ import { parseGoDuration } from '@wheelhouse/schema';
 import { CliError } from './io.ts';
 
 /**
- * One flag. `bare` is its value when it is written without one (`--dry-run`). Malformed integers
- * and durations are errors before the command runs.
+ * One flag. `bare` is its value if the command line has none (`--dry-run`). Malformed integers and
+ * durations are reported before the command runs.
  */
 export interface FlagSpec {
   readonly name: string;
@@ -35,9 +35,10 @@ export class Flags {
     return this.#values.get(name)?.at(-1);
   }
 
-  boolean(name: string, otherwise = false): boolean {
+  /** A boolean. Throws CliError for any other value. */
+  boolean(name: string, defaultValue = false): boolean {
     const value = this.text(name);
-    if (value === undefined) return otherwise;
+    if (value === undefined) return defaultValue;
     const boolean = booleanOf(value);
     if (boolean === undefined) throw invalidArgument(value, name);
     return boolean;
@@ -48,8 +49,8 @@ export class Flags {
     return this.#values.get(name) ?? [];
   }
 
-  /** The values of a list that may also be written with commas, in order. */
-  words(name: string): string[] {
+  /** All values, in order, each split at its commas. */
+  commaSeparated(name: string): string[] {
     return this.list(name).flatMap((one) => one.split(','));
   }
 
@@ -78,21 +79,24 @@ function parseDuration(value: string, name: string): number {
 const invalidArgument = (value: string, name: string) =>
   new CliError(`invalid argument ${JSON.stringify(value)} for "--${name}" flag`);
 
-/** Separates flags from arguments; `--` ends the flags. Throws CliError. */
+/**
+ * Separates flags from arguments (`rest`); `--` ends the flags. Throws CliError for an unknown flag
+ * or a malformed value.
+ */
 export function parseFlags(
   args: readonly string[],
   specs: readonly FlagSpec[],
 ): { flags: Flags; rest: readonly string[] } {
-  const { values, words, wordsBeforeDash } = separated(args, specs);
+  const { values, words: commaSeparated, wordsBeforeDash } = splitCommandLine(args, specs);
   const flags = new Flags(values, wordsBeforeDash);
   for (const { name, type } of specs) {
     if (type === 'integer') flags.integer(name);
     else if (type === 'duration') flags.durationMs(name);
   }
-  return { flags, rest: words };
+  return { flags, rest: commaSeparated };
 }
 
-function separated(args: readonly string[], specs: readonly FlagSpec[]) {
+function splitCommandLine(args: readonly string[], specs: readonly FlagSpec[]) {
   const forms = specs.map((spec) => (spec.type === 'boolean' ? { ...spec, bare: 'true' } : spec));
   try {
     return parseCommandLine(args, forms);

@@ -1,12 +1,12 @@
 import type { Readable, Writable } from 'node:stream';
 import type { Clock } from '@wheelhouse/machinery';
 
-/** The environment of a command line; tests provide their own. */
+/** The environment of a command: variables, folders, streams, and the terminal. */
 export interface CliIo {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   readonly home: string;
-  /** Whether a program that svcctl starts can prompt the user. */
+  /** Whether standard input is a terminal, so that credential plugins can prompt the user. */
   readonly stdinIsTerminal: boolean;
   /** Whether standard output is a terminal, which may show colors; false if absent. */
   readonly outIsTerminal?: boolean;
@@ -14,7 +14,7 @@ export interface CliIo {
   readonly errIsTerminal?: boolean;
   /** Reads all of standard input. */
   stdin(): Promise<string>;
-  /** Reads the user's answer to a question; if absent, all of standard input is the answer. */
+  /** Reads the user's answer to a question; if absent, `stdin` provides it. */
   line?(): Promise<string>;
   out(text: string): void;
   err(text: string): void;
@@ -22,8 +22,10 @@ export interface CliIo {
   status?(text: string): void;
   /** Runs a program on the terminal (an editor, diff). Resolves with its exit code. */
   run(command: string, args: readonly string[]): Promise<number>;
-  /** The standard streams as bytes, for the streams of containers; absent if only text works. */
-  readonly streams?: {
+  /**
+   * The standard streams as bytes, for the streams of containers; absent in text-only environments.
+   */
+  readonly hostIo?: {
     readonly input: Readable;
     readonly output: Writable;
     readonly error: Writable;
@@ -31,12 +33,14 @@ export interface CliIo {
   /** The terminal behind standard input; absent if there is none. */
   readonly terminal?: {
     size(): { readonly columns: number; readonly rows: number };
-    /** In raw mode the terminal passes on every key, without echo and without signals. */
+    /**
+     * Switches raw mode, in which the terminal passes every key through, without echo or signals.
+     */
     setRaw(isRaw: boolean): void;
-    /** Calls `run` when the size changes. Returns a function that ends this. */
+    /** Calls `run` when the size changes. Returns a function that removes the listener. */
     onResize(run: () => void): () => void;
   };
-  /** The clock of waits; the host's if absent. */
+  /** The clock for waits and ages; the host's if absent. */
   readonly clock?: Clock;
   /** Aborts when the user interrupts. */
   readonly signal: AbortSignal;
@@ -53,7 +57,10 @@ export class CliError extends Error {
   }
 }
 
-/** An error that is printed without the action that failed: of a flag, or of a whole file. */
+/**
+ * An error that is printed without the action that failed, since it concerns a flag or a whole
+ * file.
+ */
 export class PlainCliError extends CliError {}
 
 /** A command in a container failed; svcctl exits with the same code. */
@@ -63,13 +70,13 @@ export class CommandExit extends CliError {
   }
 }
 
-/** Throws the first problem as a CliError; `false` stands for a check that passed. */
+/** Throws the first problem as a CliError; `false` marks a passed check. */
 export function throwFirst(problems: readonly (string | false)[]): void {
   const problem = problems.find((one) => one !== false);
   if (problem !== undefined) throw new CliError(problem);
 }
 
-/** The error for a command line that makes no sense; it points to the command's help. */
+/** Creates an error for invalid arguments, which refers to the help of `command`. */
 export function usageError(command: string, message: string): CliError {
   return new CliError(`${message}\nSee 'svcctl ${command} -h' for help and examples`);
 }

@@ -21,9 +21,10 @@ import {
 import { CliError } from './io.ts';
 import type { Session } from './session.ts';
 
+/** The lists of named entries in a kubeconfig file. */
 export type ListName = 'clusters' | 'users' | 'contexts';
 
-/** The member that holds an entry's body, by list. */
+/** The name of the member with an entry's body, by list. */
 export const bodyNames: Readonly<Record<ListName, string>> = {
   clusters: 'cluster',
   users: 'user',
@@ -35,15 +36,15 @@ export function readMerged(session: Session): Promise<Kubeconfig> {
   return loadKubeconfig({ files: session.kubeconfigFiles });
 }
 
-/** The file for new entries: the first one that exists, otherwise the last one of the list. */
+/** Returns the file for new entries: the first existing one, otherwise the last one of the list. */
 export function defaultFile(session: Session): string {
   const files = session.kubeconfigFiles;
   return files.find((file) => statSync(file, { throwIfNoEntry: false })) ?? files.at(-1)!;
 }
 
 /**
- * Changes a kubeconfig file, creating it readable by its owner alone. A rename makes the change
- * atomic for readers, and a lock file excludes other writers. Unknown members are kept. Rejects
+ * Changes a kubeconfig file, or creates it with access for its owner only. A rename makes the
+ * change atomic for readers, and a lock file excludes other writers. Keeps unknown members. Rejects
  * with CliError if the file is locked.
  */
 export async function changeFile(
@@ -88,14 +89,16 @@ function takeLock(lock: string): void {
   }
 }
 
+/** An entry of a kubeconfig. */
 export interface EntryName {
   readonly list: ListName;
   readonly name: string;
 }
 
 /**
- * Changes an entry in the file that defines it, or adds it to the default file. `change` returns
- * the new body, or undefined to delete the entry. Resolves with the file that was written.
+ * Changes an entry in the file that defines it, or adds it to the default file. Resolves with the
+ * written file and whether the entry existed.
+ * @param change returns the new body, or undefined to delete the entry
  */
 export async function changeEntry(
   session: Session,
@@ -107,12 +110,12 @@ export async function changeEntry(
   await changeFile(file, (document) => {
     const list = member(document, entry.list);
     const entries: JsonValue[] = Array.isArray(list) ? list : [];
-    document[entry.list] = changed(entries, entry, (body) => change(body, file));
+    document[entry.list] = changeEntries(entries, entry, (body) => change(body, file));
   });
   return { existed: found !== undefined, file };
 }
 
-function changed(
+function changeEntries(
   entries: readonly JsonValue[],
   { list, name }: EntryName,
   change: (body: JsonObject) => JsonObject | undefined,
@@ -123,8 +126,8 @@ function changed(
   const oldBody = member(old, bodyNames[list]);
   const body = change(isObject(oldBody) ? { ...oldBody } : {});
   if (body === undefined) return entries.filter((_, index) => index !== at);
-  const made = { ...old, name, [bodyNames[list]]: body };
-  return at < 0 ? [...entries, made] : entries.with(at, made);
+  const entry = { ...old, name, [bodyNames[list]]: body };
+  return at < 0 ? [...entries, entry] : entries.with(at, entry);
 }
 
 /** Sets the current context; an empty name removes it from the file that sets it. */
@@ -144,14 +147,17 @@ async function fileWithContext(session: Session): Promise<string> {
   return defaultFile(session);
 }
 
-/** A path as kubeconfig files store it: relative if it is below the file's folder, else absolute. */
-export function pathFor(kubeconfig: string, file: string): string {
+/**
+ * Returns the form of a path in a kubeconfig file: relative if it is below that file's folder,
+ * otherwise absolute.
+ */
+export function storedPath(kubeconfig: string, file: string): string {
   const relative = path.relative(path.dirname(path.resolve(kubeconfig)), file);
   return relative.startsWith(`..${path.sep}`) || path.isAbsolute(relative) ? file : relative;
 }
 
-/** Returns the arguments if their number is right. Throws CliError in kubectl's wording. */
-export function exactly(count: number, args: readonly string[]): readonly string[] {
+/** Returns the arguments if there are exactly `count`. Throws CliError in kubectl's wording. */
+export function requireArgs(count: number, args: readonly string[]): readonly string[] {
   if (args.length !== count) throw new CliError(`Unexpected args: [${args.join(' ')}]`);
   return args;
 }

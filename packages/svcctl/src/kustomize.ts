@@ -6,29 +6,29 @@ import type { FlagSpec } from './flags.ts';
 import { CliError, usageError } from './io.ts';
 import type { Session } from './session.ts';
 
-/** Flags of `kustomize build` that kubectl has too; they are passed on as they are. */
+/** Flags of `kustomize build` that kubectl also has; they are forwarded unchanged. */
 const kustomizeFlags: readonly FlagSpec[] = [
   { name: 'enable-helm', type: 'boolean', help: 'Enable the Helm chart inflator' },
-  { name: 'helm-command', type: 'text', help: 'Path of the program helm' },
+  { name: 'helm-command', type: 'text', help: 'Path of the helm program' },
   { name: 'helm-api-versions', type: 'list', help: 'API versions that Helm assumes' },
-  { name: 'helm-kube-version', type: 'text', help: 'Release of the server that Helm assumes' },
+  { name: 'helm-kube-version', type: 'text', help: 'Kubernetes version that Helm assumes' },
   { name: 'helm-debug', type: 'boolean', help: 'Print the debug output of Helm' },
   {
     name: 'load-restrictor',
     type: 'text',
-    help: 'LoadRestrictionsNone lets kustomizations load files from outside of their root',
+    help: 'LoadRestrictionsNone lets kustomizations load files outside their root',
   },
-  { name: 'enable-alpha-plugins', type: 'boolean', help: 'Enable plugins of kustomize' },
+  { name: 'enable-alpha-plugins', type: 'boolean', help: 'Enable kustomize plugins' },
   { name: 'env', short: 'e', type: 'list', help: 'Environment variables for functions' },
   { name: 'mount', type: 'list', help: 'Storage options for functions' },
   { name: 'network', type: 'boolean', help: 'Enable the network for functions that declare it' },
-  { name: 'network-name', type: 'text', help: 'Network of the containers of functions' },
+  { name: 'network-name', type: 'text', help: 'Network for the containers of functions' },
   { name: 'as-current-user', type: 'boolean', help: 'Run functions as the current user' },
 ];
 
 export const kustomizeCommand: Command = {
   name: 'kustomize',
-  summary: 'Build a kustomization target from a directory (with the program kustomize)',
+  summary: 'Build a kustomization target from a directory (with the kustomize program)',
   usage: '[DIRECTORY]',
   flags: [
     ...kustomizeFlags,
@@ -46,21 +46,21 @@ export const kustomizeCommand: Command = {
 
 const run = promisify(execFile);
 
-/** Longest output of `kustomize build`, in bytes. */
+/** Maximum output of `kustomize build`, in bytes. */
 const outputBytesMax = 256 * 1024 * 1024;
 
 /**
  * Runs `kustomize build` on a folder. Resolves with the objects as YAML. Rejects with CliError if
- * the program is not on PATH, or with its error output.
+ * the program is not on PATH or fails.
  */
 export async function buildKustomization(session: Session, folder: string): Promise<string> {
-  const passedOn = kustomizeFlags.flatMap(({ name }) =>
+  const forwarded = kustomizeFlags.flatMap(({ name }) =>
     session.flags.list(name).map((value) => `--${name}=${value}`),
   );
   const { env, cwd, signal } = session.io;
   const options = { cwd, env: { ...env }, signal, maxBuffer: outputBytesMax };
   try {
-    return (await run('kustomize', ['build', folder, ...passedOn], options)).stdout;
+    return (await run('kustomize', ['build', folder, ...forwarded], options)).stdout;
   } catch (error) {
     if (signal.aborted || !(error instanceof Error)) throw error;
     const code = 'code' in error ? error.code : undefined;

@@ -1,3 +1,3 @@
-/** Modules that are loaded on first use, to keep startup short. */
+/** Modules that are loaded on first use, so that they do not delay startup. */
 
 export const loadConvertProgram = () => import('./convert/convert.ts');

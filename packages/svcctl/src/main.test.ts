@@ -76,7 +76,7 @@ describe('CLIENT-1: svcctl', () => {
     });
   });
 
-  test('several kinds print with their type, and describe omits values of Secrets', async () => {
+  test('get prefixes names with types if there are several, and describe hides Secrets', async () => {
     await ctl('create cm x --from-literal=a=1');
     await ctl('create secret generic s --from-literal=pw=hunter2');
     expect((await ctl('get cm,secrets --no-headers')).out).toBe(
@@ -87,7 +87,7 @@ describe('CLIENT-1: svcctl', () => {
     expect(described).not.toContain(Buffer.from('hunter2').toString('base64'));
   });
 
-  test("a command's own flag of a global name does not choose the context", async () => {
+  test("a command's own flag that shadows a global one does not select the context", async () => {
     const line = 'create rolebinding b --role=r --user=bob --dry-run=client -o yaml';
     expect((await ctl(line)).err).toBe('error: the server does not serve ClusterRole\n');
   });
@@ -113,7 +113,7 @@ describe('CLIENT-1: svcctl', () => {
     expect((await ctl('delete cm')).code).toBe(1);
   });
 
-  test('patch, label, annotate, and edit', async () => {
+  test('patches, labels, annotates, and edits objects', async () => {
     await ctl('create configmap x --from-literal=a=1 --from-literal=b=2');
     const patched = await ctl(['patch', 'cm', 'x', '--type', 'merge', '-p', '{"data":{"b":"3"}}']);
     expect(patched.out).toBe('configmap/x patched\n');
@@ -128,7 +128,7 @@ describe('CLIENT-1: svcctl', () => {
     expect((await ctl('edit cm x')).err).toBe('Edit cancelled, no changes made.\n');
   });
 
-  test('applies server-side by default, or by the last-applied annotation', async () => {
+  test('applies server-side by default, with the given field manager', async () => {
     expect((await ctl('apply -f - --field-manager=me', map('x'))).out).toBe(
       'configmap/x serverside-applied\n',
     );
@@ -138,7 +138,7 @@ describe('CLIENT-1: svcctl', () => {
     expect(request.url).toContain('force=false');
   });
 
-  test('dry runs reach the server only on request', async () => {
+  test('dry runs contact the server only with --dry-run=server', async () => {
     const writes = () => api.seen.filter((one) => one.method !== 'GET').length;
     expect((await ctl('create cm x --dry-run=client')).out).toBe('configmap/x created (dry run)\n');
     expect(writes()).toBe(0);

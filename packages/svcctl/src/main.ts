@@ -11,20 +11,20 @@ import { globalFlags, Session } from './session.ts';
 import { terminalIo } from './terminal.ts';
 
 /**
- * Runs a command line, given without the program's name. Resolves with the exit code; never
- * rejects.
+ * Runs a command line. Resolves with the exit code; never rejects.
+ * @param args the words after the program's name
  */
-export async function runSvcctl(streams: CliIo, args: readonly string[]): Promise<number> {
-  const io = terminalIo(streams);
+export async function runSvcctl(hostIo: CliIo, args: readonly string[]): Promise<number> {
+  const io = terminalIo(hostIo);
   let session: Session | undefined;
   if (args[0] === '__complete') {
     const { complete } = await import('./commands/completion.ts');
     return complete(io, args.slice(1), loadCommands);
   }
   try {
-    const words = withoutHelp(args);
-    const ofPlugin = await pluginExit(io, words);
-    if (ofPlugin !== undefined) return ofPlugin;
+    const words = expandHelp(args);
+    const pluginExitCode = await runPluginFor(io, words);
+    if (pluginExitCode !== undefined) return pluginExitCode;
     const { path, command, rest } = await findCommand(words);
     const specs: readonly FlagSpec[] = [...globalFlags, ...(command?.flags ?? [])];
     const parsed = parseFlags(rest, specs);
@@ -51,14 +51,14 @@ export async function runSvcctl(streams: CliIo, args: readonly string[]): Promis
 }
 
 /** Rewrites `help get` to `get --help`. */
-const withoutHelp = (args: readonly string[]): readonly string[] =>
+const expandHelp = (args: readonly string[]): readonly string[] =>
   args[0] === 'help' ? [...args.slice(1), '--help'] : args;
 
 /**
  * Runs the plugin for a line that names no command, or that names no subcommand of `create`.
  * Resolves with its exit code, or with undefined for any other line.
  */
-async function pluginExit(io: CliIo, args: readonly string[]): Promise<number | undefined> {
+async function runPluginFor(io: CliIo, args: readonly string[]): Promise<number | undefined> {
   const at = firstWord(args, undefined);
   const word = args[at];
   if (word === undefined) return undefined;
@@ -80,7 +80,7 @@ async function pluginExit(io: CliIo, args: readonly string[]): Promise<number | 
   return runPlugin(io, args, { wordsMin: command === undefined ? 1 : 2 });
 }
 
-/** Finds the command that the first words name; flags may stand between them. */
+/** Finds the command that the first words name; flags may come between them. */
 async function findCommand(args: readonly string[]): Promise<{
   readonly path: readonly string[];
   readonly command: Command | undefined;
@@ -112,15 +112,15 @@ async function findCommand(args: readonly string[]): Promise<{
   return { path, command: found, rest };
 }
 
-/** The message for a mistyped command, with the commands that may be meant, like kubectl's. */
+/** The message for an unknown command, with similar names in kubectl's format. */
 function unknownCommand(
   word: string,
   { where, names }: { readonly where: string; readonly names: readonly string[] },
 ): string {
   const message = `unknown command ${JSON.stringify(word)} for ${JSON.stringify(where)}`;
-  const likely = similarNames(word, names);
-  if (likely.length === 0) return message;
-  return `${message}\n\nDid you mean this?\n${likely.map((name) => `\t${name}`).join('\n')}`;
+  const suggestions = similarNames(word, names);
+  if (suggestions.length === 0) return message;
+  return `${message}\n\nDid you mean this?\n${suggestions.map((name) => `\t${name}`).join('\n')}`;
 }
 
 /** Index of the first argument that is neither a flag nor a flag's value, or -1. */
@@ -184,7 +184,7 @@ export async function main(): Promise<void> {
     line: readLine,
     out: (text) => process.stdout.write(text),
     err: (text) => process.stderr.write(text),
-    streams: { input: process.stdin, output: process.stdout, error: process.stderr },
+    hostIo: { input: process.stdin, output: process.stdout, error: process.stderr },
     ...(process.stdin.isTTY ? { terminal: terminalOf(process.stdin, process.stdout) } : {}),
     run: runProgram,
     signal: interrupt.signal,

@@ -18,13 +18,14 @@ import { namespaceOf, objectAt } from './objects.ts';
 import type { Session } from './session.ts';
 import { showStep } from './terminal.ts';
 
+/** Flags that name files of objects. */
 export const manifestFlags: readonly FlagSpec[] = [
   { name: 'filename', short: 'f', type: 'list', help: 'File or folder of objects, - for stdin' },
   { name: 'kustomize', short: 'k', type: 'text', help: 'Folder of a kustomization to build' },
   { name: 'recursive', short: 'R', type: 'boolean', help: 'Read folders recursively' },
 ];
 
-/** Selects among the objects of files. */
+/** The flag that selects among the objects of files. */
 export const manifestSelectorFlag: FlagSpec = {
   name: 'selector',
   short: 'l',
@@ -44,11 +45,14 @@ export interface Manifest {
 
 const extensions = new Set(['.json', '.yaml', '.yml']);
 
-/** Reads all objects of `-f` and `-k` in order, with lists expanded. Rejects with CliError. */
+/**
+ * Reads the objects of `-f` and `-k` that `--selector` matches, in order, with lists expanded.
+ * Rejects with CliError.
+ */
 export async function loadManifests(session: Session): Promise<Manifest[]> {
   const { manifests: all, failures } = await readManifests(session);
   if (failures.length > 0) throw failures[0];
-  const manifests = all.filter(selectedBy(session));
+  const manifests = all.filter(selectorFilter(session));
   if (manifests.length === 0) throw new CliError('no objects passed to apply');
   return manifests;
 }
@@ -56,33 +60,33 @@ export async function loadManifests(session: Session): Promise<Manifest[]> {
 /**
  * Visits each object of `-f` and `-k` that `--selector` matches. Failures are reported at the end.
  * Resolves with the exit code.
- * @param doing the verb for messages: `apply`
+ * @param verb the verb for messages: `apply`
  */
 export async function eachManifest(
   session: Session,
-  doing: string,
+  verb: string,
   visit: (manifest: Manifest) => Promise<void>,
 ): Promise<number> {
   const { manifests, failures } = await readManifests(session);
-  const kept = manifests.filter(selectedBy(session));
-  if (kept.length === 0 && failures.length === 0) {
-    throw new CliError(`no objects passed to ${doing}`);
+  const selected = manifests.filter(selectorFilter(session));
+  if (selected.length === 0 && failures.length === 0) {
+    throw new CliError(`no objects passed to ${verb}`);
   }
   const visitOne = async ([done, manifest]: readonly [number, Manifest]): Promise<void> => {
-    showStep(session, { text: doing, done, total: kept.length });
+    showStep(session, { text: verb, done, total: selected.length });
     try {
       await visit(manifest);
     } catch (error) {
       const root = rootOf(error);
-      throw root instanceof NoMatchError ? root.in(manifest.source) : error;
+      throw root instanceof NoMatchError ? root.withSource(manifest.source) : error;
     }
   };
-  await visitEach(session.io, kept.entries(), visitOne, failures);
+  await visitEach(session.io, selected.entries(), visitOne, failures);
   session.io.status?.('');
   return reportFailures(session.io, failures);
 }
 
-function selectedBy(session: Session): (manifest: Manifest) => boolean {
+function selectorFilter(session: Session): (manifest: Manifest) => boolean {
   const selector = session.flags.text('selector') ?? '';
   if (selector === '') return () => true;
   const { matches } = parseLabelSelector(selector);
@@ -91,13 +95,13 @@ function selectedBy(session: Session): (manifest: Manifest) => boolean {
 
 interface Reading {
   readonly manifests: Manifest[];
-  /** The first failure of each source. */
+  /** The first failure in each source. */
   readonly failures: unknown[];
 }
 
 async function readManifests(session: Session): Promise<Reading> {
   const reading: Reading = { manifests: [], failures: [] };
-  const names = session.flags.words('filename');
+  const names = session.flags.commaSeparated('filename');
   const folder = session.flags.text('kustomize') ?? '';
   if (names.length > 0 && folder !== '') {
     throw new CliError('only one of -f or -k can be specified');
@@ -131,18 +135,19 @@ async function addDocuments(reading: Reading, text: string, source: string): Pro
   try {
     for (const document of documents) reading.manifests.push(...manifestsOf(document, source));
   } catch (error) {
-    // Skip the rest of this source; objects before the malformed one count, as with kubectl.
+    // Like kubectl, keep the objects before a malformed one and skip the rest of its source.
     reading.failures.push(error);
   }
 }
 
 function checkNamespace(session: Session, object: JsonObject): void {
-  const wanted = session.flags.text('namespace');
-  const own = namespaceOf(object);
-  if (wanted === undefined || own === '' || own === wanted) return;
+  const flagNamespace = session.flags.text('namespace');
+  const objectNamespace = namespaceOf(object);
+  if (flagNamespace === undefined || objectNamespace === '' || objectNamespace === flagNamespace)
+    return;
   throw new CliError(
-    `the namespace from the provided object ${JSON.stringify(own)} does not match the namespace ` +
-      `${JSON.stringify(wanted)}. You must pass '--namespace=${own}' to perform this operation.`,
+    `the namespace from the provided object ${JSON.stringify(objectNamespace)} does not match the namespace ` +
+      `${JSON.stringify(flagNamespace)}. You must pass '--namespace=${objectNamespace}' to perform this operation.`,
   );
 }
 
@@ -168,12 +173,13 @@ function filesAt(session: Session, name: string): string[] {
 
 function manifestsOf(document: JsonValue, source: string): Manifest[] {
   if (!isObject(document)) throw new CliError(`error parsing ${source}: not an object`);
-  return unfold(document, source);
+  return expandList(document, source);
 }
 
-function unfold(object: JsonObject, source: string): Manifest[] {
+function expandList(object: JsonObject, source: string): Manifest[] {
   const items = itemsOfList(object);
-  if (items !== undefined) return items.filter(isObject).flatMap((item) => unfold(item, source));
+  if (items !== undefined)
+    return items.filter(isObject).flatMap((item) => expandList(item, source));
   for (const name of ['apiVersion', 'kind']) {
     if (typeof object[name] !== 'string' || object[name] === '') {
       throw new CliError(

@@ -7,13 +7,13 @@ import {
   parseApiVersion,
 } from '@wheelhouse/machinery';
 
-/** The text at a path; empty if there is none. */
+/** The string at a path; empty if there is none. */
 export function textAt(object: JsonObject | undefined, ...path: readonly string[]): string {
   const value = valueAt(object, ...path);
   return typeof value === 'string' ? value : '';
 }
 
-/** The value at a path. */
+/** The value at a path; undefined if there is none. */
 export function valueAt(
   object: JsonObject | undefined,
   ...path: readonly string[]
@@ -35,10 +35,13 @@ export function listAt(object: JsonObject | undefined, ...path: readonly string[
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
+/** The name of an object; empty if it has none. */
 export const nameOf = (object: JsonObject): string => textAt(object, 'metadata', 'name');
+
+/** The namespace of an object; empty if it has none. */
 export const namespaceOf = (object: JsonObject): string => textAt(object, 'metadata', 'namespace');
 
-/** `deployments.apps`: a name with its API group, which is left out for the core group. */
+/** `deployments.apps`: a name with its API group; the core group is omitted. */
 export const withGroup = (name: string, group: string): string =>
   group === '' ? name : `${name}.${group}`;
 
@@ -48,15 +51,15 @@ function kindLabel(object: JsonObject): string {
   return withGroup(textAt(object, 'kind').toLowerCase(), group);
 }
 
-/** `configmap/x`, `deployment.apps/x`. */
+/** `configmap/x`, `deployment.apps/x`: an object in reports. */
 export function objectLabel(object: JsonObject): string {
   return `${kindLabel(object)}/${nameOf(object)}`;
 }
 
-/** `configmap`, `deployment.apps`: the same prefix, from discovery. */
+/** `configmap`, `deployment.apps`: the prefix of an object's name, from discovery. */
 export const resourceLabel = ({ kind, group }: ApiResource): string =>
   withGroup(kind.toLowerCase(), group);
 
-/** `deployments.apps "x"`: an object in messages. */
+/** `deployments.apps "x"`: an object in error messages. */
 export const quotedLabel = ({ resource, group }: ApiResource, name: string): string =>
   `${withGroup(resource, group)} ${JSON.stringify(name)}`;

@@ -4,7 +4,7 @@ import { errorText } from '@wheelhouse/machinery';
 import type { Command } from './command.ts';
 import { CliError, type CliIo } from './io.ts';
 
-/** Loads the command with a name: a list of one, or an empty one. */
+/** Loads one command by name. Resolves with a list of one, or an empty list for an unknown name. */
 type CommandLoader = (name: string) => Promise<readonly Command[]>;
 
 const listCommand = (load: CommandLoader): Command => ({
@@ -16,15 +16,15 @@ const listCommand = (load: CommandLoader): Command => ({
     const found = pluginFiles(io);
     if (found.length === 0) throw new CliError('unable to find any svcctl plugins in your PATH');
     io.out('The following compatible plugins are available:\n\n');
-    const first = new Map<string, string>();
+    const firstFiles = new Map<string, string>();
     let count = 0;
     for (const plugin of found) {
       io.out(`${flags.boolean('name-only') ? plugin.name : plugin.file}\n`);
-      for (const warning of await warningsOf(plugin, { first, load })) {
+      for (const warning of await warningsOf(plugin, { firstFiles, load })) {
         io.err(`  - ${warning}\n`);
         count += 1;
       }
-      if (!first.has(plugin.name)) first.set(plugin.name, plugin.file);
+      if (!firstFiles.has(plugin.name)) firstFiles.set(plugin.name, plugin.file);
     }
     if (count === 0) return 0;
     throw new CliError(
@@ -33,10 +33,13 @@ const listCommand = (load: CommandLoader): Command => ({
   },
 });
 
-/** The reasons why a plugin never runs. */
+/** The reasons why a plugin cannot run. */
 async function warningsOf(
   { file, name }: PluginFile,
-  { first, load }: { readonly first: ReadonlyMap<string, string>; readonly load: CommandLoader },
+  {
+    firstFiles,
+    load,
+  }: { readonly firstFiles: ReadonlyMap<string, string>; readonly load: CommandLoader },
 ): Promise<string[]> {
   const warnings: string[] = [];
   try {
@@ -46,7 +49,7 @@ async function warningsOf(
   } catch (error) {
     warnings.push(`error: unable to identify ${file} as an executable file: ${errorText(error)}`);
   }
-  const other = first.get(name);
+  const other = firstFiles.get(name);
   if (other !== undefined) {
     warnings.push(`warning: ${file} is overshadowed by a similarly named plugin: ${other}`);
   }
@@ -72,7 +75,10 @@ async function builtInPath(load: CommandLoader, words: readonly string[]): Promi
   return path.length === 0 ? '' : ['svcctl', ...path].join(' ');
 }
 
-/** `svcctl plugin`; `load` finds the built-in commands that plugins cannot replace. */
+/**
+ * Creates `svcctl plugin`.
+ * @param load finds the built-in commands, which plugins cannot replace
+ */
 export const pluginCommand = (load: CommandLoader): Command => ({
   name: 'plugin',
   summary: 'List the installed plugins',
@@ -82,7 +88,7 @@ export const pluginCommand = (load: CommandLoader): Command => ({
 /** Prefixes of plugin names; svcctl's own takes precedence. */
 const prefixes = ['svcctl-', 'kubectl-'] as const;
 
-/** The absolute folders of `PATH`, without repetitions. */
+/** The distinct absolute folders of `PATH`. */
 function pathFolders({ env }: CliIo): string[] {
   const folders = (env['PATH'] ?? '').split(path.delimiter);
   return [...new Set(folders)].filter((folder) => path.isAbsolute(folder));
@@ -94,7 +100,7 @@ function isProgram(file: string): boolean {
   return found.isFile() && (found.mode & 0o111) !== 0;
 }
 
-function isStartable(file: string): boolean {
+function isRunnable(file: string): boolean {
   try {
     accessSync(file, constants.X_OK);
     return isProgram(file);
@@ -103,13 +109,13 @@ function isStartable(file: string): boolean {
   }
 }
 
-/** A file that may be a plugin. */
-export interface PluginFile {
+/** A file that is named like a plugin. */
+interface PluginFile {
   readonly file: string;
   readonly name: string;
 }
 
-/** The files on `PATH` that are named like plugins, in order; reports unreadable folders. */
+/** Finds the files on `PATH` that are named like plugins, in order. Reports unreadable folders. */
 function pluginFiles(io: CliIo): PluginFile[] {
   return pathFolders(io).flatMap((folder) => {
     try {
@@ -128,10 +134,10 @@ function pluginFiles(io: CliIo): PluginFile[] {
 }
 
 /**
- * Runs the plugin that a command line names: the longest match of `svcctl-a-b` and `svcctl-a` on
- * `PATH`, and after these the plugins of kubectl. A hyphen in a word is an underscore in the
- * plugin's name. The plugin gets the remaining words and the environment. Resolves with its exit
- * code, or with undefined if there is no plugin.
+ * Runs the plugin on `PATH` that matches most words of a command line, such as `svcctl-a-b` before
+ * `svcctl-a`. A plugin of kubectl runs if svcctl has none with the same words. A hyphen in a word
+ * is an underscore in the plugin's name. The plugin receives the remaining words and the
+ * environment. Resolves with its exit code, or with undefined if there is no plugin.
  * @param options.wordsMin minimum number of words in the name
  */
 export async function runPlugin(
@@ -143,11 +149,11 @@ export async function runPlugin(
   const words = flagAt < 0 ? args : args.slice(0, flagAt);
   for (let count = words.length; count >= wordsMin; count -= 1) {
     const parts = words.slice(0, count).map((word) => word.replaceAll('-', '_'));
-    // A word with a slash would leave the folder.
+    // A slash would lead out of the folder.
     if (parts.some((part) => part.includes('/'))) continue;
     const names = prefixes.map((start) => start + parts.join('-'));
     const candidates = names.flatMap((name) => pathFolders(io).map((one) => path.join(one, name)));
-    const program = candidates.find(isStartable);
+    const program = candidates.find(isRunnable);
     if (program !== undefined) return io.run(program, args.slice(count));
   }
   return undefined;

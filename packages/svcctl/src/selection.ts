@@ -7,7 +7,7 @@ import { hasManifests, loadManifests, manifestFlags } from './manifests.ts';
 import { nameOf, namespaceOf } from './objects.ts';
 import type { Session } from './session.ts';
 
-/** A collection or a single object that the command line names. */
+/** A collection or a single object. */
 export interface Target {
   readonly resource: ApiResource;
   /** Empty for all namespaces, and for cluster-scoped kinds. */
@@ -17,6 +17,7 @@ export interface Target {
   readonly source?: string;
 }
 
+/** The flag for labels. */
 export const selectorFlag: FlagSpec = {
   name: 'selector',
   short: 'l',
@@ -24,12 +25,14 @@ export const selectorFlag: FlagSpec = {
   help: 'Label selector',
 };
 
+/** The flag for fields. */
 export const fieldSelectorFlag: FlagSpec = {
   name: 'field-selector',
   type: 'text',
   help: 'Field selector',
 };
 
+/** The flag that selects in all namespaces. */
 export const allNamespacesFlag: FlagSpec = {
   name: 'all-namespaces',
   short: 'A',
@@ -45,14 +48,14 @@ export const selectionFlags: readonly FlagSpec[] = [
   ...manifestFlags,
 ];
 
-/** Selects all objects of the named types, which commands that write do not do by themselves. */
+/** The flag that selects all objects of the named types, which commands that write require. */
 export const allFlag: FlagSpec = {
   name: 'all',
   type: 'boolean',
   help: 'All objects of the types',
 };
 
-/** The size of pages, where a command lists. */
+/** The flag for the page size of lists. */
 export const chunkSizeFlag: FlagSpec = {
   name: 'chunk-size',
   type: 'text',
@@ -63,8 +66,8 @@ export const chunkSizeFlag: FlagSpec = {
 export type SelectedBy = 'selectors' | 'names';
 
 /**
- * Reads `TYPE`, `TYPE NAME…`, `TYPE1,TYPE2`, `TYPE/NAME…`, or `-f`. Rejects with CliError for types
- * that the server does not serve.
+ * Resolves the targets of a command line: `TYPE`, `TYPE NAME…`, `TYPE1,TYPE2`, `TYPE/NAME…`, or
+ * `-f`. Rejects with CliError for invalid arguments and for types that the server does not serve.
  */
 export async function selectTargets(
   session: Session,
@@ -72,7 +75,7 @@ export async function selectTargets(
   by: SelectedBy = 'selectors',
 ): Promise<readonly Target[]> {
   if (hasManifests(session)) {
-    if (args.length === 0) return targetsOfFiles(session);
+    if (args.length === 0) return targetsFromFiles(session);
     throw new CliError(
       'when paths, URLs, or stdin is provided as input, you may not specify resource arguments as well',
     );
@@ -87,8 +90,8 @@ export async function selectTargets(
   }
   const isPairs = args.some((arg) => arg.includes('/'));
   if (by === 'selectors' && (isPairs || names.length > 0)) checkNoSelector(session, isPairs);
-  if (isPairs) return targetsOfPairs(session, args);
-  const resources = await resourcesOf(session, first);
+  if (isPairs) return targetsFromPairs(session, args);
+  const resources = await resolveResources(session, first);
   return resources.flatMap((resource): Target[] => {
     const namespace = namespaceFor(session, resource);
     if (names.length === 0) return [{ resource, namespace, name: undefined }];
@@ -100,7 +103,7 @@ export async function selectTargets(
 }
 
 /** Reads the object that `TYPE/NAME` names. Rejects with CliError or ApiError. */
-export async function objectNamed(session: Session, label: string): Promise<JsonObject> {
+export async function getByLabel(session: Session, label: string): Promise<JsonObject> {
   const slash = label.indexOf('/');
   if (slash < 0) throw new CliError('resource(s) were provided, but no name was specified');
   const resource = await session.resource(label.slice(0, slash));
@@ -110,7 +113,7 @@ export async function objectNamed(session: Session, label: string): Promise<Json
   return { ...type, ...(await session.client.get(targetPath({ resource, namespace, name }))) };
 }
 
-/** Throws CliError for a whole collection without `--all` or a selector. */
+/** Throws CliError if a target is a whole collection and there is no `--all` or selector. */
 export function checkSelected(
   { flags }: Session,
   targets: readonly Target[],
@@ -123,7 +126,7 @@ export function checkSelected(
   }
 }
 
-/** Throws CliError for selectors beside names. */
+/** Throws CliError if the command line has a selector or `--all` in addition to names. */
 function checkNoSelector({ flags }: Session, isPairs: boolean): void {
   const all = flags.boolean('all');
   if (!all && !flags.has('selector') && !flags.has('field-selector')) return;
@@ -134,7 +137,7 @@ function checkNoSelector({ flags }: Session, isPairs: boolean): void {
   );
 }
 
-async function targetsOfFiles(session: Session): Promise<Target[]> {
+async function targetsFromFiles(session: Session): Promise<Target[]> {
   const targets: Target[] = [];
   for (const { object, source } of await loadManifests(session)) {
     const resource = await resourceOfObject(session, object);
@@ -144,7 +147,7 @@ async function targetsOfFiles(session: Session): Promise<Target[]> {
   return targets;
 }
 
-async function targetsOfPairs(session: Session, args: readonly string[]): Promise<Target[]> {
+async function targetsFromPairs(session: Session, args: readonly string[]): Promise<Target[]> {
   const targets: Target[] = [];
   for (const arg of args) {
     const [type = '', name = '', ...more] = arg.split('/');
@@ -167,7 +170,7 @@ async function targetsOfPairs(session: Session, args: readonly string[]): Promis
   return targets;
 }
 
-async function resourcesOf(session: Session, words: string): Promise<ApiResource[]> {
+async function resolveResources(session: Session, words: string): Promise<ApiResource[]> {
   const mapper = await session.mapper();
   const found: ApiResource[] = [];
   for (const word of words.split(',').filter((one) => one !== '')) {
@@ -183,7 +186,9 @@ function namespaceFor(session: Session, resource: ApiResource): string {
   return session.namespace;
 }
 
-/** The resource that serves an object. Rejects with NoMatchError if there is none. */
+/**
+ * Resolves with the resource that serves an object's kind. Rejects with NoMatchError if none does.
+ */
 export async function resourceOfObject(session: Session, object: JsonObject): Promise<ApiResource> {
   const apiVersion = typeof object.apiVersion === 'string' ? object.apiVersion : '';
   const kind = typeof object.kind === 'string' ? object.kind : '';
@@ -200,6 +205,7 @@ export function selectorQuery(session: Session): Record<string, string | undefin
   };
 }
 
+/** The URL path of a target. */
 export const targetPath = (target: Target, subresource = ''): string =>
   resourcePath(target.resource, {
     namespace: target.namespace,
@@ -207,14 +213,14 @@ export const targetPath = (target: Target, subresource = ''): string =>
     subresource,
   });
 
-/** The target that is an object of a resource. */
+/** The target for an object of a resource. */
 export const targetOf = (resource: ApiResource, object: JsonObject): Target & { name: string } => ({
   resource,
   namespace: namespaceOf(object),
   name: nameOf(object),
 });
 
-/** Reads the objects of a target: the named one, or all that match the selectors. */
+/** Reads the objects of a target: the named one, or all that the selectors match. */
 export async function fetchTarget(session: Session, target: Target): Promise<JsonObject[]> {
   const { client } = session;
   if (target.name !== undefined) {
@@ -223,7 +229,7 @@ export async function fetchTarget(session: Session, target: Target): Promise<Jso
   return listObjects(client, target, selectorQuery(session));
 }
 
-/** Lists a collection, adding the apiVersion and kind that items of lists omit. */
+/** Lists a collection page by page. Adds the apiVersion and kind, which items of lists omit. */
 export async function listObjects(
   client: ApiClient,
   target: Target,

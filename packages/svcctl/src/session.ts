@@ -29,7 +29,7 @@ import { printGoDuration } from '@wheelhouse/schema';
 import type { FlagSpec, Flags } from './flags.ts';
 import { CliError, type CliIo } from './io.ts';
 
-/** Groups that differ between dialects; every server has one of them. */
+/** Stems of groups whose names differ between dialects; every server serves one of them. */
 const typicalGroups = ['rbac.authorization', 'apiextensions', 'coordination', 'authorization'];
 
 /** Flags that every command takes. */
@@ -41,23 +41,31 @@ export const globalFlags: readonly FlagSpec[] = [
   { name: 'namespace', short: 'n', type: 'text', help: 'Namespace of the request' },
   { name: 'server', short: 's', type: 'text', help: 'Address and port of the API server' },
   { name: 'token', type: 'text', help: 'Bearer token' },
-  { name: 'certificate-authority', type: 'text', help: 'File of the CA that signed the server' },
+  {
+    name: 'certificate-authority',
+    type: 'text',
+    help: 'CA file for the certificate of the server',
+  },
   { name: 'client-certificate', type: 'text', help: 'Client certificate file' },
   { name: 'client-key', type: 'text', help: 'Client key file' },
   {
     name: 'insecure-skip-tls-verify',
     type: 'boolean',
-    help: "Don't check the server's certificate",
+    help: "Do not verify the server's certificate",
   },
-  { name: 'tls-server-name', type: 'text', help: 'Name to check the certificate against' },
+  { name: 'tls-server-name', type: 'text', help: 'Name to expect in the server certificate' },
   { name: 'as', type: 'text', help: 'User to impersonate' },
   { name: 'as-group', type: 'list', help: 'Group to impersonate; repeatable' },
   { name: 'as-uid', type: 'text', help: 'UID to impersonate' },
   { name: 'username', type: 'text', help: 'User name for basic authentication' },
   { name: 'password', type: 'text', help: 'Password for basic authentication' },
-  { name: 'request-timeout', type: 'text', help: 'How long to wait for an answer; 0: forever' },
-  { name: 'cache-dir', type: 'text', help: 'Accepted and ignored: svcctl keeps no cache' },
-  { name: 'warnings-as-errors', type: 'boolean', help: 'Fail when the server warns' },
+  {
+    name: 'request-timeout',
+    type: 'text',
+    help: 'How long to wait for a response; 0 for no limit',
+  },
+  { name: 'cache-dir', type: 'text', help: 'Ignored; svcctl keeps no cache' },
+  { name: 'warnings-as-errors', type: 'boolean', help: 'Treat warnings from the server as errors' },
   { name: 'v', short: 'v', type: 'text', help: 'Verbosity: 6 logs requests' },
   { name: 'help', short: 'h', type: 'boolean', help: 'Show help' },
 ];
@@ -65,16 +73,19 @@ export const globalFlags: readonly FlagSpec[] = [
 /** The limit of a wait. */
 export interface Deadline {
   readonly signal: AbortSignal;
-  /** Whether the time is up; false after an interrupt alone. */
+  /** Whether the time limit has passed; false if only the user interrupted. */
   isOver(): boolean;
 }
 
-/** One run of the command line: its flags and, created on first use, what they stand for. */
+/**
+ * One run of a command: its flags, and the context, client, and discovery that it creates on
+ * demand.
+ */
 export class Session {
   readonly io: CliIo;
   readonly flags: Flags;
   /** Flags of the command that shadow global ones, such as `--user` of bindings. */
-  readonly #own: ReadonlySet<string>;
+  readonly #shadowed: ReadonlySet<string>;
   readonly #timeoutMs: number;
   #config: Kubeconfig | undefined;
   #configError: unknown = new Error('the kubeconfig was not read');
@@ -83,7 +94,7 @@ export class Session {
   #discovery: Promise<Discovery> | undefined;
   #warnings = 0;
 
-  /** @param options.timeoutMs limit of a request, unless a flag sets another; 0 for none */
+  /** @param options.timeoutMs default time limit of a request; 0 for none */
   constructor(options: {
     readonly io: CliIo;
     readonly flags: Flags;
@@ -93,7 +104,7 @@ export class Session {
     this.io = options.io;
     this.flags = options.flags;
     this.#timeoutMs = options.timeoutMs ?? 0;
-    this.#own = new Set(options.ownFlags?.map((flag) => flag.name));
+    this.#shadowed = new Set(options.ownFlags?.map((flag) => flag.name));
   }
 
   /** The kubeconfig files of this command line. */
@@ -103,7 +114,7 @@ export class Session {
     return kubeconfigFiles({ flag: flag === undefined ? flag : this.path(flag), env, home });
   }
 
-  /** Reads the kubeconfig. `context` throws its errors, so commands that need none ignore them. */
+  /** Reads the kubeconfig. Errors are deferred to `context`, since some commands do not need it. */
   async prepare(): Promise<void> {
     const required = this.flags.has('kubeconfig');
     try {
@@ -113,6 +124,7 @@ export class Session {
     }
   }
 
+  /** The selected context. Throws the error of a failed `prepare`, or KubeconfigError. */
   get context(): ResolvedContext {
     if (this.#resolved === undefined) {
       if (this.#config === undefined) throw this.#configError;
@@ -132,7 +144,7 @@ export class Session {
     return this.#resolved;
   }
 
-  /** Number of warnings from the server. */
+  /** Number of warnings received from the server. */
   get warnings(): number {
     return this.#warnings;
   }
@@ -149,7 +161,7 @@ export class Session {
         { ...this.context.client, userAgent: `svcctl/${clientVersion}` },
         {
           timeoutMs: this.requestTimeoutMs ?? this.#timeoutMs,
-          ...(this.requestTimeoutMs ? { toldTimeout: goDuration(this.requestTimeoutMs) } : {}),
+          ...(this.requestTimeoutMs ? { timeoutText: goDuration(this.requestTimeoutMs) } : {}),
           observer: {
             warning: (text) => {
               this.#warnings += 1;
@@ -186,16 +198,16 @@ export class Session {
     return new RestMapper(await this.discovery());
   }
 
-  /** The server's dialect, recognized by its API groups; the first dialect if none is typical. */
+  /** The server's dialect, detected by its API groups; the first one if none matches. */
   async dialect(): Promise<Dialect> {
     const { resources } = await this.discovery();
     const served = new Set(resources.map(({ group }) => group));
     const dialects = dialectNames.map(dialectOf);
-    const speaks = (one: Dialect) => typicalGroups.some((stem) => served.has(one.group(stem)));
-    return dialects.find(speaks) ?? dialects[0]!;
+    const isTypical = (one: Dialect) => typicalGroups.some((stem) => served.has(one.group(stem)));
+    return dialects.find(isTypical) ?? dialects[0]!;
   }
 
-  /** The resource that a word names. Throws CliError if the server has none. */
+  /** The resource that a word names. Rejects with CliError if there is none. */
   async resource(word: string): Promise<ApiResource> {
     const found = (await this.mapper()).byName(word);
     if (found === undefined) {
@@ -213,24 +225,24 @@ export class Session {
     return found;
   }
 
-  /** The clock of waits and ages. */
+  /** The clock for waits and ages. */
   get clock(): Clock {
     return this.io.clock ?? programClock;
   }
 
-  /** Waits; rejects with the reason of an interrupt. */
+  /** Waits for `delayMs`. Rejects if the user interrupts. */
   async pause(delayMs: number): Promise<void> {
     await pause(this.clock, { ms: delayMs, signal: this.io.signal, where: 'client' });
   }
 
-  /** The time as objects carry it, in RFC 3339 and whole seconds. */
+  /** The current time in RFC 3339, in whole seconds. */
   timestamp(): string {
     return formatTime(this.clock.now());
   }
 
   /**
-   * Limits a wait: the signal aborts when the user interrupts, or after `timeoutMs`. Without
-   * `timeoutMs` there is no limit.
+   * Limits a wait: the signal aborts when the user interrupts, or after `timeoutMs`; undefined sets
+   * no limit.
    */
   deadline(timeoutMs: number | undefined): Deadline {
     const timeout =
@@ -245,8 +257,8 @@ export class Session {
   }
 
   /**
-   * Reads a file of the command line. Throws a CliError whose message `failure` makes of the
-   * reason, such as `open x: no such file or directory`.
+   * Reads a file of the command line. Throws a CliError if that fails.
+   * @param failure composes the message from a reason such as `open x: no such file or directory`
    */
   readFile(file: string, failure: (why: string) => string): Buffer {
     try {
@@ -257,13 +269,14 @@ export class Session {
     }
   }
 
+  /** Closes the connections to the server. */
   close(): void {
     this.#client?.close();
   }
 
   #overrides(): KubeconfigOverrides {
     const { flags } = this;
-    const text = (name: string) => (this.#own.has(name) ? undefined : flags.text(name));
+    const text = (name: string) => (this.#shadowed.has(name) ? undefined : flags.text(name));
     const file = (name: string) => {
       const value = text(name);
       return value === undefined ? undefined : this.path(value);
@@ -291,7 +304,7 @@ export class Session {
   }
 }
 
-/** System error codes in Go's words. */
+/** Go's wording for system error codes. */
 const fileProblems: Readonly<Record<string, string | undefined>> = {
   EACCES: 'permission denied',
   EISDIR: 'is a directory',

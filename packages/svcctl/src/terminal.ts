@@ -2,8 +2,8 @@ import { humanDuration } from '@wheelhouse/machinery';
 import type { CliIo } from './io.ts';
 import type { Session } from './session.ts';
 
-/** Shorter waits are not shown. */
-const patienceMs = 2_000;
+/** Minimum duration of a wait for which progress is shown. */
+const progressDelayMs = 2_000;
 
 /** Runs a wait and, on a terminal, shows `text` and the elapsed time on standard error. */
 export async function withProgress<T>(
@@ -16,7 +16,7 @@ export async function withProgress<T>(
   const started = clock.monotonic();
   const ticker = clock.every(1_000, () => {
     const passed = clock.monotonic() - started;
-    if (passed >= patienceMs) io.status?.(`${text} … ${humanDuration(passed)}`);
+    if (passed >= progressDelayMs) io.status?.(`${text} … ${humanDuration(passed)}`);
   });
   try {
     return await wait();
@@ -29,7 +29,9 @@ export async function withProgress<T>(
 /** Minimum number of steps for which progress is shown. */
 const stepsMin = 10;
 
-/** Shows the number of the current step on a terminal, if there are many; `total` clears it. */
+/**
+ * Shows the number of the current step on a terminal, if there are many; the last call clears it.
+ */
 export function showStep(
   { io }: Session,
   { text, done, total }: { readonly text: string; readonly done: number; readonly total: number },
@@ -47,12 +49,12 @@ export type Paint = (text: string, color: Color) => string;
 
 const colored: Paint = (text, color) => `\u001b[${codes[color]}m${text}\u001b[0m`;
 
-/** Whether terminals may show colors: NO_COLOR and a dumb terminal disable them. */
+/** Whether terminals may show colors: NO_COLOR and TERM=dumb disable them. */
 function allowsColors({ env }: CliIo): boolean {
   return (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb';
 }
 
-/** The colors of standard output: none unless it is a terminal that may show them. */
+/** Returns the painter for standard output, which colors only on a terminal. */
 export const paintOf = (io: CliIo): Paint =>
   io.outIsTerminal === true && allowsColors(io) ? colored : (text) => text;
 
@@ -65,8 +67,8 @@ function messageColor(line: string): Color | undefined {
 const clearLine = '\r\u001b[K';
 
 /**
- * Adds colors of warnings and errors, and a status line that the next output replaces, if standard
- * error is a terminal.
+ * Wraps an environment whose standard error is a terminal: colors warnings and errors, and adds a
+ * status line that the next output replaces. Returns other environments unchanged.
  */
 export function terminalIo(io: CliIo): CliIo {
   if (io.errIsTerminal !== true) return io;

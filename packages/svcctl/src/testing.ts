@@ -1,9 +1,12 @@
-/** Exports for tests, benchmarks, and the siege beyond the public index; may change any time. */
+/** Additional exports for tests, benchmarks, and the siege, without a promise of stability. */
 
 export type { Command } from './command.ts';
 export { loadCommands } from './commands.ts';
 export { ConvertError, convertObject, guessForm, runConvert } from './convert/convert.ts';
-export { inVersion, knownKind } from './convert/convert-version.ts';
+export {
+  convertToVersion as inVersion,
+  findBuiltinKind as knownKind,
+} from './convert/convert-version.ts';
 export type { FlagSpec } from './flags.ts';
 export type { CliIo } from './io.ts';
 export { runSvcctl } from './main.ts';

@@ -15,10 +15,10 @@ import {
   dryRunOf,
   getOrUndefined,
   lastAppliedName,
-  notedText,
+  lastAppliedText,
   objectPath,
-  placed,
   withLastApplied,
+  withNamespace,
   withoutLastApplied,
   writeQuery,
 } from './writes.ts';
@@ -30,16 +30,16 @@ export interface ClientApplied {
   readonly done: 'created' | 'configured' | 'unchanged';
 }
 
-/** Like kubectl: the first retry is immediate, the others wait a second. */
+/** Limits of kubectl; the first retry is immediate, and each later one waits. */
 const retriesMax = 5;
 const retryDelayMs = 1000;
 
-interface Applying {
+interface ApplyContext {
   readonly session: Session;
   readonly resource: ApiResource;
   readonly source: string;
   /** The desired object, with the annotation unless this is a comparison. */
-  readonly wanted: JsonObject;
+  readonly desired: JsonObject;
   readonly path: string;
   readonly query: Readonly<Record<string, string | undefined>>;
   readonly annotation: string;
@@ -55,14 +55,14 @@ export async function applyByAnnotation(
   manifest: Manifest,
   manager: string,
 ): Promise<ClientApplied> {
-  const at = await applying(session, manifest, { manager, noted: true });
-  const live = await currentOf(at);
-  if (live === undefined) return { object: await create(at), done: 'created' };
+  const context = await applyContext(session, manifest, { manager, annotated: true });
+  const live = await readLive(context);
+  if (live === undefined) return { object: await createLive(context), done: 'created' };
   if (dryRunOf(session) === 'client') return { object: live, done: 'configured' };
-  if (valueAt(live, 'metadata', 'annotations', at.annotation) === undefined) {
-    session.io.err(missingAnnotation(at));
+  if (valueAt(live, 'metadata', 'annotations', context.annotation) === undefined) {
+    session.io.err(missingAnnotation(context));
   }
-  const { object, patch } = await patchPatiently(at, live);
+  const { object, patch } = await patchWithRetries(context, live);
   if (valueAt(object, 'metadata', 'deletionTimestamp') !== undefined) {
     session.io.err(
       `Warning: Detected changes to resource ${nameOf(object)} which is currently being deleted.\n`,
@@ -71,33 +71,33 @@ export async function applyByAnnotation(
   return { object, done: Object.keys(patch).length === 0 ? 'unchanged' : 'configured' };
 }
 
-/** The object that `applyByAnnotation` would store, without the annotation. */
-export async function wouldApply(
+/** Returns the object that `applyByAnnotation` would store, without the annotation. */
+export async function previewApply(
   session: Session,
   manifest: Manifest,
   manager: string,
 ): Promise<JsonObject> {
-  const made = await applying(session, manifest, { manager, noted: false });
-  const at = { ...made, query: { ...made.query, dryRun: 'All' } };
-  const live = await currentOf(at);
-  return live === undefined ? create(at) : (await patchPatiently(at, live)).object;
+  const applied = await applyContext(session, manifest, { manager, annotated: false });
+  const context = { ...applied, query: { ...applied.query, dryRun: 'All' } };
+  const live = await readLive(context);
+  return live === undefined ? createLive(context) : (await patchWithRetries(context, live)).object;
 }
 
-async function applying(
+async function applyContext(
   session: Session,
   { object, source }: Manifest,
-  options: { readonly manager: string; readonly noted: boolean },
-): Promise<Applying> {
+  options: { readonly manager: string; readonly annotated: boolean },
+): Promise<ApplyContext> {
   checkNamed(object);
   const resource = await resourceOfObject(session, object);
   const annotation = await lastAppliedName(session);
-  const placedObject = placed(session, { resource, object });
+  const placedObject = withNamespace(session, { resource, object });
   return {
     session,
     resource,
     source,
     annotation,
-    wanted: (options.noted ? withLastApplied : withoutLastApplied)(placedObject, annotation),
+    desired: (options.annotated ? withLastApplied : withoutLastApplied)(placedObject, annotation),
     path: objectPath(session, { resource, object }),
     query: writeQuery(session, options.manager),
   };
@@ -110,28 +110,28 @@ export function checkNamed(object: JsonObject): void {
   throw new CliError(`from ${generated}: cannot use generate name with apply`);
 }
 
-async function currentOf(at: Applying): Promise<JsonObject | undefined> {
+async function readLive(context: ApplyContext): Promise<JsonObject | undefined> {
   try {
-    return await getOrUndefined(at.session, at.path);
+    return await getOrUndefined(context.session, context.path);
   } catch (error) {
-    throw failed(
-      at,
-      `retrieving current configuration of:\n${describeTarget(at)}\nfrom server for:`,
+    throw actionError(
+      context,
+      `retrieving current configuration of:\n${describeTarget(context)}\nfrom server for:`,
       error,
     );
   }
 }
 
-async function create(at: Applying): Promise<JsonObject> {
-  const { session, resource, query, wanted } = at;
-  // Drop nulls, as a later apply of the same file would: they mark fields to remove.
+async function createLive(context: ApplyContext): Promise<JsonObject> {
+  const { session, resource, query, desired: wanted } = context;
+  // Drop nulls, which mark fields to remove, as a later apply of the same file would.
   const body = jsonObject(withoutNulls(wanted));
   if (dryRunOf(session) === 'client' && query['dryRun'] === undefined) return body;
   const path = objectPath(session, { resource, object: wanted, name: '' });
   try {
     return (await session.client.send({ method: 'POST', path, query, body })).object;
   } catch (error) {
-    throw failed(at, 'creating', error);
+    throw actionError(context, 'creating', error);
   }
 }
 
@@ -140,21 +140,26 @@ interface Patched {
   readonly patch: JsonObject;
 }
 
-async function patchPatiently(at: Applying, found: JsonObject): Promise<Patched> {
-  const { session, path } = at;
+async function patchWithRetries(context: ApplyContext, found: JsonObject): Promise<Patched> {
+  const { session, path } = context;
   let live = found;
   for (let retry = 0; ; retry += 1) {
     let patch: JsonObject | undefined;
     try {
-      const made = await patchFor(at, live);
-      patch = made.patch;
+      const applied = await computePatch(context, live);
+      patch = applied.patch;
       if (Object.keys(patch).length === 0) return { patch, object: live };
-      const { query } = at;
-      const answer = await session.client.send({ method: 'PATCH', path, query, ...made.request });
+      const { query } = context;
+      const answer = await session.client.send({
+        method: 'PATCH',
+        path,
+        query,
+        ...applied.request,
+      });
       return { patch, object: answer.object };
     } catch (error) {
       if (!isReason(error, 'Conflict') || retry === retriesMax) {
-        return await afterRefusal(at, { live, patch, error });
+        return await recoverFromPatchError(context, { live, patch, error });
       }
     }
     if (retry > 0) await session.pause(retryDelayMs);
@@ -162,26 +167,26 @@ async function patchPatiently(at: Applying, found: JsonObject): Promise<Patched>
   }
 }
 
-async function patchFor(at: Applying, live: JsonObject) {
-  const { session, resource, wanted, annotation } = at;
-  const noted = textAt(live, 'metadata', 'annotations', annotation);
+async function computePatch(context: ApplyContext, live: JsonObject) {
+  const { session, resource, desired, annotation } = context;
+  const annotated = textAt(live, 'metadata', 'annotations', annotation);
   try {
-    const ways = { last: notedObject(noted), wanted, live };
+    const ways = { last: parseLastApplied(annotated), wanted: desired, live };
     const { patch, contentType } = await threeWayPatch(session, { resource, ways });
     return { patch, request: { contentType, body: patch } };
   } catch (error) {
-    const shown = (text: string) => (holdsSecrets(at.resource) ? '***\n' : text);
+    const display = (text: string) => (holdsSecrets(context.resource) ? '***\n' : text);
     const documents = [
-      `original:\n${shown(noted)}`,
-      `modified:\n${shown(notedText(wanted))}`,
-      `current:\n${shown(notedText(live))}`,
+      `original:\n${display(annotated)}`,
+      `modified:\n${display(lastAppliedText(desired))}`,
+      `current:\n${display(lastAppliedText(live))}`,
     ];
     const message = errorText(error);
     throw new CliError(`creating patch with:\n${documents.join('\n')}\nfor:: ${message}`);
   }
 }
 
-function notedObject(text: string): JsonObject {
+function parseLastApplied(text: string): JsonObject {
   if (text === '') return {};
   try {
     const value = parseWrittenText(text);
@@ -193,8 +198,8 @@ function notedObject(text: string): JsonObject {
   throw new CliError('invalid JSON document');
 }
 
-async function afterRefusal(
-  at: Applying,
+async function recoverFromPatchError(
+  context: ApplyContext,
   refused: {
     readonly live: JsonObject;
     readonly patch: JsonObject | undefined;
@@ -202,22 +207,24 @@ async function afterRefusal(
   },
 ): Promise<Patched> {
   const { live, patch, error } = refused;
-  if (at.session.io.signal.aborted) throw error;
-  const isForced = at.session.flags.boolean('force');
+  if (context.session.io.signal.aborted) throw error;
+  const isForced = context.session.flags.boolean('force');
   if (isForced && (isReason(error, 'Conflict') || isReason(error, 'Invalid'))) {
     try {
-      return { object: await replaceByForce(at, live), patch: at.wanted };
+      return { object: await replaceByForce(context, live), patch: context.desired };
     } catch (failure) {
-      throw failed(at, applyingText(at, at.wanted), failure);
+      throw actionError(context, applyingText(context, context.desired), failure);
     }
   }
-  const doing = `error when patching ${JSON.stringify(at.source)}`;
-  throw failed(at, applyingText(at, patch), new ContextError(doing, error));
+  const action = `error when patching ${JSON.stringify(context.source)}`;
+  throw actionError(context, applyingText(context, patch), new ContextError(action, error));
 }
 
-/** Deletes and creates an object. If the server rejects the new object, restores the old one. */
-async function replaceByForce(at: Applying, live: JsonObject): Promise<JsonObject> {
-  const { session, resource, path, query } = at;
+/**
+ * Deletes an object and creates it again. If the server rejects the new one, restores the old one.
+ */
+async function replaceByForce(context: ApplyContext, live: JsonObject): Promise<JsonObject> {
+  const { session, resource, path, query } = context;
   await session.client.send({ method: 'DELETE', path, body: deleteOptions(session) });
   const timeoutMs = session.flags.durationMs('timeout') ?? 0;
   const target = targetOf(resource, live);
@@ -226,12 +233,12 @@ async function replaceByForce(at: Applying, live: JsonObject): Promise<JsonObjec
   const post = async (body: JsonObject) =>
     (await session.client.send({ method: 'POST', path: collection, query, body })).object;
   try {
-    return await post(jsonObject(withoutNulls(at.wanted)));
+    return await post(jsonObject(withoutNulls(context.desired)));
   } catch (error) {
     try {
       await post(withoutVersion(live));
-    } catch (again) {
-      const [one, other] = [error, again].map((each) => describeError(each).text.trim());
+    } catch (restoreError) {
+      const [one, other] = [error, restoreError].map((each) => describeError(each).text.trim());
       throw new CliError(
         'An error occurred force-replacing the existing object with the newly provided one:\n\n' +
           `${one}.\n\nAdditionally, an error occurred attempting to restore the original ` +
@@ -251,16 +258,17 @@ function withoutVersion(live: JsonObject): JsonObject {
 const isReason = (error: unknown, reason: string): boolean =>
   error instanceof ApiError && error.reason === reason;
 
-const failed = (at: Applying, doing: string, error: unknown): ContextError =>
-  new ContextError(`error when ${doing} ${JSON.stringify(at.source)}`, error);
+const actionError = (context: ApplyContext, action: string, error: unknown): ContextError =>
+  new ContextError(`error when ${action} ${JSON.stringify(context.source)}`, error);
 
-function applyingText(at: Applying, patch: JsonObject | undefined): string {
-  const shown = patch === undefined ? '' : holdsSecrets(at.resource) ? '***' : compactJson(patch);
-  return `applying patch:\n${shown}\nto:\n${describeTarget(at)}\nfor:`;
+function applyingText(context: ApplyContext, patch: JsonObject | undefined): string {
+  const display =
+    patch === undefined ? '' : holdsSecrets(context.resource) ? '***' : compactJson(patch);
+  return `applying patch:\n${display}\nto:\n${describeTarget(context)}\nfor:`;
 }
 
 /** The full description of an object for error messages. */
-function describeTarget({ resource, wanted }: Applying): string {
+function describeTarget({ resource, desired: wanted }: ApplyContext): string {
   const groupVersion = `${resource.group}/${resource.version}`;
   return (
     `Resource: "${groupVersion}, Resource=${resource.resource}", ` +
@@ -269,7 +277,7 @@ function describeTarget({ resource, wanted }: Applying): string {
   );
 }
 
-function missingAnnotation({ resource, wanted, annotation }: Applying): string {
+function missingAnnotation({ resource, desired: wanted, annotation }: ApplyContext): string {
   return (
     `Warning: resource ${resource.resource}/${nameOf(wanted)} is missing the ${annotation} ` +
     'annotation which is required by svcctl apply. svcctl apply should only be used on resources ' +

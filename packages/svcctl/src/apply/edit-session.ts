@@ -7,17 +7,17 @@ import { CliError } from '../io.ts';
 import { printJson, sortMaps } from '../output/go-json.ts';
 import type { Session } from '../session.ts';
 
-/** Why the user must edit again, shown at the top of the file. */
+/** A reason to edit again, shown at the top of the file. */
 export interface EditReason {
   readonly head: string;
   readonly details?: readonly string[];
 }
 
 /**
- * The outcome of an edit: accepted, to be edited again, or failed. After a failure the file is
- * kept, and `messageFor` returns the message that names it.
+ * The outcome of an edit: accepted, to be edited again, or failed with the file kept. `messageFor`
+ * returns the error message, which names the file.
  */
-export type EditVerdict =
+export type EditOutcome =
   | { readonly type: 'done' }
   | { readonly type: 'again'; readonly reasons: readonly EditReason[] }
   | { readonly type: 'kept'; messageFor(file: string): string };
@@ -26,11 +26,11 @@ export type EditVerdict =
 export interface Edit {
   /** Comment lines for the top of the file. */
   readonly heading: string;
-  /** The object in messages: `configmaps "x"`. */
+  /** The object in messages, such as `configmaps "x"`. */
   readonly subject: string;
   readonly shown: JsonValue;
-  /** Carries out the edit. A rejection ends it and keeps the file. */
-  apply(edited: JsonValue): Promise<EditVerdict>;
+  /** Writes the edited object. A rejection ends the session and keeps the file. */
+  apply(edited: JsonValue): Promise<EditOutcome>;
 }
 
 /** The comment above an edited object. */
@@ -40,12 +40,12 @@ export const editHeading = `# Please edit the object below. Lines beginning with
 #
 `;
 
-/** Maximum number of times that one edit starts the editor. */
+/** Maximum number of times that one session starts the editor. */
 const roundsMax = 100;
 
 /**
  * Opens an object in the user's editor until the result is accepted or unchanged. Resolves with the
- * exit code. Rejects with CliError, after reporting where the user's changes are kept.
+ * exit code. Rejects with CliError; if the user has made changes, reports where they are kept.
  */
 export async function editInEditor(session: Session, edit: Edit): Promise<number> {
   const asJson = session.flags.text('output') === 'json';
@@ -54,7 +54,7 @@ export async function editInEditor(session: Session, edit: Edit): Promise<number
   const original = asJson
     ? `${printJson(sortMaps(edit.shown, undefined), '    ')}\n`
     : toYaml(edit.shown);
-  let keeps = false;
+  let keepsFile = false;
   let text = original;
   let reasons: readonly EditReason[] = [];
   try {
@@ -63,36 +63,36 @@ export async function editInEditor(session: Session, edit: Edit): Promise<number
       writeFileSync(file, heading + text, { mode: 0o600 });
       await runEditor(session, file);
       const edited = withoutComments(readFileSync(file, 'utf8'));
-      const isSame = await saysTheSame(edited, withoutComments(text));
+      const isSame = await isEquivalent(edited, withoutComments(text));
       if (isSame && reasons.length > 0) {
         throw new CliError('Edit cancelled, no valid changes were saved.');
       }
-      if (isSame) return cancelled(session, 'no changes made');
-      if (edited.trim() === '') return cancelled(session, 'saved file was empty');
+      if (isSame) return reportCancel(session, 'no changes made');
+      if (edited.trim() === '') return reportCancel(session, 'saved file was empty');
       text = edited;
       // From here on, a failure must keep the edited file.
-      keeps = true;
-      const verdict = await tryEdited(session, edit, edited);
-      if (verdict.type === 'kept') {
-        session.io.err(verdict.messageFor(file));
+      keepsFile = true;
+      const outcome = await parseAndApply(session, edit, edited);
+      if (outcome.type === 'kept') {
+        session.io.err(outcome.messageFor(file));
         return 1;
       }
-      keeps = verdict.type === 'again';
-      if (verdict.type === 'done') return 0;
-      reasons = verdict.reasons;
+      keepsFile = outcome.type === 'again';
+      if (outcome.type === 'done') return 0;
+      reasons = outcome.reasons;
     }
     throw new CliError('Edit cancelled, no valid changes were saved.');
   } catch (error) {
-    if (keeps)
+    if (keepsFile)
       session.io.err(`A copy of your changes has been stored to ${JSON.stringify(file)}\n`);
     throw error;
   } finally {
-    if (!keeps) rmSync(folder, { recursive: true, force: true });
+    if (!keepsFile) rmSync(folder, { recursive: true, force: true });
   }
 }
 
 /** Whether two texts are equal, or represent the same object. */
-async function saysTheSame(one: string, other: string): Promise<boolean> {
+async function isEquivalent(one: string, other: string): Promise<boolean> {
   if (one.trim() === other.trim()) return true;
   try {
     return jsonEqual(await parseYaml(one), await parseYaml(other));
@@ -101,12 +101,12 @@ async function saysTheSame(one: string, other: string): Promise<boolean> {
   }
 }
 
-function cancelled(session: Session, why: string): number {
-  session.io.err(`Edit cancelled, ${why}.\n`);
+function reportCancel(session: Session, reason: string): number {
+  session.io.err(`Edit cancelled, ${reason}.\n`);
   return 0;
 }
 
-async function tryEdited(session: Session, edit: Edit, text: string): Promise<EditVerdict> {
+async function parseAndApply(session: Session, edit: Edit, text: string): Promise<EditOutcome> {
   let edited: JsonValue;
   try {
     edited = await parseYaml(text);
@@ -122,7 +122,7 @@ async function runEditor(session: Session, file: string): Promise<void> {
   const { env } = session.io;
   const editor = env['SVC_EDITOR'] || env['KUBE_EDITOR'] || env['EDITOR'] || 'vi';
   const code = await session.io.run('/bin/sh', ['-c', `${editor} "$1"`, 'edit', file]);
-  if (code !== 0) throw new CliError(`the editor ended with exit code ${code}`);
+  if (code !== 0) throw new CliError(`the editor exited with code ${code}`);
 }
 
 const withoutComments = (text: string): string =>

@@ -18,10 +18,14 @@ import { CliError } from '../io.ts';
 import { textAt } from '../objects.ts';
 import type { Session } from '../session.ts';
 
-/** Flags that change a generated object before it is created. */
+/** Flags that patch a generated object before it is created. */
 export const overrideFlags: readonly FlagSpec[] = [
-  { name: 'overrides', type: 'text', help: 'JSON that changes the generated object' },
-  { name: 'override-type', type: 'text', help: 'json, merge (default) or strategic' },
+  { name: 'overrides', type: 'text', help: 'JSON patch for the generated object' },
+  {
+    name: 'override-type',
+    type: 'text',
+    help: 'Type of --overrides: json, merge (default), or strategic',
+  },
 ];
 
 /** Applies `--overrides` to a generated object. Rejects with CliError. */
@@ -32,10 +36,10 @@ export async function withOverrides(session: Session, object: JsonObject): Promi
   if (type !== 'json' && type !== 'merge' && type !== 'strategic') {
     throw new CliError(`invalid override type: ${type}`);
   }
-  return patchedHere(object, { type, patch: parsed(text), what: '--overrides' });
+  return patchLocally(object, { type, patch: parseOverrides(text), errorPrefix: '--overrides' });
 }
 
-function parsed(text: string): JsonValue {
+function parseOverrides(text: string): JsonValue {
   try {
     const value: JsonValue = JSON.parse(text);
     return value;
@@ -51,16 +55,16 @@ export interface LocalPatch {
 }
 
 /**
- * Applies a patch to an object without a server. A strategic patch of an unknown kind is applied as
- * a merge patch. Rejects with a CliError that begins with `what`.
+ * Applies a patch to an object without a server. Treats a strategic patch of an unknown kind as a
+ * merge patch. Rejects with a CliError that begins with `errorPrefix`.
  */
-export async function patchedHere(
+export async function patchLocally(
   object: JsonObject,
-  { type, patch, what }: LocalPatch & { readonly what: string },
+  { type, patch, errorPrefix: what }: LocalPatch & { readonly errorPrefix: string },
 ): Promise<JsonObject> {
   let result: JsonValue;
   try {
-    result = await applied(object, { type, patch });
+    result = await applyPatch(object, { type, patch });
   } catch (error) {
     throw new CliError(`${what}: ${errorText(error)}`);
   }
@@ -68,7 +72,7 @@ export async function patchedHere(
   throw new CliError(`${what}: no object is left`);
 }
 
-async function applied(object: JsonObject, { type, patch }: LocalPatch): Promise<JsonValue> {
+async function applyPatch(object: JsonObject, { type, patch }: LocalPatch): Promise<JsonValue> {
   if (type === 'json') return applyJsonPatch(object, parseJsonPatch(patch), { rules: 'exact' });
   if (type === 'merge' || !isObject(patch)) return applyMergePatch(object, patch);
   const { schemaOfKind } = await loadKindSchema();

@@ -25,8 +25,8 @@ const strategic = 'application/strategic-merge-patch+json';
 const merge = 'application/merge-patch+json';
 
 /**
- * The merge schema of a built-in kind, which ships with svcctl so that a patch needs no download;
- * undefined for other kinds, whose patches are JSON merge patches.
+ * The merge schema of a built-in kind, which ships with svcctl to avoid a download; undefined for
+ * other kinds, whose patches are JSON merge patches.
  */
 async function schemaOf(session: Session, resource: ApiResource): Promise<Schema | undefined> {
   const { schemaOfKind } = await loadKindSchema();
@@ -35,8 +35,8 @@ async function schemaOf(session: Session, resource: ApiResource): Promise<Schema
 }
 
 /**
- * The patch of a client-side apply. Rejects with CliError if the patch would change the identity of
- * a custom object or, with `--overwrite=false`, if it conflicts with changes by others.
+ * Computes the patch of a client-side apply. Rejects with CliError if it would change the identity
+ * of a custom object or, with `--overwrite=false`, if it conflicts with changes by others.
  */
 export async function threeWayPatch(
   session: Session,
@@ -54,7 +54,7 @@ export async function threeWayPatch(
   return { patch, contentType: strategic };
 }
 
-/** The patch from `before` to `after`. Rejects with CliError if the object's identity changes. */
+/** Computes the patch from `before` to `after`. Rejects with CliError if the identity changes. */
 export async function twoWayPatch(
   session: Session,
   options: {
@@ -80,11 +80,11 @@ export function holdsSecrets({ group, kind }: ApiResource): boolean {
 
 function checkIdentity(patch: JsonObject): void {
   const metadata = isObject(patch['metadata']) ? patch['metadata'] : {};
-  const changed =
+  const changesIdentity =
     Object.hasOwn(patch, 'apiVersion') ||
     Object.hasOwn(patch, 'kind') ||
     Object.hasOwn(metadata, 'name');
-  if (changed) throw new CliError('At least one of apiVersion, kind and name was changed');
+  if (changesIdentity) throw new CliError('At least one of apiVersion, kind and name was changed');
 }
 
 function checkOverwriting(
@@ -97,10 +97,10 @@ function checkOverwriting(
 ): void {
   const changes = strategicPatchBetween(schema, ways.last, ways.live, { ordered: false });
   if (!patchesConflict(schema, patch, changes)) return;
-  const shown = (object: JsonObject) => (holdsSecrets(resource) ? '***\n' : toYaml(object));
+  const display = (object: JsonObject) => (holdsSecrets(resource) ? '***\n' : toYaml(object));
   throw new CliError(
-    `patch:\n${shown(patch)}\nconflicts with changes made from original to current:\n` +
-      `${shown(changes)}\n`,
+    `patch:\n${display(patch)}\nconflicts with changes made from original to current:\n` +
+      `${display(changes)}\n`,
   );
 }
 
@@ -113,8 +113,9 @@ interface ObjectChange {
 }
 
 /**
- * Patches an object from `before` to `after`. Resolves with the stored object; a dry run of the
- * client sends nothing and resolves with `after`. Rejects with ApiError.
+ * Patches an object from `before` to `after`. Resolves with the stored object; a client dry run
+ * sends nothing and resolves with `after`. Rejects with ApiError, or CliError if the identity
+ * changes.
  */
 export async function changeObject(session: Session, change: ObjectChange): Promise<JsonObject> {
   const { resource, before, after, query } = change;

@@ -16,8 +16,8 @@ export const pruneFlags: readonly FlagSpec[] = [
   { name: 'prune-allowlist', type: 'list', help: 'Kinds to prune: GROUP/VERSION/KIND' },
 ];
 
-/** Kinds that are pruned by default, like kubectl's, by stem of the group. */
-const usualKinds: readonly (readonly [stem: string, kind: string])[] = [
+/** The kinds that kubectl prunes by default, with the stems of their groups. */
+const defaultKinds: readonly (readonly [stem: string, kind: string])[] = [
   ['', 'ConfigMap'],
   ['', 'Endpoints'],
   ['', 'PersistentVolumeClaim'],
@@ -44,10 +44,10 @@ export interface Leftover {
 }
 
 /**
- * Finds the objects of earlier applies that are missing from this one: those that match the
- * selector and that the same manager, or a client-side apply, has applied.
+ * Finds the objects of earlier applies that are missing from this one: objects that match the
+ * selector and that the same manager, or a client-side apply, applied.
  */
-export async function* leftovers(
+export async function* findLeftovers(
   session: Session,
   options: {
     /** The objects of this apply, as the server returned them. */
@@ -57,11 +57,11 @@ export async function* leftovers(
   },
 ): AsyncGenerator<Leftover> {
   const manager = managerOf(session);
-  const kept = new Set(options.applied.map((object) => textAt(object, 'metadata', 'uid')));
-  const flagged = session.flags.text('namespace') ?? '';
-  const visited = [flagged, ...options.applied.map(namespaceOf)].filter((one) => one !== '');
+  const appliedUids = new Set(options.applied.map((object) => textAt(object, 'metadata', 'uid')));
+  const flagNamespace = session.flags.text('namespace') ?? '';
+  const visited = [flagNamespace, ...options.applied.map(namespaceOf)].filter((one) => one !== '');
   const namespaces = new Set(visited);
-  const kinds = options.kinds ?? (await usualResources(session));
+  const kinds = options.kinds ?? (await defaultResources(session));
   const inOrder = [...kinds].sort(
     (one, other) => Number(other.namespaced) - Number(one.namespaced),
   );
@@ -71,7 +71,7 @@ export async function* leftovers(
       const query = { labelSelector: session.flags.text('selector') };
       for (const object of await listObjects(session.client, target, query)) {
         const uid = textAt(object, 'metadata', 'uid');
-        if (kept.has(uid) || !wasApplied(object, manager)) continue;
+        if (appliedUids.has(uid) || !wasApplied(object, manager)) continue;
         if (valueAt(object, 'metadata', 'deletionTimestamp') !== undefined) continue;
         yield { resource, object, uid };
       }
@@ -79,10 +79,10 @@ export async function* leftovers(
   }
 }
 
-async function usualResources(session: Session): Promise<readonly ApiResource[]> {
+async function defaultResources(session: Session): Promise<readonly ApiResource[]> {
   const { resources } = await session.discovery();
   const dialect = await session.dialect();
-  return usualKinds.flatMap(([stem, kind]) => {
+  return defaultKinds.flatMap(([stem, kind]) => {
     const group = stem === '' ? '' : dialect.group(stem);
     const found = resources.find(
       (one) => one.preferred && one.group === group && one.kind === kind,
@@ -93,7 +93,7 @@ async function usualResources(session: Session): Promise<readonly ApiResource[]>
 
 /** The kinds of `--prune-allowlist`; undefined without the flag. Rejects with CliError. */
 export async function allowedKinds(session: Session): Promise<readonly ApiResource[] | undefined> {
-  const allowed = session.flags.words('prune-allowlist');
+  const allowed = session.flags.commaSeparated('prune-allowlist');
   if (allowed.length === 0) return undefined;
   const mapper = await session.mapper();
   return allowed.map((one) => {
@@ -124,6 +124,7 @@ function wasApplied(object: JsonObject, manager: string): boolean {
   );
 }
 
+/** Deletes a leftover and reports it; a client dry run only reports it. Rejects with ApiError. */
 export async function pruneOne(
   session: Session,
   { resource, object, uid }: Leftover,

@@ -13,9 +13,9 @@ import { nameOf, namespaceOf, objectAt, textAt, valueAt } from '../objects.ts';
 import { resourceOfObject } from '../selection.ts';
 import type { Session } from '../session.ts';
 import { checkNamed } from './client-side-apply.ts';
-import { lastAppliedName, objectPath, placed, writeFlags, writeQuery } from './writes.ts';
+import { lastAppliedName, objectPath, withNamespace, writeFlags, writeQuery } from './writes.ts';
 
-/** Flags of commands that apply, or show what an apply would change. */
+/** Flags of commands that apply objects, or show what an apply would change. */
 export const applyFlags: readonly FlagSpec[] = [
   ...manifestFlags,
   ...writeFlags,
@@ -28,17 +28,21 @@ export const applyFlags: readonly FlagSpec[] = [
 export const isClientSide = (session: Session): boolean =>
   session.flags.boolean('client-side') || !session.flags.boolean('server-side', true);
 
-/** The field manager of the apply. */
+/** The field manager of the command line, or the default for its way of applying. */
 export function managerOf(session: Session): string {
-  const otherwise = isClientSide(session) ? 'svcctl-client-side-apply' : 'svcctl';
-  return session.flags.text('field-manager') ?? otherwise;
+  const defaultManager = isClientSide(session) ? 'svcctl-client-side-apply' : 'svcctl';
+  return session.flags.text('field-manager') ?? defaultManager;
 }
 
-export async function applyAtServer(session: Session, { object }: Manifest) {
+/**
+ * Applies an object on the server and migrates it from client-side apply. Resolves with the object
+ * and the verb of the report. Rejects with CliError for conflicts, and with ApiError.
+ */
+export async function applyAndMigrate(session: Session, { object }: Manifest) {
   checkNamed(object);
   try {
-    const again = () => applyOnServer(session, { object, dryRun: false });
-    const applied = { object: await again(), manager: managerOf(session), again };
+    const reapply = () => applyOnServer(session, { object, dryRun: false });
+    const applied = { object: await reapply(), manager: managerOf(session), reapply };
     const path = objectPath(session, { resource: await resourceOfObject(session, object), object });
     const migrated = await migrateToServerSide(session, { ...applied, path });
     return { object: migrated, done: 'serverside-applied' };
@@ -62,7 +66,7 @@ export async function applyOnServer(
       ...(dryRun ? { dryRun: 'All' } : {}),
     },
     contentType: 'application/apply-patch+yaml',
-    body: placed(session, { resource, object }),
+    body: withNamespace(session, { resource, object }),
   });
   return answer.object;
 }
@@ -95,7 +99,7 @@ function conflictReport(error: unknown): CliError | undefined {
   );
 }
 
-/** Attempts when other writers interfere, as many as kubectl makes. */
+/** Maximum number of patches when other writers interfere, as in kubectl. */
 const patchesMax = 5;
 
 /** An object after a server-side apply. */
@@ -106,7 +110,7 @@ interface Applied {
   /** The field manager that applied it. */
   readonly manager: string;
   /** Repeats the apply. */
-  readonly again: () => Promise<JsonObject>;
+  readonly reapply: () => Promise<JsonObject>;
 }
 
 /**
@@ -126,23 +130,23 @@ async function migrateToServerSide(session: Session, applied: Applied): Promise<
       `Warning: ${what}. This is non-fatal and will be retried next time you apply. ` +
         `Error: ${errorText(error)}\n`,
     );
-  let kept: JsonObject;
+  let claimed: JsonObject;
   try {
-    kept = await keepAnnotation(session, applied, { annotation, path });
+    claimed = await claimAnnotation(session, applied, { annotation, path });
   } catch (error) {
     warn(`failed to migrate ${annotation} for Server-Side Apply`, error);
     return object;
   }
   let moved: JsonObject | undefined;
   try {
-    moved = await moveOwnership(session, applied, { object: kept, path });
+    moved = await moveOwnership(session, applied, { object: claimed, path });
   } catch (error) {
     warn('server rejected managed fields migration to Server-Side Apply', error);
-    return kept;
+    return claimed;
   }
-  if (moved === undefined) return kept;
+  if (moved === undefined) return claimed;
   try {
-    return await applied.again();
+    return await applied.reapply();
   } catch (error) {
     const what = 'failed to re-apply configuration after performing Server-Side Apply migration';
     warn(what, error);
@@ -150,15 +154,15 @@ async function migrateToServerSide(session: Session, applied: Applied): Promise<
   }
 }
 
-async function keepAnnotation(
+async function claimAnnotation(
   session: Session,
   { path: url, object, manager }: Applied,
   { annotation, path }: { readonly annotation: string; readonly path: FieldPath },
 ): Promise<JsonObject> {
-  const noted = valueAt(object, 'metadata', 'annotations', annotation);
+  const annotationValue = valueAt(object, 'metadata', 'annotations', annotation);
   const { tool } = await session.dialect();
   // The server maintains the annotation for this manager only.
-  if (manager !== tool || noted === undefined) return object;
+  if (manager !== tool || annotationValue === undefined) return object;
   if (ownersOf(managedFields(object), { operation: 'Apply', path }).length > 0) return object;
   const namespace = namespaceOf(object);
   const answer = await session.client.send({
@@ -172,14 +176,14 @@ async function keepAnnotation(
       metadata: {
         name: nameOf(object),
         ...(namespace === '' ? {} : { namespace }),
-        annotations: { [annotation]: noted },
+        annotations: { [annotation]: annotationValue },
       },
     },
   });
   return answer.object;
 }
 
-/** Resolves with undefined if client-side applies own no fields. */
+/** Moves fields to the current manager. Resolves with undefined if client-side applies own none. */
 async function moveOwnership(
   session: Session,
   { path: url, manager }: Applied,
@@ -187,11 +191,11 @@ async function moveOwnership(
 ): Promise<JsonObject | undefined> {
   const from = ownersOf(managedFields(object), { operation: 'Update', path });
   let live = object;
-  for (let tried = 1; ; tried += 1) {
+  for (let attempt = 1; ; attempt += 1) {
     const owners = upgradeOwners(managedFields(live), { from, to: manager });
     if (owners === undefined) return undefined;
     const version = textAt(live, 'metadata', 'resourceVersion');
-    // Setting the version, rather than testing it, makes the server answer 409 after other writes.
+    // Replace the resourceVersion, so that the server responds with 409 after another write.
     const body = [
       { op: 'replace', path: '/metadata/managedFields', value: owners },
       { op: 'replace', path: '/metadata/resourceVersion', value: version },
@@ -207,7 +211,7 @@ async function moveOwnership(
       return answer.object;
     } catch (error) {
       const isConflict = error instanceof ApiError && error.reason === 'Conflict';
-      if (!isConflict || tried === patchesMax) throw error;
+      if (!isConflict || attempt === patchesMax) throw error;
     }
     live = await session.client.get(url);
   }

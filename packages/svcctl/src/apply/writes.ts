@@ -8,11 +8,11 @@ import { nameOf, namespaceOf, objectAt } from '../objects.ts';
 import { compactJson } from '../output/go-json.ts';
 import type { Session } from '../session.ts';
 
-/** Stores the configuration in the last-applied annotation. */
+/** The flag that stores the configuration in the last-applied annotation. */
 export const saveConfigFlag: FlagSpec = {
   name: 'save-config',
   type: 'boolean',
-  help: 'Save the object in its annotation, for a later apply --client-side',
+  help: 'Save the configuration in an annotation, for a later apply --client-side',
 };
 
 /** The name of the last-applied annotation in the server's dialect. */
@@ -21,8 +21,8 @@ export async function lastAppliedName(session: Session): Promise<string> {
   return dialect.label('last-applied-configuration', dialect.tool);
 }
 
-/** An object with its namespace filled in, as it is sent and stored in the annotation. */
-export function placed(
+/** Sets the namespace of a namespaced object that has none. */
+export function withNamespace(
   session: Session,
   { resource, object }: { resource: ApiResource; object: JsonObject },
 ): JsonObject {
@@ -31,49 +31,53 @@ export function placed(
   return { ...object, metadata };
 }
 
-/** The value of the last-applied annotation, identical to kubectl's. */
-export function notedText(object: JsonObject): string {
+/** The value of the last-applied annotation, byte for byte as kubectl writes it. */
+export function lastAppliedText(object: JsonObject): string {
   return `${compactJson(object)}\n`;
 }
 
-/** The object without the last-applied annotation; its annotations may be empty. */
+/** Returns an object without its last-applied annotation; its annotations may become empty. */
 export function withoutLastApplied(object: JsonObject, name: string): JsonObject {
   const annotations: JsonObject = { ...objectAt(object, 'metadata', 'annotations') };
   delete annotations[name];
   return { ...object, metadata: { ...objectAt(object, 'metadata'), annotations } };
 }
 
-/** The object with itself in the last-applied annotation. */
+/** Returns an object with its own configuration in the last-applied annotation. */
 export function withLastApplied(object: JsonObject, name: string): JsonObject {
   const bare = withoutLastApplied(object, name);
   const annotations = objectAt(bare, 'metadata', 'annotations');
-  const marked: JsonObject = { ...annotations };
-  setMember(marked, name, notedText(bare));
-  return { ...object, metadata: { ...objectAt(object, 'metadata'), annotations: marked } };
+  const extended: JsonObject = { ...annotations };
+  setMember(extended, name, lastAppliedText(bare));
+  return { ...object, metadata: { ...objectAt(object, 'metadata'), annotations: extended } };
 }
 
+/** Where a dry run ends: nowhere, before any request, or on the server. */
 export type DryRun = 'none' | 'client' | 'server';
 
+/** The flag for dry runs. */
 export const dryRunFlag: FlagSpec = {
   name: 'dry-run',
   type: 'text',
   bare: 'client',
-  help: 'none, client or server',
+  help: 'Change nothing: none (default), client, or server',
 };
 
+/** The flag that makes a write conditional. */
 export const resourceVersionFlag: FlagSpec = {
   name: 'resource-version',
   type: 'text',
-  help: 'Only if this is the current resourceVersion',
+  help: 'Fail unless this is the current resourceVersion',
 };
 
+/** The flag for the field manager. */
 export const managerFlag: FlagSpec = {
   name: 'field-manager',
   type: 'text',
   help: 'Name of the field manager',
 };
 
-/** Flags of every command that writes what the user has written. */
+/** Flags of commands that write objects. */
 export const writeFlags: readonly FlagSpec[] = [
   dryRunFlag,
   managerFlag,
@@ -81,7 +85,7 @@ export const writeFlags: readonly FlagSpec[] = [
     name: 'validate',
     type: 'text',
     bare: 'strict',
-    help: 'strict (true), warn or ignore (false): what to do with unknown fields',
+    help: 'What to do with unknown fields: strict (true), warn, or ignore (false)',
   },
 ];
 
@@ -109,16 +113,16 @@ const validations: Readonly<Record<string, string>> = {
   false: 'Ignore',
 };
 
-/** The query parameters of a write. Throws CliError. */
+/** The query parameters of a write. Throws CliError for an invalid `--validate` or `--dry-run`. */
 export function writeQuery(
   session: Session,
   defaultManager = 'svcctl',
 ): Record<string, string | undefined> {
-  const wanted = session.flags.text('validate') ?? 'strict';
-  const validation = Object.hasOwn(validations, wanted) ? validations[wanted] : undefined;
+  const option = session.flags.text('validate') ?? 'strict';
+  const validation = Object.hasOwn(validations, option) ? validations[option] : undefined;
   if (validation === undefined) {
     throw new PlainCliError(
-      `invalid - validate option ${JSON.stringify(wanted)}; must be one of: strict (or true), ` +
+      `invalid - validate option ${JSON.stringify(option)}; must be one of: strict (or true), ` +
         'warn, ignore (or false)',
     );
   }
@@ -129,7 +133,7 @@ export function writeQuery(
   };
 }
 
-/** The path of an object; `name: ''` for its collection. */
+/** The URL path of an object, or of its collection if `name` is empty. */
 export function objectPath(
   session: Session,
   options: { resource: ApiResource; object: JsonObject; name?: string; subresource?: string },
@@ -144,7 +148,7 @@ export function objectPath(
   });
 }
 
-/** Reads the object at a path; undefined if there is none. */
+/** Reads the object at a URL path. Resolves with undefined if there is none. */
 export async function getOrUndefined(
   session: Session,
   path: string,
@@ -157,24 +161,25 @@ export async function getOrUndefined(
   }
 }
 
-/** The query parameter of a dry run, for commands without the other flags of writes. */
+/** The query parameter of a dry run, for commands without the other write flags. */
 export function dryRunQuery(session: Session): Record<string, string | undefined> {
   return { dryRun: dryRunOf(session) === 'server' ? 'All' : undefined };
 }
 
+/** The flag that changes files without a server. */
 export const localFlag: FlagSpec = {
   name: 'local',
   type: 'boolean',
-  help: 'Change the files of -f; contact no server',
+  help: 'Change the objects of -f without contacting a server',
 };
 
-/** The error for `--local` with a dry run of the server. */
-export const localOnServer =
+/** The error for `--local` with a server dry run. */
+export const localDryRunError =
   'cannot specify --local and --dry-run=server - did you mean --dry-run=client?';
 
 /**
- * Sends the file of `-f`, if any, to a path of the server as it is (`--raw`), and prints the
- * answer. Returns the exit code.
+ * Sends the file of `-f`, if any, unchanged to a URL path (`--raw`) and prints the response.
+ * Resolves with the exit code.
  */
 export async function sendRaw(session: Session, method: string, path: string): Promise<number> {
   const [name] = session.flags.list('filename');

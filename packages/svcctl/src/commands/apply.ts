@@ -2,15 +2,20 @@ import { parseYaml, toYaml } from '@wheelhouse/client';
 import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import { applyByAnnotation } from '../apply/client-side-apply.ts';
 import { editInEditor } from '../apply/edit-session.ts';
-import { allowedKinds, leftovers, pruneFlags, pruneOne } from '../apply/prune.ts';
-import { applyAtServer, applyFlags, isClientSide, managerOf } from '../apply/server-side-apply.ts';
+import { allowedKinds, findLeftovers, pruneFlags, pruneOne } from '../apply/prune.ts';
+import {
+  applyAndMigrate,
+  applyFlags,
+  isClientSide,
+  managerOf,
+} from '../apply/server-side-apply.ts';
 import {
   dryRunOf,
   dryRunSuffix,
   lastAppliedName,
-  notedText,
+  lastAppliedText,
   objectPath,
-  placed,
+  withNamespace,
   writeFlags,
   writeQuery,
 } from '../apply/writes.ts';
@@ -97,7 +102,7 @@ async function setLastApplied(session: Session, object: JsonObject): Promise<voi
         'to create the annotation, run the command with --create-annotation',
     );
   }
-  const value = notedText(placed(session, { resource, object }));
+  const value = lastAppliedText(withNamespace(session, { resource, object }));
   // Rewrite an annotation that differs in form alone.
   if (before.trimEnd() === value.trimEnd()) {
     session.io.out(`set-last-applied ${nameOf(object)}: no changes required.\n`);
@@ -174,7 +179,7 @@ function editNote(
         path,
         query: writeQuery(session, 'svcctl-client-side-apply'),
         contentType: 'application/merge-patch+json',
-        body: { metadata: { annotations: { [annotation]: notedText(edited) } } },
+        body: { metadata: { annotations: { [annotation]: lastAppliedText(edited) } } },
       });
       reportObject(session, edited, `edited${dryRunSuffix(session)}`);
       return { type: 'done' };
@@ -221,7 +226,7 @@ export const applyCommand: Command = {
     printAll(session, applied);
     // Prune only after every object of the input has been applied.
     if (!prunes) return 0;
-    for await (const leftover of leftovers(session, { applied, kinds })) {
+    for await (const leftover of findLeftovers(session, { applied, kinds })) {
       await pruneOne(session, leftover);
     }
     return 0;
@@ -264,7 +269,7 @@ const seeHelp = "See 'svcctl apply -h' for help and examples";
 async function applyOne(session: Session, manifest: Manifest): Promise<JsonObject> {
   const { object, done } = isClientSide(session)
     ? await applyByAnnotation(session, manifest, managerOf(session))
-    : await applyAtServer(session, manifest);
+    : await applyAndMigrate(session, manifest);
   if (!printsObjects(session)) reportObject(session, object, `${done}${dryRunSuffix(session)}`);
   return object;
 }

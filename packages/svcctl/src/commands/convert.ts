@@ -2,7 +2,11 @@ import { toYaml } from '@wheelhouse/client';
 import { dialectNames, dialectOf, type JsonObject, parseApiVersion } from '@wheelhouse/machinery';
 import { DecodeError, decodeTyped } from '@wheelhouse/schema';
 import type { Command } from '../command.ts';
-import { inVersion, knownKind, UnsuitableVersionError } from '../convert/convert-version.ts';
+import {
+  convertToVersion,
+  findBuiltinKind,
+  UnsuitableVersionError,
+} from '../convert/convert-version.ts';
 import { CliError } from '../io.ts';
 import { loadManifests, type Manifest, manifestFlags } from '../manifests.ts';
 import { outputFlags, printerOf } from '../output/output.ts';
@@ -51,7 +55,7 @@ export const convertCommand: Command = {
 
 /** Whether the objects come from a single file other than standard input. */
 function impliesOne(session: Session, manifests: readonly Manifest[]): boolean {
-  const names = session.flags.words('filename');
+  const names = session.flags.commaSeparated('filename');
   const sources = new Set(manifests.map(({ source }) => source));
   return names.length === 1 && names[0] !== '-' && sources.size === 1;
 }
@@ -61,13 +65,13 @@ function converted({ object, source }: Manifest, at: Conversion): JsonObject | u
   const type = { apiVersion: String(object.apiVersion), kind: String(object.kind) };
   for (const name of dialectNames) {
     const dialect = dialectOf(name);
-    const from = knownKind(dialect, type);
+    const from = findBuiltinKind(dialect, type);
     if (from === undefined) continue;
     const { outputVersion } = at;
     try {
       const typed = { ...type, ...decodeTyped(from.version.schema)(object) };
       const version = outputVersion === undefined ? {} : { outputVersion };
-      const { kind, ...rest } = inVersion(typed, { dialect, from, ...version });
+      const { kind, ...rest } = convertToVersion(typed, { dialect, from, ...version });
       return { kind, ...rest };
     } catch (error) {
       if (error instanceof UnsuitableVersionError) {

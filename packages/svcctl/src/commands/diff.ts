@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type ApiResource, toYaml } from '@wheelhouse/client';
 import { type JsonObject, setMember } from '@wheelhouse/machinery';
-import { wouldApply } from '../apply/client-side-apply.ts';
-import { allowedKinds, leftovers, pruneFlags } from '../apply/prune.ts';
+import { previewApply } from '../apply/client-side-apply.ts';
+import { allowedKinds, findLeftovers, pruneFlags } from '../apply/prune.ts';
 import { applyFlags, applyOnServer, isClientSide, managerOf } from '../apply/server-side-apply.ts';
 import { getOrUndefined, objectPath } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
@@ -44,7 +44,7 @@ export const diffCommand: Command = {
         const resource = await resourceOfObject(session, object);
         const current = await getOrUndefined(session, objectPath(session, { resource, object }));
         const after = isClientSide(session)
-          ? await wouldApply(session, manifest, managerOf(session))
+          ? await previewApply(session, manifest, managerOf(session))
           : await applyOnServer(session, { object, dryRun: true });
         const file = fileName(resource, after);
         applied.push(current ?? after);
@@ -52,7 +52,7 @@ export const diffCommand: Command = {
         writeFileSync(path.join(merged, file), shown(after));
       }
       if (prunes) {
-        for await (const { resource, object } of leftovers(session, { applied, kinds })) {
+        for await (const { resource, object } of findLeftovers(session, { applied, kinds })) {
           writeFileSync(path.join(live, fileName(resource, object)), shown(object));
         }
       }

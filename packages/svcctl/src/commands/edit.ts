@@ -1,6 +1,6 @@
 import { ApiError } from '@wheelhouse/client';
 import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
-import { type EditVerdict, editHeading, editInEditor } from '../apply/edit-session.ts';
+import { type EditOutcome, editHeading, editInEditor } from '../apply/edit-session.ts';
 import { twoWayPatch } from '../apply/patches.ts';
 import {
   dryRunSuffix,
@@ -78,7 +78,7 @@ const restored = (edited: JsonObject, managedFields: JsonValue): JsonObject => (
   metadata: { ...objectAt(edited, 'metadata'), managedFields },
 });
 
-async function send(session: Session, of: Edited, edited: JsonObject): Promise<EditVerdict> {
+async function send(session: Session, of: Edited, edited: JsonObject): Promise<EditOutcome> {
   const { target, object } = of;
   const namespace = textAt(edited, 'metadata', 'namespace');
   if (namespace !== textAt(object, 'metadata', 'namespace')) {
@@ -111,7 +111,7 @@ async function send(session: Session, of: Edited, edited: JsonObject): Promise<E
   }
 }
 
-function refused(session: Session, { target, object }: Edited, error: ApiError): EditVerdict {
+function refused(session: Session, { target, object }: Edited, error: ApiError): EditOutcome {
   const subject = quotedLabel(target.resource, nameOf(object));
   if (error.reason === 'Invalid') {
     session.io.err(`error: ${subject} is invalid\n`);

@@ -58,7 +58,7 @@ export const eventsCommand: Command = {
 
 /** The types of `--types` in lower case; empty for all. Throws CliError. */
 function typesOf({ flags }: Session): ReadonlySet<string> {
-  const types = flags.words('types');
+  const types = flags.commaSeparated('types');
   const wanted = new Set(types.map((type) => type.toLowerCase()));
   if ([...wanted].every((type) => type === 'normal' || type === 'warning')) return wanted;
   throw new CliError('valid --types are Normal or Warning');

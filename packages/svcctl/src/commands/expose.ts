@@ -8,7 +8,7 @@ import {
 import { overrideFlags, withOverrides } from '../apply/local-patch.ts';
 import { dryRunFlag, managerFlag, saveConfigFlag } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
-import { createObject, metadataIn } from '../create-object.ts';
+import { createObject, newMetadata } from '../create-object.ts';
 import { reportFailures, visitEach } from '../errors.ts';
 import { CliError } from '../io.ts';
 import { manifestFlags } from '../manifests.ts';
@@ -58,7 +58,7 @@ export const exposeCommand: Command = {
     const failures = await visitEach(session.io, targets, async (target) => {
       for (const object of await fetchTarget(session, target)) {
         const service = await withOverrides(session, serviceOf(session, object));
-        await createObject(session, service, { manager: 'svcctl-expose', done: 'exposed' });
+        await createObject(session, service, { manager: 'svcctl-expose', verb: 'exposed' });
       }
     });
     return reportFailures(session.io, failures);
@@ -90,7 +90,7 @@ function serviceOf(session: Session, object: JsonObject): JsonObject {
     kind: 'Service',
     metadata: {
       ...(Object.keys(labels).length === 0 ? {} : { labels }),
-      ...metadataIn(session, name),
+      ...newMetadata(session, name),
     },
     spec: {
       ...(clusterIP === '' ? {} : { clusterIP }),

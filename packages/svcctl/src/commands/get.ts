@@ -265,7 +265,7 @@ function styleOf(
 ): CellStyle {
   const [heading = []] = tableLines({ columns: of.columns, rows: [] }, { ...of, headers: true });
   const titles = of.withEvents === true ? ['EVENT', ...heading] : heading;
-  return tableStyle(paintOf(session.io), { heading: titles, headings: of.headers ? 1 : 0 });
+  return tableStyle(paintOf(session.io), { titles, headingCount: of.headers ? 1 : 0 });
 }
 
 /** Prefixes names with the kind from discovery, since objects in tables may lack theirs. */
@@ -292,7 +292,7 @@ function tableOptions(session: Session, target: Target): TableOptions {
     wide: flags.text('output') === 'wide',
     withNamespace: flags.boolean('all-namespaces') && target.resource.namespaced,
     withLabels: flags.boolean('show-labels'),
-    labelColumns: flags.words('label-columns'),
+    labelColumns: flags.commaSeparated('label-columns'),
     headers: !flags.boolean('no-headers'),
   };
 }

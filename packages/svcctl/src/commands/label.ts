@@ -2,8 +2,8 @@ import { type JsonObject, labelValue, member, setMember } from '@wheelhouse/mach
 import {
   dryRunOf,
   dryRunSuffix,
+  localDryRunError,
   localFlag,
-  localOnServer,
   resourceVersionFlag,
   writeFlags,
   writeQuery,
@@ -111,7 +111,7 @@ async function run(session: Session, args: readonly string[], subject: Subject):
         'can only use local files by -f pod.yaml or --filename=pod.json when --local=true is set',
       );
     }
-    if (dryRunOf(session) === 'server') throw new CliError(localOnServer);
+    if (dryRunOf(session) === 'server') throw new CliError(localDryRunError);
     for (const { object } of await loadManifests(session)) {
       if (listing) listPairs(session, objectAt(object, 'metadata', subject.map));
       else await change(session, { object, path: '', changes, subject });

@@ -1,7 +1,7 @@
 import { parseYaml } from '@wheelhouse/client';
 import { errorText, type JsonObject, type JsonValue, jsonEqual } from '@wheelhouse/machinery';
-import { patchedHere } from '../apply/local-patch.ts';
-import { dryRunOf, localOnServer, writeFlags, writeQuery } from '../apply/writes.ts';
+import { patchLocally } from '../apply/local-patch.ts';
+import { dryRunOf, localDryRunError, writeFlags, writeQuery } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
 import { loadManifests } from '../manifests.ts';
@@ -38,10 +38,10 @@ export const patchCommand: Command = {
     const contentType = patchTypes[type];
     const isLocal = checkLocal(session, args);
     const body = await readPatch(session);
-    const patch = { type, patch: body, what: 'the patch cannot be applied' };
+    const patch = { type, patch: body, errorPrefix: 'the patch cannot be applied' };
     if (isLocal) {
       for (const { object } of await loadManifests(session)) {
-        reportObject(session, await patchedHere(object, patch), 'patched');
+        reportObject(session, await patchLocally(object, patch), 'patched');
       }
       return 0;
     }
@@ -51,7 +51,7 @@ export const patchCommand: Command = {
       }
       const [before] = await fetchTarget(session, target);
       if (dryRunOf(session) === 'client') {
-        const after = await patchedHere(before!, patch);
+        const after = await patchLocally(before!, patch);
         reportObject(session, after, `patched${isUnchanged(before!, after) ? ' (no change)' : ''}`);
         continue;
       }
@@ -81,7 +81,7 @@ function typeOf({ flags }: Session): PatchType {
 function checkLocal(session: Session, args: readonly string[]): boolean {
   if (!session.flags.boolean('local')) return false;
   if (args.length > 0) throw new CliError('cannot specify --local and server resources');
-  if (dryRunOf(session) === 'server') throw new CliError(localOnServer);
+  if (dryRunOf(session) === 'server') throw new CliError(localDryRunError);
   return true;
 }
 

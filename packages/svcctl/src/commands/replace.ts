@@ -5,10 +5,10 @@ import {
   dryRunSuffix,
   lastAppliedName,
   objectPath,
-  placed,
   saveConfigFlag,
   sendRaw,
   withLastApplied,
+  withNamespace,
   writeFlags,
   writeQuery,
 } from '../apply/writes.ts';
@@ -64,7 +64,7 @@ export const replaceCommand: Command = {
 function checkFlags(session: Session): void {
   const { flags } = session;
   const forces = flags.boolean('force');
-  const files = flags.words('filename');
+  const files = flags.commaSeparated('filename');
   const isRaw = (flags.text('raw') ?? '') !== '';
   throwFirst([
     !hasManifests(session) && 'must specify one of -f and -k',
@@ -91,7 +91,10 @@ async function located(
 ): Promise<Located> {
   const resource = await resourceOfObject(session, object);
   if (annotation === undefined) return { resource, object };
-  return { resource, object: withLastApplied(placed(session, { resource, object }), annotation) };
+  return {
+    resource,
+    object: withLastApplied(withNamespace(session, { resource, object }), annotation),
+  };
 }
 
 async function replaceOne(session: Session, { resource, object }: Located): Promise<JsonObject> {

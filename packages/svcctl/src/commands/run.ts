@@ -1,9 +1,9 @@
 import { type JsonObject, problemText } from '@wheelhouse/machinery';
 import { overrideFlags, withOverrides } from '../apply/local-patch.ts';
 import { dryRunFlag, dryRunOf, managerFlag, saveConfigFlag } from '../apply/writes.ts';
-import { isImageName, pairsOf } from '../argument-values.ts';
+import { isImageReference, parsePairs } from '../argument-values.ts';
 import type { Command } from '../command.ts';
-import { createObject, metadataIn } from '../create-object.ts';
+import { createObject, newMetadata } from '../create-object.ts';
 import { CliError, usageError } from '../io.ts';
 import { nameOf, namespaceOf } from '../objects.ts';
 import { outputFlags } from '../output/output.ts';
@@ -79,7 +79,9 @@ async function targetOf(session: Session, object: JsonObject): Promise<Target> {
   return { resource, namespace: namespaceOf(object) || session.namespace, name: nameOf(object) };
 }
 
-/** Attaches to the Pod, the first of the new objects; with `--rm`, deletes all of them at the end. */
+/**
+ * Attaches to the Pod, the first of the new objects; with `--rm`, deletes all of them at the end.
+ */
 async function attachTo(session: Session, made: readonly Target[]): Promise<void> {
   const { flags, io } = session;
   const [pod] = made;
@@ -102,7 +104,7 @@ function checkFlags(session: Session): void {
   const image = flags.text('image');
   if (image === undefined) throw new CliError('required flag(s) "image" not set');
   if (image === '') throw new CliError('--image is required');
-  if (!isImageName(image)) {
+  if (!isImageReference(image)) {
     throw new CliError(`Invalid image name ${JSON.stringify(image)}: invalid reference format`);
   }
   const interactive = flags.boolean('stdin');
@@ -139,10 +141,10 @@ function checkPort({ flags }: Session): void {
 
 function podOf(session: Session, name: string, command: readonly string[]): JsonObject {
   const { flags } = session;
-  const env = Object.entries(pairsOf(flags.list('env'), (text) => `invalid env: ${text}`)).map(
+  const env = Object.entries(parsePairs(flags.list('env'), (text) => `invalid env: ${text}`)).map(
     ([variable, value]) => ({ name: variable, value: value ?? '' }),
   );
-  const annotations = pairsOf(
+  const annotations = parsePairs(
     flags.list('annotations'),
     (text) => `unexpected annotations spec: ${text}`,
   );
@@ -168,7 +170,7 @@ function podOf(session: Session, name: string, command: readonly string[]): Json
     metadata: {
       ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
       labels: labels === '' ? { run: name } : labelsOf(labels),
-      ...metadataIn(session, name),
+      ...newMetadata(session, name),
     },
     spec: {
       containers: [container],
@@ -179,7 +181,7 @@ function podOf(session: Session, name: string, command: readonly string[]): Json
 }
 
 const labelsOf = (text: string): JsonObject =>
-  pairsOf(text.split(','), (pair) => `unexpected label spec: ${pair}`);
+  parsePairs(text.split(','), (pair) => `unexpected label spec: ${pair}`);
 
 function serviceOf(session: Session, name: string): JsonObject {
   const port = Number(session.flags.text('port'));
@@ -187,7 +189,7 @@ function serviceOf(session: Session, name: string): JsonObject {
   return {
     apiVersion: 'v1',
     kind: 'Service',
-    metadata: metadataIn(session, name),
+    metadata: newMetadata(session, name),
     spec: {
       ports: [{ port, protocol: 'TCP', targetPort: port }],
       selector: labels === '' ? { run: name } : labelsOf(labels),

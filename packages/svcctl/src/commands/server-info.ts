@@ -136,7 +136,7 @@ async function namespacesOf(session: Session): Promise<readonly string[]> {
     const target = { resource, namespace: '', name: undefined };
     return (await listObjects(session.client, target, {})).map(nameOf);
   }
-  const wanted = session.flags.words('namespaces');
+  const wanted = session.flags.commaSeparated('namespaces');
   if (wanted.length > 0) return wanted;
   const system = (await session.dialect()).systemNamespace('system');
   return [...new Set([system, session.namespace])];
@@ -191,8 +191,8 @@ export const apiResourcesCommand: Command = {
   async run(session) {
     const { flags, io } = session;
     const group = flags.text('api-group');
-    const verbs = flags.words('verbs');
-    const categories = flags.words('categories');
+    const verbs = flags.commaSeparated('verbs');
+    const categories = flags.commaSeparated('categories');
     const found = (await session.discovery()).resources.filter(
       (one) =>
         one.preferred &&

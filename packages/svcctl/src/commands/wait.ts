@@ -4,7 +4,7 @@ import type { Command } from '../command.ts';
 import { waitForDeletion } from '../deletion.ts';
 import { CliError } from '../io.ts';
 import { listAt, nameOf, namespaceOf, textAt } from '../objects.ts';
-import { parsePath, selectPath, showValue } from '../output/jsonpath.ts';
+import { parsePath, selectPath, valueText } from '../output/jsonpath.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
 import {
   allFlag,
@@ -89,7 +89,7 @@ function jsonpathCondition(text: string): Condition {
     type: 'test',
     test: (object) => {
       const found = selectPath(parsed, object);
-      return value === undefined ? found.length > 0 : found.some((one) => showValue(one) === value);
+      return value === undefined ? found.length > 0 : found.some((one) => valueText(one) === value);
     },
   };
 }

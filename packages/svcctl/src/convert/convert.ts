@@ -25,18 +25,20 @@ import { decodeTyped, maxDepth, type Schema } from '@wheelhouse/schema';
 import { type FlagSpec, type Flags, parseFlags } from '../flags.ts';
 import { CliError } from '../io.ts';
 import { printJson, sortMaps } from '../output/go-json.ts';
-import { inVersion, knownKind, UnsuitableVersionError } from './convert-version.ts';
+import { convertToVersion, findBuiltinKind, UnsuitableVersionError } from './convert-version.ts';
 
 /** Flags of `wheelhouse convert`. */
 const convertFlags: readonly FlagSpec[] = [
-  { name: 'from', type: 'text', help: 'Form of the input: json, yaml, protobuf, cbor' },
-  { name: 'to', type: 'text', help: 'Form of the output: json, yaml, protobuf, cbor' },
+  { name: 'from', type: 'text', help: 'Encoding of the input: json, yaml, protobuf, or cbor' },
+  { name: 'to', type: 'text', help: 'Encoding of the output: json, yaml, protobuf, or cbor' },
   { name: 'dialect', type: 'text', help: 'Dialect of group names: svc (default) or kubernetes' },
-  { name: 'output-version', type: 'text', help: 'apiVersion of the output, of the same group' },
+  { name: 'output-version', type: 'text', help: 'apiVersion of the output, such as apps/v1' },
   { name: 'help', short: 'h', type: 'boolean', help: 'Show help' },
 ];
 
-/** More than the server accepts, but small enough for memory. */
+/**
+ * Maximum length of the input in bytes: more than the server accepts, but small enough for memory.
+ */
 const inputBytesMax = 64 * 1024 * 1024;
 
 /** The input and output of `wheelhouse convert`. */
@@ -46,8 +48,8 @@ export interface ConvertIo {
 }
 
 /**
- * Runs `wheelhouse convert`, which converts one object. Resolves with the exit code. Rejects with a
- * one-line message.
+ * Runs `wheelhouse convert`, which converts one object. Resolves with the exit code. Rejects with
+ * CliError for invalid arguments, and with ConvertError.
  */
 export async function runConvert(io: ConvertIo, args: readonly string[]): Promise<number> {
   const { flags, rest } = parseFlags(args, convertFlags);
@@ -103,16 +105,18 @@ function convertHelp(): string {
   return `Usage:\n  wheelhouse convert [flags] < object > object\n\nFlags:\n${lines.join('')}`;
 }
 
-/** Encodings of objects. */
 const convertForms = ['json', 'yaml', 'protobuf', 'cbor'] as const;
+
+/** An encoding of objects. */
 export type ConvertForm = (typeof convertForms)[number];
 
+/** What to convert an object from and to. */
 export interface ConvertOptions {
   readonly dialect: Dialect;
   /** Encoding of the input; detected if absent. */
   readonly from?: ConvertForm;
   readonly to: ConvertForm;
-  /** apiVersion of the output: any version that the kind has or had. */
+  /** apiVersion of the output: any version that the kind has or had; unchanged if absent. */
   readonly outputVersion?: string;
 }
 
@@ -125,18 +129,19 @@ export class ConvertError extends Error {
 }
 
 /**
- * Converts one object to another encoding, byte for byte as the reference encodes it: JSON with an
- * indent of two and kind first, YAML with sorted keys, protobuf in its envelope. Unknown fields of
- * built-in kinds are dropped. Objects of other kinds stay unchanged, and have no protobuf encoding.
+ * Converts one object to another encoding, byte for byte as kube-apiserver encodes it: JSON with an
+ * indent of two and kind first, YAML with sorted keys, protobuf in its envelope. Drops unknown
+ * fields of built-in kinds. Objects of other kinds stay unchanged and have no protobuf encoding.
  * Rejects with ConvertError.
  */
 export async function convertObject(bytes: Buffer, options: ConvertOptions): Promise<Buffer> {
   const { dialect, to, outputVersion } = options;
   const from = options.from ?? guessForm(bytes);
-  const input = await read(bytes, { form: from, dialect });
-  const object = outputVersion === undefined ? input : converted(input, { dialect, outputVersion });
+  const input = await decodeInput(bytes, { form: from, dialect });
+  const object =
+    outputVersion === undefined ? input : convertVersion(input, { dialect, outputVersion });
   try {
-    return write(object, { form: to, dialect });
+    return encodeOutput(object, { form: to, dialect });
   } catch (error) {
     throw error instanceof ConvertError ? error : new ConvertError(errorText(error));
   }
@@ -145,7 +150,7 @@ export async function convertObject(bytes: Buffer, options: ConvertOptions): Pro
 const protobufMagic = Buffer.from([0x6b, 0x38, 0x73, 0x00]);
 const cborTag = Buffer.from([0xd9, 0xd9, 0xf7]);
 
-/** The encoding of a body, by its first bytes; text that is not a JSON object counts as YAML. */
+/** Detects an encoding by its first bytes. Text that is not a JSON object counts as YAML. */
 export function guessForm(bytes: Buffer): ConvertForm {
   if (bytes.subarray(0, protobufMagic.length).equals(protobufMagic)) return 'protobuf';
   if (bytes.subarray(0, cborTag.length).equals(cborTag)) return 'cbor';
@@ -157,19 +162,20 @@ export function guessForm(bytes: Buffer): ConvertForm {
 
 const limits = { depthMax: maxDepth, valuesMax: 2_000_000 };
 
-async function read(
+async function decodeInput(
   bytes: Buffer,
   at: { form: ConvertForm; dialect: Dialect },
 ): Promise<JsonObject> {
   try {
     const value = await decodeAs(bytes, at);
-    if (!isObject(value)) throw new ConvertError(`the input is no object but ${whatIs(value)}`);
+    if (!isObject(value))
+      throw new ConvertError(`the input must be an object but is ${describeValue(value)}`);
     const schema = schemaFor(at.dialect, typeOf(value));
     if (schema === undefined) return value;
-    return { ...declared(typeOf(value)), ...decodeTyped(schema)(value) };
+    return { ...typeMembers(typeOf(value)), ...decodeTyped(schema)(value) };
   } catch (error) {
     if (error instanceof ConvertError) throw error;
-    throw new ConvertError(`the input is no ${at.form} object: ${errorText(error)}`);
+    throw new ConvertError(`the input is not a valid ${at.form} object: ${errorText(error)}`);
   }
 }
 
@@ -182,10 +188,10 @@ async function decodeAs(
   if (form === 'cbor') return decodeCbor(bytes);
   const { apiVersion, kind, raw } = openEnvelope(bytes);
   const schema = protobufSchema(dialect, { apiVersion, kind });
-  return { ...decodeMessage(schema, raw), ...declared({ apiVersion, kind }) };
+  return { ...decodeMessage(schema, raw), ...typeMembers({ apiVersion, kind }) };
 }
 
-function whatIs(value: JsonValue): string {
+function describeValue(value: JsonValue): string {
   if (value === null) return 'empty';
   if (Array.isArray(value)) return 'a list';
   return `a ${typeof value}`;
@@ -201,8 +207,8 @@ const watchEventType: ObjectType = { apiVersion: '', kind: '' };
 
 const isTyped = ({ apiVersion, kind }: ObjectType) => apiVersion !== '' || kind !== '';
 
-/** The members that name the type; none for a watch event. */
-function declared(type: ObjectType): JsonObject {
+/** The members that declare a type; none for a watch event. */
+function typeMembers(type: ObjectType): JsonObject {
   return isTyped(type) ? { apiVersion: type.apiVersion, kind: type.kind } : {};
 }
 
@@ -226,7 +232,7 @@ function protobufSchema(dialect: Dialect, type: ObjectType): Schema {
   throw new ConvertError(`${type.kind} in version ${version} has no protobuf form`);
 }
 
-function write(object: JsonObject, at: { form: ConvertForm; dialect: Dialect }): Buffer {
+function encodeOutput(object: JsonObject, at: { form: ConvertForm; dialect: Dialect }): Buffer {
   const type = typeOf(object);
   switch (at.form) {
     case 'yaml':
@@ -247,11 +253,11 @@ function write(object: JsonObject, at: { form: ConvertForm; dialect: Dialect }):
 /** The schema of a built-in kind of any release. */
 function schemaFor(dialect: Dialect, type: ObjectType): Schema | undefined {
   if (!isTyped(type)) return schemaOf('meta.v1.WatchEvent');
-  return schemaOfKind(dialect, type) ?? knownKind(dialect, type)?.version.schema;
+  return schemaOfKind(dialect, type) ?? findBuiltinKind(dialect, type)?.version.schema;
 }
 
 /** Converts an object, or each item of a list, to another version. */
-function converted(
+function convertVersion(
   object: JsonObject,
   at: { dialect: Dialect; outputVersion: string },
 ): JsonObject {
@@ -259,13 +265,13 @@ function converted(
   const type = typeOf(object);
   const listed = itemsOfList(object);
   if (listed !== undefined) {
-    const items = listed.filter(isObject).map((item) => converted(item, at));
+    const items = listed.filter(isObject).map((item) => convertVersion(item, at));
     return { apiVersion: 'v1', kind: 'List', metadata: {}, items };
   }
-  const from = knownKind(dialect, type);
+  const from = findBuiltinKind(dialect, type);
   if (from === undefined && type.apiVersion === outputVersion) return object;
   try {
-    if (from !== undefined) return inVersion(object, { dialect, from, outputVersion });
+    if (from !== undefined) return convertToVersion(object, { dialect, from, outputVersion });
   } catch (error) {
     const isUnsuitable = error instanceof UnsuitableVersionError;
     if (!isUnsuitable) {

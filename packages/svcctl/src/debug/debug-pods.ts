@@ -1,10 +1,10 @@
 import { generateName, isObject, type JsonObject } from '@wheelhouse/machinery';
-import { patchedHere } from '../apply/local-patch.ts';
+import { patchLocally } from '../apply/local-patch.ts';
 import { CliError } from '../io.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
 import { containersOf } from '../streams/pods.ts';
 
-/** How to debug: in a container added to a Pod, in a copy of a Pod, or in a Pod on a node. */
+/** Where to debug: in a container added to a Pod, in a copy of a Pod, or in a new Pod on a node. */
 type DebugStyle = 'ephemeral' | 'copy' | 'node';
 
 /** The parts of the original Pod that a copy keeps. */
@@ -17,7 +17,7 @@ interface KeptParts {
   readonly initContainers: boolean;
 }
 
-/** The Pod that a profile changes. */
+/** A Pod to which a profile is applied. */
 interface ProfileTarget {
   readonly pod: JsonObject;
   /** The name of the debug container. */
@@ -26,12 +26,12 @@ interface ProfileTarget {
   readonly kept: KeptParts;
 }
 
-/** Changes a Pod for debugging, without side effects. */
+/** Returns a Pod with the settings of a profile. */
 type DebugProfile = (target: ProfileTarget) => JsonObject;
 
 const containerLists = ['initContainers', 'containers', 'ephemeralContainers'];
 
-/** Changes the first container with a name. */
+/** Changes the first container of the given name. */
 function withContainer(
   pod: JsonObject,
   name: string,
@@ -66,14 +66,14 @@ const withSecurity =
     return { ...container, securityContext: { ...current, ...members(current) } };
   };
 
-const adding = (...names: readonly string[]) =>
+const addCapabilities = (...names: readonly string[]) =>
   withSecurity((current) => {
     const capabilities = objectAt(current, 'capabilities');
     const present = Array.isArray(capabilities['add']) ? capabilities['add'] : [];
     return { capabilities: { ...capabilities, add: [...present, ...names] } };
   });
 
-const unprivileged = (container: JsonObject): JsonObject => ({
+const restrict = (container: JsonObject): JsonObject => ({
   ...container,
   securityContext: {
     runAsNonRoot: true,
@@ -83,10 +83,10 @@ const unprivileged = (container: JsonObject): JsonObject => ({
   },
 });
 
-const onHost = { hostNetwork: true, hostPID: true, hostIPC: true };
+const hostNamespaces = { hostNetwork: true, hostPID: true, hostIPC: true };
 
 /** Mounts the node's root file system at `/host`. */
-function withRootOfNode(pod: JsonObject, container: string): JsonObject {
+function withNodeRoot(pod: JsonObject, container: string): JsonObject {
   const volume = { name: 'host-root', hostPath: { path: '/' } };
   const mount = { mountPath: '/host', name: volume.name };
   const mounted = withContainer(pod, container, (one) => ({
@@ -96,8 +96,8 @@ function withRootOfNode(pod: JsonObject, container: string): JsonObject {
   return withSpec(mounted, { volumes: [...listAt(mounted, 'spec', 'volumes'), volume] });
 }
 
-/** A copy with shared processes, without the parts that flags do not keep. */
-function asCopy({ pod, kept }: ProfileTarget): JsonObject {
+/** Shares the processes of a copied Pod and removes the parts that no flag keeps. */
+function withoutDroppedParts({ pod, kept }: ProfileTarget): JsonObject {
   const probes = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const;
   const containers = listAt(pod, 'spec', 'containers').map((container) =>
     probes.reduce((one, probe) => (kept[probe] ? one : without(one, probe)), container),
@@ -118,43 +118,47 @@ function asCopy({ pod, kept }: ProfileTarget): JsonObject {
   };
 }
 
-/** Creates a profile that changes the container, and Pods on nodes. */
+/** Creates a profile that changes the debug container and, on nodes, the Pod. */
 function profileOf(
   change: (container: JsonObject, style: DebugStyle) => JsonObject,
   onNode: (pod: JsonObject, container: string) => JsonObject = (pod) => pod,
 ): DebugProfile {
   return (target) => {
     const { container, style } = target;
-    const base = style === 'copy' ? asCopy(target) : target.pod;
+    const base = style === 'copy' ? withoutDroppedParts(target) : target.pod;
     const pod = withContainer(base, container, (one) => change(one, style));
     return style === 'node' ? onNode(pod, container) : pod;
   };
 }
 
-const onHostWithRoot = (pod: JsonObject, container: string) =>
-  withSpec(withRootOfNode(pod, container), onHost);
+const withHostAccess = (pod: JsonObject, container: string) =>
+  withSpec(withNodeRoot(pod, container), hostNamespaces);
 
 const profiles: Readonly<Record<string, DebugProfile>> = {
   legacy: ({ pod, container, style }) => {
-    if (style === 'node') return onHostWithRoot(pod, container);
+    if (style === 'node') return withHostAccess(pod, container);
     if (style === 'ephemeral') return pod;
     return { ...pod, metadata: without(objectAt(pod, 'metadata'), 'labels') };
   },
   general: profileOf(
     (container, style) =>
-      style === 'node' ? without(container, 'securityContext') : adding('SYS_PTRACE')(container),
-    onHostWithRoot,
+      style === 'node'
+        ? without(container, 'securityContext')
+        : addCapabilities('SYS_PTRACE')(container),
+    withHostAccess,
   ),
   baseline: profileOf((container) => without(container, 'securityContext')),
-  restricted: profileOf(unprivileged),
-  netadmin: profileOf(adding('NET_ADMIN', 'NET_RAW'), (pod) => withSpec(pod, onHost)),
+  restricted: profileOf(restrict),
+  netadmin: profileOf(addCapabilities('NET_ADMIN', 'NET_RAW'), (pod) =>
+    withSpec(pod, hostNamespaces),
+  ),
   sysadmin: profileOf(
     withSecurity(() => ({ privileged: true })),
-    onHostWithRoot,
+    withHostAccess,
   ),
 };
 
-/** The profile with a name. Throws CliError. */
+/** Returns the profile of the given name. Throws CliError if there is none. */
 export function profileNamed(name: string): DebugProfile {
   const profile = Object.hasOwn(profiles, name) ? profiles[name] : undefined;
   if (profile === undefined) throw new CliError(`unknown profile: ${name}`);
@@ -163,32 +167,32 @@ export function profileNamed(name: string): DebugProfile {
 
 /** The options of `debug`. */
 export interface DebugOptions {
-  /** Name of the new container; generated if empty. */
+  /** Name of the debug container; generated if empty. */
   readonly container: string;
   readonly image: string;
   readonly pullPolicy: string;
   readonly setImages: ReadonlyMap<string, string>;
   readonly command: readonly string[];
-  /** Whether the command is used as arguments of the image's command. */
+  /** Whether the command provides arguments for the image's own command. */
   readonly isArguments: boolean;
   readonly env: readonly JsonObject[];
   readonly stdin: boolean;
   readonly tty: boolean;
   readonly copyTo: string;
   readonly sameNode: boolean;
-  /** Undefined unless a flag sets it. */
+  /** Undefined unless the flag is set. */
   readonly shareProcesses: boolean | undefined;
   /** The container whose processes the ephemeral container sees; empty for none. */
   readonly target: string;
   readonly profile: DebugProfile;
   readonly kept: KeptParts;
-  /** Members that override those of the debug container after the profile. */
+  /** Members of the debug container that override those of the profile. */
   readonly overrides: JsonObject | undefined;
   /** Reports choices to the user. */
-  readonly say: (text: string) => void;
+  readonly report: (text: string) => void;
 }
 
-/** A Pod to write and its debug container; empty if only images of a copy change. */
+/** A Pod and the name of its debug container; the name is empty if only images of a copy change. */
 export interface DebugPod {
   readonly pod: JsonObject;
   readonly container: string;
@@ -207,14 +211,14 @@ export async function withDebugContainer(
   };
   const ephemeralContainers = [...listAt(pod, 'spec', 'ephemeralContainers'), container];
   const extended = withSpec(pod, { ephemeralContainers });
-  return finished(options, { pod: extended, container: name }, 'ephemeral');
+  return applyProfile(options, { pod: extended, container: name }, 'ephemeral');
 }
 
-/** A new Pod for debugging a node. Rejects with CliError. */
+/** Creates a Pod for debugging a node. Rejects with CliError. */
 export async function nodeDebugPod(options: DebugOptions, node: JsonObject): Promise<DebugPod> {
   const container = options.container === '' ? 'debugger' : options.container;
   const name = `node-debugger-${nameOf(node)}-${generateName('')}`;
-  options.say(
+  options.report(
     `Creating debugging pod ${name} with container ${container} on node ${nameOf(node)}.\n`,
   );
   const pod = {
@@ -227,16 +231,16 @@ export async function nodeDebugPod(options: DebugOptions, node: JsonObject): Pro
       tolerations: [{ operator: 'Exists' }],
     },
   };
-  return finished(options, { pod, container }, 'node');
+  return applyProfile(options, { pod, container }, 'node');
 }
 
-/** A copy of a Pod with an added or changed container. Rejects with CliError. */
+/** Copies a Pod and adds or changes a container. Rejects with CliError. */
 export async function copiedPod(options: DebugOptions, original: JsonObject): Promise<DebugPod> {
-  const { container: named, image, setImages } = options;
-  const copy = bareCopy(options, original);
-  if (named !== '' && containersOf(copy).includes(named)) {
-    const pod = withContainer(copy, named, (one) => changedContainer(options, one));
-    return finished(options, { pod, container: named }, 'copy');
+  const { container: containerFlag, image, setImages } = options;
+  const copy = copyWithoutDebugContainer(options, original);
+  if (containerFlag !== '' && containersOf(copy).includes(containerFlag)) {
+    const pod = withContainer(copy, containerFlag, (one) => changedContainer(options, one));
+    return applyProfile(options, { pod, container: containerFlag }, 'copy');
   }
   if (image === '') {
     if (setImages.size > 0) return { pod: copy, container: '' };
@@ -245,13 +249,13 @@ export async function copiedPod(options: DebugOptions, original: JsonObject): Pr
   const name = containerName(options, copy);
   const added = changedContainer(options, { name, terminationMessagePolicy: 'File' });
   const pod = withSpec(copy, { containers: [...listAt(copy, 'spec', 'containers'), added] });
-  return finished(options, { pod, container: name }, 'copy');
+  return applyProfile(options, { pod, container: name }, 'copy');
 }
 
 const podType = { apiVersion: 'v1', kind: 'Pod' };
 
 /** The copy without the debug container. */
-function bareCopy(options: DebugOptions, original: JsonObject): JsonObject {
+function copyWithoutDebugContainer(options: DebugOptions, original: JsonObject): JsonObject {
   const { copyTo, sameNode, setImages, shareProcesses } = options;
   const { ephemeralContainers: _, nodeName, ...spec } = objectAt(original, 'spec');
   const { labels, annotations } = objectAt(original, 'metadata');
@@ -306,18 +310,18 @@ function changedContainer(options: DebugOptions, container: JsonObject): JsonObj
   };
 }
 
-/** The container name of the flag, or a generated one, which is reported. */
-function containerName({ container, say }: DebugOptions, pod: JsonObject): string {
+/** The container name of the flag, or a generated one, which it reports. */
+function containerName({ container, report: say }: DebugOptions, pod: JsonObject): string {
   if (container !== '') return container;
-  const taken = containersOf(pod);
+  const existingNames = containersOf(pod);
   let name = generateName('debugger-');
-  while (taken.includes(name)) name = generateName('debugger-');
+  while (existingNames.includes(name)) name = generateName('debugger-');
   say(`Defaulting debug container name to ${name}.\n`);
   return name;
 }
 
 /** Applies the profile and the user's overrides to a Pod. */
-async function finished(
+async function applyProfile(
   options: DebugOptions,
   { pod, container }: DebugPod,
   style: DebugStyle,
@@ -330,12 +334,12 @@ async function finished(
     const label = list === 'containers' ? container : `${container} ephemeral`;
     throw new CliError(`unable to find the ${label} container in the pod ${nameOf(profiled)}`);
   }
-  const changed = await patchedHere(
+  const changed = await patchLocally(
     { ...podType, ...profiled },
     {
       type: 'strategic',
       patch: { spec: { [list]: [{ ...overrides, name: container }] } },
-      what: 'error creating three way patch to add debug container',
+      errorPrefix: 'error creating three way patch to add debug container',
     },
   );
   return { pod: changed, container };

@@ -11,13 +11,13 @@ import type { Session } from '../session.ts';
 const retryMs = 5_000;
 const pollMs = 1_000;
 
-/** How a drain removes Pods. */
+/** The settings of one drain. */
 interface Removal {
   readonly session: Session;
-  /** Deadline on the monotonic clock. */
+  /** Deadline on the monotonic clock, in milliseconds; Infinity without a limit. */
   readonly deadlineMs: number;
   readonly timeoutMs: number;
-  readonly evicts: boolean;
+  readonly usesEviction: boolean;
 }
 
 /**
@@ -30,12 +30,12 @@ export async function removePods(
 ): Promise<readonly Error[]> {
   if (pods.length === 0) return [];
   const resource = await session.resourceOfKind('Pod');
-  const evicts =
+  const usesEviction =
     resource.subresources.includes('eviction') && !session.flags.boolean('disable-eviction');
   const timeoutMs = session.flags.durationMs('timeout') ?? 0;
   const deadlineMs = timeoutMs === 0 ? Infinity : session.clock.monotonic() + timeoutMs;
-  const removal = { session, deadlineMs, timeoutMs, evicts };
-  const removeEach = evicts ? evictPod : deletePod;
+  const removal = { session, deadlineMs, timeoutMs, usesEviction };
+  const removeEach = usesEviction ? evictPod : deletePod;
   const outcomes = await Promise.allSettled(
     pods.map((pod) => removeEach(removal, pod, targetOf(resource, pod))),
   );
@@ -74,7 +74,7 @@ async function evictPod(removal: Removal, pod: JsonObject, target: Target): Prom
   const label = `pods/${JSON.stringify(name)} -n ${JSON.stringify(namespace)}`;
   for (;;) {
     session.io.out(`evicting pod ${namespace}/${name}${dryRunSuffix(session)}\n`);
-    if (isOver(removal)) {
+    if (isTimedOut(removal)) {
       throw new CliError(
         `error when evicting ${label}: global timeout reached: ${durationText(removal.timeoutMs)}`,
       );
@@ -85,7 +85,7 @@ async function evictPod(removal: Removal, pod: JsonObject, target: Target): Prom
     const { failure } = outcome;
     if (failure.code === 429) {
       session.io.err(`error when evicting ${label} (will retry after 5s): ${failure.message}\n`);
-    } else if (isOfEndingNamespace(failure)) {
+    } else if (isNamespaceTerminating(failure)) {
       if (await isBeingDeleted(session, target)) break;
       session.io.err(
         `error when evicting pod ${JSON.stringify(name)} from terminating namespace ` +
@@ -131,7 +131,7 @@ async function tryEviction(session: Session, target: Target): Promise<Eviction> 
   }
 }
 
-const isOfEndingNamespace = (error: ApiError): boolean =>
+const isNamespaceTerminating = (error: ApiError): boolean =>
   error.code === 403 &&
   (error.details?.causes ?? []).some((cause) => cause.reason === 'NamespaceTerminating');
 
@@ -145,12 +145,12 @@ async function isBeingDeleted(session: Session, target: Target): Promise<boolean
   }
 }
 
-const isOver = ({ session, deadlineMs }: Removal): boolean =>
+const isTimedOut = ({ session, deadlineMs }: Removal): boolean =>
   session.clock.monotonic() >= deadlineMs;
 
-/** Polls every second until the Pod is gone or another one has its name. */
+/** Polls until the Pod is gone or another one has its name. */
 async function waitUntilGone(removal: Removal, pod: JsonObject, target: Target): Promise<void> {
-  const { session, evicts } = removal;
+  const { session, usesEviction: evicts } = removal;
   const report = (what: string) => session.io.out(`pod/${nameOf(pod)} ${what}\n`);
   for (;;) {
     let current: JsonObject | undefined;
@@ -175,14 +175,14 @@ async function waitUntilGone(removal: Removal, pod: JsonObject, target: Target):
       );
       return;
     }
-    if (isOver(removal)) throw new CliError('context deadline exceeded');
+    if (isTimedOut(removal)) throw new CliError('context deadline exceeded');
     await session.pause(pollMs);
   }
 }
 
 const durationText = (ms: number): string => printGoDuration(BigInt(Math.round(ms * 1_000_000)));
 
-/** The Pods that a drain removes from a node, and the messages about all Pods. */
+/** The Pods that a drain removes from a node, and messages about the node's Pods. */
 interface PodsToDrain {
   readonly pods: readonly JsonObject[];
   readonly warnings: string;
@@ -190,21 +190,21 @@ interface PodsToDrain {
   readonly errors: readonly string[];
 }
 
-/** What a drain does with a Pod. */
-interface Verdict {
-  readonly takes: boolean;
+/** Whether a drain removes a Pod, and the message about it. */
+interface DrainDecision {
+  readonly removes: boolean;
   readonly level: 'none' | 'warning' | 'error';
   readonly message: string;
 }
 
-const okay: Verdict = { takes: true, level: 'none', message: '' };
-const skipped: Verdict = { takes: false, level: 'none', message: '' };
-const warning = (message: string, takes: boolean): Verdict => ({
-  takes,
+const removable: DrainDecision = { removes: true, level: 'none', message: '' };
+const skipped: DrainDecision = { removes: false, level: 'none', message: '' };
+const warning = (message: string, removes: boolean): DrainDecision => ({
+  removes,
   level: 'warning',
   message,
 });
-const failure = (message: string): Verdict => ({ takes: false, level: 'error', message });
+const failure = (message: string): DrainDecision => ({ removes: false, level: 'error', message });
 
 /** Finds the Pods of a node and checks each against the flags. Rejects with ApiError. */
 export async function podsToDrain(session: Session, node: string): Promise<PodsToDrain> {
@@ -215,11 +215,11 @@ export async function podsToDrain(session: Session, node: string): Promise<PodsT
     fieldSelector: `spec.nodeName=${node}`,
   });
   const mirror = (await session.dialect()).label('config.mirror');
-  const taken: JsonObject[] = [];
+  const selected: JsonObject[] = [];
   const messages = { warning: new Map<string, string[]>(), error: new Map<string, string[]>() };
   for (const pod of pods) {
-    const { takes, level, message } = await verdictOn(session, pod, mirror);
-    if (takes) taken.push(pod);
+    const { removes: takes, level, message } = await checkPod(session, pod, mirror);
+    if (takes) selected.push(pod);
     if (level === 'none') continue;
     const names = messages[level].get(message) ?? [];
     messages[level].set(message, [...names, `${namespaceOf(pod)}/${nameOf(pod)}`]);
@@ -227,21 +227,21 @@ export async function podsToDrain(session: Session, node: string): Promise<PodsT
   const lines = (level: 'warning' | 'error') =>
     [...messages[level]].map(([message, names]) => `${message}: ${names.join(', ')}`);
   return {
-    pods: taken,
+    pods: selected,
     warnings: lines('warning').join('; '),
     errors: lines('error').map((line) => `cannot delete ${line}`),
   };
 }
 
-/** Applies the rules in order until one keeps the Pod. */
-async function verdictOn(session: Session, pod: JsonObject, mirror: string): Promise<Verdict> {
+/** Checks a Pod against the rules in order; the first one that keeps the Pod decides. */
+async function checkPod(session: Session, pod: JsonObject, mirror: string): Promise<DrainDecision> {
   if (isLongDeleted(session, pod)) return skipped;
-  const daemon = await daemonVerdict(session, pod);
-  if (!daemon.takes) return daemon;
+  const daemon = await checkDaemonSet(session, pod);
+  if (!daemon.removes) return daemon;
   if (Object.hasOwn(objectAt(pod, 'metadata', 'annotations'), mirror)) return skipped;
-  const storage = storageVerdict(session, pod);
-  if (!storage.takes) return storage;
-  return ownerVerdict(session, pod);
+  const storage = checkLocalStorage(session, pod);
+  if (!storage.removes) return storage;
+  return checkController(session, pod);
 }
 
 const isFinished = (pod: JsonObject): boolean =>
@@ -250,7 +250,7 @@ const isFinished = (pod: JsonObject): boolean =>
 const controllerOf = (pod: JsonObject): JsonObject | undefined =>
   listAt(pod, 'metadata', 'ownerReferences').find((owner) => owner.controller === true);
 
-/** Whether `--skip-wait-for-delete-timeout` ignores a Pod that is being deleted. */
+/** Whether a Pod has been terminating for longer than `--skip-wait-for-delete-timeout`. */
 function isLongDeleted(session: Session, pod: JsonObject): boolean {
   const seconds = session.flags.integer('skip-wait-for-delete-timeout') ?? 0;
   const deleted = Date.parse(textAt(pod, 'metadata', 'deletionTimestamp'));
@@ -258,10 +258,10 @@ function isLongDeleted(session: Session, pod: JsonObject): boolean {
   return Math.trunc((session.clock.now() - deleted) / 1000) > seconds;
 }
 
-/** Keeps a DaemonSet's Pod, which its controller would create again, unless the DaemonSet is gone. */
-async function daemonVerdict(session: Session, pod: JsonObject): Promise<Verdict> {
+/** Keeps Pods of DaemonSets, whose controller would recreate them, unless the DaemonSet is gone. */
+async function checkDaemonSet(session: Session, pod: JsonObject): Promise<DrainDecision> {
   const owner = controllerOf(pod);
-  if (owner === undefined || owner.kind !== 'DaemonSet' || isFinished(pod)) return okay;
+  if (owner === undefined || owner.kind !== 'DaemonSet' || isFinished(pod)) return removable;
   const resource = await session.resourceOfKind('DaemonSet');
   const target = { resource, namespace: namespaceOf(pod), name: textAt(owner, 'name') };
   try {
@@ -276,14 +276,15 @@ async function daemonVerdict(session: Session, pod: JsonObject): Promise<Verdict
     : failure('DaemonSet-managed Pods (use --ignore-daemonsets to ignore)');
 }
 
-function storageVerdict(session: Session, pod: JsonObject): Verdict {
+function checkLocalStorage(session: Session, pod: JsonObject): DrainDecision {
   const isLocal = listAt(pod, 'spec', 'volumes').some((volume) => volume.emptyDir !== undefined);
-  if (!isLocal || isFinished(pod) || session.flags.boolean('delete-emptydir-data')) return okay;
+  if (!isLocal || isFinished(pod) || session.flags.boolean('delete-emptydir-data'))
+    return removable;
   return failure('Pods with local storage (use --delete-emptydir-data to override)');
 }
 
-function ownerVerdict(session: Session, pod: JsonObject): Verdict {
-  if (isFinished(pod) || controllerOf(pod) !== undefined) return okay;
+function checkController(session: Session, pod: JsonObject): DrainDecision {
+  if (isFinished(pod) || controllerOf(pod) !== undefined) return removable;
   return session.flags.boolean('force')
     ? warning('deleting Pods that declare no controller', true)
     : failure('cannot delete Pods that declare no controller (use --force to override)');

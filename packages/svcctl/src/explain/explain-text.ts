@@ -14,28 +14,29 @@ export interface ExplainedKind {
   readonly version: string;
   readonly kind: string;
   readonly schema: JsonObject;
-  /** All schemas of the document, to which the kind's schema refers. */
+  /** All schemas of the document, which the kind's schema references. */
   readonly schemas: JsonObject;
 }
 
+/** What to explain of a kind. */
 export interface ExplainOptions {
   /** The path of the field to explain; empty for the kind itself. */
   readonly path: readonly string[];
   readonly recursive: boolean;
 }
 
-/** Width of a line, and number of enumeration values in the list of fields. */
 const lineWidth = 80;
+/** Maximum number of enumeration values in the list of fields. */
 const valuesMax = 4;
 
 /**
  * Explains a kind or one of its fields from an OpenAPI v3 document, in the format of kubectl 1.32.
  * Throws CliError if the kind has no such field.
  */
-export function explainText(of: ExplainedKind, { path, recursive }: ExplainOptions): string {
-  const { group, version, kind, schemas } = of;
+export function explainText(explained: ExplainedKind, { path, recursive }: ExplainOptions): string {
+  const { group, version, kind, schemas } = explained;
   const document = new Document(schemas);
-  let shown = of.schema;
+  let shown = explained.schema;
   for (const name of path) {
     const property = document.field(shown, name);
     if (property === undefined) {
@@ -54,7 +55,7 @@ export function explainText(of: ExplainedKind, { path, recursive }: ExplainOptio
       : [`FIELD: ${field} <${document.typeName(shown)}>`, ...enumBlock(shown), '']),
   ];
   const text = document.descriptions(shown).join('');
-  const about = ['DESCRIPTION:', ...wrapped(text === '' ? '<empty>' : text, 4, lineWidth - 4)];
+  const about = ['DESCRIPTION:', ...wrapText(text === '' ? '<empty>' : text, 4, lineWidth - 4)];
   const fields = document.fieldLines(shown, { recursive, level: 1, within: [] });
   const list = fields.length === 0 ? [] : ['FIELDS:', ...fields];
   return `${[...head, ...about, ...list, ''].join('\n')}\n`;
@@ -62,12 +63,12 @@ export function explainText(of: ExplainedKind, { path, recursive }: ExplainOptio
 
 /** The enumeration values of the explained field, one per line, or a blank line. */
 function enumBlock(schema: JsonObject): string[] {
-  const values = valuesOf(schema);
+  const values = enumValues(schema);
   if (values.length === 0) return [''];
   return ['ENUM:', ...values.map((value) => `    ${value}`)];
 }
 
-function valuesOf(schema: JsonObject): string[] {
+function enumValues(schema: JsonObject): string[] {
   if (!Array.isArray(schema.enum)) return [];
   return schema.enum.map((value) => {
     if (typeof value === 'string') return value === '' ? '""' : value;
@@ -84,7 +85,7 @@ class Document {
   }
 
   /** Follows the reference of a schema, if it has one. */
-  #resolved(schema: JsonObject): JsonObject {
+  #resolve(schema: JsonObject): JsonObject {
     const name = refOf(schema)?.split('/').at(-1);
     const target = name === undefined ? undefined : member(this.#schemas, name);
     return isObject(target) ? target : schema;
@@ -92,7 +93,7 @@ class Document {
 
   /** Finds a field of a schema, of its items, or of the schemas in `allOf`. */
   field(schema: JsonObject, name: string, within: readonly JsonObject[] = []): Field {
-    const resolved = this.#resolved(schema);
+    const resolved = this.#resolve(schema);
     if (within.includes(resolved)) return undefined;
     const property = member(propertiesOf(resolved), name);
     if (isObject(property)) return property;
@@ -108,7 +109,7 @@ class Document {
 
   /** The descriptions of a schema and of its parts, each ending with a newline. */
   descriptions(schema: JsonObject, within: readonly JsonObject[] = []): string[] {
-    const resolved = this.#resolved(schema);
+    const resolved = this.#resolve(schema);
     if (within.includes(resolved)) return [];
     const own = descriptionOf(resolved);
     const { allOf, inner } = partsOf(resolved);
@@ -129,17 +130,18 @@ class Document {
       return this.typeName(only);
     }
     const ref = refOf(schema);
-    const { type } = ref === undefined ? schema : this.#resolved(schema);
+    const { type } = ref === undefined ? schema : this.#resolve(schema);
     if (typeof type === 'string' && type !== 'object') return type;
     return ref?.split(/[./]/).at(-1) ?? 'Object';
   }
 
+  /** The list of a schema's fields, with those of nested schemas if `recursive`. */
   fieldLines(
     schema: JsonObject,
     at: {
       readonly recursive: boolean;
       readonly level: number;
-      /** The references on the path to this schema; a recursive type is listed once. */
+      /** The references on the path to this schema, so that a recursive type is listed once. */
       readonly within: readonly string[];
     },
   ): string[] {
@@ -147,7 +149,7 @@ class Document {
     const ref = refOf(schema);
     if (ref !== undefined && at.within.includes(ref)) return [];
     const within = ref === undefined ? at.within : [...at.within, ref];
-    const resolved = this.#resolved(schema);
+    const resolved = this.#resolve(schema);
     const lines = Object.entries(propertiesOf(resolved))
       .toSorted(([one], [other]) => (one < other ? -1 : 1))
       .flatMap(([name, property]) => {
@@ -173,7 +175,7 @@ class Document {
     const { name, property, recursive, level } = field;
     const indent = '  '.repeat(level);
     const isRequired = Array.isArray(schema.required) && schema.required.includes(name);
-    const values = valuesOf(property);
+    const values = enumValues(property);
     const shown = [...values.slice(0, valuesMax), ...(values.length > valuesMax ? ['....'] : [])];
     const lines = [
       `${indent}${name}\t<${this.typeName(property)}>${isRequired ? ' -required-' : ''}`,
@@ -182,7 +184,7 @@ class Document {
     if (recursive) return lines;
     const text = descriptionOf(property) || '<no description>';
     const width = lineWidth - 2 - indent.length;
-    return [...lines, ...wrapped(text, indent.length + 2, width), ''];
+    return [...lines, ...wrapText(text, indent.length + 2, width), ''];
   }
 }
 
@@ -205,14 +207,14 @@ function partsOf(schema: JsonObject): {
 
 const isJsonObject = (value: JsonValue | undefined): value is JsonObject => isObject(value);
 
-/** Wraps text into indented lines of at most `width` columns; longer words get their own line. */
-function wrapped(text: string, indent: number, width: number): string[] {
+/** Wraps text into indented lines of at most `width` columns. A longer word has its own line. */
+function wrapText(text: string, indent: number, width: number): string[] {
   const pad = ' '.repeat(indent);
   return text.split('\n').flatMap((paragraph) => {
     const lines: string[] = [];
     let line = '';
     for (const [, space = '', word = ''] of paragraph.matchAll(/(\s*)(\S+|$)/g)) {
-      // The word length at which the line overflows; the first word of a line always fits.
+      // The length from which a word overflows the line. The first word of a line always fits.
       const tooLong = width - line.length - space.length + 1;
       if (word.length >= tooLong && tooLong < width) {
         lines.push(line);
@@ -231,25 +233,29 @@ const indents = { description: 5, fields: 3, fieldText: 2 };
  * Explains a kind or one of its fields from an OpenAPI v2 document, in the format of kubectl 1.32.
  * Throws CliError if the kind has no such field.
  */
-export function explainTextOfV2(of: ExplainedKind, { path, recursive }: ExplainOptions): string {
-  const definitions = new Definitions(of.schemas);
-  const shown = definitions.fieldAt(of.schema, path);
+export function explainTextOfV2(
+  explained: ExplainedKind,
+  { path, recursive }: ExplainOptions,
+): string {
+  const definitions = new Definitions(explained.schemas);
+  const shown = definitions.fieldAt(explained.schema, path);
   const { descriptions, innermost } = definitions.within(shown);
-  const apiVersion = of.group === '' ? of.version : `${of.group}/${of.version}`;
+  const apiVersion =
+    explained.group === '' ? explained.version : `${explained.group}/${explained.version}`;
   const name = path.at(-1);
   const form = formOf(innermost);
   const type = `${name} <${definitions.typeName(shown)}>`;
-  const lines = [`KIND:     ${of.kind}`, `VERSION:  ${apiVersion}`, ''];
+  const lines = [`KIND:     ${explained.kind}`, `VERSION:  ${apiVersion}`, ''];
   if (form === 'primitive') lines.push(`FIELD:    ${type}`, '');
   if (form === 'kind' && name !== undefined) lines.push(`RESOURCE: ${type}`, '');
   lines.push('DESCRIPTION:');
   const texts = descriptions.flatMap((text, at) => {
     if (text === '') return [];
-    const block = wrappedText(text, indents.description);
+    const block = fillText(text, indents.description);
     return at === 0 ? block : ['', ...block];
   });
   const isBare = descriptions.every((text) => text === '');
-  const about = isBare ? wrappedText('<empty>', indents.description) : texts;
+  const about = isBare ? fillText('<empty>', indents.description) : texts;
   const fields =
     form === 'kind'
       ? ['', 'FIELDS:', ...definitions.fieldLines(innermost, { recursive, within: [] })]
@@ -283,25 +289,25 @@ class Definitions {
     const form = formOf(schema);
     if (form === 'list') return isObject(items) ? items : {};
     if (form === 'map' && isObject(additionalProperties)) return additionalProperties;
-    // An untyped map passes its description on to its values.
+    // The values of an untyped map have its description.
     if (form === 'map') return { description: descriptionOf(schema) };
     return undefined;
   }
 
   /** Follows references, lists, and maps to the innermost schema, collecting descriptions. */
   within(schema: JsonObject): { descriptions: readonly string[]; innermost: JsonObject } {
-    const passed = new Set([schema]);
+    const visited = new Set([schema]);
     let innermost = schema;
     for (;;) {
       const inner = this.#inner(innermost);
-      if (inner === undefined || passed.has(inner)) break;
-      passed.add(inner);
+      if (inner === undefined || visited.has(inner)) break;
+      visited.add(inner);
       innermost = inner;
     }
-    return { descriptions: [...passed].map(descriptionOf), innermost };
+    return { descriptions: [...visited].map(descriptionOf), innermost };
   }
 
-  /** The field at a path, which ends early at a schema without fields. Throws CliError. */
+  /** The field at a path; the search ends at a schema without fields. Throws CliError. */
   fieldAt(schema: JsonObject, path: readonly string[]): JsonObject {
     let at = schema;
     for (const name of path) {
@@ -317,9 +323,9 @@ class Definitions {
   /** `string`, `[]Object`, `map[string]Object`; empty for an untyped schema. */
   typeName(schema: JsonObject): string {
     let prefix = '';
-    const passed = new Set<JsonObject>();
-    for (let at = schema; !passed.has(at); ) {
-      passed.add(at);
+    const visited = new Set<JsonObject>();
+    for (let at = schema; !visited.has(at); ) {
+      visited.add(at);
       const form = formOf(at);
       const inner = this.#inner(at);
       if (inner === undefined) {
@@ -332,6 +338,7 @@ class Definitions {
     return prefix;
   }
 
+  /** The list of a schema's fields, with those of nested schemas if `recursive`. */
   fieldLines(
     schema: JsonObject,
     at: { readonly recursive: boolean; readonly within: readonly JsonObject[] },
@@ -345,7 +352,7 @@ class Definitions {
         if (!isObject(property)) return [];
         const line = `${indent}${name}\t<${this.typeName(property)}>`;
         if (!at.recursive) {
-          const text = wrappedText(descriptionOf(property), indent.length + indents.fieldText);
+          const text = fillText(descriptionOf(property), indent.length + indents.fieldText);
           return [line + (required.includes(name) ? ' -required-' : ''), ...text, ''];
         }
         const { innermost } = this.within(property);
@@ -356,14 +363,14 @@ class Definitions {
 }
 
 /** Fills text into lines; indented lines, blank lines, and list items start a new line. */
-function wrappedText(text: string, indent: number): string[] {
+function fillText(text: string, indent: number): string[] {
   const lines: string[] = [];
   let words: string[] = [];
-  let lengthOfLine = -1;
+  let lineLength = -1;
   const flush = () => {
     if (words.length > 0) lines.push(words.join(' '));
     words = [];
-    lengthOfLine = -1;
+    lineLength = -1;
   };
   for (const line of text.split('\n')) {
     const isVerbatim = line.startsWith('    ');
@@ -382,9 +389,9 @@ function wrappedText(text: string, indent: number): string[] {
       continue;
     }
     for (const word of line.split(/\s+/).filter((one) => one !== '')) {
-      if (lengthOfLine + 1 + word.length > lineWidth - indent) flush();
+      if (lineLength + 1 + word.length > lineWidth - indent) flush();
       words.push(word);
-      lengthOfLine += 1 + word.length;
+      lineLength += 1 + word.length;
     }
   }
   flush();

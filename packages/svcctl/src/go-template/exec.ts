@@ -6,22 +6,23 @@ import {
   mainName,
   type Node,
   type Operand,
+  operandText,
   type Pipe,
   type Templates,
 } from './parse.ts';
 import {
-  boxedValue,
+  box,
+  formatPlain,
   type GoValue,
   goBool,
   goInt,
   goText,
   isTrue,
   none,
-  plainValue,
   sortedNames,
   staticType,
   typeName,
-  unboxed,
+  unbox,
 } from './values.ts';
 
 /** Limits of a template's execution. */
@@ -33,14 +34,14 @@ export interface TemplateLimits {
   readonly callsMax: number;
 }
 
-/** Far above what listings need, far below what would block or exhaust a machine. */
-const usualLimits: TemplateLimits = {
+/** Far above the needs of listings, and low enough not to block or exhaust a machine. */
+const defaultLimits: TemplateLimits = {
   stepsMax: 20_000_000,
   lengthMax: 64 * 1024 * 1024,
   callsMax: 500,
 };
 
-/** A failed execution, with the output so far. */
+/** A failed execution; `written` is the output before the failure. */
 export class TemplateRunError extends TemplateError {
   readonly written: string;
 
@@ -52,15 +53,16 @@ export class TemplateRunError extends TemplateError {
 }
 
 /**
- * Executes a template like Go: a missing key prints `<no value>`, or is an error with `strict`.
- * Throws TemplateRunError in Go's wording, also when a limit is exceeded.
+ * Executes a template like Go. Throws TemplateRunError, in Go's wording, for an error in the
+ * template and for an exceeded limit.
+ * @param options.strict whether a missing key is an error instead of `<no value>`
  */
 export function runGoTemplate(
   templates: Templates,
   data: JsonValue,
   options: { readonly strict?: boolean; readonly limits?: TemplateLimits } = {},
 ): string {
-  const { strict = false, limits = usualLimits } = options;
+  const { strict = false, limits = defaultLimits } = options;
   return new Run(templates, { strict, limits }).main(data);
 }
 
@@ -70,9 +72,10 @@ interface Variable {
 }
 
 /** The position of a node and its text, for messages. */
-type Place = { readonly at: number; readonly shown: string };
+type Place = { readonly at: number; readonly text: string };
 
-type Leap = 'break' | 'continue' | undefined;
+/** The statement that leaves a loop body early, if any. */
+type Jump = 'break' | 'continue' | undefined;
 
 class Run {
   readonly #templates: Templates;
@@ -84,7 +87,7 @@ class Run {
   #calls = 0;
   #name = mainName;
   #variables: Variable[] = [];
-  #place: Place = { at: 0, shown: '' };
+  #place: Place = { at: 0, text: '' };
 
   constructor(
     templates: Templates,
@@ -96,21 +99,21 @@ class Run {
   }
 
   main(data: JsonValue): string {
-    const dot: GoValue = { ...boxedValue(data), boxed: false };
+    const dot: GoValue = { ...box(data), boxed: false };
     this.#variables = [{ name: '$', value: dot }];
     this.#walk(this.#templates.byName.get(mainName) ?? [], dot);
     return this.#parts.join('');
   }
 
   #fail(message: string): never {
-    const { at, shown } = this.#place;
+    const { at, text } = this.#place;
     const before = this.#templates.source.slice(0, at);
     const lineStart = before.lastIndexOf('\n') + 1;
     const line = before.split('\n').length;
     const column = Buffer.byteLength(before.slice(lineStart));
     throw new TemplateRunError(
       `template: ${mainName}:${line}:${column}: executing ${JSON.stringify(this.#name)} ` +
-        `at <${shown}>: ${message}`,
+        `at <${text}>: ${message}`,
       this.#parts.join(''),
     );
   }
@@ -132,16 +135,16 @@ class Run {
     this.#parts.push(text);
   }
 
-  #walk(nodes: readonly Node[], dot: GoValue): Leap {
+  #walk(nodes: readonly Node[], dot: GoValue): Jump {
     for (const node of nodes) {
       this.#step();
-      const leap = this.#node(node, dot);
-      if (leap !== undefined) return leap;
+      const jump = this.#node(node, dot);
+      if (jump !== undefined) return jump;
     }
     return undefined;
   }
 
-  #node(node: Node, dot: GoValue): Leap {
+  #node(node: Node, dot: GoValue): Jump {
     switch (node.type) {
       case 'text':
         this.#write(node.text);
@@ -149,7 +152,7 @@ class Run {
       case 'action': {
         const value = this.#pipe(node.pipe, dot);
         if (node.pipe.variables.length === 0) {
-          this.#write(value.kind === 'none' ? '<no value>' : plainValue(value));
+          this.#write(value.kind === 'none' ? '<no value>' : formatPlain(value));
         }
         return undefined;
       }
@@ -166,48 +169,49 @@ class Run {
     }
   }
 
-  #branch(node: Node & { readonly type: 'if' | 'with' | 'range' }, dot: GoValue): Leap {
+  #branch(node: Node & { readonly type: 'if' | 'with' | 'range' }, dot: GoValue): Jump {
     const variableCount = this.#variables.length;
     const value = this.#pipe(node.pipe, dot);
     const inner = node.type === 'with' ? value : dot;
-    const leap = isTrue(value) ? this.#walk(node.body, inner) : this.#walk(node.otherwise, dot);
+    const jump = isTrue(value) ? this.#walk(node.body, inner) : this.#walk(node.elseBody, dot);
     this.#variables.length = variableCount;
-    return leap;
+    return jump;
   }
 
-  #range(node: Node & { readonly type: 'if' | 'with' | 'range' }, dot: GoValue): Leap {
+  #range(node: Node & { readonly type: 'if' | 'with' | 'range' }, dot: GoValue): Jump {
     const variableCount = this.#variables.length;
     const { variables, assigns } = node.pipe;
-    const over = this.#pipe(node.pipe, dot);
-    const inside = this.#variables.length;
-    let leap: Leap;
-    for (const { key, value } of this.#entries(over)) {
+    const collection = this.#pipe(node.pipe, dot);
+    const outerCount = this.#variables.length;
+    let jump: Jump;
+    for (const { key, value } of this.#entries(collection)) {
       this.#step();
       const [first, second] = valueAndKey(variables);
-      if (first !== undefined) this.#put(first, { value, assigns, from: inside });
-      if (second !== undefined) this.#put(second, { value: key, assigns, from: inside });
-      leap = this.#walk(node.body, value);
-      this.#variables.length = inside;
-      if (leap === 'break') break;
+      if (first !== undefined) this.#setLoopVariable(first, { value, assigns, from: outerCount });
+      if (second !== undefined)
+        this.#setLoopVariable(second, { value: key, assigns, from: outerCount });
+      jump = this.#walk(node.body, value);
+      this.#variables.length = outerCount;
+      if (jump === 'break') break;
     }
     this.#variables.length = variableCount;
-    return isTrue(over) ? undefined : this.#walk(node.otherwise, dot);
+    return isTrue(collection) ? undefined : this.#walk(node.elseBody, dot);
   }
 
-  #entries(over: GoValue): { readonly key: GoValue; readonly value: GoValue }[] {
-    const { value } = over;
-    if (over.kind === 'none') return [];
+  #entries(collection: GoValue): { readonly key: GoValue; readonly value: GoValue }[] {
+    const { value } = collection;
+    if (collection.kind === 'none') return [];
     if (Array.isArray(value)) {
-      return value.map((item, at) => ({ key: goInt(at), value: boxedValue(item) }));
+      return value.map((item, at) => ({ key: goInt(at), value: box(item) }));
     }
-    if (!isObject(value)) return this.#fail(`range can't iterate over ${plainValue(over)}`);
+    if (!isObject(value)) return this.#fail(`range can't iterate over ${formatPlain(collection)}`);
     return sortedNames(value).map((name) => ({
       key: goText(name),
-      value: boxedValue(value[name] ?? null),
+      value: box(value[name] ?? null),
     }));
   }
 
-  #put(
+  #setLoopVariable(
     name: string,
     { value, assigns, from }: { value: GoValue; assigns: boolean; from: number },
   ): void {
@@ -247,7 +251,7 @@ class Run {
   #pipe(pipe: Pipe, dot: GoValue): GoValue {
     this.#place = pipe;
     let value: GoValue | undefined;
-    for (const command of pipe.commands) value = unboxed(this.#command(command, dot, value));
+    for (const command of pipe.commands) value = unbox(this.#command(command, dot, value));
     const result = value ?? none;
     for (const name of pipe.variables) {
       if (pipe.assigns) this.#assign(name, result);
@@ -256,7 +260,7 @@ class Run {
     return result;
   }
 
-  /** Runs a command; `last` is the result of the previous one in the pipe, its last argument. */
+  /** Runs a command. `last` is the result of the previous one in the pipe and the last argument. */
   #command(command: Command, dot: GoValue, last: GoValue | undefined): GoValue {
     this.#step();
     const [first, ...args] = command.operands;
@@ -267,7 +271,7 @@ class Run {
       return this.#operand(first, dot, hasArguments);
     }
     this.#place = first;
-    if (hasArguments) this.#fail(`can't give argument to non-function ${shownIn(first)}`);
+    if (hasArguments) this.#fail(`can't give argument to non-function ${operandText(first)}`);
     if (first.type === 'nil') this.#fail('nil is not a command');
     return this.#operand(first, dot);
   }
@@ -288,8 +292,8 @@ class Run {
       case 'pipe':
         return this.#pipe(operand.pipe, dot);
       case 'identifier': {
-        const { at, shown } = operand;
-        return this.#call({ at, shown, operands: [operand] }, dot, undefined);
+        const { at, text } = operand;
+        return this.#call({ at, text, operands: [operand] }, dot, undefined);
       }
       case 'field':
         return this.#fields(dot, operand.names, hasArguments);
@@ -304,7 +308,7 @@ class Run {
     const variable = this.#variables.findLast((one) => one.name === operand.name);
     if (variable === undefined) return this.#fail(`undefined variable: ${operand.name}`);
     if (operand.names.length > 0) return this.#fields(variable.value, operand.names, hasArguments);
-    if (hasArguments) this.#fail(`can't give argument to non-function ${operand.shown}`);
+    if (hasArguments) this.#fail(`can't give argument to non-function ${operand.text}`);
     return variable.value;
   }
 
@@ -316,18 +320,18 @@ class Run {
     return at;
   }
 
-  #field(of: GoValue, name: string, hasArguments: boolean): GoValue {
-    if (of.kind === 'none') {
+  #field(target: GoValue, name: string, hasArguments: boolean): GoValue {
+    if (target.kind === 'none') {
       if (this.#strict) this.#fail(`nil data; no entry for key ${JSON.stringify(name)}`);
       return none;
     }
-    if (of.kind === 'nil') this.#fail(`nil pointer evaluating ${staticType(of)}.${name}`);
-    if (!isObject(of.value)) {
-      return this.#fail(`can't evaluate field ${name} in type ${staticType(of)}`);
+    if (target.kind === 'nil') this.#fail(`nil pointer evaluating ${staticType(target)}.${name}`);
+    if (!isObject(target.value)) {
+      return this.#fail(`can't evaluate field ${name} in type ${staticType(target)}`);
     }
     if (hasArguments) this.#fail(`${name} is not a method but has arguments`);
-    const found = member(of.value, name);
-    if (found !== undefined) return boxedValue(found);
+    const found = member(target.value, name);
+    if (found !== undefined) return box(found);
     if (this.#strict) this.#fail(`map has no entry for key ${JSON.stringify(name)}`);
     return none;
   }
@@ -344,10 +348,10 @@ class Run {
       return this.#fail(`${JSON.stringify(name)} is not a defined function`);
     this.#checkCount(name, definition, count);
     const args = operands.map((operand, at) =>
-      this.#argument(operand, dot, at < (definition.texts ?? 0)),
+      this.#argument(operand, dot, at < (definition.textArgs ?? 0)),
     );
     if (last !== undefined)
-      args.push(this.#lastArgument(last, args.length < (definition.texts ?? 0)));
+      args.push(this.#lastArgument(last, args.length < (definition.textArgs ?? 0)));
     try {
       return definition.call(args, this);
     } catch (error) {
@@ -357,24 +361,24 @@ class Run {
     }
   }
 
-  #checkCount(name: string, { least, most }: Omit<GoFunction, 'call'>, count: number): void {
-    const wanted = least === most ? `${least}` : `at least ${least}`;
-    if (count < least || count > most) {
-      this.#fail(`wrong number of args for ${name}: want ${wanted} got ${count}`);
+  #checkCount(name: string, { minArgs, maxArgs }: Omit<GoFunction, 'call'>, count: number): void {
+    const expected = minArgs === maxArgs ? `${minArgs}` : `at least ${minArgs}`;
+    if (count < minArgs || count > maxArgs) {
+      this.#fail(`wrong number of args for ${name}: want ${expected} got ${count}`);
     }
   }
 
-  /** Evaluates `and` and `or` up to the argument that decides. */
+  /** Evaluates the arguments of `and` and `or` up to the one that decides. */
   #junction(
     command: Command,
     { dot, last, count }: { dot: GoValue; last: GoValue | undefined; count: number },
   ): GoValue {
     const [callee, ...operands] = command.operands;
     const name = callee?.type === 'identifier' ? callee.name : '';
-    this.#checkCount(name, { least: 1, most: Number.POSITIVE_INFINITY }, count);
+    this.#checkCount(name, { minArgs: 1, maxArgs: Number.POSITIVE_INFINITY }, count);
     let value = none;
     for (const operand of operands) {
-      value = unboxed(this.#argument(operand, dot, false));
+      value = unbox(this.#argument(operand, dot, false));
       if (isTrue(value) === (name === 'or')) return value;
     }
     return last ?? value;
@@ -384,7 +388,7 @@ class Run {
     if (isText && ['bool', 'number', 'nil'].includes(operand.type)) {
       this.#place = operand;
       if (operand.type === 'nil') this.#fail('cannot assign nil to string');
-      this.#fail(`expected string; found ${operand.shown}`);
+      this.#fail(`expected string; found ${operand.text}`);
     }
     const value = this.#operand(operand, dot);
     return isText ? this.#textArgument(value) : value;
@@ -395,19 +399,16 @@ class Run {
   }
 
   #textArgument(value: GoValue): GoValue {
-    const plain = unboxed(value);
+    const plain = unbox(value);
     if (plain.kind === 'none') this.#fail('invalid value; expected string');
     if (plain.kind === 'string') return plain;
     return this.#fail(`wrong type for value; expected string; got ${typeName(plain)}`);
   }
 }
 
-/** The last variable of a range is the value, the one before it the key. */
+/** Returns the variables of a range. With two, the first is the key; a single one is the value. */
 function valueAndKey(
   variables: readonly string[],
 ): readonly [value: string | undefined, key: string | undefined] {
   return variables.length > 1 ? [variables[1], variables[0]] : [variables[0], undefined];
 }
-
-const shownIn = (operand: Operand): string =>
-  operand.type === 'pipe' ? `(${operand.shown})` : operand.shown;

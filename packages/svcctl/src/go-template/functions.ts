@@ -1,6 +1,7 @@
 import { compareText, isObject, member, problemText } from '@wheelhouse/machinery';
 import {
-  boxedValue,
+  box,
+  formatPlain,
   type GoValue,
   goBool,
   goInt,
@@ -8,10 +9,9 @@ import {
   isInteger,
   isTrue,
   none,
-  plainValue,
   sprintf,
   typeName,
-  unboxed,
+  unbox,
 } from './values.ts';
 
 const htmlEscapes: Readonly<Record<string, string>> = {
@@ -50,72 +50,88 @@ function escapeScript(text: string): string {
 /** An error of a function; the message is Go's, without the function's name. */
 export class FunctionError extends Error {}
 
-/** The execution that calls a function. */
+/** The execution that calls a function, with its limit. */
 export interface FunctionRun {
-  /** Throws if a text of this length exceeds the limit. */
+  /** Throws if output of this length would exceed the limit. */
   checkLength(length: number): void;
 }
 
 /** A template function. */
 export interface GoFunction {
-  readonly least: number;
-  readonly most: number;
+  readonly minArgs: number;
+  readonly maxArgs: number;
   /** Number of leading arguments that must be strings. */
-  readonly texts?: number;
+  readonly textArgs?: number;
   /** Throws FunctionError. */
   call(args: readonly GoValue[], run: FunctionRun): GoValue;
 }
 
-const many = Number.POSITIVE_INFINITY;
+const unlimited = Number.POSITIVE_INFINITY;
 
-/** All functions but `and` and `or`, which do not evaluate all of their arguments. */
+/** All functions except `and` and `or`, which do not evaluate all of their arguments. */
 export const functions: ReadonlyMap<string, GoFunction> = new Map<string, GoFunction>([
-  ['not', { least: 1, most: 1, call: ([arg = none]) => goBool(!isTrue(arg)) }],
-  ['len', { least: 1, most: 1, call: ([arg = none]) => lengthOf(arg) }],
-  ['index', { least: 1, most: many, call: ([item = none, ...keys]) => indexed(item, keys) }],
-  ['slice', { least: 1, most: many, call: ([item = none, ...ends]) => sliced(item, ends) }],
+  ['not', { minArgs: 1, maxArgs: 1, call: ([arg = none]) => goBool(!isTrue(arg)) }],
+  ['len', { minArgs: 1, maxArgs: 1, call: ([arg = none]) => lengthOf(arg) }],
+  [
+    'index',
+    { minArgs: 1, maxArgs: unlimited, call: ([item = none, ...keys]) => indexValue(item, keys) },
+  ],
+  [
+    'slice',
+    { minArgs: 1, maxArgs: unlimited, call: ([item = none, ...ends]) => sliceValue(item, ends) },
+  ],
   [
     'exists',
-    { least: 1, most: many, call: ([item = none, ...keys]) => goBool(exists(item, keys)) },
+    {
+      minArgs: 1,
+      maxArgs: unlimited,
+      call: ([item = none, ...keys]) => goBool(exists(item, keys)),
+    },
   ],
-  ['call', { least: 1, most: many, call: ([item = none]) => noFunction(item) }],
-  ['eq', { least: 1, most: many, call: (args) => goBool(equalsAny(args)) }],
-  ['ne', { least: 2, most: 2, call: (args) => goBool(!equalsAny(args)) }],
-  ['lt', { least: 2, most: 2, call: (args) => goBool(order(args) < 0) }],
-  ['le', { least: 2, most: 2, call: (args) => goBool(order(args) <= 0) }],
-  ['gt', { least: 2, most: 2, call: (args) => goBool(order(args) > 0) }],
-  ['ge', { least: 2, most: 2, call: (args) => goBool(order(args) >= 0) }],
-  ['print', { least: 0, most: many, call: (args, run) => long(print(args), run) }],
-  ['println', { least: 0, most: many, call: (args, run) => long(printLine(args), run) }],
+  ['call', { minArgs: 1, maxArgs: unlimited, call: ([item = none]) => failCall(item) }],
+  ['eq', { minArgs: 1, maxArgs: unlimited, call: (args) => goBool(equalsAny(args)) }],
+  ['ne', { minArgs: 2, maxArgs: 2, call: (args) => goBool(!equalsAny(args)) }],
+  ['lt', { minArgs: 2, maxArgs: 2, call: (args) => goBool(compareValues(args) < 0) }],
+  ['le', { minArgs: 2, maxArgs: 2, call: (args) => goBool(compareValues(args) <= 0) }],
+  ['gt', { minArgs: 2, maxArgs: 2, call: (args) => goBool(compareValues(args) > 0) }],
+  ['ge', { minArgs: 2, maxArgs: 2, call: (args) => goBool(compareValues(args) >= 0) }],
+  ['print', { minArgs: 0, maxArgs: unlimited, call: (args, run) => checkedText(print(args), run) }],
+  [
+    'println',
+    { minArgs: 0, maxArgs: unlimited, call: (args, run) => checkedText(printLine(args), run) },
+  ],
   [
     'printf',
     {
-      least: 1,
-      most: many,
-      texts: 1,
+      minArgs: 1,
+      maxArgs: unlimited,
+      textArgs: 1,
       call: ([format = none, ...args], run) =>
         goText(sprintf(String(format.value), args, (length) => run.checkLength(length))),
     },
   ],
-  ['html', escaping(escapeHtml)],
-  ['js', escaping(escapeScript)],
-  ['urlquery', escaping(escapeQuery)],
-  ['base64decode', { least: 1, most: 1, texts: 1, call: ([arg = none]) => decoded(arg) }],
+  ['html', escapeFunction(escapeHtml)],
+  ['js', escapeFunction(escapeScript)],
+  ['urlquery', escapeFunction(escapeQuery)],
+  [
+    'base64decode',
+    { minArgs: 1, maxArgs: 1, textArgs: 1, call: ([arg = none]) => decodeBase64(arg) },
+  ],
 ]);
 
 /** The names of all functions. */
 export const functionNames: ReadonlySet<string> = new Set([...functions.keys(), 'and', 'or']);
 
-function escaping(escaped: (text: string) => string): GoFunction {
-  const shown = (arg: GoValue) => (unboxed(arg).kind === 'none' ? goText('<no value>') : arg);
+function escapeFunction(transform: (text: string) => string): GoFunction {
+  const shown = (arg: GoValue) => (unbox(arg).kind === 'none' ? goText('<no value>') : arg);
   return {
-    least: 0,
-    most: many,
-    call: (args, run) => long(escaped(print(args.map(shown))), run),
+    minArgs: 0,
+    maxArgs: unlimited,
+    call: (args, run) => checkedText(transform(print(args.map(shown))), run),
   };
 }
 
-function long(text: string, run: FunctionRun): GoValue {
+function checkedText(text: string, run: FunctionRun): GoValue {
   run.checkLength(text.length);
   return goText(text);
 }
@@ -125,22 +141,22 @@ function print(args: readonly GoValue[]): string {
   return args
     .map((arg, at) => {
       const before = args[at - 1];
-      const apart = before !== undefined && before.kind !== 'string' && arg.kind !== 'string';
-      return `${apart ? ' ' : ''}${plainValue(arg)}`;
+      const isSeparated = before !== undefined && before.kind !== 'string' && arg.kind !== 'string';
+      return `${isSeparated ? ' ' : ''}${formatPlain(arg)}`;
     })
     .join('');
 }
 
-const printLine = (args: readonly GoValue[]): string => `${args.map(plainValue).join(' ')}\n`;
+const printLine = (args: readonly GoValue[]): string => `${args.map(formatPlain).join(' ')}\n`;
 
-function noFunction(item: GoValue): GoValue {
-  const callee = unboxed(item);
+function failCall(item: GoValue): GoValue {
+  const callee = unbox(item);
   if (callee.kind === 'none') throw new FunctionError('call of nil');
-  throw new FunctionError(`non-function ${plainValue(callee)} of type ${typeName(callee)}`);
+  throw new FunctionError(`non-function ${formatPlain(callee)} of type ${typeName(callee)}`);
 }
 
 function lengthOf(arg: GoValue): GoValue {
-  const { value, kind } = unboxed(arg);
+  const { value, kind } = unbox(arg);
   if (typeof value === 'string') return goInt(Buffer.byteLength(value));
   if (Array.isArray(value)) return goInt(value.length);
   if (isObject(value)) return goInt(Object.values(value).filter((one) => one !== undefined).length);
@@ -150,17 +166,17 @@ function lengthOf(arg: GoValue): GoValue {
   throw new FunctionError(`len of type ${typeName(arg)}`);
 }
 
-function indexed(item: GoValue, keys: readonly GoValue[]): GoValue {
-  let at = unboxed(item);
+function indexValue(item: GoValue, keys: readonly GoValue[]): GoValue {
+  let at = unbox(item);
   if (at.kind === 'none') throw new FunctionError('index of untyped nil');
   for (const key of keys) {
     const { value } = at;
     if (isObject(value)) {
       const found = member(value, mapKey(key));
-      at = found === undefined ? none : unboxed(boxedValue(found));
+      at = found === undefined ? none : unbox(box(found));
     } else if (Array.isArray(value)) {
       const found = value[listIndex(key, value.length)];
-      at = found === undefined ? none : unboxed(boxedValue(found));
+      at = found === undefined ? none : unbox(box(found));
     } else if (typeof value === 'string') {
       const bytes = Buffer.from(value);
       at = goInt(bytes[listIndex(key, bytes.length)] ?? 0);
@@ -171,25 +187,25 @@ function indexed(item: GoValue, keys: readonly GoValue[]): GoValue {
 }
 
 function mapKey(key: GoValue): string {
-  const { kind, value } = unboxed(key);
+  const { kind, value } = unbox(key);
   if (kind === 'none') throw new FunctionError('value is nil; should be of type string');
   if (typeof value === 'string') return value;
   throw new FunctionError(`value has type ${typeName(key)}; should be string`);
 }
 
-function listIndex(key: GoValue, length: number, most = length - 1): number {
-  const { kind, value } = unboxed(key);
+function listIndex(key: GoValue, length: number, maxArgs = length - 1): number {
+  const { kind, value } = unbox(key);
   if (kind === 'none') throw new FunctionError('cannot index slice/array with nil');
   if (!isInteger(key)) {
     throw new FunctionError(`cannot index slice/array with type ${typeName(key)}`);
   }
   const at = Number(value);
-  if (at < 0 || at > most) throw new FunctionError(`index out of range: ${at}`);
+  if (at < 0 || at > maxArgs) throw new FunctionError(`index out of range: ${at}`);
   return at;
 }
 
-function sliced(item: GoValue, ends: readonly GoValue[]): GoValue {
-  const { value, kind } = unboxed(item);
+function sliceValue(item: GoValue, ends: readonly GoValue[]): GoValue {
+  const { value, kind } = unbox(item);
   if (kind === 'none') throw new FunctionError('slice of untyped nil');
   if (ends.length > 3) throw new FunctionError(`too many slice indexes: ${ends.length}`);
   if (typeof value !== 'string' && !Array.isArray(value)) {
@@ -210,7 +226,7 @@ function sliced(item: GoValue, ends: readonly GoValue[]): GoValue {
 /** Whether an item has a value at the keys. */
 function exists(item: GoValue, keys: readonly GoValue[]): boolean {
   try {
-    return indexed(item, keys).kind !== 'none';
+    return indexValue(item, keys).kind !== 'none';
   } catch (error) {
     if (error instanceof FunctionError) return false;
     throw error;
@@ -219,7 +235,7 @@ function exists(item: GoValue, keys: readonly GoValue[]): boolean {
 
 type Comparable = 'bool' | 'int' | 'float' | 'string' | 'other';
 
-function comparableOf(arg: GoValue): Comparable {
+function comparableKind(arg: GoValue): Comparable {
   if (isInteger(arg)) return 'int';
   if (arg.kind === 'float64') return 'float';
   return arg.kind === 'bool' || arg.kind === 'string' ? arg.kind : 'other';
@@ -227,40 +243,40 @@ function comparableOf(arg: GoValue): Comparable {
 
 function equalsAny([first = none, ...others]: readonly GoValue[]): boolean {
   if (others.length === 0) throw new FunctionError('missing argument for comparison');
-  return others.some((other) => equals(unboxed(first), unboxed(other)));
+  return others.some((other) => equals(unbox(first), unbox(other)));
 }
 
 function equals(one: GoValue, other: GoValue): boolean {
   const isNothing = (value: GoValue) => value.kind === 'none';
-  if (comparableOf(one) !== comparableOf(other)) {
+  if (comparableKind(one) !== comparableKind(other)) {
     if (isNothing(one) || isNothing(other)) return false;
     throw new FunctionError('incompatible types for comparison');
   }
   if (isNothing(one) || isNothing(other)) return isNothing(one) === isNothing(other);
-  if (comparableOf(one) === 'other') {
-    throw new FunctionError(`non-comparable type ${plainValue(one)}: ${typeName(one)}`);
+  if (comparableKind(one) === 'other') {
+    throw new FunctionError(`non-comparable type ${formatPlain(one)}: ${typeName(one)}`);
   }
-  return exactly(one) === exactly(other);
+  return comparableValue(one) === comparableValue(other);
 }
 
-/** A number in one representation. */
-const exactly = ({ value }: GoValue) =>
+/** The value in a form that `===` compares; safe integers become numbers. */
+const comparableValue = ({ value }: GoValue) =>
   typeof value === 'bigint' && Number.isSafeInteger(Number(value)) ? Number(value) : value;
 
-function order([first = none, second = none]: readonly GoValue[]): number {
-  const [one, other] = [unboxed(first), unboxed(second)];
-  const [kind, beside] = [comparableOf(one), comparableOf(other)];
-  if (kind === 'other' || beside === 'other') {
+function compareValues([first = none, second = none]: readonly GoValue[]): number {
+  const [one, other] = [unbox(first), unbox(second)];
+  const [kind, otherKind] = [comparableKind(one), comparableKind(other)];
+  if (kind === 'other' || otherKind === 'other') {
     throw new FunctionError('invalid type for comparison');
   }
-  if (kind !== beside) throw new FunctionError('incompatible types for comparison');
+  if (kind !== otherKind) throw new FunctionError('incompatible types for comparison');
   if (kind === 'bool') throw new FunctionError('invalid type for comparison');
   if (kind === 'string') return compareText(String(one.value), String(other.value));
   const [left, right] = [one.value as number | bigint, other.value as number | bigint];
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
-function decoded({ value }: GoValue): GoValue {
+function decodeBase64({ value }: GoValue): GoValue {
   const text = String(value).replace(/[\r\n]/g, '');
   const whole = /^[A-Za-z0-9+/]*/.exec(text)?.[0] ?? '';
   const isPadded = text.length % 4 === 0 && /^={0,2}$/.test(text.slice(whole.length));

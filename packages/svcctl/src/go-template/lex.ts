@@ -1,23 +1,23 @@
 import { goEscapes } from '@wheelhouse/machinery';
 
-const simple: Readonly<Record<string, string>> = { ...goEscapes, "'": "'", '"': '"' };
+const simpleEscapes: Readonly<Record<string, string>> = { ...goEscapes, "'": "'", '"': '"' };
 
 /** The value of a Go string literal, quoted or raw; undefined if it is malformed. */
 export function unquoteString(literal: string): string | undefined {
   const inner = literal.slice(1, -1);
   if (literal.startsWith('`')) return inner.replaceAll('\r', '');
-  return unescaped(inner, '"');
+  return unescapeLiteral(inner, '"');
 }
 
 /** The code point of a Go character literal; undefined if it is malformed. */
 export function unquoteCharacter(literal: string): number | undefined {
-  const text = unescaped(literal.slice(1, -1), "'");
+  const text = unescapeLiteral(literal.slice(1, -1), "'");
   const value = text?.codePointAt(0);
   const isOne = value !== undefined && String.fromCodePoint(value) === text;
   return isOne ? value : undefined;
 }
 
-function unescaped(inner: string, quote: string): string | undefined {
+function unescapeLiteral(inner: string, quote: string): string | undefined {
   // Collect bytes, since several escapes may form one character.
   const parts: Buffer[] = [];
   for (let at = 0; at < inner.length; ) {
@@ -39,7 +39,7 @@ function escapeAt(
 ): { readonly bytes: Buffer; readonly length: number } | undefined {
   const [letter = ''] = text;
   if ((letter === '"' || letter === "'") && letter !== quote) return undefined;
-  const plain = Object.hasOwn(simple, letter) ? simple[letter] : undefined;
+  const plain = Object.hasOwn(simpleEscapes, letter) ? simpleEscapes[letter] : undefined;
   if (plain !== undefined) return { bytes: Buffer.from(plain), length: 1 };
   const byte = /^(?:x([\da-fA-F]{2})|([0-3][0-7]{2}))/.exec(text);
   if (byte !== null) {
@@ -61,7 +61,7 @@ export class TemplateError extends Error {
   }
 }
 
-/** The text of `error` is its message; those of `field` and `variable` include `.` and `$`. */
+/** The kind of a token. The text of an `error` is its message. */
 export type TokenKind =
   | 'text'
   | 'left'
@@ -86,10 +86,11 @@ export type TokenKind =
   | 'eof'
   | 'error';
 
+/** A token of a template. The texts of `field` and `variable` include the `.` or `$`. */
 export interface Token {
   readonly kind: TokenKind;
   readonly text: string;
-  /** Start in UTF-16 units. */
+  /** Offset of the start in UTF-16 units. */
   readonly at: number;
   readonly line: number;
 }
@@ -110,7 +111,7 @@ const keywords = new Set([
 const wordCharacter = /[\p{L}\p{Nd}_]/u;
 const blank = /[ \t\r\n]/;
 
-/** Splits a template into tokens; the last one is `eof` or `error`. */
+/** Splits a template into tokens. The last one is `eof` or `error`. */
 export function lex(source: string): Token[] {
   return new Lexer(source).run();
 }
@@ -156,14 +157,14 @@ class Lexer {
 
   #text(end: number, { trims, trimsBefore }: { trims: boolean; trimsBefore: boolean }): void {
     const whole = this.#source.slice(this.#at, end);
-    const headless = trims ? whole.replace(/^[ \t\r\n]+/, '') : whole;
-    this.#move(whole.length - headless.length);
-    const kept = trimsBefore ? trimEnd(headless) : headless;
-    if (kept !== '') this.#add('text', kept);
-    this.#move(headless.length - kept.length);
+    const trimmedStart = trims ? whole.replace(/^[ \t\r\n]+/, '') : whole;
+    this.#move(whole.length - trimmedStart.length);
+    const trimmed = trimsBefore ? trimEnd(trimmedStart) : trimmedStart;
+    if (trimmed !== '') this.#add('text', trimmed);
+    this.#move(trimmedStart.length - trimmed.length);
   }
 
-  /** Reads one action or comment; undefined after an error. */
+  /** Reads one action or comment. Returns undefined after an error. */
   #action(trimsBefore: boolean): { readonly trims: boolean } | undefined {
     const lead = trimsBefore ? 3 : 2;
     const inner = this.#source.slice(this.#at + lead);
@@ -180,7 +181,7 @@ class Lexer {
         this.#add('right', '}}');
         return { trims };
       }
-      if (!this.#inside()) return undefined;
+      if (!this.#token()) return undefined;
     }
   }
 
@@ -198,20 +199,20 @@ class Lexer {
     return undefined;
   }
 
-  /** Reads one token of an action; false after an error. */
-  #inside(): boolean {
+  /** Reads one token of an action. Returns false after an error. */
+  #token(): boolean {
     const rest = this.#source.slice(this.#at);
     const [character = ''] = rest;
     if (character === '') return this.#fail('unclosed action') === true;
     if (blank.test(character)) {
       // The space in a closing ` -}}` does not separate words.
       const spaces = /^[ \t\r\n]+?(?=[ \t\r\n]-\}\}|[^ \t\r\n]|$)/.exec(rest)?.[0] ?? character;
-      return this.#took('space', spaces);
+      return this.#addToken('space', spaces);
     }
-    if (rest.startsWith(':=')) return this.#took('declare', ':=');
+    if (rest.startsWith(':=')) return this.#addToken('declare', ':=');
     if (character === ':') return this.#fail('expected :=') === true;
-    if (character === '=') return this.#took('assign', '=');
-    if (character === '|') return this.#took('pipe', '|');
+    if (character === '=') return this.#addToken('assign', '=');
+    if (character === '|') return this.#addToken('pipe', '|');
     if (character === '"' || character === '`' || character === "'") return this.#quoted(character);
     if (character === '.' && !/^\.\d/.test(rest)) return this.#name('field', '.');
     if (character === '$') return this.#name('variable', '$');
@@ -223,18 +224,18 @@ class Lexer {
   #paren(character: string): boolean {
     if (character === '(') {
       this.#depth += 1;
-      return this.#took('open', '(');
+      return this.#addToken('open', '(');
     }
     if (character === ')') {
       this.#depth -= 1;
       if (this.#depth < 0) return this.#fail('unexpected right paren') === true;
-      return this.#took('close', ')');
+      return this.#addToken('close', ')');
     }
-    if (character >= '!' && character <= '~') return this.#took('character', character);
+    if (character >= '!' && character <= '~') return this.#addToken('character', character);
     return this.#fail(`unrecognized character in action: ${codePoint(character)}`) === true;
   }
 
-  #took(kind: TokenKind, text: string): true {
+  #addToken(kind: TokenKind, text: string): true {
     this.#add(kind, text);
     return true;
   }
@@ -251,7 +252,7 @@ class Lexer {
       const what = quote === "'" ? 'character constant' : raw;
       return this.#fail(`unterminated ${what}`) === true;
     }
-    return this.#took(quote === "'" ? 'char' : 'string', this.#source.slice(this.#at, end + 1));
+    return this.#addToken(quote === "'" ? 'char' : 'string', this.#source.slice(this.#at, end + 1));
   }
 
   #name(kind: 'field' | 'variable' | 'identifier', head: string): boolean {
@@ -264,11 +265,11 @@ class Lexer {
       const next = characterAt(this.#source, end);
       return this.#fail(`bad character ${codePoint(next)}`) === true;
     }
-    if (kind === 'field' && text === '.') return this.#took('dot', '.');
-    if (kind !== 'identifier') return this.#took(kind, text);
-    if (keywords.has(text)) return this.#took('keyword', text);
-    if (text === 'true' || text === 'false') return this.#took('bool', text);
-    return this.#took(text === 'nil' ? 'nil' : 'identifier', text);
+    if (kind === 'field' && text === '.') return this.#addToken('dot', '.');
+    if (kind !== 'identifier') return this.#addToken(kind, text);
+    if (keywords.has(text)) return this.#addToken('keyword', text);
+    if (text === 'true' || text === 'false') return this.#addToken('bool', text);
+    return this.#addToken(text === 'nil' ? 'nil' : 'identifier', text);
   }
 
   #endsWord(end: number): boolean {
@@ -278,7 +279,7 @@ class Lexer {
 
   #number(rest: string): boolean {
     const text = /^[+-]?[\w.]*(?:(?<=[\d.]e|[\d.]E)[+-]\d+)?/.exec(rest)?.[0] ?? '';
-    return this.#took('number', text === '' ? rest.slice(0, 1) : text);
+    return this.#addToken('number', text === '' ? rest.slice(0, 1) : text);
   }
 }
 
@@ -292,7 +293,7 @@ function codePoint(character: string): string {
   return `U+${number.toString(16).toUpperCase().padStart(4, '0')} '${character}'`;
 }
 
-/** Trims the end; a regular expression would take quadratic time. */
+/** Trims the end of a text. A regular expression would take quadratic time. */
 function trimEnd(text: string): string {
   let end = text.length;
   while (end > 0 && blank.test(text.charAt(end - 1))) end -= 1;

@@ -8,8 +8,8 @@ import {
   unquoteString,
 } from './lex.ts';
 
-/** An operand of a command: `shown` is its text in messages, `at` its position. */
-export type Operand = { readonly at: number; readonly shown: string } & (
+/** An operand of a command, with its offset in UTF-16 units and its text for messages. */
+export type Operand = { readonly at: number; readonly text: string } & (
   | { readonly type: 'dot' | 'nil' }
   | { readonly type: 'bool'; readonly value: boolean }
   | { readonly type: 'number'; readonly value: number | bigint; readonly isFloat: boolean }
@@ -21,23 +21,24 @@ export type Operand = { readonly at: number; readonly shown: string } & (
   | { readonly type: 'pipe'; readonly pipe: Pipe }
 );
 
-/** A function with its arguments, or a single operand. */
+/** A function call with its arguments, or a single operand. */
 export interface Command {
   readonly at: number;
-  readonly shown: string;
+  readonly text: string;
   readonly operands: readonly Operand[];
 }
 
-/** `$x, $y := a | b` */
+/** A pipeline such as `$x, $y := a | b`. */
 export interface Pipe {
   readonly at: number;
-  readonly shown: string;
+  readonly text: string;
   readonly variables: readonly string[];
   /** Whether the variables are assigned rather than declared. */
   readonly assigns: boolean;
   readonly commands: readonly Command[];
 }
 
+/** A part of a template: text, an action, or a block. */
 export type Node =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'action'; readonly pipe: Pipe }
@@ -45,18 +46,18 @@ export type Node =
       readonly type: 'if' | 'with' | 'range';
       readonly pipe: Pipe;
       readonly body: readonly Node[];
-      readonly otherwise: readonly Node[];
+      readonly elseBody: readonly Node[];
     }
   | {
       readonly type: 'template';
       readonly at: number;
-      readonly shown: string;
+      readonly text: string;
       readonly name: string;
       readonly pipe: Pipe | undefined;
     }
   | { readonly type: 'break' | 'continue' };
 
-/** A template, named `output`, and the templates that it defines, by name. */
+/** The source of a template, and the nodes of `output` and of the templates that it defines. */
 export interface Templates {
   readonly source: string;
   readonly byName: ReadonlyMap<string, readonly Node[]>;
@@ -67,6 +68,7 @@ export const mainName = 'output';
 
 /** Maximum nesting of blocks and parentheses. */
 const depthMax = 200;
+/** Maximum length of a template in UTF-16 units. */
 const sourceLengthMax = 1024 * 1024;
 
 /** Parses a template that may call `functions`. Throws TemplateError in Go's wording. */
@@ -75,7 +77,7 @@ export function parseGoTemplate(source: string, functions: ReadonlySet<string>):
   return new Parser(source, functions).run();
 }
 
-/** A list of nodes and the action that ends it. */
+/** A list of nodes and the token that ends it. */
 interface Block {
   readonly nodes: readonly Node[];
   readonly end: 'end' | 'else' | 'eof';
@@ -101,8 +103,8 @@ class Parser {
   run(): Templates {
     const nodes: Node[] = [];
     for (;;) {
-      const { nodes: some, end } = this.#list('top');
-      nodes.push(...some);
+      const { nodes: parsed, end } = this.#list('top');
+      nodes.push(...parsed);
       if (end === 'eof') break;
       this.#fail(`unexpected {{${end}}}`);
     }
@@ -131,11 +133,11 @@ class Parser {
   }
 
   #unexpected(token: Token, context: string): never {
-    if (token.kind !== 'error') this.#fail(`unexpected ${shownToken(token)} in ${context}`);
+    if (token.kind !== 'error') this.#fail(`unexpected ${tokenText(token)} in ${context}`);
     if (this.#actionLine === 0 || this.#actionLine === token.line) this.#fail(token.text);
-    const started = ` in action started at ${mainName}:${this.#actionLine}`;
-    const isSaid = token.text.endsWith(' action');
-    this.#fail(token.text + (isSaid ? started.slice(' in action'.length) : started));
+    const suffix = ` in action started at ${mainName}:${this.#actionLine}`;
+    const mentionsAction = token.text.endsWith(' action');
+    this.#fail(token.text + (mentionsAction ? suffix.slice(' in action'.length) : suffix));
   }
 
   #expect(kind: TokenKind, context: string): Token {
@@ -146,7 +148,7 @@ class Parser {
   }
 
   /** Parses one nesting level deeper. */
-  #deeper<T>(parse: () => T): T {
+  #nest<T>(parse: () => T): T {
     this.#depth += 1;
     if (this.#depth > depthMax) this.#fail('nested too deeply');
     const parsed = parse();
@@ -154,7 +156,7 @@ class Parser {
     return parsed;
   }
 
-  /** Parses nodes up to the action that ends them, or up to the end of the template at the top. */
+  /** Parses nodes up to the action that ends them or, at the top, the end of the template. */
   #list(where: 'top' | 'inside'): Block {
     const nodes: Node[] = [];
     for (;;) {
@@ -199,7 +201,7 @@ class Parser {
       }
       case 'break':
       case 'continue':
-        return this.#leap(token.text);
+        return this.#jump(token.text);
       case 'template':
         return this.#call();
       case 'block':
@@ -211,7 +213,7 @@ class Parser {
     }
   }
 
-  #leap(type: 'break' | 'continue'): Node {
+  #jump(type: 'break' | 'continue'): Node {
     const next = this.#skipSpace();
     if (next.kind !== 'right') {
       this.#take();
@@ -225,17 +227,17 @@ class Parser {
   #branch(type: 'if' | 'with' | 'range'): Node {
     const variableCount = this.#variables.length;
     const pipe = this.#pipeline({ context: type, end: 'right' });
-    return this.#deeper(() => {
+    return this.#nest(() => {
       if (type === 'range') this.#ranges += 1;
       const body = this.#list('inside');
       if (type === 'range') this.#ranges -= 1;
-      const otherwise = body.end === 'else' ? this.#otherwise(type) : [];
+      const elseBody = body.end === 'else' ? this.#elseBody(type) : [];
       this.#variables.length = variableCount;
-      return { type, pipe, body: body.nodes, otherwise };
+      return { type, pipe, body: body.nodes, elseBody };
     });
   }
 
-  #otherwise(type: 'if' | 'with' | 'range'): readonly Node[] {
+  #elseBody(type: 'if' | 'with' | 'range'): readonly Node[] {
     const next = this.#skipSpace();
     const before = this.#tokens[this.#next - 1];
     if (before?.kind !== 'right' && next.kind === 'keyword') {
@@ -256,17 +258,17 @@ class Parser {
         ? undefined
         : this.#pipeline({ context: 'template clause', end: 'right' });
     if (pipe === undefined) this.#take();
-    const rest = pipe === undefined ? '' : ` ${pipe.shown}`;
-    const shown = `{{template ${JSON.stringify(name)}${rest}}}`;
-    return { type: 'template', at: token.at, shown, name, pipe };
+    const rest = pipe === undefined ? '' : ` ${pipe.text}`;
+    const text = `{{template ${JSON.stringify(name)}${rest}}}`;
+    return { type: 'template', at: token.at, text, name, pipe };
   }
 
   #block(token: Token): Node {
     const name = this.#name('block clause');
     const pipe = this.#pipeline({ context: 'block clause', end: 'right' });
     this.#body(name);
-    const shown = `{{template ${JSON.stringify(name)} ${pipe.shown}}}`;
-    return { type: 'template', at: token.at, shown, name, pipe };
+    const text = `{{template ${JSON.stringify(name)} ${pipe.text}}}`;
+    return { type: 'template', at: token.at, text, name, pipe };
   }
 
   #define(): void {
@@ -280,7 +282,7 @@ class Parser {
     const outer = { variables: this.#variables, ranges: this.#ranges };
     this.#variables = ['$'];
     this.#ranges = 0;
-    const { nodes, end } = this.#deeper(() => this.#list('inside'));
+    const { nodes, end } = this.#nest(() => this.#list('inside'));
     if (end !== 'end') this.#fail(`unexpected {{${end}}} in define clause`);
     this.#byName.set(name, nodes);
     this.#variables = outer.variables;
@@ -308,8 +310,8 @@ class Parser {
         this.#checkCommands(commands, context);
         const declared =
           variables.length === 0 ? '' : `${variables.join(', ')} ${assigns ? '=' : ':='} `;
-        const shown = declared + commands.map((command) => command.shown).join(' | ');
-        return { at, shown, variables, assigns, commands };
+        const text = declared + commands.map((command) => command.text).join(' | ');
+        return { at, text, variables, assigns, commands };
       }
       if (!startsOperand(token)) {
         this.#take();
@@ -358,7 +360,7 @@ class Parser {
     return { variables: [], assigns: false };
   }
 
-  #known(name: string): void {
+  #checkVariable(name: string): void {
     if (!this.#variables.includes(name)) this.#fail(`undefined variable ${JSON.stringify(name)}`);
   }
 
@@ -378,7 +380,7 @@ class Parser {
       break;
     }
     if (operands.length === 0) this.#fail('empty command');
-    return { at, shown: operands.map(shownOperand).join(' '), operands };
+    return { at, text: operands.map(operandText).join(' '), operands };
   }
 
   #operand(): Operand | undefined {
@@ -390,17 +392,17 @@ class Parser {
     const path = names.map((name) => `.${name}`).join('');
     switch (term.type) {
       case 'field':
-        return { ...term, at, names: [...term.names, ...names], shown: term.shown + path };
+        return { ...term, at, names: [...term.names, ...names], text: term.text + path };
       case 'variable':
-        return { ...term, at, names: [...term.names, ...names], shown: term.shown + path };
+        return { ...term, at, names: [...term.names, ...names], text: term.text + path };
       case 'bool':
       case 'string':
       case 'number':
       case 'nil':
       case 'dot':
-        return this.#fail(`unexpected . after term ${JSON.stringify(term.shown)}`);
+        return this.#fail(`unexpected . after term ${JSON.stringify(term.text)}`);
       default:
-        return { type: 'chain', at, operand: term, names, shown: shownOperand(term) + path };
+        return { type: 'chain', at, operand: term, names, text: operandText(term) + path };
     }
   }
 
@@ -411,34 +413,34 @@ class Parser {
       case 'identifier':
         this.#take();
         if (!this.#functions.has(text)) this.#fail(`function ${JSON.stringify(text)} not defined`);
-        return { type: 'identifier', at, name: text, shown: text };
+        return { type: 'identifier', at, name: text, text };
       case 'dot':
       case 'nil':
         this.#take();
-        return { type: token.kind, at, shown: text };
+        return { type: token.kind, at, text };
       case 'bool':
         this.#take();
-        return { type: 'bool', at, value: text === 'true', shown: text };
+        return { type: 'bool', at, value: text === 'true', text };
       case 'variable':
         this.#take();
-        this.#known(text);
-        return { type: 'variable', at, name: text, names: [], shown: text };
+        this.#checkVariable(text);
+        return { type: 'variable', at, name: text, names: [], text };
       case 'field':
         this.#take();
-        return { type: 'field', at, names: [text.slice(1)], shown: text };
+        return { type: 'field', at, names: [text.slice(1)], text };
       case 'number':
       case 'char':
         this.#take();
         return this.#number(token);
       case 'string':
         this.#take();
-        return { type: 'string', at, value: this.#text(token), shown: text };
+        return { type: 'string', at, value: this.#text(token), text };
       case 'open': {
         this.#take();
-        const pipe = this.#deeper(() =>
+        const pipe = this.#nest(() =>
           this.#pipeline({ context: 'parenthesized pipeline', end: 'close' }),
         );
-        return { type: 'pipe', at, pipe, shown: pipe.shown };
+        return { type: 'pipe', at, pipe, text: pipe.text };
       }
       default:
         return undefined;
@@ -449,22 +451,22 @@ class Parser {
     if (kind === 'char') {
       const value = unquoteCharacter(text);
       if (value === undefined) this.#fail(`malformed character constant: ${text}`);
-      return { type: 'number', at, value, isFloat: false, shown: text };
+      return { type: 'number', at, value, isFloat: false, text };
     }
     const plain = text.replaceAll('_', '');
     const isInteger = /^[+-]?(?:\d+|0[xX][\da-fA-F]+|0[oO][0-7]+|0[bB][01]+)$/.test(plain);
     const isFloat = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(plain);
     if (!isInteger && !isFloat) this.#fail(`bad number syntax: ${JSON.stringify(text)}`);
-    const looksFloat = /[.eE]/.test(plain) && !/^[+-]?0[xX]/.test(plain);
+    const isFloatLiteral = /[.eE]/.test(plain) && !/^[+-]?0[xX]/.test(plain);
     const overflows = () => this.#fail(`integer overflow: ${JSON.stringify(text)}`);
     const digits = plain.replace(/^[+-]/, '');
     const isOctal = isInteger && /^0\d/.test(digits);
     if (isOctal && !/^[0-7]+$/.test(digits)) overflows();
     const size = isOctal ? Number.parseInt(digits, 8) : Number(digits);
-    if (!looksFloat && size >= 2 ** 63) overflows();
-    const exact = looksFloat || Number.isSafeInteger(size) ? size : BigInt(digits);
+    if (!isFloatLiteral && size >= 2 ** 63) overflows();
+    const exact = isFloatLiteral || Number.isSafeInteger(size) ? size : BigInt(digits);
     const value = plain.startsWith('-') ? -exact : exact;
-    return { type: 'number', at, value, isFloat: looksFloat, shown: text };
+    return { type: 'number', at, value, isFloat: isFloatLiteral, text };
   }
 }
 
@@ -483,10 +485,11 @@ const operandKinds: ReadonlySet<TokenKind> = new Set([
 
 const startsOperand = ({ kind }: Token): boolean => operandKinds.has(kind);
 
-const shownOperand = (operand: Operand): string =>
-  operand.type === 'pipe' ? `(${operand.shown})` : operand.shown;
+/** The text of an operand in messages, with the parentheses of a pipeline. */
+export const operandText = (operand: Operand): string =>
+  operand.type === 'pipe' ? `(${operand.text})` : operand.text;
 
-function shownToken({ kind, text }: Token): string {
+function tokenText({ kind, text }: Token): string {
   if (kind === 'eof') return 'EOF';
   if (kind === 'keyword' || kind === 'dot' || kind === 'nil') return `<${text}>`;
   return text.length > 10 ? `${JSON.stringify(text.slice(0, 10))}...` : JSON.stringify(text);

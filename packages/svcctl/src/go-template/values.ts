@@ -1,6 +1,6 @@
 import { compareText, isObject, type JsonValue } from '@wheelhouse/machinery';
 
-/** Go's own limit on widths and precisions. */
+/** Go's limit for widths and precisions. */
 const widthMax = 1_000_000;
 
 interface Verb {
@@ -10,7 +10,10 @@ interface Verb {
   readonly letter: string;
 }
 
-/** Go's `fmt.Sprintf` for template values; calls `check` with the length of the output. */
+/**
+ * Formats template values like Go's `fmt.Sprintf`.
+ * @param check is called with the length of the output after each part; may throw
+ */
 export function sprintf(
   format: string,
   args: readonly GoValue[],
@@ -35,15 +38,15 @@ export function sprintf(
       next = Number(index) - 1;
       reordered = true;
     }
-    const star = (text: string | undefined) => {
+    const readStar = (text: string | undefined) => {
       if (text !== '*') return text === undefined ? undefined : Number(text);
       const argument = args[next++];
       if (argument !== undefined && isInteger(argument)) return Number(argument.value);
       add('%!(BADWIDTH)');
       return undefined;
     };
-    const wide = width === '' ? undefined : star(width);
-    const exact = precision === '' ? 0 : star(precision);
+    const resolvedWidth = width === '' ? undefined : readStar(width);
+    const exact = precision === '' ? 0 : readStar(precision);
     const letter = String.fromCodePoint(format.codePointAt(percent + whole.length) ?? 0);
     at = percent + whole.length + letter.length;
     if (percent + whole.length >= format.length) {
@@ -55,56 +58,56 @@ export function sprintf(
       continue;
     }
     const arg = args[next];
-    const tooWide = Math.abs(wide ?? 0) > widthMax || Math.abs(exact ?? 0) > widthMax;
+    const tooWide = Math.abs(resolvedWidth ?? 0) > widthMax || Math.abs(exact ?? 0) > widthMax;
     if (arg === undefined) add(`%!${letter}(${index === undefined ? 'MISSING' : 'BADINDEX'})`);
     else if (tooWide) add('%!(BADWIDTH)');
-    else add(formatted(arg, { flags, width: wide, precision: exact, letter }));
+    else add(formatValue(arg, { flags, width: resolvedWidth, precision: exact, letter }));
     next += 1;
   }
   const extra = reordered ? [] : args.slice(next);
   if (extra.length > 0) {
     const extraTexts = extra.map((arg) =>
-      arg.kind === 'none' || arg.kind === 'nil' ? '<nil>' : `${typeName(arg)}=${plainValue(arg)}`,
+      arg.kind === 'none' || arg.kind === 'nil' ? '<nil>' : `${typeName(arg)}=${formatPlain(arg)}`,
     );
     add(`%!(EXTRA ${extraTexts.join(', ')})`);
   }
   return out;
 }
 
-function formatted(arg: GoValue, verb: Verb): string {
+function formatValue(arg: GoValue, verb: Verb): string {
   const { letter } = verb;
-  if (letter === 'T') return padded(isNothing(arg) ? '<nil>' : typeName(arg), verb);
-  if (isNothing(arg)) return letter === 'v' ? padded('<nil>', verb) : `%!${letter}(<nil>)`;
-  return text(arg, verb) ?? `%!${letter}(${typeName(arg)}=${plainValue(arg)})`;
+  if (letter === 'T') return pad(isNothing(arg) ? '<nil>' : typeName(arg), verb);
+  if (isNothing(arg)) return letter === 'v' ? pad('<nil>', verb) : `%!${letter}(<nil>)`;
+  return text(arg, verb) ?? `%!${letter}(${typeName(arg)}=${formatPlain(arg)})`;
 }
 
 const isNothing = ({ kind }: GoValue): boolean => kind === 'none' || kind === 'nil';
 
-/** Formats a value by its verb; undefined if the verb does not apply to it. */
+/** Formats a value by its verb. Returns undefined if the verb does not apply to it. */
 function text(arg: GoValue, verb: Verb): string | undefined {
   const { value, kind } = arg;
-  if (kind === 'list' || kind === 'map') return composite(value, verb);
-  if (typeof value === 'string') return ofText(value, verb);
+  if (kind === 'list' || kind === 'map') return formatComposite(value, verb);
+  if (typeof value === 'string') return formatText(value, verb);
   if (typeof value === 'boolean') {
-    return verb.letter === 't' || verb.letter === 'v' ? padded(String(value), verb) : undefined;
+    return verb.letter === 't' || verb.letter === 'v' ? pad(String(value), verb) : undefined;
   }
-  if (kind === 'float64') return ofFloat(Number(value), verb);
-  return ofInteger(value as number | bigint, verb);
+  if (kind === 'float64') return formatFloat(Number(value), verb);
+  return formatInteger(value as number | bigint, verb);
 }
 
-function ofText(value: string, verb: Verb): string | undefined {
+function formatText(value: string, verb: Verb): string | undefined {
   const cut = verb.precision === undefined ? value : [...value].slice(0, verb.precision).join('');
   switch (verb.letter) {
     case 'v':
-      return padded(verb.flags.includes('#') ? JSON.stringify(cut) : cut, verb);
+      return pad(verb.flags.includes('#') ? JSON.stringify(cut) : cut, verb);
     case 's':
-      return padded(cut, verb);
+      return pad(cut, verb);
     case 'q':
-      return padded(JSON.stringify(cut), verb);
+      return pad(JSON.stringify(cut), verb);
     case 'x':
-      return padded(Buffer.from(cut).toString('hex'), verb);
+      return pad(Buffer.from(cut).toString('hex'), verb);
     case 'X':
-      return padded(Buffer.from(cut).toString('hex').toUpperCase(), verb);
+      return pad(Buffer.from(cut).toString('hex').toUpperCase(), verb);
     default:
       return undefined;
   }
@@ -112,20 +115,17 @@ function ofText(value: string, verb: Verb): string | undefined {
 
 const bases: Readonly<Record<string, number>> = { d: 10, v: 10, x: 16, X: 16, o: 8, O: 8, b: 2 };
 
-function ofInteger(value: number | bigint, verb: Verb): string | undefined {
+function formatInteger(value: number | bigint, verb: Verb): string | undefined {
   const { letter, flags } = verb;
   const point = Number(value);
   const isPoint = point >= 0 && point <= 0x10ffff;
-  if (letter === 'c') return padded(String.fromCodePoint(isPoint ? point : 0xfffd), verb);
+  if (letter === 'c') return pad(String.fromCodePoint(isPoint ? point : 0xfffd), verb);
   if (letter === 'q') {
     const character = String.fromCodePoint(isPoint ? point : 0xfffd);
-    return padded(
-      `'${character === "'" || character === '\\' ? `\\${character}` : character}'`,
-      verb,
-    );
+    return pad(`'${character === "'" || character === '\\' ? `\\${character}` : character}'`, verb);
   }
   if (letter === 'U') {
-    return padded(`U+${value.toString(16).toUpperCase().padStart(4, '0')}`, verb);
+    return pad(`U+${value.toString(16).toUpperCase().padStart(4, '0')}`, verb);
   }
   const base = Object.hasOwn(bases, letter) ? bases[letter] : undefined;
   if (base === undefined) return undefined;
@@ -133,18 +133,18 @@ function ofInteger(value: number | bigint, verb: Verb): string | undefined {
   const digits = (isNegative ? -value : value).toString(base).padStart(verb.precision ?? 0, '0');
   const shown = letter === 'X' ? digits.toUpperCase() : digits;
   const prefix = flags.includes('#') ? ({ x: '0x', X: '0X', o: '0', b: '0b' }[letter] ?? '') : '';
-  return signed(`${letter === 'O' ? '0o' : prefix}${shown}`, { isNegative, verb });
+  return addSign(`${letter === 'O' ? '0o' : prefix}${shown}`, { isNegative, verb });
 }
 
-function ofFloat(value: number, verb: Verb): string | undefined {
+function formatFloat(value: number, verb: Verb): string | undefined {
   const isNegative = value < 0 || Object.is(value, -0);
   const size = Math.abs(value);
   const digits = verb.precision ?? 6;
   const shown = ((): string | undefined => {
-    if (!Number.isFinite(value)) return plainFloat(size);
+    if (!Number.isFinite(value)) return formatShortFloat(size);
     switch (verb.letter) {
       case 'v':
-        return plainFloat(size);
+        return formatShortFloat(size);
       case 'f':
       case 'F':
         return size.toFixed(Math.min(digits, 100));
@@ -156,24 +156,24 @@ function ofFloat(value: number, verb: Verb): string | undefined {
       case 'g':
       case 'G':
         return verb.precision === undefined
-          ? longFloat(size)
-          : longFloat(Number(size.toPrecision(Math.max(1, Math.min(digits, 100)))));
+          ? formatGeneralFloat(size)
+          : formatGeneralFloat(Number(size.toPrecision(Math.max(1, Math.min(digits, 100)))));
       default:
         return undefined;
     }
   })();
-  return shown === undefined ? undefined : signed(shown, { isNegative, verb });
+  return shown === undefined ? undefined : addSign(shown, { isNegative, verb });
 }
 
-/** `%g`, which uses an exponent for larger numbers than `%v` does. */
-function longFloat(size: number): string {
+/** Formats a number like `%g`, which switches to exponents at larger numbers than `%v`. */
+function formatGeneralFloat(size: number): string {
   const [mantissa = '', power = '0'] = size.toExponential().split('e');
   const exponent = Number(power);
   if (size === 0 || (exponent >= -4 && exponent < 21)) return String(size);
   return `${mantissa}e${goExponent(exponent)}`;
 }
 
-function signed(
+function addSign(
   digits: string,
   { isNegative, verb }: { readonly isNegative: boolean; readonly verb: Verb },
 ): string {
@@ -181,14 +181,14 @@ function signed(
   const blank = flags.includes(' ') ? ' ' : '';
   const sign = isNegative ? '-' : flags.includes('+') ? '+' : blank;
   const fills = flags.includes('0') && !flags.includes('-') && verb.width !== undefined;
-  if (!fills) return padded(sign + digits, verb);
+  if (!fills) return pad(sign + digits, verb);
   return sign + digits.padStart(Math.abs(verb.width ?? 0) - sign.length, '0');
 }
 
-/** Formats a list or map, each part by the verb. */
-function composite(value: JsonValue, verb: Verb): string | undefined {
+/** Formats a list or map by applying the verb to each part. */
+function formatComposite(value: JsonValue, verb: Verb): string | undefined {
   if (verb.letter === 'v' && verb.width === undefined) {
-    return plainValue({ kind: 'map', value, boxed: false });
+    return formatPlain({ kind: 'map', value, boxed: false });
   }
   if (!['v', 's', 'd', 'q', 'x', 't', 'f'].includes(verb.letter)) return undefined;
   const part = (item: JsonValue): string => {
@@ -197,12 +197,12 @@ function composite(value: JsonValue, verb: Verb): string | undefined {
       const members = sortedNames(item).map((name) => `${part(name)}:${part(item[name] ?? null)}`);
       return `map[${members.join(' ')}]`;
     }
-    return formatted(boxedValue(item), verb);
+    return formatValue(box(item), verb);
   };
   return part(value);
 }
 
-function padded(text: string, { width, flags }: Verb): string {
+function pad(text: string, { width, flags }: Verb): string {
   if (width === undefined) return text;
   const missing = Math.abs(width) - [...text].length;
   if (missing <= 0) return text;
@@ -212,8 +212,8 @@ function padded(text: string, { width, flags }: Verb): string {
 }
 
 /**
- * A value in Go's type system. `none` is the result of a missing key, `nil` a null. `boxed` values
- * come from a map or list, and have the static type `interface {}`.
+ * A value in Go's type system. `none` is the result of a missing key, and `nil` is null. `boxed`
+ * values come from a map or list and have the static type `interface {}`.
  */
 export interface GoValue {
   readonly kind: 'none' | 'nil' | 'bool' | 'int' | 'int64' | 'float64' | 'string' | 'list' | 'map';
@@ -221,21 +221,25 @@ export interface GoValue {
   readonly boxed: boolean;
 }
 
+/** The result of a missing key. */
 export const none: GoValue = { kind: 'none', value: null, boxed: false };
 
 /** Wraps a member of a map or list. */
-export function boxedValue(value: JsonValue): GoValue {
+export function box(value: JsonValue): GoValue {
   return { kind: kindOf(value), value, boxed: true };
 }
 
 /** Unwraps a value to its own type; null becomes `none`. */
-export function unboxed(value: GoValue): GoValue {
+export function unbox(value: GoValue): GoValue {
   if (value.kind === 'nil') return none;
   return value.boxed ? { ...value, boxed: false } : value;
 }
 
+/** Creates a Go string. */
 export const goText = (value: string): GoValue => ({ kind: 'string', value, boxed: false });
+/** Creates a Go int. */
 export const goInt = (value: number): GoValue => ({ kind: 'int', value, boxed: false });
+/** Creates a Go bool. */
 export const goBool = (value: boolean): GoValue => ({ kind: 'bool', value, boxed: false });
 
 function kindOf(value: JsonValue): GoValue['kind'] {
@@ -266,6 +270,7 @@ export const typeName = (value: GoValue): string => typeNames[value.kind];
 export const staticType = (value: GoValue): string =>
   value.boxed ? 'interface {}' : typeNames[value.kind];
 
+/** Whether a value has an integer type. */
 export const isInteger = ({ kind }: GoValue): boolean => kind === 'int' || kind === 'int64';
 
 /** Whether a value is true for `if`. */
@@ -276,7 +281,7 @@ export function isTrue({ kind, value }: GoValue): boolean {
   return typeof value === 'bigint' ? value !== 0n : Boolean(value);
 }
 
-/** The names of a map's members in Go's order. */
+/** The names of a map's members in Go's order; empty for other values. */
 export function sortedNames(map: JsonValue): string[] {
   if (!isObject(map)) return [];
   return Object.keys(map)
@@ -285,23 +290,23 @@ export function sortedNames(map: JsonValue): string[] {
 }
 
 /** Formats a JSON value like Go's `%v`. */
-export function plain(value: JsonValue): string {
+export function formatJson(value: JsonValue): string {
   if (value === null) return '<nil>';
-  if (typeof value === 'number' && !Number.isInteger(value)) return plainFloat(value);
-  if (Array.isArray(value)) return `[${value.map(plain).join(' ')}]`;
+  if (typeof value === 'number' && !Number.isInteger(value)) return formatShortFloat(value);
+  if (Array.isArray(value)) return `[${value.map(formatJson).join(' ')}]`;
   if (!isObject(value)) return String(value);
-  const members = sortedNames(value).map((name) => `${name}:${plain(value[name] ?? null)}`);
+  const members = sortedNames(value).map((name) => `${name}:${formatJson(value[name] ?? null)}`);
   return `map[${members.join(' ')}]`;
 }
 
 /** Formats a value like Go's `%v`. */
-export function plainValue({ kind, value }: GoValue): string {
+export function formatPlain({ kind, value }: GoValue): string {
   if (kind === 'none' || kind === 'nil') return '<nil>';
-  return kind === 'float64' ? plainFloat(Number(value)) : plain(value);
+  return kind === 'float64' ? formatShortFloat(Number(value)) : formatJson(value);
 }
 
-/** Go's `%g` with the shortest exact digits. */
-function plainFloat(value: number): string {
+/** Formats a number like Go's `%v`, with the fewest digits that identify it. */
+function formatShortFloat(value: number): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
   const [mantissa = '', power = '0'] = value.toExponential().split('e');

@@ -19,30 +19,30 @@ export function podTemplateText(template: JsonObject): string {
   const initial = listAt(spec, 'initContainers');
   const lines = [
     'Pod Template:',
-    ...pairs('Labels', objectAt(template, 'metadata', 'labels'), '='),
-    ...(Object.keys(annotations).length === 0 ? [] : pairs('Annotations', annotations, ': ')),
+    ...valuePairs('Labels', objectAt(template, 'metadata', 'labels'), '='),
+    ...(Object.keys(annotations).length === 0 ? [] : valuePairs('Annotations', annotations, ': ')),
     ...(account === '' ? [] : [`  Service Account:\t${account}`]),
     ...(initial.length === 0 ? [] : containers('Init Containers', initial)),
     ...containers('Containers', listAt(spec, 'containers')),
     ...volumes(listAt(spec, 'volumes')),
     ...(priority === '' ? [] : [`  Priority Class Name:\t${priority}`]),
-    ...pairs('Node-Selectors', objectAt(spec, 'nodeSelector'), '='),
-    ...listed('Tolerations', listAt(spec, 'tolerations').map(tolerationText).sort()),
+    ...valuePairs('Node-Selectors', objectAt(spec, 'nodeSelector'), '='),
+    ...valueLines('Tolerations', listAt(spec, 'tolerations').map(tolerationText).sort()),
   ];
   return lines.map((line) => `${line}\n`).join('');
 }
 
-function listed(title: string, values: readonly string[]): string[] {
+function valueLines(title: string, values: readonly string[]): string[] {
   if (values.length === 0) return [`  ${title}:\t<none>`];
   return values.map((value, at) => (at === 0 ? `  ${title}:\t${value}` : `\t${value}`));
 }
 
-const pairs = (title: string, map: JsonObject, between: string): string[] =>
-  listed(
+const valuePairs = (title: string, map: JsonObject, separator: string): string[] =>
+  valueLines(
     title,
     Object.keys(map)
       .sort()
-      .map((key) => `${key}${between}${String(member(map, key))}`),
+      .map((key) => `${key}${separator}${String(member(map, key))}`),
   );
 
 function containers(title: string, list: readonly JsonObject[]): string[] {
@@ -65,8 +65,8 @@ function containerLines(container: JsonObject): string[] {
     `Image:\t${textAt(container, 'image')}`,
     ...portLines(container, 'Port', 'containerPort'),
     ...portLines(container, 'Host Port', 'hostPort'),
-    ...words(container, 'Command'),
-    ...words(container, 'Args'),
+    ...wordLines(container, 'Command'),
+    ...wordLines(container, 'Args'),
     ...resources('Limits'),
     ...resources('Requests'),
     ...probe('Liveness', 'livenessProbe'),
@@ -86,7 +86,7 @@ function portLines(container: JsonObject, title: string, name: string): string[]
   return [`${title}:\t${ports[0] ?? '<none>'}`];
 }
 
-function words(container: JsonObject, title: string): string[] {
+function wordLines(container: JsonObject, title: string): string[] {
   const list = container[title.toLowerCase()];
   if (!Array.isArray(list) || list.length === 0) return [];
   return [
@@ -125,11 +125,13 @@ function environment(container: JsonObject): string[] {
     const note = prefix === '' ? '' : ` with prefix '${prefix}'`;
     return `  ${textAt(ref, 'name')}\t${kind}${note}\tOptional: ${ref['optional'] === true}`;
   });
-  const own = listAt(container, 'env').map((one) => `  ${textAt(one, 'name')}:\t${envValue(one)}`);
+  const variables = listAt(container, 'env').map(
+    (one) => `  ${textAt(one, 'name')}:\t${envValue(one)}`,
+  );
   return [
     ...(from.length === 0 ? [] : ['Environment Variables from:', ...from]),
-    `Environment:${own.length === 0 ? '\t<none>' : ''}`,
-    ...own,
+    `Environment:${variables.length === 0 ? '\t<none>' : ''}`,
+    ...variables,
   ];
 }
 
@@ -194,12 +196,12 @@ function tolerationText(one: JsonObject): string {
   ].join(' ');
 }
 
-/** A line of a description: text, or a title with a value. */
+/** A line of a description: a text, or a title with its value. */
 export type DescriptionLine = readonly [text: string, value?: string];
 
 /**
- * Formats lines like kubectl: aligns the values of consecutive titles. Text without a title, or a
- * value of several lines, ends a block.
+ * Formats lines like kubectl, aligning the values of consecutive titles. A text without a value, or
+ * a value of several lines, ends a block.
  */
 export function writeDescription(lines: readonly DescriptionLine[]): string {
   let text = '';
@@ -220,27 +222,27 @@ export function writeDescription(lines: readonly DescriptionLine[]): string {
 
 /** Describes an object without its events. */
 export function describeObject(object: JsonObject): DescriptionLine[] {
-  return (specialOf(object) ?? describeAny)(object);
+  return (specificDescriber(object) ?? describeAny)(object);
 }
 
 /** Whether the description of an object includes its events. */
 export function hasEvents(object: JsonObject): boolean {
-  const special = specialOf(object);
+  const special = specificDescriber(object);
   return special === undefined || special === describeConfigMap;
 }
 
-function specialOf(object: JsonObject): Describe | undefined {
+function specificDescriber(object: JsonObject): Describer | undefined {
   const kind = textAt(object, 'kind');
   const group = parseApiVersion(textAt(object, 'apiVersion'))?.group ?? '';
   // Custom kinds may have the same names.
   const isBuiltin = group === '' || group.startsWith('rbac.authorization.');
-  return isBuiltin && Object.hasOwn(specials, kind) ? specials[kind] : undefined;
+  return isBuiltin && Object.hasOwn(describers, kind) ? describers[kind] : undefined;
 }
 
-type Describe = (object: JsonObject) => DescriptionLine[];
+type Describer = (object: JsonObject) => DescriptionLine[];
 
-/** Kinds with a format of their own in kubectl. */
-const specials: Readonly<Record<string, Describe>> = {
+/** Kinds for which kubectl has a format of their own. */
+const describers: Readonly<Record<string, Describer>> = {
   ConfigMap: describeConfigMap,
   Secret: describeSecret,
   Role: describeRole,
@@ -264,15 +266,15 @@ function head(object: JsonObject, options: { namespace: boolean }): DescriptionL
 function pairLines(
   title: string,
   value: JsonValue | undefined,
-  between: string,
+  separator: string,
 ): DescriptionLine[] {
   if (!isObject(value) || Object.keys(value).length === 0) return [[title, '<none>']];
   return Object.keys(value)
     .sort()
-    .map((key, at) => [at === 0 ? title : '', `${key}${between}${String(value[key])}`]);
+    .map((key, at) => [at === 0 ? title : '', `${key}${separator}${String(value[key])}`]);
 }
 
-/** All fields of an object as indented text, after the main fields of its metadata. */
+/** Describes any object: the main metadata, then all fields as indented text. */
 function describeAny(object: JsonObject): DescriptionLine[] {
   const { apiVersion, kind, metadata, ...rest } = object;
   const {
@@ -292,7 +294,7 @@ function describeAny(object: JsonObject): DescriptionLine[] {
   ];
 }
 
-/** `creationTimestamp` -> `Creation Timestamp`; `uid` is all capitals. */
+/** The title of a field: `creationTimestamp` becomes `Creation Timestamp`, `uid` becomes `UID`. */
 export function titleOf(name: string): string {
   if (name === 'uid') return 'UID';
   const spaced = name.replace(/([a-z0-9])([A-Z])/g, '$1 $2');
@@ -324,7 +326,7 @@ const itemLines =
     return [[`${'  '.repeat(depth)}${text}`]];
   };
 
-const bytesOf = (value: JsonValue | undefined): string =>
+const sizeText = (value: JsonValue | undefined): string =>
   `${Buffer.from(String(value), 'base64').length} bytes`;
 
 function describeConfigMap(object: JsonObject): DescriptionLine[] {
@@ -335,7 +337,7 @@ function describeConfigMap(object: JsonObject): DescriptionLine[] {
     .flatMap((key): DescriptionLine[] => [[`${key}:`], ['----'], [String(data[key])], ['']]);
   const sizes = Object.keys(binary)
     .sort()
-    .map((key): DescriptionLine => [`${key}: ${bytesOf(binary[key])}`]);
+    .map((key): DescriptionLine => [`${key}: ${sizeText(binary[key])}`]);
   const titles = (title: string): DescriptionLine[] => [[''], [title], ['====']];
   return [
     ...head(object, { namespace: true }),
@@ -359,7 +361,7 @@ function describeSecret(object: JsonObject): DescriptionLine[] {
     ['===='],
     ...Object.keys(data)
       .sort()
-      .map((key): DescriptionLine => [`${key}:`, bytesOf(data[key])]),
+      .map((key): DescriptionLine => [`${key}:`, sizeText(data[key])]),
   ];
 }
 

@@ -5,9 +5,12 @@ import { resolved, type Schema } from '@wheelhouse/schema';
 /** Characters that Go's encoder escapes although JSON does not require it. */
 const goEscaped = /[<>&\u2028\u2029]/g;
 
-/** Indented JSON like Go's, without a final newline. */
+/**
+ * Formats indented JSON like Go, without a final newline.
+ * @param step the indentation of one level
+ */
 export function printJson(value: JsonValue, step = '  '): string {
-  return printed(value, { newline: '\n', step });
+  return printValue(value, { newline: '\n', step });
 }
 
 interface Indent {
@@ -15,30 +18,30 @@ interface Indent {
   readonly step: string;
 }
 
-function printed(value: JsonValue | undefined, { newline, step }: Indent): string {
-  if (typeof value === 'string') return quoted(value);
+function printValue(value: JsonValue | undefined, { newline, step }: Indent): string {
+  if (typeof value === 'string') return quote(value);
   if (typeof value !== 'object' || value === null) return String(value ?? null);
   const inner = newline + step;
   const deeper = { newline: inner, step };
   if (Array.isArray(value)) {
     if (value.length === 0) return '[]';
-    return `[${inner}${value.map((item) => printed(item, deeper)).join(`,${inner}`)}${newline}]`;
+    return `[${inner}${value.map((item) => printValue(item, deeper)).join(`,${inner}`)}${newline}]`;
   }
   const members = Object.entries(value).filter(([, item]) => item !== undefined);
   if (members.length === 0) return '{}';
-  const lines = members.map(([name, item]) => `${quoted(name)}: ${printed(item, deeper)}`);
+  const lines = members.map(([name, item]) => `${quote(name)}: ${printValue(item, deeper)}`);
   return `{${inner}${lines.join(`,${inner}`)}${newline}}`;
 }
 
-/** Compact JSON like Go's, with sorted members and without a final newline. */
+/** Formats compact JSON like Go, with sorted members and without a final newline. */
 export function compactJson(value: JsonValue): string {
-  return escaped(jsonText(sortMaps(value, undefined)));
+  return escapeLikeGo(jsonText(sortMaps(value, undefined)));
 }
 
-const quoted = (text: string): string => escaped(JSON.stringify(text));
+const quote = (text: string): string => escapeLikeGo(JSON.stringify(text));
 
-/** Escapes characters that JSON contains only inside strings. */
-function escaped(json: string): string {
+/** Escapes characters that occur only inside strings of a JSON text. */
+function escapeLikeGo(json: string): string {
   return json.replace(
     goEscaped,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
@@ -46,9 +49,8 @@ function escaped(json: string): string {
 }
 
 /**
- * A copy with the keys of maps in byte order, as Go writes them. Members of structs keep the order
- * of their declaration, and values without a type stay unchanged. Without a schema, all objects are
- * maps.
+ * Returns a copy with the keys of maps in byte order, as Go writes them. Members of structs keep
+ * their order, and untyped values stay unchanged. Without a schema, all objects count as maps.
  */
 export function sortMaps(value: JsonValue, schema: Schema | undefined): JsonValue {
   const at = schema === undefined ? undefined : resolved(schema);

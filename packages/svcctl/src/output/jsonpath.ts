@@ -10,8 +10,9 @@ import { CliError } from '../io.ts';
 import { compactJson } from './go-json.ts';
 
 /**
- * kubectl's JSONPath templates: text with `{…}` around paths; `.a.b`, `['a']`, `[0]`, `[1:3]`,
- * `[*]`, `..a`, `[?(@.a=="b")]`, quoted strings and `{range …}…{end}`. No scripts, no expressions.
+ * A JSONPath template of kubectl: text with actions in braces. An action is a path of `.a.b`,
+ * `['a']`, `[0]`, `[1:3]`, `[*]`, `..a`, and `[?(@.a=="b")]`, a quoted string, `range` with a path,
+ * or `end`.
  */
 export type Template = readonly Node[];
 
@@ -38,7 +39,7 @@ export function parseTemplate(source: string): Template {
       at = end;
       continue;
     }
-    const close = closing(source, open);
+    const close = findClosingBrace(source, open);
     parseAction(source.slice(open + 1, close).trim(), stack);
     at = close + 1;
   }
@@ -46,22 +47,22 @@ export function parseTemplate(source: string): Template {
   return stack[0]!.nodes;
 }
 
-function parseAction(inside: string, stack: OpenRange[]): void {
-  if (inside === 'end') {
+function parseAction(action: string, stack: OpenRange[]): void {
+  if (action === 'end') {
     const ended = stack.length > 1 ? stack.pop() : undefined;
     if (ended === undefined) throw new CliError('not in range, nothing to end');
     stack.at(-1)!.nodes.push({ type: 'range', path: ended.path, body: ended.nodes });
-  } else if (/^range[^\w-]/.test(inside)) {
+  } else if (/^range[^\w-]/.test(action)) {
     if (stack.length > depthMax) throw new CliError('nested too deeply');
-    stack.push({ nodes: [], path: parsePath(inside.slice('range'.length).trim()) });
-  } else if (inside.startsWith('"') || inside.startsWith("'")) {
-    stack.at(-1)!.nodes.push({ type: 'text', text: unquote(inside) });
+    stack.push({ nodes: [], path: parsePath(action.slice('range'.length).trim()) });
+  } else if (action.startsWith('"') || action.startsWith("'")) {
+    stack.at(-1)!.nodes.push({ type: 'text', text: unquote(action) });
   } else {
-    stack.at(-1)!.nodes.push({ type: 'path', path: parsePath(inside) });
+    stack.at(-1)!.nodes.push({ type: 'path', path: parsePath(action) });
   }
 }
 
-function closing(source: string, open: number): number {
+function findClosingBrace(source: string, open: number): number {
   let quote = '';
   for (let at = open + 1; at < source.length; at++) {
     const character = source[at]!;
@@ -93,7 +94,7 @@ export function parsePath(source: string): JsonPath {
   }
 }
 
-/** All values at a path. */
+/** Returns all values at a path. */
 export function selectPath(path: JsonPath, root: JsonValue): readonly JsonValue[] {
   return valuesAtJsonPath(path, root) ?? [];
 }
@@ -104,13 +105,13 @@ export function renderTemplate(template: Template, value: JsonValue): string {
     .map((node) => {
       if (node.type === 'text') return node.text;
       const found = selectPath(node.path, value);
-      if (node.type === 'path') return found.map(showValue).join(' ');
+      if (node.type === 'path') return found.map(valueText).join(' ');
       return found.map((one) => renderTemplate(node.body, one)).join('');
     })
     .join('');
 }
 
-/** All values at the paths of a template, in order, without its text. */
+/** Returns the values at the paths of a template, in order, without its text. */
 export function valuesOfTemplate(template: Template, value: JsonValue): JsonValue[] {
   return template.flatMap((node) => {
     if (node.type === 'text') return [];
@@ -120,7 +121,7 @@ export function valuesOfTemplate(template: Template, value: JsonValue): JsonValu
   });
 }
 
-/** The first member in a template's paths that its object lacks. */
+/** Finds the first member that a template's paths name and the value lacks. */
 export function missingKey(template: Template, value: JsonValue): string | undefined {
   for (const node of template) {
     if (node.type === 'text') continue;
@@ -141,7 +142,7 @@ export function missingKey(template: Template, value: JsonValue): string | undef
   return undefined;
 }
 
-/** A value in the output of a template: text as it is, other values as Go's JSON. */
-export function showValue(value: JsonValue): string {
+/** Formats a value in the output of a template: strings unchanged, other values as Go's JSON. */
+export function valueText(value: JsonValue): string {
   return typeof value === 'string' ? value : compactJson(value);
 }

@@ -1,11 +1,11 @@
-/** Longest change, in lines, that is compared; a longer one is shown as a replacement. */
+/** Maximum length, in lines, of a compared change; a longer one is shown as a replacement. */
 const linesMax = 2_000;
 const contextLines = 3;
 
 type Mark = ' ' | '-' | '+';
 type Line = readonly [mark: Mark, text: string];
 
-/** The hunks of a unified diff between two texts; empty if they are equal. */
+/** Returns the hunks of a unified diff between two texts; empty if the texts are equal. */
 export function lineDiff(before: string, after: string): string[] {
   const lines = editScript(linesOf(before), linesOf(after));
   const changed = lines.flatMap(([mark], at) => (mark === ' ' ? [] : [at]));
@@ -26,36 +26,43 @@ const linesOf = (text: string): string[] =>
 function hunkText(lines: readonly Line[], from: number, to: number): string[] {
   const count = (part: readonly Line[], mark: Mark) =>
     part.filter(([one]) => one === ' ' || one === mark).length;
-  const [ahead, own] = [lines.slice(0, from), lines.slice(from, to)];
+  const [precedingLines, hunkLines] = [lines.slice(0, from), lines.slice(from, to)];
   const range = (mark: Mark) => {
-    const length = count(own, mark);
-    return `${count(ahead, mark) + (length === 0 ? 0 : 1)},${length}`;
+    const length = count(hunkLines, mark);
+    return `${count(precedingLines, mark) + (length === 0 ? 0 : 1)},${length}`;
   };
-  return [`@@ -${range('-')} +${range('+')} @@`, ...own.map(([mark, text]) => `${mark}${text}`)];
+  return [
+    `@@ -${range('-')} +${range('+')} @@`,
+    ...hunkLines.map(([mark, text]) => `${mark}${text}`),
+  ];
 }
 
 /** All lines of both texts in order, marked as kept, removed, or added. */
 function editScript(before: readonly string[], after: readonly string[]): Line[] {
-  let start = 0;
-  while (start < before.length && start < after.length && before[start] === after[start])
-    start += 1;
-  let ends = 0;
+  let commonStart = 0;
   while (
-    ends < before.length - start &&
-    ends < after.length - start &&
-    before.at(-1 - ends) === after.at(-1 - ends)
+    commonStart < before.length &&
+    commonStart < after.length &&
+    before[commonStart] === after[commonStart]
+  )
+    commonStart += 1;
+  let commonEnd = 0;
+  while (
+    commonEnd < before.length - commonStart &&
+    commonEnd < after.length - commonStart &&
+    before.at(-1 - commonEnd) === after.at(-1 - commonEnd)
   ) {
-    ends += 1;
+    commonEnd += 1;
   }
-  const same = (text: string): Line => [' ', text];
+  const unchanged = (text: string): Line => [' ', text];
   const middle = changedLines(
-    before.slice(start, before.length - ends),
-    after.slice(start, after.length - ends),
+    before.slice(commonStart, before.length - commonEnd),
+    after.slice(commonStart, after.length - commonEnd),
   );
   return [
-    ...before.slice(0, start).map(same),
+    ...before.slice(0, commonStart).map(unchanged),
     ...middle,
-    ...before.slice(before.length - ends).map(same),
+    ...before.slice(before.length - commonEnd).map(unchanged),
   ];
 }
 

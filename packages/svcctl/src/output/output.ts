@@ -5,7 +5,7 @@ import { runGoTemplate, TemplateRunError } from '../go-template/exec.ts';
 import { functionNames } from '../go-template/functions.ts';
 import { TemplateError } from '../go-template/lex.ts';
 import { parseGoTemplate, type Templates } from '../go-template/parse.ts';
-import { plain } from '../go-template/values.ts';
+import { formatJson } from '../go-template/values.ts';
 import { CliError } from '../io.ts';
 import { objectLabel } from '../objects.ts';
 import type { Session } from '../session.ts';
@@ -21,18 +21,19 @@ import {
 } from './jsonpath.ts';
 import { alignLines } from './table.ts';
 
+/** Flags for the format of printed objects. */
 export const outputFlags: readonly FlagSpec[] = [
   {
     name: 'output',
     short: 'o',
     type: 'text',
-    help: 'json, yaml, name, go-template=…, jsonpath=… (or …-file=…); get: wide, custom-columns=… too',
+    help: 'json, yaml, name, go-template=…, jsonpath=… (or …-file=…), in get also wide, custom-columns=…',
   },
-  { name: 'template', type: 'text', help: 'The template, or its file, for -o' },
+  { name: 'template', type: 'text', help: 'The template for -o, or its file' },
   {
     name: 'allow-missing-template-keys',
     type: 'boolean',
-    help: 'Ignore fields that a template names and an object lacks (default)',
+    help: 'Ignore fields of a template that an object lacks (default)',
   },
   { name: 'show-managed-fields', type: 'boolean', help: 'Keep managedFields in json and yaml' },
 ];
@@ -55,8 +56,8 @@ const rowFormats = ['custom-columns', 'custom-columns-file', 'wide'];
 export type Printer = (object: JsonObject) => string;
 
 /**
- * The printer of `-o`; undefined for the command's default format. Throws CliError.
- * @param options.rows whether the command prints tables, and so supports formats with columns
+ * Returns the printer for `-o`, or undefined for the command's default format. Throws CliError.
+ * @param options.rows whether the command prints tables and thus supports formats with columns
  */
 export function printerOf(
   session: Session,
@@ -65,9 +66,9 @@ export function printerOf(
   return printerFor(session, { ...options, format: session.flags.text('output') ?? '' });
 }
 
-/** The printer of `-o`, or that of a default format. Throws CliError. */
-export function printerOr(session: Session, otherwise: 'json' | 'yaml'): Printer {
-  const format = session.flags.text('output') || otherwise;
+/** Returns the printer for `-o`, or for a default format. Throws CliError. */
+export function printerOr(session: Session, defaultFormat: 'json' | 'yaml'): Printer {
+  const format = session.flags.text('output') || defaultFormat;
   const printer = printerFor(session, { format });
   if (printer !== undefined) return printer;
   throw new CliError(`unable to match a printer suitable for the output format "${format}"`);
@@ -88,12 +89,12 @@ function printerFor(
   return templatePrinter(session, { format, rows, template });
 }
 
-/** JSON like kubectl's: sorted members, and an indent of four. */
+/** Formats JSON like kubectl: sorted members, and an indent of four. */
 function jsonText(object: JsonObject): string {
   return `${printJson(sortMaps(object, undefined), '    ')}\n`;
 }
 
-/** Prints objects as a list, whose own members have kubectl's order. */
+/** Prints objects as a List, whose own members are in kubectl's order. */
 export function printList(session: Session, objects: readonly JsonObject[]): void {
   const list = { kind: 'List', apiVersion: 'v1', metadata: {}, items: [...objects] };
   if (session.flags.text('output') !== 'json') {
@@ -121,8 +122,8 @@ function templatePrinter(
   const name = equals < 0 ? format : format.slice(0, equals);
   const value = equals < 0 ? options.template : format.slice(equals + 1);
   const allowed = [...(rows ? rowFormats : []), ...objectFormats].sort();
-  const isKnown = allowed.includes(name) && !['json', 'yaml', 'name', 'wide'].includes(name);
-  if (!isKnown) {
+  const isSupported = allowed.includes(name) && !['json', 'yaml', 'name', 'wide'].includes(name);
+  if (!isSupported) {
     throw new CliError(
       `unable to match a printer suitable for the output format ${JSON.stringify(format)}, ` +
         `allowed formats are: ${allowed.join(',')}`,
@@ -136,7 +137,7 @@ function templatePrinter(
   }
   const isFile = name.endsWith('file');
   const source = isFile ? templateFile(session, { file: value, isColumns }) : value;
-  if (isColumns) return columnsPrinter(session, isFile ? columnsOfFile(source) : source);
+  if (isColumns) return columnsPrinter(session, isFile ? columnSpecFromFile(source) : source);
   if (!name.startsWith('jsonpath')) return goTemplatePrinter(session, source);
   return pathPrinter(session, { source, asJson: name === 'jsonpath-as-json' });
 }
@@ -153,14 +154,14 @@ function goTemplatePrinter(session: Session, source: string): Printer {
   const strict = !session.flags.boolean('allow-missing-template-keys', true);
   try {
     const template = parseGoTemplate(source, functionNames);
-    return (object) => filledTemplate(session, { template, object, strict });
+    return (object) => renderGoTemplate(session, { template, object, strict });
   } catch (error) {
     if (!(error instanceof TemplateError)) throw error;
     throw new CliError(`error parsing template ${source}, ${error.message}\n`);
   }
 }
 
-function filledTemplate(
+function renderGoTemplate(
   session: Session,
   of: { readonly template: Templates; readonly object: JsonObject; readonly strict: boolean },
 ): string {
@@ -169,12 +170,12 @@ function filledTemplate(
     return runGoTemplate(template, object, { strict });
   } catch (error) {
     if (!(error instanceof TemplateRunError)) throw error;
-    // Do not print a whole Secret because of a faulty template.
+    // Do not print a Secret because of a faulty template.
     const isSecret = itemsOf(object).some((item) => item.kind === 'Secret');
     const data = isSecret
       ? ''
       : `\traw data was:\n\t\t${compactJson(object)}\n` +
-        `\tobject given to template engine was:\n\t\t${plain(object)}\n`;
+        `\tobject given to template engine was:\n\t\t${formatJson(object)}\n`;
     session.io.out(
       `${error.written}Error executing template: ${error.message}. ` +
         'Printing more information for debugging the template:\n' +
@@ -192,7 +193,7 @@ function pathPrinter(
 ): Printer {
   const strict = !session.flags.boolean('allow-missing-template-keys', true);
   const text = source.includes('{') ? source : `{${source}}`;
-  const template = readPathTemplate(text);
+  const template = parsePathTemplate(text);
   return (object) => {
     const missing = strict ? missingKey(template, object) : undefined;
     if (missing !== undefined) {
@@ -206,7 +207,7 @@ function pathPrinter(
   };
 }
 
-function readPathTemplate(source: string): Template {
+function parsePathTemplate(source: string): Template {
   try {
     return parseTemplate(source);
   } catch (error) {
@@ -216,7 +217,7 @@ function readPathTemplate(source: string): Template {
 }
 
 /** Converts a file with a line of headings and a line of paths to a `custom-columns` spec. */
-function columnsOfFile(text: string): string {
+function columnSpecFromFile(text: string): string {
   const [heads = [], paths = [], ...more] = text
     .split('\n')
     .map((line) => line.split(/[ \t\r]+/).filter((word) => word !== ''))
@@ -244,7 +245,7 @@ function columnsPrinter(session: Session, spec: string): Printer {
     const rows = itemsOf(object).map((item) =>
       columns.map(({ path }) => {
         const values = selectPath(path, item);
-        return values.length === 0 ? '<none>' : values.map(plain).join(',');
+        return values.length === 0 ? '<none>' : values.map(formatJson).join(',');
       }),
     );
     const head = columns.map((column) => column.header);
@@ -252,7 +253,7 @@ function columnsPrinter(session: Session, spec: string): Printer {
   };
 }
 
-/** The items of a list, or the object itself. */
+/** Returns the items of a list, or the object itself. */
 export function itemsOf(object: JsonObject): JsonObject[] {
   const { items } = object;
   const isList = String(object.kind).endsWith('List');
@@ -269,7 +270,7 @@ function withoutManagedFields(object: JsonObject): JsonObject {
   return { ...object, metadata };
 }
 
-/** Reports a written object: in the format of `-o`, or as `<kind>/<name> <what>`. */
+/** Reports a written object in the format of `-o`, or as `<kind>/<name> <verb>`. */
 export function reportObject(session: Session, object: JsonObject, what: string): void {
   const printer = printerOf(session);
   session.io.out(printer === undefined ? `${objectLabel(object)} ${what}\n` : printer(object));

@@ -10,19 +10,22 @@ import type { FlagSpec } from '../flags.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
 import type { Color, Paint } from '../terminal.ts';
 
-/** A table from the server, or one made from objects. */
+/** A table from the server, or one that svcctl builds from objects. */
 export interface ObjectTable {
   readonly columns: readonly { readonly name: string; readonly priority: number }[];
   readonly rows: readonly { readonly cells: readonly JsonValue[]; readonly object: JsonObject }[];
 }
 
-/** The Accept header for tables; a server without tables sends objects. */
+/** The Accept header for tables; a server without table support sends objects. */
 export const tableAccept = acceptedMetaGroups
   .map((group) => `application/json;as=Table;v=v1;g=${group}`)
   .concat('application/json')
   .join(',');
 
-/** Reads a Table, or makes a table with NAME and AGE from an object or a list. */
+/**
+ * Reads a Table, or builds a table with NAME and AGE from an object or a list.
+ * @param nowMs the current time, in milliseconds since 1970
+ */
 export function tableOf(body: JsonObject, nowMs: number): ObjectTable {
   if (body.kind !== 'Table') return plainTable(body, nowMs);
   return {
@@ -53,13 +56,16 @@ function ageOf(object: JsonObject, nowMs: number): string {
   return Number.isNaN(created) ? '<unknown>' : humanDuration(nowMs - created);
 }
 
+/** The flag that omits headings. */
 export const noHeadersFlag: FlagSpec = {
   name: 'no-headers',
   type: 'boolean',
-  help: 'Omit the headers',
+  help: 'Omit the column headings',
 };
 
+/** Which columns and headings a table shows. */
 export interface TableOptions {
+  /** Whether to include columns of a priority above 0. */
   readonly wide: boolean;
   readonly withNamespace: boolean;
   readonly withLabels: boolean;
@@ -67,16 +73,16 @@ export interface TableOptions {
   readonly headers: boolean;
 }
 
-/** The cells of a table, with the heading first if requested. */
+/** Returns the cells of a table by line; the first line has the headings if requested. */
 export function tableLines(table: ObjectTable, options: TableOptions): string[][] {
-  const shown = table.columns.flatMap(({ priority }, index) =>
+  const visibleColumns = table.columns.flatMap(({ priority }, index) =>
     options.wide || priority === 0 ? [index] : [],
   );
   const lines: string[][] = [];
   if (options.headers) {
     lines.push([
       ...(options.withNamespace ? ['NAMESPACE'] : []),
-      ...shown.map((index) => table.columns[index]!.name.toUpperCase()),
+      ...visibleColumns.map((index) => table.columns[index]!.name.toUpperCase()),
       ...options.labelColumns.map((label) => label.split('/').at(-1)!.toUpperCase()),
       ...(options.withLabels ? ['LABELS'] : []),
     ]);
@@ -85,7 +91,7 @@ export function tableLines(table: ObjectTable, options: TableOptions): string[][
     const labels = objectAt(object, 'metadata', 'labels');
     lines.push([
       ...(options.withNamespace ? [namespaceOf(object)] : []),
-      ...shown.map((index) => cellText(cells[index])),
+      ...visibleColumns.map((index) => cellText(cells[index])),
       ...options.labelColumns.map((label) => textAt(labels, label)),
       ...(options.withLabels ? [labelsText(labels)] : []),
     ]);
@@ -114,17 +120,16 @@ export type CellStyle = (
 ) => string;
 
 /**
- * Colors a table on a terminal: bold headings, and cells of the STATUS column by their value.
- * @param options.heading the titles of the columns
- * @param options.headings number of heading lines
+ * Returns the style of a table: bold headings, and cells of the STATUS column by their value.
+ * @param options.headingCount number of heading lines
  */
 export function tableStyle(
   paint: Paint,
-  { heading, headings }: { readonly heading: readonly string[]; readonly headings: number },
+  { titles, headingCount }: { readonly titles: readonly string[]; readonly headingCount: number },
 ): CellStyle {
   return (cell, { row, column }) => {
-    if (row < headings) return paint(cell, 'bold');
-    if (heading[column] !== 'STATUS') return cell;
+    if (row < headingCount) return paint(cell, 'bold');
+    if (titles[column] !== 'STATUS') return cell;
     const color = statusColor(cell);
     return color === undefined ? cell : paint(cell, color);
   };
@@ -138,7 +143,10 @@ function statusColor(status: string): Color | undefined {
   return /Pending|Creating|Init|Terminating|Released/.test(status) ? 'yellow' : undefined;
 }
 
-/** Aligns columns three spaces apart; `widths` grows, which aligns the later rows of a watch. */
+/**
+ * Aligns columns three spaces apart.
+ * @param widths the widths so far, updated to align the later rows of a watch
+ */
 export function alignLines(
   lines: readonly (readonly string[])[],
   widths: number[] = [],

@@ -9,10 +9,10 @@ import { RE2JS } from 're2js';
 import { describeError } from '../errors.ts';
 import { CliError } from '../io.ts';
 
-/** Sends a file of a folder; `name` is relative and decoded. */
+/** Sends a file of a folder. `name` is a relative, decoded path. */
 export type StaticFiles = (name: string, response: ServerResponse) => void;
 
-const types: Readonly<Record<string, string>> = {
+const contentTypes: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.html': 'text/html; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
@@ -22,34 +22,36 @@ const types: Readonly<Record<string, string>> = {
   '.txt': 'text/plain; charset=utf-8',
 };
 
-/** Serves the files of a folder and `index.html` for subfolders, but nothing outside of it. */
+/**
+ * Serves the files of a folder, and `index.html` for subfolders, but nothing outside the folder.
+ */
 export function createStaticFiles(folder: string): StaticFiles {
   return (name, response) => {
-    const file = find(folder, name);
+    const file = resolveFile(folder, name);
     if (file === undefined) {
       response.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' });
       response.end('404 page not found\n');
       return;
     }
-    const type = types[path.extname(file).toLowerCase()] ?? 'application/octet-stream';
+    const type = contentTypes[path.extname(file).toLowerCase()] ?? 'application/octet-stream';
     response.writeHead(200, { 'content-type': type, 'x-content-type-options': 'nosniff' });
     pipeline(createReadStream(file), response, () => {});
   };
 }
 
-function find(folder: string, name: string): string | undefined {
+function resolveFile(folder: string, name: string): string | undefined {
   try {
     const root = realpathSync(folder);
     let file = realpathSync(path.join(root, name));
     if (statSync(file).isDirectory()) file = realpathSync(path.join(file, 'index.html'));
-    // Checked after resolving links, which must not lead outside either.
+    // Check after resolving links, which must not lead outside the folder either.
     return file.startsWith(root + path.sep) && statSync(file).isFile() ? file : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** Filters of a proxy; each is a comma-separated list of regular expressions. */
+/** Filters of a proxy, each a comma-separated list of regular expressions. */
 export interface ProxyFilterFlags {
   readonly acceptHosts: string;
   readonly acceptPaths: string;
@@ -57,18 +59,19 @@ export interface ProxyFilterFlags {
   readonly rejectMethods: string;
 }
 
+/** Whether the proxy forwards a request. */
 export type ProxyFilter = (request: { method: string; path: string; host: string }) => boolean;
 
 /**
- * Creates a filter that accepts a request if its path and its host (without the port) match an
- * accepting expression and nothing matches a rejecting one. Throws CliError for a malformed
- * expression.
+ * Creates a filter that accepts a request if its path and host (without the port) each match an
+ * accepting expression, and its path and method match no rejecting one. Throws CliError for a
+ * malformed expression.
  */
 export function createProxyFilter(flags: ProxyFilterFlags): ProxyFilter {
-  const acceptHosts = expressions(flags.acceptHosts);
-  const acceptPaths = expressions(flags.acceptPaths);
-  const rejectPaths = expressions(flags.rejectPaths);
-  const rejectMethods = expressions(flags.rejectMethods);
+  const acceptHosts = compileList(flags.acceptHosts);
+  const acceptPaths = compileList(flags.acceptPaths);
+  const rejectPaths = compileList(flags.rejectPaths);
+  const rejectMethods = compileList(flags.rejectMethods);
   return ({ method, path, host }) =>
     !matches(rejectPaths, path) &&
     !matches(rejectMethods, method) &&
@@ -76,7 +79,7 @@ export function createProxyFilter(flags: ProxyFilterFlags): ProxyFilter {
     matches(acceptHosts, host.replace(/:\d*$/, ''));
 }
 
-function expressions(list: string): readonly RE2JS[] {
+function compileList(list: string): readonly RE2JS[] {
   return list.split(',').map((text) => {
     try {
       return RE2JS.compile(text);
@@ -96,22 +99,22 @@ export interface ProxyOptions {
   readonly apiPrefix: string;
   readonly staticPrefix: string;
   readonly files: StaticFiles | undefined;
-  /** Interval between probes of idle connections; 0 for the system's default. */
+  /** Delay before TCP probes an idle connection, in milliseconds; 0 for the system's default. */
   readonly keepAliveMs: number;
 }
 
-/** Longest request body; more than a server accepts. */
+/** Maximum request body in bytes; more than a server accepts. */
 const bodyBytesMax = 32 * 1024 * 1024;
 
 /**
- * Creates a server, not yet listening, that forwards requests to the API with the client's
- * credentials. It streams responses, so watches work, but does not upgrade connections.
+ * Creates a server that forwards requests to the API with the client's credentials; the caller
+ * makes it listen. It streams responses, so that watches work, but does not upgrade connections.
  */
 export function createProxyServer(options: ProxyOptions): http.Server {
   const server = http.createServer((request, response) => {
     serve(options, request, response).catch((error: unknown) => {
       if (response.headersSent) response.destroy();
-      else refuse(response, 500, describeError(error).text.trim());
+      else sendError(response, 500, describeError(error).text.trim());
     });
   });
   server.on('connection', (socket) => {
@@ -125,37 +128,37 @@ async function serve(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const target = targetOf(request);
-  if (target === undefined) return refuse(response, 400, 'Bad Request');
+  const target = parseTarget(request);
+  if (target === undefined) return sendError(response, 400, 'Bad Request');
   const { path, query } = target;
   if (options.files !== undefined && path.startsWith(options.staticPrefix)) {
-    const file = decoded(path.slice(options.staticPrefix.length));
+    const file = decodePath(path.slice(options.staticPrefix.length));
     return options.files(file ?? '', response);
   }
-  if (!path.startsWith(options.apiPrefix)) return refuse(response, 404, 'Not Found');
-  // A prefix that begins like the API's own paths is part of the path.
+  if (!path.startsWith(options.apiPrefix)) return sendError(response, 404, 'Not Found');
+  // A prefix that begins with /api, like the API's own paths, stays part of the path.
   const kept = options.apiPrefix.startsWith('/api');
   const apiPath = kept ? path : `/${path.slice(options.apiPrefix.length)}`;
-  const shown = decoded(apiPath);
-  if (shown === undefined) return refuse(response, 400, 'Bad Request');
+  const decodedPath = decodePath(apiPath);
+  if (decodedPath === undefined) return sendError(response, 400, 'Bad Request');
   const requestInfo = {
     method: request.method ?? 'GET',
-    path: shown,
+    path: decodedPath,
     host: request.headers.host ?? '',
   };
-  if (options.filter?.(requestInfo) === false) return refuse(response, 403, 'Forbidden');
-  await passOn(options.client, { request, response, path: apiPath + query });
+  if (options.filter?.(requestInfo) === false) return sendError(response, 403, 'Forbidden');
+  await forward(options.client, { request, response, path: apiPath + query });
 }
 
 /** The normalized path, and the query with its question mark. */
-function targetOf(request: IncomingMessage): { path: string; query: string } | undefined {
+function parseTarget(request: IncomingMessage): { path: string; query: string } | undefined {
   const text = request.url ?? '/';
   if (!text.startsWith('/') || !URL.canParse(`http://proxy${text}`)) return undefined;
   const { pathname, search } = new URL(`http://proxy${text}`);
   return { path: pathname, query: search };
 }
 
-function decoded(path: string): string | undefined {
+function decodePath(path: string): string | undefined {
   try {
     return decodeURIComponent(path);
   } catch {
@@ -163,7 +166,7 @@ function decoded(path: string): string | undefined {
   }
 }
 
-function refuse(response: ServerResponse, status: number, text: string): void {
+function sendError(response: ServerResponse, status: number, text: string): void {
   response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' });
   response.end(`${text}\n`);
 }
@@ -174,49 +177,51 @@ const hopHeaders: ReadonlySet<string> = new Set([
   ...['te', 'trailer', 'transfer-encoding', 'upgrade', 'host', 'content-length', 'expect'],
 ]);
 
-async function passOn(
+async function forward(
   client: HttpClient,
   { request, response, path }: { request: IncomingMessage; response: ServerResponse; path: string },
 ): Promise<void> {
-  const body = await bodyOf(request);
-  if (body === 'too large') return refuse(response, 413, 'Request Entity Too Large');
-  const gone = new AbortController();
-  response.on('close', () => gone.abort());
-  const answer = await client.stream({
+  const body = await readBody(request);
+  if (body === 'too large') return sendError(response, 413, 'Request Entity Too Large');
+  const disconnect = new AbortController();
+  response.on('close', () => disconnect.abort());
+  const upstream = await client.stream({
     method: request.method ?? 'GET',
     path,
-    headers: endToEnd(request.headers),
+    headers: endToEndHeaders(request.headers),
     body,
-    signal: gone.signal,
+    signal: disconnect.signal,
   });
-  response.writeHead(answer.status, {
-    ...endToEnd(answer.headers),
-    ...lengthOf(answer.headers),
+  response.writeHead(upstream.status, {
+    ...endToEndHeaders(upstream.headers),
+    ...contentLength(upstream.headers),
   } as OutgoingHttpHeaders);
   response.flushHeaders();
-  // Either side's end closes the other; there is nobody to report an error to.
-  pipeline(answer.body, response, () => {});
+  // The end of either side closes the other. Nobody is left to report an error to.
+  pipeline(upstream.body, response, () => {});
 }
 
-function endToEnd(headers: http.IncomingHttpHeaders): Record<string, string | readonly string[]> {
-  const named = String(headers.connection ?? '')
+function endToEndHeaders(
+  headers: http.IncomingHttpHeaders,
+): Record<string, string | readonly string[]> {
+  const connectionHeaders = String(headers.connection ?? '')
     .split(',')
     .map((one) => one.trim().toLowerCase());
   const kept: [string, string | readonly string[]][] = [];
   for (const [name, value] of Object.entries(headers)) {
-    if (value === undefined || hopHeaders.has(name) || named.includes(name)) continue;
+    if (value === undefined || hopHeaders.has(name) || connectionHeaders.includes(name)) continue;
     kept.push([name, value]);
   }
   return Object.fromEntries(kept);
 }
 
-/** The Content-Length of the server, which a response to HEAD needs, too. */
-function lengthOf(headers: http.IncomingHttpHeaders): OutgoingHttpHeaders {
+/** The server's Content-Length, which clients also expect in a response to HEAD. */
+function contentLength(headers: http.IncomingHttpHeaders): OutgoingHttpHeaders {
   const length = headers['content-length'];
   return length === undefined ? {} : { 'content-length': length };
 }
 
-async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined | 'too large'> {
+async function readBody(request: IncomingMessage): Promise<Buffer | undefined | 'too large'> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {

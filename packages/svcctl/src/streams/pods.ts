@@ -3,7 +3,7 @@ import type { JsonObject } from '@wheelhouse/machinery';
 import { CliError } from '../io.ts';
 import { listAt, nameOf, objectAt, textAt } from '../objects.ts';
 import { selectorText } from '../rollout/workloads.ts';
-import { listObjects, objectNamed, targetOf, targetPath } from '../selection.ts';
+import { getByLabel, listObjects, targetOf, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
 
 export const containerFlag = {
@@ -107,7 +107,7 @@ export async function podsToRead(
     }
     return pods;
   }
-  const object = await objectNamed(session, word.includes('/') ? word : `pods/${word}`);
+  const object = await getByLabel(session, word.includes('/') ? word : `pods/${word}`);
   if (object['kind'] === 'Pod') return [object];
   const pods = await podsWith(session, podSelector(object));
   const [first] = pods;

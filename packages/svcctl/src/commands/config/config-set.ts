@@ -17,10 +17,10 @@ import {
   changeEntry,
   changeFile,
   defaultFile,
-  exactly,
   type ListName,
-  pathFor,
   readMerged,
+  requireArgs,
+  storedPath,
 } from '../../kubeconfig-edit.ts';
 import { listAt, objectAt, textAt } from '../../objects.ts';
 import type { Session } from '../../session.ts';
@@ -95,7 +95,7 @@ export const setCommand: Command = {
     },
   ],
   async run(session, args) {
-    const [name = '', value = ''] = exactly(2, args);
+    const [name = '', value = ''] = requireArgs(2, args);
     if (value === '') throw new CliError('you cannot use set to unset a property');
     const property = parseProperty(name);
     const converted = convert(session, property.shape, value);
@@ -147,7 +147,7 @@ export const unsetCommand: Command = {
   summary: 'Unset an individual value in a kubeconfig file',
   usage: 'PROPERTY_NAME',
   async run(session, args) {
-    const [name = ''] = exactly(1, args);
+    const [name = ''] = requireArgs(1, args);
     await unset(session, parseProperty(name));
     session.io.out(`Property ${JSON.stringify(name)} unset.\n`);
     return 0;
@@ -209,7 +209,7 @@ function put(body: JsonObject, name: string, value: JsonValue): void {
 }
 
 function onlyEntryName(args: readonly string[], what: string): string {
-  const [name = ''] = exactly(1, args);
+  const [name = ''] = requireArgs(1, args);
   if (name === '') throw new CliError(`you must specify a non-empty ${what} name`);
   return name;
 }
@@ -244,7 +244,7 @@ function putFile(
     const bytes = session.readFile(session.path(file), (why) => why);
     put(body, data, bytes.toString('base64'));
   } else {
-    put(body, name, file === '' ? '' : pathFor(kubeconfig, session.path(file)));
+    put(body, name, file === '' ? '' : storedPath(kubeconfig, session.path(file)));
     if (file !== '') delete body[data];
   }
   return file !== '';
@@ -403,7 +403,7 @@ function putExec(session: Session, body: JsonObject, changes: Pairs): void {
     exec.command = command;
     delete exec.args;
   }
-  const args = flags.words('exec-arg');
+  const args = flags.commaSeparated('exec-arg');
   if (args.length > 0) exec.args = args;
   if (flags.has('exec-api-version')) exec.apiVersion = flags.text('exec-api-version') ?? '';
   if (flags.has('exec-interactive-mode')) {
@@ -451,7 +451,7 @@ export const setContextCommand: Command = {
 };
 
 async function contextToSet(session: Session, args: readonly string[]): Promise<string> {
-  if (args.length > 1) exactly(1, args);
+  if (args.length > 1) requireArgs(1, args);
   const [name = ''] = args;
   if (!session.flags.boolean('current')) {
     if (name !== '') return name;

@@ -8,9 +8,9 @@ import {
   changeCurrentContext,
   changeEntry,
   defaultFile,
-  exactly,
   type ListName,
   readMerged,
+  requireArgs,
 } from '../../kubeconfig-edit.ts';
 import { textAt } from '../../objects.ts';
 import { outputFlags, printerOf } from '../../output/output.ts';
@@ -39,7 +39,7 @@ const viewCommand: Command = {
     { name: 'flatten', type: 'boolean', help: 'Replace paths of files by their contents' },
   ],
   async run(session, args) {
-    exactly(0, args);
+    requireArgs(0, args);
     const { flags } = session;
     if (!flags.boolean('merge', true) && !flags.has('kubeconfig')) {
       throw new CliError('if merge==false a precise file must be specified');
@@ -171,7 +171,7 @@ const currentContextCommand: Command = {
   name: 'current-context',
   summary: 'Display the current-context',
   async run(session, args) {
-    exactly(0, args);
+    requireArgs(0, args);
     const { currentContext } = await readMerged(session);
     if (currentContext === '') throw new CliError('current-context is not set');
     session.io.out(`${currentContext}\n`);
@@ -201,7 +201,7 @@ const useContextCommand: Command = {
   summary: 'Set the current-context in a kubeconfig file',
   usage: 'CONTEXT_NAME',
   async run(session, args) {
-    const [name = ''] = exactly(1, args);
+    const [name = ''] = requireArgs(1, args);
     if (name === '') throw new CliError('you must specify a current-context');
     if (!(await readMerged(session)).contexts.has(name)) {
       throw new CliError(`no context exists with the name: ${JSON.stringify(name)}`);
@@ -218,7 +218,7 @@ const renameContextCommand: Command = {
   summary: 'Rename a context from the kubeconfig file',
   usage: 'CONTEXT_NAME NEW_NAME',
   async run(session, args) {
-    const [name = '', newName = ''] = exactly(2, args);
+    const [name = '', newName = ''] = requireArgs(2, args);
     if (newName === '') throw new CliError('You must specify a new non-empty context name');
     const { contexts, currentContext } = await readMerged(session);
     const quoted = JSON.stringify(name);
@@ -249,7 +249,7 @@ function deleteCommandOf(name: string, list: ListName): Command {
     usage: 'NAME',
     completes: list,
     async run(session, args) {
-      const [wanted = ''] = exactly(1, args);
+      const [wanted = ''] = requireArgs(1, args);
       const config = await readMerged(session);
       if (!config[list].has(wanted)) {
         throw new CliError(`cannot delete ${what} ${wanted}, not in ${defaultFile(session)}`);

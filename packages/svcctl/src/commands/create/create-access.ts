@@ -1,7 +1,13 @@
 import { type ApiResource, type RestMapper, resourcePath } from '@wheelhouse/client';
 import { type Dialect, type JsonObject, setMember } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
-import { createFlags, createObject, metadataIn, onlyName, post } from '../../create-object.ts';
+import {
+  createFlags,
+  createObject,
+  newMetadata,
+  postObject,
+  requireName,
+} from '../../create-object.ts';
 import type { FlagSpec } from '../../flags.ts';
 import { CliError } from '../../io.ts';
 import { textAt, withGroup } from '../../objects.ts';
@@ -20,9 +26,9 @@ const serviceAccountCommand: Command = {
       {
         apiVersion: 'v1',
         kind: 'ServiceAccount',
-        metadata: metadataIn(session, onlyName(args)),
+        metadata: newMetadata(session, requireName(args)),
       },
-      { doing: 'failed to create serviceaccount:' },
+      { errorPrefix: 'failed to create serviceaccount:' },
     ),
 };
 
@@ -39,18 +45,18 @@ const tokenCommand: Command = {
     { name: 'bound-object-uid', type: 'text', help: 'UID of the object to bind the token to' },
   ],
   async run(session, args) {
-    const name = onlyName(args);
+    const name = requireName(args);
     const spec = tokenSpec(session);
     const dialect = await session.dialect();
     const accounts = await session.resourceOfKind('ServiceAccount');
-    const object = await post(session, {
+    const object = await postObject(session, {
       path: resourcePath(accounts, { namespace: session.namespace, name, subresource: 'token' }),
       body: {
         apiVersion: `${dialect.group('authentication')}/v1`,
         kind: 'TokenRequest',
         spec,
       },
-      doing: 'failed to create token:',
+      errorPrefix: 'failed to create token:',
     });
     const printer = printerOf(session);
     const token = textAt(object, 'status', 'token');
@@ -61,7 +67,7 @@ const tokenCommand: Command = {
 };
 
 function tokenSpec(session: Session): JsonObject {
-  const audiences = session.flags.words('audience');
+  const audiences = session.flags.commaSeparated('audience');
   if (audiences.includes('')) throw new CliError('--audience must not be an empty string');
   const durationMs = session.flags.durationMs('duration') ?? 0;
   if (durationMs < 0) throw new CliError('--duration must be greater than or equal to 0');
@@ -103,7 +109,7 @@ export const createAccountCommands: readonly Command[] = [serviceAccountCommand,
 
 /** The distinct values of a flag, which may be written with commas. */
 function commaWords(session: Session, flag: string): string[] {
-  return [...new Set(session.flags.words(flag))].filter((one) => one !== '');
+  return [...new Set(session.flags.commaSeparated(flag))].filter((one) => one !== '');
 }
 
 /** A resource of `--resource`: `TYPE[.GROUP][/SUBRESOURCE]`. */
@@ -347,7 +353,7 @@ const roleCommand: Command = {
   usage: 'NAME --verb=VERB --resource=TYPE',
   flags: roleFlags,
   async run(session, args) {
-    const metadata = metadataIn(session, onlyName(args));
+    const metadata = newMetadata(session, requireName(args));
     const missing = 'at least one resource must be specified';
     return createObject(session, await roleOf(session, { kind: 'Role', metadata, missing }));
   },
@@ -363,7 +369,7 @@ const clusterRoleCommand: Command = {
     { name: 'aggregation-rule', type: 'list', help: 'KEY=VALUE labels of roles to aggregate' },
   ],
   async run(session, args) {
-    const metadata = { name: onlyName(args) };
+    const metadata = { name: requireName(args) };
     const missing = 'one of resource or nonResourceURL must be specified';
     const role = session.flags.has('aggregation-rule')
       ? await aggregatedRole(session, metadata)
@@ -378,9 +384,9 @@ const roleBindingCommand: Command = {
   usage: 'NAME --clusterrole=NAME|--role=NAME [--user=…] [--group=…] [--serviceaccount=NS:NAME]',
   flags: [...bindingFlags, { name: 'role', type: 'text', help: 'The Role to refer to' }],
   async run(session, args) {
-    const metadata = metadataIn(session, onlyName(args));
+    const metadata = newMetadata(session, requireName(args));
     const binding = await bindingOf(session, { kind: 'RoleBinding', metadata });
-    return createObject(session, binding, { doing: 'failed to create rolebinding:' });
+    return createObject(session, binding, { errorPrefix: 'failed to create rolebinding:' });
   },
 };
 
@@ -393,9 +399,9 @@ const clusterRoleBindingCommand: Command = {
     if (!session.flags.has('clusterrole')) {
       throw new CliError('required flag(s) "clusterrole" not set');
     }
-    const metadata = { name: onlyName(args) };
+    const metadata = { name: requireName(args) };
     const binding = await bindingOf(session, { kind: 'ClusterRoleBinding', metadata });
-    return createObject(session, binding, { doing: 'failed to create clusterrolebinding:' });
+    return createObject(session, binding, { errorPrefix: 'failed to create clusterrolebinding:' });
   },
 };
 

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { type JsonObject, setMember } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
-import { createFlags, createObject, metadataIn, onlyName } from '../../create-object.ts';
+import { createFlags, createObject, newMetadata, requireName } from '../../create-object.ts';
 import type { FlagSpec } from '../../flags.ts';
 import { CliError } from '../../io.ts';
 import { objectAt, textAt } from '../../objects.ts';
@@ -113,7 +113,7 @@ function configMapOf(session: Session, name: string): JsonObject {
   return {
     apiVersion: 'v1',
     kind: 'ConfigMap',
-    metadata: metadataIn(session, name),
+    metadata: newMetadata(session, name),
     ...(Object.keys(data).length === 0 ? {} : { data }),
     ...(Object.keys(binaryData).length === 0 ? {} : { binaryData }),
   };
@@ -126,8 +126,8 @@ export const createConfigMapCommand: Command = {
   usage: 'NAME [--from-literal=KEY=VALUE] [--from-file=[KEY=]SOURCE]',
   flags: [...createFlags, ...dataFlags, hashFlag],
   run: (session, args) =>
-    createObject(session, withHash(session, configMapOf(session, onlyName(args))), {
-      doing: 'failed to create configmap:',
+    createObject(session, withHash(session, configMapOf(session, requireName(args))), {
+      errorPrefix: 'failed to create configmap:',
     }),
 };
 
@@ -140,11 +140,13 @@ async function createSecret(
   const secret = {
     apiVersion: 'v1',
     kind: 'Secret',
-    metadata: metadataIn(session, of.name),
+    metadata: newMetadata(session, of.name),
     ...(of.type === undefined ? {} : { type: of.type }),
     ...(of.data.size === 0 ? {} : { data }),
   };
-  return createObject(session, withHash(session, secret), { doing: 'failed to create secret' });
+  return createObject(session, withHash(session, secret), {
+    errorPrefix: 'failed to create secret',
+  });
 }
 
 const genericCommand: Command = {
@@ -158,7 +160,7 @@ const genericCommand: Command = {
     { name: 'type', type: 'text', help: 'The type of the secret' },
   ],
   run(session, args) {
-    const name = onlyName(args);
+    const name = requireName(args);
     const type = session.flags.text('type');
     const data = dataOf(session);
     return createSecret(session, { name, data, ...(type === undefined ? {} : { type }) });
@@ -176,7 +178,7 @@ const tlsCommand: Command = {
     { name: 'key', type: 'text', help: 'File of its private key, PEM' },
   ],
   async run(session, args) {
-    const name = onlyName(args);
+    const name = requireName(args);
     const [cert = '', key = ''] = ['cert', 'key'].map((flag) => session.flags.text(flag));
     if (cert === '' || key === '') throw new CliError('key and cert must be specified');
     const pair = { certificate: readPart(session, cert), key: readPart(session, key) };
@@ -225,7 +227,7 @@ const dockerCommand: Command = {
     { name: 'from-file', type: 'list', help: `[${dockerKey}=]FILE` },
   ],
   async run(session, args) {
-    const name = onlyName(args);
+    const name = requireName(args);
     const { label } = await session.dialect();
     const data =
       session.flags.list('from-file').length > 0

@@ -6,7 +6,7 @@ import {
   setMember,
 } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
-import { createFlags, createObject, metadataIn, onlyName } from '../../create-object.ts';
+import { createFlags, createObject, newMetadata, requireName } from '../../create-object.ts';
 import type { FlagSpec } from '../../flags.ts';
 import { CliError } from '../../io.ts';
 import type { Session } from '../../session.ts';
@@ -28,7 +28,7 @@ export const createIngressCommand: Command = {
     { name: 'annotation', type: 'list', help: 'KEY=VALUE' },
   ],
   async run(session, args) {
-    const name = onlyName(args);
+    const name = requireName(args);
     const { rules, backend, annotations } = partsOf(session);
     const { group } = await session.dialect();
     const ingressClassName = session.flags.text('class') ?? '';
@@ -38,7 +38,7 @@ export const createIngressCommand: Command = {
       kind: 'Ingress',
       metadata: {
         ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
-        ...metadataIn(session, name),
+        ...newMetadata(session, name),
       },
       spec: {
         ...(backend === undefined ? {} : { defaultBackend: backend }),
@@ -47,7 +47,7 @@ export const createIngressCommand: Command = {
         ...(tls.length === 0 ? {} : { tls }),
       },
     };
-    return createObject(session, ingress, { doing: 'failed to create ingress:' });
+    return createObject(session, ingress, { errorPrefix: 'failed to create ingress:' });
   },
 };
 
@@ -153,10 +153,10 @@ function createService(
   args: readonly string[],
   { type, members = () => ({}) }: ServiceType,
 ): Promise<number> {
-  const name = onlyName(args);
+  const name = requireName(args);
   const clusterIP = session.flags.text('clusterip') ?? '';
   const nodePort = session.flags.integer('node-port') ?? 0;
-  const pairs = session.flags.words('tcp');
+  const pairs = session.flags.commaSeparated('tcp');
   if (clusterIP !== 'None' && pairs.length === 0 && type !== 'ExternalName') {
     throw new CliError('at least one tcp port specifier must be provided');
   }
@@ -170,7 +170,7 @@ function createService(
   const service = {
     apiVersion: 'v1',
     kind: 'Service',
-    metadata: { ...metadataIn(session, name), labels: { app: name } },
+    metadata: { ...newMetadata(session, name), labels: { app: name } },
     spec: {
       ...(clusterIP === '' ? {} : { clusterIP }),
       ...own,
@@ -179,7 +179,7 @@ function createService(
       type,
     },
   };
-  return createObject(session, service, { doing: `failed to create ${type} service:` });
+  return createObject(session, service, { errorPrefix: `failed to create ${type} service:` });
 }
 
 /** Reads `PORT[:TARGET_PORT]`. Throws CliError. */

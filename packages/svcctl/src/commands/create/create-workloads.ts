@@ -1,16 +1,16 @@
 import { type JsonObject, randomBelow } from '@wheelhouse/machinery';
-import { matchedLabels, quantitiesOf } from '../../argument-values.ts';
+import { labelsOfSelector, parseQuantities } from '../../argument-values.ts';
 import type { Command } from '../../command.ts';
 import {
   createFlags,
   createObject,
-  metadataIn,
   nameAndCommand,
-  onlyName,
+  newMetadata,
+  requireName,
 } from '../../create-object.ts';
 import { CliError, throwFirst } from '../../io.ts';
 import { nameOf, objectAt, textAt } from '../../objects.ts';
-import { objectNamed } from '../../selection.ts';
+import { getByLabel } from '../../selection.ts';
 import type { Session } from '../../session.ts';
 
 const budgetCommand: Command = {
@@ -25,7 +25,7 @@ const budgetCommand: Command = {
     { name: 'selector', type: 'text', help: 'Labels of the Pods: app=web' },
   ],
   run(session, args) {
-    const name = onlyName(args);
+    const name = requireName(args);
     const [minimum = '', maximum = '', selector = ''] = [
       'min-available',
       'max-unavailable',
@@ -47,15 +47,15 @@ const budgetCommand: Command = {
     const budget = {
       apiVersion: 'policy/v1',
       kind: 'PodDisruptionBudget',
-      metadata: metadataIn(session, name),
+      metadata: newMetadata(session, name),
       spec: {
         ...(minimum === ''
           ? { maxUnavailable: amount(maximum) }
           : { minAvailable: amount(minimum) }),
-        selector: { matchLabels: matchedLabels(selector) },
+        selector: { matchLabels: labelsOfSelector(selector) },
       },
     };
-    return createObject(session, budget, { doing: 'failed to create poddisruptionbudgets:' });
+    return createObject(session, budget, { errorPrefix: 'failed to create poddisruptionbudgets:' });
   },
 };
 
@@ -72,7 +72,7 @@ const priorityClassCommand: Command = {
     { name: 'preemption-policy', type: 'text', help: 'PreemptLowerPriority (default) or Never' },
   ],
   async run(session, args) {
-    const name = onlyName(args);
+    const name = requireName(args);
     const description = session.flags.text('description') ?? '';
     const { group } = await session.dialect();
     const priorityClass = {
@@ -84,7 +84,7 @@ const priorityClassCommand: Command = {
       preemptionPolicy: session.flags.text('preemption-policy') ?? 'PreemptLowerPriority',
       value: session.flags.integer('value') ?? 0,
     };
-    return createObject(session, priorityClass, { doing: 'failed to create priorityclass:' });
+    return createObject(session, priorityClass, { errorPrefix: 'failed to create priorityclass:' });
   },
 };
 
@@ -99,19 +99,19 @@ const quotaCommand: Command = {
     { name: 'scopes', type: 'text', help: 'Scopes that an object must match to count' },
   ],
   run(session, args) {
-    const name = onlyName(args);
+    const name = requireName(args);
     const quota = {
       apiVersion: 'v1',
       kind: 'ResourceQuota',
-      metadata: metadataIn(session, name),
+      metadata: newMetadata(session, name),
       spec: quotaSpec(session),
     };
-    return createObject(session, quota, { doing: 'failed to create quota:' });
+    return createObject(session, quota, { errorPrefix: 'failed to create quota:' });
   },
 };
 
 function quotaSpec({ flags }: Session): JsonObject {
-  const hard = quantitiesOf(flags.text('hard') ?? '');
+  const hard = parseQuantities(flags.text('hard') ?? '');
   const scopes = flags.text('scopes') ?? '';
   const list = scopes === '' ? [] : scopes.split(',');
   if (list.includes('')) throw new CliError('invalid resource quota scope ""');
@@ -148,7 +148,7 @@ const deploymentCommand: Command = {
   run(session, args) {
     requireFlags(session, ['image']);
     const { name, command } = nameAndCommand(session, args);
-    const images = session.flags.words('image');
+    const images = session.flags.commaSeparated('image');
     if (images.length > 1 && command.length > 0) {
       throw new CliError('cannot specify multiple --image options and command');
     }
@@ -161,14 +161,14 @@ const deploymentCommand: Command = {
     const deployment = {
       apiVersion: 'apps/v1',
       kind: 'Deployment',
-      metadata: { ...metadataIn(session, name), labels },
+      metadata: { ...newMetadata(session, name), labels },
       spec: {
         replicas: session.flags.integer('replicas') ?? 1,
         selector: { matchLabels: labels },
         template: { metadata: { labels }, spec: { containers } },
       },
     };
-    return createObject(session, deployment, { doing: 'failed to create deployment:' });
+    return createObject(session, deployment, { errorPrefix: 'failed to create deployment:' });
   },
 };
 
@@ -213,11 +213,11 @@ const jobCommand: Command = {
         ? {
             apiVersion: 'batch/v1',
             kind: 'Job',
-            metadata: metadataIn(session, name),
+            metadata: newMetadata(session, name),
             spec: jobSpec({ name, image, command, restartPolicy: 'Never' }),
           }
         : await jobOfCronJob(session, name, from);
-    return createObject(session, job, { doing: 'failed to create job:' });
+    return createObject(session, job, { errorPrefix: 'failed to create job:' });
   },
 };
 
@@ -233,7 +233,7 @@ function jobSpec(of: {
 
 /** A Job like those of the CronJob's controller, but annotated as manual. */
 async function jobOfCronJob(session: Session, name: string, from: string): Promise<JsonObject> {
-  const cronJob = await objectNamed(session, from);
+  const cronJob = await getByLabel(session, from);
   const apiVersion = textAt(cronJob, 'apiVersion');
   const kind = textAt(cronJob, 'kind');
   if (apiVersion !== 'batch/v1' || kind !== 'CronJob') {
@@ -247,7 +247,7 @@ async function jobOfCronJob(session: Session, name: string, from: string): Promi
     apiVersion,
     kind: 'Job',
     metadata: {
-      ...metadataIn(session, name),
+      ...newMetadata(session, name),
       annotations: {
         [label('instantiate', 'cronjob')]: 'manual',
         ...objectAt(template, 'metadata', 'annotations'),
@@ -279,13 +279,13 @@ const cronJobCommand: Command = {
     const cronJob = {
       apiVersion: 'batch/v1',
       kind: 'CronJob',
-      metadata: metadataIn(session, name),
+      metadata: newMetadata(session, name),
       spec: {
         jobTemplate: { metadata: { name }, spec },
         schedule: session.flags.text('schedule') ?? '',
       },
     };
-    return createObject(session, cronJob, { doing: 'failed to create cronjob:' });
+    return createObject(session, cronJob, { errorPrefix: 'failed to create cronjob:' });
   },
 };
 

@@ -1,8 +1,8 @@
 import { isObject, type JsonObject } from '@wheelhouse/machinery';
 import { editHeading, editInEditor } from '../../apply/edit-session.ts';
-import { placed, sendRaw } from '../../apply/writes.ts';
+import { sendRaw, withNamespace } from '../../apply/writes.ts';
 import type { Command } from '../../command.ts';
-import { createFlags, createObject, onlyName } from '../../create-object.ts';
+import { createFlags, createObject, requireName } from '../../create-object.ts';
 import { ContextError } from '../../errors.ts';
 import { CliError, throwFirst } from '../../io.ts';
 import { eachManifest, manifestFlags, manifestSelectorFlag } from '../../manifests.ts';
@@ -24,7 +24,7 @@ const namespaceCommand: Command = {
     createObject(session, {
       apiVersion: 'v1',
       kind: 'Namespace',
-      metadata: { name: onlyName(args) },
+      metadata: { name: requireName(args) },
     }),
 };
 
@@ -84,7 +84,7 @@ async function createEdited(session: Session): Promise<number> {
     const ended = await editInEditor(session, {
       heading: editHeading,
       subject: quotedLabel(resource, nameOf(object)),
-      shown: placed(session, { resource, object: withoutVersion(object) }),
+      shown: withNamespace(session, { resource, object: withoutVersion(object) }),
       apply: async (edited) => {
         if (!isObject(edited)) throw new CliError('the edited file is not an object');
         await createObject(session, edited);

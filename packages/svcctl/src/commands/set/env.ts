@@ -11,7 +11,7 @@ import type { Command } from '../../command.ts';
 import { CliError, throwFirst } from '../../io.ts';
 import { hasManifests } from '../../manifests.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt, valueAt } from '../../objects.ts';
-import { objectNamed, targetPath } from '../../selection.ts';
+import { getByLabel, targetPath } from '../../selection.ts';
 import type { Session } from '../../session.ts';
 import {
   changeContainers,
@@ -294,9 +294,9 @@ function variablesOf(text: string): JsonObject[] {
 async function variablesFrom(session: Session): Promise<JsonObject[]> {
   const from = session.flags.text('from') ?? '';
   if (from === '') return [];
-  const keys = new Set(session.flags.words('keys'));
+  const keys = new Set(session.flags.commaSeparated('keys'));
   const variables: JsonObject[] = [];
-  const source = await objectNamed(session, from);
+  const source = await getByLabel(session, from);
   const type = sourceTypes[String(source['kind'])];
   if (type === undefined || source['apiVersion'] !== 'v1') {
     throw new CliError('unsupported resource specified in --from');

@@ -6,8 +6,8 @@ import {
   dryRunOf,
   dryRunQuery,
   dryRunSuffix,
+  localDryRunError,
   localFlag,
-  localOnServer,
   managerFlag,
 } from '../../apply/writes.ts';
 import { reportFailures, visitEach } from '../../errors.ts';
@@ -149,7 +149,7 @@ export interface SetChange {
 /** Throws CliError for conflicting flags. */
 export function checkSetFlags({ flags }: Session, dryRun: string): void {
   if (flags.boolean('local') && dryRun === 'server') {
-    throw new CliError(localOnServer);
+    throw new CliError(localDryRunError);
   }
   if (flags.boolean('all') && flags.has('selector')) {
     throw new CliError('cannot set --all and --selector at the same time');
@@ -186,7 +186,9 @@ export async function settableObjects(
   return { objects, failures };
 }
 
-/** Changes and reports each object; failures do not affect the others. Resolves with the exit code. */
+/**
+ * Changes and reports each object; failures do not affect the others. Resolves with the exit code.
+ */
 export async function setEach(
   session: Session,
   words: readonly string[],

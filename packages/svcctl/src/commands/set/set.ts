@@ -1,6 +1,6 @@
 import { type JsonObject, jsonEqual, setMember } from '@wheelhouse/machinery';
 import { dryRunOf, resourceVersionFlag } from '../../apply/writes.ts';
-import { matchedLabels, quantitiesOf, splitPairs } from '../../argument-values.ts';
+import { labelsOfSelector, parseQuantities, splitPairs } from '../../argument-values.ts';
 import type { Command } from '../../command.ts';
 import { reportFailures } from '../../errors.ts';
 import { CliError } from '../../io.ts';
@@ -46,7 +46,7 @@ const selectorCommand: Command = {
   async run(session, args) {
     const text = args.at(-1);
     if (text === undefined) throw new CliError('one selector is required');
-    const selector = matchedLabels(text);
+    const selector = labelsOfSelector(text);
     const resourceVersion = session.flags.text('resource-version') ?? '';
     return setEach(session, args.slice(0, -1), {
       done: 'selector updated',
@@ -147,7 +147,7 @@ const resourcesCommand: Command = {
         'you must specify an update to requests or limits (in the form of --requests/--limits)',
       );
     }
-    const amounts = { limits: quantitiesOf(limits), requests: quantitiesOf(requests) };
+    const amounts = { limits: parseQuantities(limits), requests: parseQuantities(requests) };
     const selector = session.flags.text('containers') ?? '*';
     const absent: CliError[] = [];
     const exitCode = await setEach(session, args, {

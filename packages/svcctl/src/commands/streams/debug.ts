@@ -1,7 +1,7 @@
 import { ApiError, type ApiResource, parseYaml } from '@wheelhouse/client';
 import { errorText, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import { twoWayPatch } from '../../apply/patches.ts';
-import { isImageName } from '../../argument-values.ts';
+import { isImageReference } from '../../argument-values.ts';
 import type { Command } from '../../command.ts';
 import {
   copiedPod,
@@ -15,7 +15,7 @@ import type { FlagSpec } from '../../flags.ts';
 import { CliError, throwFirst } from '../../io.ts';
 import { hasManifests, loadManifests } from '../../manifests.ts';
 import { nameOf, namespaceOf } from '../../objects.ts';
-import { objectNamed, resourceOfObject, targetPath } from '../../selection.ts';
+import { getByLabel, resourceOfObject, targetPath } from '../../selection.ts';
 import type { Session } from '../../session.ts';
 
 const keepFlag = (name: string, what: string): FlagSpec => ({
@@ -117,7 +117,7 @@ async function readDebugOptions(
       startupProbe: kept('startup'),
       initContainers: flags.boolean('keep-init-containers', true),
     },
-    say: isQuiet ? () => {} : (text) => io.out(text),
+    report: isQuiet ? () => {} : (text) => io.out(text),
   };
 }
 
@@ -172,14 +172,14 @@ function checkDebugFlags(session: Session, options: DebugOptions, words: readonl
       'you must specify --container or create a new container using --image in order to attach.',
     ...copyProblems(session, options),
     image !== '' &&
-      !isImageName(image) &&
+      !isImageReference(image) &&
       `invalid image name ${JSON.stringify(image)}: invalid reference format`,
     words.length === 0 && !hasManifests(session) && 'NAME or filename is required for debug',
     !['', 'Always', 'IfNotPresent', 'Never'].includes(pullPolicy) &&
       `invalid image pull policy: ${pullPolicy}`,
     ...[...setImages].map(
       ([name, one]) =>
-        !isImageName(one) &&
+        !isImageReference(one) &&
         `invalid image name ${JSON.stringify(one)} for container ${JSON.stringify(name)}: ` +
           'invalid reference format',
     ),
@@ -188,7 +188,7 @@ function checkDebugFlags(session: Session, options: DebugOptions, words: readonl
       '--target is incompatible with --copy-to. Use --share-processes instead.',
   ]);
   if (target !== '') {
-    options.say(
+    options.report(
       `Targeting container ${JSON.stringify(target)}. If you don't see processes from this ` +
         "container it may be because the container runtime doesn't support this feature.\n",
     );
@@ -240,7 +240,7 @@ async function objectsToDebug(
   if (!hasManifests(session)) {
     const objects: JsonObject[] = [];
     for (const word of words) {
-      objects.push(await objectNamed(session, word.includes('/') ? word : `pods/${word}`));
+      objects.push(await getByLabel(session, word.includes('/') ? word : `pods/${word}`));
     }
     return objects;
   }

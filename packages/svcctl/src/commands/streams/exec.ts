@@ -168,14 +168,14 @@ async function join(
 }
 
 async function inputOf(io: CliIo): Promise<Readable> {
-  if (io.streams !== undefined) return io.streams.input;
+  if (io.hostIo !== undefined) return io.hostIo.input;
   const { Readable: Input } = await import('node:stream');
   return Input.from([Buffer.from(await io.stdin())]);
 }
 
 /** Returns a function that writes bytes to a standard stream. */
 export function bytesTo(io: CliIo, name: 'output' | 'error'): (bytes: Buffer) => Promise<void> {
-  const { streams } = io;
+  const { hostIo: streams } = io;
   if (streams !== undefined) return (bytes) => writeAll(streams[name], bytes);
   const decoder = new TextDecoder();
   const print = name === 'output' ? io.out : io.err;

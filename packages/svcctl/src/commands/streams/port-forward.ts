@@ -13,7 +13,7 @@ import type { Command } from '../../command.ts';
 import { describeError } from '../../errors.ts';
 import { CliError, usageError } from '../../io.ts';
 import { listAt, nameOf, textAt } from '../../objects.ts';
-import { objectNamed } from '../../selection.ts';
+import { getByLabel } from '../../selection.ts';
 import type { Session } from '../../session.ts';
 import { writeAll } from '../../streams/container-stream.ts';
 import { checkStream, onlyPod, patienceFlag, streamPath } from '../../streams/pods.ts';
@@ -64,7 +64,7 @@ export const portForwardCommand: Command = {
 
 async function serviceNamed(session: Session, word: string): Promise<JsonObject | undefined> {
   if (!word.includes('/')) return undefined;
-  const object = await objectNamed(session, word);
+  const object = await getByLabel(session, word);
   return object['kind'] === 'Service' ? object : undefined;
 }
 
