@@ -32,7 +32,7 @@ const simulatedFiles = {
   setup({ onResolve }) {
     const path = join(root, 'test', 'siege', 'simulation', 'simulated-files.ts');
     const store = join(root, 'packages', 'store', 'src', 'embedded');
-    const directories = join(root, 'packages', 'machinery', 'src', 'base', 'make-directories.ts');
+    const directories = join(root, 'packages', 'machinery', 'src', 'base', 'directories.ts');
     onResolve({ filter: /^node:fs$|\/kernel-lock\.ts$/ }, ({ importer }) => {
       const isStore = dirname(importer) === store && !importer.endsWith('kernel-lock.ts');
       return isStore || importer === directories ? { path } : undefined;

@@ -445,7 +445,7 @@ test.skipIf(!hasEtcd)(
       );
       expect([read.status, read.body.message]).toEqual([504, late.request]);
       expect([write.status, write.body.message]).toEqual([504, late.write]);
-      etcd.go();
+      etcd.resume();
       const { data } = await eventually(async () => {
         const answer = await own.get(`${path}/a`);
         return answer.status === 200 ? answer.body : undefined;

@@ -86,7 +86,7 @@ describe('refused files', () => {
     const lengths = Array.from({ length: 25 }, () => Math.floor(random() * sound.length));
     for (const length of [1, 18, 19, 20, 21, 60, ...lengths, sound.length - 1]) {
       const message = await refused(sound.subarray(0, length));
-      expect(message, `seed ${seed}`).toBe(`is not complete: it ends after ${length} bytes`);
+      expect(message, `seed ${seed}`).toBe(`is incomplete: it ends after ${length} bytes`);
     }
   });
 
@@ -96,8 +96,7 @@ describe('refused files', () => {
       const copy = Buffer.from(sound);
       const at = round < 30 ? round * 3 : Math.floor(random() * copy.length);
       copy[at] = (copy[at] as number) ^ (1 << Math.floor(random() * 8));
-      const known =
-        /^(is damaged: |is not complete: |is not a backup of Wheelhouse$|has backup fo)/;
+      const known = /^(is damaged: |is incomplete: |is not a backup of Wheelhouse$|has backup fo)/;
       expect(await refused(copy), `seed ${seed}, byte ${at}`).toMatch(known);
     }
   });
@@ -111,9 +110,7 @@ describe('refused files', () => {
     expect(await refused('WHEELHOUSE-BACKUP one\n')).toBe(foreign);
     const store = join(bench.at('old'), 'store', 'log', 'log.1');
     expect(await refused(readFileSync(store))).toBe(foreign);
-    expect(await refused(Buffer.concat([sound, sound]))).toBe(
-      'is damaged: something follows its end',
-    );
+    expect(await refused(Buffer.concat([sound, sound]))).toBe('is damaged: data follows its end');
     const gone = bench.at('gone');
     const message = await wheelhouse('restore', '--from', gone, '--data-dir', bench.at('never'));
     expect(refusal(message)).toContain(gone);
@@ -125,7 +122,7 @@ describe('refused files', () => {
     const rest = sound.subarray(sound.indexOf('\n'));
     const newer = Buffer.concat([Buffer.from('WHEELHOUSE-BACKUP 2'), rest]);
     expect(await refused(newer)).toBe(
-      'has backup format 2, this program knows formats up to 1: use a newer one',
+      'has backup format 2, but this version supports formats up to 1: use a newer version',
     );
   });
 });
@@ -178,7 +175,7 @@ describe('refused destinations', () => {
     writeFileSync(to, 'mine', { mode: 0o644 });
     const args = ['backup', '--kubeconfig', bench.kubeconfig(server), '--to', to];
     const message = refusal(await wheelhouse(...args));
-    expect(message).toBe(`${to} exists already: give --force to replace it`);
+    expect(message).toBe(`${to} already exists; use --force to replace it`);
     expect(readFileSync(to, 'utf8')).toBe('mine');
     writeFileSync(`${to}.999999999.partial`, 'of a process that is gone');
     await succeed(...args, '--force');

@@ -140,7 +140,7 @@ describe.skipIf(!hasEtcd)('an etcd of three members', () => {
       await server.post(maps, configMap('before'));
       const leader = await cluster.leader();
       await leader.pause();
-      cleanups.push(() => leader.go());
+      cleanups.push(() => leader.resume());
       const reads = Array.from({ length: 4 }, () => server.get(`${maps}/before`));
       const writes = Array.from({ length: 4 }, (_, i) => server.post(maps, configMap(`m${i}`)));
       for (const { status, body } of await Promise.all([...reads, ...writes])) {
@@ -149,7 +149,7 @@ describe.skipIf(!hasEtcd)('an etcd of three members', () => {
       }
       await eventually(async () => (await server.get(`${maps}/before`)).status === 200);
       await eventually(async () => (await server.post(maps, configMap('after'))).status === 201);
-      leader.go();
+      leader.resume();
       await eventually(async () => (await server.get('/readyz')).status === 200);
       const { items } = (await server.get(maps)).body;
       expect(items.length).toBeGreaterThanOrEqual(2);
@@ -189,12 +189,12 @@ describe.skipIf(!hasEtcd)('an etcd at its limits', () => {
         expect((await server.remove(`${maps}/${metadata.name}`)).status).toBe(200);
       }
       // The administrator's remedy, by etcd's own tools.
-      const { revision } = (await etcd.ask('kv/range', { key: 'AA==' })).header as never;
-      await etcd.ask('kv/compaction', { revision, physical: true });
-      await etcd.ask('maintenance/defragment', {});
-      const { alarms } = await etcd.ask('maintenance/alarm', { action: 'GET' });
+      const { revision } = (await etcd.request('kv/range', { key: 'AA==' })).header as never;
+      await etcd.request('kv/compaction', { revision, physical: true });
+      await etcd.request('maintenance/defragment', {});
+      const { alarms } = await etcd.request('maintenance/alarm', { action: 'GET' });
       for (const alarm of alarms as object[]) {
-        await etcd.ask('maintenance/alarm', { action: 'DEACTIVATE', ...alarm });
+        await etcd.request('maintenance/alarm', { action: 'DEACTIVATE', ...alarm });
       }
       const again = await server.patch(`${maps}/small`, { data: { b: '2' } }, 'merge');
       expect(again.status, again.text).toBe(200);
@@ -219,8 +219,8 @@ describe.skipIf(!hasEtcd)('an etcd at its limits', () => {
       await other.patch(`${maps}/changed`, { data: { a: '2' } }, 'merge');
       await other.remove(`${maps}/removed`);
       await other.post(maps, configMap('added'));
-      const { revision } = (await etcd.ask('kv/range', { key: 'AA==' })).header as never;
-      await etcd.ask('kv/compaction', { revision, physical: true });
+      const { revision } = (await etcd.request('kv/range', { key: 'AA==' })).header as never;
+      await etcd.request('kv/compaction', { revision, physical: true });
       line.mend();
       const list = await eventually(async () => {
         const answer = await server.get(maps);

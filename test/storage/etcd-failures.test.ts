@@ -94,7 +94,7 @@ describe.skipIf(!hasEtcd)('failing etcd', () => {
       expect(body.message).toMatch(/^Timeout: request did not complete within/);
     }
     expect((await server.get('/readyz')).status).toBe(500);
-    etcd.go();
+    etcd.resume();
     await eventually(async () => (await server.get(`${maps}/a`)).status === 200);
     await eventually(async () => (await server.get('/readyz')).status === 200);
   });
@@ -106,7 +106,7 @@ describe.skipIf(!hasEtcd)('failing etcd', () => {
       callTimeoutMs: 1000,
       startTimeoutMs: 300,
     });
-    await expect(opening).rejects.toThrow(/^etcd at http:\/\/127\.0\.0\.1:1 does not serve: .+$/);
+    await expect(opening).rejects.toThrow(/^etcd at http:\/\/127\.0\.0\.1:1 is not available: .+$/);
   });
 
   test('STORE-2: a lost member is left for the next one', async () => {
@@ -225,7 +225,7 @@ describe.skipIf(!hasEtcd)('etcd over TLS', () => {
       certificate: readFileSync(files.certificate),
       key: readFileSync(files.key),
     });
-    const unserved = /does not serve/;
+    const unserved = /is not available/;
     await expect(opening({ ca })).rejects.toThrow(unserved);
     const whole = { certificate: certFile, key: keyFile };
     await expect(opening({ ca: strangerCa, ...whole })).rejects.toThrow(unserved);

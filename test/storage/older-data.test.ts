@@ -94,7 +94,7 @@ describe('data of a newer server', () => {
     const before = readFileSync(join(directory, 'log', 'log.1'));
     const line =
       `data directory ${directory} has format 3,` +
-      ' this program knows formats up to 2: use a newer one';
+      ' but this version supports formats up to 2: use a newer version';
     await expect(bench.serve('data')).rejects.toThrow(line);
     const to = bench.at('backup');
     const refusal = await wheelhouse('backup', '--data-dir', bench.at('data'), '--to', to);

@@ -20,10 +20,10 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
 
   /** Writes a value like another server. */
   const put = (shared: ConfigChange, key: string, value: Buffer) =>
-    etcd.ask('kv/put', { key: keyOf(shared, key), value: value.toString('base64') });
+    etcd.request('kv/put', { key: keyOf(shared, key), value: value.toString('base64') });
 
   async function stored(shared: ConfigChange, key: string): Promise<Buffer> {
-    const { kvs } = await etcd.ask('kv/range', { key: keyOf(shared, key) });
+    const { kvs } = await etcd.request('kv/range', { key: keyOf(shared, key) });
     const [found] = (kvs ?? []) as { value: string }[];
     return Buffer.from(found?.value ?? '', 'base64');
   }

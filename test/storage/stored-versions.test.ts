@@ -153,7 +153,7 @@ async function prepareEtcd(): Promise<Prepared> {
   const base64 = (text: string) => Buffer.from(text).toString('base64');
   for (const [key, value] of Object.entries(values)) {
     const text = `${JSON.stringify(value)}\n`;
-    await etcd.ask('kv/put', { key: base64(`${prefix}/${key}`), value: base64(text) });
+    await etcd.request('kv/put', { key: base64(`${prefix}/${key}`), value: base64(text) });
   }
   return { config: { ...config, storedBuiltins: 'json' }, dispose: () => etcd.dispose() };
 }

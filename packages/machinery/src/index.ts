@@ -15,6 +15,7 @@ export {
   systemClock,
   type Timer,
 } from './base/clock.ts';
+export { makeDirectories, syncDirectory } from './base/directories.ts';
 export {
   BodyAborted,
   type BodyPiece,
@@ -92,7 +93,6 @@ export {
   sortSteps,
 } from './base/lists.ts';
 export { type LogFields, type Logger, silentLogger } from './base/log.ts';
-export { makeDirectories } from './base/make-directories.ts';
 export { MemoryAccount, MemoryBudget, MemoryShort, memoryUses } from './base/memory-budget.ts';
 export type { Summary } from './base/metrics.ts';
 export {

@@ -1,6 +1,7 @@
 import { type Clock, type Logger, silentLogger, type Timer } from '@wheelhouse/machinery';
 import type { Revision, Store } from './contract.ts';
 
+/** Periodic compaction of a store. */
 export interface Compactor {
   stop(): void;
   /** Settles when the current round, if any, has ended. */
@@ -20,14 +21,14 @@ export function startCompactor(options: {
 }): Compactor {
   const { store, clock, intervalMs, logger = silentLogger } = options;
   if (intervalMs <= 0) return { stop: () => {}, idle: async () => {} };
-  let remembered: Revision | undefined;
+  let previousNewest: Revision | undefined;
   let round: Promise<void> | undefined;
 
   async function compact(): Promise<void> {
     try {
       const newest = await store.currentRevision();
-      if (remembered !== undefined && remembered > 0) await store.compact(remembered);
-      remembered = newest;
+      if (previousNewest !== undefined && previousNewest > 0) await store.compact(previousNewest);
+      previousNewest = newest;
     } catch (error) {
       logger.warn('Compacting the store failed', { error: String(error) });
     }

@@ -5,7 +5,7 @@ const version = 'meta.test/v1';
 const raw = (value: unknown) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
 
-test('decodes what it encoded', () => {
+test('decodes an encoded token', () => {
   const point = { revision: 77, start: 'default/wéb\0' };
   const token = encodeContinue(point, version);
   expect(token).toMatch(/^[A-Za-z0-9_-]+$/);
@@ -56,6 +56,6 @@ const bad: readonly [string, string][] = [
   ['a'.repeat(100_000), `${head}: too long`],
 ];
 
-test.each(bad)('refuses %.40s', (token, why) => {
+test.each(bad)('rejects %.40s', (token, why) => {
   expect(decodeContinue(token, version)).toEqual({ ok: false, why });
 });

@@ -3,7 +3,7 @@ import type { MaybePromise } from '@wheelhouse/machinery';
 /**
  * The contract of every store: `memory`, `embedded`, and `etcd`. Keys are strings, values are bytes
  * that the store never interprets, and one counter, the revision, orders all writes to the store.
- * Everything richer (resource versions, paging, retries) is built once on top of it.
+ * Resource versions, paging, and retries are built once on top of it.
  */
 
 /**
@@ -98,14 +98,14 @@ export interface WatchRequest {
    */
   readonly onEvents: (events: readonly StoreEvent[]) => void;
   /**
-   * Called once if the store ends the watch: it was closed, compacted, or lost its connection for
-   * good.
+   * Called once if the store ends the watch, because it was closed or compacted, or lost its
+   * connection permanently.
    */
   readonly onEnd: (reason: StoreError) => void;
 }
 
 export interface StoreWatch {
-  /** Everything up to and including this revision has been handed to `onEvents`. */
+  /** The revision up to and including which `onEvents` has received all events. */
   readonly progress: Revision;
   /**
    * Resolves when `progress` reaches `revision`. Returns undefined instead of a promise if it
@@ -163,13 +163,13 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** The operations of a store that concern no values, to spread into a store that wraps it. */
+/** Returns the operations that involve no values, for a store that wraps another one. */
 export function unchangedOperations(
   store: Store,
 ): Omit<Store, 'get' | 'range' | 'put' | 'delete' | 'watch'> {
   return {
     sharing: store.sharing,
-    // Bound rather than wrapped: each read asks for the current revision.
+    // Bound rather than wrapped, because every read calls it.
     currentRevision: store.currentRevision.bind(store),
     compactRevision: store.compactRevision.bind(store),
     compact: store.compact.bind(store),
@@ -219,9 +219,9 @@ export type StoreErrorCode =
   /** The value exceeds the store's limit. Clients may see the message. */
   | 'too-large'
   /** The value cannot be encrypted, so nothing was written. Clients may see the message. */
-  | 'not-sealed'
+  | 'not-encrypted'
   /** The lease of the write has expired; nothing was written. */
-  | 'lease-gone'
+  | 'lease-expired'
   /** No response arrived in time; a write may have succeeded. */
   | 'timed-out'
   | 'unavailable'
@@ -246,7 +246,7 @@ export class StoreError extends Error {
   }
 }
 
-/** Throws a StoreError unless `at` lies between the oldest readable revision and the newest. */
+/** Throws StoreError `future-revision` or `compacted` unless the revision `at` is readable. */
 export function checkReadable(
   at: Revision,
   bounds: { readonly compacted: Revision; readonly newest: Revision },
@@ -254,7 +254,7 @@ export function checkReadable(
   if (at > bounds.newest) {
     throw new StoreError({
       code: 'future-revision',
-      message: `required revision ${at} is a future one; the newest is ${bounds.newest}`,
+      message: `required revision ${at} is in the future; the newest is ${bounds.newest}`,
       revision: bounds.newest,
     });
   }
@@ -267,7 +267,7 @@ export function checkReadable(
   }
 }
 
-/** The error of every operation on a closed store. */
+/** Returns the error of every operation on a closed store. */
 export function closedStore(): StoreError {
   return new StoreError({ code: 'closed', message: 'the store is closed' });
 }
@@ -276,18 +276,18 @@ export function closedStore(): StoreError {
 export const snapshotPieceBytes = 2 ** 20;
 
 /**
- * A string whose `<` order is the byte order of the key's UTF-8 form. The two orders differ only
+ * Returns a string whose `<` order is the byte order of the key's UTF-8 form. The orders differ only
  * between surrogate pairs (U+10000 and up) and U+E000 to U+FFFF, so nearly every key is returned
  * unchanged; otherwise the two blocks of code units are swapped. Prefixes remain prefixes.
  */
 export function byteOrdered(key: string): string {
   for (let i = 0; i < key.length; i++) {
-    if (key.charCodeAt(i) >= 0xd800) return swapped(key);
+    if (key.charCodeAt(i) >= 0xd800) return swapHighUnits(key);
   }
   return key;
 }
 
-function swapped(key: string): string {
+function swapHighUnits(key: string): string {
   let result = '';
   for (let i = 0; i < key.length; i++) {
     const unit = key.charCodeAt(i);

@@ -1,4 +1,4 @@
-/** Versioned key-value stores with watches, around which encryption and backup work. */
+/** Versioned key-value stores with watches, encryption, and backup. */
 
 export {
   BackupError,

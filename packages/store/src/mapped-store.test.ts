@@ -5,7 +5,7 @@ import { createMemoryStore } from './memory/memory-store.ts';
 
 const put = async (store: Store, key: string, value: string, expect = 0) => {
   const result = await store.put({ key, value: Buffer.from(value), expect, hint: 'own' });
-  if (!result.ok) throw new Error(`${key} is there`);
+  if (!result.ok) throw new Error(`${key} exists`);
   return result.revision;
 };
 
@@ -13,7 +13,7 @@ const upper: ConvertRecords = (records) =>
   records.map(({ value }) => Buffer.from(value.toString().toUpperCase()));
 
 /** A converter that is released batch by batch. */
-function held() {
+function pausedConverter() {
   const waiting: (() => void)[] = [];
   const batches: string[][] = [];
   const convert: ConvertRecords = (records) => {
@@ -33,7 +33,7 @@ function held() {
   };
 }
 
-async function watched(store: Store, after = 0) {
+async function watchEvents(store: Store, after = 0) {
   const events: StoreEvent[] = [];
   const ended: StoreError[] = [];
   const watch = await store.watch({
@@ -51,7 +51,7 @@ test('reads and events are converted, and hints of the original form are dropped
   const memory = createMemoryStore();
   const store = convertedStore(memory, upper);
   const first = await put(memory, '/a/x', 'one');
-  const { events, shown, watch } = await watched(store);
+  const { events, shown, watch } = await watchEvents(store);
   const last = await put(memory, '/a/y', 'two');
   await watch.reached(last);
   expect(shown()).toEqual(['ONE', 'TWO']);
@@ -67,10 +67,10 @@ test('reads and events are converted, and hints of the original form are dropped
   await memory.close();
 });
 
-test('events wait for their turn, and progress waits with them', async () => {
+test('events are delivered in order, and progress waits for their conversion', async () => {
   const memory = createMemoryStore();
-  const slow = held();
-  const { watch, shown } = await watched(convertedStore(memory, slow.convert));
+  const slow = pausedConverter();
+  const { watch, shown } = await watchEvents(convertedStore(memory, slow.convert));
   const first = await put(memory, '/a/1', 'a');
   await put(memory, '/a/2', 'b');
   const removed = await memory.delete({ key: '/a/1', expect: first });
@@ -93,14 +93,14 @@ test('events wait for their turn, and progress waits with them', async () => {
   await memory.close();
 });
 
-test('a value that cannot be converted fails the read and ends the watch', async () => {
+test('an unconvertible value fails the read and ends the watch', async () => {
   const memory = createMemoryStore();
   const convert: ConvertRecords = async (records) => {
     if (records.some(({ value }) => value.toString() === 'bad')) throw new Error('cannot');
     return upper(records);
   };
   const store = convertedStore(memory, convert);
-  const { ended, shown, watch } = await watched(store);
+  const { ended, shown, watch } = await watchEvents(store);
   const good = await put(memory, '/a/1', 'good');
   await watch.reached(good);
   const bad = await put(memory, '/a/2', 'bad');
@@ -115,12 +115,12 @@ test('a value that cannot be converted fails the read and ends the watch', async
   await memory.close();
 });
 
-test('a closed watch receives nothing, and the end of the store is the last event', async () => {
+test('a closed watch receives nothing, and the end of a store follows all events', async () => {
   const memory = createMemoryStore();
-  const slow = held();
+  const slow = pausedConverter();
   const store = convertedStore(memory, slow.convert);
-  const closed = await watched(store);
-  const open = await watched(store);
+  const closed = await watchEvents(store);
+  const open = await watchEvents(store);
   await put(memory, '/a/1', 'a');
   closed.watch.close();
   await memory.close();

@@ -11,28 +11,28 @@ import {
   type WatchRequest,
 } from './contract.ts';
 
-/** How values are translated between the store and its user. */
-export interface ValueForm {
+/** The translation of values between the store and its user. */
+export interface ValueMapping {
   /**
    * Translates a stored value for the user. A value for which it throws is reported as unreadable.
    */
   readonly read: (value: Buffer, key: string) => Buffer;
-  /** Whether the value of an event with this hint is already in the user's form. */
-  readonly isRead?: (hint: unknown) => boolean;
-  /** Translates a value for the store; if absent, values are stored as written. */
+  /** Whether the value of an event with this hint needs no translation. */
+  readonly isMapped?: (hint: unknown) => boolean;
+  /** Translates a value for the store; if absent, values are stored unchanged. */
   readonly write?: (request: PutRequest) => Buffer;
 }
 
 /**
  * Carries the written value to watchers in this process, so that they need not translate it back.
  */
-class WrittenHint {
-  readonly form: ValueForm;
+class WriteHint {
+  readonly mapping: ValueMapping;
   readonly value: Buffer;
   readonly hint: unknown;
 
-  constructor(form: ValueForm, { value, hint }: PutRequest) {
-    this.form = form;
+  constructor(mapping: ValueMapping, { value, hint }: PutRequest) {
+    this.mapping = mapping;
     this.value = value;
     this.hint = hint;
   }
@@ -44,12 +44,12 @@ const recordsAtOnce = 200;
 type Mapped = Pick<StoredRecord, 'value' | 'unreadable' | 'failure'>;
 
 /**
- * A store that translates values with `form.read` and `form.write`. Events of writes through this
+ * Returns a store that translates the values of another. Events of writes through this
  * store keep the writer's value and hint; other hints describe stored values and are dropped.
  */
-export function mappedStore(store: Store, form: ValueForm): Store {
-  const { read, isRead, write } = form;
-  /** A value that cannot be read must not fail the others. */
+export function mappedStore(store: Store, mapping: ValueMapping): Store {
+  const { read, isMapped, write } = mapping;
+  /** Reports an untranslatable value in its record, so that it does not fail the others. */
   const mapped = (value: Buffer, key: string): Mapped => {
     try {
       return { value: read(value, key) };
@@ -63,16 +63,16 @@ export function mappedStore(store: Store, form: ValueForm): Store {
       ? found
       : { ...found, ...mapped(found.value, found.key) };
   const event = (one: StoreEvent): StoreEvent => {
-    if (one.type !== 'put' || one.unreadable !== undefined || isRead?.(one.hint)) return one;
+    if (one.type !== 'put' || one.unreadable !== undefined || isMapped?.(one.hint)) return one;
     const { hint, ...plain } = one;
-    if (hint instanceof WrittenHint && hint.form === form)
+    if (hint instanceof WriteHint && hint.mapping === mapping)
       return { ...plain, value: hint.value, hint: hint.hint };
     return { ...plain, ...mapped(one.value, one.key) };
   };
-  const written = (request: PutRequest): PutRequest =>
+  const toStored = (request: PutRequest): PutRequest =>
     write === undefined
       ? request
-      : { ...request, value: write(request), hint: new WrittenHint(form, request) };
+      : { ...request, value: write(request), hint: new WriteHint(mapping, request) };
   return {
     ...unchangedOperations(store),
     get(key, at) {
@@ -89,7 +89,7 @@ export function mappedStore(store: Store, form: ValueForm): Store {
       return { ...result, records };
     },
     async put(request) {
-      const result = await store.put(written(request));
+      const result = await store.put(toStored(request));
       return result.ok ? result : { ok: false, current: record(result.current) };
     },
     async delete(request) {
@@ -107,19 +107,19 @@ export function mappedStore(store: Store, form: ValueForm): Store {
 export type ConvertRecords = (records: readonly StoredRecord[]) => MaybePromise<readonly Buffer[]>;
 
 /**
- * A read-only store whose values pass through an asynchronous converter in batches. A value that
+ * Returns a read-only store that converts the values of another in batches. A value that
  * cannot be converted fails the read or ends the watch, with the converter's error as the cause.
  * Hints describe the original values and are dropped.
  */
 export function convertedStore(store: Store, convert: ConvertRecords): Store {
   const records = async (found: readonly StoredRecord[]): Promise<StoredRecord[]> => {
     const readable = found.filter(({ unreadable }) => unreadable === undefined);
-    const values = await converting(() => convert(readable));
-    const made = new Map(readable.map((one, at) => [one, itemAt(values, at)]));
-    return found.map((one) => ({ ...one, value: made.get(one) ?? one.value }));
+    const values = await withConversionErrors(() => convert(readable));
+    const converted = new Map(readable.map((one, at) => [one, itemAt(values, at)]));
+    return found.map((one) => ({ ...one, value: converted.get(one) ?? one.value }));
   };
   const readOnly = () =>
-    Promise.reject(new StoreError({ code: 'refused', message: 'a view cannot be written to' }));
+    Promise.reject(new StoreError({ code: 'refused', message: 'a view is read-only' }));
   return {
     ...unchangedOperations(store),
     async get(key, at) {
@@ -133,18 +133,18 @@ export function convertedStore(store: Store, convert: ConvertRecords): Store {
     put: readOnly,
     delete: readOnly,
     async watch(request) {
-      const line = new EventLine(request, (batch) => convertEvents(batch, convert));
+      const queue = new EventQueue(request, (batch) => convertEvents(batch, convert));
       const watch = await store.watch({
         ...request,
-        onEvents: (events) => line.add(events),
-        onEnd: (reason) => line.end(reason),
+        onEvents: (events) => queue.add(events),
+        onEnd: (reason) => queue.end(reason),
       });
-      return line.over(watch);
+      return queue.attach(watch);
     },
   };
 }
 
-async function converting<T>(work: () => MaybePromise<T>): Promise<T> {
+async function withConversionErrors<T>(work: () => MaybePromise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -162,17 +162,10 @@ function convertEvents(
   batch: readonly StoreEvent[],
   convert: ConvertRecords,
 ): MaybePromise<readonly StoreEvent[]> {
-  const failed = (error: unknown): never => {
-    throw conversionError(error);
-  };
-  const put = (values: readonly Buffer[]) => withValues(batch, values);
-  let made: MaybePromise<readonly Buffer[]>;
-  try {
-    made = convert(recordsOf(batch));
-  } catch (error) {
-    return failed(error);
-  }
-  return made instanceof Promise ? made.then(put, failed) : put(made);
+  const values = convert(recordsOf(batch));
+  return values instanceof Promise
+    ? values.then((all) => withValues(batch, all))
+    : withValues(batch, values);
 }
 
 function withValues(batch: readonly StoreEvent[], values: readonly Buffer[]): StoreEvent[] {
@@ -198,21 +191,21 @@ const recordsOf = (batch: readonly StoreEvent[]): StoredRecord[] =>
 /** Translates events, in order. Returns a promise if the translation is asynchronous. */
 type ChangeEvents = (batch: readonly StoreEvent[]) => MaybePromise<readonly StoreEvent[]>;
 
-/** Number of waiting events that are translated at a time. */
+/** Maximum number of waiting events that are translated together. */
 const batchEvents = 500;
 
 /**
  * Translates the events of a watch and delivers them in order, synchronously as long as the
  * translation is. A failed translation ends the watch with its error.
  */
-export class EventLine {
+export class EventQueue {
   readonly #request: WatchRequest;
   readonly #change: ChangeEvents;
   readonly #waiting: StoreEvent[] = [];
-  /** Settles when the waiting events have been delivered; rejects if they never will be. */
+  /** Resolves when the waiting events have been delivered; rejects if their translation fails. */
   #work: Promise<void> | undefined;
-  /** Everything up to this revision has been delivered while later events wait. */
-  #passed: Revision;
+  /** The revision up to which all events have been delivered while later ones wait. */
+  #delivered: Revision;
   #ended: StoreError | undefined;
   #closed = false;
   #watch: StoreWatch | undefined;
@@ -220,14 +213,15 @@ export class EventLine {
   constructor(request: WatchRequest, change: ChangeEvents) {
     this.#request = request;
     this.#change = change;
-    this.#passed = request.after;
+    this.#delivered = request.after;
   }
 
+  /** Adds events and starts to translate them. */
   add(events: readonly StoreEvent[]): void {
     if (this.#closed) return;
     for (const event of events) this.#waiting.push(event);
     if (this.#work !== undefined) return;
-    const work = this.#run();
+    const work = this.#drain();
     if (work === undefined) return;
     this.#work = work;
     work.catch(() => {});
@@ -239,55 +233,56 @@ export class EventLine {
     else this.#ended = reason;
   }
 
-  over(watch: StoreWatch): StoreWatch {
+  /** Returns the watch whose progress takes the waiting events into account. */
+  attach(watch: StoreWatch): StoreWatch {
     this.#watch = watch;
     if (this.#closed) watch.close();
-    const line = this;
+    const queue = this;
     return {
       get progress() {
-        return line.#work === undefined ? watch.progress : line.#passed;
+        return queue.#work === undefined ? watch.progress : queue.#delivered;
       },
       reached(revision) {
         const reached = watch.reached(revision);
-        if (!(reached instanceof Promise)) return line.#work;
-        return reached.then(() => line.#work);
+        if (!(reached instanceof Promise)) return queue.#work;
+        return reached.then(() => queue.#work);
       },
       close() {
-        line.#closed = true;
-        line.#waiting.length = 0;
+        queue.#closed = true;
+        queue.#waiting.length = 0;
         watch.close();
       },
     };
   }
 
-  /** Delivers all waiting events; undefined if all of it happened synchronously. */
-  #run(): Promise<void> | undefined {
+  /** Delivers all waiting events; returns undefined if all were delivered synchronously. */
+  #drain(): Promise<void> | undefined {
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.splice(0, batchEvents);
-      this.#passed = Math.max(this.#passed, itemAt(batch, 0).revision - 1);
+      this.#delivered = Math.max(this.#delivered, itemAt(batch, 0).revision - 1);
       let changed: MaybePromise<readonly StoreEvent[]>;
       try {
         changed = this.#change(batch);
       } catch (error) {
-        this.#finish(endOf(error));
+        this.#finish(toStoreError(error));
         return undefined;
       }
-      if (changed instanceof Promise) return this.#runOn(changed);
-      this.#pass(changed);
+      if (changed instanceof Promise) return this.#drainAsync(changed);
+      this.#deliver(changed);
     }
     return undefined;
   }
 
-  async #runOn(first: Promise<readonly StoreEvent[]>): Promise<void> {
+  async #drainAsync(first: Promise<readonly StoreEvent[]>): Promise<void> {
     try {
       let changed: MaybePromise<readonly StoreEvent[]> = first;
       for (;;) {
-        this.#pass(await changed);
+        this.#deliver(await changed);
         if (this.#waiting.length === 0) break;
         changed = this.#change(this.#waiting.splice(0, batchEvents));
       }
     } catch (error) {
-      const failure = endOf(error);
+      const failure = toStoreError(error);
       this.#work = undefined;
       this.#finish(failure);
       throw failure;
@@ -296,9 +291,9 @@ export class EventLine {
     if (this.#ended !== undefined) this.#finish(this.#ended);
   }
 
-  #pass(events: readonly StoreEvent[]): void {
+  #deliver(events: readonly StoreEvent[]): void {
     if (this.#closed) return;
-    this.#passed = events.at(-1)?.revision ?? this.#passed;
+    this.#delivered = events.at(-1)?.revision ?? this.#delivered;
     this.#request.onEvents(events);
   }
 
@@ -310,8 +305,6 @@ export class EventLine {
   }
 }
 
-function endOf(error: unknown): StoreError {
-  if (error instanceof StoreError) return error;
-  const message = errorText(error);
-  return new StoreError({ code: 'unavailable', message, cause: error });
+function toStoreError(error: unknown): StoreError {
+  return error instanceof StoreError ? error : conversionError(error);
 }

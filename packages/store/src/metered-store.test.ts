@@ -25,7 +25,7 @@ test('each operation is reported with its key and duration', async () => {
   const store = meteredStore(createMemoryStore(), {
     clock: { monotonic },
     observe: (one) => seen.push(one),
-    listed: (prefix, records) => lists.push([prefix, records]),
+    observeList: (prefix, records) => lists.push([prefix, records]),
   });
   const written = await store.put({ key: '/a/x', value: Buffer.from('1'), expect: 0 });
   const revision = written.ok ? written.revision : 0;

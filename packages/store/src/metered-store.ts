@@ -19,20 +19,20 @@ export type StoreObserver = (operation: {
 /** Called with the number of records that a range returned. */
 export type ListObserver = (prefix: string, records: number) => void;
 
-/** A store that reports its operations to `observe`. */
+/** Returns a store that reports its operations to `observe` and its ranges to `observeList`. */
 export function meteredStore(
   store: Store,
   {
     clock,
     observe,
-    listed = () => {},
+    observeList = () => {},
   }: {
     readonly clock: Pick<Clock, 'monotonic'>;
     readonly observe: StoreObserver;
-    readonly listed?: ListObserver;
+    readonly observeList?: ListObserver;
   },
 ): Store {
-  const measured = <Result extends MaybePromise<unknown>>(
+  const measure = <Result extends MaybePromise<unknown>>(
     at: { readonly operation: StoreOperation; readonly key: string },
     run: () => Result,
   ): Result => {
@@ -57,19 +57,19 @@ export function meteredStore(
   };
   return {
     ...unchangedOperations(store),
-    get: (key, at) => measured({ operation: 'get', key }, () => store.get(key, at)),
+    get: (key, at) => measure({ operation: 'get', key }, () => store.get(key, at)),
     async range(request) {
       const { prefix } = request;
-      const page = await measured({ operation: 'list', key: prefix }, () => store.range(request));
-      listed(prefix, page.records.length);
+      const page = await measure({ operation: 'list', key: prefix }, () => store.range(request));
+      observeList(prefix, page.records.length);
       return page;
     },
     put: (request) => {
       const operation = request.expect === 0 ? 'create' : 'update';
-      return measured({ operation, key: request.key }, () => store.put(request));
+      return measure({ operation, key: request.key }, () => store.put(request));
     },
     delete: (request) =>
-      measured({ operation: 'delete', key: request.key }, () => store.delete(request)),
+      measure({ operation: 'delete', key: request.key }, () => store.delete(request)),
     watch: (request) => store.watch(request),
   };
 }

@@ -10,7 +10,7 @@ import type {
 } from './contract.ts';
 
 /**
- * A model of the store contract: a list of all writes, from which every answer is computed.
+ * A model of the store contract: a list of all writes, from which it computes every result.
  * Property tests compare the real stores with it.
  */
 export class StoreModel {

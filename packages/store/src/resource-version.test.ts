@@ -10,7 +10,7 @@ test.each([
   ['9007199254740991', 9007199254740991],
   ['9007199254740993', Infinity],
   ['18446744073709551615', Infinity],
-])('reads %s', (text, revision) => {
+])('parses %s', (text, revision) => {
   expect(parseResourceVersion(text)).toEqual({ ok: true, revision });
 });
 
@@ -19,6 +19,6 @@ test.each([
   ['-1', 'strconv.ParseUint: parsing "-1": invalid syntax'],
   ['1e3', 'strconv.ParseUint: parsing "1e3": invalid syntax'],
   ['18446744073709551616', 'strconv.ParseUint: parsing "18446744073709551616": value out of range'],
-])('refuses %s', (text, why) => {
+])('rejects %s', (text, why) => {
   expect(parseResourceVersion(text)).toEqual({ ok: false, why });
 });

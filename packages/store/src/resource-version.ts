@@ -17,14 +17,14 @@ const digitsMax = 20;
  */
 export function parseResourceVersion(text: string | undefined): ParsedVersion {
   if (text === undefined || text === '' || text === '0') return { ok: true, revision: 0 };
-  if (!/^[0-9]+$/.test(text)) return refused(text, 'syntax');
+  if (!/^[0-9]+$/.test(text)) return invalidVersion(text, 'syntax');
   const digits = text.replace(/^0+(?=[0-9])/, '');
-  if (digits.length > digitsMax || BigInt(digits) > uint64Max) return refused(text, 'range');
+  if (digits.length > digitsMax || BigInt(digits) > uint64Max) return invalidVersion(text, 'range');
   const revision = Number(digits);
   return { ok: true, revision: Number.isSafeInteger(revision) ? revision : Infinity };
 }
 
-function refused(text: string, problem: 'syntax' | 'range'): ParsedVersion {
+function invalidVersion(text: string, problem: 'syntax' | 'range'): ParsedVersion {
   const head = text.slice(0, 128);
   return {
     ok: false,
@@ -33,7 +33,7 @@ function refused(text: string, problem: 'syntax' | 'range'): ParsedVersion {
 }
 
 /**
- * Where the next chunk of a list begins. `revision` is the snapshot of the first chunk. It is
+ * The position of the next chunk of a list. `revision` is that of the first chunk. It is
  * negative to continue with the newest state, which an expired list offers (LIST-3).
  */
 export interface ContinuePoint {
@@ -49,9 +49,7 @@ type DecodedContinue =
 /** The revision of a token that continues with the newest state. */
 export const inconsistentRevision = -1;
 
-/**
- * Two names of at most 253 bytes stay far below this, even escaped for JSON and encoded as base64.
- */
+/** Far longer than two names of 253 bytes, even escaped for JSON and encoded as base64. */
 const tokenLengthMax = 8192;
 
 /**
@@ -65,18 +63,18 @@ export function encodeContinue(point: ContinuePoint, apiVersion: string): string
 
 /** Decodes a token from a client. `why` is kube-apiserver's message for a malformed token (400). */
 export function decodeContinue(token: string, apiVersion: string): DecodedContinue {
-  if (token.length > tokenLengthMax) return refuse(`${head}: too long`);
+  if (token.length > tokenLengthMax) return invalidToken(`${head}: too long`);
   // Go's decoder ignores line breaks anywhere in the text.
   const digits = token.replace(/[\r\n]/g, '');
   const illegal = token.search(/[^A-Za-z0-9_\-\r\n]/);
   if (illegal >= 0 || digits.length % 4 === 1) {
     const at = illegal >= 0 ? illegal : token.length - 1;
-    return refuse(`${head}: ${problemText({ code: 'base64', at })}`);
+    return invalidToken(`${head}: ${problemText({ code: 'base64', at })}`);
   }
   const fields = tokenFields(Buffer.from(digits, 'base64url'));
-  if (typeof fields === 'string') return refuse(`${head}: ${fields}`);
+  if (typeof fields === 'string') return invalidToken(`${head}: ${fields}`);
   if (fields.v !== apiVersion) {
-    return refuse(`${head}: server does not recognize this encoded version ${fields.v}`);
+    return invalidToken(`${head}: server does not recognize this encoded version ${fields.v}`);
   }
   return decodePoint(fields, apiVersion);
 }
@@ -91,18 +89,18 @@ interface TokenFields {
 
 function decodePoint({ rv, start }: TokenFields, apiVersion: string): DecodedContinue {
   if (rv === 0) {
-    return refuse(`${head}: incorrect encoded start resourceVersion (version ${apiVersion})`);
+    return invalidToken(`${head}: incorrect encoded start resourceVersion (version ${apiVersion})`);
   }
   if (start === '') {
-    return refuse(`${head}: encoded start key empty (version ${apiVersion})`);
+    return invalidToken(`${head}: encoded start key empty (version ${apiVersion})`);
   }
   const relative = start.startsWith('/') ? start.slice(1) : start;
-  if (!staysBelow(relative)) return refuse(`${head}: ${start}`);
+  if (!isWithinPrefix(relative)) return invalidToken(`${head}: ${start}`);
   return { ok: true, point: { revision: rv, start: relative } };
 }
 
-/** Whether a start key has neither `..` nor empty segments, so that it cannot leave its prefix. */
-function staysBelow(start: string): boolean {
+/** Whether a start key has no empty, `.`, or `..` segments, so that it cannot leave its prefix. */
+function isWithinPrefix(start: string): boolean {
   if (start === '') return true;
   return start.split('/').every((step) => step !== '' && step !== '.' && step !== '..');
 }
@@ -110,7 +108,7 @@ function staysBelow(start: string): boolean {
 const int64Min = -(2n ** 63n);
 const int64Max = 2n ** 63n - 1n;
 
-/** A token's members, whose names match in any case as in Go; otherwise an error text. */
+/** Returns a token's fields, whose names match in any case as in Go, or an error text. */
 function tokenFields(bytes: Buffer): TokenFields | string {
   const text = bytes.toString('utf8');
   const value = readJson(bytes, text);
@@ -125,7 +123,7 @@ function tokenFields(bytes: Buffer): TokenFields | string {
     const fieldName = name.toLowerCase();
     if (fieldValue === undefined || fieldValue === null || !Object.hasOwn(fields, fieldName))
       continue;
-    const what = misfit(fieldName as keyof TokenFields, { fieldValue, text });
+    const what = typeMismatch(fieldName as keyof TokenFields, { fieldValue, text });
     if (what === undefined) {
       Object.assign(fields, { [fieldName]: fieldName === 'rv' ? Number(fieldValue) : fieldValue });
       continue;
@@ -138,7 +136,7 @@ function tokenFields(bytes: Buffer): TokenFields | string {
 }
 
 /** Go's error text for a value that does not fit its field; undefined if it fits. */
-function misfit(
+function typeMismatch(
   name: keyof TokenFields,
   { fieldValue, text }: { readonly fieldValue: JsonValue; readonly text: string },
 ): string | undefined {
@@ -161,6 +159,6 @@ function readJson(bytes: Buffer, text: string): JsonValue | JsonError {
   }
 }
 
-function refuse(why: string): DecodedContinue {
+function invalidToken(why: string): DecodedContinue {
   return { ok: false, why };
 }

@@ -12,25 +12,25 @@ export interface Route {
  * concern the main store alone.
  */
 export function routedStore(main: Store, routes: readonly Route[]): Store {
-  const of = (key: string): Store =>
+  const storeOf = (key: string): Store =>
     routes.find(({ prefix }) => key.startsWith(prefix))?.store ?? main;
   const all = [main, ...new Set(routes.map(({ store }) => store))];
   return {
     sharing: all.some(({ sharing }) => sharing === 'shared') ? 'shared' : 'own',
-    currentRevision: (prefix) => of(prefix ?? '').currentRevision(prefix),
+    currentRevision: (prefix) => storeOf(prefix ?? '').currentRevision(prefix),
     compactRevision: () => main.compactRevision(),
-    get: (key, at) => of(key).get(key, at),
-    range: (request) => of(request.prefix).range(request),
-    put: (request) => of(request.key).put(request),
-    delete: (request) => of(request.key).delete(request),
-    watch: (request) => of(request.prefix).watch(request),
+    get: (key, at) => storeOf(key).get(key, at),
+    range: (request) => storeOf(request.prefix).range(request),
+    put: (request) => storeOf(request.key).put(request),
+    delete: (request) => storeOf(request.key).delete(request),
+    watch: (request) => storeOf(request.prefix).watch(request),
     compact: (revision) => main.compact(revision),
     async ping() {
       await Promise.all(all.map((store) => store.ping()));
     },
     sizeBytes: () => main.sizeBytes(),
     snapshot: () => {
-      const message = 'a store in several parts has no copy in one piece';
+      const message = 'a store with several parts has no consistent snapshot';
       return Promise.reject(new StoreError({ code: 'unavailable', message }));
     },
     async close() {

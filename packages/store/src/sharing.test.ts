@@ -18,14 +18,14 @@ const wrappers: readonly [string, (store: Store) => Store][] = [
   ['mapped', (store) => mappedStore(store, { read: (value) => value })],
   ['converted', (store) => convertedStore(store, (records) => records.map(({ value }) => value))],
   ['routed', (store) => routedStore(store, [])],
-  ['routed to it', (store) => routedStore(createMemoryStore(), [{ prefix: '/a/', store }])],
+  ['routed to a shared', (store) => routedStore(createMemoryStore(), [{ prefix: '/a/', store }])],
   [
     'encrypted',
     (store) =>
       encryptedStore(store, {
         resourceOf: () => '',
         choose: chooseTransformers([], {
-          observed: () => ({ now: () => 0, observe: () => {} }),
+          observerOf: () => ({ now: () => 0, observe: () => {} }),
           kms: () => ({ prefix: '', transformer: identity }),
         }),
       }),

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Store, StoredRecord, StoreError, StoreEvent, StoreWatch } from './contract.ts';
 
-/** A store under test, and how to get rid of it. */
+/** A store under test and its disposal. */
 export interface SuiteStore {
   readonly store: Store;
   /** Called after each test, whether or not the test has closed the store. */
@@ -9,16 +9,16 @@ export interface SuiteStore {
 }
 
 const bytes = (text: string): Buffer => Buffer.from(text);
-const shown = (record: StoredRecord | undefined) =>
+const fieldsOf = (record: StoredRecord | undefined) =>
   record && [record.key, record.value.toString(), record.createRevision, record.modRevision];
 
-function shownEvent(event: StoreEvent): string {
+function lineOf(event: StoreEvent): string {
   return event.type === 'put'
     ? `${event.revision} put ${event.key}=${event.value} created ${event.createRevision}`
     : `${event.revision} delete ${event.key}`;
 }
 
-/** Collects what a watch delivers. */
+/** The events that a watch has delivered. */
 export interface Collected {
   readonly watch: StoreWatch;
   readonly batches: (readonly StoreEvent[])[];
@@ -26,7 +26,7 @@ export interface Collected {
   readonly ended: () => StoreError | undefined;
 }
 
-/** Watches `prefix` after a revision and keeps everything that comes. */
+/** Watches `prefix` after a revision and collects the events. */
 export async function collect(
   store: Store,
   options: { readonly prefix: string; readonly after: number },
@@ -43,11 +43,11 @@ export async function collect(
   return { watch, batches, events: () => batches.flat(), ended: () => reason };
 }
 
-/** Every implementation of the contract, and every decorator of one, runs these. */
+/** Defines the tests that every implementation and every wrapper of the contract must pass. */
 export function storeSuite(suite: {
   readonly name: string;
   readonly open: () => Promise<SuiteStore>;
-  /** It has no snapshots of its own making. */
+  /** Set if the store rejects `snapshot`. */
   readonly snapshots?: 'none';
 }): void {
   let store: Store;
@@ -62,11 +62,11 @@ export function storeSuite(suite: {
   describe(`${suite.name}: reads`, () => readTests(context));
   describe(`${suite.name}: history`, () => historyTests(context));
   describe(`${suite.name}: watches`, () => watchTests(context));
-  describe(`${suite.name}: life`, () => lifeTests(context));
+  describe(`${suite.name}: lifecycle`, () => lifecycleTests(context));
   if (suite.snapshots === undefined) {
     describe(`${suite.name}: snapshots`, () => snapshotTests(context));
   } else {
-    test(`${suite.name}: a snapshot is refused`, () =>
+    test(`${suite.name}: snapshots are rejected`, () =>
       expect(store.snapshot()).rejects.toMatchObject({ code: 'unavailable' }));
   }
 }
@@ -100,9 +100,9 @@ function writeTests({ store }: Context): void {
     await put(store(), '/a', '1');
     const create = await store().put({ key: '/a', value: bytes('x'), expect: 0 });
     expect(create.ok).toBe(false);
-    if (!create.ok) expect(shown(create.current)).toEqual(['/a', '1', 1, 1]);
+    if (!create.ok) expect(fieldsOf(create.current)).toEqual(['/a', '1', 1, 1]);
     const stale = await store().delete({ key: '/a', expect: 9 });
-    if (!stale.ok) expect(shown(stale.current)).toEqual(['/a', '1', 1, 1]);
+    if (!stale.ok) expect(fieldsOf(stale.current)).toEqual(['/a', '1', 1, 1]);
     expect(stale.ok).toBe(false);
     const absent = await store().put({ key: '/b', value: bytes('x'), expect: 5 });
     expect(absent).toEqual({ ok: false, current: undefined });
@@ -118,7 +118,7 @@ function writeTests({ store }: Context): void {
     await remove(store(), '/a', 1);
     await put(store(), '/a', '2');
     await put(store(), '/a', '3', 3);
-    expect(shown(await store().get('/a'))).toEqual(['/a', '3', 3, 4]);
+    expect(fieldsOf(await store().get('/a'))).toEqual(['/a', '3', 3, 4]);
   });
 
   test('of concurrent writers of one key exactly one wins each revision', async () => {
@@ -192,7 +192,7 @@ function readTests({ store }: Context): void {
     const late = put(store(), '/n/99999', 'late');
     const result = await reading;
     await late;
-    // Which of the two comes first is the store's to say, but not both halves of it.
+    // The range may or may not include the late write, but must be consistent.
     expect([2500, 2501]).toContain(result.revision);
     expect(result.records).toHaveLength(result.revision);
   });
@@ -227,9 +227,9 @@ function historyTests({ store }: Context): void {
     const states = [];
     for (let revision = 0; revision <= 6; revision++) states.push((await at(revision)).join());
     expect(states).toEqual(['', '1', '1,2', '3,2', '3', '3,5', '5']);
-    expect(shown(await store().get('/b', 3))).toEqual(['/b', '2', 2, 2]);
+    expect(fieldsOf(await store().get('/b', 3))).toEqual(['/b', '2', 2, 2]);
     expect(await store().get('/b', 4)).toBeUndefined();
-    expect(shown(await store().get('/b', 5))).toEqual(['/b', '5', 5, 5]);
+    expect(fieldsOf(await store().get('/b', 5))).toEqual(['/b', '5', 5, 5]);
   });
 
   test('rejects future revisions', async () => {
@@ -257,7 +257,7 @@ function historyTests({ store }: Context): void {
     expect(await at(6)).toEqual(['5']);
     expect(await store().get('/a')).toBeUndefined();
     expect(await put(store(), '/a', 'again')).toBe(7);
-    expect(shown(await store().get('/a'))).toEqual(['/a', 'again', 7, 7]);
+    expect(fieldsOf(await store().get('/a'))).toEqual(['/a', 'again', 7, 7]);
     expect(await store().get('/a', 6)).toBeUndefined();
   });
 }
@@ -269,7 +269,7 @@ function watchTests({ store }: Context): void {
     const seen = await collect(store(), { prefix: '/', after: 1 });
     await remove(store(), '/a', 2);
     await seen.watch.reached(3);
-    expect(seen.events().map(shownEvent)).toEqual(['2 put /a=2 created 1', '3 delete /a']);
+    expect(seen.events().map(lineOf)).toEqual(['2 put /a=2 created 1', '3 delete /a']);
     expect(seen.watch.progress).toBe(3);
     seen.watch.close();
   });
@@ -321,13 +321,13 @@ function watchTests({ store }: Context): void {
     const one = await collect(store(), { prefix: '/', after: 0 });
     const other = await collect(store(), { prefix: '/', after: 0 });
     await Promise.all(Array.from({ length: 100 }, (_, i) => put(store(), `/k${i}`, 'v')));
-    expect(one.events().map(shownEvent)).toEqual(other.events().map(shownEvent));
+    expect(one.events().map(lineOf)).toEqual(other.events().map(lineOf));
     expect(one.events().map((event) => event.revision)).toEqual(
       Array.from({ length: 100 }, (_, i) => i + 1),
     );
   });
 
-  test('close inside a callback stops delivery at once', async () => {
+  test('close inside a callback stops delivery immediately', async () => {
     let calls = 0;
     const watch = await store().watch({
       prefix: '/',
@@ -374,11 +374,11 @@ function watchTests({ store }: Context): void {
     await store().compact(2);
     const seen = await collect(store(), { prefix: '/', after: 2 });
     await seen.watch.reached(3);
-    expect(seen.events().map(shownEvent)).toEqual(['3 delete /b']);
+    expect(seen.events().map(lineOf)).toEqual(['3 delete /b']);
   });
 }
 
-function lifeTests({ store }: Context): void {
+function lifecycleTests({ store }: Context): void {
   test('a closed store ends its watches and rejects everything', async () => {
     await put(store(), '/a', '1');
     await store().ping();
@@ -396,7 +396,7 @@ function lifeTests({ store }: Context): void {
 }
 
 function snapshotTests({ store }: Context): void {
-  test('contains one state with stored values, whatever is written', async () => {
+  test('contains one state with stored values, regardless of later writes', async () => {
     const inOrder = ['/a', '/k/a', '/k/\ufffd', '/k/\u{1f600}', '/z'];
     for (const key of [...inOrder].reverse()) await put(store(), key, `of ${key}`);
     await put(store(), '/a', 'newer', 5);

@@ -51,7 +51,7 @@ export class WatchHub {
   readonly #backlog: { readonly events: readonly StoreEvent[]; readonly through: Revision }[] = [];
   #publishing = false;
   #ended: StoreError | undefined;
-  /** All live watches have received everything up to this revision. */
+  /** The revision up to which all live watches have received all events. */
   published: Revision;
 
   constructor(options: { source: HistorySource; logger: Logger }) {
@@ -66,7 +66,7 @@ export class WatchHub {
     if (request.after < this.#source.compactRevision) throw this.#compacted();
     const watch = new HubWatch({ hub: this, request });
     this.#all.add(watch);
-    if (request.after >= this.#source.revision) this.#join(watch);
+    if (request.after >= this.#source.revision) this.#goLive(watch);
     else deferMicrotask(this.#containment(watch), () => this.#catchUp(watch));
     return watch;
   }
@@ -95,10 +95,10 @@ export class WatchHub {
     let runs: readonly Run[] | undefined;
     for (const watch of this.#live) {
       const { prefix } = watch.request;
-      if (shared.startsWith(prefix)) this.#hand(watch, events);
+      if (shared.startsWith(prefix)) this.#pass(watch, events);
       else if (prefix.startsWith(shared)) {
         runs ??= runsOf(events);
-        this.#hand(watch, eventsBelow(prefix, runs));
+        this.#pass(watch, eventsBelow(prefix, runs));
       }
     }
   }
@@ -109,7 +109,7 @@ export class WatchHub {
     for (const watch of this.#all) this.#endWatch(watch, reason);
   }
 
-  /** For HubWatch only. */
+  /** Removes a closed watch; for HubWatch only. */
   forget(watch: HubWatch): void {
     this.#live.delete(watch);
     this.#all.delete(watch);
@@ -124,7 +124,7 @@ export class WatchHub {
     });
   }
 
-  #join(watch: HubWatch): void {
+  #goLive(watch: HubWatch): void {
     watch.position = this.#source.revision;
     watch.live = true;
     this.#live.add(watch);
@@ -137,7 +137,7 @@ export class WatchHub {
       if (watch.position < this.#source.compactRevision) throw this.#compacted();
       const chunk = this.#source.history(watch.position);
       const { prefix } = watch.request;
-      this.#hand(
+      this.#pass(
         watch,
         chunk.events.filter(({ key }) => key.startsWith(prefix)),
       );
@@ -149,22 +149,22 @@ export class WatchHub {
     }
     if (watch.closed) return;
     if (watch.position >= this.#source.revision) {
-      this.#join(watch);
+      this.#goLive(watch);
       return;
     }
     watch.wake();
     defer(this.#containment(watch), () => this.#catchUp(watch));
   }
 
-  /** A watch whose callback fails is ended; its owner starts another one. */
+  /** Ends a watch whose catch-up fails unexpectedly; its owner starts another one. */
   #containment(watch: HubWatch): Containment {
     const end = (error: unknown) =>
       this.#endWatch(watch, new StoreError({ code: 'unavailable', message: String(error) }));
     return { where: 'watch', end };
   }
 
-  /** Passes on events below the watch's prefix, without those that it has received. */
-  #hand(watch: HubWatch, events: readonly StoreEvent[]): void {
+  /** Passes events to a watch, except those that it has received. A failed callback is logged. */
+  #pass(watch: HubWatch, events: readonly StoreEvent[]): void {
     const [first] = events;
     if (watch.closed || first === undefined) return;
     const { prefix, after, onEvents } = watch.request;
@@ -174,7 +174,7 @@ export class WatchHub {
     try {
       onEvents(unseen);
     } catch (error) {
-      this.#logger.error('A store watcher failed on events', { prefix, error: String(error) });
+      this.#logger.error('A callback of a store watch failed', { prefix, error: String(error) });
     }
   }
 
@@ -184,7 +184,7 @@ export class WatchHub {
     try {
       watch.request.onEnd(reason);
     } catch (error) {
-      this.#logger.error('A store watcher failed on its end', { error: String(error) });
+      this.#logger.error('An end callback of a store watch failed', { error: String(error) });
     }
   }
 }
@@ -242,7 +242,7 @@ function closedWatch(): StoreError {
 type Run = readonly StoreEvent[];
 
 /**
- * Splits a batch into runs. Large batches, which restores publish, are few long runs, in which each
+ * Splits a batch into runs. The large batches of restores consist of few long runs, in which each
  * of the many watches finds its events by binary search.
  */
 function runsOf(events: readonly StoreEvent[]): readonly Run[] {
@@ -269,7 +269,7 @@ function eventsBelow(prefix: string, runs: readonly Run[]): readonly StoreEvent[
   return found;
 }
 
-/** Index of the first event whose key is not less than `key`. */
+/** Returns the index of the first event whose key is not less than `key`. */
 function firstFrom(key: string, run: Run): number {
   let low = 0;
   let high = run.length;
@@ -283,7 +283,7 @@ function firstFrom(key: string, run: Run): number {
 
 const keyAt = (run: Run, at: number): string => run[at]?.key ?? '';
 
-/** The longest common prefix of the events' keys, by which most watches can skip the batch. */
+/** Returns the longest common prefix of the events' keys, by which most watches skip the batch. */
 function sharedPrefix(events: readonly StoreEvent[]): string {
   const first = events[0]?.key ?? '';
   let length = first.length;

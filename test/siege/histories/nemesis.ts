@@ -101,12 +101,12 @@ async function killed(
 async function stopped(member: TestEtcd | undefined, hold: () => Promise<void>): Promise<void> {
   await member?.pause();
   await hold();
-  member?.go();
+  member?.resume();
 }
 
 async function leaderOf({ members }: Ground): Promise<TestEtcd | undefined> {
   for (const member of members) {
-    const status = await member.ask('maintenance/status', {}).catch(() => undefined);
+    const status = await member.request('maintenance/status', {}).catch(() => undefined);
     const header = status?.['header'] as { readonly member_id?: string } | undefined;
     if (header !== undefined && header.member_id === status?.['leader']) return member;
   }
@@ -117,9 +117,9 @@ async function leaderOf({ members }: Ground): Promise<TestEtcd | undefined> {
 async function compact(members: readonly TestEtcd[]): Promise<void> {
   for (const member of members) {
     try {
-      const { header } = await member.ask('kv/range', { key: 'AA==' });
+      const { header } = await member.request('kv/range', { key: 'AA==' });
       const { revision } = header as { readonly revision: string };
-      await member.ask('kv/compaction', { revision });
+      await member.request('kv/compaction', { revision });
       return;
     } catch {
       // A member without a leader refuses, as does one that has already compacted this revision.

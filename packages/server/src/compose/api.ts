@@ -230,7 +230,7 @@ function storeFor(
   if (!def.behavior.reshapesStored) return store;
   return mappedStore(store, {
     read: (value, key) => reshapeStored(def, { key, value }),
-    isRead: (hint) => hint instanceof EntryHint && hint.form === def.storage,
+    isMapped: (hint) => hint instanceof EntryHint && hint.form === def.storage,
   });
 }
 

@@ -8,7 +8,7 @@ const stability = 'ALPHA' as const;
 /** Number of keys whose metrics are kept; plugins may use many. */
 const keysMax = 100;
 
-const rising = (first: number, count: number) =>
+const doublingFrom = (first: number, count: number) =>
   Array.from({ length: count }, (_, index) => first * 2 ** index);
 
 /** Measures KMS providers under kube-apiserver's names (OPS-1). */
@@ -36,7 +36,7 @@ function createCallMeter(registry: MetricRegistry, clock: Clock) {
       'KMS operation duration with gRPC error code status total.',
       ['provider_name', 'method_name', 'grpc_status_code'],
     ),
-    buckets: rising(0.0001, 20),
+    buckets: doublingFrom(0.0001, 20),
   });
   const arrivals = registry.histogram({
     ...envelope(
@@ -44,9 +44,9 @@ function createCallMeter(registry: MetricRegistry, clock: Clock) {
       'Time (in seconds) of inter arrival of transformation requests.',
       ['transformation_type'],
     ),
-    buckets: rising(60, 10),
+    buckets: doublingFrom(60, 10),
   });
-  const share = registry.gauge(
+  const fill = registry.gauge(
     envelope(
       'dek_cache_fill_percent',
       'Percent of the cache slots currently occupied by cached DEKs.',
@@ -59,25 +59,25 @@ function createCallMeter(registry: MetricRegistry, clock: Clock) {
     stability,
     labels: [],
   });
-  const keysMade = registry.histogram({
+  const keyGenerations = registry.histogram({
     name: 'apiserver_storage_data_key_generation_duration_seconds',
     help: 'Latencies in seconds of data encryption key(DEK) generation operations.',
     stability,
     labels: [],
-    buckets: rising(5e-6, 14),
+    buckets: doublingFrom(5e-6, 14),
   });
   const lastMs = new Map<string, number>();
   return {
-    called: (provider: string, method: string, status: string, seconds: number) =>
+    recordCall: (provider: string, method: string, status: string, seconds: number) =>
       latency.of(provider, method, status).observe(seconds),
-    cacheMissed: () => misses.of().add(1),
-    keyMade: (seconds: number) => keysMade.of().observe(seconds),
-    arrived(type: string) {
+    recordCacheMiss: () => misses.of().add(1),
+    recordKeyGeneration: (seconds: number) => keyGenerations.of().observe(seconds),
+    recordArrival(type: string) {
       const nowMs = clock.monotonic();
       arrivals.of(type).observe((nowMs - (lastMs.get(type) ?? nowMs)) / 1000);
       lastMs.set(type, nowMs);
     },
-    filled: (filledShare: number) => share.of().set(filledShare),
+    recordCacheFill: (fraction: number) => fill.of().set(fraction),
   };
 }
 
@@ -107,7 +107,7 @@ function createKeyMeter(
       ['provider_name', 'key_id_hash', 'apiserver_id_hash'],
     ),
   );
-  const refused = registry.counter(
+  const invalidKeyIds = registry.counter(
     envelope(
       'invalid_key_id_from_status_total',
       'Number of times an invalid keyID is returned by the Status RPC call split by error.',
@@ -125,17 +125,17 @@ function createKeyMeter(
   const usedKeys = new RecentKeys([used, lastUsed]);
   const reportedKeys = new RecentKeys([lastReported]);
   return {
-    keyUsed(type: string, provider: string, keyId: string) {
+    recordKeyUse(type: string, provider: string, keyId: string) {
       const labels = usedKeys.use([type, provider, keyId], identity);
       used.of(...labels).add(1);
       lastUsed.of(...labels).set(clock.now() / 1000);
     },
-    keyReported(provider: string, keyId: string) {
+    recordKeyStatus(provider: string, keyId: string) {
       const labels = reportedKeys.use([provider, keyId], identity);
       lastReported.of(...labels).set(clock.now() / 1000);
     },
-    keyRefused: (provider: string, why: string) => refused.of(provider, why).add(1),
-    cached: (provider: string, keys: number) => size.of(provider).set(keys),
+    recordInvalidKeyId: (provider: string, why: string) => invalidKeyIds.of(provider, why).add(1),
+    setCachedKeys: (provider: string, keys: number) => size.of(provider).set(keys),
   };
 }
 

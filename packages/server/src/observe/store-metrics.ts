@@ -79,7 +79,7 @@ interface OperationSeries {
 export function storeObservers(
   registry: MetricRegistry,
   kinds: readonly ResourceDef[],
-): { readonly observe: StoreObserver; readonly listed: ListObserver } {
+): { readonly observe: StoreObserver; readonly observeList: ListObserver } {
   const labels = ['operation', 'type'];
   const stability = 'ALPHA';
   const total = registry.counter({
@@ -119,7 +119,7 @@ export function storeObservers(
       series.duration.observe(durationMs / 1000);
       if (failed) errors.of(operation, type).add(1);
     },
-    listed: listObserver(registry, typeOfKey),
+    observeList: listObserver(registry, typeOfKey),
   };
 }
 

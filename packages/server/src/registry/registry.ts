@@ -63,7 +63,7 @@ export function translateStoreError(error: unknown): unknown {
     case 'disk-failed':
     case 'refused':
     case 'too-large':
-    case 'lease-gone':
+    case 'lease-expired':
     case 'timed-out':
     case 'unavailable':
     case 'closed':
@@ -72,7 +72,7 @@ export function translateStoreError(error: unknown): unknown {
     case 'compacted':
     case 'future-revision':
       return internalError('the store lost the revision that was read', error);
-    case 'not-sealed':
+    case 'not-encrypted':
       return internalError(error.message, error);
     case 'damaged':
       return new StatusError({

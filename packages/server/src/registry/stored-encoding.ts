@@ -234,8 +234,8 @@ export function encodedStore(options: {
       ? encodeCbor(parsed(request.value))
       : writeProtobuf(dialect, request);
   };
-  const isRead = (hint: unknown) => hint instanceof EntryHint;
-  const store = mappedStore(options.store, isPlain ? { read, isRead } : { read, write });
+  const isMapped = (hint: unknown) => hint instanceof EntryHint;
+  const store = mappedStore(options.store, isPlain ? { read, isMapped } : { read, write });
   function* encodeAhead({ storeKey, value, object }: EncodedAhead): Generator<void, void> {
     const encoding = isBuiltin(storeKey) ? encodings.builtin : encodings.custom;
     const bare = { ...object, metadata: { ...object.metadata, resourceVersion: undefined } };

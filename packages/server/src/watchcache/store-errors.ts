@@ -16,7 +16,7 @@ export function unservedBy(error: StoreError): StatusError {
   switch (error.code) {
     case 'refused':
     case 'too-large':
-    case 'lease-gone':
+    case 'lease-expired':
       return new StatusError({ code: 500, reason: '', message: error.message, cause: error });
     case 'timed-out':
       return timedOut('write', error);
@@ -24,7 +24,7 @@ export function unservedBy(error: StoreError): StatusError {
       return unavailable(error.message, error);
     case 'disk-failed':
       return unavailable(
-        'the disk of the store failed: nobody knows what became of the request',
+        'the disk of the store failed: the outcome of the request is unknown',
         error,
       );
     default:

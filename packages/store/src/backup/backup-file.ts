@@ -2,29 +2,30 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { type FileHandle, link, open, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { errorText, systemErrorCode } from '@wheelhouse/machinery';
+import { errorText, syncDirectory, systemErrorCode } from '@wheelhouse/machinery';
 import { type Revision, type StoredRecord, StoreError } from '../contract.ts';
 import {
   type BackupHeader,
   backupFormat,
   backupMagic,
+  countBytes,
   digestBytes,
   endHeadBytes,
   endTag,
   firstLineBytesMax,
   headerBytesMax,
-  readCount,
   recordHeadBytes,
   recordTag,
   revisionMax,
   valueBytesMax,
 } from './writer.ts';
 
-/** A backup that cannot be used. The message is one line that follows the name of the file. */
+/** The error of an unusable backup. Its message is one line that continues the name of the file. */
 export class BackupError extends Error {
   override readonly name = 'BackupError';
 }
 
+/** The content of a verified backup. */
 export interface BackupSummary extends BackupHeader {
   readonly records: number;
   /** The SHA-256 digest at the end of the backup. */
@@ -61,7 +62,7 @@ export class BackupReader {
     this.#pieces.push(piece);
     this.#available += piece.length;
     while (this.#available >= this.#needed && this.#available > 0) {
-      const rest = this.#gathered();
+      const rest = this.#concatenated();
       const used = this.#take(rest, found);
       if (used === 0) break;
       this.#needed = 1;
@@ -75,20 +76,19 @@ export class BackupReader {
   /** Must be called after the last bytes. */
   finish(): BackupSummary {
     if (this.#end === undefined || this.#header === undefined) {
-      const isForeign = this.#part === 'format' && !this.#beginsRight();
-      if (isForeign) throw foreign();
-      throw new BackupError(`is not complete: it ends after ${this.#read + this.#available} bytes`);
+      if (this.#part === 'format' && !this.#startsAsBackup()) throw notABackup();
+      throw new BackupError(`is incomplete: it ends after ${this.#read + this.#available} bytes`);
     }
     return { ...this.#header, records: this.#records, digest: this.#end };
   }
 
-  #beginsRight(): boolean {
-    const start = this.#gathered().toString('latin1', 0, firstLineBytesMax);
+  #startsAsBackup(): boolean {
+    const start = this.#concatenated().toString('latin1', 0, firstLineBytesMax);
     if (start.length <= backupMagic.length) return start !== '' && backupMagic.startsWith(start);
     return start.startsWith(backupMagic) && /^[1-9][0-9]*$/.test(start.slice(backupMagic.length));
   }
 
-  #gathered(): Buffer {
+  #concatenated(): Buffer {
     const [only] = this.#pieces;
     if (only !== undefined && this.#pieces.length === 1) return only;
     const whole = Buffer.concat(this.#pieces);
@@ -100,7 +100,7 @@ export class BackupReader {
   #take(rest: Buffer, found: StoredRecord[]): number {
     if (this.#part === 'format') return this.#takeFormat(rest);
     if (this.#part === 'header') return this.#takeHeader(rest);
-    if (this.#part === 'end') throw damaged('something follows its end');
+    if (this.#part === 'end') throw damaged('data follows its end');
     if (rest[0] === recordTag) return this.#takeRecord(rest, found);
     if (rest[0] === endTag) return this.#takeEnd(rest);
     throw damaged(`no record begins at byte ${this.#read}`);
@@ -109,16 +109,16 @@ export class BackupReader {
   #takeFormat(rest: Buffer): number {
     const end = rest.subarray(0, firstLineBytesMax).indexOf(lineEnd);
     if (end < 0) {
-      if (rest.length >= firstLineBytesMax) throw foreign();
+      if (rest.length >= firstLineBytesMax) throw notABackup();
       return this.#wait(rest.length + 1);
     }
     const line = rest.toString('latin1', 0, end);
     const format = line.slice(backupMagic.length);
-    if (!line.startsWith(backupMagic) || !/^[1-9][0-9]*$/.test(format)) throw foreign();
+    if (!line.startsWith(backupMagic) || !/^[1-9][0-9]*$/.test(format)) throw notABackup();
     if (Number(format) > backupFormat) {
       throw new BackupError(
-        `has backup format ${format}, this program knows formats up to ${backupFormat}:` +
-          ' use a newer one',
+        `has backup format ${format}, but this version supports formats up to ${backupFormat}:` +
+          ' use a newer version',
       );
     }
     this.#part = 'header';
@@ -140,14 +140,14 @@ export class BackupReader {
     if (rest.length < recordHeadBytes) return this.#wait(recordHeadBytes);
     const keyEnd = recordHeadBytes + rest.readUInt16BE(1);
     const valueBytes = rest.readUInt32BE(3);
-    if (valueBytes > valueBytesMax) throw damaged(`no record is as long as that at ${this.#read}`);
+    if (valueBytes > valueBytesMax) throw damaged(`the record at byte ${this.#read} is too long`);
     const size = keyEnd + valueBytes;
     if (rest.length < size) return this.#wait(size);
     const keyBytes = rest.subarray(recordHeadBytes, keyEnd);
     if (Buffer.compare(keyBytes, this.#lastKey) <= 0) throw damaged('its keys are out of order');
     this.#lastKey = Buffer.from(keyBytes);
-    const createRevision = readCount(rest, 7);
-    const modRevision = readCount(rest, 13);
+    const createRevision = rest.readUIntBE(7, countBytes);
+    const modRevision = rest.readUIntBE(13, countBytes);
     const newest = this.#header?.revision ?? 0;
     if (createRevision < 1 || createRevision > modRevision || modRevision > newest) {
       throw damaged(`the record at byte ${this.#read} has impossible revisions`);
@@ -161,10 +161,10 @@ export class BackupReader {
   #takeEnd(rest: Buffer): number {
     if (rest.length < endHeadBytes + digestBytes) return this.#wait(endHeadBytes + digestBytes);
     const used = this.#used(rest, endHeadBytes);
-    const said = rest.subarray(used, used + digestBytes);
-    if (!said.equals(this.#digest.digest())) throw damaged('its checksum does not match');
-    if (readCount(rest, 1) !== this.#records) throw damaged('records are missing');
-    this.#end = Buffer.from(said);
+    const digest = rest.subarray(used, used + digestBytes);
+    if (!digest.equals(this.#digest.digest())) throw damaged('its checksum does not match');
+    if (rest.readUIntBE(1, countBytes) !== this.#records) throw damaged('records are missing');
+    this.#end = Buffer.from(digest);
     this.#part = 'end';
     return used + digestBytes;
   }
@@ -215,7 +215,7 @@ function damaged(what: string): BackupError {
   return new BackupError(`is damaged: ${what}`);
 }
 
-function foreign(): BackupError {
+function notABackup(): BackupError {
   return new BackupError('is not a backup of Wheelhouse');
 }
 
@@ -248,14 +248,14 @@ export async function writeBackupFile(options: {
   const { path, replace, pieces } = options;
   const folder = dirname(path);
   await removeLeftovers(path);
-  if (replace === 'never' && existsSync(path)) throw isThere(path);
+  if (replace === 'never' && existsSync(path)) throw alreadyExists(path);
   const draft = join(folder, `${basename(path)}.${process.pid}.partial`);
-  const file = await writing(path, () => open(draft, 'wx', 0o600));
+  const file = await namingPath(path, () => open(draft, 'wx', 0o600));
   try {
-    const summary = await readBackup(written(file, { path, pieces }), () => undefined);
-    await writing(path, () => file.sync());
+    const summary = await readBackup(writeThrough(file, { path, pieces }), () => undefined);
+    await namingPath(path, () => file.sync());
     if (replace === 'never') await putInPlace(draft, path);
-    else await writing(path, () => rename(draft, path));
+    else await namingPath(path, () => rename(draft, path));
     await syncDirectory(folder);
     return summary;
   } catch (error) {
@@ -267,20 +267,20 @@ export async function writeBackupFile(options: {
 }
 
 /** Yields each piece after it has been written. */
-async function* written(
+async function* writeThrough(
   file: FileHandle,
   { path, pieces }: { readonly path: string; readonly pieces: AsyncIterable<Buffer> },
 ): AsyncGenerator<Buffer, void, undefined> {
   for await (const piece of pieces) {
     for (let at = 0; at < piece.length; ) {
-      at += (await writing(path, () => file.write(piece, at))).bytesWritten;
+      at += (await namingPath(path, () => file.write(piece, at))).bytesWritten;
     }
     yield piece;
   }
 }
 
-/** Adds the file's name to a failure. */
-async function writing<T>(path: string, run: () => Promise<T>): Promise<T> {
+/** Runs a file operation and adds the path to its error. */
+async function namingPath<T>(path: string, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (error) {
@@ -293,17 +293,17 @@ async function putInPlace(draft: string, path: string): Promise<void> {
   try {
     await link(draft, path);
   } catch {
-    if (existsSync(path)) throw isThere(path);
+    if (existsSync(path)) throw alreadyExists(path);
     // On a file system without hard links, the check above must suffice.
-    await writing(path, () => rename(draft, path));
+    await namingPath(path, () => rename(draft, path));
   }
 }
 
-/** Removes drafts of this path that killed processes have left. */
+/** Removes drafts of this path that killed processes left behind. */
 async function removeLeftovers(path: string): Promise<void> {
   const folder = dirname(path);
   const start = `${basename(path)}.`;
-  for (const name of await writing(path, () => readdir(folder))) {
+  for (const name of await namingPath(path, () => readdir(folder))) {
     const pid = name.startsWith(start)
       ? /^(\d{1,10})\.partial$/.exec(name.slice(start.length))
       : null;
@@ -321,30 +321,21 @@ function isAlive(pid: number): boolean {
   }
 }
 
-async function syncDirectory(folder: string): Promise<void> {
-  if (process.platform === 'win32') return;
-  const directory = await open(folder, 'r');
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
-  }
+function alreadyExists(path: string): Error {
+  return new Error(`${path} already exists; use --force to replace it`);
 }
 
-function isThere(path: string): Error {
-  return new Error(`${path} exists already: give --force to replace it`);
-}
-
-/** More writes than can have happened unnoticed because of clock skew. */
-const leap = 1_000_000_000;
+/** More writes than clock skew between the backup and the restore can hide. */
+const clockSkewWrites = 1_000_000_000;
 /** No server sustains 100,000 writes per second. */
 const writesPerMsMax = 100;
 
 /**
- * The first revision of a restored store. It lies after every revision that the server may have
- * issued since the backup, however often the same backup is restored, so a revision that a client
- * has kept is Expired and never means something else. (etcd's restore does the same with
- * `--bump-revision` and `--mark-compacted`.)
+ * Returns the first revision of a restored store (STORE-5). It exceeds every revision that the
+ * server may have issued since the backup, however often the same backup is restored, so a revision
+ * that a client kept is Expired and never identifies a different state. (etcd's restore does the
+ * same with `--bump-revision` and `--mark-compacted`.) Throws StoreError `refused` if revisions run
+ * out.
  */
 export function restoredRevision(backup: {
   readonly revision: Revision;
@@ -354,8 +345,8 @@ export function restoredRevision(backup: {
 }): Revision {
   const { revision, createdMs, nowMs } = backup;
   const ageMs = Math.max(0, Math.ceil(nowMs - createdMs));
-  const restored = revision + leap + ageMs * writesPerMsMax;
+  const restored = revision + clockSkewWrites + ageMs * writesPerMsMax;
   if (restored <= revisionMax / 2) return restored;
-  const message = `the backup is of revision ${revision} and ${ageMs} ms old: too far to go on`;
+  const message = `no revision is left after revision ${revision} of a backup from ${ageMs} ms ago`;
   throw new StoreError({ code: 'refused', message });
 }

@@ -20,7 +20,7 @@ export const backupFormat = 1;
 /** The start of the first line, which the number of the format follows. */
 export const backupMagic = 'WHEELHOUSE-BACKUP ';
 
-/** Maximum length of the first line with its line end. */
+/** Maximum length of the first line, including its line end. */
 export const firstLineBytesMax = backupMagic.length + 8;
 export const headerBytesMax = 4096;
 export const recordTag = 1;
@@ -31,7 +31,7 @@ export const digestBytes = 32;
 /** Larger than any value that a store accepts; a larger length means damage. */
 export const valueBytesMax = 512 * 2 ** 20;
 
-/** Revisions are written as six bytes, as in the embedded store. */
+/** The largest revision that fits `countBytes`, as in the embedded store. */
 export const revisionMax: Revision = 2 ** 48 - 1;
 
 /** The header of a backup. */
@@ -42,16 +42,8 @@ export interface BackupHeader {
   readonly created: string;
 }
 
-const highFactor = 2 ** 32;
-
-function writeCount(target: Buffer, count: number, offset: number): void {
-  target.writeUInt16BE(Math.floor(count / highFactor), offset);
-  target.writeUInt32BE(count >>> 0, offset + 2);
-}
-
-export function readCount(source: Buffer, offset: number): number {
-  return source.readUInt16BE(offset) * highFactor + source.readUInt32BE(offset + 2);
-}
+/** Bytes of a revision or a number of records. */
+export const countBytes = 6;
 
 function encodeStart(header: BackupHeader): Buffer {
   const { revision, created } = header;
@@ -74,8 +66,8 @@ function encodeRecords(records: readonly StoredRecord[]): Buffer {
     target[at] = recordTag;
     target.writeUInt16BE(keyBytes, at + 1);
     target.writeUInt32BE(value.length, at + 3);
-    writeCount(target, createRevision, at + 7);
-    writeCount(target, modRevision, at + 13);
+    target.writeUIntBE(createRevision, at + 7, countBytes);
+    target.writeUIntBE(modRevision, at + 13, countBytes);
     at += recordHeadBytes + keyBytes;
     at += value.copy(target, at);
   }
@@ -86,7 +78,7 @@ function encodeRecords(records: readonly StoredRecord[]): Buffer {
 function encodeEnd(records: number): Buffer {
   const target = Buffer.alloc(endHeadBytes);
   target[0] = endTag;
-  writeCount(target, records, 1);
+  target.writeUIntBE(records, 1, countBytes);
   return target;
 }
 
@@ -102,19 +94,19 @@ export async function* writeBackup(
   },
 ): AsyncGenerator<Buffer, void, undefined> {
   const digest = createHash('sha256');
-  const noted = (bytes: Buffer): Buffer => {
+  const hashed = (bytes: Buffer): Buffer => {
     digest.update(bytes);
     return bytes;
   };
   try {
     const created = new Date(options.nowMs).toISOString();
-    yield noted(encodeStart({ revision: snapshot.revision, created }));
+    yield hashed(encodeStart({ revision: snapshot.revision, created }));
     let count = 0;
     for await (const records of snapshot.records) {
       count += records.length;
-      yield noted(encodeRecords(records));
+      yield hashed(encodeRecords(records));
     }
-    const end = noted(encodeEnd(count));
+    const end = hashed(encodeEnd(count));
     yield Buffer.concat([end, digest.digest()]);
   } finally {
     snapshot.close();

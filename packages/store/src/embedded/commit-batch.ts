@@ -88,8 +88,8 @@ export class CommitBatch {
     const { key, keyBytes, previous } = write;
     this.#revision += 1;
     const revision = this.#revision;
-    const of = { key, keyBytes, value: noValue, createRevision: 0, previous, revision };
-    this.records.push({ kind: 'delete', ...of });
+    const fields = { key, keyBytes, value: noValue, createRevision: 0, previous, revision };
+    this.records.push({ kind: 'delete', ...fields });
     const head = { modRevision: revision, createRevision: 0, deleted: true };
     this.#keys.set(key, { head, record: undefined });
     this.events.push({ type: 'delete', key, revision });

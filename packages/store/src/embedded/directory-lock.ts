@@ -14,7 +14,7 @@ import { systemErrorCode } from '@wheelhouse/machinery';
 import { StoreError } from '../contract.ts';
 import { tryKernelLock } from './kernel-lock.ts';
 
-/** The process that holds a directory. Informational; nothing relies on it. */
+/** The process that holds a directory. Used only in messages. */
 interface Holder {
   readonly pid: number;
   readonly host: string;
@@ -22,6 +22,7 @@ interface Holder {
   readonly since: string;
 }
 
+/** A held lock on a data directory. */
 export interface DirectoryLock {
   /** Releases the lock. Idempotent. */
   release(): void;
@@ -32,9 +33,9 @@ const lockName = 'lock';
 const olderName = /^lock\.\d{1,15}$/;
 
 /**
- * Locks the data directory until `release` or the end of the process, for whatever reason
- * (TRUST-7). It is a kernel lock on the file `lock`, which is never removed: otherwise two
- * processes could lock two different files. The content of the file only names the holder.
+ * Locks the data directory until `release` or until the process ends for any reason (TRUST-7). Takes
+ * a kernel lock on the file `lock`, which is never removed: otherwise two processes could lock two
+ * different files. The content of the file only names the holder.
  *
  * @throws StoreError `locked`, naming the holder, if another server of this version or an older one
  *   holds the directory; `unavailable` if the file system has no locks
@@ -47,7 +48,7 @@ export function lockDirectory(options: {
   const { directory } = options;
   const descriptor = openLocked(directory, constants.O_CREAT);
   try {
-    refuseOlderServer(directory);
+    checkNoOlderServer(directory);
   } catch (error) {
     closeSync(descriptor);
     throw error;
@@ -67,7 +68,7 @@ export function lockDirectory(options: {
 /** Throws StoreError `locked` if another server holds the directory, and changes nothing. */
 export function checkNotLocked(directory: string): void {
   if (readdirSync(directory).includes(lockName)) closeSync(openLocked(directory, 0));
-  refuseOlderServer(directory);
+  checkNoOlderServer(directory);
 }
 
 /** The descriptor of the locked file; closing it releases the lock. */
@@ -88,7 +89,7 @@ function openLocked(directory: string, flags: number): number {
  * Servers up to format 1 lock the first byte of LMDB's lock file while they run, so the kernel
  * distinguishes a running server from the files of a crashed one.
  */
-function refuseOlderServer(directory: string): void {
+function checkNoOlderServer(directory: string): void {
   let descriptor: number;
   try {
     descriptor = openSync(join(directory, 'lock.mdb'), 'r+');
@@ -119,7 +120,7 @@ function inUse(directory: string, holder: Holder | undefined): StoreError {
   });
 }
 
-/** Undefined if the file's content was not written by a server. */
+/** Returns undefined if no server wrote the file's content. */
 function readHolder(path: string): Holder | undefined {
   try {
     const holder = JSON.parse(readFileSync(path, 'utf8')) as Holder;

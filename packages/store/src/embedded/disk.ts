@@ -5,13 +5,13 @@ import { StoreError } from '../contract.ts';
 
 const statfsAsync = promisify(statfs);
 
-/** How long the measured free space counts as current, milliseconds. */
+/** Validity of a measurement of free space, milliseconds. */
 const measurementMs = 500;
 const lowWaterBytesMax = 64 * 2 ** 20;
-/** Share of a small disk that stays free. */
-const lowWaterPart = 0.05;
-/** Share of the quota below which the alarm ends. */
-const quotaClearedPart = 0.8;
+/** Fraction of a small disk that stays free. */
+const lowWaterFraction = 0.05;
+/** Fraction of the quota below which the alarm ends. */
+const quotaClearedFraction = 0.8;
 
 /** Why the store refuses to grow: its quota or the disk's free space. */
 export type SpaceAlarm = 'quota' | 'low-space';
@@ -20,7 +20,7 @@ export type SpaceAlarm = 'quota' | 'low-space';
 interface Reserve {
   /** Why the last refill failed. */
   readonly failure: StoreError | undefined;
-  /** Tries to refill it; never rejects. */
+  /** Refills it if possible; never rejects. */
   refill(): Promise<void>;
 }
 
@@ -56,7 +56,7 @@ export class SpaceGuard {
     this.#reserve = options.reserve;
   }
 
-  /** As of the last measurement, so that reading costs nothing. */
+  /** The alarms as of the last measurement; reading them does not access the disk. */
   get alarms(): readonly SpaceAlarm[] {
     const alarms: SpaceAlarm[] = [];
     if (this.#isOverQuota) alarms.push('quota');
@@ -64,7 +64,7 @@ export class SpaceGuard {
     return alarms;
   }
 
-  /** Undefined if `bytes` more may be written; otherwise a StoreError `no-space`. */
+  /** Returns StoreError `no-space`, or undefined if `bytes` more may be written. */
   refusal(bytes: number): MaybePromise<StoreError | undefined> {
     const age = this.#clock.monotonic() - this.#measuredAtMs;
     if (age < measurementMs && !this.#isLow) return this.#refusalOf(bytes);
@@ -75,7 +75,7 @@ export class SpaceGuard {
     return this.#freeBytes < this.#lowWaterBytes || this.#isReserveShort;
   }
 
-  /** The disk's free space does not show a user's disk quota, for example. */
+  /** Detects limits that the disk's free space does not show, such as a user's disk quota. */
   get #isReserveShort(): boolean {
     return this.#reserve.failure?.code === 'no-space';
   }
@@ -84,7 +84,7 @@ export class SpaceGuard {
     if (this.#quotaBytes > 0) {
       const used = this.#usedBytes();
       if (used + bytes > this.#quotaBytes) this.#isOverQuota = true;
-      else if (used < this.#quotaBytes * quotaClearedPart) this.#isOverQuota = false;
+      else if (used < this.#quotaBytes * quotaClearedFraction) this.#isOverQuota = false;
       if (this.#isOverQuota) return overQuota(used, this.#quotaBytes);
     }
     if (!this.#isLow) return undefined;
@@ -94,14 +94,13 @@ export class SpaceGuard {
   async #measure(): Promise<void> {
     try {
       const { bavail, blocks, bsize } = await statfsAsync(this.#directory);
-      const hasMore = bavail * bsize > this.#freeBytes;
+      const hasGrown = bavail * bsize > this.#freeBytes;
       const age = this.#clock.monotonic() - this.#measuredAtMs;
       this.#freeBytes = bavail * bsize;
-      this.#lowWaterBytes = Math.min(lowWaterBytesMax, blocks * bsize * lowWaterPart);
-      // Space may have been freed since a failure after the last measurement, even if there is no
-      // more than then.
+      this.#lowWaterBytes = Math.min(lowWaterBytesMax, blocks * bsize * lowWaterFraction);
+      // A failure after the last measurement may be outdated even if free space has not grown since.
       const isNew = this.#reserve.failure !== this.#measuredFailure;
-      if (this.#isReserveShort && (hasMore || isNew || age >= measurementMs))
+      if (this.#isReserveShort && (hasGrown || isNew || age >= measurementMs))
         await this.#reserve.refill();
       this.#measuredFailure = this.#reserve.failure;
     } catch {
@@ -136,12 +135,12 @@ function isOutOfSpace(error: unknown): boolean {
   return spaceCodes.has(systemErrorCode(error));
 }
 
-/** Translates a system error to a StoreError; returns StoreErrors unchanged. */
-export function translate(error: unknown, action: 'read' | 'write'): StoreError {
+/** Converts a system error to a StoreError; returns StoreErrors unchanged. */
+export function toStoreError(error: unknown, action: 'read' | 'write'): StoreError {
   if (error instanceof StoreError) return error;
-  const { code, syscall, message: plain } = error as NodeJS.ErrnoException;
-  // The system's message contains paths.
-  const text = code === undefined ? plain : [code, syscall].join(' ').trim();
+  const { code, syscall, message: systemMessage } = error as NodeJS.ErrnoException;
+  // The system's message contains paths, which clients must not see.
+  const text = code === undefined ? systemMessage : [code, syscall].join(' ').trim();
   if (isOutOfSpace(error)) {
     const message = `the disk of the store has no space left: ${text}`;
     return new StoreError({ code: 'no-space', message, cause: error });

@@ -41,7 +41,7 @@ async function fill(store: Store, options: { count: number; size: number }): Pro
   );
 }
 
-test('everything survives a reopen, and only its owner may read it', async () => {
+test('all data survives a reopen, and only the owner may read the files', async () => {
   const store = await open();
   await fill(store, { count: 10, size: 5000 });
   await store.compact(4);
@@ -110,7 +110,7 @@ test('disk use stays bounded under steady writes with compaction', async () => {
 });
 
 describe('lock', () => {
-  test('opening a store twice is refused with the name of the holder', async () => {
+  test('the error for a store that is already open names the holder', async () => {
     await open();
     await expect(open()).rejects.toMatchObject({
       code: 'locked',
@@ -223,7 +223,7 @@ describe('no space left', () => {
       const args = ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', mount];
       execFileSync('mount', args, { stdio: 'ignore' });
     } catch {
-      skip('mounting a small tmpfs is refused here');
+      skip('this environment does not permit mounting a tmpfs');
     }
     try {
       const store = await open({ directory: join(mount, 'data') });

@@ -37,8 +37,8 @@ const batchWritesMax = 2048;
 const batchBytesMax = 2 ** 20;
 const scanChunkMax = 1000;
 /** Maximum number of keys that one step of a snapshot visits. */
-const heldChainsMax = 500;
-/** Bytes of UTF-8; the limit of older data directories. */
+const snapshotChainsMax = 500;
+/** Maximum length of a key, bytes of UTF-8; the limit of older data directories. */
 export const keyBytesMax = 1978;
 
 export interface EmbeddedStoreOptions {
@@ -188,17 +188,17 @@ class LogStore implements EmbeddedStore {
     const records: StoredRecord[] = [];
     let after = request.after;
     for (;;) {
-      let looked = 0;
+      let visited = 0;
       for (const chain of this.#log.index.chains({ prefix, after })) {
-        if (looked === scanChunkMax) break;
-        looked += 1;
+        if (visited === scanChunkMax) break;
+        visited += 1;
         after = chain.key;
         const place = placeAt(chain, revision);
         if (place === undefined) continue;
         if (records.length >= limit) return { records, revision, more: true };
         records.push(storedRecord(this.#log.read(place)));
       }
-      if (looked < scanChunkMax) return { records, revision, more: false };
+      if (visited < scanChunkMax) return { records, revision, more: false };
       await nextTurn();
       this.#assertOpen();
       this.#checkReadable(revision);
@@ -251,7 +251,7 @@ class LogStore implements EmbeddedStore {
 
   async snapshot(): Promise<StoreSnapshot> {
     this.#assertOpen();
-    const release = this.#log.hold();
+    const release = this.#log.retain();
     let isOpen = true;
     const close = () => {
       if (isOpen) release();
@@ -334,12 +334,12 @@ class LogStore implements EmbeddedStore {
         bytes,
         purpose,
         prepare: (batch) => {
-          const mine = batch.record(key);
+          const pending = batch.record(key);
           const chain = this.#log.index.chain(key);
-          const head = mine?.head ?? headOf(chain);
+          const head = pending?.head ?? headOf(chain);
           const revision = attempt({ batch, keyBytes, head });
           if (revision !== undefined) result = { ok: true, revision };
-          else if (mine !== undefined) result = { ok: false, current: mine.record };
+          else if (pending !== undefined) result = { ok: false, current: pending.record };
           else {
             const { revision: newest } = this.#log.state;
             result = { ok: false, current: chain && this.#recordAt(chain, newest) };
@@ -372,7 +372,7 @@ class LogStore implements EmbeddedStore {
   async #writeQueue(): Promise<void> {
     while (this.#queue.length > 0) {
       await this.#writeBatch(this.#takeTasks());
-      // Writers that were just answered may write again; let those writes join the next batch.
+      // Writers whose writes have just completed may write again and join the next batch.
       if (this.#queue.length < batchWritesMax) await nextTurn();
     }
     this.#writing = false;
@@ -419,13 +419,13 @@ class LogStore implements EmbeddedStore {
     for (const task of prepared) task.done();
   }
 
-  /** The tasks that fit into the free space; refuses the others. */
+  /** Returns the tasks that fit into the free space and fails the others. */
   async #admit(tasks: readonly Task[]): Promise<readonly Task[]> {
     let bytes = 0;
     for (const task of tasks) if (task.purpose === 'growth') bytes += task.bytes;
     if (bytes === 0) return tasks;
-    const answer = this.#guard.refusal(bytes);
-    const refusal = answer instanceof Promise ? await answer : answer;
+    const checked = this.#guard.refusal(bytes);
+    const refusal = checked instanceof Promise ? await checked : checked;
     if (refusal === undefined) return tasks;
     return tasks.filter((task) => {
       if (task.purpose === 'growth') task.failed(refusal);
@@ -440,21 +440,21 @@ async function* recordsOf(
 ): AsyncGenerator<readonly StoredRecord[]> {
   const { revision, check } = state;
   let records: StoredRecord[] = [];
-  let looked = 0;
+  let visited = 0;
   let bytes = 0;
   for (const chain of log.index.chains({ prefix: '' })) {
     const place = placeAt(chain, revision);
-    looked += 1;
+    visited += 1;
     if (place !== undefined) {
       check();
       const record = storedRecord(log.read(place));
       records.push(record);
       bytes += record.value.length;
     }
-    if (looked < heldChainsMax && bytes < snapshotPieceBytes) continue;
+    if (visited < snapshotChainsMax && bytes < snapshotPieceBytes) continue;
     if (records.length > 0) yield records;
     records = [];
-    looked = 0;
+    visited = 0;
     bytes = 0;
     await nextTurn();
   }
@@ -462,7 +462,7 @@ async function* recordsOf(
   if (records.length > 0) yield records;
 }
 
-/** The write that determines a key's state at a revision; undefined if the key is absent there. */
+/** Returns the write that set a key's state at a revision; undefined if the key is absent. */
 function placeAt(chain: KeyChain, revision: Revision): Place | undefined {
   let place: Place | undefined = chain.head;
   while (place !== undefined && place.revision > revision) place = place.older;
@@ -480,7 +480,7 @@ function headOf(chain: KeyChain | undefined): Head {
 function checkedKey(key: string): string {
   const bytes = Buffer.byteLength(key);
   if (bytes > 0 && bytes <= keyBytesMax) return key;
-  throw new RangeError(`a store key has 1 to ${keyBytesMax} bytes of UTF-8, this one has ${bytes}`);
+  throw new RangeError(`a store key must have 1 to ${keyBytesMax} bytes of UTF-8, not ${bytes}`);
 }
 
 function storedRecord(record: LogRecord): StoredRecord {

@@ -31,19 +31,11 @@ interface StoreState {
 const recordHeader = 19;
 const stateSize = 22;
 
-const highFactor = 2 ** 32;
+const revisionBytes = 6;
 
-function writeRevision(target: Buffer, revision: Revision, offset: number): void {
-  target.writeUInt16BE(Math.floor(revision / highFactor), offset);
-  target.writeUInt32BE(revision >>> 0, offset + 2);
-}
-
-function readRevision(source: Buffer, offset: number): Revision {
-  return source.readUInt16BE(offset) * highFactor + source.readUInt32BE(offset + 2);
-}
-
+/** Decodes the key of a record in LMDB. */
 export function decodeLogKey(key: Uint8Array): Revision {
-  return readRevision(Buffer.from(key.buffer, key.byteOffset, key.byteLength), 2);
+  return Buffer.from(key.buffer, key.byteOffset, key.byteLength).readUIntBE(2, revisionBytes);
 }
 
 function logRecordSize(keyBytes: Uint8Array, value: Uint8Array): number {
@@ -56,8 +48,8 @@ function encodeLogRecord(
   record: Omit<LogRecord, 'key'> & { readonly keyBytes: Uint8Array },
 ): Buffer {
   target[4] = record.kind === 'put' ? 1 : 2;
-  writeRevision(target, record.createRevision, 5);
-  writeRevision(target, record.previous, 11);
+  target.writeUIntBE(record.createRevision, 5, revisionBytes);
+  target.writeUIntBE(record.previous, 11, revisionBytes);
   target.writeUInt16BE(record.keyBytes.length, 17);
   target.set(record.keyBytes, recordHeader);
   target.set(record.value, recordHeader + record.keyBytes.length);
@@ -71,12 +63,14 @@ export function keyOfRecord(source: Buffer, offset: number): string {
   return source.toString('utf8', start, start + source.readUInt16BE(offset + 17));
 }
 
+/** The createRevision of a valid record at an offset of `source`. */
 export const createRevisionOfRecord = (source: Buffer, offset: number): Revision =>
-  readRevision(source, offset + 5);
+  source.readUIntBE(offset + 5, revisionBytes);
 
+/** Whether a valid record at an offset of `source` is a deletion. */
 export const isDeletion = (source: Buffer, offset: number): boolean => source[offset + 4] !== 1;
 
-/** The value shares the memory of `source`. */
+/** Decodes a record, whose value shares the memory of `source`. Throws StoreError `damaged`. */
 export function decodeLogRecord(source: Buffer, revision: Revision): LogRecord {
   if (
     source.length < recordHeader ||
@@ -90,22 +84,24 @@ export function decodeLogRecord(source: Buffer, revision: Revision): LogRecord {
     kind: source[4] === 1 ? 'put' : 'delete',
     key: source.toString('utf8', recordHeader, keyEnd),
     value: source.subarray(keyEnd),
-    createRevision: readRevision(source, 5),
-    previous: readRevision(source, 11),
+    createRevision: source.readUIntBE(5, revisionBytes),
+    previous: source.readUIntBE(11, revisionBytes),
   };
 }
 
+/** Decodes the state of a store of format 1. Throws StoreError `damaged`. */
 export function decodeState(source: Buffer): StoreState {
   if (source.length !== stateSize || crc32(source.subarray(4)) !== source.readUInt32BE(0)) {
     throw damaged('the state record does not match its checksum');
   }
   return {
-    revision: readRevision(source, 4),
-    compacted: readRevision(source, 10),
-    swept: readRevision(source, 16),
+    revision: source.readUIntBE(4, revisionBytes),
+    compacted: source.readUIntBE(10, revisionBytes),
+    swept: source.readUIntBE(16, revisionBytes),
   };
 }
 
+/** Returns the error for damaged data. */
 export function damaged(message: string, cause?: unknown): StoreError {
   return new StoreError({
     code: 'damaged',
@@ -132,7 +128,7 @@ export interface Frame {
   readonly records: readonly FramedRecord[];
 }
 
-/** The position of a record in its segment and the parts that the index needs. */
+/** The position of a record in its segment. */
 export interface FramedRecord {
   readonly revision: Revision;
   readonly offset: number;
@@ -151,7 +147,7 @@ export interface NewRecord {
   readonly previous: Revision;
 }
 
-/** The bytes of a record that the log already holds. */
+/** The bytes of a record that is already in the log. */
 export interface CopiedRecord {
   readonly revision: Revision;
   readonly bytes: Buffer;
@@ -166,13 +162,14 @@ type AnyRecord = NewRecord | CopiedRecord;
 const sizeOf = (record: AnyRecord): number =>
   'bytes' in record ? record.bytes.length : logRecordSize(record.keyBytes, record.value);
 
+/** The size of a frame with these records, bytes. */
 export function frameSize(records: readonly AnyRecord[]): number {
   let size = frameHeader;
   for (const record of records) size += recordOverhead + sizeOf(record);
   return size;
 }
 
-/** The bytes of a frame and the positions of its records in the segment, in order. */
+/** Encodes a frame and returns the positions of its records in the segment, in order. */
 export function encodeFrame(frame: {
   readonly revision: Revision;
   readonly compacted: Revision;
@@ -209,7 +206,7 @@ function checksum(frame: Buffer, at: { readonly seed: number; readonly offset: n
   return crc32(frame.subarray(4), (at.seed + at.offset) >>> 0);
 }
 
-/** The frame at an offset of a segment; undefined if there is no complete frame. */
+/** Decodes the frame at an offset of a segment; undefined if there is no complete frame. */
 export function decodeFrame(segment: Buffer, offset: number, seed: number): Frame | undefined {
   if (offset + frameHeader > segment.length) return undefined;
   const length = segment.readUInt32BE(offset + 4);

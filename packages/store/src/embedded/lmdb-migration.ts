@@ -45,13 +45,13 @@ export async function copyLmdb(directory: string, builder: NewLog): Promise<void
   }
 }
 
-async function copyTables(of: {
+async function copyTables(options: {
   readonly directory: string;
   readonly meta: Table | undefined;
   readonly log: Table | undefined;
   readonly builder: NewLog;
 }): Promise<void> {
-  const { directory, meta, log, builder } = of;
+  const { directory, meta, log, builder } = options;
   const format = Number(meta?.getBinary(Buffer.from('format'))?.toString('latin1'));
   if (format > lmdbFormat) throw newerFormat(directory, format);
   const encoded = meta?.getBinary(Buffer.from('state'));
@@ -64,7 +64,7 @@ async function copyTables(of: {
   for (const { key, value } of log.getRange({})) {
     const revision = decodeLogKey(key);
     if (revision > state.revision)
-      throw damaged(`its log goes on after revision ${state.revision}`);
+      throw damaged(`its log has records after revision ${state.revision}`);
     const record = decodeLogRecord(value, revision);
     // LMDB's memory is valid only until the next step.
     const copied = Buffer.from(record.value);
@@ -130,7 +130,7 @@ function verify(descriptor: number, size: number): void {
     throw damaged('it does not begin with a valid meta page');
   }
   const pageSize = start.readUInt32LE(headerSize + 24);
-  if (pageSize !== 4096) throw damaged(`its page size reads ${pageSize}`);
+  if (pageSize !== 4096) throw damaged(`its page size is ${pageSize}`);
   if (start.readUInt32LE(pageSize + headerSize) !== magic) {
     throw damaged('its second meta page is not valid');
   }
@@ -156,23 +156,26 @@ const metaTransaction = headerSize + 24 + 2 * tableSize + 8;
 
 function readPage(walk: Walk, number: number): Buffer {
   const offset = number * walk.pageSize;
-  if (offset + walk.pageSize > walk.size) throw damaged(`page ${number} lies behind its end`);
+  if (offset + walk.pageSize > walk.size)
+    throw damaged(`page ${number} is beyond the end of the file`);
   let page: Buffer;
   if (walk.file !== undefined) page = walk.file.subarray(offset, offset + walk.pageSize);
   else {
     page = Buffer.allocUnsafe(walk.pageSize);
     readSync(walk.descriptor, page, 0, walk.pageSize, offset);
   }
-  if (pageNumber(page, 0) !== number) throw damaged(`page ${number} bears another number`);
+  if (pageNumber(page, 0) !== number)
+    throw damaged(`page ${number} has the number of another page`);
   return page;
 }
 
 function verifyTree(walk: Walk, number: number, depth: number): void {
   if (number === noPage) return;
-  if (depth > depthMax) throw damaged(`page ${number} lies too deep`);
+  if (depth > depthMax) throw damaged(`page ${number} is nested too deeply`);
   const page = readPage(walk, number);
   const kind = page.readUInt16LE(18) & 0x7f;
-  if (kind !== flagBranch && kind !== flagLeaf) throw damaged(`page ${number} is of kind ${kind}`);
+  if (kind !== flagBranch && kind !== flagLeaf)
+    throw damaged(`page ${number} has the unexpected kind ${kind}`);
   const lower = page.readUInt16LE(20);
   const upper = page.readUInt16LE(22);
   if (lower > upper || upper + headerSize > walk.pageSize) {
@@ -181,7 +184,7 @@ function verifyTree(walk: Walk, number: number, depth: number): void {
   for (let at = 0; at < lower; at += 2) {
     const offset = page.readUInt16LE(headerSize + at) + headerSize;
     if (offset < lower || offset + 8 > walk.pageSize) {
-      throw damaged(`page ${number} has a node outside of it`);
+      throw damaged(`page ${number} has a node outside its bounds`);
     }
     if (kind === flagLeaf) verifyLeafNode(walk, page, offset);
     else verifyBranchNode(walk, { page, offset, depth });
@@ -195,7 +198,8 @@ function verifyBranchNode(
   const { page, offset, depth } = node;
   const child = page.readUInt32LE(offset) + page.readUInt16LE(offset + 4) * 2 ** 32;
   if (walk.file === undefined && depth > 0) {
-    if ((child + 1) * walk.pageSize > walk.size) throw damaged(`page ${child} lies behind its end`);
+    if ((child + 1) * walk.pageSize > walk.size)
+      throw damaged(`page ${child} is beyond the end of the file`);
     if (depth > 1) return;
   }
   verifyTree(walk, child, depth + 1);
@@ -206,15 +210,15 @@ function verifyLeafNode(walk: Walk, page: Buffer, offset: number): void {
   const flags = page.readUInt16LE(offset + 4);
   const data = offset + 8 + page.readUInt16LE(offset + 6);
   const inline = (flags & nodeBig) !== 0 ? 24 : size;
-  if (data + inline > walk.pageSize) throw damaged('a node reaches beyond its page');
+  if (data + inline > walk.pageSize) throw damaged('a node extends beyond its page');
   if ((flags & nodeBig) !== 0) {
     const first = pageNumber(page, data);
     const overflow = readPage(walk, first);
     if ((overflow.readUInt16LE(18) & flagOverflow) === 0) {
-      throw damaged(`page ${first} is not of kind ${flagOverflow}`);
+      throw damaged(`page ${first} is not an overflow page`);
     }
     const end = first * walk.pageSize + headerSize + size;
-    if (end > walk.size) throw damaged(`page ${first} reaches beyond its end`);
+    if (end > walk.size) throw damaged(`page ${first} extends beyond the end of the file`);
   } else if ((flags & nodeTable) !== 0) {
     verifyTree(walk, pageNumber(page, data + 40), 1);
   }

@@ -21,9 +21,9 @@ export interface Place {
   segment: Segment;
   offset: number;
   readonly size: number;
-  /** The previous write of the key, while that can be read. */
+  /** The previous write of the key while it is readable. */
   older: Place | undefined;
-  /** Dropped by compaction: no reader needs it, so its bytes may be reclaimed. */
+  /** Whether compaction has dropped it, so that its bytes can be reclaimed. */
   isDead: boolean;
 }
 
@@ -58,12 +58,12 @@ export class LogIndex {
   /** Writes after `compacted`, in order; entries before `#recentFrom` are obsolete. */
   #recent: Place[] = [];
   #recentFrom = 0;
-  /** Whether the replay found writes out of order. */
-  #isRecentMixed = false;
+  /** Whether the replay added writes out of order. */
+  #isRecentUnsorted = false;
 
   /** Ends the replay. */
   sort(): void {
-    this.#orderRecent();
+    this.#sortRecent();
     const chains = [...(this.#unsorted ?? [])].map(
       ([key, chain]) => [byteOrdered(key), chain] as const,
     );
@@ -104,14 +104,15 @@ export class LogIndex {
     return this.#recent.slice(from, from + limit);
   }
 
-  /** Adds a record of the log; one that is already indexed has moved. */
+  /** Adds a record of the log. A record that is already indexed has moved. */
   add(record: PlacedRecord): void {
     const chain = this.chain(record.key);
-    if (chain === undefined) this.#begin(record);
-    else if (record.revision > chain.head.revision) this.#lead(chain, record);
-    else this.#settle(chain, record);
+    if (chain === undefined) this.#addChain(record);
+    else if (record.revision > chain.head.revision) this.#addNewest(chain, record);
+    else this.#addOlder(chain, record);
   }
 
+  /** Records the new position of a write. */
   move(place: Place, to: { readonly segment: Segment; readonly offset: number }): void {
     const bytes = place.size + recordOverhead;
     if (!place.isDead) place.segment.liveBytes -= bytes;
@@ -120,10 +121,10 @@ export class LogIndex {
     if (!place.isDead) place.segment.liveBytes += bytes;
   }
 
-  /** Drops what no read at `revision` or later can see. */
+  /** Drops the writes that no read at `revision` or later can see. */
   compact(revision: Revision): void {
     if (revision <= this.compacted) return;
-    this.#orderRecent();
+    this.#sortRecent();
     this.compacted = revision;
     for (;;) {
       const place = this.#recent[this.#recentFrom];
@@ -138,27 +139,27 @@ export class LogIndex {
     }
   }
 
-  #begin(record: PlacedRecord): void {
+  #addChain(record: PlacedRecord): void {
     if (record.deleted && record.revision <= this.compacted) return;
     const chain = { key: record.key } as KeyChain;
     chain.head = this.#place(chain, record, undefined);
     if (this.#unsorted !== undefined) this.#unsorted.set(record.key, chain);
     else this.#chains = orderedMapSet(this.#chains, byteOrdered(record.key), chain);
-    this.#remember(chain.head);
+    this.#addRecent(chain.head);
   }
 
-  #lead(chain: KeyChain, record: PlacedRecord): void {
+  #addNewest(chain: KeyChain, record: PlacedRecord): void {
     const place = this.#place(chain, record, chain.head);
     chain.head = place;
-    if (record.revision > this.compacted) this.#remember(place);
+    if (record.revision > this.compacted) this.#addRecent(place);
     else {
       this.#dropOlder(place);
       if (place.deleted) this.#dropDeletion(place);
     }
   }
 
-  /** Handles a copy of an indexed record, or of one whose original is already gone. */
-  #settle(chain: KeyChain, record: PlacedRecord): void {
+  /** Adds a copy of an indexed record, or of one whose original was removed. */
+  #addOlder(chain: KeyChain, record: PlacedRecord): void {
     let newer = chain.head;
     let place: Place | undefined = newer;
     while (place !== undefined && place.revision > record.revision) {
@@ -172,7 +173,7 @@ export class LogIndex {
     if (newer.revision <= this.compacted) return;
     if (record.deleted && record.revision <= this.compacted) return;
     newer.older = this.#place(chain, record, place);
-    this.#remember(newer.older);
+    this.#addRecent(newer.older);
   }
 
   #place(chain: KeyChain, record: PlacedRecord, older: Place | undefined): Place {
@@ -191,20 +192,20 @@ export class LogIndex {
     };
   }
 
-  #remember(place: Place): void {
+  #addRecent(place: Place): void {
     if (place.revision <= this.compacted) return;
     const last = this.#recent.at(-1);
     const isNext = last === undefined || last.revision < place.revision;
     if (isNext || this.#unsorted !== undefined) {
       this.#recent.push(place);
-      if (!isNext) this.#isRecentMixed = true;
+      if (!isNext) this.#isRecentUnsorted = true;
     } else this.#recent.splice(this.#recentAfter(place.revision), 0, place);
   }
 
-  #orderRecent(): void {
-    if (!this.#isRecentMixed) return;
+  #sortRecent(): void {
+    if (!this.#isRecentUnsorted) return;
     this.#recent.sort((one, other) => one.revision - other.revision);
-    this.#isRecentMixed = false;
+    this.#isRecentUnsorted = false;
   }
 
   /** Index of the first write after a revision. */
@@ -224,7 +225,7 @@ export class LogIndex {
     place.older = undefined;
   }
 
-  /** A later write of the key may still refer to it, and its content stays valid. */
+  /** Newer writes of the key may still link to the deletion, which reads as absent either way. */
   #dropDeletion(place: Place): void {
     this.#drop(place);
     if (place.chain.head !== place) return;

@@ -75,7 +75,7 @@ async function compact(log: RecordLog, revision: number): Promise<void> {
   await log.commit(batch.records, batch.state());
 }
 
-/** Everything readable in a log: the state of each key at each readable revision. */
+/** All readable content of a log: the state of each key at each readable revision. */
 function readAll(log: RecordLog): string[] {
   const lines = [JSON.stringify(log.state)];
   for (const chain of log.index.chains({ prefix: '' })) {
@@ -102,7 +102,7 @@ function copyOf(directory: string, name: string): string {
   return target;
 }
 
-test(`a log is the same after each crash, whatever was cleaned (seed ${seed})`, async () => {
+test(`recovery restores the same log after any cleaning (seed ${seed})`, async () => {
   const random = randomOf(seed);
   const directory = await fresh();
   let log = open(directory);
@@ -118,7 +118,7 @@ test(`a log is the same after each crash, whatever was cleaned (seed ${seed})`, 
     if (random(25) === 0) {
       const before = Math.min(...sequences(directory));
       const cleaning = log.clean(random(2) === 0 ? 'urgent' : 'normal');
-      // Writes continue meanwhile.
+      // Writes continue during the cleaning.
       for (let i = random(4); i > 0; i--)
         await write(log, `/k/${random(12)}`, Buffer.from('meanwhile'));
       if (random(2) === 0) await compact(log, log.state.revision);

@@ -1,8 +1,15 @@
 import { existsSync, fstatSync, rename, statSync } from 'node:fs';
 import { promisify } from 'node:util';
-import { appendAll, type Clock, itemAt, type Logger, type Timer } from '@wheelhouse/machinery';
+import {
+  appendAll,
+  type Clock,
+  itemAt,
+  type Logger,
+  syncDirectory,
+  type Timer,
+} from '@wheelhouse/machinery';
 import { type Revision, StoreError } from '../contract.ts';
-import { translate } from './disk.ts';
+import { toStoreError } from './disk.ts';
 import {
   type CopiedRecord,
   decodeFrame,
@@ -25,7 +32,6 @@ import {
   segmentHeaderBytes,
   writeDurably,
 } from './segment.ts';
-import { syncDirectory } from './store-directory.ts';
 
 const renameAsync = promisify(rename);
 
@@ -40,7 +46,7 @@ export interface LogState {
   readonly compacted: Revision;
 }
 
-/** Records that are appended together, whether new or copied. */
+/** The segment of a new frame and the positions of its records. */
 interface Appended {
   readonly segment: Segment;
   readonly places: readonly FramedRecord[];
@@ -48,9 +54,9 @@ interface Appended {
 
 /**
  * The log of one data directory: segments of frames (frame.ts), appended durably, and their index.
- * A disk error rejects only the current write; the next write tries again in the same place, and
- * then in another file (TRUST-8). The next write overwrites a rejected one, which only a crash
- * before that can make visible.
+ * A disk error rejects only the current write; the next write tries the same position, and later
+ * ones another file (TRUST-8). The next write overwrites a rejected one, which becomes visible only
+ * if the process crashes before that.
  */
 export class RecordLog {
   readonly index = new LogIndex();
@@ -61,8 +67,8 @@ export class RecordLog {
   readonly #cleaner: Cleaner;
   /** Oldest first; the last one receives writes. */
   readonly #segments: Segment[];
-  #turn: Promise<unknown> = Promise.resolve();
-  #marking: Timer | undefined;
+  #lastWrite: Promise<unknown> = Promise.resolve();
+  #markTimer: Timer | undefined;
   /**
    * Whether a power loss could still remove the name of a segment, because one was added or a
    * killed process may have added one.
@@ -88,7 +94,7 @@ export class RecordLog {
     try {
       this.#segments = recover(directory, this.index);
     } catch (error) {
-      throw translate(error, 'read');
+      throw toStoreError(error, 'read');
     }
     this.#state = { revision: this.index.revision, compacted: this.index.compacted };
     const usedBytes = () => this.usedBytes;
@@ -96,11 +102,11 @@ export class RecordLog {
     this.#cleaner = new Cleaner({
       index: this.index,
       segments: this.#segments,
-      copy: (collect) => this.#inTurn(() => this.#copy(collect())),
-      remove: (victim) => this.#inTurn(() => this.#remove(victim)),
+      copy: (collect) => this.#serialize(() => this.#copy(collect())),
+      remove: (victim) => this.#serialize(() => this.#remove(victim)),
       isPaused: () => this.#isClosed || this.#readers > 0,
     });
-    this.#markSoon();
+    this.#scheduleMark();
   }
 
   /** The durable state of the log. */
@@ -131,7 +137,7 @@ export class RecordLog {
     if (found?.ino === mine.ino && found.dev === mine.dev) return;
     throw new StoreError({
       code: 'unavailable',
-      message: `${path} is not the file that was opened: it has been removed or replaced`,
+      message: `${path} has been removed or replaced`,
     });
   }
 
@@ -140,18 +146,18 @@ export class RecordLog {
     try {
       return decodeLogRecord(place.segment.read(place.offset, place.size), place.revision);
     } catch (error) {
-      throw translate(error, 'read');
+      throw toStoreError(error, 'read');
     }
   }
 
   /** Retains everything in the index, despite compaction, until the returned function is called. */
-  hold(): () => void {
+  retain(): () => void {
     this.#readers += 1;
-    let isHeld = true;
+    let isRetained = true;
     return () => {
-      if (isHeld) this.#readers -= 1;
-      isHeld = false;
-      this.#forget();
+      if (isRetained) this.#readers -= 1;
+      isRetained = false;
+      this.#compactIndex();
     };
   }
 
@@ -160,7 +166,7 @@ export class RecordLog {
    * can be written. Rejects with StoreError `no-space` or `disk-failed`.
    */
   commit(records: readonly NewRecord[], state: LogState): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#serialize(async () => {
       const { segment, places } = await this.#append({ records, state, purpose: 'other' });
       for (const [position, { key, revision, createRevision, kind }] of records.entries()) {
         const { offset, size } = itemAt(places, position);
@@ -168,24 +174,24 @@ export class RecordLog {
         this.index.add({ key, revision, createRevision, deleted, segment, offset, size });
       }
       this.#state = state;
-      this.#forget();
+      this.#compactIndex();
     });
   }
 
-  /** Reclaims the space of compacted records as far as that pays off. */
+  /** Reclaims the space of compacted records where that frees more than it costs. */
   clean(urgency: Urgency): Promise<void> {
     return this.#cleaner.clean(urgency);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#marking?.stop();
-    await this.#inTurn(() => this.#mark());
+    this.#markTimer?.stop();
+    await this.#serialize(() => this.#mark());
     await this.spares.close();
     for (const segment of this.#segments.splice(0)) segment.close();
   }
 
-  #forget(): void {
+  #compactIndex(): void {
     if (this.#readers === 0) this.index.compact(this.#state.compacted);
   }
 
@@ -193,10 +199,10 @@ export class RecordLog {
     return itemAt(this.#segments, this.#segments.length - 1);
   }
 
-  /** One write at a time. */
-  #inTurn<T>(write: () => Promise<T>): Promise<T> {
-    const result = this.#turn.then(write);
-    this.#turn = result.catch(() => {});
+  /** Runs writes one at a time, in order. */
+  #serialize<T>(write: () => Promise<T>): Promise<T> {
+    const result = this.#lastWrite.then(write);
+    this.#lastWrite = result.catch(() => {});
     return result;
   }
 
@@ -211,10 +217,10 @@ export class RecordLog {
       const { seed } = segment.header;
       const encoded = encodeFrame({ ...state, seed, offset: segment.end, records });
       await segment.append(encoded.bytes);
-      this.#markSoon();
+      this.#scheduleMark();
       return { segment, places: encoded.places };
     } catch (error) {
-      throw translate(error, 'write');
+      throw toStoreError(error, 'write');
     }
   }
 
@@ -268,7 +274,7 @@ export class RecordLog {
     }
   }
 
-  /** The mark comes first, so that no segment before the first one is expected. */
+  /** Writes the mark first, so that recovery does not expect the removed segment. */
   async #remove(victim: Segment): Promise<void> {
     if (this.#segments[0] !== victim || this.#segments.length < 2) return;
     try {
@@ -277,15 +283,15 @@ export class RecordLog {
       const { path, descriptor, size } = victim;
       await this.spares.recycle({ path, descriptor, size } satisfies Spare);
     } catch (error) {
-      throw translate(error, 'write');
+      throw toStoreError(error, 'write');
     }
   }
 
-  #markSoon(): void {
+  #scheduleMark(): void {
     if (this.#isClosed) return;
-    this.#marking ??= this.#clock.after(markDelayMs, () => {
-      this.#marking = undefined;
-      return this.#inTurn(() => this.#mark());
+    this.#markTimer ??= this.#clock.after(markDelayMs, () => {
+      this.#markTimer = undefined;
+      return this.#serialize(() => this.#mark());
     });
   }
 
@@ -294,14 +300,14 @@ export class RecordLog {
     try {
       await this.#active.mark(itemAt(this.#segments, 0).sequence);
     } catch (error) {
-      this.#logger.debug(2, 'marking the end of the log failed', { error: String(error) });
+      this.#logger.debug(2, 'Marking the end of the log failed', { error: String(error) });
     }
   }
 }
 
 /** Target size of a frame of copies, bytes. */
 const copiedBytesMax = 512 * 1024;
-/** A longer history of one key waits until compaction has shortened it. */
+/** Limit on one key's history; a longer one is copied after compaction has shortened it. */
 const chainBytesMax = 2 ** 20;
 const wasteBytesMin = 2 ** 20;
 

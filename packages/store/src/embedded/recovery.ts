@@ -14,6 +14,7 @@ import { markOf, openSegmentFile, readHeader, Segment, segmentHeaderBytes } from
 
 const logName = /^log\.(\d{1,15})$/;
 
+/** The path of a segment. */
 export const segmentPath = (directory: string, sequence: number): string =>
   join(directory, `log.${sequence}`);
 
@@ -32,7 +33,7 @@ export function recover(directory: string, index: LogIndex): Segment[] {
       replaySegment(replay, segment, segments[position + 1]);
     }
     if (replay.newest > replay.revision) {
-      throw damaged(`the log goes on after revision ${replay.revision}`);
+      throw damaged(`the log has records after revision ${replay.revision}`);
     }
     index.revision = replay.revision;
     index.compact(replay.compacted);
@@ -60,19 +61,19 @@ function openSegments(directory: string): Segment[] {
   const sequences = sequencesIn(directory);
   const newest = sequences.at(-1);
   if (newest === undefined) throw damaged(`${directory} has no log`);
-  const last = openOne(directory, newest);
+  const last = openSegment(directory, newest);
   const segments = [last];
   try {
     const mark = markOf(last.read(0, segmentHeaderBytes), last.header.seed);
     const first = Math.max(last.header.first, mark?.first ?? 0);
-    for (const rest of sequences.filter((sequence) => sequence < first)) {
-      rmSync(segmentPath(directory, rest), { force: true });
+    for (const leftover of sequences.filter((sequence) => sequence < first)) {
+      rmSync(segmentPath(directory, leftover), { force: true });
     }
     for (let sequence = newest - 1; sequence >= first; sequence--) {
       if (!sequences.includes(sequence)) {
         throw damaged(`${segmentPath(directory, sequence)} is missing`);
       }
-      segments.unshift(openOne(directory, sequence));
+      segments.unshift(openSegment(directory, sequence));
     }
     return segments;
   } catch (error) {
@@ -89,12 +90,12 @@ function sequencesIn(directory: string): number[] {
   return found.sort((one, other) => one - other);
 }
 
-function openOne(directory: string, sequence: number): Segment {
+function openSegment(directory: string, sequence: number): Segment {
   const path = segmentPath(directory, sequence);
   const descriptor = openSegmentFile(path);
   try {
     const header = readHeader(path, descriptor);
-    if (header.sequence !== sequence) throw damaged(`${path} is log.${header.sequence}`);
+    if (header.sequence !== sequence) throw damaged(`${path} contains log.${header.sequence}`);
     return new Segment({ path, descriptor, header });
   } catch (error) {
     closeSync(descriptor);

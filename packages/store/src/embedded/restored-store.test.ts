@@ -77,7 +77,7 @@ test.each([1000, 3e12, 2 ** 47])(
 
 describe('nothing is created', () => {
   test('when filling it fails', async () => {
-    const failure = new Error('broken off');
+    const failure = new Error('interrupted');
     await expect(
       restore(async (sink) => {
         await sink.add([record('/a', 7)]);
@@ -109,7 +109,7 @@ describe('nothing is created', () => {
       await mkdir(join(folder, 'store'));
       return 1000;
     });
-    await expect(late).rejects.toThrow('has been made meanwhile');
+    await expect(late).rejects.toThrow('was created during the restore');
     expect(existsSync(join(folder, 'store.restoring'))).toBe(false);
   });
 });
@@ -122,5 +122,5 @@ test('a restored revision is later than any that may have been issued', () => {
   expect(of(-5000)).toBe(50 + 1e9);
   expect(of(2000) - of(1000)).toBe(100_000);
   const old = { createdMs: 0, nowMs: 90 * 365 * 86_400_000 };
-  expect(() => restoredRevision({ revision: 50, ...old })).toThrow('too far to go on');
+  expect(() => restoredRevision({ revision: 50, ...old })).toThrow('no revision is left');
 });

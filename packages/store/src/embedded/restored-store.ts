@@ -1,32 +1,26 @@
 import { existsSync } from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { type Clock, makeDirectories } from '@wheelhouse/machinery';
+import { type Clock, makeDirectories, syncDirectory } from '@wheelhouse/machinery';
 import { type Revision, type StoredRecord, StoreError } from '../contract.ts';
 import { lockDirectory } from './directory-lock.ts';
 import { keyBytesMax } from './embedded-store.ts';
 import type { NewRecord } from './frame.ts';
-import {
-  LogBuilder,
-  logDirectory,
-  prepareDirectory,
-  syncDirectory,
-  writeMarker,
-} from './store-directory.ts';
+import { LogBuilder, logDirectory, prepareDirectory, writeMarker } from './store-directory.ts';
 
 const pieceBytes = 2 ** 20;
 
-/** Adds records in any order, each key once. */
+/** Receives records in any order, each key once. */
 export interface RecordSink {
   add(records: readonly StoredRecord[]): Promise<void>;
 }
 
 /**
- * Creates the store of a directory that does not exist yet from the records that `fill` adds,
- * atomically and durably (STORE-5). It is built in `staging` and renamed at the end; leftovers of a
- * killed process are removed first. `fill` returns the store's revision. Everything older is
- * compacted, so that every version that a client may have kept is Expired. Throws StoreError
- * `locked` if another process is restoring it.
+ * Creates a store in a new directory from the records that `fill` adds, atomically and durably
+ * (STORE-5). The store is built in `staging`, where leftovers of a killed process are removed first,
+ * and renamed at the end. `fill` returns the store's revision. Everything older is compacted, so
+ * that every version that a client may have kept is Expired. Throws StoreError `locked` if another
+ * process is restoring the directory, and `unavailable` if the directory exists.
  */
 export async function createRestoredStore(options: {
   readonly directory: string;
@@ -71,7 +65,7 @@ async function putInPlace(places: { staging: string; directory: string }): Promi
   const parent = dirname(directory);
   makeDirectories(parent, 0o700);
   if (existsSync(directory)) {
-    const message = `${directory} has been made meanwhile`;
+    const message = `${directory} was created during the restore`;
     throw new StoreError({ code: 'unavailable', message });
   }
   await rename(staging, directory);
@@ -79,8 +73,8 @@ async function putInPlace(places: { staging: string; directory: string }): Promi
 }
 
 /**
- * The log stays at revision 0 until the end, so that no program takes it for complete: its records
- * are newer.
+ * Writes records to a log that stays at revision 0 until the end. Its records are newer, so no
+ * program accepts an incomplete log.
  */
 class BulkWriter implements RecordSink {
   readonly #builder: LogBuilder;
@@ -123,5 +117,5 @@ class BulkWriter implements RecordSink {
 }
 
 function unusable(what: string): StoreError {
-  return new StoreError({ code: 'damaged', message: `no store can be made of it: ${what}` });
+  return new StoreError({ code: 'damaged', message: `its records do not form a store: ${what}` });
 }

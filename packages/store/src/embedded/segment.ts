@@ -20,19 +20,19 @@ import { promisify } from 'node:util';
 import { crc32 } from 'node:zlib';
 import { type Clock, itemAt, type Logger, type Timer } from '@wheelhouse/machinery';
 import { StoreError } from '../contract.ts';
-import { translate } from './disk.ts';
+import { toStoreError } from './disk.ts';
 import { damaged } from './frame.ts';
 
 /** The newest format of a data directory that this program supports. */
 export const formatVersion = 2;
 
-/** The error for a directory of a newer format. */
+/** Returns the error for a data directory of a newer format. */
 export function newerFormat(directory: string, format: number): StoreError {
   return new StoreError({
     code: 'unavailable',
     message:
       `data directory ${directory} has format ${format},` +
-      ` this program knows formats up to ${formatVersion}: use a newer one`,
+      ` but this version supports formats up to ${formatVersion}: use a newer version`,
   });
 }
 
@@ -58,7 +58,7 @@ const markBytes = 16;
 const fieldsOffset = 12;
 const fieldsBytes = 34;
 
-/** Open flag by which a write is durable when it returns; 0 where the system has none. */
+/** Open flag that makes each write durable when it returns; 0 where the system has none. */
 const syncFlag = process.platform === 'linux' ? constants.O_DSYNC : 0;
 const writeAsync = promisify(write);
 const fdatasyncAsync = promisify(fdatasync);
@@ -73,6 +73,7 @@ export interface SegmentHeader {
   readonly seed: number;
 }
 
+/** The durable end of a segment and the oldest segment of the log. */
 export interface Mark {
   readonly end: number;
   readonly first: number;
@@ -88,7 +89,7 @@ export class Segment {
   readonly header: SegmentHeader;
   /** Offset of the next frame; everything before it is durable. */
   end = segmentHeaderBytes;
-  /** Bytes of records that are still needed. */
+  /** Bytes of live records. */
   liveBytes = 0;
   /** Failed writes since the last one that succeeded. */
   failures = 0;
@@ -138,7 +139,7 @@ export class Segment {
     let filled = 0;
     while (filled < size) {
       const count = readSync(this.descriptor, target, filled, size - filled, offset + filled);
-      if (count === 0) throw damaged(`${this.path} has been cut short`);
+      if (count === 0) throw damaged(`${this.path} has been truncated`);
       filled += count;
     }
     return target;
@@ -163,7 +164,7 @@ export async function writeDurably(
   while (written < bytes.length) {
     const left = bytes.length - written;
     const { bytesWritten } = await writeAsync(descriptor, bytes, written, left, position + written);
-    if (bytesWritten === 0) throw new Error('the host wrote nothing');
+    if (bytesWritten === 0) throw new Error('a write to the disk wrote no bytes');
     written += bytesWritten;
   }
   if (syncFlag === 0) await fdatasyncAsync(descriptor);
@@ -210,7 +211,7 @@ export function readHeader(path: string, descriptor: number): SegmentHeader {
     seed: source.readUInt32BE(fieldsOffset + 26),
   };
   const { size } = fstatSync(descriptor);
-  if (size < header.size) throw damaged(`${path} has ${size} bytes of ${header.size}`);
+  if (size < header.size) throw damaged(`${path} has ${size} bytes instead of ${header.size}`);
   return header;
 }
 
@@ -238,8 +239,8 @@ const statfsAsync = promisify(statfs);
 
 const spareName = /^spare\.(\d{1,15})$/;
 const draftName = /^spare\.\d{1,15}\.draft$/;
-/** One spare for removals, one for cleaning to reclaim space with. */
-const sparesWanted = 2;
+/** One spare for removals and one for the cleaner, which needs space to reclaim space. */
+const spareCount = 2;
 const spareBytesMin = 2 ** 20;
 const spareBytesMax = 4 * 2 ** 20;
 const smallDiskBytesMin = 64 * 1024;
@@ -291,7 +292,7 @@ export class SparePool {
 
   /** Why the last attempt to fill the reserve failed. */
   get failure(): StoreError | undefined {
-    return this.#spares.length < sparesWanted ? this.#failure : undefined;
+    return this.#spares.length < spareCount ? this.#failure : undefined;
   }
 
   get reservedBytes(): number {
@@ -303,24 +304,24 @@ export class SparePool {
    * cleaning only. Rejects with StoreError `no-space` or `disk-failed`.
    */
   async take(bytes: number, purpose: 'cleaning' | 'other'): Promise<Spare> {
-    const isKept =
-      purpose === 'other' && this.failure !== undefined && this.#spares.length < sparesWanted;
-    const found = isKept ? -1 : this.#spares.findIndex(({ size }) => size >= bytes);
+    const isReserved =
+      purpose === 'other' && this.failure !== undefined && this.#spares.length < spareCount;
+    const found = isReserved ? -1 : this.#spares.findIndex(({ size }) => size >= bytes);
     this.#schedule(0);
     if (found >= 0) return itemAt(this.#spares.splice(found, 1), 0);
-    if (isKept) throw this.failure;
+    if (isReserved) throw this.failure;
     return this.#create(Math.max(bytes, await this.#spareBytes()));
   }
 
-  /** Returns a spare that could not become a segment; others are tried before it. */
+  /** Returns a spare that could not become a segment; it is used after all others. */
   putBack(spare: Spare): void {
     this.#spares.push(spare);
   }
 
   /** Makes a segment's file a spare, or removes it if there are enough. */
   async recycle(file: Spare): Promise<void> {
-    const isWanted = file.size <= spareBytesMax && this.#spares.length < sparesWanted;
-    if (!isWanted || this.#isClosed) {
+    const isNeeded = file.size <= spareBytesMax && this.#spares.length < spareCount;
+    if (!isNeeded || this.#isClosed) {
       closeSync(file.descriptor);
       await rmAsync(file.path, { force: true });
       return;
@@ -334,7 +335,7 @@ export class SparePool {
   async refill(): Promise<void> {
     if (this.#filling !== undefined) {
       await this.#filling;
-      // That attempt started earlier and may have failed although space is free by now.
+      // That attempt started earlier and may have failed before space became free.
       if (this.failure === undefined) return;
     }
     this.#filling ??= this.#fill().finally(() => {
@@ -370,12 +371,12 @@ export class SparePool {
 
   async #fill(): Promise<void> {
     try {
-      while (!this.#isClosed && this.#spares.length < sparesWanted) {
+      while (!this.#isClosed && this.#spares.length < spareCount) {
         this.#spares.push(await this.#create(await this.#spareBytes()));
       }
       this.#failure = undefined;
     } catch (error) {
-      const failure = translate(error, 'write');
+      const failure = toStoreError(error, 'write');
       if (this.#failure === undefined && !this.#isClosed) {
         this.#logger.warn('The reserve of the store cannot be filled', { error: failure.message });
       }
@@ -407,7 +408,7 @@ export class SparePool {
       return { path, descriptor: openSegmentFile(path), size };
     } catch (error) {
       await rmAsync(draft, { force: true }).catch(() => {});
-      throw translate(error, 'write');
+      throw toStoreError(error, 'write');
     }
   }
 }

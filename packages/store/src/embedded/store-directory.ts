@@ -12,9 +12,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { makeDirectories } from '@wheelhouse/machinery';
+import { makeDirectories, syncDirectory } from '@wheelhouse/machinery';
 import { type Revision, StoreError } from '../contract.ts';
-import { translate } from './disk.ts';
+import { toStoreError } from './disk.ts';
 import { encodeFrame, frameSize, type NewRecord } from './frame.ts';
 import { segmentPath } from './recovery.ts';
 import {
@@ -50,7 +50,7 @@ export class LogBuilder {
     makeDirectories(directory, 0o700);
   }
 
-  /** Adds records, about 1 MiB per call; records of one key in order of revision. */
+  /** Adds about 1 MiB of records; those of one key must be in order of revision. */
   async add(records: readonly NewRecord[]): Promise<void> {
     await this.#append(records, { revision: 0, compacted: 0 });
   }
@@ -113,18 +113,7 @@ async function writeFile(path: string, bytes: Buffer): Promise<void> {
     }
     await fsyncAsync(descriptor);
   } catch (error) {
-    throw translate(error, 'write');
-  } finally {
-    closeSync(descriptor);
-  }
-}
-
-/** Syncs a directory, so that its entries survive a power loss. */
-export async function syncDirectory(directory: string): Promise<void> {
-  if (process.platform === 'win32') return;
-  const descriptor = await openAsync(directory, 'r');
-  try {
-    await fsyncAsync(descriptor);
+    throw toStoreError(error, 'write');
   } finally {
     closeSync(descriptor);
   }
@@ -152,8 +141,8 @@ export function prepareDirectory(directory: string): void {
 }
 
 /**
- * Ensures that the directory has a log: a new one, or one copied from an older server's LMDB. An
- * existing log is not touched and nothing is written, so that a full disk does not matter.
+ * Ensures that the directory has a log: a new one, or one copied from an older server's LMDB. Writes
+ * nothing if a log exists, so it succeeds on a full disk.
  *
  * @throws StoreError `unavailable` for a newer format, `damaged` if LMDB's file is damaged
  */

@@ -33,7 +33,7 @@ import type { KmsSettings, NamedKey, Provider } from './providers.ts';
  */
 export interface EncryptionRule {
   readonly resources: readonly string[];
-  /** The first one encrypts; any of them decrypts. */
+  /** The first one encrypts; all of them decrypt. */
   readonly providers: readonly Provider[];
 }
 
@@ -64,6 +64,7 @@ const configurationType = structType('EncryptionConfiguration', {
   ),
 });
 
+/** The format of the configuration file. */
 export const encryptionFormat = {
   kind: 'EncryptionConfiguration',
   group: 'apiserver.config',
@@ -100,7 +101,7 @@ export async function loadEncryptionConfiguration(
     resources: textsOf(member(rule, 'resources')),
     providers: objectsOf(member(rule, 'providers')).map(providerOf),
   }));
-  refuseMasked(read);
+  checkMasking(read);
   return read;
 }
 
@@ -131,27 +132,27 @@ function checkRule(rule: JsonObject, path: string, context: CheckContext): Field
 function checkOverlap(resources: readonly string[], path: string): FieldError[] {
   const parsed = resources.map(groupResourceOf);
   const different = new Set(resources);
-  const isTwice = different.size < resources.length;
-  const ofGroup = new Map<string, Set<string>>();
+  const hasDuplicates = different.size < resources.length;
+  const byGroup = new Map<string, Set<string>>();
   parsed.forEach(({ group }, index) => {
-    const others = ofGroup.get(group) ?? new Set();
-    ofGroup.set(group, others.add(itemAt(resources, index)));
+    const others = byGroup.get(group) ?? new Set();
+    byGroup.set(group, others.add(itemAt(resources, index)));
   });
   const overlaps = parsed.some(({ group, resource }, index) => {
     if (resources[index] === '*.*') return different.size > 1;
-    return resource === '*' && (ofGroup.get(group)?.size ?? 0) > 1;
+    return resource === '*' && (byGroup.get(group)?.size ?? 0) > 1;
   });
-  const twice = 'the same resource cannot be specified multiple times';
+  const duplicate = 'the same resource cannot be specified multiple times';
   const overlap =
     "using overlapping resources such as 'secrets' and '*.' in the same resource list is not allowed as they will be masked";
   return [
-    ...(isTwice ? [invalid(path, [...resources], twice)] : []),
+    ...(hasDuplicates ? [invalid(path, [...resources], duplicate)] : []),
     ...(overlaps ? [invalid(path, [...resources], overlap)] : []),
   ];
 }
 
-/** Stored by the server itself and not objects of the API. */
-const inner = ['apiserveripinfo', 'serviceipallocations', 'servicenodeportallocations'];
+/** Resources that the server stores for itself and does not serve. */
+const internalResources = ['apiserveripinfo', 'serviceipallocations', 'servicenodeportallocations'];
 
 function checkResource(resource: string, path: string, dialect: Dialect): FieldError[] {
   const why = resourceProblem(resource, dialect);
@@ -164,7 +165,8 @@ function resourceProblem(resource: string, dialect: Dialect): string | undefined
   if (resource === '*') {
     return "use '*.' to encrypt all the resources from core API group or *.* to encrypt all resources";
   }
-  if (inner.includes(resource)) return 'resources which do not have REST API/s cannot be encrypted';
+  if (internalResources.includes(resource))
+    return 'resources which do not have REST API/s cannot be encrypted';
   const { group, resource: name } = groupResourceOf(resource);
   const events = dialect.group('events');
   if (group === events) {
@@ -225,7 +227,7 @@ function checkKms(kms: JsonObject, path: string, context: CheckContext): FieldEr
   if (duration === undefined) wrong('timeout', timeout, goDurationError(timeout));
   else if (duration <= 0n) wrong('timeout', timeout, 'timeout should be a positive value');
   const endpoint = textOf(member(kms, 'endpoint'));
-  const endpointProblem = problemOfEndpoint(endpoint);
+  const endpointProblem = endpointError(endpoint);
   if (endpointProblem !== undefined) wrong('endpoint', endpoint, endpointProblem);
   const size = member(kms, 'cachesize');
   if (version !== 'v1' && isNumber(size)) {
@@ -245,7 +247,7 @@ const isNumber = (value: unknown): value is number => typeof value === 'number';
 const versionOf = (kms: JsonObject) => textOf(member(kms, 'apiVersion')) || kmsDefaults.apiVersion;
 const timeoutOf = (kms: JsonObject) => textOf(member(kms, 'timeout')) || kmsDefaults.timeout;
 
-function problemOfEndpoint(endpoint: string): string | undefined {
+function endpointError(endpoint: string): string | undefined {
   if (endpoint === '') return 'endpoint is a mandatory field for a kms';
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(endpoint)?.[1]?.toLowerCase() ?? '';
   if (scheme !== 'unix') {
@@ -308,12 +310,12 @@ function decodeSecret(text: string): Buffer | undefined {
   return bytes.toString('base64') === plain ? bytes : undefined;
 }
 
-/** A rule after one that covers its whole group would never apply. */
-function refuseMasked(rules: readonly EncryptionRule[]): void {
+/** Throws ConfigurationError for a rule that an earlier rule for its group overrides. */
+function checkMasking(rules: readonly EncryptionRule[]): void {
   const earlier = new Set<string>();
   for (const resource of rules.flatMap(({ resources }) => resources)) {
-    const ofGroup = `*.${groupResourceOf(resource).group}`;
-    const mask = [ofGroup, '*.*'].find((one) => earlier.has(one));
+    const byGroup = `*.${groupResourceOf(resource).group}`;
+    const mask = [byGroup, '*.*'].find((one) => earlier.has(one));
     if (mask !== undefined) {
       throw new ConfigurationError(
         `resource ${JSON.stringify(resource)} is masked by earlier rule ${JSON.stringify(mask)}`,
@@ -336,7 +338,7 @@ function keyOf(key: JsonObject): NamedKey {
   return { name: textOf(member(key, 'name')), secret };
 }
 
-/** `deployments.apps` is a resource and its group; a name without a dot is in the core group. */
+/** Splits a name such as `deployments.apps`; a name without a dot is in the core group. */
 export function groupResourceOf(text: string): { group: string; resource: string } {
   const point = text.indexOf('.');
   if (point < 0) return { group: '', resource: text };

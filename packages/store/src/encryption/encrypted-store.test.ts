@@ -10,7 +10,7 @@ const key = (name: string, bytes = 32): NamedKey => ({ name, secret: randomBytes
 const noKms = () => {
   throw new Error('no KMS here');
 };
-const quiet = { observed: () => ({ now: () => 0, observe: () => {} }), kms: noKms };
+const quiet = { observerOf: () => ({ now: () => 0, observe: () => {} }), kms: noKms };
 const resourceOf = (at: string) => at.split('/')[2] ?? '';
 const choosing = (...providers: Provider[]) =>
   chooseTransformers([{ resources: ['*.*'], providers }], quiet);
@@ -62,7 +62,7 @@ describe.each(['aescbc', 'aesgcm', 'secretbox'] as const)('%s', (type) => {
     );
   });
 
-  test('STORE-3: changed or foreign values are reported as unreadable', async () => {
+  test('STORE-3: changed and truncated values are reported as unreadable', async () => {
     const inner = createMemoryStore();
     const choose = choosing({ type, keys: [first] });
     const store = encryptedStore(inner, { resourceOf, choose });
@@ -71,7 +71,7 @@ describe.each(['aescbc', 'aesgcm', 'secretbox'] as const)('%s', (type) => {
     const bytes = Buffer.from(record?.value ?? '');
     bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 255;
     await inner.put({ key: at, value: bytes, expect: record?.modRevision ?? 0 });
-    // AES-CBC has no tag: its last block opens to something else, whose padding is wrong or not.
+    // AES-CBC has no tag: the changed block decrypts to garbage, whose padding may be valid.
     if (type !== 'aescbc') {
       expect((await store.get(at))?.unreadable).toBe(
         type === 'aesgcm'
@@ -101,12 +101,12 @@ test('STORE-3: an AES-GCM value can be decrypted only under its own key of the s
 
 test('STORE-3: identity stores values unchanged and rejects encrypted ones', async () => {
   const inner = createMemoryStore();
-  const sealing = { type: 'secretbox', keys: [key('one')] } as const;
+  const secretboxProvider = { type: 'secretbox', keys: [key('one')] } as const;
   const open = (...providers: Provider[]) =>
     encryptedStore(inner, { resourceOf, choose: choosing(...providers) });
   await open({ type: 'identity' }).put({ key: at, value, expect: 0 });
   expect((await inner.get(at))?.value).toEqual(value);
-  const mixed = open(sealing, { type: 'identity' });
+  const mixed = open(secretboxProvider, { type: 'identity' });
   expect((await mixed.get(at))?.value).toEqual(value);
   expect(await mixed.isStale(at)).toBe(true);
   const { modRevision } = (await inner.get(at)) ?? { modRevision: 0 };
@@ -118,7 +118,7 @@ test('STORE-3: identity stores values unchanged and rejects encrypted ones', asy
   );
 });
 
-test('STORE-3: a resource has its own rule, else its group’s, else the general one', async () => {
+test('STORE-3: a rule for a resource precedes one for its group, and that one for all resources', async () => {
   const provider = (name: string): Provider => ({ type: 'aescbc', keys: [key(name)] });
   const choose = chooseTransformers(
     [
@@ -136,7 +136,7 @@ test('STORE-3: a resource has its own rule, else its group’s, else the general
   ).toEqual(['own', 'own', 'group', 'core', 'all']);
 });
 
-test('STORE-3: a watch of unreadable values ends when the keys change, others continue', async () => {
+test('STORE-3: a change of keys ends only the watches with unreadable values', async () => {
   const inner = createMemoryStore();
   const [lost, found] = [key('lost'), key('found')];
   const writer = encryptedStore(inner, {
@@ -171,7 +171,7 @@ test('STORE-3: a watch of unreadable values ends when the keys change, others co
   expect((await store.get(at))?.value).toEqual(value);
 });
 
-test('STORE-3: of many watches exactly those with unreadable values end', async () => {
+test('STORE-3: a change of keys ends exactly those of many watches that have unreadable values', async () => {
   const inner = createMemoryStore();
   const [lost, found] = [key('lost'), key('found')];
   const open = (...keys: NamedKey[]) =>

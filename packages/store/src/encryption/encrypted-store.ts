@@ -14,7 +14,7 @@ import {
   type StoreEvent,
   type WatchRequest,
 } from '../contract.ts';
-import { EventLine } from '../mapped-store.ts';
+import { EventQueue } from '../mapped-store.ts';
 import { type EncryptionRule, groupResourceOf } from './configuration.ts';
 import { identity, type KmsSettings, providerTransformer } from './providers.ts';
 import {
@@ -29,14 +29,14 @@ import {
 export type ChooseTransformer = (resource: string) => Transformer;
 
 /**
- * Chooses transformers by a configuration: a resource's own rule, else that of its group, else that
- * for all resources, else none. `observed` returns the observer of a resource's transformations,
- * `kms` the running provider of a KMS entry.
+ * Returns a function that chooses transformers by a configuration: a resource's own rule, else that
+ * of its group, else that for all resources, else none. `observerOf` returns the observer of a
+ * resource's transformations, `kms` the running provider of a KMS entry.
  */
 export function chooseTransformers(
   rules: readonly EncryptionRule[],
   options: {
-    readonly observed: (resource: string) => TransformationObserver;
+    readonly observerOf: (resource: string) => TransformationObserver;
     readonly kms: (settings: KmsSettings) => Prefixed;
   },
 ): ChooseTransformer {
@@ -51,14 +51,14 @@ export function chooseTransformers(
   return (resource) => {
     const found = transformers.get(resource);
     if (found !== undefined) return found;
-    const ofGroup = `*.${groupResourceOf(resource).group}`;
-    const list = lists.get(resource) ?? lists.get(ofGroup) ?? lists.get('*.*');
+    const byGroup = `*.${groupResourceOf(resource).group}`;
+    const list = lists.get(resource) ?? lists.get(byGroup) ?? lists.get('*.*');
     const made =
       list === undefined
         ? identity
         : prefixTransformer(list, {
             noMatch: 'no matching prefix found',
-            observed: options.observed(resource),
+            observer: options.observerOf(resource),
           });
     transformers.set(resource, made);
     return made;
@@ -67,11 +67,11 @@ export function chooseTransformers(
 
 /** A store whose values are encrypted (STORE-3). */
 export interface EncryptedStore extends Store {
-  /** Whether a key's value would be encrypted differently now and should be rewritten. */
+  /** Whether a key's value was encrypted with another provider or key and should be rewritten. */
   isStale(key: string): Promise<boolean>;
   /**
-   * Switches to other keys, or to the same ones after they were unavailable. Watches that met an
-   * unreadable value end, so that their clients read it again.
+   * Switches to other keys, or to the same ones after they were unavailable. Ends the watches with
+   * unreadable values, so that their clients read these again.
    */
   change(choose: ChooseTransformer): void;
 }
@@ -101,10 +101,10 @@ export function encryptedStore(
     readonly choose: ChooseTransformer;
   },
 ): EncryptedStore {
-  return new SealingStore(store, options);
+  return new EncryptingStore(store, options);
 }
 
-class SealingStore implements EncryptedStore {
+class EncryptingStore implements EncryptedStore {
   readonly sharing: Store['sharing'];
   readonly #store: Store;
   readonly #resourceOf: (key: string) => string;
@@ -173,14 +173,14 @@ class SealingStore implements EncryptedStore {
   }
 
   async watch(request: WatchRequest) {
-    const line = new EventLine(request, (events) =>
+    const queue = new EventQueue(request, (events) =>
       allOf(events.map((event) => this.#openedEvent(event))),
     );
-    const watch = line.over(
+    const watch = queue.attach(
       await this.#store.watch({
         ...request,
-        onEvents: (events) => line.add(events),
-        onEnd: (reason) => line.end(reason),
+        onEvents: (events) => queue.add(events),
+        onEnd: (reason) => queue.end(reason),
       }),
     );
     const { prefix } = request;
@@ -193,7 +193,7 @@ class SealingStore implements EncryptedStore {
     const end = (): void => {
       forget();
       watch.close();
-      const message = 'the keys that values are sealed with have changed';
+      const message = 'the encryption keys have changed';
       request.onEnd(new StoreError({ code: 'compacted', message }));
     };
     ends.add(end);
@@ -243,7 +243,7 @@ class SealingStore implements EncryptedStore {
   #seal(value: Buffer, key: string): MaybePromise<Buffer> {
     const failed = (error: unknown): never => {
       const why = errorText(error);
-      throw new StoreError({ code: 'not-sealed', message: why, cause: error });
+      throw new StoreError({ code: 'not-encrypted', message: why, cause: error });
     };
     try {
       const sealed = this.#transformer(key).seal(value, key);
@@ -289,7 +289,7 @@ class SealingStore implements EncryptedStore {
   }
 }
 
-/** The values; a promise of them if any is a promise. */
+/** Returns the values, or a promise of them if any is a promise. */
 function allOf<T>(values: readonly MaybePromise<T>[]): MaybePromise<readonly T[]> {
   const isReady = (all: readonly MaybePromise<T>[]): all is readonly T[] =>
     !all.some((one) => one instanceof Promise);

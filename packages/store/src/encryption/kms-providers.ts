@@ -8,12 +8,12 @@ import { aesCbc, aesGcm, type KmsSettings } from './providers.ts';
 import type { Cipher, Opened, Prefixed, Transformer } from './transformer.ts';
 
 const keyBytes = 32;
-/** Number of concurrent calls to decrypt, so that no call times out while others are served. */
+/** Maximum number of concurrent calls to decrypt, so that none times out behind the others. */
 const decryptionsMax = 64;
 
 /**
- * A provider of KMS v1 (STORE-3), which calls the plugin for each write: the value is encrypted
- * with a random key, which is stored in encrypted form before it.
+ * A provider of KMS v1 (STORE-3). Encrypts each value with a random key, which the plugin encrypts
+ * and which is stored in front of the value.
  */
 class KmsV1Provider {
   readonly prefixed: Prefixed;
@@ -23,7 +23,7 @@ class KmsV1Provider {
   /** Ciphers by encrypted key, least recently used first. */
   readonly #ciphers = new Map<string, Cipher>();
   readonly #check: PluginCheck;
-  /** Calls to decrypt in progress, and those that wait for one to end. */
+  /** Number of calls to decrypt in progress, and the calls that wait for one to end. */
   #decrypting = 0;
   readonly #waiting: { readonly begin: () => void; readonly fail: (error: unknown) => void }[] = [];
 
@@ -44,7 +44,7 @@ class KmsV1Provider {
     return Promise.resolve();
   }
 
-  /** Encrypts and decrypts a test value unless that was done recently. Rejects on failure. */
+  /** Encrypts and decrypts a test value unless a recent check is valid. Rejects on failure. */
   check(): Promise<void> {
     return this.#check.check();
   }
@@ -55,15 +55,18 @@ class KmsV1Provider {
 
   async #roundTrip(): Promise<void> {
     try {
-      const sealed = await this.#section('encrypt', this.#service.encrypt(Buffer.from('ping')));
-      await this.#section('decrypt', this.#service.decrypt(sealed));
+      const sealed = await this.#healthCheckStep(
+        'encrypt',
+        this.#service.encrypt(Buffer.from('ping')),
+      );
+      await this.#healthCheckStep('decrypt', this.#service.decrypt(sealed));
     } catch (error) {
       this.#options.onFailed(this.#settings.name, error);
       throw error;
     }
   }
 
-  #section<T>(name: string, call: Promise<T>): Promise<T> {
+  #healthCheckStep<T>(name: string, call: Promise<T>): Promise<T> {
     return call.catch((error: unknown) => {
       const why = errorText(error);
       throw new Error(
@@ -75,10 +78,10 @@ class KmsV1Provider {
 
   async #seal(value: Buffer, context: string): Promise<Buffer> {
     const { clock, meter } = this.#options;
-    meter.arrived('to_storage');
+    meter.recordArrival('to_storage');
     const beganMs = clock.monotonic();
     const key = randomBytes(keyBytes);
-    meter.keyMade((clock.monotonic() - beganMs) / 1000);
+    meter.recordKeyGeneration((clock.monotonic() - beganMs) / 1000);
     const encrypted = await this.#service.encrypt(key);
     if (encrypted.length > 0xffff) throw new Error('the encrypted key is longer than 65535 bytes');
     const cipher = this.#cipherOf(key, encrypted);
@@ -89,7 +92,7 @@ class KmsV1Provider {
 
   #open(stored: Buffer, context: string): Opened | Promise<Opened> {
     const { meter } = this.#options;
-    meter.arrived('from_storage');
+    meter.recordArrival('from_storage');
     const end = stored.length < 2 ? Number.POSITIVE_INFINITY : 2 + stored.readUInt16BE();
     if (end > stored.length) {
       throw new Error(
@@ -100,24 +103,24 @@ class KmsV1Provider {
     const value = stored.subarray(end);
     const cached = this.#cached(encrypted.toString('base64'));
     if (cached !== undefined) return cached.open(value, context);
-    if (this.#settings.cacheSize > 0) meter.cacheMissed();
+    if (this.#settings.cacheSize > 0) meter.recordCacheMiss();
     return this.#decrypt(encrypted).then(
       (key) => this.#cipherOf(key, encrypted).open(value, context),
       (error: unknown) => {
-        this.#check.readFailed();
+        this.#check.recordFailedRead();
         throw error;
       },
     );
   }
 
-  /** Asks the plugin to decrypt a key, in turn with others: a page of a list has many keys. */
+  /** Decrypts a key with a limit on concurrent calls, because a page of a list has many keys. */
   async #decrypt(encrypted: Buffer): Promise<Buffer> {
     if (this.#decrypting < decryptionsMax) this.#decrypting += 1;
     else await new Promise<void>((begin, fail) => this.#waiting.push({ begin, fail }));
     try {
       return await this.#service.decrypt(encrypted);
     } catch (error) {
-      // Each waiting call would also run into the timeout.
+      // Each waiting call would time out too.
       if (isUnreachable(error)) for (const one of this.#waiting.splice(0)) one.fail(error);
       throw error;
     } finally {
@@ -147,7 +150,7 @@ class KmsV1Provider {
     this.#ciphers.set(name, cipher);
     const [oldest] = this.#ciphers.keys();
     if (this.#ciphers.size > cacheSize && oldest !== undefined) this.#ciphers.delete(oldest);
-    this.#options.meter.filled(this.#ciphers.size / cacheSize);
+    this.#options.meter.recordCacheFill(this.#ciphers.size / cacheSize);
     return cipher;
   }
 }
@@ -180,14 +183,14 @@ function gcmOrCbc(key: Buffer): Cipher {
 /** The running KMS providers of a configuration. */
 export interface KmsProviders {
   /**
-   * The provider of an entry of the configuration; throws for an entry of another configuration.
+   * Returns the provider of an entry of the configuration; throws for another configuration's.
    */
   of(settings: KmsSettings): Prefixed;
   /** Health checks in the order of the configuration; each rejects if its plugin is unhealthy. */
   readonly checks: readonly (() => Promise<void>)[];
   /** Versions of the KMS protocol in use. */
   readonly versions: ReadonlySet<KmsSettings['apiVersion']>;
-  /** How long operations in progress may take after a change of configuration, milliseconds. */
+  /** Maximum duration of operations in progress after a change of configuration, milliseconds. */
   readonly graceMs: number;
   close(): void;
 }

@@ -8,20 +8,21 @@ import { statusOfFailure } from './transformer.ts';
 /** Metrics of KMS providers (OPS-1). */
 export interface KmsMeter {
   /** `method` is the path of a gRPC call, `status` the name of its status. */
-  called(provider: string, method: string, status: string, seconds: number): void;
-  keyUsed(type: 'from_storage' | 'to_storage', provider: string, keyId: string): void;
-  keyReported(provider: string, keyId: string): void;
-  keyRefused(provider: string, why: 'empty' | 'too_long'): void;
-  cached(provider: string, keys: number): void;
-  cacheMissed(): void;
-  keyMade(seconds: number): void;
-  /** Called when a value is transformed (v1). */
-  arrived(type: 'from_storage' | 'to_storage'): void;
-  /** Called with the filled share of the cache (v1). */
-  filled(share: number): void;
+  recordCall(provider: string, method: string, status: string, seconds: number): void;
+  recordKeyUse(type: 'from_storage' | 'to_storage', provider: string, keyId: string): void;
+  /** Records a key ID that a plugin reported as its current one. */
+  recordKeyStatus(provider: string, keyId: string): void;
+  recordInvalidKeyId(provider: string, why: 'empty' | 'too_long'): void;
+  setCachedKeys(provider: string, keys: number): void;
+  recordCacheMiss(): void;
+  recordKeyGeneration(seconds: number): void;
+  /** Records that the transformation of a value was requested (v1). */
+  recordArrival(type: 'from_storage' | 'to_storage'): void;
+  /** Records the filled fraction of the cache (v1). */
+  recordCacheFill(fraction: number): void;
 }
 
-/** What a KMS provider needs from the server. */
+/** The server's facilities that a KMS provider uses. */
 export interface KmsOptions {
   readonly clock: Clock;
   readonly meter: KmsMeter;
@@ -111,11 +112,11 @@ class KmsConnection {
     const method = { path, ...form };
     const beganMs = clock.monotonic();
     const measure = (status: string) =>
-      meter.called(name, path, status, (clock.monotonic() - beganMs) / 1000);
+      meter.recordCall(name, path, status, (clock.monotonic() - beganMs) / 1000);
     try {
-      const answer = await callUnary(this.#channel, { method, request, timeoutMs, clock });
+      const response = await callUnary(this.#channel, { method, request, timeoutMs, clock });
       measure('OK');
-      return answer;
+      return response;
     } catch (error) {
       measure(statusOfFailure(error));
       throw error instanceof CallError ? new KmsCallError(error) : error;
@@ -167,7 +168,7 @@ export class KmsV1Service {
   }
 
   async encrypt(plaintext: Buffer): Promise<Buffer> {
-    await this.#versionChecked();
+    await this.#ensureVersion();
     const { Encrypt } = methods.v1;
     const request = { version: versionOfV1, plaintext };
     const path = pathOf(versionOfV1, 'Encrypt');
@@ -175,7 +176,7 @@ export class KmsV1Service {
   }
 
   async decrypt(ciphertext: Buffer): Promise<Buffer> {
-    await this.#versionChecked();
+    await this.#ensureVersion();
     const { Decrypt } = methods.v1;
     const request = { version: versionOfV1, ciphertext };
     const path = pathOf(versionOfV1, 'Decrypt');
@@ -186,8 +187,8 @@ export class KmsV1Service {
     this.#connection.close();
   }
 
-  /** Resolves when the plugin has confirmed its version; a failed attempt is repeated. */
-  #versionChecked(): Promise<void> {
+  /** Resolves when the plugin has confirmed its version; the next call repeats a failed attempt. */
+  #ensureVersion(): Promise<void> {
     this.#version ??= this.#checkVersion().catch((error: unknown) => {
       this.#version = undefined;
       throw error;
@@ -208,8 +209,8 @@ export class KmsV1Service {
   }
 }
 
-/** How long the outcome of a check is valid, milliseconds. */
-const outcomeMs = { passed: 20_000, failed: 3_000 };
+/** Validity of the outcome of a check, milliseconds. */
+const validityMs = { passed: 20_000, failed: 3_000 };
 
 /** Time between retries of failed reads while all checks pass, doubled from the first. */
 const retryMs = { first: 60_000, longest: 600_000 };
@@ -227,8 +228,8 @@ export class PluginCheck {
 
   /**
    * @param options.onRecovered called when a check passes after a failed read. A value that the
-   *   plugin never decrypts fails again each time, so the calls become rarer, down to one in ten
-   *   minutes, until a check fails or nothing has failed since the last call.
+   *   plugin never decrypts fails again each time, so the interval between calls doubles up to ten
+   *   minutes, until a check fails or no read has failed since the last call.
    */
   constructor(options: {
     readonly clock: Clock;
@@ -245,8 +246,8 @@ export class PluginCheck {
     return this.#last?.error;
   }
 
-  /** Notes that a value could not be decrypted because the plugin was unavailable. */
-  readFailed(): void {
+  /** Records that a value could not be decrypted because the plugin was unavailable. */
+  recordFailedRead(): void {
     this.#hasFailedReads = true;
   }
 
@@ -263,8 +264,8 @@ export class PluginCheck {
   async #check(): Promise<void> {
     const last = this.#last;
     if (last !== undefined) {
-      const goodMs = last.error === undefined ? outcomeMs.passed : outcomeMs.failed;
-      if (this.#clock.monotonic() - last.atMs < goodMs) {
+      const validMs = last.error === undefined ? validityMs.passed : validityMs.failed;
+      if (this.#clock.monotonic() - last.atMs < validMs) {
         if (last.error !== undefined) throw last.error;
         return;
       }

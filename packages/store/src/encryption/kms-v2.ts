@@ -21,7 +21,7 @@ const envelopeMessage = message({
 });
 /** An encrypted value of KMS v2 with the encrypted key, or seed of keys, that encrypted it. */
 type Envelope = ReturnType<typeof envelopeMessage.decode>;
-/** The part of an envelope that describes its key. */
+/** The fields of an envelope that describe its key. */
 type KeySource = Omit<Envelope, 'data'>;
 
 /** How the key is derived from the plaintext of an envelope's `dekSource`. */
@@ -29,11 +29,6 @@ const dekSourceTypes = { aesGcmKey: 0, seed: 1 } as const;
 
 /** Limits in bytes. */
 const limits = { dekSource: 1024, keyId: 1024, annotations: 32 * 1024 };
-
-/** Encodes an envelope. */
-function encodeEnvelope(envelope: Envelope): Buffer {
-  return envelopeMessage.encode(envelope);
-}
 
 /** Decodes and validates an envelope. Throws if it is malformed or exceeds a limit. */
 function decodeEnvelope(stored: Buffer): Envelope {
@@ -116,11 +111,8 @@ function keySourceDigest({ dekSourceType, dekSource, keyId, ...source }: KeySour
   return hash.digest('base64');
 }
 
-/** Bytes of a seed, of the input of a derivation, and of a key. */
+/** Length of a seed, of the input of a derivation, and of a key, bytes. */
 const seedBytes = 32;
-
-/** A new random seed. */
-const randomSeed = (): Buffer => randomBytes(seedBytes);
 
 /**
  * AES-256-GCM with a separate key for each value, which HKDF-Expand with SHA-256 derives from the
@@ -156,9 +148,9 @@ function cipherOf(type: number, plaintext: Buffer): Cipher {
 
 /** Interval of health checks by the outcome of the last one, milliseconds. */
 const probeMs = { passed: 60_000, failed: 10_000 };
-/** How long a key may encrypt values after the last passing check, milliseconds. */
+/** Period after the last passing check in which a key may encrypt values, milliseconds. */
 const writeTtlMs = 180_000;
-/** How long a cached key is kept without being set again, milliseconds. */
+/** Period after which a cached key that was not set again is removed, milliseconds. */
 const cacheTtlMs = 24 * 3600 * 1000;
 const versions = ['v2', 'v2beta1'];
 
@@ -196,10 +188,10 @@ export class KmsV2Provider {
     this.#options = options;
     this.#service = new KmsV2Service(settings, options);
     const { clock, meter, onRecovered } = options;
-    this.#check = new PluginCheck({ clock, run: () => this.#askStatus(), onRecovered });
+    this.#check = new PluginCheck({ clock, run: () => this.#checkStatus(), onRecovered });
     this.#keys = new KeyCache({
       now: () => clock.monotonic(),
-      onSize: (keys) => meter.cached(settings.name, keys),
+      onSize: (keys) => meter.setCachedKeys(settings.name, keys),
     });
     const transformer: Transformer = {
       seal: (value, context) => this.#seal(value, context),
@@ -213,7 +205,7 @@ export class KmsV2Provider {
     await this.#probe();
   }
 
-  /** Checks the plugin's status unless that was done recently. Rejects if it is unhealthy. */
+  /** Checks the plugin's status unless a recent check is valid. Rejects if it is unhealthy. */
   check(): Promise<void> {
     return this.#check.check();
   }
@@ -238,7 +230,7 @@ export class KmsV2Provider {
     );
   }
 
-  async #askStatus(): Promise<void> {
+  async #checkStatus(): Promise<void> {
     const { name } = this.#settings;
     const { meter } = this.#options;
     const { version, healthz, keyId } = await this.#service.status().catch((error: unknown) => {
@@ -251,11 +243,11 @@ export class KmsV2Provider {
     if (versionProblem !== undefined) problems.push(versionProblem);
     const wrongKeyId = keyIdProblem(keyId);
     if (wrongKeyId === undefined) {
-      meter.keyReported(name, keyId);
-      const problem = await this.#keepKey(keyId);
+      meter.recordKeyStatus(name, keyId);
+      const problem = await this.#renewKey(keyId);
       if (problem !== undefined) problems.push(problem);
     } else {
-      meter.keyRefused(name, wrongKeyId.code);
+      meter.recordInvalidKeyId(name, wrongKeyId.code);
       problems.push(`got invalid KMSv2 KeyID hash "${digestOf(keyId)}": ${wrongKeyId.message}`);
     }
     if (problems.length === 0) return;
@@ -270,9 +262,10 @@ export class KmsV2Provider {
   }
 
   /**
-   * Keeps the seed while the plugin's key is unchanged, otherwise creates one; returns the failure.
+   * Extends the use of the seed if the plugin's key is unchanged, otherwise creates a seed. Returns
+   * the error message on failure.
    */
-  async #keepKey(keyId: string): Promise<string | undefined> {
+  async #renewKey(keyId: string): Promise<string | undefined> {
     const { clock } = this.#options;
     const expiresAtMs = clock.monotonic() + writeTtlMs;
     const current = this.#writeKey;
@@ -284,10 +277,10 @@ export class KmsV2Provider {
     let encryptedWith = '';
     let problem: string | undefined;
     try {
-      const made = await this.#makeKey(uid);
-      encryptedWith = made.source.keyId;
+      const created = await this.#createKey(uid);
+      encryptedWith = created.source.keyId;
       if (encryptedWith === keyId) {
-        this.#writeKey = { ...made, expiresAtMs };
+        this.#writeKey = { ...created, expiresAtMs };
         return undefined;
       }
     } catch (error) {
@@ -297,15 +290,17 @@ export class KmsV2Provider {
     return `failed to rotate DEK uid="${uid}", errGen=${problem ?? '<nil>'}, statusKeyIDHash="${digestOf(keyId)}", encryptKeyIDHash="${digestOf(encryptedWith)}", stateKeyIDHash="${before}"`;
   }
 
-  async #makeKey(uid: string): Promise<Omit<WriteKey, 'expiresAtMs'>> {
+  async #createKey(uid: string): Promise<Omit<WriteKey, 'expiresAtMs'>> {
     const { clock, meter } = this.#options;
     const beganMs = clock.monotonic();
-    const seed = randomSeed();
-    meter.keyMade((clock.monotonic() - beganMs) / 1000);
-    const answer = await this.#service.encrypt({ plaintext: seed, uid }).catch((error: unknown) => {
-      throw new Error(`failed to encrypt DEK, error: ${errorText(error)}`, { cause: error });
-    });
-    const { ciphertext, keyId, annotations } = answer;
+    const seed = randomBytes(seedBytes);
+    meter.recordKeyGeneration((clock.monotonic() - beganMs) / 1000);
+    const response = await this.#service
+      .encrypt({ plaintext: seed, uid })
+      .catch((error: unknown) => {
+        throw new Error(`failed to encrypt DEK, error: ${errorText(error)}`, { cause: error });
+      });
+    const { ciphertext, keyId, annotations } = response;
     const dekSourceType = dekSourceTypes.seed;
     const source = { keyId, dekSource: ciphertext, annotations, dekSourceType };
     checkKeySource(source);
@@ -315,8 +310,8 @@ export class KmsV2Provider {
   #currentKey(): WriteKey {
     const key = this.#writeKey;
     if (key !== undefined) return key;
-    this.#check.readFailed();
-    const why = this.#check.lastError?.message ?? 'its plugin has not answered yet';
+    this.#check.recordFailedRead();
+    const why = this.#check.lastError?.message ?? 'its plugin has not responded yet';
     throw new Error(`KMS provider ${this.#settings.name} has no key: ${why}`);
   }
 
@@ -333,8 +328,8 @@ export class KmsV2Provider {
     }
     this.#keys.set(digest, cipher);
     const data = cipher.seal(value, context);
-    meter.keyUsed('to_storage', this.#settings.name, source.keyId);
-    return encodeEnvelope({ ...source, data });
+    meter.recordKeyUse('to_storage', this.#settings.name, source.keyId);
+    return envelopeMessage.encode({ ...source, data });
   }
 
   #open(stored: Buffer, context: string): Opened | Promise<Opened> {
@@ -342,7 +337,7 @@ export class KmsV2Provider {
     const { source } = this.#currentKey();
     const digest = keySourceDigest(envelope);
     const openWith = (cipher: Cipher): Opened => {
-      this.#options.meter.keyUsed('from_storage', this.#settings.name, envelope.keyId);
+      this.#options.meter.recordKeyUse('from_storage', this.#settings.name, envelope.keyId);
       const { value } = cipher.open(envelope.data, context);
       const isStale =
         envelope.keyId !== source.keyId || envelope.dekSourceType !== source.dekSourceType;
@@ -353,25 +348,25 @@ export class KmsV2Provider {
     return this.#decrypt(envelope, digest).then(openWith);
   }
 
-  /** The cipher of a source of keys. Concurrent requests for it share one call. */
+  /** Returns the cipher of a source of keys. Concurrent requests for one source share a call. */
   #decrypt(source: KeySource, digest: string): Promise<Cipher> {
     const running = this.#decrypting.get(digest);
     if (running !== undefined) return running;
-    const made = this.#decryptNow(source, digest).finally(() => this.#decrypting.delete(digest));
-    this.#decrypting.set(digest, made);
-    return made;
+    const created = this.#decryptNow(source, digest).finally(() => this.#decrypting.delete(digest));
+    this.#decrypting.set(digest, created);
+    return created;
   }
 
   async #decryptNow(source: KeySource, digest: string): Promise<Cipher> {
     const { dekSource: ciphertext, keyId, annotations, dekSourceType } = source;
-    this.#options.meter.cacheMissed();
+    this.#options.meter.recordCacheMiss();
     try {
       const request = { ciphertext, keyId, annotations, uid: randomUuid() };
       const cipher = cipherOf(dekSourceType, await this.#service.decrypt(request));
       this.#keys.set(digest, cipher);
       return cipher;
     } catch (error) {
-      this.#check.readFailed();
+      this.#check.recordFailedRead();
       throw new Error(`failed to decrypt DEK, error: ${errorText(error)}`, {
         cause: causeOf(error),
       });

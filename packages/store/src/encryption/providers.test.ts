@@ -44,7 +44,7 @@ test('STORE-3: Poly1305 matches the tags of RFC 8439', () => {
   expect(poly1305(low, r('02')).toString('hex')).toBe(`fa${'ff'.repeat(15)}`);
 });
 
-test('STORE-3: a box of any length opens to its text, and not if a bit was changed', () => {
+test('STORE-3: a box of any length opens to its text, unless a bit was changed', () => {
   const [key, nonce] = [randomBytes(32), randomBytes(24)];
   for (let length = 0; length < 200; length += 1) {
     const text = randomBytes(length);

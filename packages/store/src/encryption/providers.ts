@@ -20,7 +20,7 @@ export interface KmsSettings {
   readonly cacheSize: number;
 }
 
-/** A provider of the configuration; `identity` does not encrypt. */
+/** A provider with its keys in the configuration; `identity` does not encrypt. */
 export type KeyedProvider =
   | { readonly type: 'aescbc' | 'aesgcm' | 'secretbox'; readonly keys: readonly NamedKey[] }
   | { readonly type: 'identity' };
@@ -46,7 +46,7 @@ export const identity: Cipher = {
 const gcmNonceBytes = 12;
 const gcmTagBytes = 16;
 
-/** A random nonce, the ciphertext, and a tag that also covers the key under which it is stored. */
+/** Stores a random nonce, the ciphertext, and a tag that also covers the value's key in the store. */
 export function aesGcm(secret: Buffer): Cipher {
   const algorithm = `aes-${secret.length * 8}-gcm` as 'aes-256-gcm';
   return {
@@ -79,14 +79,14 @@ const unauthentic = () => new Error('cipher: message authentication failed');
 
 const blockBytes = 16;
 
-/** A random initial block and the padded ciphertext. Changes are not detected. */
+/** Stores a random initialization vector and the padded ciphertext. Does not detect changes. */
 export function aesCbc(secret: Buffer): Cipher {
   const algorithm = `aes-${secret.length * 8}-cbc`;
   return {
     seal(value) {
-      const first = randomBytes(blockBytes);
-      const cipher = createCipheriv(algorithm, secret, first);
-      return Buffer.concat([first, cipher.update(value), cipher.final()]);
+      const iv = randomBytes(blockBytes);
+      const cipher = createCipheriv(algorithm, secret, iv);
+      return Buffer.concat([iv, cipher.update(value), cipher.final()]);
     },
     open(stored) {
       if (stored.length < blockBytes) throw tooShort();
@@ -114,7 +114,7 @@ function withoutPadding(padded: Buffer): Buffer {
   return padded.subarray(0, end);
 }
 
-/** A random nonce followed by NaCl's secretbox. */
+/** Stores a random nonce followed by NaCl's secretbox. */
 function secretBox(secret: Buffer): Cipher {
   return {
     seal(value) {
@@ -125,7 +125,7 @@ function secretBox(secret: Buffer): Cipher {
       if (stored.length < nonceBytes + 16) throw tooShort();
       const nonce = stored.subarray(0, nonceBytes);
       const value = openBox(stored.subarray(nonceBytes), { key: secret, nonce });
-      // kube-apiserver's message for a box that does not open.
+      // kube-apiserver's message for a box that cannot be opened.
       if (value === undefined) {
         throw new Error('output array was not large enough for encryption');
       }
@@ -135,15 +135,15 @@ function secretBox(secret: Buffer): Cipher {
 }
 
 const kinds = {
-  aescbc: { make: aesCbc, shown: 'AES' },
-  aesgcm: { make: aesGcm, shown: 'AES' },
-  secretbox: { make: secretBox, shown: 'Secretbox' },
+  aescbc: { make: aesCbc, label: 'AES' },
+  aesgcm: { make: aesGcm, label: 'AES' },
+  secretbox: { make: secretBox, label: 'Secretbox' },
 } as const;
 
 /** The transformer of a provider, with the prefix of its values. */
 export function providerTransformer(provider: KeyedProvider): Prefixed {
   if (provider.type === 'identity') return { prefix: '', transformer: identity };
-  const { make, shown } = kinds[provider.type];
+  const { make, label } = kinds[provider.type];
   const byKey = provider.keys.map(({ name, secret }) => ({
     prefix: `${name}:`,
     transformer: make(secret),
@@ -151,7 +151,7 @@ export function providerTransformer(provider: KeyedProvider): Prefixed {
   return {
     prefix: `k8s:enc:${provider.type}:v1:`,
     transformer: prefixTransformer(byKey, {
-      noMatch: `no matching key was found for the provided ${shown} transformer`,
+      noMatch: `no matching key was found for the provided ${label} transformer`,
     }),
   };
 }

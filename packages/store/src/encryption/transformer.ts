@@ -3,7 +3,7 @@ import { CallError, statusName } from '../etcd/errors.ts';
 
 /**
  * Encrypts values for the store and decrypts them. `context` is the value's key, to which the
- * ciphertext is bound. Returns a promise only if another process must decrypt a key.
+ * ciphertext is bound. Returns a promise only if a KMS plugin must be called.
  */
 export interface Transformer {
   seal(value: Buffer, context: string): MaybePromise<Buffer>;
@@ -17,9 +17,10 @@ export interface Cipher extends Transformer {
   open(stored: Buffer, context: string): Opened;
 }
 
+/** A decrypted value. */
 export interface Opened {
   readonly value: Buffer;
-  /** Whether the value would be encrypted differently now: by another provider or key. */
+  /** Whether another provider or key would encrypt the value now. */
   readonly isStale: boolean;
 }
 
@@ -51,22 +52,23 @@ export interface TransformationObserver {
  */
 export function prefixTransformer(
   list: readonly Prefixed[],
-  options: { readonly noMatch: string; readonly observed?: TransformationObserver },
+  options: { readonly noMatch: string; readonly observer?: TransformationObserver },
 ): Transformer {
   const prefixes = list.map(({ prefix }) => Buffer.from(prefix));
-  const { noMatch, observed } = options;
+  const { noMatch, observer } = options;
   return {
     seal(value, context) {
       const [first] = list;
       const [prefix] = prefixes;
       if (first === undefined || prefix === undefined) throw new Error(noMatch);
       const run = () => first.transformer.seal(value, context);
-      const sealed = measured({ observed, type: 'to_storage', prefix: first.prefix }, run);
-      const whole = (made: Buffer) => (prefix.length === 0 ? made : Buffer.concat([prefix, made]));
-      return sealed instanceof Promise ? sealed.then(whole) : whole(sealed);
+      const sealed = measure({ observer, type: 'to_storage', prefix: first.prefix }, run);
+      const withPrefix = (ciphertext: Buffer) =>
+        prefix.length === 0 ? ciphertext : Buffer.concat([prefix, ciphertext]);
+      return sealed instanceof Promise ? sealed.then(withPrefix) : withPrefix(sealed);
     },
     open: (stored, context) =>
-      openWith({ list, prefixes, noMatch, observed, stored, context, problems: [] }, 0),
+      openWith({ list, prefixes, noMatch, observer, stored, context, problems: [] }, 0),
   };
 }
 
@@ -74,7 +76,7 @@ interface Opening {
   readonly list: readonly Prefixed[];
   readonly prefixes: readonly Buffer[];
   readonly noMatch: string;
-  readonly observed: TransformationObserver | undefined;
+  readonly observer: TransformationObserver | undefined;
   readonly stored: Buffer;
   readonly context: string;
   readonly problems: string[];
@@ -82,14 +84,14 @@ interface Opening {
 
 /** Decrypts with the transformer at `index` or the first one after it that succeeds. */
 function openWith(opening: Opening, index: number): MaybePromise<Opened> {
-  const { list, prefixes, observed, stored, context, problems } = opening;
+  const { list, prefixes, observer, stored, context, problems } = opening;
   const one = list[index];
   const begin = prefixes[index];
   if (one === undefined || begin === undefined) throw failureOf(opening);
   if (!stored.subarray(0, begin.length).equals(begin)) return openWith(opening, index + 1);
   const { prefix, transformer } = one;
   const found = (opened: Opened): Opened => {
-    if (prefix === '') countRead(observed, { prefix: 'identity', status: 'OK' });
+    if (prefix === '') countRead(observer, { prefix: 'identity', status: 'OK' });
     return index === 0 ? opened : { ...opened, isStale: true };
   };
   const next = (error: unknown): MaybePromise<Opened> => {
@@ -97,42 +99,42 @@ function openWith(opening: Opening, index: number): MaybePromise<Opened> {
     return openWith(opening, index + 1);
   };
   const run = () => transformer.open(stored.subarray(begin.length), context);
-  const quiet = prefix === '' ? undefined : observed;
+  const openObserver = prefix === '' ? undefined : observer;
   let opened: MaybePromise<Opened>;
   try {
-    opened = measured({ observed: quiet, type: 'from_storage', prefix }, run);
+    opened = measure({ observer: openObserver, type: 'from_storage', prefix }, run);
   } catch (error) {
     return next(error);
   }
   return opened instanceof Promise ? opened.then(found, next) : found(opened);
 }
 
-function failureOf({ problems, observed, noMatch }: Opening): Error {
+function failureOf({ problems, observer, noMatch }: Opening): Error {
   if (problems.length > 0) return new Error(aggregateText(problems));
-  countRead(observed, { prefix: 'unknown', status: unnamedStatus });
+  countRead(observer, { prefix: 'unknown', status: nonGrpcStatus });
   return new Error(noMatch);
 }
 
 function countRead(
-  observed: TransformationObserver | undefined,
+  observer: TransformationObserver | undefined,
   { prefix, status }: { readonly prefix: string; readonly status: string },
 ): void {
-  observed?.observe({ type: 'from_storage', prefix, durationMs: 0, status });
+  observer?.observe({ type: 'from_storage', prefix, durationMs: 0, status });
 }
 
-function measured<T>(
+function measure<T>(
   as: {
-    readonly observed: TransformationObserver | undefined;
+    readonly observer: TransformationObserver | undefined;
     readonly type: 'from_storage' | 'to_storage';
     readonly prefix: string;
   },
   run: () => MaybePromise<T>,
 ): MaybePromise<T> {
-  const { observed, type, prefix } = as;
-  if (observed === undefined) return run();
-  const startMs = observed.now();
+  const { observer, type, prefix } = as;
+  if (observer === undefined) return run();
+  const startMs = observer.now();
   const done = (status: string) =>
-    observed.observe({ type, prefix, durationMs: observed.now() - startMs, status });
+    observer.observe({ type, prefix, durationMs: observer.now() - startMs, status });
   const failed = (error: unknown): never => {
     done(statusOfFailure(error));
     throw error;
@@ -153,10 +155,10 @@ function measured<T>(
   }, failed);
 }
 
-const unnamedStatus = 'unknown-non-grpc';
+const nonGrpcStatus = 'unknown-non-grpc';
 
-/** The name of the gRPC status of a failed call, or of the cause of a failure. */
+/** Returns the name of the gRPC status of a failed call, or of a failure that a call caused. */
 export function statusOfFailure(error: unknown): string {
   const call = error instanceof Error && error.cause instanceof CallError ? error.cause : error;
-  return call instanceof CallError ? statusName(call.code) : unnamedStatus;
+  return call instanceof CallError ? statusName(call.code) : nonGrpcStatus;
 }

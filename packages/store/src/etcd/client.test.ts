@@ -43,7 +43,7 @@ async function scripted(...script: ((stream: ServerHttp2Stream) => void)[]) {
 }
 
 /** A proxy that forwards nothing once it is frozen. */
-async function freezing(url: string): Promise<{ readonly url: string; freeze(): void }> {
+async function freezable(url: string): Promise<{ readonly url: string; freeze(): void }> {
   const sockets: Socket[] = [];
   let isFrozen = false;
   const server = createPlainServer((near) => {
@@ -78,12 +78,12 @@ async function listening(server: { listen(...args: [number, string, () => void])
 }
 
 const head = { ':status': 200, 'content-type': 'application/grpc' };
-const failing = (code: number, message: string) => (stream: ServerHttp2Stream) => {
+const failWith = (code: number, message: string) => (stream: ServerHttp2Stream) => {
   const status = { 'grpc-status': String(code), 'grpc-message': encodeURIComponent(message) };
   stream.respond({ ...head, ...status }, { endStream: true });
 };
 /** Answers with revision 7 in two chunks. */
-const answering = (stream: ServerHttp2Stream) => {
+const respond = (stream: ServerHttp2Stream) => {
   stream.respond(head, { waitForTrailers: true });
   stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
   const frame = messageFrame(methods.compact.response.encode({ header: { revision: 7 } }));
@@ -97,27 +97,31 @@ function clientOf(servers: readonly string[], clock = systemClock): EtcdClient {
   return client;
 }
 
-const ask = (client: EtcdClient, repeatable: boolean) =>
+const compact = (client: EtcdClient, repeatable: boolean) =>
   client.call(methods.compact, { revision: 1 }, { repeatable });
 
 describe('calls', () => {
   test('are answered sequentially on one connection', async () => {
-    const { url, paths, sockets } = await scripted(answering);
+    const { url, paths, sockets } = await scripted(respond);
     const client = clientOf([url]);
-    const answers = await Promise.all([ask(client, false), ask(client, true), ask(client, true)]);
+    const answers = await Promise.all([
+      compact(client, false),
+      compact(client, true),
+      compact(client, true),
+    ]);
     expect(answers).toEqual(answers.map(() => ({ header: { revision: 7 } })));
     expect(paths).toEqual(answers.map(() => '/etcdserverpb.KV/Compact'));
     expect(sockets.size).toBe(1);
   });
 
   test('a change of leader fails writes and repeats reads', async () => {
-    const changed = failing(14, 'etcdserver: leader changed');
-    const { url, paths } = await scripted(changed, changed, answering);
+    const changed = failWith(14, 'etcdserver: leader changed');
+    const { url, paths } = await scripted(changed, changed, respond);
     const client = clientOf([url]);
     const refused = { code: 'refused', message: 'etcdserver: leader changed' };
-    await expect(ask(client, false)).rejects.toMatchObject(refused);
+    await expect(compact(client, false)).rejects.toMatchObject(refused);
     expect(paths).toHaveLength(1);
-    expect(await ask(client, true)).toEqual({ header: { revision: 7 } });
+    expect(await compact(client, true)).toEqual({ header: { revision: 7 } });
     expect(paths).toHaveLength(3);
   });
 
@@ -129,54 +133,54 @@ describe('calls', () => {
     [4, 'context deadline exceeded', 'timed-out'],
     [2, 'ünknown 100%', 'unavailable'],
   ])('a status %i, %s, is %s', async (code, message, kind) => {
-    const { url } = await scripted(failing(code, message));
-    await expect(ask(clientOf([url]), false)).rejects.toMatchObject({ code: kind });
+    const { url } = await scripted(failWith(code, message));
+    await expect(compact(clientOf([url]), false)).rejects.toMatchObject({ code: kind });
     if (kind === 'unavailable') {
       const words = expect.stringContaining(message);
-      await expect(ask(clientOf([url]), false)).rejects.toMatchObject({ message: words });
+      await expect(compact(clientOf([url]), false)).rejects.toMatchObject({ message: words });
     }
   });
 
   test('a call that no server has received is sent to the next one, even a write', async () => {
     const refusing = await scripted((stream) => stream.close(constants.NGHTTP2_REFUSED_STREAM));
-    const good = await scripted(answering);
-    const dropping = createPlainServer((socket) => socket.destroy());
-    const dropped = `http://127.0.0.1:${await listening(dropping)}`;
-    cleanups.push(() => void dropping.close());
+    const good = await scripted(respond);
+    const dropServer = createPlainServer((socket) => socket.destroy());
+    const dropped = `http://127.0.0.1:${await listening(dropServer)}`;
+    cleanups.push(() => void dropServer.close());
     const client = clientOf(['http://127.0.0.1:1', dropped, refusing.url, good.url]);
-    expect(await ask(client, false)).toEqual({ header: { revision: 7 } });
+    expect(await compact(client, false)).toEqual({ header: { revision: 7 } });
     expect(refusing.paths).toHaveLength(1);
   });
 
   test('an interrupted write is not repeated', async () => {
-    const cutting = await scripted((stream) => stream.session?.destroy());
-    const good = await scripted(answering);
-    const client = clientOf([cutting.url, good.url]);
-    await expect(ask(client, false)).rejects.toMatchObject({ code: 'unavailable' });
+    const cuttingServer = await scripted((stream) => stream.session?.destroy());
+    const good = await scripted(respond);
+    const client = clientOf([cuttingServer.url, good.url]);
+    await expect(compact(client, false)).rejects.toMatchObject({ code: 'unavailable' });
     expect(good.paths).toEqual([]);
-    expect(await ask(client, false)).toEqual({ header: { revision: 7 } });
+    expect(await compact(client, false)).toEqual({ header: { revision: 7 } });
   });
 
   test('malformed responses are errors', async () => {
     const http = await scripted((stream) =>
       stream.respond({ ':status': 503 }, { endStream: true }),
     );
-    await expect(ask(clientOf([http.url]), false)).rejects.toThrow('HTTP status 503');
-    const silent = await scripted(failing(0, ''));
-    await expect(ask(clientOf([silent.url]), false)).rejects.toThrow('answered nothing');
+    await expect(compact(clientOf([http.url]), false)).rejects.toThrow('HTTP status 503');
+    const silent = await scripted(failWith(0, ''));
+    await expect(compact(clientOf([silent.url]), false)).rejects.toThrow('empty response');
     const compressed = await scripted((stream) => {
       stream.respond(head);
       stream.end(Buffer.from([1, 0, 0, 0, 0]));
     });
-    await expect(ask(clientOf([compressed.url]), false)).rejects.toThrow('compressed');
+    await expect(compact(clientOf([compressed.url]), false)).rejects.toThrow('compressed');
   });
 });
 
 describe('suspended servers', () => {
-  const silently = () => {};
+  const neverRespond = () => {};
 
   /** Advances the clock in steps, so that network events are processed in between. */
-  async function pass(clock: FakeClock, ms: number, isOver: () => boolean): Promise<void> {
+  async function advance(clock: FakeClock, ms: number, isOver: () => boolean): Promise<void> {
     for (let step = 0; step < 500 && !isOver(); step++) {
       clock.advance(ms / 50);
       await new Promise<void>((resolve) => systemClock.after(2, resolve));
@@ -185,8 +189,8 @@ describe('suspended servers', () => {
 
   test('are abandoned when a call times out, along with their streams', async () => {
     const clock = new FakeClock();
-    const still = await scripted(silently);
-    const good = await scripted(answering);
+    const still = await scripted(neverRespond);
+    const good = await scripted(respond);
     const client = clientOf([still.url, good.url], clock);
     let lost = '';
     client.stream(
@@ -195,20 +199,20 @@ describe('suspended servers', () => {
       { onResponse: () => {}, onEnd: (error) => (lost = error?.message ?? 'ended') },
     );
     let outcome: unknown;
-    ask(client, false).catch((error: unknown) => {
+    compact(client, false).catch((error: unknown) => {
       outcome = error;
     });
-    await pass(clock, 6000, () => outcome !== undefined && lost !== '');
+    await advance(clock, 6000, () => outcome !== undefined && lost !== '');
     expect(outcome).toMatchObject({ code: 'timed-out' });
     expect(lost).toBe('etcd cannot be reached: the connection was lost');
-    expect(await ask(client, false)).toEqual({ header: { revision: 7 } });
+    expect(await compact(client, false)).toEqual({ header: { revision: 7 } });
   });
 
   test('are detected by keepalives when there are no calls', async () => {
     const clock = new FakeClock();
-    const still = await scripted(silently);
-    const line = await freezing(still.url);
-    const channel = new GrpcChannel({ origin: line.url, tls: {}, clock });
+    const still = await scripted(neverRespond);
+    const proxy = await freezable(still.url);
+    const channel = new GrpcChannel({ origin: proxy.url, tls: {}, clock });
     cleanups.push(() => channel.close());
     let error: CallError | undefined;
     const handlers = {
@@ -218,11 +222,11 @@ describe('suspended servers', () => {
       },
     };
     channel.call('/watch', { message: Buffer.alloc(0), more: 'open' }, handlers);
-    await pass(clock, 0, () => still.paths.length === 1);
-    await pass(clock, 10_000, () => clock.monotonic() > 65_000);
+    await advance(clock, 0, () => still.paths.length === 1);
+    await advance(clock, 10_000, () => clock.monotonic() > 65_000);
     expect(error).toBeUndefined();
-    line.freeze();
-    await pass(clock, 10_000, () => error !== undefined);
+    proxy.freeze();
+    await advance(clock, 10_000, () => error !== undefined);
     expect(error).toMatchObject({ code: 14, details: 'the connection was lost', reach: 'sent' });
   });
 
@@ -246,22 +250,24 @@ describe('suspended servers', () => {
         { onMessage: () => {}, onEnd },
       );
     start();
-    await pass(clock, 11_000, () => error !== undefined);
+    await advance(clock, 11_000, () => error !== undefined);
     expect(error).toMatchObject({ code: 14, reach: 'unsent' });
-    expect(error?.details).toContain('it does not answer');
+    expect(error?.details).toContain('the server does not respond');
     error = undefined;
     start();
-    await pass(clock, 0, () => error !== undefined);
-    expect((error as CallError | undefined)?.details).toContain('could not be reached just now');
+    await advance(clock, 0, () => error !== undefined);
+    expect((error as CallError | undefined)?.details).toContain(
+      'the last connection attempt failed',
+    );
   });
 
   test('closing a client releases everything', async () => {
-    const still = await scripted(silently);
+    const still = await scripted(neverRespond);
     const client = clientOf([still.url]);
-    const waiting = ask(client, true);
+    const waiting = compact(client, true);
     client.close();
     await expect(waiting).rejects.toMatchObject({ code: 'closed' });
-    await expect(ask(client, true)).rejects.toMatchObject({ code: 'closed' });
+    await expect(compact(client, true)).rejects.toMatchObject({ code: 'closed' });
   });
 });
 
@@ -279,8 +285,8 @@ describe('startup', () => {
     [14, 'etcdserver: no leader'],
     [8, 'etcdserver: too many requests'],
   ])('STORE-2: waits while etcd answers with status %i, %s', async (code, message) => {
-    const refusing = failing(code, message);
-    const { url, paths } = await scripted(refusing, refusing, refusing, answering);
+    const refusing = failWith(code, message);
+    const { url, paths } = await scripted(refusing, refusing, refusing, respond);
     const store = await open(url, 10_000);
     cleanups.push(() => store.close());
     expect(paths).toHaveLength(4);
@@ -288,15 +294,15 @@ describe('startup', () => {
   });
 
   test('STORE-2: fails if no leader is elected in time', async () => {
-    const { url, paths } = await scripted(failing(14, 'etcdserver: leader changed'));
-    const message = `etcd at ${url} does not serve: etcdserver: leader changed`;
+    const { url, paths } = await scripted(failWith(14, 'etcdserver: leader changed'));
+    const message = `etcd at ${url} is not available: etcdserver: leader changed`;
     await expect(open(url, 300)).rejects.toMatchObject({ code: 'unavailable', message });
     expect(paths.length).toBeGreaterThanOrEqual(2);
   });
 
   test('STORE-2: fails immediately if etcd refuses permanently', async () => {
-    const { url, paths } = await scripted(failing(7, 'etcdserver: permission denied'));
-    const message = `etcd at ${url} does not serve: etcdserver: permission denied`;
+    const { url, paths } = await scripted(failWith(7, 'etcdserver: permission denied'));
+    const message = `etcd at ${url} is not available: etcdserver: permission denied`;
     await expect(open(url, 10_000)).rejects.toMatchObject({ code: 'unavailable', message });
     expect(paths).toHaveLength(1);
   });

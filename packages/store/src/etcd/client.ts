@@ -2,13 +2,20 @@ import { isIP } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import { type Clock, checkServerNames, itemAt, trustOptions, verdict } from '@wheelhouse/machinery';
 import { closedStore, StoreError } from '../contract.ts';
-import { CallError, isPassing, statusCode, storeErrorOf, timedOut, wasNotSent } from './errors.ts';
+import {
+  CallError,
+  isUnavailable,
+  statusCode,
+  storeErrorOf,
+  timedOut,
+  wasNotSent,
+} from './errors.ts';
 import { type ClientIdentity, GrpcChannel } from './grpc-channel.ts';
 import type { Method } from './protocol.ts';
 
 /**
- * The `host:port` of a server's URL and whether it uses TLS. A URL without a scheme uses TLS if
- * there are certificates. Throws StoreError `unavailable` for an invalid URL.
+ * Returns the `host:port` of a server's URL and whether it uses TLS. A URL without a scheme uses TLS
+ * if there are certificates. Throws StoreError `unavailable` for an invalid URL.
  */
 export function addressOf(
   server: string,
@@ -17,9 +24,9 @@ export function addressOf(
   const scheme = hasCertificates ? 'https' : 'http';
   const text = server.includes('://') ? server : `${scheme}://${server}`;
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  const isKnown = url?.protocol === 'http:' || url?.protocol === 'https:';
-  if (url === undefined || !isKnown || url.hostname === '') {
-    const message = `the etcd server ${JSON.stringify(server)} is no URL such as https://host:2379`;
+  const isSupported = url?.protocol === 'http:' || url?.protocol === 'https:';
+  if (url === undefined || !isSupported || url.hostname === '') {
+    const message = `the etcd server ${JSON.stringify(server)} is not a URL such as https://host:2379`;
     throw new StoreError({ code: 'unavailable', message });
   }
   const secure = url.protocol === 'https:';
@@ -31,7 +38,7 @@ export function addressOf(
 /** How to reach etcd and authenticate to it. Certificates and keys are PEM. */
 export interface EtcdConnection {
   /**
-   * URLs of the members, such as `https://host:2379`; without a scheme, TLS if there is any PEM.
+   * URLs of the members, such as `https://host:2379`. Without a scheme, they use TLS if a CA or an identity is set.
    */
   readonly servers: readonly string[];
   readonly ca?: Buffer;
@@ -46,7 +53,7 @@ export interface OpenStream {
 
 /**
  * Calls etcd's methods on one of its members and switches to the next one if that does not respond.
- * Every call ends in time; all errors are StoreErrors.
+ * Every call ends within its timeout; all errors are StoreErrors.
  */
 export class EtcdClient {
   readonly #members: readonly GrpcChannel[];
@@ -70,8 +77,8 @@ export class EtcdClient {
   }
 
   /**
-   * Calls once, and once more if the first call cannot have had an effect. `repeatable` says that a
-   * second call changes nothing.
+   * Calls a method. Tries the other members if no server received the call, or, if the call is
+   * `repeatable` (a second one changes nothing), if the member is unavailable.
    */
   async call<Request, Response>(
     method: Method<Request, Response>,
@@ -88,20 +95,20 @@ export class EtcdClient {
         return await this.#callOn(member, { method, request, timeoutMs });
       } catch (error) {
         if (this.#closed) throw closedStore();
-        const again = options.repeatable ? isPassing(error) : wasNotSent(error);
-        if (isPassing(error)) this.#leave(member);
-        if (!again || attempt >= attemptsMax) throw storeErrorOf(error);
+        const mayRetry = options.repeatable ? isUnavailable(error) : wasNotSent(error);
+        if (isUnavailable(error)) this.#switchFrom(member);
+        if (!mayRetry || attempt >= attemptsMax) throw storeErrorOf(error);
       }
     }
   }
 
-  /** Opens a bidirectional stream and sends one request; ends at the latest with the client. */
+  /** Opens a bidirectional stream, which ends no later than the client, and sends one request. */
   stream<Request, Response>(
     method: Method<Request, Response>,
     request: Partial<Request>,
     handlers: {
       readonly onResponse: (response: Response) => void;
-      /** Called once; without an error if etcd ended the stream regularly. */
+      /** Called once; without an error if etcd ended the stream with status 0. */
       readonly onEnd: (error: StoreError | undefined) => void;
     },
   ): OpenStream {
@@ -114,7 +121,7 @@ export class EtcdClient {
       {
         onMessage: (bytes) => handlers.onResponse(method.response.decode(bytes)),
         onEnd: (error) => {
-          if (isPassing(error)) this.#leave(member);
+          if (isUnavailable(error)) this.#switchFrom(member);
           handlers.onEnd(error === undefined ? undefined : storeErrorOf(error));
         },
       },
@@ -125,7 +132,7 @@ export class EtcdClient {
   close(): void {
     this.#closed = true;
     for (const member of this.#members) member.close();
-    for (const giveUp of [...this.#pending]) giveUp();
+    for (const abandon of [...this.#pending]) abandon();
   }
 
   #callOn<Request, Response>(
@@ -140,22 +147,22 @@ export class EtcdClient {
     const channel = itemAt(this.#members, member);
     const message = method.request.encode(request);
     return new Promise((resolve, reject) => {
-      let answer: Buffer | undefined;
+      let response: Buffer | undefined;
       const settle = (failure: unknown) => {
         timer.stop();
-        this.#pending.delete(giveUp);
+        this.#pending.delete(abandon);
         try {
           if (failure !== undefined) reject(failure);
-          else resolve(answerOf(method, answer));
+          else resolve(decodeResponse(method, response));
         } catch (error) {
           reject(error);
         }
       };
-      const giveUp = () => settle(closedStore());
-      this.#pending.add(giveUp);
+      const abandon = () => settle(closedStore());
+      this.#pending.add(abandon);
       const timer = this.#clock.after(Math.max(0, timeoutMs), () => {
         running.cancel();
-        this.#abandon(member);
+        this.#resetMember(member);
         settle(timedOut());
       });
       const running = channel.call(
@@ -163,7 +170,7 @@ export class EtcdClient {
         { message, more: 'none' },
         {
           onMessage: (bytes) => {
-            answer = bytes;
+            response = bytes;
           },
           onEnd: settle,
         },
@@ -172,29 +179,29 @@ export class EtcdClient {
   }
 
   /**
-   * A member that does not respond may be suspended along with its connection. Another one may do
-   * better, also for watches.
+   * Switches to another member and drops the connection to this one, which may be suspended, so that
+   * watches move too.
    */
-  #abandon(member: number): void {
+  #resetMember(member: number): void {
     if (this.#members.length === 1) return;
-    this.#leave(member);
+    this.#switchFrom(member);
     this.#members[member]?.reset();
   }
 
   /** Switches to the next member unless another call already has. */
-  #leave(member: number): void {
+  #switchFrom(member: number): void {
     if (this.#current === member) this.#current = (member + 1) % this.#members.length;
   }
 }
 
-/** A member without a quorum must say so rather than keep the caller waiting. */
+/** Makes a member without a quorum fail a call rather than delay it. */
 const metadata = { hasleader: 'true' };
 
 function memberOf(
   server: string,
-  of: { readonly connection: EtcdConnection; readonly clock: Clock },
+  options: { readonly connection: EtcdConnection; readonly clock: Clock },
 ): GrpcChannel {
-  const { connection, clock } = of;
+  const { connection, clock } = options;
   const { ca, identity } = connection;
   const hasCertificates = ca !== undefined || identity !== undefined;
   const { host, address, secure } = addressOf(server, { hasCertificates });
@@ -202,17 +209,17 @@ function memberOf(
     ...trustOptions(ca),
     // SNI cannot carry an address; the certificate is still verified against it.
     ...(isIP(host) === 0 ? {} : { servername: '' }),
-    checkServerIdentity: verdict((_name, shown) => checkServerNames(host, shown)),
+    checkServerIdentity: verdict((_name, certificate) => checkServerNames(host, certificate)),
   };
   const origin = `${secure ? 'https' : 'http'}://${address}`;
   return new GrpcChannel({ origin, metadata, tls, identity, clock });
 }
 
-/** Throws if it cannot be parsed. */
-function answerOf<Request, Response>(
+/** Decodes a response. Throws if it is absent or malformed. */
+function decodeResponse<Request, Response>(
   method: Method<Request, Response>,
   bytes: Buffer | undefined,
 ): Response {
   if (bytes !== undefined) return method.response.decode(bytes);
-  throw new CallError({ code: statusCode.internal, details: 'etcd has answered nothing' });
+  throw new CallError({ code: statusCode.internal, details: 'etcd returned an empty response' });
 }

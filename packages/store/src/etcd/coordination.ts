@@ -2,14 +2,14 @@ import { type Clock, type Logger, silentLogger, type Timer } from '@wheelhouse/m
 import type { Compactor } from '../compactor.ts';
 import type { Revision, Store } from '../contract.ts';
 import type { EtcdClient } from './client.ts';
-import { isLeaseGone } from './errors.ts';
+import { isLeaseExpired } from './errors.ts';
 import { compareTarget, methods } from './protocol.ts';
 
-/** Lifetime of a claim after its process has died, seconds. */
+/** Lifetime of a claim after its process has died, milliseconds. */
 const sessionMs = 60_000;
 const keepAliveMs = 20_000;
-/** How long a stopping process waits for etcd, milliseconds. */
-const farewellMs = 2000;
+/** Maximum time that a stopping process waits for etcd, milliseconds. */
+const closeTimeoutMs = 2000;
 
 /** Names that were claimed together. */
 export interface Claim {
@@ -48,9 +48,9 @@ export class EtcdClaims {
     try {
       return await this.#takeUnder(lease, names);
     } catch (error) {
-      if (!isLeaseGone(error)) throw error;
-      // The process was suspended for longer than the session lasts.
-      this.#end();
+      if (!isLeaseExpired(error)) throw error;
+      // The session expires if the process is suspended for longer than its lifetime.
+      this.#endSession();
       return this.#takeUnder(await this.#lease(), names);
     }
   }
@@ -58,20 +58,22 @@ export class EtcdClaims {
   /** Releases all claims if etcd can be reached. */
   async close(): Promise<void> {
     const session = this.#session;
-    this.#end();
+    this.#endSession();
     if (session === undefined) return;
     try {
-      const options = { repeatable: true, timeoutMs: farewellMs };
+      const options = { repeatable: true, timeoutMs: closeTimeoutMs };
       await this.#client.call(methods.leaseRevoke, { id: await session }, options);
     } catch (error) {
-      this.#logger.debug(2, 'claims are left to expire', { error: String(error) });
+      this.#logger.debug(2, 'Releasing the claims failed; they expire with their session', {
+        error: String(error),
+      });
     }
   }
 
   async #takeUnder(lease: number | bigint, names: readonly string[]): Promise<Claim | undefined> {
     const keys = [...new Set(names)].map((name) => this.#prefix + name);
     const { modRevision: target } = compareTarget;
-    const answer = await this.#client.call(
+    const response = await this.#client.call(
       methods.txn,
       {
         compare: keys.map((key) => ({ key, target, modRevision: 0 })),
@@ -79,8 +81,8 @@ export class EtcdClaims {
       },
       { repeatable: false },
     );
-    if (!answer.succeeded) return undefined;
-    const revision = answer.header?.revision ?? 0;
+    if (!response.succeeded) return undefined;
+    const revision = response.header?.revision ?? 0;
     return { release: () => this.#release(keys, revision) };
   }
 
@@ -93,16 +95,18 @@ export class EtcdClaims {
     try {
       await this.#client.call(methods.txn, request, { repeatable: true });
     } catch (error) {
-      this.#logger.debug(2, 'a claim is left to its session', { error: String(error) });
+      this.#logger.debug(2, 'Releasing a claim failed; it expires with its session', {
+        error: String(error),
+      });
     }
   }
 
   #lease(): Promise<number | bigint> {
-    this.#session ??= this.#begin();
+    this.#session ??= this.#startSession();
     return this.#session;
   }
 
-  async #begin(): Promise<number | bigint> {
+  async #startSession(): Promise<number | bigint> {
     try {
       const request = { ttlSeconds: sessionMs / 1000 };
       const { id } = await this.#client.call(methods.leaseGrant, request, { repeatable: true });
@@ -121,7 +125,7 @@ export class EtcdClaims {
       {
         onResponse: ({ ttlSeconds }) => {
           stream.close();
-          if (ttlSeconds <= 0) this.#end();
+          if (ttlSeconds <= 0) this.#endSession();
         },
         // The next tick tries again; a lost session is detected on its next use.
         onEnd: () => {},
@@ -129,14 +133,14 @@ export class EtcdClaims {
     );
   }
 
-  #end(): void {
+  #endSession(): void {
     this.#timer?.stop();
     this.#timer = undefined;
     this.#session = undefined;
   }
 }
 
-/** kube-apiserver's key, outside the prefix, so that all compactors of this etcd take turns. */
+/** kube-apiserver's key, outside the prefix, so that all compactors of one etcd share it. */
 const turnKey = 'compact_rev_key';
 
 /**
@@ -145,9 +149,9 @@ const turnKey = 'compact_rev_key';
  * its last attempt increments it and compacts to the revision of that attempt; the others record
  * the new version.
  *
- * Example: A and B have seen turn 3. A increments it to 4 and compacts to the revision that A saw
- * at turn 3. B finds 4 instead of 3, records 4 and the current revision, and tries to make it 5 one
- * interval later; if A is alive, it has done so before.
+ * Example: A and B have recorded turn 3. A increments it to 4 and compacts to the revision that A
+ * recorded at turn 3. B finds 4 instead of 3 and records 4 and the current revision. One interval
+ * later B tries to increment it to 5, but A has already done so unless it has stopped.
  */
 export function startEtcdCompactor(options: {
   readonly client: EtcdClient;
@@ -158,23 +162,23 @@ export function startEtcdCompactor(options: {
 }): Compactor {
   const { client, store, clock, intervalMs, logger = silentLogger } = options;
   if (intervalMs <= 0) return { stop: () => {}, idle: async () => {} };
-  let seen: { readonly turn: number; readonly revision: Revision } = { turn: 0, revision: 0 };
+  let last: { readonly turn: number; readonly revision: Revision } = { turn: 0, revision: 0 };
   let round: Promise<void> | undefined;
 
   async function compact(): Promise<void> {
-    const { turn, revision } = seen;
+    const { turn, revision } = last;
     const request = {
       compare: [{ key: turnKey, target: compareTarget.version, version: turn }],
       success: [{ put: { key: turnKey, value: Buffer.from(String(revision)) } }],
       failure: [{ range: { key: turnKey } }],
     };
-    const answer = await client.call(methods.txn, request, { repeatable: false });
-    const now = answer.header?.revision ?? 0;
-    if (!answer.succeeded) {
-      seen = { turn: answer.responses[0]?.range?.kvs[0]?.version ?? 0, revision: now };
+    const response = await client.call(methods.txn, request, { repeatable: false });
+    const now = response.header?.revision ?? 0;
+    if (!response.succeeded) {
+      last = { turn: response.responses[0]?.range?.kvs[0]?.version ?? 0, revision: now };
       return;
     }
-    seen = { turn: turn + 1, revision: now };
+    last = { turn: turn + 1, revision: now };
     if (revision > 0) await store.compact(revision);
   }
 

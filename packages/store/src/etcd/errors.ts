@@ -40,7 +40,7 @@ export class CallError extends Error {
   readonly code: number;
   /** The server's message, or a local one if no server responded. */
   readonly details: string;
-  /** `unsent`: no server has received the call. */
+  /** `unsent` if no server has received the call. */
   readonly reach: 'sent' | 'unsent';
 
   constructor(status: {
@@ -56,23 +56,23 @@ export class CallError extends Error {
   }
 }
 
-/** The error of a call for which there was no connection. */
+/** Returns the error of a call for which there was no connection. */
 export function notConnected(cause: unknown): CallError {
   const why = errorText(cause);
-  const details = `there is no connection: ${why}`;
+  const details = `not connected: ${why}`;
   return new CallError({ code: statusCode.unavailable, details, reach: 'unsent' });
 }
 
-const ownWords = 'etcdserver: ';
-const compactedWords = 'etcdserver: mvcc: required revision has been compacted';
-const futureWords = 'etcdserver: mvcc: required revision is a future revision';
-const noSpaceWords = 'etcdserver: mvcc: database space exceeded';
-const leaseGoneWords = 'etcdserver: requested lease not found';
-const tooLargeWords = 'etcdserver: request is too large';
+const etcdPrefix = 'etcdserver: ';
+const compactedMessage = 'etcdserver: mvcc: required revision has been compacted';
+const futureMessage = 'etcdserver: mvcc: required revision is a future revision';
+const noSpaceMessage = 'etcdserver: mvcc: database space exceeded';
+const leaseExpiredMessage = 'etcdserver: requested lease not found';
+const tooLargeMessage = 'etcdserver: request is too large';
 
 /**
- * Translates a failed call to a StoreError. Messages of etcd come from a fixed list and are passed
- * to clients, as kube-apiserver does; messages of the connection are not.
+ * Converts a failed call to a StoreError. Messages of etcd come from a fixed list, and clients see
+ * them as from kube-apiserver; they do not see messages about the connection.
  */
 export function storeErrorOf(failure: unknown): StoreError {
   if (failure instanceof StoreError) return failure;
@@ -82,22 +82,22 @@ export function storeErrorOf(failure: unknown): StoreError {
   const { details } = failure;
   const make = (kind: StoreError['code'], message = details) =>
     new StoreError({ code: kind, message, cause: failure });
-  if (details === compactedWords) return make('compacted');
-  if (details === futureWords) return make('future-revision');
-  if (details === noSpaceWords) return make('no-space');
-  if (details === leaseGoneWords) return make('lease-gone');
-  if (details === tooLargeWords) return make('too-large');
-  if (details.startsWith(ownWords)) return make('refused');
+  if (details === compactedMessage) return make('compacted');
+  if (details === futureMessage) return make('future-revision');
+  if (details === noSpaceMessage) return make('no-space');
+  if (details === leaseExpiredMessage) return make('lease-expired');
+  if (details === tooLargeMessage) return make('too-large');
+  if (details.startsWith(etcdPrefix)) return make('refused');
   if (failure.code === statusCode.resourceExhausted && details.includes('larger than max')) {
-    return make('too-large', tooLargeWords);
+    return make('too-large', tooLargeMessage);
   }
   if (failure.code === statusCode.deadlineExceeded) return make('timed-out');
   return make('unavailable', `etcd cannot be reached: ${details}`);
 }
 
 /** Whether a write failed because its lease has expired. */
-export function isLeaseGone(error: unknown): boolean {
-  return error instanceof StoreError && error.code === 'lease-gone';
+export function isLeaseExpired(error: unknown): boolean {
+  return error instanceof StoreError && error.code === 'lease-expired';
 }
 
 /** Whether the call never reached a server, so that even a write may be repeated. */
@@ -105,18 +105,18 @@ export function wasNotSent(failure: unknown): boolean {
   return failure instanceof CallError && failure.reach === 'unsent';
 }
 
-/** Whether another server, or the same one later, may respond. */
-export function isPassing(failure: unknown): boolean {
+/** Whether a call failed because the server is unavailable, so that another one may succeed. */
+export function isUnavailable(failure: unknown): boolean {
   return failure instanceof CallError && failure.code === statusCode.unavailable;
 }
 
 /** Whether etcd refused a call temporarily, during an election or under load. */
 export function isTransient({ cause }: StoreError): boolean {
   const isBusy = cause instanceof CallError && cause.code === statusCode.resourceExhausted;
-  return isBusy || isPassing(cause);
+  return isBusy || isUnavailable(cause);
 }
 
-/** The error of a call that timed out. */
+/** Returns the error of a call that timed out. */
 export function timedOut(): StoreError {
   return new StoreError({ code: 'timed-out', message: 'context deadline exceeded' });
 }

@@ -23,11 +23,11 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
   });
 
   const bytes = (text: string) => Buffer.from(text);
-  const open = (theirs: string, more: Partial<EtcdStoreOptions> = {}) =>
+  const open = (etcdPrefix: string, more: Partial<EtcdStoreOptions> = {}) =>
     openEtcdStore({
       connection: { servers: [etcd.url] },
       clock: systemClock,
-      keys: { ours: '/registry', theirs },
+      keys: { storePrefix: '/registry', etcdPrefix },
       callTimeoutMs: 10_000,
       startTimeoutMs: 10_000,
       ...more,
@@ -92,7 +92,7 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
     await store.close();
   });
 
-  test('expiring keys get another lease if theirs has expired', async () => {
+  test('expiring keys get a new lease if the current one has expired', async () => {
     const expiring = [{ prefix: '/registry/events/', ttlMs: 3_600_000, leaseReuseMs: 60_000 }];
     const store = await open('/leased', { expiring });
     const put = (name: string) =>
@@ -108,7 +108,7 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
     await store.close();
   });
 
-  test('a watch resumes where it broke off, and ends if that was compacted', async () => {
+  test('a watch resumes at its last revision, and ends if that was compacted', async () => {
     const clock = new FakeClock();
     const store = await open('/broken', { clock });
     const [going, ending] = await Promise.all(
@@ -122,12 +122,12 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
       return open('/broken');
     };
     const value = bytes('v');
-    // Until the clock moves, the store does not look for etcd again.
+    // The store does not reconnect to etcd until the clock advances.
     const other = await restart();
     await other.put({ key: '/registry/a/1', value, expect: 0 });
     const revision = await other.currentRevision();
     expect(going?.events()).toEqual([]);
-    await moved(clock, () => (going?.watch.progress ?? 0) >= revision);
+    await advanceUntil(clock, () => (going?.watch.progress ?? 0) >= revision);
     expect(going?.events().map(({ key }) => key)).toEqual(['/registry/a/1']);
     await other.close();
 
@@ -135,7 +135,7 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
     await another.put({ key: '/registry/a/2', value, expect: 0 });
     await another.put({ key: '/registry/a/3', value, expect: 0 });
     await another.compact(await another.currentRevision());
-    await moved(clock, () => ending?.ended() !== undefined);
+    await advanceUntil(clock, () => ending?.ended() !== undefined);
     expect(ending?.ended()).toMatchObject({ code: 'compacted' });
     const after = await another.currentRevision();
     const fresh = await collect(store, { prefix: '/registry/', after });
@@ -145,7 +145,7 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
     await Promise.all([store.close(), another.close()]);
   });
 
-  test('snapshots are left to etcd’s own tool', async () => {
+  test('the error for a snapshot names etcdctl', async () => {
     const store = await open('/copied');
     const message = expect.stringContaining('etcdctl snapshot save');
     await expect(store.snapshot()).rejects.toMatchObject({ code: 'unavailable', message });
@@ -167,11 +167,11 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
 const pause = () => new Promise<void>((resolve) => systemClock.after(10, resolve));
 
 /** Advances a clock until a condition holds or a while has passed. */
-async function moved(clock: FakeClock, holds: () => boolean): Promise<void> {
+async function advanceUntil(clock: FakeClock, holds: () => boolean): Promise<void> {
   for (let step = 0; step < 500; step++) {
     if (holds()) return;
     clock.advance(100);
     await pause();
   }
-  throw new Error('it did not come to hold');
+  throw new Error('the condition did not hold in time');
 }

@@ -14,7 +14,7 @@ import {
   type WriteResult,
 } from '../contract.ts';
 import { EtcdClient, type EtcdConnection } from './client.ts';
-import { isLeaseGone, isTransient, storeErrorOf, timedOut } from './errors.ts';
+import { isLeaseExpired, isTransient, storeErrorOf, timedOut } from './errors.ts';
 import { EventFeed, PastWatch } from './event-feed.ts';
 import { createKeySpace, type KeySpace, streamEvents } from './event-stream.ts';
 import { compareTarget, type KeyValue, methods, prefixEnd } from './protocol.ts';
@@ -24,7 +24,7 @@ export interface ExpiringKeys {
   /** Keys with this prefix expire `ttlMs` after their last write. */
   readonly prefix: string;
   readonly ttlMs: number;
-  /** How long a lease is assigned to new keys, milliseconds. */
+  /** Period in which new keys share a lease, milliseconds. */
   readonly leaseReuseMs: number;
 }
 
@@ -32,12 +32,12 @@ export interface EtcdStoreOptions {
   readonly connection: EtcdConnection;
   readonly clock: Clock;
   readonly logger?: Logger;
-  /** Prefixes of all keys in the store and in etcd; if absent, keys are the same in both. */
-  readonly keys?: { readonly ours: string; readonly theirs: string };
+  /** Prefixes of all keys in the store and in etcd. By default, keys are the same in both. */
+  readonly keys?: { readonly storePrefix: string; readonly etcdPrefix: string };
   readonly expiring?: readonly ExpiringKeys[];
   /** Timeout of a call, milliseconds. */
   readonly callTimeoutMs: number;
-  /** How long to try to reach etcd at startup, milliseconds. */
+  /** Maximum time to wait for etcd at startup, milliseconds. */
   readonly startTimeoutMs: number;
 }
 
@@ -47,6 +47,7 @@ export interface EtcdStore extends Store {
   readonly keys: KeySpace;
 }
 
+const samePrefix = { storePrefix: '', etcdPrefix: '' };
 const pageRecords = 1000;
 const startRetryMs = 200;
 
@@ -78,7 +79,7 @@ async function firstRevision(store: Store, options: EtcdStoreOptions): Promise<R
       const isFinal = failure.code === 'refused' && !isTransient(failure);
       if (isFinal || clock.monotonic() > endMs) {
         const servers = connection.servers.join(',');
-        const message = `etcd at ${servers} does not serve: ${failure.message}`;
+        const message = `etcd at ${servers} is not available: ${failure.message}`;
         throw new StoreError({ code: 'unavailable', message, cause: failure });
       }
     }
@@ -100,8 +101,8 @@ class ConnectedStore implements EtcdStore {
     this.client = client;
     this.#options = options;
     const { clock, expiring = [] } = options;
-    this.keys = createKeySpace(options.keys ?? { ours: '', theirs: '' });
-    this.#reads = new SharedReads(() => this.#askRevision());
+    this.keys = createKeySpace(options.keys ?? samePrefix);
+    this.#reads = new SharedReads(() => this.#fetchRevision());
     this.#leases = expiring.map(({ prefix, ttlMs, leaseReuseMs: reuseMs }) => ({
       prefix,
       leases: new KeyLeases({ client, clock, ttlMs, reuseMs }),
@@ -121,7 +122,7 @@ class ConnectedStore implements EtcdStore {
   }
 
   /**
-   * Starts a watch to find the compaction revision, which etcd reports only when it refuses one.
+   * Starts a watch to find the compaction revision, which etcd reports only when it rejects a watch.
    */
   async compactRevision(): Promise<Revision> {
     this.#assertOpen();
@@ -130,10 +131,10 @@ class ConnectedStore implements EtcdStore {
     const { client, keys } = this;
     const { clock, callTimeoutMs } = this.#options;
     return new Promise((resolve, reject) => {
-      const settle = (give: () => void) => {
+      const settle = (complete: () => void) => {
         timer.stop();
         stream.close();
-        give();
+        complete();
       };
       const timer = clock.after(callTimeoutMs, () => settle(() => reject(timedOut())));
       const stream = streamEvents({
@@ -173,13 +174,13 @@ class ConnectedStore implements EtcdStore {
 
   async put(request: PutRequest): Promise<WriteResult> {
     const expiring = this.#leases.find(({ prefix }) => request.key.startsWith(prefix));
-    // Most keys do not expire and need no wait.
+    // Most keys do not expire, so their writes do not wait for a lease.
     if (expiring === undefined) return this.#put(request, undefined);
     try {
       return await this.#put(request, await expiring.leases.take());
     } catch (error) {
-      if (!isLeaseGone(error)) throw error;
-      expiring.leases.forget();
+      if (!isLeaseExpired(error)) throw error;
+      expiring.leases.discard();
       return this.#put(request, await expiring.leases.take());
     }
   }
@@ -202,7 +203,7 @@ class ConnectedStore implements EtcdStore {
     const feed = this.#assertOpen();
     try {
       await this.client.call(methods.compact, { revision }, { repeatable: true });
-      await feed.handedOn(revision);
+      await feed.whenDelivered(revision);
       feed.forget(revision);
     } catch (error) {
       const failure = storeErrorOf(error);
@@ -223,7 +224,7 @@ class ConnectedStore implements EtcdStore {
 
   /** Only etcd's own snapshots preserve its revisions. */
   async snapshot(): Promise<never> {
-    const message = 'the objects are in etcd: etcdctl snapshot save copies them';
+    const message = 'the objects are stored in etcd; back them up with etcdctl snapshot save';
     throw new StoreError({ code: 'unavailable', message });
   }
 
@@ -253,11 +254,14 @@ class ConnectedStore implements EtcdStore {
     return this.#feed;
   }
 
-  async #askRevision(): Promise<Revision> {
+  async #fetchRevision(): Promise<Revision> {
     if (this.#closed) throw closedStore();
-    const { ours, theirs } = this.#options.keys ?? { ours: '', theirs: '' };
-    // A readable key that never exists; what matters is that a quorum responds.
-    const request = { key: `${theirs === '' ? ours : theirs}/health`, countOnly: true };
+    const { storePrefix, etcdPrefix } = this.#options.keys ?? samePrefix;
+    // The key is readable and never exists; the read shows that a quorum responds.
+    const request = {
+      key: `${etcdPrefix === '' ? storePrefix : etcdPrefix}/health`,
+      countOnly: true,
+    };
     const { header } = await this.client.call(methods.range, request, { repeatable: true });
     return header?.revision ?? 0;
   }
@@ -270,9 +274,9 @@ class ConnectedStore implements EtcdStore {
   }): Promise<RangeResult> {
     const { prefix, after, revision } = request;
     const key = this.keys.toEtcd(prefix);
-    const behind = after === undefined ? key : `${this.keys.toEtcd(after)}\0`;
+    const afterKey = after === undefined ? key : `${this.keys.toEtcd(after)}\0`;
     const end = prefixEnd(key);
-    const from = Buffer.compare(Buffer.from(behind), Buffer.from(key)) > 0 ? behind : key;
+    const from = Buffer.compare(Buffer.from(afterKey), Buffer.from(key)) > 0 ? afterKey : key;
     const isEmpty = Buffer.compare(Buffer.from(from), end) >= 0;
     const rangeRequest = {
       key: isEmpty ? key : from,
@@ -304,13 +308,13 @@ class ConnectedStore implements EtcdStore {
       success: [write.operation],
       failure: [{ range: { key } }],
     };
-    const answer = await this.client.call(methods.txn, request, { repeatable: false });
-    if (!answer.succeeded) {
-      const kv = answer.responses[0]?.range?.kvs[0];
+    const response = await this.client.call(methods.txn, request, { repeatable: false });
+    if (!response.succeeded) {
+      const kv = response.responses[0]?.range?.kvs[0];
       return { ok: false, current: kv === undefined ? undefined : this.#recordOf(kv) };
     }
-    const revision = answer.header?.revision ?? 0;
-    await feed.handedOn(revision);
+    const revision = response.header?.revision ?? 0;
+    await feed.whenDelivered(revision);
     return { ok: true, revision };
   }
 
@@ -323,7 +327,7 @@ class ConnectedStore implements EtcdStore {
     }
   }
 
-  /** Adds the bounds to errors about a revision. */
+  /** Adds the oldest or newest revision to errors about a revision. */
   async #withRevision(error: StoreError): Promise<StoreError> {
     const { code, message } = error;
     if (code === 'compacted') {
@@ -349,17 +353,17 @@ function revisionOf(at: Revision | undefined): { revision?: Revision } {
 const inFlightMax = 2;
 
 /**
- * Lets concurrent reads share a response. Each read gets a response to a request that was sent
- * after the read arrived, so the response is as new as the store.
+ * Lets concurrent reads share a response. Each read gets the response to a request that was sent
+ * after the read began, so the response reflects every earlier write.
  */
 class SharedReads<T> {
-  readonly #ask: () => Promise<T>;
+  readonly #send: () => Promise<T>;
   readonly #waiting: (() => void)[] = [];
   #inFlight = 0;
   #next: Promise<T> | undefined;
 
-  constructor(ask: () => Promise<T>) {
-    this.#ask = ask;
+  constructor(send: () => Promise<T>) {
+    this.#send = send;
   }
 
   read(): Promise<T> {
@@ -368,7 +372,7 @@ class SharedReads<T> {
   }
 
   async #begin(): Promise<T> {
-    // Reads that arrive in this turn of the event loop join.
+    // Reads that begin in this turn of the event loop share the request.
     await undefined;
     if (this.#inFlight >= inFlightMax) {
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
@@ -376,7 +380,7 @@ class SharedReads<T> {
     this.#next = undefined;
     this.#inFlight += 1;
     try {
-      return await this.#ask();
+      return await this.#send();
     } finally {
       this.#inFlight -= 1;
       this.#waiting.shift()?.();
@@ -386,12 +390,12 @@ class SharedReads<T> {
 
 /** Maximum number of keys of one lease, as in kube-apiserver. */
 const keysMax = 1000;
-/** A lease is assigned to new keys for at most this share of its lifetime. */
-const reuseShare = 0.05;
+/** A lease is assigned to new keys for at most this fraction of its lifetime. */
+const reuseFraction = 0.05;
 
 /**
- * Leases by which keys expire. Keys that are written at about the same time share one, which lives
- * a little longer, until its last key has expired.
+ * Leases by which keys expire. Keys that are written at about the same time share one, whose
+ * lifetime is extended so that the last of them lives for its full TTL.
  */
 class KeyLeases {
   readonly #client: EtcdClient;
@@ -411,13 +415,12 @@ class KeyLeases {
     this.#client = options.client;
     this.#clock = options.clock;
     this.#ttlSeconds = Math.max(1, Math.ceil(options.ttlMs / 1000));
-    const reuse = Math.min(options.reuseMs / 1000, this.#ttlSeconds * reuseShare);
+    const reuse = Math.min(options.reuseMs / 1000, this.#ttlSeconds * reuseFraction);
     this.#reuseSeconds = Math.floor(reuse);
   }
 
   /**
-   * Returns a lease that lives at least for the keys' TTL from now on. Rejects with the store's
-   * errors.
+   * Returns a lease that expires no earlier than the keys' TTL from now. Rejects with StoreErrors.
    */
   take(): Promise<number | bigint> {
     const nowMs = this.#clock.monotonic();
@@ -435,8 +438,8 @@ class KeyLeases {
     return granted;
   }
 
-  /** Drops a lease that has expired; new keys get another one. */
-  forget(): void {
+  /** Discards an expired lease, so that new keys get another one. */
+  discard(): void {
     this.#granted = undefined;
   }
 

@@ -23,8 +23,8 @@ const eventsMax = 4096;
 const bytesMax = 8 * 1024 * 1024;
 
 /**
- * The last events of a store, so that a watch that starts slightly behind the present need not ask
- * etcd, which delays events from history by 100 ms.
+ * The last events of a store, from which watches of recent revisions start. etcd would delay their
+ * events by 100 ms.
  */
 class EventTail {
   #events: StoreEvent[] = [];
@@ -110,13 +110,12 @@ class PendingPuts {
 
 /** Pauses before reconnecting to etcd, doubled from the first to the longest. */
 const retryMs = { first: 100, longest: 5000 };
-/** How long a write waits for its own event before it returns without it, milliseconds. */
-const ownEventMs = 2000;
+/** Maximum time that a write waits for its own event, milliseconds. */
+const ownEventTimeoutMs = 2000;
 
 /**
- * A single watch of etcd that serves all watches of the store. After a lost connection it resumes
- * where it broke off. If etcd has compacted that revision, all watches end as `compacted` and start
- * over.
+ * A single watch of etcd that serves all watches of the store. After a lost connection it resumes at
+ * the last received revision. If etcd has compacted that revision, all watches end with `compacted`.
  */
 export class EventFeed {
   readonly puts = new PendingPuts();
@@ -127,10 +126,10 @@ export class EventFeed {
   #stream: OpenStream | undefined;
   #retry: Timer | undefined;
   #closed = false;
-  /** Whether etcd has compacted events that were not received yet. */
-  #lostPast = false;
+  /** Whether etcd has compacted events before they were received. */
+  #isCompacted = false;
   #pauseMs = retryMs.first;
-  readonly #waiting = new Set<{ readonly revision: Revision; readonly go: () => void }>();
+  readonly #waiting = new Set<{ readonly revision: Revision; readonly release: () => void }>();
 
   constructor(options: EventFeedOptions) {
     this.#options = options;
@@ -150,16 +149,16 @@ export class EventFeed {
   }
 
   /** Resolves when the events up to a revision have been delivered, or after a short timeout. */
-  handedOn(revision: Revision): Promise<void> | undefined {
+  whenDelivered(revision: Revision): Promise<void> | undefined {
     if (this.#published >= revision || this.#stream === undefined) return undefined;
     return new Promise((resolve) => {
-      const go = () => {
+      const release = () => {
         timer.stop();
         this.#waiting.delete(waiter);
         resolve();
       };
-      const timer = this.#options.clock.after(ownEventMs, go);
-      const waiter = { revision, go };
+      const timer = this.#options.clock.after(ownEventTimeoutMs, release);
+      const waiter = { revision, release };
       this.#waiting.add(waiter);
     });
   }
@@ -201,7 +200,7 @@ export class EventFeed {
       keys,
       from,
       onEvents: (events, through) => this.#publish(events, through),
-      onEnd: (error) => this.#lose(error),
+      onEnd: (error) => this.#handleLoss(error),
     });
   }
 
@@ -209,36 +208,38 @@ export class EventFeed {
     if (this.#closed) return;
     this.#pauseMs = retryMs.first;
     const publishedRevision = this.#published;
-    const fresh = events
+    const unseen = events
       .filter((event) => event.revision > publishedRevision)
       .map((event) => this.puts.withHint(event));
-    for (const event of fresh) this.#tail.add(event);
+    for (const event of unseen) this.#tail.add(event);
     this.#published = Math.max(publishedRevision, through);
-    this.#hub.publish(fresh, this.#published);
+    this.#hub.publish(unseen, this.#published);
     this.#release(this.#published);
   }
 
   #release(through = Number.POSITIVE_INFINITY): void {
-    for (const waiter of this.#waiting) if (waiter.revision <= through) waiter.go();
+    for (const waiter of this.#waiting) if (waiter.revision <= through) waiter.release();
   }
 
-  #lose(error: StoreError): void {
+  #handleLoss(error: StoreError): void {
     if (this.#closed) return;
     this.#stream = undefined;
     this.#release();
-    this.#options.logger.warn('etcd is not followed any more', { error: error.message });
-    if (error.code === 'compacted') this.#lostPast = true;
-    this.#again();
+    this.#options.logger.warn('The watch of etcd was lost', { error: error.message });
+    if (error.code === 'compacted') this.#isCompacted = true;
+    this.#scheduleResume();
   }
 
-  #again(): void {
+  #scheduleResume(): void {
     const pauseMs = this.#pauseMs;
     this.#pauseMs = Math.min(pauseMs * 2, retryMs.longest);
     this.#retry = this.#options.clock.after(pauseMs, () => {
       this.#resume().catch((error: unknown) => {
         if (this.#closed) return;
-        this.#options.logger.debug(2, 'etcd cannot be followed yet', { error: String(error) });
-        this.#again();
+        this.#options.logger.debug(2, 'The watch of etcd cannot be resumed yet', {
+          error: String(error),
+        });
+        this.#scheduleResume();
       });
     });
   }
@@ -246,29 +247,30 @@ export class EventFeed {
   async #resume(): Promise<void> {
     const newest = await this.#options.newestRevision();
     if (this.#closed) return;
-    // An etcd with an older revision was restored from a backup, which invalidates all cached
+    // An older revision means that etcd was restored from a backup, which invalidates all cached
     // state.
-    if (this.#lostPast || newest < this.#published) {
+    if (this.#isCompacted || newest < this.#published) {
       this.#startOver(newest);
       return;
     }
-    // Starts at the last revision itself, since the event after a compacted revision may be lost
+    // Starts at the last revision itself, because the event after a compacted revision may be lost
     // too.
     this.#open(Math.max(1, this.#published));
   }
 
   #startOver(revision: Revision): void {
     const hub = this.#hub;
-    this.#lostPast = false;
+    this.#isCompacted = false;
     this.#published = revision;
     this.#tail = new EventTail(revision);
     this.#hub = this.#newHub();
     this.#open(revision + 1);
-    const message = 'etcd has forgotten what came after the last event';
+    const message = 'etcd no longer has the events after the last delivered one';
     hub.end(new StoreError({ code: 'compacted', message, revision }));
   }
 }
 
+/** The dependencies of an event feed. */
 export interface EventFeedOptions {
   readonly client: EtcdClient;
   readonly keys: KeySpace;
@@ -304,7 +306,7 @@ export class PastWatch implements StoreWatch {
   }
 
   /**
-   * Resolves when the history is known to exist; rejects with `compacted` if it does not, and with
+   * Resolves when etcd confirms that the history exists; rejects with `compacted` if it does not, and with
    * `timed-out` if etcd does not respond.
    */
   static open(options: {
@@ -334,7 +336,7 @@ export class PastWatch implements StoreWatch {
           if (!started) resolve(watch);
           started = true;
           timer.stop();
-          deferMicrotask({ where: 'watch' }, () => watch.#take(events, through));
+          deferMicrotask({ where: 'watch' }, () => watch.#receive(events, through));
         },
         onEnd: (error) => {
           timer.stop();
@@ -365,7 +367,7 @@ export class PastWatch implements StoreWatch {
     for (const one of this.#waiters.splice(0)) one.reject(reason);
   }
 
-  #take(events: readonly StoreEvent[], through: Revision): void {
+  #receive(events: readonly StoreEvent[], through: Revision): void {
     if (this.#closed || this.#live !== undefined) return;
     const { prefix, onEvents } = this.#request;
     const from = this.#position;
@@ -373,12 +375,12 @@ export class PastWatch implements StoreWatch {
     this.#position = Math.max(from, through);
     if (matching.length > 0) onEvents(matching);
     if (this.#closed) return;
-    if (this.#position >= this.#feed.floor) this.#join();
+    if (this.#position >= this.#feed.floor) this.#goLive();
     this.#wake();
   }
 
-  /** From now on the feed's hub delivers the events and ends the watch. */
-  #join(): void {
+  /** Hands the watch over to the feed's hub, which delivers later events and ends the watch. */
+  #goLive(): void {
     this.#stream?.close();
     try {
       this.#live = this.#feed.hub.watch({ ...this.#request, after: this.#position });

@@ -11,20 +11,23 @@ export interface KeySpace {
 }
 
 /**
- * @param options.ours prefix of all keys of the store
- * @param options.theirs their prefix in etcd
+ * Maps keys by replacing their prefix.
+ * @param options.storePrefix prefix of all keys of the store
+ * @param options.etcdPrefix prefix of the same keys in etcd
  */
 export function createKeySpace(options: {
-  readonly ours: string;
-  readonly theirs: string;
+  readonly storePrefix: string;
+  readonly etcdPrefix: string;
 }): KeySpace {
-  const { ours, theirs } = options;
+  const { storePrefix, etcdPrefix } = options;
   return {
     toEtcd(key) {
-      if (!key.startsWith(ours)) throw new RangeError(`the key ${key} is outside ${ours}`);
-      return theirs + key.slice(ours.length);
+      if (!key.startsWith(storePrefix))
+        throw new RangeError(`the key ${key} is outside ${storePrefix}`);
+      return etcdPrefix + key.slice(storePrefix.length);
     },
-    fromEtcd: (key) => (key.startsWith(theirs) ? ours + key.slice(theirs.length) : undefined),
+    fromEtcd: (key) =>
+      key.startsWith(etcdPrefix) ? storePrefix + key.slice(etcdPrefix.length) : undefined,
   };
 }
 
@@ -40,46 +43,46 @@ export function streamEvents(options: {
   readonly from: Revision;
   /** Called with events of the store's keys and the revision up to which they are complete. */
   readonly onEvents: (events: readonly StoreEvent[], through: Revision) => void;
-  /** Called once, with the store's `compacted` or the reason why the stream was lost. */
+  /** Called once, with `compacted` or the reason for the loss of the stream. */
   readonly onEnd: (error: StoreError) => void;
 }): OpenStream {
   const { client, keys, onEvents, onEnd } = options;
   let pending: WatchEvent[] = [];
-  const take = (response: WatchResponse): void => {
+  const receive = (response: WatchResponse): void => {
     if (response.canceled) {
       stream.close();
       onEnd(canceled(response));
       return;
     }
-    // The events of a revision may arrive in parts and are delivered once complete.
+    // The events of a revision may arrive in fragments; deliver them once all have arrived.
     for (const event of response.events) pending.push(event);
     if (response.fragment || pending.length === 0) return;
     const whole = pending;
     pending = [];
     const through = whole.at(-1)?.kv?.modRevision ?? 0;
-    onEvents(ownEvents(whole, keys), through);
+    onEvents(storeEventsOf(whole, keys), through);
   };
   const stream = client.stream(
     methods.watch,
     { create: { ...everyKey, startRevision: options.from, fragment: true } },
     {
-      onResponse: take,
-      onEnd: (error) => onEnd(error ?? lost('the watch was ended')),
+      onResponse: receive,
+      onEnd: (error) => onEnd(error ?? lost('the server closed the stream')),
     },
   );
   return stream;
 }
 
-function ownEvents(events: readonly WatchEvent[], keys: KeySpace): StoreEvent[] {
-  const own: StoreEvent[] = [];
+function storeEventsOf(events: readonly WatchEvent[], keys: KeySpace): StoreEvent[] {
+  const storeEvents: StoreEvent[] = [];
   for (const { type, kv } of events) {
     const key = kv === undefined ? undefined : keys.fromEtcd(kv.key);
     if (kv === undefined || key === undefined) continue;
     const { createRevision, modRevision: revision, value } = kv;
-    if (type === 1) own.push({ type: 'delete', key, revision });
-    else own.push({ type: 'put', key, value, createRevision, revision });
+    if (type === 1) storeEvents.push({ type: 'delete', key, revision });
+    else storeEvents.push({ type: 'put', key, value, createRevision, revision });
   }
-  return own;
+  return storeEvents;
 }
 
 function canceled({ compactRevision, cancelReason }: WatchResponse): StoreError {
@@ -92,5 +95,5 @@ function canceled({ compactRevision, cancelReason }: WatchResponse): StoreError 
 }
 
 function lost(why: string): StoreError {
-  return new StoreError({ code: 'unavailable', message: `etcd does not watch: ${why}` });
+  return new StoreError({ code: 'unavailable', message: `the watch of etcd ended: ${why}` });
 }

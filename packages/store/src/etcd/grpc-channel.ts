@@ -39,7 +39,7 @@ export class MessageReader {
     let rest = this.#pieces.length === 1 ? piece : Buffer.concat(this.#pieces);
     this.#needed = headBytes;
     while (rest.length >= headBytes) {
-      if (rest[0] !== 0) throw new Error('a compressed message');
+      if (rest[0] !== 0) throw new Error('compressed messages are not supported');
       const size = headBytes + rest.readUInt32BE(1);
       if (rest.length < size) {
         this.#needed = size;
@@ -57,24 +57,25 @@ export class MessageReader {
 const keepaliveMs = 30_000;
 const keepaliveTimeoutMs = 10_000;
 const connectTimeoutMs = 10_000;
-/** How long calls fail immediately after a failed connection, milliseconds; doubled each time. */
+/** Period after a failed connection in which calls fail immediately, milliseconds; doubles. */
 const pauseMs = { first: 100, longest: 1000 };
 /** Flow-control windows for each call and for the connection. */
 const windowBytes = { call: 4 * 2 ** 20, connection: 16 * 2 ** 20 };
 /** Disables Node's own limit on the session's memory: a page of objects may be large. */
 const sessionMegabytesMax = 2 ** 20;
 
+/** The server of a channel and how to connect to it. */
 export interface ChannelOptions {
-  /** `https://10.0.0.1:2379`; for a socket, `http://` and the authority to send. */
+  /** URL of the server, such as `https://10.0.0.1:2379`; for a Unix socket, `http://` and the authority to send. */
   readonly origin: string;
-  /** The path of a Unix socket to which to connect instead of the origin. */
+  /** Path of a Unix socket to connect to instead of the origin. */
   readonly socketPath?: string | undefined;
   /** Headers of every call. */
   readonly metadata?: Readonly<Record<string, string>> | undefined;
-  /** Of https. */
+  /** Options of an https connection. */
   readonly tls?: ConnectionOptions | undefined;
   /**
-   * Returns the client's certificate for each connection; an error that it throws fails the
+   * Called for each connection; returns the client's certificate. An error that it throws fails the
    * connection.
    */
   readonly identity?: (() => ClientIdentity) | undefined;
@@ -103,8 +104,8 @@ export interface Call {
 /**
  * gRPC calls to one server over one HTTP/2 connection, which is opened on first use and again when
  * it is lost. A call fails with a CallError, which says `unsent` if no server can have received it.
- * Implements the part of gRPC that etcd and token signers need, without compression, retries, and
- * load balancing, which cost as much in the usual library as HTTP/2 itself.
+ * Implements the part of gRPC that etcd, KMS plugins, and token signers need. The usual library's
+ * compression, retries, and load balancing would cost as much as HTTP/2 itself.
  */
 export class GrpcChannel {
   readonly #options: ChannelOptions;
@@ -164,13 +165,13 @@ export class GrpcChannel {
     const { clock } = this.#options;
     if (this.#closed) return Promise.reject(new Error('the client is closed'));
     if (clock.monotonic() < this.#notBefore) {
-      return Promise.reject(new Error('it could not be reached just now'));
+      return Promise.reject(new Error('the last connection attempt failed'));
     }
     const connecting = this.#connect().then(
       (session) => {
         this.#connecting = undefined;
         this.#pauseMs = pauseMs.first;
-        this.#keep(session);
+        this.#adopt(session);
         return session;
       },
       (error: unknown) => {
@@ -191,17 +192,19 @@ export class GrpcChannel {
   #connect(): Promise<ClientHttp2Session> {
     const { origin, socketPath, tls, identity, clock } = this.#options;
     return new Promise((resolve, reject) => {
-      const shown = identity?.();
+      const certificate = identity?.();
       const session = connect(origin, {
         ...tls,
         ...(socketPath === undefined ? {} : { createConnection: () => connectSocket(socketPath) }),
-        ...(shown === undefined ? {} : { cert: shown.certificate, key: shown.key }),
+        ...(certificate === undefined
+          ? {}
+          : { cert: certificate.certificate, key: certificate.key }),
         settings: { enablePush: false, initialWindowSize: windowBytes.call },
         maxSessionMemory: sessionMegabytesMax,
       });
       let problem = 'the connection was closed';
       const timer = clock.after(connectTimeoutMs, () => {
-        problem = 'it does not answer';
+        problem = 'the server does not respond';
         session.destroy();
       });
       let isOpen = false;
@@ -228,24 +231,24 @@ export class GrpcChannel {
     });
   }
 
-  #keep(session: ClientHttp2Session): void {
+  #adopt(session: ClientHttp2Session): void {
     if (this.#closed) {
       session.destroy();
       return;
     }
     this.#session = session;
     const { clock } = this.#options;
-    let answer: Timer | undefined;
-    const pulse = clock.every(keepaliveMs, () => {
+    let lastPingTimeout: Timer | undefined;
+    const keepalive = clock.every(keepaliveMs, () => {
       if (this.#calls.size === 0 || !isUsable(session)) return;
-      answer?.stop();
-      const waiting = clock.after(keepaliveTimeoutMs, () => session.destroy());
-      answer = waiting;
-      session.ping(() => waiting.stop());
+      lastPingTimeout?.stop();
+      const pingTimeout = clock.after(keepaliveTimeoutMs, () => session.destroy());
+      lastPingTimeout = pingTimeout;
+      session.ping(() => pingTimeout.stop());
     });
     const close = () => {
-      pulse.stop();
-      answer?.stop();
+      keepalive.stop();
+      lastPingTimeout?.stop();
       if (this.#session === session) this.#session = undefined;
     };
     listen(session, { where: 'store' }, { close });
@@ -264,15 +267,15 @@ const fixedHead = {
 
 class ChannelCall implements Call {
   readonly #handlers: CallHandlers;
-  readonly #onOver: () => void;
+  readonly #onEnded: () => void;
   readonly #messages = new MessageReader();
   #stream: ClientHttp2Stream | undefined;
-  #isOver = false;
+  #isEnded = false;
   #status: { readonly code: number; readonly details: string } | undefined;
 
-  constructor(handlers: CallHandlers, onOver: () => void) {
+  constructor(handlers: CallHandlers, onEnded: () => void) {
     this.#handlers = handlers;
-    this.#onOver = onOver;
+    this.#onEnded = onEnded;
   }
 
   begin(
@@ -284,7 +287,7 @@ class ChannelCall implements Call {
       readonly more: 'none' | 'open';
     },
   ): void {
-    if (this.#isOver) return;
+    if (this.#isEnded) return;
     let stream: ClientHttp2Stream;
     try {
       stream = session.request({ ...fixedHead, ...request.metadata, ':path': request.path });
@@ -297,9 +300,9 @@ class ChannelCall implements Call {
       stream,
       { where: 'store' },
       {
-        response: (headers: IncomingHttpHeaders) => this.#heard(headers),
-        trailers: (headers: IncomingHttpHeaders) => this.#heard(headers),
-        data: (chunk: Buffer) => this.#take(chunk),
+        response: (headers: IncomingHttpHeaders) => this.#receiveHeaders(headers),
+        trailers: (headers: IncomingHttpHeaders) => this.#receiveHeaders(headers),
+        data: (chunk: Buffer) => this.#receive(chunk),
         end: () => this.#finish(),
         close: () => this.#finish(stream.rstCode),
       },
@@ -312,41 +315,41 @@ class ChannelCall implements Call {
   }
 
   cancel(): void {
-    if (this.#isOver) return;
-    this.#over();
+    if (this.#isEnded) return;
+    this.#markEnded();
     this.#stream?.close(constants.NGHTTP2_CANCEL);
   }
 
   end(error: CallError | undefined): void {
-    if (this.#isOver) return;
-    this.#over();
+    if (this.#isEnded) return;
+    this.#markEnded();
     // A stream that both sides have ended closes on its own.
-    const isEnded = this.#stream?.writableEnded === true && this.#stream.readableEnded;
-    if (!isEnded) this.#stream?.close(constants.NGHTTP2_CANCEL);
+    const hasClosed = this.#stream?.writableEnded === true && this.#stream.readableEnded;
+    if (!hasClosed) this.#stream?.close(constants.NGHTTP2_CANCEL);
     this.#handlers.onEnd(error);
   }
 
-  #over(): void {
-    this.#isOver = true;
-    this.#onOver();
+  #markEnded(): void {
+    this.#isEnded = true;
+    this.#onEnded();
   }
 
-  #heard(headers: IncomingHttpHeaders): void {
+  #receiveHeaders(headers: IncomingHttpHeaders): void {
     const code = headers['grpc-status'];
     const http = headers[':status'];
     if (code !== undefined) {
       this.#status = { code: Number(code), details: detailsIn(headers['grpc-message']) };
     } else if (http !== undefined && Number(http) !== 200) {
-      const details = `it answers HTTP status ${http}`;
+      const details = `the server returned HTTP status ${http}`;
       this.#status = { code: statusCode.unavailable, details };
     }
   }
 
-  #take(chunk: Buffer): void {
-    if (this.#isOver) return;
+  #receive(chunk: Buffer): void {
+    if (this.#isEnded) return;
     try {
       for (const message of this.#messages.push(chunk)) {
-        if (!this.#isOver) this.#handlers.onMessage(message);
+        if (!this.#isEnded) this.#handlers.onMessage(message);
       }
     } catch (error) {
       this.end(new CallError({ code: statusCode.internal, details: String(error) }));
@@ -355,12 +358,12 @@ class ChannelCall implements Call {
 
   /** @param rstCode why the stream was closed, if it was */
   #finish(rstCode?: number): void {
-    if (this.#isOver) return;
+    if (this.#isEnded) return;
     const status = this.#status;
     if (status !== undefined) {
       this.end(status.code === statusCode.ok ? undefined : new CallError(status));
     } else if (rstCode === constants.NGHTTP2_REFUSED_STREAM) {
-      this.end(notConnected('the call was refused unread'));
+      this.end(notConnected('the server refused the call without processing it'));
     } else if (rstCode !== undefined) {
       const details = 'the connection was lost';
       this.end(new CallError({ code: statusCode.unavailable, details }));
@@ -383,7 +386,7 @@ const retryMs = 100;
 
 /**
  * Calls a unary method. Retries a call that no server has received until the timeout.
- * @throws CallError if the server refuses the call or does not respond within `timeoutMs`
+ * @throws CallError if the server rejects the call or does not respond within `timeoutMs`
  */
 export function callUnary<Request, Response>(
   channel: GrpcChannel,
@@ -399,9 +402,9 @@ export function callUnary<Request, Response>(
   return new Promise((resolve, reject) => {
     let running: Call | undefined;
     let lastFailure: CallError | undefined;
-    let isOver = false;
+    let isEnded = false;
     const fail = (error: unknown) => {
-      isOver = true;
+      isEnded = true;
       limit.stop();
       reject(error);
     };
@@ -410,24 +413,24 @@ export function callUnary<Request, Response>(
       const code = statusCode.deadlineExceeded;
       fail(lastFailure ?? new CallError({ code, details: 'context deadline exceeded' }));
     });
-    const settle = (answer: Buffer | undefined) => {
+    const settle = (response: Buffer | undefined) => {
       try {
-        if (answer === undefined) throw new Error('an empty answer');
-        resolve(method.response.decode(answer));
+        if (response === undefined) throw new Error('an empty response');
+        resolve(method.response.decode(response));
         limit.stop();
       } catch (error) {
         fail(new CallError({ code: statusCode.internal, details: String(error) }));
       }
     };
     const send = () => {
-      if (isOver) return;
-      let answer: Buffer | undefined;
+      if (isEnded) return;
+      let response: Buffer | undefined;
       running = channel.call(method.path, request, {
         onMessage: (bytes) => {
-          answer = bytes;
+          response = bytes;
         },
         onEnd(error) {
-          if (error === undefined) settle(answer);
+          if (error === undefined) settle(response);
           else if (!wasNotSent(error)) fail(error);
           else {
             lastFailure = error;

@@ -5,7 +5,7 @@ import { WireReader, WireWriter, wireBytes, wireFixed64, wireVarint } from '@whe
  * integers, booleans, bytes, strings, messages, and lists of them.
  */
 
-/** How one type of value is encoded. A value for which `isUnset` holds is omitted, as in proto3. */
+/** The encoding of one type of value. Values for which `isUnset` holds are omitted, as in proto3. */
 export interface ValueForm<Value> {
   readonly wireType: number;
   readonly unset: Value;
@@ -30,13 +30,11 @@ type ValueOf<F> = F extends Field<infer Value> ? Value : never;
 /** Encodes and decodes a message as a plain object. */
 export interface MessageForm<Values> {
   encode(values: Partial<Values>): Buffer;
-  /** Writes the message before what has been written. */
+  /** Writes the message in front of the bytes written so far. */
   write(writer: WireWriter, values: Partial<Values>): void;
   /** Skips unknown fields. Throws ProtobufError. */
   decode(bytes: Buffer): Values;
 }
-
-const exactNumber = (value: number | bigint): number => Number(value);
 
 /** A 64-bit integer that fits a number: a revision, a count, or seconds. */
 export const integer: ValueForm<number> = {
@@ -44,7 +42,7 @@ export const integer: ValueForm<number> = {
   unset: 0,
   isUnset: (value) => value === 0,
   write: (writer, value) => writer.int64(value),
-  read: (reader) => exactNumber(reader.int64()),
+  read: (reader) => Number(reader.int64()),
 };
 
 /** A 64-bit identifier with arbitrary bits. */
@@ -56,6 +54,7 @@ export const identifier: ValueForm<number | bigint> = {
   read: (reader) => reader.int64(),
 };
 
+/** A boolean. */
 export const boolean: ValueForm<boolean> = {
   wireType: wireVarint,
   unset: false,
@@ -84,6 +83,7 @@ export const bytes: ValueForm<Buffer> = {
   read: (reader) => reader.bytes(),
 };
 
+/** A string. */
 export const text: ValueForm<string> = {
   wireType: wireBytes,
   unset: '',

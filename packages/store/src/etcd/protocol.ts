@@ -107,7 +107,7 @@ export type WatchResponse = ReturnType<typeof watchResponse.decode>;
 /** One change of a key; `type` 1 is a deletion. */
 export type WatchEvent = ReturnType<typeof event.decode>;
 
-/** A method of etcd: its path, its request, and its response. */
+/** A gRPC method: its path and the forms of its request and response. */
 export interface Method<Request, Response> {
   readonly path: string;
   readonly request: MessageForm<Request>;
@@ -120,6 +120,7 @@ const method = <Request, Response>(
   response: MessageForm<Response>,
 ): Method<Request, Response> => ({ path: `/etcdserverpb.${path}`, request, response });
 
+/** The methods of etcd that the store calls. */
 export const methods = {
   range: method('KV/Range', rangeRequest, rangeResponse),
   txn: method('KV/Txn', txnRequest, txnResponse),
@@ -132,7 +133,7 @@ export const methods = {
   status: method('Maintenance/Status', nothing, statusResponse),
 } as const;
 
-/** The end of the range of all keys that begin with a prefix. */
+/** Returns the end of the range of all keys that begin with a prefix. */
 export function prefixEnd(prefix: string): Buffer {
   const end = Buffer.from(prefix);
   // UTF-8 contains no byte 0xff, so the last byte can always be incremented.

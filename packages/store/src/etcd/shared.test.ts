@@ -53,7 +53,7 @@ describe.skipIf(!hasEtcd)('state shared by servers on one etcd', () => {
       oldest.push(await store.compactRevision());
     }
     for (const one of compactors) one.stop();
-    // One compaction per interval, although two servers try; at most one is missed when a server
+    // One compaction per interval although two servers try; at most one is missed when a server
     // stops.
     expect(turns.slice(0, 4)).toEqual([1, 2, 3, 4]);
     expect(turns[5]).toBeGreaterThanOrEqual(5);

@@ -12,16 +12,16 @@ export interface TestEtcd {
   readonly url: string;
   /** Kills the process like a crash; its data remains. */
   kill(): Promise<void>;
-  /** Suspends the process, like a machine that is out of memory; `go` resumes it. */
+  /** Suspends the process, as on a machine that is out of memory; `resume` continues it. */
   pause(): Promise<void>;
-  go(): void;
+  resume(): void;
   /** Starts it again on the same port and data. */
   start(): Promise<void>;
   /**
    * Calls a method such as `maintenance/status` through etcd's JSON gateway. Rejects if etcd
    * refuses.
    */
-  ask(path: string, request: object): Promise<Record<string, unknown>>;
+  request(path: string, content: object): Promise<Record<string, unknown>>;
   /** Stops it and removes its data. */
   dispose(): Promise<void>;
 }
@@ -38,9 +38,9 @@ export const hasEtcd = spawnSync('etcd', ['--version'], { stdio: 'ignore' }).sta
 /**
  * A folder in memory, where writes are fast; its content survives the process but not the machine.
  */
-const inMemory = hasRoom('/dev/shm') ? '/dev/shm' : tmpdir();
-const startMs = 20_000;
-const askMs = 5000;
+const fastDirectory = hasRoom('/dev/shm') ? '/dev/shm' : tmpdir();
+const startTimeoutMs = 20_000;
+const requestTimeoutMs = 5000;
 
 function hasRoom(directory: string): boolean {
   try {
@@ -56,14 +56,14 @@ export async function startTestEtcd(options: TestEtcdOptions = {}): Promise<Test
   const [clientPort = 0, peerPort = 0] = await freePorts(2);
   const peer = `http://127.0.0.1:${peerPort}`;
   const member = { name: 'test', clientPort, peer, cluster: `test=${peer}`, options };
-  // One member elects itself: no need to wait for others.
+  // A single member elects itself, so a short election timeout is safe.
   return startMember({ ...member, electionMs: 50 });
 }
 
 /** An etcd of several members. */
 export interface TestCluster {
   readonly members: readonly TestEtcd[];
-  /** The leader according to the running members; waits until there is one. */
+  /** Returns the leader as the running members report it; waits until there is one. */
   leader(): Promise<TestEtcd>;
   dispose(): Promise<void>;
 }
@@ -83,10 +83,10 @@ export async function startTestCluster(): Promise<TestCluster> {
   return {
     members,
     async leader() {
-      const end = systemClock.monotonic() + startMs;
+      const end = systemClock.monotonic() + startTimeoutMs;
       for (;;) {
-        for (const member of members) if (await leads(member)) return member;
-        if (systemClock.monotonic() > end) throw new Error('no member leads');
+        for (const member of members) if (await isLeader(member)) return member;
+        if (systemClock.monotonic() > end) throw new Error('no member is the leader');
         await pause(50);
       }
     },
@@ -96,9 +96,9 @@ export async function startTestCluster(): Promise<TestCluster> {
   };
 }
 
-async function leads(member: TestEtcd): Promise<boolean> {
+async function isLeader(member: TestEtcd): Promise<boolean> {
   try {
-    const { header, leader } = await member.ask('maintenance/status', {});
+    const { header, leader } = await member.request('maintenance/status', {});
     return leader !== undefined && leader === (header as { member_id?: string }).member_id;
   } catch {
     return false;
@@ -117,7 +117,7 @@ interface Member {
 
 async function startMember(member: Member): Promise<TestEtcd> {
   const { clientPort, options } = member;
-  const directory = mkdtempSync(join(inMemory, 'wheelhouse-etcd-'));
+  const directory = mkdtempSync(join(fastDirectory, 'wheelhouse-etcd-'));
   const scheme = options.tls === undefined ? 'http' : 'https';
   const url = `${scheme}://127.0.0.1:${clientPort}`;
   const args = argumentsOf(member, { directory, url });
@@ -141,17 +141,17 @@ async function startMember(member: Member): Promise<TestEtcd> {
     kill,
     async pause() {
       running?.kill('SIGSTOP');
-      while (running !== undefined && !standsStill(running)) await pause(5);
+      while (running !== undefined && !isStopped(running)) await pause(5);
     },
-    go: () => void running?.kill('SIGCONT'),
+    resume: () => void running?.kill('SIGCONT'),
     start,
-    async ask(path, request) {
-      const signal = AbortSignal.timeout(askMs);
-      const body = JSON.stringify(request);
-      const answer = await fetch(`${url}/v3/${path}`, { method: 'POST', body, signal });
-      const said = (await answer.json()) as Record<string, unknown>;
-      if (!answer.ok) throw new Error(`${path}: ${answer.status} ${JSON.stringify(said)}`);
-      return said;
+    async request(path, content) {
+      const signal = AbortSignal.timeout(requestTimeoutMs);
+      const body = JSON.stringify(content);
+      const response = await fetch(`${url}/v3/${path}`, { method: 'POST', body, signal });
+      const decoded = (await response.json()) as Record<string, unknown>;
+      if (!response.ok) throw new Error(`${path}: ${response.status} ${JSON.stringify(decoded)}`);
+      return decoded;
     },
     async dispose() {
       await kill();
@@ -218,7 +218,7 @@ async function listening(child: ChildProcess, port: number): Promise<void> {
   child.once('exit', (status) => {
     failure = `exit status ${status}`;
   });
-  const end = systemClock.monotonic() + startMs;
+  const end = systemClock.monotonic() + startTimeoutMs;
   while (!(await accepts(port))) {
     if (failure !== undefined) throw new Error(`etcd did not start: ${failure}`);
     if (systemClock.monotonic() > end) throw new Error('etcd did not listen in time');
@@ -231,7 +231,7 @@ function pause(ms: number): Promise<void> {
 }
 
 /** Whether all threads of a process have been stopped by a signal. */
-function standsStill({ pid }: ChildProcess): boolean {
+function isStopped({ pid }: ChildProcess): boolean {
   const threads = `/proc/${pid}/task`;
   return readdirSync(threads).every((thread) => {
     const stat = readFileSync(join(threads, thread, 'stat'), 'utf8');
@@ -253,7 +253,7 @@ function accepts(port: number): Promise<boolean> {
 let spaces = 0;
 
 /**
- * A store on a test's etcd with separate keys, whose first revision is 0 like that of an empty
+ * Opens a store on a test's etcd with separate keys and with revisions from 0, like those of an empty
  * store.
  */
 export async function freshStore(etcd: TestEtcd): Promise<Store> {
@@ -261,15 +261,15 @@ export async function freshStore(etcd: TestEtcd): Promise<Store> {
   const store = await openEtcdStore({
     connection: { servers: [etcd.url] },
     clock: systemClock,
-    keys: { ours: '', theirs: `/space-${spaces}:` },
+    keys: { storePrefix: '', etcdPrefix: `/space-${spaces}:` },
     callTimeoutMs: 25_000,
     startTimeoutMs: 10_000,
   });
-  return shifted(store, await store.currentRevision());
+  return rebased(store, await store.currentRevision());
 }
 
 /** The same store with revisions counted from `base`. */
-function shifted(store: Store, base: Revision): Store {
+function rebased(store: Store, base: Revision): Store {
   const up = (revision: Revision) => (revision === 0 ? 0 : revision + base);
   const at = (revision: Revision) => revision + base;
   const down = (revision: Revision) => Math.max(0, revision - base);
@@ -298,14 +298,15 @@ function shifted(store: Store, base: Revision): Store {
     currentRevision: async () => down(await store.currentRevision()),
     compactRevision: async () => down(await store.compactRevision()),
     async get(key, revision) {
-      const asked = revision === undefined ? undefined : at(revision);
-      const found = await Promise.resolve(store.get(key, asked)).catch(refused);
+      const shifted = revision === undefined ? undefined : at(revision);
+      const found = await Promise.resolve(store.get(key, shifted)).catch(refused);
       return found === undefined ? undefined : record(found);
     },
     async range(request) {
       const { revision } = request;
-      const asked = revision === undefined ? request : { ...request, revision: at(revision) };
-      const result = await store.range(asked).catch(refused);
+      const shiftedRequest =
+        revision === undefined ? request : { ...request, revision: at(revision) };
+      const result = await store.range(shiftedRequest).catch(refused);
       return { ...result, records: result.records.map(record), revision: down(result.revision) };
     },
     put: (request) => write(() => store.put({ ...request, expect: up(request.expect) })),

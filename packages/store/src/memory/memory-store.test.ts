@@ -14,7 +14,7 @@ storeSuite({
 const value = (text: string) => Buffer.from(text);
 const lines = (events: readonly StoreEvent[]) => events.map(({ type, key }) => `${type} ${key}`);
 
-test('a restore reaches each watch with the events below its prefix, in order', async () => {
+test('a restore delivers to each watch the events with its prefix, in order', async () => {
   const store = createMemoryStore();
   const keys = ['/a/1', '/a/2', '/b/1', '/bb/1', '/c/1', '/c/x/1'];
   for (const key of keys.slice(0, 3)) await store.put({ key, value: value('old'), expect: 0 });
@@ -38,7 +38,7 @@ test('a restore reaches each watch with the events below its prefix, in order', 
   await store.close();
 });
 
-test('compaction keeps what checkpoints restore, and the size in step', async () => {
+test('compaction keeps the states of checkpoints and updates the size', async () => {
   const store = createMemoryStore();
   await store.put({ key: '/a', value: value('first'), expect: 0 });
   await store.put({ key: '/b', value: value('gone'), expect: 0 });

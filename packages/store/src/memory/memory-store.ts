@@ -32,12 +32,12 @@ import {
 } from '../contract.ts';
 import { type HistoryChunk, WatchHub } from '../watch-hub.ts';
 
-/** One state of a key, and the retained states before it; no record means deleted. */
+/** One state of a key, linked to the retained earlier ones; without a record, the key is deleted. */
 interface Version {
   readonly key: string;
   readonly revision: Revision;
   readonly record: StoredRecord | undefined;
-  /** Compaction cuts it, since checkpoints read only the newest state. */
+  /** Removed by compaction, because checkpoints read only the newest state. */
   earlier: Version | undefined;
 }
 
@@ -66,7 +66,7 @@ interface Difference {
 }
 
 /**
- * The writes that return the store to its state `before`, in order of keys. Deletions precede puts,
+ * Returns the writes that return the store to its state `before`, in order of keys. Deletions precede puts,
  * so that restored objects can take names and numbers that deleted ones release. Keys with the
  * prefix `last` form the second part.
  * @param states.changed the only keys that can differ; all keys when undefined
@@ -107,13 +107,14 @@ function deletionsFirst(all: readonly Difference[]): readonly Difference[] {
 const historyChunkMax = 1000;
 
 /**
- * A store in the memory of the process, for tests and for servers that need no persistence. It
+ * Creates a store in the memory of the process, for tests and for servers without persistence. It
  * keeps values by reference.
  */
 export function createMemoryStore(): MemoryStore {
   return new MemoryStore();
 }
 
+/** A store in memory with checkpoints. */
 export class MemoryStore implements CheckpointedStore {
   readonly sharing = 'own';
   #keys: OrderedMap<Version> = emptyOrderedMap();
@@ -122,7 +123,7 @@ export class MemoryStore implements CheckpointedStore {
   #logFirst: Revision = 1;
   #bytes = 0;
   #closed = false;
-  /** Replaced by each checkpoint, which shares the nodes of earlier owners. */
+  /** Replaced at each checkpoint, so that later changes copy the nodes that it shares. */
   #owner = new MapOwner();
   revision: Revision = 0;
   compactedTo: Revision = 0;
@@ -250,12 +251,12 @@ export class MemoryStore implements CheckpointedStore {
   restore(checkpoint: Checkpoint, { last }: { readonly last: string }): RestoreResult {
     this.#assertOpen();
     if (!(checkpoint instanceof MemoryCheckpoint) || checkpoint.store !== this) {
-      throw new Error('the checkpoint is not one of this store');
+      throw new Error('the checkpoint belongs to another store');
     }
     const keys = { before: checkpoint.keys, now: this.#keys };
     const changed = this.#changedSince(checkpoint.sameAt);
     const { first, second } = differences({ ...keys, changed, last });
-    const batches = [first, second].map((batch) => batch.map((one) => this.#return(one)));
+    const batches = [first, second].map((batch) => batch.map((one) => this.#restoreKey(one)));
     for (const batch of batches) if (batch.length > 0) this.#hub.publish(batch);
     checkpoint.sameAt = this.revision;
     return { revision: this.revision, changes: first.length + second.length };
@@ -291,8 +292,8 @@ export class MemoryStore implements CheckpointedStore {
     return new Set(this.#log.slice(revision - this.#logFirst + 1).map(({ key }) => key));
   }
 
-  /** Restores a key. */
-  #return({ key, record }: { key: string; record: StoredRecord | undefined }): StoreEvent {
+  /** Restores the state of a key and returns the event. */
+  #restoreKey({ key, record }: { key: string; record: StoredRecord | undefined }): StoreEvent {
     const earlier = orderedMapGet(this.#keys, byteOrdered(key));
     const revision = this.revision + 1;
     if (record === undefined) {
@@ -302,7 +303,7 @@ export class MemoryStore implements CheckpointedStore {
     }
     const { value } = record;
     const createRevision = earlier?.record?.createRevision ?? revision;
-    // With the hint of the original write, watchers need not decode the value again.
+    // The hint of the original write saves watchers from decoding the value again.
     const written = this.#log[record.modRevision - this.#logFirst];
     const hint = written?.type === 'put' && written.value === value ? written.hint : undefined;
     const event: StoreEvent = { type: 'put', key, value, createRevision, revision, hint };
@@ -323,9 +324,9 @@ export class MemoryStore implements CheckpointedStore {
     const newest = orderedMapGet(this.#keys, ordered);
     const oldest = versionAt(newest, revision);
     if (oldest === undefined) return;
-    let gone = oldest.earlier;
+    let dropped = oldest.earlier;
     oldest.earlier = undefined;
-    for (; gone !== undefined; gone = gone.earlier) this.#bytes -= sizeOf(gone);
+    for (; dropped !== undefined; dropped = dropped.earlier) this.#bytes -= sizeOf(dropped);
     if (oldest.record !== undefined) return;
     this.#bytes -= sizeOf(oldest);
     if (oldest === newest) this.#keys = orderedMapDelete(this.#keys, ordered, this.#owner);

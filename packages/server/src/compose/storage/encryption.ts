@@ -133,7 +133,7 @@ function createReader(options: {
   const { config, registry, reload, onRecovered } = options;
   const { clock, logger } = config;
   const dialect = dialectOf(config.dialect);
-  const observed = createObserved(registry, config);
+  const observerOf = createObservers(registry, config);
   const meter = createKmsMeter(registry, { clock, dialect });
   const v1 = (config.featureGates ?? defaultGates).enabled('KMSv1') ? 'allowed' : 'refused';
   const onFailed = (provider: string, error: unknown) =>
@@ -145,7 +145,7 @@ function createReader(options: {
     const rules = await parsing(file, () => loadEncryptionConfiguration(text, { dialect, reload }));
     try {
       const kms = await openKmsProviders(rules, { clock, meter, onFailed, onRecovered, v1 });
-      return { choose: chooseTransformers(rules, { observed, kms: kms.of }), kms };
+      return { choose: chooseTransformers(rules, { observerOf, kms: kms.of }), kms };
     } catch (error) {
       throw new Error(`error while building transformers: ${errorText(error)}`);
     }
@@ -226,7 +226,7 @@ function reloadObserver(
 /** kube-apiserver's buckets: from 5 µs, doubling. */
 const durationBuckets = Array.from({ length: 25 }, (_, index) => 5e-6 * 2 ** index);
 
-function createObserved(
+function createObservers(
   registry: MetricRegistry,
   { clock }: ServerConfig,
 ): (resource: string) => TransformationObserver {

@@ -235,7 +235,7 @@ function openStoreOf(config: ServerConfig, settings: EtcdSettings): Promise<Etcd
     },
     clock,
     logger,
-    keys: { ours: keyStart, theirs: settings.prefix },
+    keys: { storePrefix: keyStart, etcdPrefix: settings.prefix },
     expiring: [present, reserved, ...(eventTtlMs > 0 ? [events] : [])],
     // Half the timeout, since a read may wait for the one before it.
     callTimeoutMs: Math.min(limits.requestTimeoutMs / 2, callTimeoutMaxMs),

@@ -81,9 +81,9 @@ describe('STORE-2: the flags of etcd', () => {
     [`${servers} --storage-backend=embedded`, 'contradicts --etcd-servers'],
     [`${servers} --storage-media-type=application/yaml`, 'allowed values: application/json'],
     [`${servers} --etcd-certfile=a`, '--etcd-certfile and --etcd-keyfile must be given together'],
-    ['--etcd-servers=ftp://a:1', 'the etcd server "ftp://a:1" is no URL such as'],
+    ['--etcd-servers=ftp://a:1', 'the etcd server "ftp://a:1" is not a URL such as'],
     [`${servers} --etcd-servers-overrides=events#http://b:1`, 'must be of format: group/resource#'],
-    [`${servers} --etcd-servers-overrides=/events#b://c`, 'the etcd server "b://c" is no URL'],
+    [`${servers} --etcd-servers-overrides=/events#b://c`, 'the etcd server "b://c" is not a URL'],
     [
       `${servers} --etcd-healthcheck-timeout=0`,
       '--etcd-healthcheck-timeout must be greater than 0',

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { makeDirectories } from './make-directories.ts';
+import { makeDirectories } from './directories.ts';
 
 let directory: string;
 beforeAll(() => {

@@ -1,0 +1,47 @@
+import { closeSync, fsync, mkdirSync, open, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { promisify } from 'node:util';
+
+const fsyncAsync = promisify(fsync);
+const openAsync = promisify(open);
+
+/**
+ * Creates a directory and its missing parents with the permissions `mode`; existing ones are
+ * unchanged. Throws the system's error if one cannot be created. Node's own `recursive` option
+ * never returns if mkdir fails with ENOENT in an existing directory, as in /proc.
+ */
+export function makeDirectories(path: string, mode = 0o777): void {
+  const missing: string[] = [];
+  for (let at = resolve(path); !exists(at); at = dirname(at)) missing.unshift(at);
+  for (const one of missing) createDirectory(one, mode);
+  if (missing.length === 0) checkDirectory(path);
+}
+
+/** Syncs a directory, so that its entries survive a power loss. Rejects with the system's error. */
+export async function syncDirectory(path: string): Promise<void> {
+  if (process.platform === 'win32') return;
+  const descriptor = await openAsync(path, 'r');
+  try {
+    await fsyncAsync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function exists(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false }) !== undefined;
+}
+
+/** Creates a directory, which another process may have created concurrently. */
+function createDirectory(path: string, mode: number): void {
+  try {
+    mkdirSync(path, { mode });
+  } catch (error) {
+    if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) throw error;
+  }
+}
+
+/** Throws the system's error for an existing file, by trying to create a directory. */
+function checkDirectory(path: string): void {
+  if (!statSync(path).isDirectory()) mkdirSync(path);
+}
