@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ByteCollector } from './byte-buffers.ts';
 
-test('returns all bytes in order, however they were divided', () => {
+test('returns all bytes in order, regardless of how they were divided', () => {
   const collector = new ByteCollector();
   const pieces: Buffer[] = [];
   for (let round = 0; round < 400; round += 1) {
@@ -24,7 +24,7 @@ test('a small piece does not retain its buffer', () => {
   expect(collector.take()).toEqual(Buffer.alloc(10, 1));
 });
 
-test('a million single bytes become few buffers', () => {
+test('a million single bytes need few buffers', () => {
   const collector = new ByteCollector();
   const one = Buffer.from('a');
   const before = process.memoryUsage().arrayBuffers;
@@ -33,7 +33,7 @@ test('a million single bytes become few buffers', () => {
   expect(collector.take().length).toBe(1_000_000);
 });
 
-test('a body in one large piece is that piece', () => {
+test('a single large piece is returned without a copy', () => {
   const collector = new ByteCollector();
   const piece = Buffer.alloc(5000);
   collector.add(piece);

@@ -1,10 +1,10 @@
-/** Pieces of at least this size are kept; smaller ones are copied into blocks. */
+/** Pieces of at least this size are retained; smaller ones are copied into blocks. */
 const keptBytesMin = 2048;
 const blockBytes = 16 * 1024;
 
 /**
- * Collects the pieces of a body. Small pieces are copied, because each might retain a large buffer,
- * and because a million of them must not be a million objects.
+ * Collects the pieces of a body. Copies small pieces, because each might retain a large buffer and
+ * because a client may send a million of them.
  */
 export class ByteCollector {
   #pieces: Buffer[] = [];
@@ -19,7 +19,7 @@ export class ByteCollector {
   add(piece: Buffer): void {
     this.#length += piece.length;
     if (piece.length >= keptBytesMin) {
-      this.#seal();
+      this.#closeBlock();
       this.#pieces.push(piece);
       return;
     }
@@ -28,7 +28,7 @@ export class ByteCollector {
       this.#used += piece.copy(block, this.#used);
       return;
     }
-    this.#seal();
+    this.#closeBlock();
     // The first piece is often the whole body.
     const isFirst = this.#pieces.length === 0;
     this.#block = Buffer.allocUnsafe(isFirst ? piece.length : blockBytes);
@@ -37,10 +37,10 @@ export class ByteCollector {
 
   /** Returns all bytes in one buffer and empties the collector. */
   take(): Buffer {
-    this.#seal();
+    this.#closeBlock();
     const [first] = this.#pieces;
-    const isOne = first !== undefined && this.#pieces.length === 1;
-    const whole = isOne ? first : Buffer.concat(this.#pieces, this.#length);
+    const isSingle = first !== undefined && this.#pieces.length === 1;
+    const whole = isSingle ? first : Buffer.concat(this.#pieces, this.#length);
     this.clear();
     return whole;
   }
@@ -52,7 +52,7 @@ export class ByteCollector {
     this.#length = 0;
   }
 
-  #seal(): void {
+  #closeBlock(): void {
     if (this.#block === undefined) return;
     this.#pieces.push(this.#block.subarray(0, this.#used));
     this.#block = undefined;
@@ -67,14 +67,14 @@ export class ByteQueue {
 
   /** Makes room for `more` bytes after `length`. The caller writes them and advances `length`. */
   reserve(more: number): void {
-    const wanted = this.length + more;
-    if (wanted <= this.bytes.length) return;
-    const grown = Buffer.allocUnsafeSlow(Math.max(firstBytes, 2 * this.bytes.length, wanted));
+    const needed = this.length + more;
+    if (needed <= this.bytes.length) return;
+    const grown = Buffer.allocUnsafeSlow(Math.max(firstBytes, 2 * this.bytes.length, needed));
     this.bytes.copy(grown, 0, 0, this.length);
     this.bytes = grown;
   }
 
-  /** Moves all bytes to `target` at `at`; returns their end. */
+  /** Moves all bytes to `target` at `at`; returns the position after them. */
   moveTo(target: Buffer, at: number): number {
     const { bytes, length } = this;
     if (length > loopBytesMax) bytes.copy(target, at, 0, length);

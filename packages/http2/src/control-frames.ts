@@ -21,10 +21,10 @@ interface PeerSettings {
 const entryBytes = 6;
 const frameBytesCeiling = 0xffffff;
 
-/** Parses the payload of a SETTINGS frame. Throws a ConnectionError for values out of range. */
+/** Parses the payload of a SETTINGS frame. Throws ConnectionError for values out of range. */
 export function readSettings({ bytes, start, end }: Frame): PeerSettings {
   if ((end - start) % entryBytes !== 0) {
-    throw new ConnectionError(errorCode.frameSizeError, 'SETTINGS of a wrong length');
+    throw new ConnectionError(errorCode.frameSizeError, 'SETTINGS frame with invalid length');
   }
   const read: PeerSettings = {
     headerTableBytes: undefined,
@@ -35,29 +35,30 @@ export function readSettings({ bytes, start, end }: Frame): PeerSettings {
     const name = ((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0);
     const value = uint32(bytes, at + 2);
     if (name === setting.headerTableSize) {
-      // The smallest value counts: a table that shrinks and grows again in one frame was emptied.
+      // The smallest value counts: shrinking the table evicts entries even if it grows again.
       read.headerTableBytes = Math.min(read.headerTableBytes ?? value, value);
-    } else if (name === setting.enablePush && value > 1) throw badSetting('ENABLE_PUSH');
+    } else if (name === setting.enablePush && value > 1) throw outOfRange('ENABLE_PUSH');
     else if (name === setting.initialWindowSize) {
       if (value > windowBytesMax) {
         throw new ConnectionError(errorCode.flowControlError, 'INITIAL_WINDOW_SIZE out of range');
       }
       read.initialWindow = value;
     } else if (name === setting.maxFrameSize) {
-      if (value < frameBytesMax || value > frameBytesCeiling) throw badSetting('MAX_FRAME_SIZE');
+      if (value < frameBytesMax || value > frameBytesCeiling) throw outOfRange('MAX_FRAME_SIZE');
       read.frameBytesMax = value;
     }
   }
   return read;
 }
 
-function badSetting(name: string): ConnectionError {
+function outOfRange(name: string): ConnectionError {
   return new ConnectionError(errorCode.protocolError, `${name} out of range`);
 }
 
-/** Frames other than HEADERS and DATA, which wait in `output.control`. */
-
-/** @param settings alternating identifiers and values */
+/**
+ * Queues a SETTINGS frame. Like all frames but DATA, it waits in `output.control`.
+ * @param settings pairs of identifiers and values
+ */
 export function sendSettings(
   output: Output,
   settings: readonly (readonly [name: number, value: number])[],
@@ -71,19 +72,22 @@ export function sendSettings(
   }
 }
 
+/** Queues the acknowledgment of a client's SETTINGS. */
 export function acknowledgeSettings(output: Output): void {
   output.frame({ type: frameType.settings, flags: flag.ack, stream: 0, bytes: 0 });
 }
 
-/** @param stream 0 for the connection's window */
+/** Queues a WINDOW_UPDATE frame of a stream, or of the connection for stream 0. */
 export function sendWindowUpdate(output: Output, { stream, by }: { stream: number; by: number }) {
   sendWords(output, { type: frameType.windowUpdate, stream, words: [by] });
 }
 
+/** Queues a RST_STREAM frame. */
 export function sendReset(output: Output, { stream, code }: { stream: number; code: number }) {
   sendWords(output, { type: frameType.resetStream, stream, words: [code] });
 }
 
+/** Queues a GOAWAY frame. */
 export function sendGoAway(
   output: Output,
   { lastStream, code }: { lastStream: number; code: number },
@@ -91,7 +95,7 @@ export function sendGoAway(
   sendWords(output, { type: frameType.goAway, stream: 0, words: [lastStream, code] });
 }
 
-/** @param flags `flag.ack` for the answer to a client's ping */
+/** Queues a PING frame; `flags` is `flag.ack` for the response to a client's ping. */
 export function sendPing(
   output: Output,
   { payload, flags }: { payload: Buffer; flags: number },
@@ -112,18 +116,19 @@ function sendWords(
 }
 
 /**
- * Budget of frames that cause work and carry nothing. Each DATA frame that the server sends allows
- * the client some updates in response.
+ * Budget of frames that cause work but carry no request or body. Each DATA frame that the server
+ * sends earns the client some window updates.
  */
-const idleFrames = { burst: 5000, perSecond: 1000 };
+const idleFrameBudget = { burst: 5000, perSecond: 1000 };
 const earnedByData = 2;
 /**
- * Budget of streams that are reset before their response. Each complete response earns one back.
+ * Budget of streams that are reset before their response is complete. Each complete response earns
+ * one reset.
  */
-const resets = { burst: 2000, perSecond: 100 };
+const resetBudget = { burst: 2000, perSecond: 100 };
 
 /**
- * Limits wasted work of one connection. The methods that spend throw a ConnectionError with
+ * Limits the wasted work of one connection. The `charge` methods throw a ConnectionError with
  * ENHANCE_YOUR_CALM if the budget is exhausted.
  */
 export class FloodGuard {
@@ -131,30 +136,32 @@ export class FloodGuard {
   readonly #resets: Budget;
 
   constructor(clock: Clock) {
-    this.#idleFrames = new Budget(clock, idleFrames);
-    this.#resets = new Budget(clock, resets);
+    this.#idleFrames = new Budget(clock, idleFrameBudget);
+    this.#resets = new Budget(clock, resetBudget);
   }
 
-  /** The client has sent a frame without a request or body. */
-  idleFrame(): void {
-    if (!this.#idleFrames.spend()) throw calm('frames that do nothing');
+  /** Charges a frame of the client without a request or body. */
+  chargeIdleFrame(): void {
+    if (!this.#idleFrames.spend()) throw tooMany('frames without a request or body');
   }
 
-  /** The client has reset a stream or caused a reset. */
-  reset(): void {
-    if (!this.#resets.spend()) throw calm('streams opened and reset');
+  /** Charges a stream that the client reset, or that was reset because of its error. */
+  chargeReset(): void {
+    if (!this.#resets.spend()) throw tooMany('reset streams');
   }
 
-  answered(): void {
+  /** Credits a complete response. */
+  creditResponse(): void {
     this.#resets.earn(1);
   }
 
-  sentData(frames: number): void {
+  /** Credits sent DATA frames. */
+  creditData(frames: number): void {
     this.#idleFrames.earn(frames * earnedByData);
   }
 }
 
-function calm(what: string): ConnectionError {
+function tooMany(what: string): ConnectionError {
   return new ConnectionError(errorCode.enhanceYourCalm, `too many ${what}`);
 }
 
@@ -181,8 +188,8 @@ class Budget {
     return true;
   }
 
-  earn(some: number): void {
-    this.#left = Math.min(this.#burst, this.#left + some);
+  earn(amount: number): void {
+    this.#left = Math.min(this.#burst, this.#left + amount);
   }
 
   #refill(): void {

@@ -19,47 +19,47 @@ export interface Frame {
   end: number;
 }
 
-/** The receiver of frames; `closed` stops the reader within a chunk. */
-export interface FrameTaker {
-  takeFrame(frame: Frame): void;
+/** Receives frames. `closed` stops the reader within a chunk. */
+export interface FrameSink {
+  handleFrame(frame: Frame): void;
   readonly closed: boolean;
 }
 
 /**
- * Splits a client's bytes into frames, without copying those within one chunk. Throws a
- * ConnectionError for a wrong preface or an oversized frame.
+ * Splits a client's bytes into frames, without copying those within one chunk. Throws
+ * ConnectionError for an invalid preface or an oversized frame.
  */
 export class FrameReader {
-  readonly #taker: FrameTaker;
+  readonly #sink: FrameSink;
   readonly #frame: Frame = { type: 0, flags: 0, stream: 0, bytes: none, start: 0, end: 0 };
   /** Bytes of the preface received so far. */
   #prefaceBytes = 0;
-  /** Start of a frame from an earlier chunk: its first `#heldBytes` bytes. */
-  #held: Buffer = none;
-  #heldBytes = 0;
+  /** Start of a frame from an earlier chunk: its first `#partialBytes` bytes. */
+  #partial: Buffer = none;
+  #partialBytes = 0;
 
-  constructor(taker: FrameTaker) {
-    this.#taker = taker;
+  constructor(sink: FrameSink) {
+    this.#sink = sink;
   }
 
   read(chunk: Buffer): void {
     let at = this.#prefaceBytes < preface.length ? this.#skipPreface(chunk) : 0;
-    if (this.#heldBytes > 0) at = this.#complete(chunk, at);
+    if (this.#partialBytes > 0) at = this.#complete(chunk, at);
     while (chunk.length - at >= frameHeadBytes) {
       const end = at + frameHeadBytes + payloadBytes(chunk, at);
       if (end > chunk.length) break;
-      this.#give(chunk, at, end);
-      if (this.#taker.closed) return;
+      this.#emit(chunk, at, end);
+      if (this.#sink.closed) return;
       at = end;
     }
-    if (at < chunk.length) this.#hold(chunk, at);
+    if (at < chunk.length) this.#savePartial(chunk, at);
   }
 
   #skipPreface(chunk: Buffer): number {
     const bytes = Math.min(preface.length - this.#prefaceBytes, chunk.length);
     for (let at = 0; at < bytes; at += 1) {
       if (chunk[at] !== preface[this.#prefaceBytes + at]) {
-        throw new ConnectionError(errorCode.protocolError, 'not the preface of HTTP/2');
+        throw new ConnectionError(errorCode.protocolError, 'invalid HTTP/2 preface');
       }
     }
     this.#prefaceBytes += bytes;
@@ -69,46 +69,46 @@ export class FrameReader {
   /** Continues the incomplete frame; returns the start of the next one. */
   #complete(chunk: Buffer, from: number): number {
     let at = from;
-    if (this.#heldBytes < frameHeadBytes) {
-      at += this.#holdUpTo(frameHeadBytes, chunk, at);
-      if (this.#heldBytes < frameHeadBytes) return at;
+    if (this.#partialBytes < frameHeadBytes) {
+      at += this.#extendPartial(frameHeadBytes, chunk, at);
+      if (this.#partialBytes < frameHeadBytes) return at;
     }
-    const end = frameHeadBytes + payloadBytes(this.#held, 0);
-    at += this.#holdUpTo(end, chunk, at);
-    if (this.#heldBytes < end) return at;
-    const whole = this.#held;
-    this.#held = none;
-    this.#heldBytes = 0;
-    this.#give(whole, 0, end);
-    return this.#taker.closed ? chunk.length : at;
+    const end = frameHeadBytes + payloadBytes(this.#partial, 0);
+    at += this.#extendPartial(end, chunk, at);
+    if (this.#partialBytes < end) return at;
+    const whole = this.#partial;
+    this.#partial = none;
+    this.#partialBytes = 0;
+    this.#emit(whole, 0, end);
+    return this.#sink.closed ? chunk.length : at;
   }
 
   /** Stores the start of a frame, in a buffer for the whole frame if its length is known. */
-  #hold(chunk: Buffer, at: number): void {
+  #savePartial(chunk: Buffer, at: number): void {
     const bytes = chunk.length - at;
-    const isLengthKnown = bytes >= frameHeadBytes;
-    this.#held = Buffer.allocUnsafe(
-      isLengthKnown ? frameHeadBytes + payloadBytes(chunk, at) : frameHeadBytes,
+    const hasLength = bytes >= frameHeadBytes;
+    this.#partial = Buffer.allocUnsafe(
+      hasLength ? frameHeadBytes + payloadBytes(chunk, at) : frameHeadBytes,
     );
-    this.#heldBytes = chunk.copy(this.#held, 0, at);
+    this.#partialBytes = chunk.copy(this.#partial, 0, at);
   }
 
   /**
-   * Copies bytes to `#held` until it has `wanted` bytes or the chunk ends; returns their number.
+   * Copies bytes to `#partial` until it has `needed` bytes or the chunk ends; returns their number.
    */
-  #holdUpTo(wanted: number, chunk: Buffer, at: number): number {
-    if (this.#held.length < wanted) {
-      const grown = Buffer.allocUnsafe(wanted);
-      this.#held.copy(grown, 0, 0, this.#heldBytes);
-      this.#held = grown;
+  #extendPartial(needed: number, chunk: Buffer, at: number): number {
+    if (this.#partial.length < needed) {
+      const grown = Buffer.allocUnsafe(needed);
+      this.#partial.copy(grown, 0, 0, this.#partialBytes);
+      this.#partial = grown;
     }
-    const bytes = Math.min(wanted - this.#heldBytes, chunk.length - at);
-    chunk.copy(this.#held, this.#heldBytes, at, at + bytes);
-    this.#heldBytes += bytes;
+    const bytes = Math.min(needed - this.#partialBytes, chunk.length - at);
+    chunk.copy(this.#partial, this.#partialBytes, at, at + bytes);
+    this.#partialBytes += bytes;
     return bytes;
   }
 
-  #give(bytes: Buffer, at: number, end: number): void {
+  #emit(bytes: Buffer, at: number, end: number): void {
     const frame = this.#frame;
     frame.type = bytes[at + 3] ?? 0;
     frame.flags = bytes[at + 4] ?? 0;
@@ -116,7 +116,7 @@ export class FrameReader {
     frame.bytes = bytes;
     frame.start = at + frameHeadBytes;
     frame.end = end;
-    this.#taker.takeFrame(frame);
+    this.#sink.handleFrame(frame);
     frame.bytes = none;
   }
 }
@@ -126,7 +126,7 @@ const none = Buffer.alloc(0);
 function payloadBytes(bytes: Buffer, at: number): number {
   const length = ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0);
   if (length > frameBytesMax) {
-    throw new ConnectionError(errorCode.frameSizeError, `a frame of ${length} bytes`);
+    throw new ConnectionError(errorCode.frameSizeError, `frame of ${length} bytes`);
   }
   return length;
 }
@@ -146,7 +146,7 @@ export function uint32(bytes: Buffer, at: number): number {
   return uint31(bytes, at) + ((bytes[at] ?? 0) >= 0x80 ? 0x80000000 : 0);
 }
 
-/** Maximum number of frames of one header block; honest clients send fewer. */
+/** Maximum number of frames of one header block; real clients send fewer. */
 const continuationsMax = 64;
 
 /** A header block that is being received in several frames. */
@@ -171,12 +171,12 @@ export class HeaderBlock {
     return this.#bytes.length;
   }
 
-  /** Adds a fragment. Throws a ConnectionError if the block becomes too long. */
+  /** Adds a fragment. Throws ConnectionError if the block becomes too long. */
   add({ bytes, start, end }: Frame): void {
     this.#continuations += 1;
     const queue = this.#bytes;
     if (queue.length + end - start > this.#bytesMax || this.#continuations > continuationsMax) {
-      throw new ConnectionError(errorCode.enhanceYourCalm, 'a header block without an end');
+      throw new ConnectionError(errorCode.enhanceYourCalm, 'header block too long');
     }
     queue.reserve(end - start);
     queue.length += bytes.copy(queue.bytes, queue.length, start, end);
@@ -198,12 +198,12 @@ export function trimPayload(frame: Frame): void {
   if (frame.type === frameType.headers && (flags & flag.priority) !== 0) {
     if (frame.end - frame.start < priorityBytes) throw tooShort();
     if (uint31(bytes, frame.start) === frame.stream) {
-      throw new ConnectionError(errorCode.protocolError, 'a stream that depends on itself');
+      throw new ConnectionError(errorCode.protocolError, 'stream depends on itself');
     }
     frame.start += priorityBytes;
   }
   if (padding > frame.end - frame.start) {
-    throw new ConnectionError(errorCode.protocolError, 'more padding than payload');
+    throw new ConnectionError(errorCode.protocolError, 'padding exceeds payload');
   }
   frame.end -= padding;
 }
@@ -211,5 +211,5 @@ export function trimPayload(frame: Frame): void {
 export const priorityBytes = 5;
 
 function tooShort(): ConnectionError {
-  return new ConnectionError(errorCode.frameSizeError, 'a frame too short for its flags');
+  return new ConnectionError(errorCode.frameSizeError, 'frame too short for its flags');
 }

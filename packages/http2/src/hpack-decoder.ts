@@ -23,8 +23,8 @@ let scratch: Buffer = Buffer.allocUnsafeSlow(8192);
 
 /**
  * Decodes the header blocks of one connection (RFC 7541) in the order in which they were sent,
- * because they share the dynamic table. A malformed block throws a ConnectionError, after which the
- * table is invalid. The dynamic table is a ring with the newest entry at `#newest`.
+ * because they share the dynamic table. Throws ConnectionError for a malformed block, after which
+ * the table is invalid. The dynamic table is a ring with the newest entry at `#newest`.
  */
 export class HpackDecoder {
   readonly #tableBytesLimit: number;
@@ -36,7 +36,7 @@ export class HpackDecoder {
   #tableBytes = 0;
   #newest = -1;
   #count = 0;
-  readonly #text: Stretch = { bytes: scratch, start: 0, end: 0 };
+  readonly #text: ByteRange = { bytes: scratch, start: 0, end: 0 };
   #block: Buffer = scratch;
   #at = 0;
   #end = 0;
@@ -59,7 +59,7 @@ export class HpackDecoder {
       if ((first & indexed) !== 0) this.#indexed(to);
       else if ((first & literalIndexed) !== 0) this.#literal(to, 6);
       else if ((first & sizeUpdate) === 0) this.#literal(to, 4);
-      else if (!mayResize) throw corrupt('a table size update after a field');
+      else if (!mayResize) throw corrupt('table size update after a field');
       else {
         this.#resize(this.#integer(5));
         continue;
@@ -105,7 +105,7 @@ export class HpackDecoder {
   /** The slot in the ring for an index beyond the static table. */
   #slotOf(index: number): number {
     const age = index - staticCount - 1;
-    if (age < 0 || age >= this.#count) throw corrupt(`no entry ${index}`);
+    if (age < 0 || age >= this.#count) throw corrupt(`no table entry ${index}`);
     const slot = this.#newest - age;
     return slot < 0 ? slot + this.#slots : slot;
   }
@@ -125,7 +125,7 @@ export class HpackDecoder {
   }
 
   #resize(bytesMax: number): void {
-    if (bytesMax > this.#tableBytesLimit) throw corrupt('a table larger than allowed');
+    if (bytesMax > this.#tableBytesLimit) throw corrupt('table size exceeds the limit');
     this.#tableBytesMax = bytesMax;
     this.#shrinkTo(bytesMax);
   }
@@ -149,25 +149,25 @@ export class HpackDecoder {
     let value = (block[this.#at++] ?? 0) & mask;
     if (value < mask) return value;
     for (let shift = 0; shift <= 21; shift += 7) {
-      if (this.#at >= this.#end) throw corrupt('an integer without an end');
+      if (this.#at >= this.#end) throw corrupt('truncated integer');
       const byte = block[this.#at++] ?? 0;
       value += (byte & 0x7f) << shift;
       if ((byte & 0x80) === 0) return value;
     }
-    throw corrupt('an integer out of bounds');
+    throw corrupt('integer out of range');
   }
 
   /** Reads a string literal. `#text` refers to its bytes until the next one is read. */
   #readText(): void {
-    if (this.#at >= this.#end) throw corrupt('a field without an end');
-    const isCoded = ((this.#block[this.#at] ?? 0) & 0x80) !== 0;
+    if (this.#at >= this.#end) throw corrupt('truncated field');
+    const isHuffman = ((this.#block[this.#at] ?? 0) & 0x80) !== 0;
     const length = this.#integer(7);
     const start = this.#at;
     const end = start + length;
-    if (end > this.#end) throw corrupt('a text without an end');
+    if (end > this.#end) throw corrupt('truncated string');
     this.#at = end;
     const text = this.#text;
-    if (!isCoded) {
+    if (!isHuffman) {
       text.bytes = this.#block;
       text.start = start;
       text.end = end;
@@ -178,7 +178,7 @@ export class HpackDecoder {
     text.bytes = scratch;
     text.start = 0;
     text.end = huffmanDecode(this.#block, { start, end }, scratch);
-    if (text.end < 0) throw corrupt('a text with a wrong code');
+    if (text.end < 0) throw corrupt('invalid Huffman code');
   }
 
   #textAsString(): string {
@@ -193,8 +193,8 @@ function corrupt(why: string): ConnectionError {
 
 /**
  * The Huffman code of RFC 7541, appendix B: the length in bits of each byte's code, and of the end
- * mark (256). The code is canonical, so the lengths determine it: codes of one length ascend in the
- * order of their symbols, and longer codes follow shorter ones.
+ * mark (256). The code is canonical, so the lengths determine it: assignCodes of one length ascend
+ * in the order of their symbols, and longer assignCodes follow shorter ones.
  */
 const bitsOfSymbol = Uint8Array.from([
   13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28,
@@ -212,31 +212,31 @@ const bitsOfSymbol = Uint8Array.from([
 const endMark = 256;
 const codeBitsMax = 30;
 
-/** Codes by symbol, in the low bits. */
-function codes(): Uint32Array {
-  const made = new Uint32Array(bitsOfSymbol.length);
+/** Returns the codes by symbol, in the low bits. */
+function assignCodes(): Uint32Array {
+  const table = new Uint32Array(bitsOfSymbol.length);
   let next = 0;
   for (let bits = 1; bits <= codeBitsMax; bits += 1) {
     next *= 2;
     for (let symbol = 0; symbol < bitsOfSymbol.length; symbol += 1) {
-      if (bitsOfSymbol[symbol] === bits) made[symbol] = next++;
+      if (bitsOfSymbol[symbol] === bits) table[symbol] = next++;
     }
   }
-  return made;
+  return table;
 }
 
-/** A node of the code tree: its children by bit, or -1, and the symbol of a leaf, or -1. */
-interface Tree {
+/** A node of the code codeTree: its children by bit, or -1, and the symbol of a leaf, or -1. */
+interface CodeTree {
   readonly children: Int16Array;
   readonly symbol: Int16Array;
 }
 
-function tree(): Tree {
+function codeTree(): CodeTree {
   const nodes = 2 * bitsOfSymbol.length;
   const children = new Int16Array(2 * nodes).fill(-1);
   const symbol = new Int16Array(nodes).fill(-1);
   let used = 1;
-  codes().forEach((code, index) => {
+  assignCodes().forEach((code, index) => {
     let node = 0;
     for (let bit = (bitsOfSymbol[index] ?? 0) - 1; bit >= 0; bit -= 1) {
       const edge = 2 * node + ((code >>> bit) & 1);
@@ -260,12 +260,12 @@ interface StepTable {
 }
 
 /**
- * Transitions by state and half byte. A state is an inner node of the tree; a half byte completes
- * at most one symbol, since the shortest code has five bits. `accepts` marks the states in which a
- * text may end: padding is at most seven bits of the end mark, which is all ones.
+ * Transitions by state and half byte. A state is an inner node of the codeTree; a half byte
+ * completes at most one symbol, since the shortest code has five bits. `accepts` marks the states
+ * in which a text may end: padding is at most seven bits of the end mark, which is all ones.
  */
-function stepTable(): StepTable {
-  const { children, symbol } = tree();
+function buildStepTable(): StepTable {
+  const { children, symbol } = codeTree();
   const inner: number[] = [];
   const stateOf = new Int16Array(symbol.length).fill(-1);
   for (let node = 0; node < symbol.length; node += 1) {
@@ -299,7 +299,7 @@ function stepTable(): StepTable {
 }
 
 /** Created for the first Huffman-coded text, to keep startup short. */
-let table: StepTable | undefined;
+let huffmanTable: StepTable | undefined;
 
 /** Upper bound of the decoded length of `bytes` encoded bytes: the shortest code has five bits. */
 function huffmanDecodedMax(bytes: number): number {
@@ -316,8 +316,8 @@ function huffmanDecode(
   place: { readonly start: number; readonly end: number },
   target: Uint8Array,
 ): number {
-  table ??= stepTable();
-  const { steps, accepts } = table;
+  huffmanTable ??= buildStepTable();
+  const { steps, accepts } = huffmanTable;
   const { start, end } = place;
   let state = 0;
   let length = 0;
@@ -337,22 +337,22 @@ function huffmanDecode(
 /** Faults of a received name or value; 0 for none. */
 export const fault = { name: 1, value: 2 } as const;
 
-/** The faults of a text that contains a byte, by byte. */
+/** The faults that a byte causes in a text that contains it. */
 const faultsOfByte: Uint8Array = (() => {
   const token = /[!#$%&'*+\-.^_`|~0-9a-z]/;
-  const made = new Uint8Array(256);
-  for (let byte = 0; byte < made.length; byte += 1) {
+  const table = new Uint8Array(256);
+  for (let byte = 0; byte < table.length; byte += 1) {
     const isControl = (byte < 0x20 && byte !== 0x09) || byte === 0x7f;
-    made[byte] = token.test(String.fromCharCode(byte)) ? 0 : fault.name;
-    if (isControl) made[byte] = fault.name | fault.value;
+    table[byte] = token.test(String.fromCharCode(byte)) ? 0 : fault.name;
+    if (isControl) table[byte] = fault.name | fault.value;
   }
-  return made;
+  return table;
 })();
 
 const colon = 0x3a;
 
 /** A range of bytes, reused to avoid an allocation for each text. */
-interface Stretch {
+interface ByteRange {
   bytes: Buffer;
   start: number;
   end: number;
@@ -362,7 +362,7 @@ interface Stretch {
  * `fault.name` unless the bytes are a lower-case token, optionally after the colon of a
  * pseudo-header.
  */
-function nameFaults({ bytes, start, end }: Stretch): number {
+function nameFaults({ bytes, start, end }: ByteRange): number {
   const first = bytes[start] === colon ? start + 1 : start;
   if (first >= end) return fault.name;
   let faults = 0;
@@ -374,7 +374,7 @@ function nameFaults({ bytes, start, end }: Stretch): number {
  * `fault.value` for control characters. Leading and trailing white space violates RFC 9113, 8.2.1,
  * but kube-apiserver accepts it, and clients send `authorization: Bearer ` without a token.
  */
-function valueFaults({ bytes, start, end }: Stretch): number {
+function valueFaults({ bytes, start, end }: ByteRange): number {
   let faults = 0;
   for (let at = start; at < end; at += 1) faults |= faultsOfByte[bytes[at] ?? 0] ?? 0;
   return faults & fault.value;
@@ -385,10 +385,10 @@ const slots: string[] = new Array<string>(1 << slotBits).fill('');
 const internedBytesMax = 40;
 
 /**
- * The text of a valid name. Usually returns the same string object for the same name, to avoid
+ * Returns the text of a valid name, usually the same string object for the same name, to avoid
  * creating and hashing a string for each header of each request.
  */
-function internedName(text: Stretch): string {
+function internedName(text: ByteRange): string {
   const { bytes, start, end } = text;
   const length = end - start;
   if (length > internedBytesMax) return bytes.toString('latin1', start, end);
@@ -397,17 +397,17 @@ function internedName(text: Stretch): string {
   const slot = mixed & ((1 << slotBits) - 1);
   const cachedText = slots[slot] ?? '';
   if (cachedText.length === length && isText(cachedText, text)) return cachedText;
-  const made = asKey(bytes.toString('latin1', start, end));
-  slots[slot] = made;
-  return made;
+  const name = internalize(bytes.toString('latin1', start, end));
+  slots[slot] = name;
+  return name;
 }
 
 /** Returns the engine's internalized string, which equal keys and literals share. */
-function asKey(text: string): string {
+function internalize(text: string): string {
   return Object.keys({ [text]: true })[0] ?? text;
 }
 
-function isText(cachedText: string, { bytes, start }: Stretch): boolean {
+function isText(cachedText: string, { bytes, start }: ByteRange): boolean {
   for (let at = 0; at < cachedText.length; at += 1) {
     if (cachedText.charCodeAt(at) !== bytes[start + at]) return false;
   }

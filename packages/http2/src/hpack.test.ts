@@ -6,7 +6,7 @@ import { addField, addFields, addNoTable, addStatus } from './response-head.ts';
 
 type Field = readonly [name: string, value: string, faults?: number];
 
-function decoded(decoder: HpackDecoder, block: Buffer): Field[] {
+function decode(decoder: HpackDecoder, block: Buffer): Field[] {
   const fields: Field[] = [];
   decoder.decode(
     block,
@@ -35,12 +35,12 @@ const third: Field[] = [
   authority,
   ['custom-key', 'custom-value'],
 ];
-const answerTail: Field[] = [
+const responseFields: Field[] = [
   ['cache-control', 'private'],
   ['date', 'Mon, 21 Oct 2013 20:13:21 GMT'],
   ['location', 'https://www.example.com'],
 ];
-const lastAnswer: Field[] = [
+const lastResponse: Field[] = [
   [':status', '200'],
   ['cache-control', 'private'],
   ['date', 'Mon, 21 Oct 2013 20:13:22 GMT'],
@@ -60,7 +60,7 @@ describe('examples of RFC 7541, appendix C', () => {
     ['C.2.3', '100870617373776f726406736563726574', ['password', 'secret']],
     ['C.2.4', '82', [':method', 'GET']],
   ])('%s', (_section, block, field) => {
-    expect(decoded(new HpackDecoder(4096), hex(block))).toEqual([field]);
+    expect(decode(new HpackDecoder(4096), hex(block))).toEqual([field]);
   });
 
   test.each([
@@ -73,7 +73,7 @@ describe('examples of RFC 7541, appendix C', () => {
       ],
     ],
     [
-      'C.4, requests with it',
+      'C.4, requests with Huffman coding',
       [
         '8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff',
         '8286 84be 5886 a8eb 1064 9cbf',
@@ -82,13 +82,13 @@ describe('examples of RFC 7541, appendix C', () => {
     ],
   ])('%s', (_section, blocks) => {
     const decoder = new HpackDecoder(4096);
-    const fields = blocks.map((block) => decoded(decoder, hex(block)));
+    const fields = blocks.map((block) => decode(decoder, hex(block)));
     expect(fields).toEqual([[...request, authority], second, third]);
   });
 
   test.each([
     [
-      'C.5, answers without Huffman coding, in a table that is too small',
+      'C.5, responses without Huffman coding, in a small table',
       [
         '4803 3330 3258 0770 7269 7661 7465 611d 4d6f 6e2c 2032 3120 4f63 7420 3230 3133 2032 303a 3133 3a32 3120 474d 546e 1768 7474 7073 3a2f 2f77 7777 2e65 7861 6d70 6c65 2e63 6f6d',
         '4803 3330 37c1 c0bf',
@@ -96,7 +96,7 @@ describe('examples of RFC 7541, appendix C', () => {
       ],
     ],
     [
-      'C.6, answers with it',
+      'C.6, responses with Huffman coding, in a small table',
       [
         '4882 6402 5885 aec3 771a 4b61 96d0 7abe 9410 54d4 44a8 2005 9504 0b81 66e0 82a6 2d1b ff6e 919d 29ad 1718 63c7 8f0b 97c8 e9ae 82ae 43d3',
         '4883 640e ffc1 c0bf',
@@ -105,9 +105,9 @@ describe('examples of RFC 7541, appendix C', () => {
     ],
   ])('%s', (_section, blocks) => {
     const decoder = new HpackDecoder(256);
-    const fields = blocks.map((block) => decoded(decoder, hex(block)));
-    const first: Field[] = [[':status', '302'], ...answerTail];
-    expect(fields).toEqual([first, [[':status', '307'], ...answerTail], lastAnswer]);
+    const fields = blocks.map((block) => decode(decoder, hex(block)));
+    const first: Field[] = [[':status', '302'], ...responseFields];
+    expect(fields).toEqual([first, [[':status', '307'], ...responseFields], lastResponse]);
   });
 });
 
@@ -115,44 +115,44 @@ describe('malformed header blocks', () => {
   test.each([
     ['index 0', '80'],
     ['an index beyond both tables', 'be'],
-    ['a name of index beyond both tables', '7f ff 20 01 61'],
-    ['an integer without an end', 'ff ff ff'],
+    ['a name index beyond both tables', '7f ff 20 01 61'],
+    ['a truncated integer', 'ff ff ff'],
     ['an integer of more than four bytes', 'ff ff ff ff ff ff 01'],
     ['a field without a value', '40 01 61'],
     ['a text beyond the end', '40 05 61'],
-    ['a size update behind a field', '82 20'],
-    ['a table larger than we allow', '3f e2 1f'],
+    ['a size update after a field', '82 20'],
+    ['a table size above the limit', '3f e2 1f'],
     ['the end mark of the Huffman code', '00 84 ff ff ff ff 01 61'],
     ['padding of eight ones', '00 82 1f ff 01 61'],
     ['padding of zeros', '00 81 18 01 61'],
   ])('%s', (_what, block) => {
-    const read = () => decoded(new HpackDecoder(4096), hex(block));
+    const read = () => decode(new HpackDecoder(4096), hex(block));
     expect(read).toThrow(ConnectionError);
     expect(read).toThrow(expect.objectContaining({ code: errorCode.compressionError }));
   });
 });
 
 describe('the dynamic table', () => {
-  test('is emptied by size updates, of which two may precede the first field', () => {
+  test('size updates empty it, and two may precede the first field', () => {
     const decoder = new HpackDecoder(4096);
-    decoded(decoder, hex('4001 6101 62'));
-    expect(decoded(decoder, hex('be'))).toEqual([['a', 'b']]);
-    expect(decoded(decoder, hex('20 3fe11f 82'))).toEqual([[':method', 'GET']]);
-    expect(() => decoded(decoder, hex('be'))).toThrow(ConnectionError);
+    decode(decoder, hex('4001 6101 62'));
+    expect(decode(decoder, hex('be'))).toEqual([['a', 'b']]);
+    expect(decode(decoder, hex('20 3fe11f 82'))).toEqual([[':method', 'GET']]);
+    expect(() => decode(decoder, hex('be'))).toThrow(ConnectionError);
   });
 
-  test('an entry larger than the table empties it and is still decoded', () => {
+  test('an entry larger than the table empties it and is still decode', () => {
     const decoder = new HpackDecoder(64);
-    decoded(decoder, hex('4001 6101 62'));
+    decode(decoder, hex('4001 6101 62'));
     const long = Buffer.concat([hex('4001 6140'), Buffer.alloc(64, 0x63)]);
-    expect(decoded(decoder, long)).toEqual([['a', 'c'.repeat(64)]]);
-    expect(() => decoded(decoder, hex('be'))).toThrow(ConnectionError);
+    expect(decode(decoder, long)).toEqual([['a', 'c'.repeat(64)]]);
+    expect(() => decode(decoder, hex('be'))).toThrow(ConnectionError);
   });
 
   test('a name may refer to the entry that its insertion evicts', () => {
     const decoder = new HpackDecoder(40);
-    decoded(decoder, hex('4003 616161 01 62'));
-    expect(decoded(decoder, hex('7e 02 6363 be'))).toEqual([
+    decode(decoder, hex('4003 616161 01 62'));
+    expect(decode(decoder, hex('7e 02 6363 be'))).toEqual([
       ['aaa', 'cc'],
       ['aaa', 'cc'],
     ]);
@@ -186,7 +186,7 @@ describe('the dynamic table', () => {
         });
       }
       const block = queue.bytes.subarray(0, queue.length);
-      expect(decoded(decoder, block), `seed ${seed}, round ${round}`).toEqual([expected]);
+      expect(decode(decoder, block), `seed ${seed}, round ${round}`).toEqual([expected]);
     }
   });
 });
@@ -202,7 +202,7 @@ describe('invalid names and values', () => {
     ['a value with a line feed', 'a', 'b\nc', fault.value],
     ['a value with a zero', 'a', 'b\0', fault.value],
     ['both', 'A', '\r', fault.name | fault.value],
-    ['neither: a tab within, bytes beyond ASCII', 'a', 'b\tc\xe4 ', 0],
+    ['neither: a tab inside the value, bytes beyond ASCII', 'a', 'b\tc\xe4 ', 0],
   ])('%s', (_what, name, value, faults) => {
     const block = Buffer.from(
       `@${String.fromCharCode(name.length)}${name}${String.fromCharCode(value.length)}${value}`,
@@ -210,24 +210,24 @@ describe('invalid names and values', () => {
     );
     const field: Field = faults === 0 ? [name, value] : [name, value, faults];
     const decoder = new HpackDecoder(4096);
-    expect(decoded(decoder, block)).toEqual([field]);
-    // The table remembers what is wrong with an entry.
-    expect(decoded(decoder, hex('be'))).toEqual([field]);
+    expect(decode(decoder, block)).toEqual([field]);
+    // The table stores the faults of an entry.
+    expect(decode(decoder, hex('be'))).toEqual([field]);
   });
 });
 
-describe('encoded blocks', () => {
-  function encoded(add: (queue: ByteQueue) => void): Field[] {
+describe('encodeAndDecode blocks', () => {
+  function encodeAndDecode(add: (queue: ByteQueue) => void): Field[] {
     const queue = new ByteQueue();
     add(queue);
-    return decoded(new HpackDecoder(4096), queue.bytes.subarray(0, queue.length));
+    return decode(new HpackDecoder(4096), queue.bytes.subarray(0, queue.length));
   }
 
-  test('can be decoded', () => {
+  test('can be decode', () => {
     const long = 'x'.repeat(300);
     const values = { 'audit-id': 'a', 'content-type': 'b/c', 'x-long': long, vary: '' };
     for (let round = 0; round < 3; round += 1) {
-      const fields = encoded((queue) => {
+      const fields = encodeAndDecode((queue) => {
         addNoTable(queue);
         addStatus(queue, 200);
         addFields(queue, { ...values, 'audit-id': `a${round}`, warning: ['one', 'two \xe4'] });
@@ -245,12 +245,14 @@ describe('encoded blocks', () => {
   });
 
   test.each([200, 204, 206, 304, 400, 404, 500, 201, 429, 503, 100])('status %s', (status) => {
-    expect(encoded((queue) => addStatus(queue, status))).toEqual([[':status', String(status)]]);
+    expect(encodeAndDecode((queue) => addStatus(queue, status))).toEqual([
+      [':status', String(status)],
+    ]);
   });
 
   test.each([126, 127, 128, 254, 255, 16_510])('a value of %s bytes', (length) => {
     const value = 'v'.repeat(length);
-    expect(encoded((queue) => addField(queue, 'x-a', value))).toEqual([['x-a', value]]);
+    expect(encodeAndDecode((queue) => addField(queue, 'x-a', value))).toEqual([['x-a', value]]);
   });
 
   test.each<[string, string]>([
@@ -261,7 +263,7 @@ describe('encoded blocks', () => {
     ['x-lines', 'a\r\nb: c'],
     ['x-zero', '\0'],
     ['x-wide', 'ab\u0142'],
-  ])('%s: %j is refused', (name, value) => {
+  ])('%s: %j is rejected', (name, value) => {
     const queue = new ByteQueue();
     expect(() => addField(queue, name, value)).toThrow(TypeError);
   });

@@ -13,7 +13,7 @@ import {
 import {
   type Frame,
   FrameReader,
-  type FrameTaker,
+  type FrameSink,
   HeaderBlock,
   priorityBytes,
   trimPayload,
@@ -52,13 +52,13 @@ const headerTableBytes = 4096;
 /** Maximum size of control frames that wait for a client that does not read. */
 const controlBytesMax = 4 * 1024 * 1024;
 
-/** How long a client has to answer the ping after the first GOAWAY, milliseconds. */
-const farewellMs = 1000;
-/** How long a client has to close the connection after the server, milliseconds. */
-const lingerMs = 1000;
-const farewellPing = Buffer.from('farewell', 'latin1');
+/** Maximum time for the response to the ping after the first GOAWAY, milliseconds. */
+const goAwayPingTimeoutMs = 1000;
+/** Maximum time for the client to close the connection after the server, milliseconds. */
+const closeTimeoutMs = 1000;
+const goAwayPing = Buffer.from('shutdown', 'latin1');
 
-/** What a connection needs from its server. Sizes are in bytes, times in milliseconds. */
+/** The facilities of the server that a connection uses. Sizes in bytes, times in milliseconds. */
 export interface Http2Host extends ConnectionHost {
   readonly clock: Clock;
   readonly limits: {
@@ -75,7 +75,7 @@ export interface Http2Host extends ConnectionHost {
  * streams, and passes every request to `onRequest`. An error of the client ends the stream if
  * possible, otherwise the connection. No exception leaves this class.
  */
-export class Http2Connection extends PeerConnection implements FrameTaker, StreamHost, OutputOwner {
+export class Http2Connection extends PeerConnection implements FrameSink, StreamHost, OutputOwner {
   /** Whether frames are no longer accepted. */
   closed = false;
   readonly #core: Http2Host;
@@ -87,18 +87,21 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
   readonly #streams = new StreamTable();
   readonly #closedStreams = new ClosedStreams();
   readonly #window = new ReceiveWindow(connectionWindowBytes);
+  /** ID of the last stream that the server opened or rejected. */
   #lastStream = 0;
-  #sawSettings = false;
+  /** ID of the last stream of the client, including those ignored after the final GOAWAY. */
+  #newestStream = 0;
+  #hasSettings = false;
   /** The incomplete header block. No other frame may arrive before its end. */
   #block: HeaderBlock | undefined;
   #blockSince = 0;
   #peerStreamWindow = defaultWindowBytes;
   /**
-   * Whether the client has shrunk its header table and must receive an update that the server does
-   * not use one.
+   * Whether the client has shrunk its header table, so that the next header block must set its size
+   * to 0.
    */
   #owesTableUpdate = false;
-  #farewell: 'none' | 'announced' | 'final' = 'none';
+  #shutdown: 'none' | 'announced' | 'final' = 'none';
   #timer: Timer | undefined;
 
   constructor(options: {
@@ -131,29 +134,29 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
     sendWindowUpdate(this.#output, { stream: 0, by });
   }
 
-  // What the server asks of it.
-
   /**
-   * Announces that the connection will close, but serves requests that the client sends before it
-   * knows. The final GOAWAY with the last stream follows when the client has answered a ping (RFC
-   * 9113, 6.8).
+   * Announces that the connection will close, and serves the requests that the client sends before
+   * it receives the announcement. The final GOAWAY with the last stream follows when the client has
+   * responded to a ping (RFC 9113, 6.8).
    */
   override retire(): void {
-    if (this.closed || this.#farewell !== 'none') return;
-    this.#farewell = 'announced';
+    if (this.closed || this.#shutdown !== 'none') return;
+    this.#shutdown = 'announced';
     sendGoAway(this.#output, { lastStream: streamIdMax, code: errorCode.noError });
-    sendPing(this.#output, { payload: farewellPing, flags: 0 });
-    this.#timer = this.#core.clock.after(farewellMs, () => this.#sendFinalGoAway());
+    sendPing(this.#output, { payload: goAwayPing, flags: 0 });
+    this.#timer = this.#core.clock.after(goAwayPingTimeoutMs, () => this.#sendFinalGoAway());
   }
 
   override expire(now: number): void {
     if (this.#block === undefined) return;
     if (now - this.#blockSince > this.#core.limits.headersTimeoutMs) {
-      this.#fail(new ConnectionError(errorCode.enhanceYourCalm, 'headers took too long'));
+      this.#fail(
+        new ConnectionError(errorCode.enhanceYourCalm, 'header block not complete in time'),
+      );
     }
   }
 
-  // What its streams ask of it.
+  // Called by streams.
 
   wake(stream: Http2Stream): void {
     this.#output.wake(stream);
@@ -176,13 +179,13 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
       throw error;
     }
     this.#owesTableUpdate = false;
-    this.#boundControl();
+    this.#limitControl();
     output.schedule();
     if (!head.empty) return;
     stream.ending = true;
     stream.endSent = true;
     if (!stream.remoteEnded) this.#reset(stream.id, errorCode.noError);
-    output.ended(stream);
+    output.addEnded(stream);
   }
 
   sendContinue(stream: Http2Stream): void {
@@ -193,29 +196,29 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
 
   reset(stream: Http2Stream, code: number): void {
     this.#reset(stream.id, code);
-    this.#cutOff(stream, ending.resetByUs);
+    this.#abort(stream, ending.resetByServer);
   }
 
   consumed(stream: Http2Stream, bytes: number): void {
-    this.#giveBack(bytes);
-    if (stream.dead || stream.remoteEnded || stream.discards) return;
-    const by = stream.window.giveBack(bytes);
+    this.#returnWindow(bytes);
+    if (stream.aborted || stream.remoteEnded || stream.discards) return;
+    const by = stream.window.restore(bytes);
     if (by > 0) sendWindowUpdate(this.#output, { stream: stream.id, by });
   }
 
   // Called by the output.
 
   streamEnded(stream: Http2Stream): void {
-    this.#forget(stream, stream.remoteEnded ? ending.finished : ending.resetByUs);
-    this.#guard.answered();
+    this.#remove(stream, stream.remoteEnded ? ending.finished : ending.resetByServer);
+    this.#guard.creditResponse();
   }
 
   streamFinished(stream: Http2Stream): void {
     stream.owner?.streamClosed();
-    this.#leaveWhenDone();
+    this.#closeWhenIdle();
   }
 
-  // What the client sends.
+  // Frames from the client.
 
   readonly #onData = (chunk: Buffer): void => {
     if (this.closed) return;
@@ -226,53 +229,53 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
     }
   };
 
-  takeFrame(frame: Frame): void {
+  handleFrame(frame: Frame): void {
     const { type } = frame;
     if (this.#block !== undefined && type !== frameType.continuation) {
-      throw violation('a frame within a header block');
+      throw violation('frame within a header block');
     }
-    if (!this.#sawSettings && type !== frameType.settings) {
-      throw violation('a connection that does not begin with SETTINGS');
+    if (!this.#hasSettings && type !== frameType.settings) {
+      throw violation('connection does not begin with SETTINGS');
     }
-    if (type === frameType.data) this.#takeData(frame);
-    else if (type === frameType.headers) this.#takeHeaders(frame);
-    else if (type === frameType.continuation) this.#takeContinuation(frame);
+    if (type === frameType.data) this.#handleData(frame);
+    else if (type === frameType.headers) this.#handleHeaders(frame);
+    else if (type === frameType.continuation) this.#handleContinuation(frame);
     else {
-      // All other frames carry neither a request nor a body.
-      if (this.#output.dataFrames > 0) this.#guard.sentData(this.#output.dataFrames);
+      // No other frame carries a request or a body.
+      if (this.#output.dataFrames > 0) this.#guard.creditData(this.#output.dataFrames);
       this.#output.dataFrames = 0;
-      this.#guard.idleFrame();
-      this.#takeControl(frame);
+      this.#guard.chargeIdleFrame();
+      this.#handleControl(frame);
     }
   }
 
   /** Unknown types are extensions, which must be ignored (RFC 9113, 5.5). */
-  #takeControl(frame: Frame): void {
+  #handleControl(frame: Frame): void {
     const { type, stream } = frame;
     const bytes = frame.end - frame.start;
-    if (type === frameType.windowUpdate) this.#takeWindowUpdate(frame);
-    else if (type === frameType.settings) this.#takeSettings(frame);
-    else if (type === frameType.resetStream) this.#takeReset(frame);
-    else if (type === frameType.ping) this.#takePing(frame);
+    if (type === frameType.windowUpdate) this.#handleWindowUpdate(frame);
+    else if (type === frameType.settings) this.#handleSettings(frame);
+    else if (type === frameType.resetStream) this.#handleReset(frame);
+    else if (type === frameType.ping) this.#handlePing(frame);
     else if (type === frameType.pushPromise) throw violation('PUSH_PROMISE from a client');
     else if (type === frameType.priority) {
-      if (stream === 0) throw violation('PRIORITY of no stream');
+      if (stream === 0) throw violation('PRIORITY on stream 0');
       if (bytes !== priorityBytes) throw wrongSize('PRIORITY');
-      if (uint31(frame.bytes, frame.start) === stream) throw violation('a stream behind itself');
+      if (uint31(frame.bytes, frame.start) === stream) throw violation('stream depends on itself');
     } else if (type === frameType.goAway) {
-      if (stream !== 0) throw violation('GOAWAY of a stream');
+      if (stream !== 0) throw violation('GOAWAY on a stream');
       if (bytes < goAwayBytesMin) throw wrongSize('GOAWAY');
     }
   }
 
-  #takeHeaders(frame: Frame): void {
+  #handleHeaders(frame: Frame): void {
     const { stream, flags } = frame;
-    if (stream % 2 === 0) throw violation('HEADERS of a stream that no client opens');
+    if (stream % 2 === 0) throw violation('HEADERS on an even stream ID');
     trimPayload(frame);
     const endsStream = (flags & flag.endStream) !== 0;
     if ((flags & flag.endHeaders) !== 0) {
-      const head = this.#decoded(frame.bytes, frame);
-      this.#takeHead(head, { id: stream, endsStream });
+      const head = this.#decodeHead(frame.bytes, frame);
+      this.#handleHead(head, { id: stream, endsStream });
       return;
     }
     const bytesMax = this.#core.limits.headerBytesMax;
@@ -282,32 +285,36 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
     this.#block.add(frame);
   }
 
-  #takeContinuation(frame: Frame): void {
+  #handleContinuation(frame: Frame): void {
     const block = this.#block;
-    if (block === undefined || block.stream !== frame.stream) throw violation('CONTINUATION');
+    if (block === undefined || block.stream !== frame.stream)
+      throw violation('unexpected CONTINUATION');
     block.add(frame);
     if ((frame.flags & flag.endHeaders) === 0) return;
     this.#block = undefined;
     this.memory.charge('requests', -this.#core.limits.headerBytesMax);
-    const head = this.#decoded(block.bytes, { start: 0, end: block.length });
-    this.#takeHead(head, { id: block.stream, endsStream: block.endsStream });
+    const head = this.#decodeHead(block.bytes, { start: 0, end: block.length });
+    this.#handleHead(head, { id: block.stream, endsStream: block.endsStream });
   }
 
-  #decoded(bytes: Buffer, place: { start: number; end: number }): RequestHead {
+  #decodeHead(bytes: Buffer, place: { start: number; end: number }): RequestHead {
     const head = new RequestHead(this.#core.limits.headerBytesMax);
     this.#decoder.decode(bytes, place, head);
     return head;
   }
 
-  #takeHead(head: RequestHead, to: { id: number; endsStream: boolean }): void {
+  #handleHead(head: RequestHead, to: { id: number; endsStream: boolean }): void {
     const { id, endsStream } = to;
     const stream = this.#streams.get(id);
-    if (stream !== undefined) this.#takeTrailers(stream, head, endsStream);
-    else if (id <= this.#lastStream) this.#takeLateHead(id);
-    // A request after the last one announced in GOAWAY, which the client will repeat elsewhere.
-    else if (this.#farewell === 'final') this.#guard.idleFrame();
-    else {
+    if (stream !== undefined) this.#handleTrailers(stream, head, endsStream);
+    else if (id <= this.#lastStream) this.#handleLateHead(id);
+    // The client repeats requests after the last one of the final GOAWAY elsewhere.
+    else if (this.#shutdown === 'final') {
+      this.#newestStream = Math.max(this.#newestStream, id);
+      this.#guard.chargeIdleFrame();
+    } else {
       this.#lastStream = id;
+      this.#newestStream = id;
       head.check({ hasBody: !endsStream });
       if (head.malformed !== undefined) this.#refuse(id, errorCode.protocolError);
       else if (this.#streams.size >= this.#core.limits.streamsPerConnectionMax) {
@@ -331,7 +338,7 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
     else stream.respond({ status, headers: {}, contentLength: 0, empty: true });
   }
 
-  #takeTrailers(stream: Http2Stream, head: RequestHead, endsStream: boolean): void {
+  #handleTrailers(stream: Http2Stream, head: RequestHead, endsStream: boolean): void {
     head.checkTrailers();
     if (stream.remoteEnded) this.#resetFor(stream, errorCode.streamClosed);
     else if (!endsStream || head.malformed !== undefined || head.tooLarge) {
@@ -339,36 +346,36 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
     } else this.#endBody(stream);
   }
 
-  /** Headers of a stream that is closed or was skipped. */
-  #takeLateHead(id: number): void {
+  /** Handles headers of a stream that is closed or was skipped. */
+  #handleLateHead(id: number): void {
     const how = this.#closedStreams.endingOf(id);
-    if (how !== ending.resetByUs) {
+    if (how !== ending.resetByServer) {
       const code = how === ending.unknown ? errorCode.protocolError : errorCode.streamClosed;
-      throw new ConnectionError(code, 'HEADERS of a stream that is closed');
+      throw new ConnectionError(code, 'HEADERS on a closed stream');
     }
-    this.#guard.idleFrame();
+    this.#guard.chargeIdleFrame();
   }
 
-  #takeData(frame: Frame): void {
+  #handleData(frame: Frame): void {
     const id = frame.stream;
     const frameBytes = frame.end - frame.start;
-    if (id === 0 || id > this.#lastStream) throw violation('DATA of no stream');
-    if (!this.#window.take(frameBytes)) {
-      throw new ConnectionError(errorCode.flowControlError, 'more data than the window allows');
+    if (id === 0 || id > this.#newestStream) throw violation('DATA on an idle stream');
+    if (!this.#window.spend(frameBytes)) {
+      throw new ConnectionError(errorCode.flowControlError, 'data exceeds the window');
     }
     trimPayload(frame);
     const bytes = frame.end - frame.start;
     const endsStream = (frame.flags & flag.endStream) !== 0;
-    if (bytes === 0 && !endsStream) this.#guard.idleFrame();
+    if (bytes === 0 && !endsStream) this.#guard.chargeIdleFrame();
     const stream = this.#streams.get(id);
     if (stream === undefined) {
-      this.#giveBack(frameBytes);
-      this.#takeLateData(id);
+      this.#returnWindow(frameBytes);
+      this.#handleLateData(id);
       return;
     }
-    const fault = faultOfData(stream, { bytes, frameBytes });
+    const fault = dataError(stream, { bytes, frameBytes });
     if (fault !== errorCode.noError) {
-      this.#giveBack(frameBytes);
+      this.#returnWindow(frameBytes);
       this.#resetFor(stream, fault);
       return;
     }
@@ -377,50 +384,51 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
   }
 
   /** Ignores data that the client sent before it received the reset of the stream. */
-  #takeLateData(id: number): void {
+  #handleLateData(id: number): void {
     const how = this.#closedStreams.endingOf(id);
     if (how === ending.finished) {
-      throw new ConnectionError(errorCode.streamClosed, 'DATA of a stream that has ended');
+      throw new ConnectionError(errorCode.streamClosed, 'DATA on a closed stream');
     }
     if (how === ending.resetByClient) this.#refuse(id, errorCode.streamClosed);
   }
 
   #endBody(stream: Http2Stream): void {
-    const announced = stream.head.contentLength;
-    if (announced !== undefined && announced !== stream.receivedBytes) {
+    const declaredBytes = stream.head.contentLength;
+    if (declaredBytes !== undefined && declaredBytes !== stream.receivedBytes) {
       this.#resetFor(stream, errorCode.protocolError);
     } else stream.receiveEnd();
   }
 
-  #takeReset(frame: Frame): void {
+  #handleReset(frame: Frame): void {
     if (frame.end - frame.start !== 4) throw wrongSize('RST_STREAM');
-    if (frame.stream === 0 || frame.stream > this.#lastStream) throw violation('RST_STREAM');
+    if (frame.stream === 0 || frame.stream > this.#newestStream)
+      throw violation('RST_STREAM on an idle stream');
     const stream = this.#streams.get(frame.stream);
     if (stream === undefined) return;
-    this.#cutOff(stream, ending.resetByClient);
-    this.#guard.reset();
+    this.#abort(stream, ending.resetByClient);
+    this.#guard.chargeReset();
   }
 
-  #takeSettings(frame: Frame): void {
-    if (frame.stream !== 0) throw violation('SETTINGS of a stream');
+  #handleSettings(frame: Frame): void {
+    if (frame.stream !== 0) throw violation('SETTINGS on a stream');
     if ((frame.flags & flag.ack) !== 0) {
-      if (frame.end !== frame.start) throw wrongSize('an acknowledgement of SETTINGS');
-      if (!this.#sawSettings) throw violation('a connection that does not begin with SETTINGS');
+      if (frame.end !== frame.start) throw wrongSize('SETTINGS acknowledgment');
+      if (!this.#hasSettings) throw violation('connection does not begin with SETTINGS');
       return;
     }
-    this.#sawSettings = true;
+    this.#hasSettings = true;
     const settings = readSettings(frame);
     if ((settings.headerTableBytes ?? headerTableBytes) < headerTableBytes) {
       this.#owesTableUpdate = true;
     }
     this.#output.frameBytesMax = settings.frameBytesMax ?? this.#output.frameBytesMax;
     acknowledgeSettings(this.#output);
-    this.#boundControl();
-    if (settings.initialWindow !== undefined) this.#moveWindows(settings.initialWindow);
+    this.#limitControl();
+    if (settings.initialWindow !== undefined) this.#adjustSendWindows(settings.initialWindow);
   }
 
-  /** A new initial window changes the send windows of all streams by the difference. */
-  #moveWindows(initialWindow: number): void {
+  /** Changes the send windows of all streams by the change of the initial window. */
+  #adjustSendWindows(initialWindow: number): void {
     const by = initialWindow - this.#peerStreamWindow;
     this.#peerStreamWindow = initialWindow;
     for (const stream of this.#streams.all()) {
@@ -430,25 +438,25 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
     }
   }
 
-  #takePing(frame: Frame): void {
-    if (frame.stream !== 0) throw violation('PING of a stream');
-    if (frame.end - frame.start !== farewellPing.length) throw wrongSize('PING');
+  #handlePing(frame: Frame): void {
+    if (frame.stream !== 0) throw violation('PING on a stream');
+    if (frame.end - frame.start !== goAwayPing.length) throw wrongSize('PING');
     const payload = frame.bytes.subarray(frame.start, frame.end);
     if ((frame.flags & flag.ack) === 0) {
       sendPing(this.#output, { payload, flags: flag.ack });
-      this.#boundControl();
-    } else if (this.#farewell === 'announced' && payload.equals(farewellPing))
+      this.#limitControl();
+    } else if (this.#shutdown === 'announced' && payload.equals(goAwayPing))
       this.#sendFinalGoAway();
   }
 
-  #takeWindowUpdate(frame: Frame): void {
+  #handleWindowUpdate(frame: Frame): void {
     const id = frame.stream;
     if (frame.end - frame.start !== 4) throw wrongSize('WINDOW_UPDATE');
-    if (id > this.#lastStream) throw violation('WINDOW_UPDATE of no stream');
+    if (id > this.#newestStream) throw violation('WINDOW_UPDATE on an idle stream');
     const by = uint31(frame.bytes, frame.start);
     const output = this.#output;
     if (id === 0) {
-      if (by === 0) throw violation('WINDOW_UPDATE by nothing');
+      if (by === 0) throw violation('WINDOW_UPDATE by 0');
       if (output.sendWindow + by > windowBytesMax) throw outOfRange();
       output.sendWindow += by;
       output.schedule();
@@ -465,84 +473,80 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
     }
   }
 
-  // What becomes of the streams.
-
   #reset(stream: number, code: number): void {
     sendReset(this.#output, { stream, code });
-    this.#boundControl();
+    this.#limitControl();
   }
 
-  /** Resets a stream that was not opened, which is charged to the client. */
+  /** Rejects a stream and charges the reset to the client. */
   #refuse(id: number, code: number): void {
-    this.#closedStreams.add(id, ending.resetByUs);
+    this.#closedStreams.add(id, ending.resetByServer);
     this.#reset(id, code);
-    this.#guard.reset();
+    this.#guard.chargeReset();
   }
 
-  /** Resets a stream because of the client's fault, which counts like a reset by the client. */
+  /** Resets a stream because of the client's error and charges the reset to the client. */
   #resetFor(stream: Http2Stream, code: number): void {
     this.reset(stream, code);
-    this.#guard.reset();
+    this.#guard.chargeReset();
   }
 
-  #cutOff(stream: Http2Stream, how: number): void {
-    this.#forget(stream, how);
-    stream.die();
+  #abort(stream: Http2Stream, how: number): void {
+    this.#remove(stream, how);
+    stream.abort();
     stream.owner?.streamClosed();
-    this.#leaveWhenDone();
+    this.#closeWhenIdle();
   }
 
-  #forget(stream: Http2Stream, how: number): void {
+  #remove(stream: Http2Stream, how: number): void {
     const unread = stream.discard();
-    if (unread > 0) this.#giveBack(unread);
+    if (unread > 0) this.#returnWindow(unread);
     this.#streams.delete(stream);
     this.#closedStreams.add(stream.id, how);
   }
 
-  #giveBack(bytes: number): void {
-    const by = this.#window.giveBack(bytes);
+  #returnWindow(bytes: number): void {
+    const by = this.#window.restore(bytes);
     if (by > 0) sendWindowUpdate(this.#output, { stream: 0, by });
   }
 
-  #boundControl(): void {
+  #limitControl(): void {
     this.#output.chargeControl();
     if (this.#output.control.length <= controlBytesMax) return;
     this.socket.destroy();
   }
 
-  // How it ends.
-
-  /** Sends the second GOAWAY: no request after the last one seen will be answered. */
+  /** Sends the second GOAWAY, after which the server ignores new requests. */
   #sendFinalGoAway(): void {
-    if (this.closed || this.#farewell === 'final') return;
+    if (this.closed || this.#shutdown === 'final') return;
     this.#timer?.stop();
-    this.#farewell = 'final';
+    this.#shutdown = 'final';
     sendGoAway(this.#output, { lastStream: this.#lastStream, code: errorCode.noError });
-    this.#leaveWhenDone();
+    this.#closeWhenIdle();
   }
 
-  #leaveWhenDone(): void {
-    if (this.#farewell === 'final' && !this.closed && this.#streams.size === 0) this.#leave();
+  #closeWhenIdle(): void {
+    if (this.#shutdown === 'final' && !this.closed && this.#streams.size === 0) this.#closeSocket();
   }
 
-  /** Closes the server's side, and the socket soon after if the client does not. */
-  #leave(): void {
+  /** Closes the server's side, and after a timeout the socket. */
+  #closeSocket(): void {
     this.closed = true;
     this.#output.finish();
     this.socket.end();
     this.#timer?.stop();
-    this.#timer = this.#core.clock.after(lingerMs, () => this.socket.destroy());
+    this.#timer = this.#core.clock.after(closeTimeoutMs, () => this.socket.destroy());
   }
 
   #fail(error: unknown): void {
     if (this.closed) return;
     this.closed = true;
-    const isKnown = error instanceof ConnectionError;
-    const code = isKnown ? error.code : errorCode.internalError;
+    const isProtocolError = error instanceof ConnectionError;
+    const code = isProtocolError ? error.code : errorCode.internalError;
     this.#endStreams();
     sendGoAway(this.#output, { lastStream: this.#lastStream, code });
-    this.#leave();
-    if (!isKnown) reportFault('http2', error);
+    this.#closeSocket();
+    if (!isProtocolError) reportFault('http2', error);
   }
 
   readonly #onClose = (): void => {
@@ -555,7 +559,7 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
   #endStreams(): void {
     for (const stream of this.#streams.all()) {
       this.#streams.delete(stream);
-      stream.die();
+      stream.abort();
       stream.owner?.streamClosed();
     }
   }
@@ -563,15 +567,15 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
 
 const goAwayBytesMin = 8;
 
-/** The error code for a DATA frame; `noError` if it is valid. */
-function faultOfData(
+/** Returns the error code for a DATA frame; `noError` if it is valid. */
+function dataError(
   stream: Http2Stream,
   { bytes, frameBytes }: { bytes: number; frameBytes: number },
 ): number {
   if (stream.remoteEnded) return errorCode.streamClosed;
-  if (!stream.window.take(frameBytes)) return errorCode.flowControlError;
-  const announced = stream.head.contentLength;
-  const isTooMuch = announced !== undefined && stream.receivedBytes + bytes > announced;
+  if (!stream.window.spend(frameBytes)) return errorCode.flowControlError;
+  const declaredBytes = stream.head.contentLength;
+  const isTooMuch = declaredBytes !== undefined && stream.receivedBytes + bytes > declaredBytes;
   return isTooMuch ? errorCode.protocolError : errorCode.noError;
 }
 
@@ -580,9 +584,9 @@ function violation(what: string): ConnectionError {
 }
 
 function wrongSize(what: string): ConnectionError {
-  return new ConnectionError(errorCode.frameSizeError, `${what} of a wrong length`);
+  return new ConnectionError(errorCode.frameSizeError, `${what} with invalid length`);
 }
 
 function outOfRange(): ConnectionError {
-  return new ConnectionError(errorCode.flowControlError, 'a window out of range');
+  return new ConnectionError(errorCode.flowControlError, 'window out of range');
 }

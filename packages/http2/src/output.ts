@@ -14,21 +14,21 @@ import type { Http2Stream } from './stream.ts';
 /** Receives the progress of a connection's streams from its output. */
 export interface OutputOwner {
   /**
-   * The last frame of the response has been written, and a client that is still sending has
-   * received a reset.
+   * Called when the last frame of the response has been written, followed by a reset if the client
+   * is still sending.
    */
   streamEnded(stream: Http2Stream): void;
-  /** The operating system has accepted everything that the stream sent. */
+  /** Called when the operating system has accepted everything that the stream sent. */
   streamFinished(stream: Http2Stream): void;
 }
 
 /**
- * Below this size, a queue of unread bytes is covered by the charge for its request or connection.
+ * Size below which the charge for a request or connection covers its queue of unread bytes.
  */
 export const queueBytesMin = 64 * 1024;
 /** Maximum bytes of bodies in one write. */
 const batchBytes = 256 * 1024;
-/** A block in flight exists twice: in plain and encrypted form. */
+/** A block in flight exists in plain and in encrypted form. */
 const blockCost = 2;
 /** Number of frames that a stream may send before the next one. */
 const turnFrames = 4;
@@ -43,7 +43,7 @@ interface Write {
   readonly block: Buffer | undefined;
 }
 
-const nobody: readonly Http2Stream[] = [];
+const noStreams: readonly Http2Stream[] = [];
 
 /**
  * The sending half of a connection. Control frames wait in `control`, bodies in their streams. At
@@ -65,7 +65,7 @@ export class Output {
   #chargedControl = 0;
   #ready: Http2Stream[] = [];
   /** Streams whose last frame is in the next write. */
-  #ended: Http2Stream[] = [];
+  #endedStreams: Http2Stream[] = [];
   /** Streams whose writers wait and whose data has been sent. */
   #waiting: Http2Stream[] = [];
   readonly #writes: Write[] = [];
@@ -87,12 +87,12 @@ export class Output {
 
   /** Streams whose last frames the operating system has not accepted. */
   get unwritten(): readonly Http2Stream[] {
-    return [...this.#writes.flatMap(({ ended }) => ended), ...this.#ended];
+    return [...this.#writes.flatMap(({ ended }) => ended), ...this.#endedStreams];
   }
 
-  /** The stream's last frame is in `control`. */
-  ended(stream: Http2Stream): void {
-    this.#ended.push(stream);
+  /** Adds a stream whose last frame is in `control`. */
+  addEnded(stream: Http2Stream): void {
+    this.#endedStreams.push(stream);
   }
 
   /** Marks a stream as having something to send. */
@@ -127,7 +127,7 @@ export class Output {
     scheduleFlush(this);
   }
 
-  /** Writes what can be written now. A fault ends the connection. */
+  /** Writes what the windows allow. An internal error ends the connection. */
   flush(): void {
     this.#isScheduled = false;
     if (this.#isWriting || !this.#socket.writable) return;
@@ -154,14 +154,14 @@ export class Output {
     const end = this.#fill({ target, start, end: start + size });
     if (end === start) return;
     if (block === undefined) slabUsed = end;
-    const ended = this.#ended;
-    this.#ended = ended.length === 0 ? ended : [];
-    this.#writes.push({ ended: ended.length === 0 ? nobody : ended, block });
+    const ended = this.#endedStreams;
+    this.#endedStreams = ended.length === 0 ? ended : [];
+    this.#writes.push({ ended: ended.length === 0 ? noStreams : ended, block });
     if (block !== undefined) this.#memory.charge('answers', blockCost * block.length);
     if (this.#chargedControl > 0) this.chargeControl();
     this.#isWriting = true;
     this.#socket.write(target.subarray(start, end), this.#onWritten);
-    for (const stream of ended) if (!stream.dead) this.#owner.streamEnded(stream);
+    for (const stream of ended) if (!stream.aborted) this.#owner.streamEnded(stream);
     if (this.#waiting.length > 0) this.#notifyWriters();
   }
 
@@ -176,7 +176,7 @@ export class Output {
     if (write === undefined || error) return;
     if (write.block !== undefined) {
       this.#memory.charge('answers', -blockCost * write.block.length);
-      giveBlock(write.block);
+      releaseBlock(write.block);
     }
     for (const stream of write.ended) {
       stream.finished = true;
@@ -217,13 +217,13 @@ export class Output {
         }
         if (stream.canSend) later.push(stream);
         else stream.isReady = false;
-        if (stream.endSent) this.#ended.push(stream);
+        if (stream.endSent) this.#endedStreams.push(stream);
         else if (stream.mustNotify && stream.pendingBytes === 0) this.#waiting.push(stream);
       }
       this.#ready = later;
       if (at === before) break;
     }
-    // The first stream of this round is the last of the next.
+    // Rotate the list, so that another stream is first in the next round.
     const first = at > start ? this.#ready.shift() : undefined;
     if (first !== undefined) this.#ready.push(first);
     return at;
@@ -256,7 +256,7 @@ export class Output {
     if (!isLast) return at;
     stream.endSent = true;
     if (stream.remoteEnded) return at;
-    // The response is complete, and nobody will read the rest of the request (RFC 9113, 8.1).
+    // The response is complete, so the rest of the request is not needed (RFC 9113, 8.1).
     const reset = { type: frameType.resetStream, flags: 0, stream: stream.id, bytes: 4 };
     return target.writeUInt32BE(errorCode.noError, writeHead(target, at, reset));
   }
@@ -305,14 +305,14 @@ function takeBlock(size: number): Buffer {
   return freeBlocks.pop() ?? Buffer.allocUnsafeSlow(blockBytes);
 }
 
-function giveBlock(block: Buffer): void {
+function releaseBlock(block: Buffer): void {
   if (block.length === blockBytes && freeBlocks.length < freeBlocksMax) freeBlocks.push(block);
 }
 
 let dirty: Output[] = [];
 
 /**
- * Responses often depend on settled promises, so the flush runs after the microtasks: a `nextTick`
+ * Responses often depend on settled promises, so the flush runs after all microtasks: a `nextTick`
  * that a microtask requests runs when no microtask is left.
  */
 function scheduleFlush(output: Output): void {

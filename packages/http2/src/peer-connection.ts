@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls';
 import type { Connection, MemoryAccount, MemoryBudget } from '@wheelhouse/machinery';
 
-/** What a connection needs from its server. */
+/** The facilities of the server that a connection uses. */
 export interface ConnectionHost {
   readonly memory: MemoryBudget;
   /** Ends requests of the connection until about `bytes` bytes are released. */
@@ -20,9 +20,9 @@ export class PeerConnection implements Connection {
   readonly encrypted: boolean;
   readonly remoteAddress: string;
   readonly memo = new Map<symbol, unknown>();
-  /** Memory that the client makes the server hold. */
+  /** Account of the memory that the server holds for the client. */
   readonly memory: MemoryAccount;
-  /** Exchanges in flight. */
+  /** Number of exchanges in flight. */
   active = 0;
   /** Monotonic milliseconds at the first sweep that found no exchange; undefined while busy. */
   idleSince: number | undefined;
@@ -45,12 +45,12 @@ export class PeerConnection implements Connection {
     return this.#certificates;
   }
 
-  /** Refuses further requests; those in progress continue. */
+  /** Rejects further requests; those in progress continue. */
   retire(): void {
     if (this.active === 0) this.socket.end();
   }
 
-  /** Called by the sweep with monotonic milliseconds; ends what takes too long. */
+  /** Called by the sweep with monotonic milliseconds; ends the connection after a timeout. */
   expire(_now: number): void {}
 
   destroy(): void {
@@ -68,11 +68,11 @@ const chainLengthMax = 16;
 
 function chainOf(socket: TLSSocket): readonly Buffer[] {
   const chain: Buffer[] = [];
-  const seen = new Set<string>();
+  const fingerprints = new Set<string>();
   let certificate: DetailedPeerCertificate | undefined = socket.getPeerCertificate(true);
   while (certificate?.raw !== undefined && chain.length < chainLengthMax) {
-    if (seen.has(certificate.fingerprint256)) break;
-    seen.add(certificate.fingerprint256);
+    if (fingerprints.has(certificate.fingerprint256)) break;
+    fingerprints.add(certificate.fingerprint256);
     chain.push(certificate.raw);
     certificate = certificate.issuerCertificate;
   }

@@ -2,7 +2,7 @@ import { entryOverheadBytes, type FieldSink } from './hpack-decoder.ts';
 
 const colon = 0x3a;
 
-/** Headers whose first value is kept, because several cannot be joined. */
+/** Headers of which only the first value is used, because several cannot be joined. */
 const singletons = new Set([
   'authorization',
   'content-length',
@@ -32,7 +32,7 @@ export class RequestHead implements FieldSink {
   authority: string | undefined;
   /** Alternating names and values without pseudo-headers. */
   readonly lines: string[] = [];
-  /** The announced length of the body; undefined if there is none. */
+  /** The value of `content-length`; undefined if absent. */
   contentLength: number | undefined;
   waitsForContinue = false;
   tooLarge = false;
@@ -44,13 +44,14 @@ export class RequestHead implements FieldSink {
     this.#bytesMax = bytesMax;
   }
 
+  /** Adds a decoded field. */
   field(name: string, value: string, faults: number): void {
     this.#bytes += name.length + value.length + entryOverheadBytes;
     if (this.#bytes > this.#bytesMax) {
       this.tooLarge = true;
       return;
     }
-    if (faults !== 0) this.malformed ??= 'a field with forbidden characters';
+    if (faults !== 0) this.malformed ??= 'field with forbidden characters';
     else if (name.charCodeAt(0) === colon) this.#pseudo(name, value);
     else this.#regular(name, value);
   }
@@ -58,52 +59,52 @@ export class RequestHead implements FieldSink {
   /** The joined values of a header by lower-case name. */
   header(name: string): string | undefined {
     const { lines } = this;
-    let found: string | undefined;
+    let joined: string | undefined;
     for (let index = 0; index < lines.length; index += 2) {
       if (lines[index] !== name) continue;
       const value = lines[index + 1] ?? '';
-      if (found === undefined) {
-        found = value;
+      if (joined === undefined) {
+        joined = value;
         if (singletons.has(name)) break;
-      } else found = `${found}${name === 'cookie' ? '; ' : ', '}${value}`;
+      } else joined = `${joined}${name === 'cookie' ? '; ' : ', '}${value}`;
     }
-    return name === 'host' ? (this.authority ?? found) : found;
+    return name === 'host' ? (this.authority ?? joined) : joined;
   }
 
   /** Must be called after the last field of a request. */
   check({ hasBody }: { hasBody: boolean }): void {
     if (this.tooLarge || this.malformed !== undefined) return;
     const { method, path, scheme } = this;
-    if (!hasBody && (this.contentLength ?? 0) > 0) this.malformed = 'a body that is missing';
+    if (!hasBody && (this.contentLength ?? 0) > 0) this.malformed = 'missing body';
     else if (method === undefined) this.malformed = 'no :method';
     else if (method === 'CONNECT') {
       const isPlain = scheme === undefined && path === undefined && this.authority !== undefined;
-      if (!isPlain) this.malformed = 'a CONNECT with :scheme or :path, or without :authority';
+      if (!isPlain) this.malformed = 'CONNECT with :scheme or :path, or without :authority';
     } else if (scheme === undefined) this.malformed = 'no :scheme';
-    else if (path === undefined || !isPath(path, method)) this.malformed = 'no proper :path';
+    else if (path === undefined || !isPath(path, method)) this.malformed = 'invalid :path';
   }
 
   /** Must be called after the last field of trailers, which have no pseudo-headers. */
   checkTrailers(): void {
     const { method, path, scheme, authority } = this;
     if ((method ?? path ?? scheme ?? authority) !== undefined) {
-      this.malformed ??= 'a pseudo-header among trailers';
+      this.malformed ??= 'pseudo-header in trailers';
     }
   }
 
   #pseudo(name: string, value: string): void {
-    if (this.lines.length > 0) this.malformed ??= 'a pseudo-header after a regular one';
+    if (this.lines.length > 0) this.malformed ??= 'pseudo-header after a regular one';
     else if (name === ':path') this.path = this.#once(this.path, value);
     else if (name === ':method') {
       this.method = this.#once(this.method, value);
-      if (!isToken(value)) this.malformed ??= 'no proper :method';
+      if (!isToken(value)) this.malformed ??= 'invalid :method';
     } else if (name === ':scheme') this.scheme = this.#once(this.scheme, value);
     else if (name === ':authority') this.authority = this.#once(this.authority, value);
-    else this.malformed ??= 'an unknown pseudo-header';
+    else this.malformed ??= 'unknown pseudo-header';
   }
 
   #once(before: string | undefined, value: string): string {
-    if (before !== undefined) this.malformed ??= 'a pseudo-header twice';
+    if (before !== undefined) this.malformed ??= 'duplicate pseudo-header';
     return value;
   }
 
@@ -111,28 +112,28 @@ export class RequestHead implements FieldSink {
     this.lines.push(name, value);
     switch (name) {
       case 'content-length':
-        this.#announce(value);
+        this.#setContentLength(value);
         break;
       case 'expect':
         this.waitsForContinue = value.toLowerCase() === '100-continue';
         break;
       case 'te':
-        if (value.toLowerCase() !== 'trailers') this.malformed ??= 'a te other than trailers';
+        if (value.toLowerCase() !== 'trailers') this.malformed ??= 'te other than trailers';
         break;
       case 'connection':
       case 'keep-alive':
       case 'proxy-connection':
       case 'transfer-encoding':
       case 'upgrade':
-        this.malformed ??= 'a header of the connection';
+        this.malformed ??= 'connection-specific header';
         break;
     }
   }
 
-  #announce(value: string): void {
+  #setContentLength(value: string): void {
     const length = /^\d{1,15}$/.test(value) ? Number(value) : undefined;
     if (length === undefined || (this.contentLength ?? length) !== length) {
-      this.malformed ??= 'no proper content-length';
+      this.malformed ??= 'invalid content-length';
     }
     this.contentLength = length;
   }

@@ -11,7 +11,7 @@ import type { ResponseHead } from './stream.ts';
  * response.
  */
 
-/** The encoding of a name and of its last value: most headers rarely change. */
+/** The encoding of a name and of a recent value, because most headers rarely change. */
 class FieldCode {
   readonly head: Buffer;
   /** The value that `bytes` encodes together with the name. */
@@ -21,13 +21,13 @@ class FieldCode {
   last: string | undefined;
 
   constructor(name: string) {
-    this.head = codeOfName(name);
+    this.head = encodeName(name);
   }
 }
 
 const literalIndexMax = 15;
 const fieldCodes = new Map<string, FieldCode>();
-/** Names come from the application, which has few; the limit is a safeguard. */
+/** Names come from the application, which uses few; the limit is a safeguard. */
 const fieldCodesMax = 512;
 /** Longer values are not cached. */
 const keptValueBytesMax = 256;
@@ -40,19 +40,19 @@ const forbidden = new Set([
   'upgrade',
 ]);
 
-function codeOfName(name: string): Buffer {
+function encodeName(name: string): Buffer {
   const index = forbidden.has(name) ? undefined : staticIndexOfName.get(name);
   if (index !== undefined) {
     if (index < literalIndexMax) return Buffer.from([index]);
     return Buffer.from([literalIndexMax, index - literalIndexMax]);
   }
   if (!/^[!#$%&'*+\-.^_`|~0-9a-z]{1,126}$/.test(name) || forbidden.has(name)) {
-    throw new TypeError(`no header of HTTP/2: ${JSON.stringify(name)}`);
+    throw new TypeError(`invalid HTTP/2 header name: ${JSON.stringify(name)}`);
   }
   return Buffer.concat([Buffer.from([0, name.length]), Buffer.from(name, 'latin1')]);
 }
 
-function codeOf(name: string): FieldCode {
+function fieldCodeOf(name: string): FieldCode {
   let code = fieldCodes.get(name);
   if (code === undefined) {
     code = new FieldCode(name);
@@ -86,20 +86,21 @@ function addText(to: ByteQueue, text: string): void {
   addLength(to, length);
   const { bytes } = to;
   const start = to.length;
-  let bad = 0;
+  let invalid = 0;
   for (let at = 0; at < length; at += 1) {
     const unit = text.charCodeAt(at);
     if (length <= loopBytesMax) bytes[start + at] = unit;
-    if (unit > 255 || unit === 0 || unit === 10 || unit === 13) bad = 1;
+    if (unit > 255 || unit === 0 || unit === 10 || unit === 13) invalid = 1;
   }
-  if (bad === 1) throw new TypeError('a header has a value that HTTP/2 cannot carry');
+  if (invalid === 1)
+    throw new TypeError('a header value contains characters that HTTP/2 does not allow');
   if (length > loopBytesMax) bytes.write(text, start, 'latin1');
   to.length = start + length;
 }
 
 /** Adds a field. Throws a TypeError for an invalid name or value. */
 export function addField(to: ByteQueue, name: string, value: string): void {
-  const code = codeOf(name);
+  const code = fieldCodeOf(name);
   if (code.value === value) {
     addBytes(to, code.bytes);
     return;
@@ -116,11 +117,11 @@ export function addField(to: ByteQueue, name: string, value: string): void {
   code.last = value;
 }
 
-function addBytes(to: ByteQueue, some: Buffer): void {
-  to.reserve(some.length);
+function addBytes(to: ByteQueue, source: Buffer): void {
+  to.reserve(source.length);
   const { bytes } = to;
   let { length } = to;
-  for (let at = 0; at < some.length; at += 1) bytes[length++] = some[at] ?? 0;
+  for (let at = 0; at < source.length; at += 1) bytes[length++] = source[at] ?? 0;
   to.length = length;
 }
 
@@ -154,7 +155,7 @@ export function addFields(to: ByteQueue, headers: ResponseHeaders): void {
 }
 
 /**
- * Announces that no dynamic table is used (RFC 7541, 6.3), which is required when the peer shrinks
+ * Adds a dynamic table size update to 0 (RFC 7541, 6.3), which is required when the peer shrinks
  * it.
  */
 export function addNoTable(to: ByteQueue): void {
@@ -165,7 +166,7 @@ export function addNoTable(to: ByteQueue): void {
 let dateSecond = 0;
 let date = '';
 
-/** The text of the `date` header, cached for a second. */
+/** Returns the text of the `date` header, cached for a second. */
 function dateText(nowMs: number): string {
   const second = Math.floor(nowMs / 1000);
   if (second !== dateSecond) {
@@ -181,7 +182,7 @@ function dateText(nowMs: number): string {
  */
 export function addResponseHead(
   to: ByteQueue,
-  answer: {
+  response: {
     stream: number;
     head: ResponseHead;
     tableUpdate: boolean;
@@ -190,17 +191,17 @@ export function addResponseHead(
     frameBytesMax: number;
   },
 ): void {
-  const { stream, head, frameBytesMax } = answer;
+  const { stream, head, frameBytesMax } = response;
   const start = to.length;
   to.reserve(frameHeadBytes);
   to.length += frameHeadBytes;
-  if (answer.tableUpdate) addNoTable(to);
+  if (response.tableUpdate) addNoTable(to);
   addStatus(to, head.status);
   addFields(to, head.headers);
   if (head.contentLength !== undefined) {
     addField(to, 'content-length', String(head.contentLength));
   }
-  if (head.headers['date'] === undefined) addField(to, 'date', dateText(answer.now));
+  if (head.headers['date'] === undefined) addField(to, 'date', dateText(response.now));
   const bytes = to.length - start - frameHeadBytes;
   const endStream = head.empty ? flag.endStream : 0;
   const type = frameType.headers;
@@ -229,7 +230,7 @@ function addContinuations(
   }
 }
 
-/** Adds `100 Continue`. */
+/** Adds the HEADERS frame of `100 Continue`. */
 export function addContinue(
   to: ByteQueue,
   { stream, tableUpdate }: { stream: number; tableUpdate: boolean },

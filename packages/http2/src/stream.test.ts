@@ -22,7 +22,7 @@ test('behaves like a Map while streams open and close out of order', () => {
   const map = new Map<number, Http2Stream>();
   let next = 1;
   for (let round = 0; round < 5000; round += 1) {
-    // The number of open streams swells and falls, a few staying open throughout.
+    // The number of open streams rises and falls, and a few stay open throughout.
     const opens = Math.sin(round / 300) > 0 ? round % 3 !== 0 : round % 3 === 0;
     if (opens) {
       const stream = streamOf(next);

@@ -20,7 +20,7 @@ export interface BodySource extends BodyStream {
 export interface BodySink {
   /** Whether the body has ended or was cut off. */
   readonly closed: boolean;
-  /** Bytes that were accepted but not sent yet. */
+  /** Number of bytes that were accepted but not sent yet. */
   readonly bufferedBytes: number;
   /**
    * Writes bytes. Returns false if the reader is behind, in which case the `onDrain` callback will
@@ -50,8 +50,8 @@ export interface ResponseHead {
 }
 
 /**
- * A receive window: what the client may still send, and what was consumed but not returned, because
- * windows are returned in halves.
+ * A receive window: the bytes that the client may still send, and the consumed bytes by which the
+ * window has not been updated, because updates are sent for half of the window.
  */
 export class ReceiveWindow {
   readonly #portion: number;
@@ -63,14 +63,14 @@ export class ReceiveWindow {
     this.#portion = bytes / 2;
   }
 
-  /** @returns false if the client exceeded the window */
-  take(bytes: number): boolean {
+  /** Subtracts received bytes; returns false if they exceed the window. */
+  spend(bytes: number): boolean {
     this.#left -= bytes;
     return this.#left >= 0;
   }
 
-  /** @returns the increment of the window; 0 for no update now */
-  giveBack(bytes: number): number {
+  /** Adds consumed bytes; returns the increment of a window update, or 0 for none. */
+  restore(bytes: number): number {
     this.#used += bytes;
     const by = this.#used;
     if (by < this.#portion) return 0;
@@ -80,7 +80,7 @@ export class ReceiveWindow {
   }
 }
 
-/** What a stream needs from its connection. */
+/** The facilities of the connection that a stream uses. */
 export interface StreamHost {
   /** The account that is charged for bytes waiting in the stream. */
   readonly memory: Pick<MemoryAccount, 'charge'>;
@@ -88,7 +88,7 @@ export interface StreamHost {
   wake(stream: Http2Stream): void;
   sendHead(stream: Http2Stream, head: ResponseHead): void;
   sendContinue(stream: Http2Stream): void;
-  /** Resets the stream and forgets it. */
+  /** Resets and removes the stream. */
   reset(stream: Http2Stream, code: number): void;
   /** Called when bytes of the stream's body were consumed or discarded. */
   consumed(stream: Http2Stream, bytes: number): void;
@@ -107,8 +107,8 @@ const bufferedBytesHigh = 64 * 1024;
  * One stream of a connection: the received part of its body, data waiting to be sent, its
  * flow-control windows, and its state. The response goes `open` → `ending` (the application has
  * provided all of it) → `endSent` (its last frame is in the socket) → `finished` (the operating
- * system has accepted it), or `dead` at any point. A watch occupies a stream for hours, so a stream
- * holds little memory and emits no events.
+ * system has accepted it), or `aborted` at any point. A watch occupies a stream for hours, so a
+ * stream holds little memory and emits no events.
  */
 export class Http2Stream implements BodySink, BodySource {
   readonly id: number;
@@ -130,7 +130,7 @@ export class Http2Stream implements BodySink, BodySource {
   ending = false;
   endSent = false;
   finished = false;
-  dead = false;
+  aborted = false;
   /** Whether it is in the connection's list of ready streams. */
   isReady = false;
   /** The next stream of its bucket in the connection's table. */
@@ -175,7 +175,7 @@ export class Http2Stream implements BodySink, BodySource {
   }
 
   get closed(): boolean {
-    return this.ending || this.dead;
+    return this.ending || this.aborted;
   }
 
   get bufferedBytes(): number {
@@ -184,7 +184,7 @@ export class Http2Stream implements BodySink, BodySource {
 
   /** Whether this stream's window allows a frame now. */
   get canSend(): boolean {
-    if (this.dead || this.endSent) return false;
+    if (this.aborted || this.endSent) return false;
     return this.pendingBytes > 0 ? this.sendWindow > 0 : this.ending;
   }
 
@@ -226,9 +226,9 @@ export class Http2Stream implements BodySink, BodySource {
     this.#drained = callback;
   }
 
-  /** Cuts off the stream. */
+  /** Resets the stream unless its response has been sent. */
   cancel(): void {
-    if (!this.dead && !this.endSent) this.host.reset(this, errorCode.cancel);
+    if (!this.aborted && !this.endSent) this.host.reset(this, errorCode.cancel);
   }
 
   /** Moves `bytes` pending bytes to `target` at `at`. */
@@ -237,7 +237,7 @@ export class Http2Stream implements BodySink, BodySource {
     let left = bytes;
     while (left > 0) {
       const chunk = this.#chunks[this.#first];
-      if (chunk === undefined) throw new RangeError(`${left} bytes more than are pending`);
+      if (chunk === undefined) throw new RangeError(`${left} more bytes requested than pending`);
       const rest = chunk.length - this.#offset;
       const now = Math.min(rest, left);
       if (isRun(chunk)) chunk.copyNext(target, to, now);
@@ -256,7 +256,7 @@ export class Http2Stream implements BodySink, BodySource {
     if (this.pendingBytes === 0) {
       this.#chunks = [];
       this.#first = 0;
-    } else if (this.#first > forgottenChunksMax) {
+    } else if (this.#first > sentChunksMax) {
       this.#chunks.splice(0, this.#first);
       this.#first = 0;
     }
@@ -270,8 +270,8 @@ export class Http2Stream implements BodySink, BodySource {
   }
 
   /** Stops sending and receiving. The caller notifies the owner. */
-  die(): void {
-    this.dead = true;
+  abort(): void {
+    this.aborted = true;
     this.#chunks = [];
     this.#first = 0;
     this.#pend(-this.pendingBytes);
@@ -356,12 +356,12 @@ export class Http2Stream implements BodySink, BodySource {
 }
 
 /** Number of sent chunks after which they are removed from the front of the list. */
-const forgottenChunksMax = 64;
+const sentChunksMax = 64;
 
 const bucketsMin = 8;
 
 /**
- * The open streams of a connection by ID. A Map that contains a stream only during its exchange
+ * The open streams of a connection by ID. A Map that contains each stream only during its exchange
  * resizes its table with each one, which costs more than the rest of the bookkeeping. Buckets are
  * linked through the streams themselves.
  */
@@ -402,7 +402,7 @@ export class StreamTable {
     this.#size -= 1;
   }
 
-  /** A new list of all streams in arbitrary order. */
+  /** Returns a new list of all streams in arbitrary order. */
   all(): Http2Stream[] {
     const streams: Http2Stream[] = [];
     for (const first of this.#buckets) {
@@ -423,39 +423,39 @@ export class StreamTable {
     for (const stream of streams) this.#put(stream);
   }
 
-  /** A client's IDs are odd and ascending, so adjacent ones fall into different buckets. */
+  /** A client's IDs are odd and ascending, so consecutive ones fall into different buckets. */
   #bucketOf(id: number): number {
     return (id >>> 1) & (this.#buckets.length - 1);
   }
 }
 
-/** How a stream ended, as far as that matters for later frames. */
+/** How a stream ended, which determines the handling of later frames. */
 export const ending = {
-  /** Forgotten or never opened. */
+  /** Never opened, or no longer recorded. */
   unknown: 0,
   /** Both sides had finished. */
   finished: 1,
   /** The client reset it. */
   resetByClient: 2,
-  /** The server reset it; what the client sent before it received the reset is not an error. */
-  resetByUs: 3,
+  /** The server reset it; frames that the client sent before it received the reset are valid. */
+  resetByServer: 3,
 } as const;
 
-const remembered = 128;
+const closedStreamsMax = 128;
 
 /** The most recently ended streams of a connection. */
 export class ClosedStreams {
-  readonly #ids = new Int32Array(remembered);
-  readonly #endings = new Uint8Array(remembered);
+  readonly #ids = new Int32Array(closedStreamsMax);
+  readonly #endings = new Uint8Array(closedStreamsMax);
   #next = 0;
 
   add(id: number, how: number): void {
     this.#ids[this.#next] = id;
     this.#endings[this.#next] = how;
-    this.#next = (this.#next + 1) % remembered;
+    this.#next = (this.#next + 1) % closedStreamsMax;
   }
 
-  /** One of `ending`. */
+  /** Returns one of `ending`. */
   endingOf(id: number): number {
     const index = this.#ids.lastIndexOf(id);
     return this.#endings[index] ?? ending.unknown;

@@ -276,9 +276,9 @@ export function closedStore(): StoreError {
 export const snapshotPieceBytes = 2 ** 20;
 
 /**
- * Returns a string whose `<` order is the byte order of the key's UTF-8 form. The orders differ only
- * between surrogate pairs (U+10000 and up) and U+E000 to U+FFFF, so nearly every key is returned
- * unchanged; otherwise the two blocks of code units are swapped. Prefixes remain prefixes.
+ * Returns a string whose `<` order is the byte order of the key's UTF-8 form. The orders differ
+ * only between surrogate pairs (U+10000 and up) and U+E000 to U+FFFF, so nearly every key is
+ * returned unchanged; otherwise the two blocks of code units are swapped. Prefixes remain prefixes.
  */
 export function byteOrdered(key: string): string {
   for (let i = 0; i < key.length; i++) {

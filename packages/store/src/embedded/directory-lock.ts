@@ -33,9 +33,9 @@ const lockName = 'lock';
 const olderName = /^lock\.\d{1,15}$/;
 
 /**
- * Locks the data directory until `release` or until the process ends for any reason (TRUST-7). Takes
- * a kernel lock on the file `lock`, which is never removed: otherwise two processes could lock two
- * different files. The content of the file only names the holder.
+ * Locks the data directory until `release` or until the process ends for any reason (TRUST-7).
+ * Takes a kernel lock on the file `lock`, which is never removed: otherwise two processes could
+ * lock two different files. The content of the file only names the holder.
  *
  * @throws StoreError `locked`, naming the holder, if another server of this version or an older one
  *   holds the directory; `unavailable` if the file system has no locks

@@ -98,7 +98,8 @@ export class SpaceGuard {
       const age = this.#clock.monotonic() - this.#measuredAtMs;
       this.#freeBytes = bavail * bsize;
       this.#lowWaterBytes = Math.min(lowWaterBytesMax, blocks * bsize * lowWaterFraction);
-      // A failure after the last measurement may be outdated even if free space has not grown since.
+      // A failure after the last measurement may be outdated even if free space has not grown
+      // since.
       const isNew = this.#reserve.failure !== this.#measuredFailure;
       if (this.#isReserveShort && (hasGrown || isNew || age >= measurementMs))
         await this.#reserve.refill();

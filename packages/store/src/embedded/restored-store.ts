@@ -17,10 +17,11 @@ export interface RecordSink {
 
 /**
  * Creates a store in a new directory from the records that `fill` adds, atomically and durably
- * (STORE-5). The store is built in `staging`, where leftovers of a killed process are removed first,
- * and renamed at the end. `fill` returns the store's revision. Everything older is compacted, so
- * that every version that a client may have kept is Expired. Throws StoreError `locked` if another
- * process is restoring the directory, and `unavailable` if the directory exists.
+ * (STORE-5). The store is built in `staging`, where leftovers of a killed process are removed
+ * first, and renamed at the end. `fill` returns the store's revision. Everything older is
+ * compacted, so that every version that a client may have kept is Expired. Throws StoreError
+ * `locked` if another process is restoring the directory, and `unavailable` if the directory
+ * exists.
  */
 export async function createRestoredStore(options: {
   readonly directory: string;

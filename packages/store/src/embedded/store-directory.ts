@@ -141,8 +141,8 @@ export function prepareDirectory(directory: string): void {
 }
 
 /**
- * Ensures that the directory has a log: a new one, or one copied from an older server's LMDB. Writes
- * nothing if a log exists, so it succeeds on a full disk.
+ * Ensures that the directory has a log: a new one, or one copied from an older server's LMDB.
+ * Writes nothing if a log exists, so it succeeds on a full disk.
  *
  * @throws StoreError `unavailable` for a newer format, `damaged` if LMDB's file is damaged
  */

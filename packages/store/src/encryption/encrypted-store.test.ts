@@ -118,7 +118,7 @@ test('STORE-3: identity stores values unchanged and rejects encrypted ones', asy
   );
 });
 
-test('STORE-3: a rule for a resource precedes one for its group, and that one for all resources', async () => {
+test('STORE-3: a rule for a resource precedes one for its group or for all', async () => {
   const provider = (name: string): Provider => ({ type: 'aescbc', keys: [key(name)] });
   const choose = chooseTransformers(
     [
@@ -171,7 +171,7 @@ test('STORE-3: a change of keys ends only the watches with unreadable values', a
   expect((await store.get(at))?.value).toEqual(value);
 });
 
-test('STORE-3: a change of keys ends exactly those of many watches that have unreadable values', async () => {
+test('STORE-3: of many watches, a change of keys ends those with unreadable values', async () => {
   const inner = createMemoryStore();
   const [lost, found] = [key('lost'), key('found')];
   const open = (...keys: NamedKey[]) =>

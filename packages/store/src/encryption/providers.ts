@@ -46,7 +46,9 @@ export const identity: Cipher = {
 const gcmNonceBytes = 12;
 const gcmTagBytes = 16;
 
-/** Stores a random nonce, the ciphertext, and a tag that also covers the value's key in the store. */
+/**
+ * Stores a random nonce, the ciphertext, and a tag that also covers the value's key in the store.
+ */
 export function aesGcm(secret: Buffer): Cipher {
   const algorithm = `aes-${secret.length * 8}-gcm` as 'aes-256-gcm';
   return {

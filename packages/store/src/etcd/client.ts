@@ -14,8 +14,8 @@ import { type ClientIdentity, GrpcChannel } from './grpc-channel.ts';
 import type { Method } from './protocol.ts';
 
 /**
- * Returns the `host:port` of a server's URL and whether it uses TLS. A URL without a scheme uses TLS
- * if there are certificates. Throws StoreError `unavailable` for an invalid URL.
+ * Returns the `host:port` of a server's URL and whether it uses TLS. A URL without a scheme uses
+ * TLS if there are certificates. Throws StoreError `unavailable` for an invalid URL.
  */
 export function addressOf(
   server: string,
@@ -38,7 +38,8 @@ export function addressOf(
 /** How to reach etcd and authenticate to it. Certificates and keys are PEM. */
 export interface EtcdConnection {
   /**
-   * URLs of the members, such as `https://host:2379`. Without a scheme, they use TLS if a CA or an identity is set.
+   * URLs of the members, such as `https://host:2379`. Without a scheme, they use TLS if a CA or an
+   * identity is set.
    */
   readonly servers: readonly string[];
   readonly ca?: Buffer;
@@ -179,8 +180,8 @@ export class EtcdClient {
   }
 
   /**
-   * Switches to another member and drops the connection to this one, which may be suspended, so that
-   * watches move too.
+   * Switches to another member and drops the connection to this one, which may be suspended, so
+   * that watches move too.
    */
   #resetMember(member: number): void {
     if (this.#members.length === 1) return;

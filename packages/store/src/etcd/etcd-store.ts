@@ -122,7 +122,8 @@ class ConnectedStore implements EtcdStore {
   }
 
   /**
-   * Starts a watch to find the compaction revision, which etcd reports only when it rejects a watch.
+   * Starts a watch to find the compaction revision, which etcd reports only when it rejects a
+   * watch.
    */
   async compactRevision(): Promise<Revision> {
     this.#assertOpen();

@@ -114,8 +114,9 @@ const retryMs = { first: 100, longest: 5000 };
 const ownEventTimeoutMs = 2000;
 
 /**
- * A single watch of etcd that serves all watches of the store. After a lost connection it resumes at
- * the last received revision. If etcd has compacted that revision, all watches end with `compacted`.
+ * A single watch of etcd that serves all watches of the store. After a lost connection it resumes
+ * at the last received revision. If etcd has compacted that revision, all watches end with
+ * `compacted`.
  */
 export class EventFeed {
   readonly puts = new PendingPuts();
@@ -306,8 +307,8 @@ export class PastWatch implements StoreWatch {
   }
 
   /**
-   * Resolves when etcd confirms that the history exists; rejects with `compacted` if it does not, and with
-   * `timed-out` if etcd does not respond.
+   * Resolves when etcd confirms that the history exists; rejects with `compacted` if it does not,
+   * and with `timed-out` if etcd does not respond.
    */
   static open(options: {
     readonly request: WatchRequest;

@@ -66,7 +66,10 @@ const sessionMegabytesMax = 2 ** 20;
 
 /** The server of a channel and how to connect to it. */
 export interface ChannelOptions {
-  /** URL of the server, such as `https://10.0.0.1:2379`; for a Unix socket, `http://` and the authority to send. */
+  /**
+   * URL of the server, such as `https://10.0.0.1:2379`; for a Unix socket, `http://` and the
+   * authority to send.
+   */
   readonly origin: string;
   /** Path of a Unix socket to connect to instead of the origin. */
   readonly socketPath?: string | undefined;

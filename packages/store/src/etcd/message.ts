@@ -5,7 +5,9 @@ import { WireReader, WireWriter, wireBytes, wireFixed64, wireVarint } from '@whe
  * integers, booleans, bytes, strings, messages, and lists of them.
  */
 
-/** The encoding of one type of value. Values for which `isUnset` holds are omitted, as in proto3. */
+/**
+ * The encoding of one type of value. Values for which `isUnset` holds are omitted, as in proto3.
+ */
 export interface ValueForm<Value> {
   readonly wireType: number;
   readonly unset: Value;

@@ -253,8 +253,8 @@ function accepts(port: number): Promise<boolean> {
 let spaces = 0;
 
 /**
- * Opens a store on a test's etcd with separate keys and with revisions from 0, like those of an empty
- * store.
+ * Opens a store on a test's etcd with separate keys and with revisions from 0, like those of an
+ * empty store.
  */
 export async function freshStore(etcd: TestEtcd): Promise<Store> {
   spaces += 1;

@@ -32,7 +32,9 @@ import {
 } from '../contract.ts';
 import { type HistoryChunk, WatchHub } from '../watch-hub.ts';
 
-/** One state of a key, linked to the retained earlier ones; without a record, the key is deleted. */
+/**
+ * One state of a key, linked to the retained earlier ones; without a record, the key is deleted.
+ */
 interface Version {
   readonly key: string;
   readonly revision: Revision;
@@ -66,9 +68,9 @@ interface Difference {
 }
 
 /**
- * Returns the writes that return the store to its state `before`, in order of keys. Deletions precede puts,
- * so that restored objects can take names and numbers that deleted ones release. Keys with the
- * prefix `last` form the second part.
+ * Returns the writes that return the store to its state `before`, in order of keys. Deletions
+ * precede puts, so that restored objects can take names and numbers that deleted ones release. Keys
+ * with the prefix `last` form the second part.
  * @param states.changed the only keys that can differ; all keys when undefined
  */
 function differences(states: {
