@@ -38,9 +38,9 @@ export function emitDeclarations(names, { areChecked = false } = {}) {
   const compilerOptions = { outDir: emitted };
   writeFileSync(config, JSON.stringify({ extends: extended, compilerOptions, include }));
   try {
-    const tsc = join(root, 'node_modules', '.bin', 'tsc');
+    const tsc = join(root, 'node_modules', 'typescript-native', 'bin', 'tsc');
     const args = ['-p', config, ...(areChecked ? ['--noCheck'] : [])];
-    const { status, stdout } = spawnSync(tsc, args, { encoding: 'utf8' });
+    const { status, stdout } = spawnSync(process.execPath, [tsc, ...args], { encoding: 'utf8' });
     if (status !== 0) throw new Error(`no declarations:\n${stdout}`);
   } finally {
     rmSync(config);

@@ -10,6 +10,8 @@ import { build } from './build.mjs';
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const report = join(root, 'node_modules', '.cache', 'test-results.json');
 const bin = (name) => join(root, 'node_modules', '.bin', name);
+/** TypeScript's native compiler, which takes a quarter of the time of the one with an API. */
+const tsc = [join(root, 'node_modules', 'typescript-native', 'bin', 'tsc'), '--noEmit', '-p'];
 
 function step(name, command, args, env = process.env) {
   const began = performance.now();
@@ -40,10 +42,10 @@ function counts() {
 mkdirSync(dirname(report), { recursive: true });
 rmSync(report, { force: true });
 const lint = step('style (biome)', bin('biome'), ['check', '--diagnostic-level=error', '.']);
-const types = step('types (tsc)', bin('tsc'), ['--noEmit', '-p', '.']);
+const types = step('types (tsc)', process.execPath, [...tsc, '.']);
 // Browser code has the types of browsers, which differ from Node's.
 const browser = join('packages', 'console', 'src', 'browser');
-const browserTypes = step("the console's types (tsc)", bin('tsc'), ['--noEmit', '-p', browser]);
+const browserTypes = step("the console's types (tsc)", process.execPath, [...tsc, browser]);
 // Programs that tests start; otherwise each test file would build them.
 const programs = mkdtempSync(join(dirname(report), 'programs-'));
 process.on('exit', () => rmSync(programs, { recursive: true, force: true }));
