@@ -13,7 +13,12 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
 import type { CachePool } from '../registry/caches.ts';
-import type { DeleteRequestOptions, Target, WriteContext } from '../registry/contract.ts';
+import type {
+  DeleteRequestOptions,
+  Target,
+  TransformInput,
+  WriteContext,
+} from '../registry/contract.ts';
 import { objectKey } from '../registry/object-codec.ts';
 import { internalPermit } from '../registry/permit.ts';
 import type { Registry } from '../registry/registry.ts';
@@ -91,7 +96,7 @@ export function createObjectWriter(
           operation: 'update',
           target,
           context,
-          transform: (current) => edit(asApiObject(current)),
+          transform: ({ current }) => edit(asApiObject(current)),
           source: 'patched',
           onAbsent: 'refuse',
         }),
@@ -100,7 +105,7 @@ export function createObjectWriter(
     async apply(at, patch) {
       const target = targetOf(at, at.subresource);
       const { fieldManager, clock } = registry;
-      const merged = async (live: ApiObject | undefined) => {
+      const merged = async ({ live }: TransformInput) => {
         const nowMs = clock.now();
         const apply = { target, live, patch, manager: controller, force: true, nowMs };
         const applied = cloneJson(jsonObject(await fieldManager.applyPatch(apply)));

@@ -66,7 +66,7 @@ export async function updateEndpoint(call: ApiCall, options: WriteOptions): Prom
     target,
     context,
     source: 'body',
-    transform: (_, __, ___, pace) => copied(object, pace),
+    transform: ({ pace }) => copied(object, pace),
     base: 'shared',
     onAbsent: mayCreate ? 'create' : 'refuse',
     beforeCreate: () => authorizeCreate(call),

@@ -209,12 +209,16 @@ export interface Written {
 
 /**
  * Creates the object to store from the current one, both in the request's version. Throws a
- * StatusError to reject the write. Runs again with the newer object after a lost race. `live` is
- * the read-only original of `current`.
+ * StatusError to reject the write. Runs again with the newer object after a lost race.
  */
-export type Transform = (
-  current: ApiObject | undefined,
-  attempt: number,
-  live: ApiObject | undefined,
-  pace?: Pace,
-) => Promise<ApiObject> | ApiObject;
+export type Transform = (input: TransformInput) => MaybePromise<ApiObject>;
+
+/** The object that a transform changes; its members are undefined if no object exists. */
+export interface TransformInput {
+  /** A copy that the transform may modify, or `live` itself if the plan's base is shared. */
+  readonly current: ApiObject | undefined;
+  /** Read-only. */
+  readonly live: ApiObject | undefined;
+  /** Set if the object or the body is large. */
+  readonly pace: Pace | undefined;
+}

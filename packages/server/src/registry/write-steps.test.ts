@@ -128,15 +128,15 @@ const update = (
   plan: Pick<UpdatePlan, 'transform' | 'source'> & Partial<UpdatePlan>,
 ): Promise<unknown> => {
   const { registry, target } = scene;
-  const transform: UpdatePlan['transform'] = (...args) => {
+  const transform: UpdatePlan['transform'] = (input) => {
     steps.push('transform');
-    return plan.transform(...args);
+    return plan.transform(input);
   };
   const rest = { operation: 'update', target, context, onAbsent: 'refuse' } as const;
   return write(registry, { ...rest, ...plan, transform });
 };
 
-const apply: UpdatePlan['transform'] = (_, __, live) => {
+const apply: UpdatePlan['transform'] = ({ live }) => {
   const { registry, target } = scene;
   const patch = bare({ minReadySeconds: 5 });
   const options = { target, live, patch, manager: 'test', force: true, nowMs: 0 };
@@ -187,7 +187,7 @@ describe('the steps of a write', () => {
   test('a merge patch', async () => {
     await create();
     steps = [];
-    const transform: UpdatePlan['transform'] = (current) => ({
+    const transform: UpdatePlan['transform'] = ({ current }) => ({
       ...deployment({ replicas: 3 }),
       metadata: { ...current?.metadata, labels: { patched: 'yes' } },
     });
@@ -240,7 +240,7 @@ describe('the steps of a write', () => {
     };
     await write(registry, { operation: 'delete', target, context, options });
     steps = [];
-    const transform: UpdatePlan['transform'] = (current) => {
+    const transform: UpdatePlan['transform'] = ({ current }) => {
       if (current === undefined) throw new Error('the object is gone');
       delete current.metadata.finalizers;
       return current;
@@ -268,7 +268,7 @@ describe('the steps of a write', () => {
         }
       },
     };
-    const transform: UpdatePlan['transform'] = (current) => ({
+    const transform: UpdatePlan['transform'] = ({ current }) => ({
       ...(current as ApiObject),
       spec: { replicas: 7 },
     });
@@ -281,7 +281,7 @@ describe('the steps of a write', () => {
   test('an unchanged object is not stored', async () => {
     await create();
     steps = [];
-    const transform: UpdatePlan['transform'] = (current) => current as ApiObject;
+    const transform: UpdatePlan['transform'] = ({ current }) => current as ApiObject;
     expect(await update({ source: 'patched', transform })).toMatchObject({ effect: 'unchanged' });
     expect(steps).not.toContain('store');
   });
@@ -289,7 +289,7 @@ describe('the steps of a write', () => {
   test('a lost race restarts at the transform with the stored object', async () => {
     await create();
     let isFirst = true;
-    const transform: UpdatePlan['transform'] = async (current) => {
+    const transform: UpdatePlan['transform'] = async ({ current }) => {
       if (isFirst) {
         isFirst = false;
         await update({ source: 'body', transform: () => deployment({ replicas: 9 }) });

@@ -147,7 +147,7 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
   const view = plan.operation === 'create' ? undefined : plan.view;
 
   // Read.
-  if (current === undefined && plan.operation === 'update') await startCreate(plan, number);
+  if (current === undefined && plan.operation === 'update') await startCreate(plan);
   const target = current === undefined ? plan.target : targetOn(current, plan);
   const nowMs = registry.clock.now();
   const pace = context.pace ?? (current && paceFor(registry.clock, current.json.length));
@@ -157,7 +157,7 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
   if (pace?.over) await pace.pause();
 
   // Transform.
-  const transformed = transform(plan, before, { number, pace });
+  const transformed = transform(plan, before, pace);
   const made = transformed instanceof Promise ? await transformed : transformed;
   const formed = typedForm(target, context, { object: made, pace });
   const object = formed instanceof Promise ? await formed : formed;
@@ -330,7 +330,7 @@ const admissionOf = (registry: Registry, plan: WritePlan): AdmissionPort =>
 /**
  * Prepares a create in place of an update. Throws if the object must exist or may not be created.
  */
-async function startCreate(plan: UpdatePlan, number: number): Promise<void> {
+async function startCreate(plan: UpdatePlan): Promise<void> {
   const { target } = plan;
   if (plan.onAbsent === 'create') {
     const permit = (await plan.beforeCreate?.()) ?? plan.context.permit;
@@ -338,7 +338,8 @@ async function startCreate(plan: UpdatePlan, number: number): Promise<void> {
   }
   // A body that states a uid refers to an existing object.
   if (plan.source === 'body' && plan.view === undefined) {
-    const { uid = '' } = (await plan.transform(undefined, number, undefined)).metadata;
+    const nothing = { current: undefined, live: undefined, pace: undefined };
+    const { uid = '' } = (await plan.transform(nothing)).metadata;
     if (uid !== '') throw nothingWithUid(plan, uid);
   }
   throw notFound(groupResourceOf(target.def), target.name);
@@ -370,17 +371,16 @@ function readCurrent(
 function transform(
   plan: CreatePlan | UpdatePlan,
   before: Before | undefined,
-  { number, pace }: { readonly number: number; readonly pace: Pace | undefined },
+  pace: Pace | undefined,
 ): MaybePromise<ApiObject> {
   if (plan.operation === 'create') return plan.object;
-  const seen = before?.seen;
-  if (seen === undefined || plan.base === 'shared') {
-    return plan.transform(seen, number, seen, pace);
+  const live = before?.seen;
+  if (live === undefined || plan.base === 'shared') {
+    return plan.transform({ current: live, live, pace });
   }
-  const copy = pace === undefined ? cloneJson(seen) : atPace(cloneJsonSteps(seen), pace);
-  return copy instanceof Promise
-    ? copy.then((base) => plan.transform(base, number, seen, pace))
-    : plan.transform(copy, number, seen, pace);
+  if (pace === undefined) return plan.transform({ current: cloneJson(live), live, pace });
+  const copy = Promise.resolve(atPace(cloneJsonSteps(live), pace));
+  return copy.then((current) => plan.transform({ current, live, pace }));
 }
 
 /**

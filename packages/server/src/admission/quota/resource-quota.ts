@@ -258,7 +258,7 @@ async function changeUsed(
     operation: 'update',
     target,
     context: serverContext,
-    transform: (current) => {
+    transform: ({ current }) => {
       const quota = asApiObject(current);
       if (sign > 0n) checkRoom(call, quota, charge.amounts);
       const status: JsonObject = objectAt(quota, 'status') ?? {};

@@ -120,7 +120,7 @@ export function applyChange(
       ? (undeclared: FoundPaths) => refuseUndeclared(value, { repeated, undeclared })
       : undefined;
   const patchOf = () => (isTyped(target) ? value : cloneJson(value));
-  const transform: UpdatePlan['transform'] = (_, __, live, pace) => {
+  const transform: UpdatePlan['transform'] = ({ live, pace }) => {
     const nowMs = registry.clock.now();
     const apply = { target, live, patch: patchOf(), manager, force, nowMs, onUndeclared, pace };
     const shape = (merged: ApiObject) => {
@@ -131,7 +131,7 @@ export function applyChange(
     const applied = registry.fieldManager.applyPatch(apply);
     return applied instanceof Promise ? applied.then(shape) : shape(applied);
   };
-  return { source: 'merged', transform, ...(isTyped(target) ? { base: 'shared' } : {}) };
+  return { source: 'merged', transform, base: 'shared' };
 }
 
 /**

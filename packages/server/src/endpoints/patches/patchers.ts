@@ -75,7 +75,7 @@ export function patchChange(call: ApiCall, patch: ReadPatch): PatchChange {
     const size = sizeAt(pace);
     return yield* shapedSteps(call, patch, { decodedPatch, patched, current, live, size });
   }
-  const transform: PatchChange['transform'] = (current, _, live, pace) => {
+  const transform: PatchChange['transform'] = ({ current, live, pace }) => {
     if (current === undefined || live === undefined) throw new Error('there is nothing to patch');
     const work = steps({ current, live, pace });
     return pace === undefined ? inSlices(work, call.context.clock) : atPace(work, pace);

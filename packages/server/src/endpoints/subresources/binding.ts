@@ -62,7 +62,7 @@ async function bind(
     admission: 'done',
     target: bindingTarget,
     context: { ...writeContext(call, options), permit },
-    transform: (current) => bound(call, asApiObject(current), { binding: object, node }),
+    transform: ({ current }) => bound(call, asApiObject(current), { binding: object, node }),
     source: 'merged',
     onAbsent: 'refuse',
   });

@@ -161,7 +161,7 @@ async function mark(call: ApiCall, removal: Removal): Promise<Entry> {
     admission: 'done',
     target,
     context: { ...removal.context, permit: consequentPermit(call.permit, 'update', target) },
-    transform: (current) => {
+    transform: ({ current }) => {
       const pod = asApiObject(current);
       if (wanted !== undefined && wanted !== pod.metadata.resourceVersion) {
         throw conflict(groupResourceOf(target.def), target.name, modifiedMessage);
@@ -251,7 +251,7 @@ async function takeDisruption(
     operation: 'update',
     target: status,
     context: { ...disruption.context, permit: consequentPermit(call.permit, 'update', status) },
-    transform: (current) => {
+    transform: ({ current }) => {
       const object = asApiObject(current);
       checkBudget(object);
       const now = formatTime(context.clock.now());

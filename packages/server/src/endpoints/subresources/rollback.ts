@@ -39,7 +39,7 @@ export async function rollbackEndpoint(call: ApiCall): Promise<void> {
     admission: 'done',
     target,
     context: { ...writeContext(call, options), permit },
-    transform: (current) => rolledBack(asApiObject(current), object),
+    transform: ({ current }) => rolledBack(asApiObject(current), object),
     source: 'merged',
     onAbsent: 'refuse',
   });
