@@ -25,7 +25,7 @@ describe('the encoding of answers', () => {
   test.each([
     ['application/json', 'application/json'],
     ['*/*', 'application/json'],
-    ['application/*', 'application/json'],
+    ['application/*, application/yaml;q=0.1', 'application/json'],
     ['*', 'application/json'],
     ['', 'application/json'],
     ['application/yaml', 'application/yaml'],
@@ -51,6 +51,8 @@ describe('the encoding of answers', () => {
   test.each([
     'text/html',
     'application/xml, text/*',
+    'application/*',
+    'text/html, application/*;q=0.8',
     'application/json;q=0',
     'application/json;as=Nope;g=meta.k8s.io;v=v1',
     'application/json;as=Table;g=meta.k8s.io;v=v2',
@@ -98,6 +100,26 @@ describe('the encoding of answers', () => {
     expect(old.body.message).toBe(represented + watched);
   });
 
+  test('CODEC-1: documents about built-in kinds must be accepted by name', async () => {
+    for (const path of ['/api', '/api/v1', '/apis/apps/v1']) {
+      for (const accept of ['application/*', 'text/html']) {
+        const answer = await server.get(path, { accept });
+        expect(answer.body, path).toMatchObject({ code: 406, message: represented });
+      }
+    }
+    const version = await server.get('/version', { accept: 'application/*' });
+    expect(version.body.message).toBe(
+      '406: Not Acceptable\n\nAvailable representations: application/json',
+    );
+    for (const accept of [table, 'text/html, */*;q=0.1']) {
+      expect((await server.get('/version', { accept })).body['major'], accept).toBe('1');
+    }
+    for (const path of ['/apis', '/apis/apps', '/openapi/v2']) {
+      const { status } = await server.get(path, { accept: 'application/*' });
+      expect(status, path).toBe(200);
+    }
+  });
+
   test('CODEC-1, API-5: a 406 or 415 of a custom kind lists all types', async () => {
     const group = 'refusals.example.com';
     const schema = { openAPIV3Schema: { type: 'object' } };
@@ -114,6 +136,8 @@ describe('the encoding of answers', () => {
     await eventually(async () => (await server.get(path)).status === 200);
     const refused = await server.get(path, { accept: 'text/html' });
     expect(refused.body).toMatchObject({ code: 406, message: served });
+    const wild = await server.get(path, { accept: 'application/*' });
+    expect([wild.status, wild.headers['content-type']]).toEqual([200, 'application/json']);
     const list = await server.get(path);
     expect(list.body.metadata.continue).toBe('');
     const odd = await server.request('OPTIONS', path);

@@ -129,6 +129,8 @@ describe('API-1: shapes of paths', () => {
     '/api/v1/namespaces//configmaps',
     '/api/v1/configmaps/one',
     '/nosuch',
+    '/openapi/v3/',
+    '/index.html/',
     '/api/v1/namespaces/x/clusterroles',
     `${rbac}/namespaces/x/clusterroles`,
     '/api/v1/proxy/namespaces/x/pods/y',
@@ -139,6 +141,12 @@ describe('API-1: shapes of paths', () => {
     const answer = await server.get(path);
     expect(answer.status).toBe(404);
     expect(answer.body).toEqual(noSuchPath);
+  });
+
+  test('API-11: /index.html is another name of the list of paths', async () => {
+    const [index, root] = [await server.get('/index.html'), await server.get('/')];
+    expect(index.body['paths']).toContain('/apis/apps/v1');
+    expect(index.body).toEqual(root.body);
   });
 
   test.each([

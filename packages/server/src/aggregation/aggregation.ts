@@ -265,7 +265,7 @@ export class Aggregation implements AggregationPort {
       return true;
     }
     if (verb !== 'get' && verb !== 'head') return false;
-    if (path === '/') {
+    if (path === '/' || path === '/index.html') {
       sendIndex(call, registeredPaths(this.#registrations));
       return true;
     }
@@ -356,7 +356,7 @@ export class Aggregation implements AggregationPort {
   }
 
   async #serveOpenApi(call: AuthorizedCall): Promise<boolean> {
-    const path = call.info.path.replace(/\/$/, '');
+    const { path } = call.info;
     if (path === '/openapi/v2') return this.#openApi.answerWhole(call);
     if (path === '/openapi/v3') return this.#openApi.answerIndex(call);
     const name = path.slice('/openapi/v3/'.length);

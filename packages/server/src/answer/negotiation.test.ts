@@ -32,7 +32,8 @@ const metadata = (type: string) => `${type};as=PartialObjectMetadata;g=meta.k8s.
 describe('CODEC-1: the choice of Accept', () => {
   test.each<[string, string]>([
     ['*/*', 'json object'],
-    ['application/*', 'json object'],
+    ['application/*', '406'],
+    ['application/*, application/yaml;q=0.5', 'json object'],
     ['application/yaml', 'yaml object'],
     [protobuf, 'protobuf object'],
     [`${protobuf}, application/json`, 'protobuf object'],

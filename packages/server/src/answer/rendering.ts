@@ -129,8 +129,7 @@ function refusalOf(
 ): Error {
   const { served, kind } = target;
   const header = exchange.header('accept') ?? '';
-  const isRouted = info.isResourceRequest && served.every((one) => one.covers === 'objects');
-  if (isRouted && !namesServed(header, served)) {
+  if (isRouted(kind, served) && !namesServed(header, served)) {
     return notRepresentable(representations(info, served));
   }
   target.beforeRefusal?.();
@@ -159,9 +158,26 @@ export function takesGzip(accepted: string): boolean {
   return takes;
 }
 
-/** Whether any clause names a served type, whatever its parameters. */
+/** Whether a place belongs to a built-in kind, for which kube-apiserver's router checks `Accept`. */
+function isRouted(place: Place, served: readonly ServedEncoding[]): boolean {
+  return place !== 'document' && served.every((one) => one.covers === 'objects');
+}
+
+/** Whether any clause names a served type, whatever its parameters, or all types. */
 function namesServed(header: string, served: readonly ServedEncoding[]): boolean {
-  return parseAccept(header).some((range) => served.some((one) => covers(range, one)));
+  const isNamed = (range: MediaRange) => range.type === '*' || range.subtype !== '*';
+  return parseAccept(header).some(
+    (range) => isNamed(range) && served.some((one) => covers(range, one)),
+  );
+}
+
+/**
+ * Throws 406 if `Accept` names none of the encodings of a document that kube-apiserver routes like a
+ * built-in kind (CODEC-1).
+ */
+export function checkRouted(exchange: Exchange, served: readonly ServedEncoding[]): void {
+  const header = exchange.header('accept') ?? '';
+  if (header !== '' && !namesServed(header, served)) throw notRepresentable(mediaTypes(served));
 }
 
 /** Media types in which a path could be answered, including watches of collections. */
@@ -199,7 +215,9 @@ function chosen(
   const memo = memoOf(served)[place];
   if (memo.has(header)) return memo.get(header);
   if (memo.size >= memoMax) memo.clear();
-  const choice = choose(parseAccept(header), { place, mustStream: isStream(place) }, served);
+  const isRefused = isRouted(place, served) && !namesServed(header, served);
+  const ranges = isRefused ? [] : parseAccept(header);
+  const choice = choose(ranges, { place, mustStream: isStream(place) }, served);
   const renderings = choice && renderingsOf(choice);
   memo.set(header, renderings);
   return renderings;

@@ -22,7 +22,8 @@ export function createIssuerDiscovery(options: {
   const paths = isHttpsUrl(issuer) ? Object.values(issuerDiscoveryPaths) : [];
   return {
     paths,
-    answer(path) {
+    answer(requested) {
+      const path = requested.replace(/\/$/, '');
       if (!paths.some((one) => one === path)) return undefined;
       const published = keys.current().filter((key) => key.published !== 'never');
       const maxAgeSeconds = keys.maxAgeSeconds?.() ?? staticAgeSeconds;

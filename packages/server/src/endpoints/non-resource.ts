@@ -1,9 +1,14 @@
 import { createHash } from 'node:crypto';
 import { encodeJson } from '@wheelhouse/codec';
-import type { CatalogueSnapshot } from '@wheelhouse/kinds';
+import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
 import { type JsonObject, methodNotAllowedOnPath, noSuchPath } from '@wheelhouse/machinery';
 import { jsonEncoding, type ServedEncoding } from '../answer/encodings.ts';
-import { type AggregatedForm, aggregatedFormOf, negotiate } from '../answer/rendering.ts';
+import {
+  type AggregatedForm,
+  aggregatedFormOf,
+  checkRouted,
+  negotiate,
+} from '../answer/rendering.ts';
 import { answerHeaders, sendValue } from '../answer/respond.ts';
 import { requireRequest } from '../registry/permit.ts';
 import {
@@ -37,12 +42,14 @@ export async function nonResourceEndpoint(call: AuthorizedCall): Promise<void> {
   if (await openApiEndpoint(call)) return;
   if (info.path.startsWith('/debug/') && (await debugEndpoint(call))) return;
   if (info.path === backupPath) return backupEndpoint(call);
-  if (info.path === '/') return sendIndex(call);
+  if (info.path === '/' || info.path === '/index.html') return sendIndex(call);
   if (/^\/version\/?$/.test(info.path)) return sendVersion(call);
   const value = documentAt(call);
   if (value === undefined) throw noSuchPath();
   if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
-  const aggregated = aggregatedFormOf(exchange.header('accept'), context.encodings.documents);
+  const { documents } = context.encodings;
+  if (isRouted(info.path, context.catalogue.snapshot())) checkRouted(exchange, documents);
+  const aggregated = aggregatedFormOf(exchange.header('accept'), documents);
   const part = aggregatedParts.get(info.path.replace(/\/$/, ''));
   if (part !== undefined && aggregated !== undefined) {
     const apiVersion = `${context.dialect.group('apidiscovery')}/${aggregated.version}`;
@@ -52,6 +59,14 @@ export async function nonResourceEndpoint(call: AuthorizedCall): Promise<void> {
     return sendAggregated(call, { form: aggregated, document });
   }
   await sendDocument(call, value);
+}
+
+/** Whether a document is about built-in kinds and not a list of versions in a named group. */
+function isRouted(path: string, { builtins }: CatalogueSnapshot): boolean {
+  const [root, group, version] = path.replace(/^\/|\/$/g, '').split('/');
+  const isServed = (def: ResourceDef) =>
+    def.group === group && def.versions.some((one) => one.version === version);
+  return root === 'api' || (version !== undefined && builtins.some(isServed));
 }
 
 /**
@@ -67,8 +82,8 @@ export function sendIndex(call: AuthorizedCall, others: readonly string[] = []):
 
 /** Answers with the server's version: in JSON only; throws 406 to clients that do not accept it. */
 function sendVersion(call: AuthorizedCall): void {
-  const { context, exchange, info } = call;
-  negotiate(exchange, info, { served: jsonAlone });
+  const { context, exchange } = call;
+  checkRouted(exchange, jsonAlone);
   sendForPeople(call, { ...context.version });
 }
 

@@ -42,7 +42,7 @@ const documentsByContext = new WeakMap<EndpointContext, OpenApiDocuments>();
 export function openApiEndpoint(call: AuthorizedCall): MaybePromise<boolean> {
   const { path, verb } = call.info;
   if (!path.startsWith('/openapi/')) return false;
-  const isIndex = path === '/openapi/v3' || path === '/openapi/v3/';
+  const isIndex = path === '/openapi/v3';
   const isWhole = path === '/openapi/v2';
   if (!isIndex && !isWhole && !path.startsWith('/openapi/v3/')) return false;
   if (verb !== 'get' && verb !== 'head') throw methodNotAllowedOnPath();
