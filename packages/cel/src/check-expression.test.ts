@@ -3,7 +3,10 @@ import { compileExpression, type ExpressionUse, expressionProblem } from './chec
 import { intType, stringType, type Type } from './types/types.ts';
 
 const always = ['object', 'oldObject', 'request', 'namespaceObject'];
-const bool: ExpressionUse = { variables: [...always, 'params', 'authorizer'], wanted: ['bool'] };
+const bool: ExpressionUse = {
+  variables: [...always, 'params', 'authorizer'],
+  resultTypes: ['bool'],
+};
 
 const problemOf = (source: string, use: Partial<ExpressionUse> = {}) =>
   expressionProblem(source, { ...bool, ...use })?.detail;
@@ -34,7 +37,9 @@ describe('variables of expressions about a request', () => {
     'object.foo < params.x && (oldObject == null || object.foo == oldObject.foo)',
   ])('%s', (source) => {
     expect(problemOf(source)).toBeUndefined();
-    expect(problemOf(`string(${source})`, { wanted: ['string', 'null_type'] })).toBeUndefined();
+    expect(
+      problemOf(`string(${source})`, { resultTypes: ['string', 'null_type'] }),
+    ).toBeUndefined();
   });
 
   test.each([
@@ -68,9 +73,9 @@ describe('variables of expressions about a request', () => {
     ],
     ["object.check('x')[0", "Syntax error: missing ']'"],
     ["jsonpatch.escapeKey('a') == ''", "undeclared reference to 'jsonpatch' (in container '')"],
-  ])('rejects %s', (source, wanted) => {
+  ])('rejects %s', (source, resultTypes) => {
     expect(problemOf(source)).toContain(`compilation failed: ERROR: <input>:1:`);
-    expect(problemOf(source)).toContain(wanted);
+    expect(problemOf(source)).toContain(resultTypes);
   });
 
   test('without an authorizer, its functions exist and the variable does not', () => {
@@ -94,7 +99,7 @@ describe('variables of expressions about a request', () => {
     ['request.userInfo', 'kubernetes.UserInfo'],
   ])('%s is not a bool but %s', (source, type) => {
     expect(problemOf(source)).toBe(`must evaluate to bool but got ${type}`);
-    expect(problemOf(source, { wanted: ['string', 'int'] })).toBe(
+    expect(problemOf(source, { resultTypes: ['string', 'int'] })).toBe(
       `must evaluate to one of [string int] but got ${type}`,
     );
   });
@@ -125,7 +130,7 @@ describe('variables of a policy', () => {
     problemOf(source, {
       variables,
       own: before === undefined ? { list } : { list, before },
-      wanted: [],
+      resultTypes: [],
     });
 
   test.each([
@@ -149,8 +154,8 @@ describe('variables of a policy', () => {
     ["variables.number == 'a'", "no matching overload for '_==_' applied to '(int, string)'"],
     ['variables.texts[0] + 1', "no matching overload for '_+_' applied to '(string, int)'"],
     ["variables.again == 'a'", "no matching overload for '_==_' applied to '(int, string)'"],
-  ])('rejects %s', (source, wanted) => {
-    expect(inPolicy(source)).toContain(wanted);
+  ])('rejects %s', (source, resultTypes) => {
+    expect(inPolicy(source)).toContain(resultTypes);
   });
 
   test('of two variables with one name, the later applies from its index on', () => {
@@ -163,7 +168,7 @@ describe('variables of a policy', () => {
       problemOf(source, {
         variables: [...always, 'variables'],
         own: { list, before },
-        wanted: ['bool'],
+        resultTypes: ['bool'],
       });
     expect(problemAt('variables.a == 1', 2)).toBeUndefined();
     expect(problemAt("variables.a == 'x'", 3)).toBeUndefined();
@@ -178,7 +183,11 @@ describe('variables of a policy', () => {
   });
 
   test('messages may use variables that call the authorizer, but not call it themselves', () => {
-    const inMessage = { variables: [...always, 'variables'], own: { list }, wanted: ['string'] };
+    const inMessage = {
+      variables: [...always, 'variables'],
+      own: { list },
+      resultTypes: ['string'],
+    };
     expect(problemOf('string(variables.may)', inMessage)).toBeUndefined();
     expect(problemOf("authorizer.path('/').check('get').reason()", inMessage)).toContain(
       "undeclared reference to 'authorizer'",
@@ -192,7 +201,7 @@ describe('variables of a policy', () => {
     ]);
     const typed = new Map([['object', { name: 'A', args: [], fields }]]);
     const typedList = [{ name: 'b', expression: 'object.b' }];
-    const use = { variables, wanted: [], own: { list: typedList }, typed };
+    const use = { variables, resultTypes: [], own: { list: typedList }, typed };
     const check = (source: string) => {
       const compiled = compileExpression(source, use);
       return 'problem' in compiled ? compiled.problem : undefined;
@@ -210,7 +219,7 @@ describe('variables of a policy', () => {
 describe('variables of selectors of devices', () => {
   const use: ExpressionUse = {
     variables: ['device'],
-    wanted: ['bool', 'dyn'],
+    resultTypes: ['bool', 'dyn'],
     costMax: 1_000_000,
   };
 
@@ -243,7 +252,7 @@ describe('variables of selectors of devices', () => {
   test('a bound name has its value', () => {
     const compiled = compileExpression('cel.bind(x, device.a, x + cel.bind(x, 3, x))', {
       ...use,
-      wanted: [],
+      resultTypes: [],
       typed: new Map([['device', { name: 'any', args: [] }]]),
     });
     if ('problem' in compiled) throw new Error(compiled.problem);

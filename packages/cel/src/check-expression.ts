@@ -192,7 +192,7 @@ export interface ExpressionUse {
   /** Names of its variables: `object`, `request`, `params`, `variables`, … */
   readonly variables: readonly string[];
   /** Allowed result types; empty for any. */
-  readonly wanted: readonly string[];
+  readonly resultTypes: readonly string[];
   /** The policy's own variables. It may use those before the given index, or all. */
   readonly own?: { readonly list: readonly PolicyVariable[]; readonly before?: number };
   /** Types of variables, for type checking against a kind rather than for evaluation. */
@@ -252,7 +252,7 @@ function declarationsOf(
     if (expression.trim() === '') continue;
     const compiled = compiledIn(
       expression,
-      { ...use, variables: names, wanted: [], patches: false },
+      { ...use, variables: names, resultTypes: [], patches: false },
       declaredBefore(declarations, place),
     );
     const type = 'problem' in compiled ? dynType : declaredType(compiled.type);
@@ -307,13 +307,13 @@ function compiledIn(
   const environment = requestEnvironment({ names: use.variables, variables, typed, patches });
   try {
     const compiled = compile(source, environment);
-    const { wanted } = use;
+    const { resultTypes } = use;
     const shown = showWholeType(compiled.type);
-    if (wanted.length === 0 || wanted.includes(shown)) return compiled;
+    if (resultTypes.length === 0 || resultTypes.includes(shown)) return compiled;
     if (isOfDevice(use)) {
       return { problem: `must evaluate to bool or the unknown type, not ${shown}` };
     }
-    const all = wanted.length === 1 ? wanted[0] : `one of [${wanted.join(' ')}]`;
+    const all = resultTypes.length === 1 ? resultTypes[0] : `one of [${resultTypes.join(' ')}]`;
     return { problem: `must evaluate to ${all} but got ${shown}` };
   } catch (error) {
     if (error instanceof CelCompileError) {

@@ -39,13 +39,13 @@ export function isKnownGroup(dialect: Dialect, group: string): boolean {
   return factsOf(dialect, group) !== undefined;
 }
 
-/**
- * The directory of a group's facts; `meta` and the groups of webhook reviews are not API groups.
- */
+/** Directories of types that are exchanged but not served as an API group. */
+const unservedDirectories = ['admission', 'apidiscovery', 'imagepolicy', 'meta'];
+
+/** The directory of an API group's facts; undefined if there is no such group. */
 function factsOf(dialect: Dialect, group: string): string | undefined {
   const found = Object.entries(groupStems).find(([, stem]) => dialect.group(stem) === group);
-  const inside = ['admission', 'apidiscovery', 'imagepolicy', 'meta'];
-  return found === undefined || inside.includes(found[0]) ? undefined : found[0];
+  return found === undefined || unservedDirectories.includes(found[0]) ? undefined : found[0];
 }
 
 /** Whether the release has a group version, whether or not it is served here. */
@@ -59,7 +59,7 @@ export function isKnownGroupVersion(
 
 const versionsByDialect = new WeakMap<Dialect, readonly GroupVersion[]>();
 
-/** Definitions of custom kinds have their own table. */
+/** CustomResourceDefinitions have a schema of their own instead of facts. */
 const versionsElsewhere: Readonly<Record<string, readonly string[]>> = {
   apiextensions: ['v1', 'v1beta1'],
 };

@@ -148,7 +148,7 @@ const kinds: readonly KindMaker[] = [
   ].map(plain),
   (dialect, { admission }) => mutatingWebhookConfiguration(dialect, admission),
   (dialect, { admission }) => validatingAdmissionPolicy(dialect, admission),
-  ...[validatingAdmissionPolicyBinding].map(plain),
+  plain(validatingAdmissionPolicyBinding),
   (dialect, { admission }) => validatingWebhookConfiguration(dialect, admission),
   ...[priorityClass, lease, runtimeClass, endpointSlice].map(plain),
 ];

@@ -53,8 +53,11 @@ export function column<O = JsonObject>(
   return { name, type, format, description, priority, cell };
 }
 
-/** A column of numbers whose published type is `string`, as in kube-apiserver. */
-export const calledText = <O>(shown: ColumnDef<O>): ColumnDef<O> => ({ ...shown, type: 'string' });
+/** A column with the published type `string`, which kube-apiserver uses for some numbers. */
+export const asStringColumn = <O>(shown: ColumnDef<O>): ColumnDef<O> => ({
+  ...shown,
+  type: 'string',
+});
 
 /** Labels in one line, ordered by name. */
 export function labelsText(labels: JsonValue | undefined): string {

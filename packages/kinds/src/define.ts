@@ -29,7 +29,7 @@ import { currentMinor, lifeMembers, lifeOf } from './rules/life.ts';
 import { schemaOf } from './schema-of.ts';
 import type { Stored } from './stored.ts';
 
-/** One API version of a built-in kind; members that are absent derive from the facts. */
+/** One API version of a built-in kind; absent members are derived from the facts. */
 export interface VersionOptions<O = ApiObject>
   extends Omit<
     Partial<VersionDef>,
@@ -42,7 +42,7 @@ export interface VersionOptions<O = ApiObject>
   readonly defaultSteps?: (object: O) => Generator<void, void>;
 }
 
-/** A version's defaults that fill large objects in steps, and small ones in one piece. */
+/** The `defaults` and `defaultSteps` of a version, both from one generator of steps. */
 export const steppedDefaults = <O>(steps: (object: O) => Generator<void, void>) => ({
   defaults: (object: O): void => inOnePiece(steps(object)),
   defaultSteps: steps,
@@ -83,7 +83,7 @@ export const statusSubresource: SubresourceDef = {
 };
 
 /**
- * Completes a kind's declaration to an entry of the catalogue. The declared functions receive
+ * Builds the definition of a built-in kind from its declaration. The declared functions receive
  * `Stored` objects, because the decoder of the kind's own schema has produced every object that
  * reaches them.
  */
@@ -125,7 +125,7 @@ function versionDef(
 ): VersionDef {
   const { version } = at;
   const typeName = `${options.facts}.${version.version}.${options.kind}`;
-  // Stable versions exist in every release, so their life need not be looked up.
+  // Stable versions exist in every release, which saves parsing their facts.
   const life = /^v\d+$/.test(version.version) ? undefined : lifeOf(typeName);
   let schema: Schema | undefined;
   return {
@@ -145,7 +145,7 @@ function versionDef(
 }
 
 /** Groups whose finalizers kube-apiserver validates like those of custom kinds. */
-const takesAnyFinalizer = new Set([
+const groupsWithAnyFinalizer = new Set([
   'admissionregistration',
   'apiregistration',
   'coordination',
@@ -159,7 +159,7 @@ function strategyOf(options: KindOptions, typeName: string): Strategy {
     allowUnconditionalUpdate: true,
     hasStatus: false,
     deleteAnswers: 'status',
-    ...(takesAnyFinalizer.has(options.facts)
+    ...(groupsWithAnyFinalizer.has(options.facts)
       ? {}
       : {
           standardFinalizers: new Set([
@@ -178,7 +178,7 @@ function strategyOf(options: KindOptions, typeName: string): Strategy {
 }
 
 /**
- * Adds what all kinds with a status share: status is empty on create, each endpoint changes only
+ * Adds the rules of all kinds with a status: status is empty on create, each endpoint changes only
  * its own part, and `generation` counts changes of the rest (META-8). The kind's own functions run
  * afterwards.
  */
@@ -213,12 +213,12 @@ function emptyStatus(typeName: string): JsonObject {
   return jsonObject(empty['status'] ?? {});
 }
 
-/** Members that the rules below do not apply to. */
-const common = new Set(['apiVersion', 'kind', 'metadata']);
+/** Members that belong to neither spec nor status. */
+const envelopeMembers = new Set(['apiVersion', 'kind', 'metadata']);
 
 function keepAllBut(object: ApiObject, old: ApiObject, changed: string): void {
   for (const name of new Set([...Object.keys(object), ...Object.keys(old)])) {
-    if (!common.has(name) && name !== changed) keepMember(object, old, name);
+    if (!envelopeMembers.has(name) && name !== changed) keepMember(object, old, name);
   }
 }
 
@@ -243,7 +243,8 @@ function countGeneration(object: ApiObject, old: ApiObject): void {
   const before = old.metadata.generation ?? 0;
   const names = new Set([...Object.keys(object), ...Object.keys(old)]);
   const changed = [...names].some(
-    (name) => !common.has(name) && name !== 'status' && !sameOrEmpty(object[name], old[name]),
+    (name) =>
+      !envelopeMembers.has(name) && name !== 'status' && !sameOrEmpty(object[name], old[name]),
   );
   if (changed) object.metadata.generation = before + 1;
 }

@@ -207,14 +207,13 @@ function fieldOf(line: string, qualify: (type: string) => string): FieldFacts {
   };
 }
 
-/** By their text. */
-const readMarks = new Map<string, FieldMarks>();
+const marksByText = new Map<string, FieldMarks>();
 
 function fieldMarks(text: string): FieldMarks {
-  let read = readMarks.get(text);
-  if (read === undefined) {
+  let parsed = marksByText.get(text);
+  if (parsed === undefined) {
     const marks = parseMarks(text);
-    read = {
+    parsed = {
       omitEmpty: marks.has('e'),
       optional: marks.has('o'),
       required: marks.has('q'),
@@ -225,9 +224,9 @@ function fieldMarks(text: string): FieldMarks {
       patchMergeKey: marks.get('y')?.[0],
       goName: marks.get('t')?.[0],
     };
-    readMarks.set(text, read);
+    marksByText.set(text, parsed);
   }
-  return read;
+  return parsed;
 }
 
 /** Returns a function that qualifies types of one version's tables, where local names are bare. */

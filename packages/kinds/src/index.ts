@@ -12,7 +12,7 @@ export {
   definitionsPrefix,
 } from './apiextensions/custom-resource-definition.ts';
 export type { DefaultValidator } from './apiextensions/default-rules.ts';
-export { availableCondition, localVerdict } from './apiregistration/api-service.ts';
+export { availableCondition, localAvailability } from './apiregistration/api-service.ts';
 export { selectorText } from './apps/workload.ts';
 export { scale, validateScale } from './autoscaling/scale.ts';
 export {

@@ -2,11 +2,11 @@ import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 
 /**
  * The differences between built-in kinds and kinds that a definition declares (CRD-1). Each member
- * names one difference, so code that serves any kind reads the member it needs and never asks
- * where a kind comes from.
+ * names one difference, so code that serves any kind reads the member it needs and never checks
+ * whether a kind is custom.
  *
- * Both implementations list the members in this order: objects of one shape keep property access
- * fast on the path of every request.
+ * Both implementations list the members in this order, because V8 accesses properties faster on
+ * objects of one shape.
  */
 export interface KindBehavior {
   /** Name of the CustomResourceDefinition that declares the kind; empty without one. */
@@ -32,8 +32,8 @@ export interface KindBehavior {
    */
   readonly bodies: 'typed' | 'unstructured';
   /**
-   * Members of objects that only the server fills in (bookmarks, empty lists, its own writes):
-   * `complete` as the kind's type encodes them, or `bare` as they are set.
+   * Members of objects that the server itself creates (bookmarks, empty lists, its own writes):
+   * `complete` as the kind's type encodes them, or `bare` with only the members that are set.
    */
   readonly serverObjects: 'complete' | 'bare';
   /** Whether protobuf encodes the kind; built-in kinds also need a protobuf schema (CODEC-2). */
@@ -42,19 +42,19 @@ export interface KindBehavior {
   readonly offersStrategicMerge: boolean;
   /** Field selectors: all fields indexed for the stored form, or those that a version declares. */
   readonly selectableFields: 'stored' | 'declared';
-  /** Members of a list's metadata that the last chunk has, too. */
+  /** Members of a list's metadata that even the last chunk includes. */
   readonly listMetadata: Readonly<JsonObject>;
   /** Whether each item of a list states its apiVersion and kind, as it does alone (API-2). */
   readonly listItems: 'typed' | 'untyped';
   /** Whether a write may run CEL rules of the kind's own schema. */
   readonly hasSchemaRules: boolean;
-  /** Whether the schema describes `metadata`, or leaves it to what all kinds publish. */
+  /** Whether the schema describes `metadata`, or OpenAPI refers to the shared ObjectMeta. */
   readonly metadataSchema: 'own' | 'published';
   readonly ownership: OwnershipBehavior;
   readonly paths: PathBehavior;
   readonly scale: ScaleBehavior;
   readonly documents: DocumentBehavior;
-  /** The Go type in messages of refused encodings: `core.Pod`. */
+  /** The Go type name in errors about unsupported encodings: `core.Pod`. */
   readonly goTypeName: (names: KindNames, of: 'object' | 'list') => string;
 }
 
@@ -78,25 +78,25 @@ export interface ObjectConverter {
 
 /** How field managers own fields across versions (SSA-10). */
 interface OwnershipBehavior {
-  /** What a conversion keeps: the fields that the other version has, or all by name. */
+  /** Fields that stay owned after a conversion: those that the other version has, or all. */
   readonly conversionKeeps: 'fields of the version' | 'all fields';
   /** The versions in which writers cannot own the fields that an endpoint resets. */
   readonly resetsIn: 'every version' | 'request version';
 }
 
-/** How paths of the kind respond to what they do not serve. */
+/** How the kind's paths respond to requests that they do not serve. */
 interface PathBehavior {
   /** When a deprecated version is reported: for every path, or for paths with an endpoint. */
   readonly deprecationWarning: 'every path' | 'served paths';
-  /** How a method without a verb's endpoint is refused. */
+  /** Whether the error for an unsupported method names the path or the resource. */
   readonly unservedVerb: 'by path' | 'by resource';
   /** What a namespaced kind serves outside a namespace: any verb, or list and watch alone. */
   readonly acrossNamespaces: 'any verb' | 'reads';
-  /** What is missing where the subresource is not served. */
+  /** What the 404 for an unserved subresource reports as missing. */
   readonly unknownSubresource: 'path' | 'object';
 }
 
-/** Where an object keeps what its Scale shows, as simple paths (`.spec.replicas`). */
+/** Paths of the values that an object's Scale shows, in simple form (`.spec.replicas`). */
 export interface ScalePaths {
   readonly specReplicasPath: string;
   readonly statusReplicasPath: string;
@@ -112,17 +112,17 @@ export interface ScaleBehavior {
   readonly requiresReplicas: boolean;
   /** Which rules validate a changed Scale: those of a Scale, or only those of the scaled object. */
   readonly validatedAs: 'scale' | 'object';
-  /** Whether a patch may name the uid of the object that it expects. */
+  /** Whether a patch may state the uid that it expects as a precondition. */
   readonly patchChecksUid: boolean;
   /** Whether the columns of the Scale's table have the formats of a built-in or a custom kind. */
   readonly columnFormats: 'plain' | 'name and date';
 }
 
-/** What discovery and OpenAPI say of the kind (API-11, API-12). */
+/** How discovery and OpenAPI describe the kind (API-11, API-12). */
 interface DocumentBehavior {
   /** Discovery's verbs, in discovery's order. */
   readonly verbs: (verbs: readonly string[]) => string[];
-  /** Whether aggregated discovery names a kind's group and version where the resource has the same. */
+  /** Whether aggregated discovery states a kind's group and version even if they are the resource's. */
   readonly namesOwnVersion: boolean;
   /** When discovery publishes the hash of the stored version. */
   readonly storageHash: 'always' | 'while served';
@@ -134,9 +134,9 @@ interface DocumentBehavior {
   readonly listsStreams: boolean;
   /** Whether the deprecated paths below `/watch/` are listed. */
   readonly listsWatchPaths: boolean;
-  /** Query parameters of a read beside those of all operations. */
+  /** Query parameters of a read in addition to those of all operations. */
   readonly readQuery: readonly 'resourceVersion'[];
-  /** Parameters of a deletion of many: those of a list, or those of a deletion and its body. */
+  /** Parameters of a deletecollection: those of a list, or those of a deletion and its body. */
   readonly collectionDeletion: 'as list' | 'as deletion';
   /** Statuses of a patch. */
   readonly patchStatuses: readonly (200 | 201)[];

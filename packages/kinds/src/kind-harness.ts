@@ -32,7 +32,7 @@ function contextOf({ subresource = '', user = {} }: HarnessOptions): StrategyCon
   return { user: whole, nowMs, dryRun: false, subresource };
 }
 
-/** The first kind of a name. */
+/** The first built-in kind of a name. */
 export function kindOf(kind: string): ResourceDef {
   const found = defs.find((def) => def.kind === kind);
   if (found === undefined) throw new Error(`there is no kind ${kind}`);
@@ -80,7 +80,7 @@ const lines = (errors: readonly { field: string; message: string }[]): string[] 
   errors.map(({ field, message }) => `${field}: ${message}`);
 
 /** The errors of a new object, as `field: message`. */
-export function createComplaints(def: ResourceDef, body: JsonObject): string[] {
+export function createErrors(def: ResourceDef, body: JsonObject): string[] {
   const object = decoded(def, body);
   const context = contextOf({});
   def.strategy.prepareForCreate?.(context, object);
@@ -88,7 +88,7 @@ export function createComplaints(def: ResourceDef, body: JsonObject): string[] {
 }
 
 /** The errors of a change of `body` by the mutation. */
-export function updateComplaints(
+export function updateErrors(
   def: ResourceDef,
   change: { readonly from: JsonObject; readonly to: JsonObject },
   options: HarnessOptions = {},
@@ -101,7 +101,7 @@ export function updateComplaints(
 }
 
 /** A row of a table: a change of a valid object, and the resulting errors. */
-export type Row = readonly [mutation: Mutation, complaints: readonly string[]];
+export type Row = readonly [mutation: Mutation, errors: readonly string[]];
 
-/** The title of a row in a report. */
+/** The title of a row's test. */
 export const rowTitle = ([mutation]: Row): string => JSON.stringify(mutation).slice(0, 120);

@@ -18,7 +18,7 @@ const metaKinds = new Set([
 ]);
 
 /** Kinds of the `meta` group whose `v1beta1` equals their `v1`. */
-const firstMetaKinds = new Set(['PartialObjectMetadata']);
+const v1beta1MetaKinds = new Set(['PartialObjectMetadata']);
 
 /** Kinds of the `meta` group in `v1` only: the responses of discovery. */
 const discoveryKinds = new Set(['APIVersions', 'APIGroup', 'APIGroupList', 'APIResourceList']);
@@ -31,7 +31,7 @@ export function schemaOfKind(
   dialect: Dialect,
   type: { readonly apiVersion: string; readonly kind: string },
 ): Schema | undefined {
-  // Lists of groups and of core versions have no apiVersion of their own.
+  // APIGroupList and APIVersions have the apiVersion `v1`, or none.
   const isPlain = type.apiVersion === 'v1' || type.apiVersion === '';
   const isDiscovery = isPlain && discoveryKinds.has(type.kind);
   if (isDiscovery || metaKinds.has(type.kind)) return schemaOf(`meta.v1.${type.kind}`);
@@ -39,12 +39,12 @@ export function schemaOfKind(
   const directory = parsed === undefined ? undefined : directoriesOf(dialect).get(parsed.group);
   if (parsed === undefined || directory === undefined) return undefined;
   if (directory === 'apiextensions') return definitionSchema(parsed.version, type.kind);
-  const isFirst = directory === 'meta' && firstMetaKinds.has(type.kind);
+  const isFirst = directory === 'meta' && v1beta1MetaKinds.has(type.kind);
   const typeName = `${directory}.${isFirst ? 'v1' : parsed.version}.${type.kind}`;
   return hasStructFacts(typeName) ? schemaOf(typeName) : undefined;
 }
 
-/** Definitions of custom kinds have their own table. */
+/** CustomResourceDefinitions have a schema of their own instead of facts. */
 function definitionSchema(version: string, kind: string): Schema | undefined {
   if (kind !== 'CustomResourceDefinition') return undefined;
   return version === 'v1' || version === 'v1beta1' ? crdSchema(version) : undefined;
@@ -54,9 +54,9 @@ function definitionSchema(version: string, kind: string): Schema | undefined {
 function directoriesOf(dialect: Dialect): ReadonlyMap<string, string> {
   const cachedDirectories = directories.get(dialect);
   if (cachedDirectories !== undefined) return cachedDirectories;
-  const made = new Map(
+  const byGroup = new Map(
     Object.entries(groupStems).map(([directory, stem]) => [dialect.group(stem), directory]),
   );
-  directories.set(dialect, made);
-  return made;
+  directories.set(dialect, byGroup);
+  return byGroup;
 }

@@ -11,7 +11,7 @@ import type { KindBehavior, ScalePaths } from './kind-behavior.ts';
 
 /**
  * The definition of a kind. Discovery, OpenAPI, tables, encodings, storage, and the contract test
- * are derived from it; `fromCrd()` makes the same from a CustomResourceDefinition.
+ * are derived from it; `fromCrd()` builds one from a CustomResourceDefinition.
  */
 export interface ResourceDef {
   /** Full group name in the server's dialect; empty for core. */
@@ -77,22 +77,22 @@ export interface VersionDef {
   readonly removedRelease?: string;
   /** Served by default although it is a beta version introduced after release 1.22. */
   readonly isOnByDefault?: boolean;
-  /** How a deletion through this version treats dependents, if not as the kind does. */
+  /** Propagation policy of deletions through this version, if it differs from the kind's. */
   readonly defaultPropagation?: 'Orphan';
   /**
    * For custom kinds: defaults, prunes, and coerces a body in place, and returns the paths of
    * unknown members. Built-in kinds pass their schema to `decodeTyped`.
    */
   readonly decode?: CustomDecoder;
-  /** The same without defaults, for objects converted from another version of a custom kind. */
+  /** Prunes in place without defaulting, for objects converted from another version. */
   readonly prune?: (object: JsonObject) => void;
-  /** Paths of the members that a Scale shows, if not those of the behavior. */
+  /** Paths of the members that a Scale shows, if they differ from those of the behavior. */
   readonly scale?: ScalePaths;
-  /** How objects of this version are stored and read, if not like the stored version. */
+  /** Storage of this version's objects, if it differs from the kind's. */
   readonly form?: StorageDef;
   /** Fills absent fields in place with their defaults, beyond the schema's own `default`s. */
   readonly defaults?: (object: ApiObject) => void;
-  /** The same in steps, for kinds whose defaults take long for a large object (TRUST-2). */
+  /** `defaults` as a generator of short steps, for kinds with large maps to fill (TRUST-2). */
   readonly defaultSteps?: (object: ApiObject) => Generator<void, void>;
   /**
    * Converts in place; absent if the version differs from the stored one only in its apiVersion.
@@ -147,7 +147,7 @@ export interface ColumnDef<O = JsonObject> {
   cell(object: O, nowMs: number): JsonObject[string];
 }
 
-/** What a strategy's functions know about the request. */
+/** The part of a request that a strategy's functions receive. */
 export interface StrategyContext {
   readonly user: UserInfo;
   /** Wall time of the request in milliseconds since the epoch. */
@@ -194,9 +194,9 @@ export interface Strategy<O = ApiObject> {
   /** Warnings that accompany an accepted write. */
   readonly warnings?: (object: O, old: O | undefined) => readonly string[];
   /**
-   * Further validations of a changed object's metadata, besides the two of every kind, by
-   * subresource; absent: one, as a change. kube-apiserver validates metadata repeatedly: messages
-   * hide it, because they omit duplicates, but the causes of a 422 do not.
+   * Validations of a changed object's metadata, by subresource, in addition to the two of every
+   * kind; absent: one, as an update. kube-apiserver validates metadata repeatedly. Messages omit
+   * duplicate errors, but the causes of a 422 repeat them.
    */
   readonly extraMetadataChecks?: Readonly<Record<string, readonly MetadataPass[]>>;
   /** The group in errors about an object, if not the kind's own. */
@@ -216,7 +216,7 @@ export interface Strategy<O = ApiObject> {
   readonly tracksGeneration?: boolean;
   /** The response to an immediate DELETE: a Status, or the removed object (DEL-1). */
   readonly deleteAnswers: 'status' | 'object';
-  /** Why the object of this name cannot be deleted; undefined when it can. */
+  /** Returns the reason that the object of this name cannot be deleted; undefined if it can. */
   readonly undeletable?: (name: string) => string | undefined;
   /**
    * Rejects or redirects a deletion (Namespace). `proceed`: delete as usual. `finalize`: mark the
@@ -261,7 +261,7 @@ export interface Strategy<O = ApiObject> {
 /** The outcome of a write for which something was allocated. */
 export type AllocationOutcome =
   | { readonly type: 'written'; readonly revision: number }
-  /** Nothing was written, so the allocation is free again. */
+  /** Nothing was written, so the allocated values become free. */
   | { readonly type: 'refused' }
   /** The store failed, so the write may have happened. */
   | { readonly type: 'unknown' };
@@ -270,7 +270,7 @@ export interface Allocation {
   settle(outcome: AllocationOutcome): MaybePromise<void>;
 }
 
-/** An immutable view of all served kinds; every change makes a new one with a higher generation. */
+/** An immutable view of all served kinds; every change produces one with a higher generation. */
 export interface CatalogueSnapshot {
   readonly generation: number;
   readonly defs: readonly ResourceDef[];

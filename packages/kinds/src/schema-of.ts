@@ -31,8 +31,9 @@ const scalarTypes: Readonly<Record<string, Schema>> = {
   bytes: { type: 'string', format: 'byte', typed: true },
 };
 
+/** Schemas by type name. */
 const built = new Map<string, Schema>();
-/** By type expression. */
+/** Schemas by type expression. */
 const typeSchemas = new Map<string, Schema>();
 
 /**
@@ -67,7 +68,7 @@ function build(typeName: string): Schema {
   return structSchema(typeName);
 }
 
-/** Lists that kube-apiserver leaves alone when they are empty but present. */
+/** Lists that stay empty, instead of becoming absent, if a client sends them empty. */
 const nilable: Readonly<Record<string, readonly string[]>> = {
   'autoscaling.v2.HPAScalingRules': ['policies'],
   'autoscaling.v2beta2.HPAScalingRules': ['policies'],
@@ -170,7 +171,7 @@ function isComposed(type: string): boolean {
 function fieldSchema(field: FieldFacts): Schema {
   const type = field.type.startsWith('*') ? field.type.slice(1) : field.type;
   const plain = () => namedSchema(type, field.marks.goName);
-  if (field.default === undefined && !saysMore(field.marks)) return plain();
+  if (field.default === undefined && !hasTopologyMarks(field.marks)) return plain();
   const overrides = overridesOf(field);
   if (Object.keys(overrides).length === 0) return plain();
   if (isComposed(type) || Object.hasOwn(scalarTypes, type)) return { ...plain(), ...overrides };
@@ -183,7 +184,7 @@ function fieldSchema(field: FieldFacts): Schema {
   };
 }
 
-function saysMore(marks: FieldMarks): boolean {
+function hasTopologyMarks(marks: FieldMarks): boolean {
   const { listType, mapType, patchStrategies, patchMergeKey } = marks;
   return (
     listType !== undefined ||
@@ -195,7 +196,7 @@ function saysMore(marks: FieldMarks): boolean {
 
 function overridesOf(field: FieldFacts): Partial<Schema> {
   const { mapType, patchStrategies, patchMergeKey } = field.marks;
-  const isList = listTypeName(field.type);
+  const isList = isListType(field.type);
   return {
     ...(field.default === undefined ? {} : { default: parseJson(field.default) }),
     ...(isList ? listTopology(field.marks) : markedAtomic(field.marks)),
@@ -217,7 +218,7 @@ function markedAtomic({ listType }: FieldMarks): Partial<Schema> {
   return listType === 'atomic' ? { listType } : {};
 }
 
-function listTypeName(type: string): boolean {
+function isListType(type: string): boolean {
   if (type.startsWith('[]')) return true;
   const { groupVersion, name } = splitTypeName(type);
   return versionFacts(groupVersion)?.aliases.get(name)?.startsWith('[]') ?? false;
@@ -233,7 +234,7 @@ function listTopology(marks: FieldMarks): Partial<Schema> {
   return { listType: 'map', listMapKeys: [marks.patchMergeKey] };
 }
 
-/** By type expression and Go name. */
+/** Schemas by type expression and Go name. */
 const namedSchemas = new Map<string, Schema>();
 
 /** The schema of a type expression under its Go name, and its items under theirs. */

@@ -4,8 +4,8 @@ import type { ObjectMeta } from '@wheelhouse/machinery';
  * An object of a built-in type (`Stored<Deployment>`) as its decoder returns it and as strategies
  * change it. The decoder has checked the type of every member that is present. Every member may be
  * absent, because an object under construction lacks some; an object or list that is always
- * encoded may be null. Texts are unrestricted until validation. Kinds have apiVersion, kind, and
- * metadata.
+ * encoded may be null. Strings of enumerated types may have any value until validation. Kinds have
+ * apiVersion, kind, and metadata.
  */
 export type Stored<T> = T extends readonly (infer Item)[]
   ? Stored<Item>[]

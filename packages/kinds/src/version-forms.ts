@@ -3,7 +3,7 @@ import type { ResourceDef, VersionDef } from './resource-def.ts';
 
 /**
  * Converts an object of a request's version to the stored version, in place, and returns it. As in
- * kube-apiserver, an object of a custom kind is then shaped by the stored version's schema.
+ * kube-apiserver, the stored version's schema then prunes and defaults an object of a custom kind.
  */
 export function toStorage(def: ResourceDef, version: VersionDef, object: ApiObject): ApiObject {
   if (object.apiVersion !== def.storage.apiVersion) refuseUnconverted(def);
@@ -17,8 +17,8 @@ export function toStorage(def: ResourceDef, version: VersionDef, object: ApiObje
 }
 
 /**
- * Renaming an object to another version would lose members. The kind's webhook has converted every
- * object that reaches these functions.
+ * Throws if the kind has a conversion webhook, which has converted every object that reaches these
+ * functions; only changing its apiVersion would lose members.
  */
 function refuseUnconverted(def: ResourceDef): void {
   if (def.behavior.converter === undefined) return;
@@ -27,8 +27,8 @@ function refuseUnconverted(def: ResourceDef): void {
 
 /**
  * Converts an object of the stored version to a served version, in place, and returns it. An
- * object of a custom kind keeps the members of that version's schema, without defaults, which only
- * apply to what clients send.
+ * object of a custom kind is pruned by that version's schema but not defaulted, because defaults
+ * apply only to client input.
  */
 export function fromStorage(def: ResourceDef, version: VersionDef, object: ApiObject): ApiObject {
   if (!servesStoredForm(def, version)) refuseUnconverted(def);

@@ -2,13 +2,13 @@ import { expressionProblem } from '@wheelhouse/cel/testing';
 import { dialectOf, type JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import {
-  createComplaints,
+  createErrors,
   kindOf,
   type Mutation,
   mutated,
   type Row,
   rowTitle,
-  updateComplaints,
+  updateErrors,
 } from '../kind-harness.ts';
 import type { ExpressionChecker } from './expressions.ts';
 import { validatingAdmissionPolicy } from './validating-admission-policy.ts';
@@ -169,15 +169,15 @@ describe('webhook configurations', () => {
       ],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
+    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
   });
 
-  test('errors that are older than their rule may stay', () => {
+  test('an update may keep errors of the old object', () => {
     const from = mutated(good, hook({ sideEffects: 'Some', admissionReviewVersions: ['v9'] }));
     const to = mutated(from, hook({ timeoutSeconds: 5 }));
-    expect(updateComplaints(def, { from, to })).toEqual([]);
-    expect(updateComplaints(def, { from: good, to })).toHaveLength(2);
+    expect(updateErrors(def, { from, to })).toEqual([]);
+    expect(updateErrors(def, { from: good, to })).toHaveLength(2);
   });
 });
 
@@ -261,8 +261,8 @@ describe('ValidatingAdmissionPolicy', () => {
       ],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
+    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
   });
 });
 
@@ -303,8 +303,8 @@ describe('ValidatingAdmissionPolicyBinding', () => {
       ],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
+    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
   });
 });
 
@@ -378,11 +378,11 @@ describe('expressions', () => {
       [],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createComplaints(policy, mutated(good, mutation))).toEqual(wanted);
+  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
+    expect(createErrors(policy, mutated(good, mutation))).toEqual(expected);
   });
 
-  test('unchanged conditions are not validated again', () => {
+  test('an update does not validate unchanged match conditions', () => {
     const webhook = {
       name: 'a.example.com',
       admissionReviewVersions: ['v1'],
@@ -390,11 +390,11 @@ describe('expressions', () => {
       clientConfig: { url: 'https://example.com/a' },
       matchConditions: [{ name: 'a', expression: 'odd' }],
     };
-    expect(createComplaints(hooks, { webhooks: [webhook] })).toEqual([
+    expect(createErrors(hooks, { webhooks: [webhook] })).toEqual([
       `webhooks[0].matchConditions[0].expression: Invalid value: "odd": ${undeclared('odd')}`,
     ]);
     const from = { webhooks: [webhook] };
     const to = { webhooks: [{ ...webhook, timeoutSeconds: 3 }] };
-    expect(updateComplaints(hooks, { from, to })).toEqual([]);
+    expect(updateErrors(hooks, { from, to })).toEqual([]);
   });
 });

@@ -13,25 +13,27 @@ import type { MatchCondition } from '../gen/types/admissionregistration/v1alpha1
 import { eachError, expressionsPerStep } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
-/** A policy's variables and how many of them an expression may use. */
+/** The variables that a policy declares, of which an expression may use a prefix. */
 export interface OwnVariables {
   readonly list: readonly { readonly name: string; readonly expression: string }[];
+  /** Number of variables that precede the expression; absent: it may use all. */
   readonly before?: number;
 }
 
-/** What an expression may name, and the types of its result (none: any type). */
+/** The variables and the result types of an expression of a webhook or policy. */
 export interface ExpressionUse {
+  /** Names that the expression may use. */
   readonly variables: readonly string[];
-  readonly wanted: readonly string[];
-  /** The policy's own variables: those before a position, or all. */
+  /** Allowed result types; empty for any. */
+  readonly resultTypes: readonly string[];
   readonly own?: OwnVariables;
-  /** The expression makes a change, so it may construct objects and patch operations. */
+  /** Whether it is a mutation, which may construct objects and patch operations. */
   readonly patches?: boolean;
   /** Upper bound of the estimated cost; absent: no bound. */
   readonly costMax?: number;
 }
 
-/** Returns why an expression cannot be used in this way; undefined when it can. */
+/** Compiles an expression for a use. Returns the error; undefined for a valid expression. */
 export type ExpressionChecker = (
   source: string,
   use: ExpressionUse,
@@ -39,7 +41,10 @@ export type ExpressionChecker = (
 
 const conditionsMax = 64;
 
-/** Validates the conditions under which a webhook or policy is called: named, each name once. */
+/**
+ * Validates the match conditions of a webhook or policy, whose names must be unique.
+ * @param options.params whether the conditions may use `params`
+ */
 export function* validateMatchConditions(
   conditions: readonly Stored<MatchCondition>[],
   path: string,
@@ -60,7 +65,7 @@ export function* validateMatchConditions(
       const { check } = options;
       appendAll(
         found,
-        checkedExpression(expression, { field, check, variables, wanted: ['bool'] }),
+        checkedExpression(expression, { field, check, variables, resultTypes: ['bool'] }),
       );
     }
     if (name === '') found.push(required(`${at}.name`));
@@ -74,29 +79,29 @@ export function* validateMatchConditions(
 }
 
 /** Names that every expression about a request may use. */
-const always = ['object', 'oldObject', 'request', 'namespaceObject'];
+const requestVariables = ['object', 'oldObject', 'request', 'namespaceObject'];
 
-/** The names of an expression: parameters, variables of the policy, and the authorizer. */
+/** The names that an expression may use; those of parameters and variables are optional. */
 export function namesFor(use: {
   readonly params?: boolean;
   readonly variables?: boolean;
   readonly authorizer?: boolean;
 }): readonly string[] {
   return [
-    ...always,
+    ...requestVariables,
     ...(use.params === true ? ['params'] : []),
     ...(use.variables === true ? ['variables'] : []),
     ...(use.authorizer === false ? [] : ['authorizer']),
   ];
 }
 
-/** The error for an expression that cannot be used in this way. */
+/** Compiles an expression, and returns its error if it is invalid. */
 export function checkedExpression(
   source: string,
   at: ExpressionUse & {
     readonly field: string;
     readonly check: ExpressionChecker | undefined;
-    /** The expression as the error shows it, when that differs from what was checked. */
+    /** The expression in the error, if it differs from the compiled one. */
     readonly shown?: string;
   },
 ): FieldError[] {
@@ -110,7 +115,7 @@ export function checkedExpression(
   ];
 }
 
-/** What the kinds of this group need from a server. */
+/** Functions that the kinds of this group need from a server. */
 export interface AdmissionKindOptions {
   /** Absent: expressions are not compiled, as in a tool that only reads objects. */
   readonly checkExpression?: ExpressionChecker;

@@ -27,7 +27,7 @@ import type { Stored } from '../stored.ts';
 const operations = ['*', 'CONNECT', 'CREATE', 'DELETE', 'UPDATE'];
 const scopes = ['*', 'Cluster', 'Namespaced'];
 
-/** Validates one rule with its operations. */
+/** Validates a rule of a webhook or policy: its operations, groups, versions, and resources. */
 export function* validateOperationRule(
   rule: Stored<RuleWithOperations | NamedRuleWithOperations>,
   path: string,
@@ -46,7 +46,7 @@ export function* validateOperationRule(
       : [notSupported(`${field}[${index}]`, operation, operations)],
   );
   const scope = rule.scope;
-  const isKnown = scope === undefined || scopes.includes(String(scope));
+  const isSupported = scope === undefined || scopes.includes(String(scope));
   return [
     ...errors,
     ...unknown,
@@ -56,7 +56,7 @@ export function* validateOperationRule(
       version === '' ? [required(`${path}.apiVersions[${index}]`)] : [],
     ),
     ...validateResources((rule.resources ?? []).map(String), `${path}.resources`),
-    ...(isKnown ? [] : [notSupported(`${path}.scope`, scope, scopes)]),
+    ...(isSupported ? [] : [notSupported(`${path}.scope`, scope, scopes)]),
   ];
 }
 
@@ -74,8 +74,8 @@ function validateNames(
 
 function validateResources(resources: readonly string[], field: string): FieldError[] {
   if (resources.length === 0) return [required(field)];
-  const allOf = new Set<string>();
-  const everywhere = new Set<string>();
+  const withAllSubresources = new Set<string>();
+  const ofAllResources = new Set<string>();
   const errors = resources.flatMap((text, index): FieldError[] => {
     const at = `${field}[${index}]`;
     if (text === '') return [required(at)];
@@ -83,11 +83,11 @@ function validateResources(resources: readonly string[], field: string): FieldEr
     if (slash < 0) return [];
     const [resource, part] = [text.slice(0, slash), text.slice(slash + 1)];
     const covered = [
-      ...(allOf.has(resource) ? [`${resource}/*`] : []),
-      ...(everywhere.has(part) ? [`*/${part}`] : []),
+      ...(withAllSubresources.has(resource) ? [`${resource}/*`] : []),
+      ...(ofAllResources.has(part) ? [`*/${part}`] : []),
     ];
-    if (part === '*') allOf.add(resource);
-    if (resource === '*') everywhere.add(part);
+    if (part === '*') withAllSubresources.add(resource);
+    if (resource === '*') ofAllResources.add(part);
     return covered.map((by) =>
       invalid(at, text, `if '${by}' is present, must not specify ${text}`),
     );

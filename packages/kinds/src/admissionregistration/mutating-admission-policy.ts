@@ -153,9 +153,11 @@ function validateOperations(
 }
 
 /** The result type of each type of patch. */
-const patchTypes: Readonly<Record<string, { readonly member: string; readonly wanted: string }>> = {
-  ApplyConfiguration: { member: 'applyConfiguration', wanted: 'Object' },
-  JSONPatch: { member: 'jsonPatch', wanted: 'list(JSONPatch)' },
+const patchTypes: Readonly<
+  Record<string, { readonly member: string; readonly resultType: string }>
+> = {
+  ApplyConfiguration: { member: 'applyConfiguration', resultType: 'Object' },
+  JSONPatch: { member: 'jsonPatch', resultType: 'list(JSONPatch)' },
 };
 
 function validateMutation(
@@ -186,13 +188,20 @@ function validateMutation(
 function validatePatch(
   patch: Stored<JSONPatch>,
   field: string,
-  { wanted }: { readonly wanted: string },
+  { resultType }: { readonly resultType: string },
   scope: PolicyScope,
 ): FieldError[] {
   const expression = patch.expression ?? '';
   if (expression.trim() === '') return [required(field)];
   const { check, own } = scope;
-  const use = { field, check, variables: namesFor(scope), wanted: [wanted], own, patches: true };
+  const use = {
+    field,
+    check,
+    variables: namesFor(scope),
+    resultTypes: [resultType],
+    own,
+    patches: true,
+  };
   return checkedExpression(expression, use);
 }
 

@@ -28,7 +28,7 @@ import { ensure, fillAbsent, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { fillMatchResources, matchOf, validateMatchResources } from './match-resources.ts';
 
-/** ValidatingAdmissionPolicyBinding: where a policy applies, and with which parameters. */
+/** ValidatingAdmissionPolicyBinding: applies a policy to resources, with parameters. */
 export function validatingAdmissionPolicyBinding(dialect: Dialect): ResourceDef {
   return bindingKind(dialect, {
     kind: 'ValidatingAdmissionPolicyBinding',
@@ -39,7 +39,7 @@ export function validatingAdmissionPolicyBinding(dialect: Dialect): ResourceDef 
   });
 }
 
-/** What differs between the kinds of policy bindings. */
+/** The differences between the kinds of policy bindings. */
 export interface BindingOptions {
   readonly kind: string;
   readonly resource: string;
@@ -47,7 +47,7 @@ export interface BindingOptions {
   /** Defaults of this version beyond those of `MatchResources`. */
   readonly defaults?: (object: JsonObject) => void;
   readonly validate: (object: JsonObject) => Generator<void, FieldError[]>;
-  /** Members of the example's spec beside the policy's name. */
+  /** Members of the example's spec, in addition to the policy's name. */
   readonly spec: JsonObject;
 }
 
@@ -99,7 +99,7 @@ function* validate(object: JsonObject): Generator<void, FieldError[]> {
   return [...(yield* validateBindingBasis(object)), ...validateActions(ensure(object, 'spec'))];
 }
 
-/** Validates what both kinds of binding share: everything but their actions. */
+/** Validates the fields that both kinds of binding share: all but the validation actions. */
 export function* validateBindingBasis(object: JsonObject): Generator<void, FieldError[]> {
   const spec = ensure(object, 'spec');
   const policy = textAt(spec, 'policyName');
@@ -164,7 +164,7 @@ function validateActions(spec: Stored<ValidatingAdmissionPolicyBindingSpec>): Fi
   return errors;
 }
 
-/** The cell that shows which parameters a binding names. */
+/** The table cell with a binding's parameters: `namespace/name`, or the selector. */
 function paramCell(object: Stored<ValidatingAdmissionPolicyBinding>): string {
   const ref = object.spec?.paramRef;
   if (ref === undefined) return '<unset>';
@@ -174,7 +174,7 @@ function paramCell(object: Stored<ValidatingAdmissionPolicyBinding>): string {
   return selector === undefined ? '<unset>' : selectorFields(selector);
 }
 
-/** The selector with its field names (`%+v`), which is how kube-apiserver prints it here. */
+/** A selector in the form that kube-apiserver's table shows: Go's, with field names. */
 function selectorFields(selector: Stored<LabelSelector>): string {
   const labels = selector.matchLabels;
   const pairs = sortedKeys(labels).map((key) => `${key}: ${textAt(labels, key)},`);
@@ -189,7 +189,7 @@ function selectorFields(selector: Stored<LabelSelector>): string {
   );
 }
 
-/** `v1alpha1` denies requests when no parameters are found, unless the binding says otherwise. */
+/** Sets the default of `v1alpha1`, which denies requests if no parameters are found. */
 export function fillMissingAction(object: JsonObject): void {
   fillAbsent(objectAt(object, 'spec', 'paramRef'), { parameterNotFoundAction: 'Deny' });
 }

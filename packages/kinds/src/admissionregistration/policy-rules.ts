@@ -43,7 +43,7 @@ const reasons = ['Forbidden', 'Invalid', 'RequestEntityTooLarge'];
 const annotationsMax = 20;
 const valueExpressionBytesMax = 5 * 1024;
 
-/** The kind of a policy's parameters. */
+/** The table column with the kind of a policy's parameters. */
 export const paramKindColumn = column(
   'ParamKind',
   (object) => {
@@ -63,7 +63,7 @@ interface PolicyOptions {
 export interface PolicyScope {
   readonly check: ExpressionChecker | undefined;
   readonly params: boolean;
-  /** Whether the policy has variables; without any, the name `variables` is unknown. */
+  /** Whether the policy has variables; otherwise the name `variables` is undeclared. */
   readonly variables: boolean;
   readonly own: OwnVariables;
 }
@@ -81,7 +81,7 @@ export function* validatePolicy(
   ];
 }
 
-/** The context in which the expressions of a policy are validated. */
+/** Returns the context in which the expressions of a policy are validated. */
 export function policyScope(
   spec: Stored<ValidatingAdmissionPolicySpec | MutatingAdmissionPolicySpec>,
   check: ExpressionChecker | undefined,
@@ -94,7 +94,7 @@ export function policyScope(
   return { check, params, variables: list.length > 0, own: { list } };
 }
 
-/** Validates what both kinds of policy share: everything but their effect on requests. */
+/** Validates the fields that both kinds of policy share: all but validations and mutations. */
 export function* validatePolicyBasis(
   object: Stored<ValidatingAdmissionPolicy | MutatingAdmissionPolicy>,
   { scope, old }: PolicyOptions & { readonly scope: PolicyScope },
@@ -104,14 +104,16 @@ export function* validatePolicyBasis(
   const { list } = scope.own;
   const contextOf = (one: Stored<ValidatingAdmissionPolicy | MutatingAdmissionPolicy>) => [
     one.spec?.paramKind ?? null,
-    conditionsOf(one),
+    [...(one.spec?.matchConditions ?? [])],
   ];
-  const areOld = old !== undefined && same(contextOf(object), contextOf(old));
+  const areUnchanged = old !== undefined && same(contextOf(object), contextOf(old));
   return [
     ...validateFailurePolicy(spec),
     ...validateParamKind(spec.paramKind, 'spec.paramKind'),
     ...(yield* validateConstraints(spec.matchConstraints, 'spec.matchConstraints')),
-    ...(areOld ? [] : yield* validateMatchConditions(conditions, 'spec.matchConditions', scope)),
+    ...(areUnchanged
+      ? []
+      : yield* validateMatchConditions(conditions, 'spec.matchConditions', scope)),
     ...(yield* eachError(
       spec.variables ?? [],
       (variable, before) =>
@@ -123,10 +125,6 @@ export function* validatePolicyBasis(
     )),
   ];
 }
-
-const conditionsOf = (object: Stored<ValidatingAdmissionPolicy | MutatingAdmissionPolicy>) => [
-  ...(object.spec?.matchConditions ?? []),
-];
 
 function validateFailurePolicy(
   spec: Stored<ValidatingAdmissionPolicySpec | MutatingAdmissionPolicySpec>,
@@ -207,7 +205,7 @@ function validateVariable(
     return [...errors, required(field, 'expression is not specified')];
   }
   const { check, own } = scope;
-  const use = { field, check, variables: namesFor(scope), wanted: [], own };
+  const use = { field, check, variables: namesFor(scope), resultTypes: [], own };
   return [...errors, ...checkedExpression(expression, use)];
 }
 
@@ -238,18 +236,18 @@ function validateValidation(
   scope: PolicyScope,
 ): FieldError[] {
   const reason = validation.reason;
-  const isKnown = reason === undefined || reasons.includes(String(reason));
+  const isSupported = reason === undefined || reasons.includes(String(reason));
   const expression = validation.expression ?? '';
   const field = `${path}.expression`;
   const { check, own } = scope;
-  const use = { field, check, variables: namesFor(scope), wanted: ['bool'], own };
+  const use = { field, check, variables: namesFor(scope), resultTypes: ['bool'], own };
   return [
     ...(expression.trim() === ''
       ? [required(field, 'expression is not specified')]
       : checkedExpression(expression, use)),
     ...validateMessageExpression(validation, `${path}.messageExpression`, scope),
     ...validateMessage(validation.message ?? '', `${path}.message`),
-    ...(isKnown ? [] : [notSupported(`${path}.reason`, reason, reasons)]),
+    ...(isSupported ? [] : [notSupported(`${path}.reason`, reason, reasons)]),
   ];
 }
 
@@ -268,7 +266,7 @@ function validateMessageExpression(
     field,
     check: scope.check,
     variables,
-    wanted: ['string'],
+    resultTypes: ['string'],
     own: scope.own,
   });
 }
@@ -333,9 +331,9 @@ function validateAnnotation(
     const detail = `must not exceed ${valueExpressionBytesMax} bytes in length`;
     errors.push(required(field, detail));
   } else {
-    const wanted = ['string', 'null_type'];
+    const resultTypes = ['string', 'null_type'];
     const { check, own } = scope;
-    const use = { field, check, variables: namesFor(scope), wanted, own, shown: written };
+    const use = { field, check, variables: namesFor(scope), resultTypes, own, shown: written };
     appendAll(errors, checkedExpression(expression, use));
   }
   return errors;

@@ -94,14 +94,14 @@ function validateTypeChecking(object: Stored<ValidatingAdmissionPolicy>): FieldE
 
 function validateFieldRef(ref: string, field: string): FieldError[] {
   if (ref === '') return [required(field)];
-  const why = pathProblem(ref);
-  return why === undefined ? [] : [invalid(field, ref, `invalid JSONPath: ${why}`)];
+  const problem = pathProblem(ref);
+  return problem === undefined ? [] : [invalid(field, ref, `invalid JSONPath: ${problem}`)];
 }
 
 /** What brackets may contain: an index, a slice, a quoted name, `*`, or a filter. */
 const inBrackets = /^(?:-?\d*(?::-?\d*){0,2}(?:,-?\d+)*|'[^']*'|"[^"]*"|\*|\?\(.*\))$/s;
 
-/** Why a path is invalid, in kube-apiserver's words; undefined for a valid path. */
+/** Returns kube-apiserver's error for an invalid path; undefined for a valid one. */
 function pathProblem(path: string): string | undefined {
   for (let at = path.indexOf('['); at >= 0; at = path.indexOf('[', at)) {
     const end = path.indexOf(']', at);

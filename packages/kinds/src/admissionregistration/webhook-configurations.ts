@@ -45,7 +45,7 @@ export function mutatingWebhookConfiguration(
   });
 }
 
-/** Either kind: they differ in their names and in the `reinvocationPolicy` of mutating webhooks. */
+/** Defines either kind; only mutating webhooks have a `reinvocationPolicy`. */
 function webhookConfiguration(
   dialect: Dialect,
   options: { kind: string; resource: string; mutating: boolean } & AdmissionKindOptions,
@@ -80,8 +80,6 @@ function webhookConfiguration(
     example: () => example(dialect, options.kind),
   });
 }
-
-/** Rules that both kinds of webhook configuration share. */
 
 function fillDefaults(
   object: Stored<ValidatingWebhookConfiguration>,
@@ -123,16 +121,17 @@ function* validateWebhooks(
   });
 }
 
-/** Errors of the old object that an update may keep. */
+/** Rules that an update may break, because the old object broke them. */
 interface Tolerated {
   readonly sideEffects: boolean;
   readonly reviewVersions: boolean;
   readonly repeatedNames: boolean;
-  /** The conditions are unchanged. */
+  /** Whether match conditions are not validated, because they are unchanged. */
   readonly conditions: boolean;
 }
 
-const quiet = ['None', 'NoneOnDryRun'];
+/** Values of `sideEffects` that promise none in a dry run. */
+const safeSideEffects = ['None', 'NoneOnDryRun'];
 
 const reviewVersions = ['v1', 'v1beta1'];
 
@@ -145,7 +144,7 @@ function toleratedOf(
     objectsAt(one, 'webhooks').map((webhook) => webhook['matchConditions'] ?? null);
   const names = webhooks.map((webhook) => webhook.name ?? '');
   return {
-    sideEffects: webhooks.some((webhook) => !quiet.includes(webhook.sideEffects ?? '')),
+    sideEffects: webhooks.some((webhook) => !safeSideEffects.includes(webhook.sideEffects ?? '')),
     reviewVersions: webhooks.some((webhook) => {
       const versions = (webhook.admissionReviewVersions ?? []).map(String);
       return versions.length > 0 && !versions.some((one) => reviewVersions.includes(one));
@@ -199,7 +198,7 @@ function validateName(name: string, field: string): FieldError[] {
   return [invalid(field, name, detail)];
 }
 
-const allEffects = [...quiet, 'Some', 'Unknown'];
+const allSideEffects = [...safeSideEffects, 'Some', 'Unknown'];
 
 function validateEffects(
   webhook: Stored<ValidatingWebhook>,
@@ -207,7 +206,7 @@ function validateEffects(
   tolerated: Tolerated,
 ): FieldError[] {
   const field = `${path}.sideEffects`;
-  const allowed = tolerated.sideEffects ? allEffects : quiet;
+  const allowed = tolerated.sideEffects ? allSideEffects : safeSideEffects;
   const value: JsonValue | undefined = webhook.sideEffects;
   if (value === undefined || value === null) {
     return [required(field, `must specify one of ${allowed.join(', ')}`)];
@@ -261,8 +260,8 @@ function validateVersions(
     if (isRepeated[index] === true) return [invalid(place, version, 'duplicate version')];
     return dns1035Label(version).map((message) => invalid(place, version, message));
   });
-  const isUnderstood = versions.some((version) => reviewVersions.includes(version));
-  if (isUnderstood || tolerated.reviewVersions) return errors;
+  const isSupported = versions.some((version) => reviewVersions.includes(version));
+  if (isSupported || tolerated.reviewVersions) return errors;
   const detail = `must include at least one of ${reviewVersions.join(', ')}`;
   return [...errors, invalidGo(field, () => goStrings(versions), detail)];
 }

@@ -34,7 +34,7 @@ function approvalOf(crd: Crd, annotation: string): Approval {
 }
 
 /** Error details: for an absent annotation, and for an invalid value. */
-function wanted(dialect: Dialect): { readonly absent: string; readonly valid: string } {
+function approvalDetails(dialect: Dialect): { readonly absent: string; readonly valid: string } {
   const name = JSON.stringify(approvalAnnotation(dialect));
   const must = `protected groups must have approval annotation ${name}`;
   const valid = `${must} with either a URL or a reason starting with "unapproved", see ${policy}`;
@@ -42,8 +42,8 @@ function wanted(dialect: Dialect): { readonly absent: string; readonly valid: st
 }
 
 /**
- * Validates the approval of a definition in a protected group; an unchanged state is not
- * validated.
+ * Validates the approval of a definition in a protected group.
+ * @param old absent on create; an update may keep the state of the old definition
  */
 export function approvalErrors(crd: Crd, old: Crd | undefined, dialect: Dialect): FieldError[] {
   if (!isProtectedGroup(crd.spec.group, dialect)) return [];
@@ -51,7 +51,7 @@ export function approvalErrors(crd: Crd, old: Crd | undefined, dialect: Dialect)
   const state = approvalOf(crd, annotation);
   if (old !== undefined && approvalOf(old, annotation) === state) return [];
   const field = `metadata.annotations[${annotation}]`;
-  const { absent, valid } = wanted(dialect);
+  const { absent, valid } = approvalDetails(dialect);
   if (state === 'missing') return [required(field, absent)];
   if (state !== 'invalid') return [];
   return [invalid(field, crd.metadata.annotations?.[annotation], valid)];
@@ -68,7 +68,7 @@ export function approvalCondition(crd: Crd, dialect: Dialect): CrdCondition | un
   if (!isProtectedGroup(crd.spec.group, dialect)) return undefined;
   const annotation = approvalAnnotation(dialect);
   const text = crd.metadata.annotations?.[annotation] ?? '';
-  const { absent, valid } = wanted(dialect);
+  const { absent, valid } = approvalDetails(dialect);
   const type = conditionType(dialect);
   switch (approvalOf(crd, annotation)) {
     case 'missing':

@@ -29,7 +29,7 @@ import { fieldPathTarget, type SchemaProps } from './schema-props.ts';
 
 type Selectable = NonNullable<CrdVersion['selectableFields']>;
 
-/** Members that a definition states once for all versions or once per version. */
+/** Members that internal definitions have once for all versions, or once per version. */
 interface Shared {
   readonly schema?: CrdVersion['schema'];
   readonly subresources?: CrdSubresources;
@@ -50,6 +50,7 @@ export interface InternalSpec {
 
 const movable = ['schema', 'subresources', 'additionalPrinterColumns', 'selectableFields'] as const;
 
+/** Converts a definition's spec to the internal form. */
 export function internalSpec(crd: Crd): InternalSpec {
   const { spec } = crd;
   const [first, ...others] = spec.versions;
@@ -64,6 +65,7 @@ export function internalSpec(crd: Crd): InternalSpec {
   return { spec, top: top as Shared, versions };
 }
 
+/** Validates `spec.group`. */
 export function groupErrors(group: string): FieldError[] {
   const field = 'spec.group';
   if (group === '') return [required(field)];
@@ -75,12 +77,14 @@ export function groupErrors(group: string): FieldError[] {
 
 const scopes = ['Cluster', 'Namespaced'];
 
+/** Validates `spec.scope`. */
 export function scopeErrors(scope: string): FieldError[] {
   if (scope === '') return [required('spec.scope')];
   return scopes.includes(scope) ? [] : [notSupported('spec.scope', scope, scopes)];
 }
 
-export function requiredNames({ spec }: InternalSpec): FieldError[] {
+/** Returns an error for each required name that is empty. */
+export function missingNameErrors({ spec }: InternalSpec): FieldError[] {
   return (['plural', 'singular', 'kind', 'listKind'] as const)
     .filter((name) => (spec.names[name] ?? '') === '')
     .map((name) => required(`spec.names.${name}`));
@@ -88,6 +92,7 @@ export function requiredNames({ spec }: InternalSpec): FieldError[] {
 
 const printable = 'must only contain printable UTF-8 characters';
 
+/** Validates the deprecation warning of a version. */
 export function deprecationErrors(version: CrdVersion, path: string): FieldError[] {
   const { deprecated = false, deprecationWarning: text } = version;
   if (text === undefined) return [];
@@ -151,6 +156,7 @@ function simplePathErrors(path: string, field: string): FieldError[] {
   return [invalid(field, path, 'must be a simple json path starting with .')];
 }
 
+/** Validates the paths of the `scale` subresource. */
 export function subresourceErrors(
   subresources: CrdSubresources | undefined,
   path: string,
@@ -181,6 +187,10 @@ const selectableTypes = new Set(['string', 'boolean', 'integer']);
 
 const selectableMax = 8;
 
+/**
+ * Validates selectable fields, which must refer to distinct scalars of the schema.
+ * @param place.mayExceed whether the number of fields is unlimited, because the old one had them
+ */
 export function selectableErrors(
   fields: readonly { jsonPath: string }[],
   schema: SchemaProps,
@@ -218,7 +228,7 @@ export function selectableErrors(
   return errors;
 }
 
-/** Validates the form of names; the caller says which are required. */
+/** Validates the form of names that are present. */
 export function nameErrors(names: Partial<CrdNames>, path: string): FieldError[] {
   const errors: FieldError[] = [];
   const check = (field: string, value: string, mixedCase: boolean) => {
@@ -248,12 +258,14 @@ export function nameErrors(names: Partial<CrdNames>, path: string): FieldError[]
 }
 
 interface ConversionOptions {
-  readonly requireKnownReview: boolean;
+  /** Whether a webhook must accept a version of ConversionReview that the server sends. */
+  readonly requireSupportedReview: boolean;
   readonly checkBundle: ((bundle: string) => readonly string[]) | undefined;
 }
 
 const strategies = ['None', 'Webhook'];
 
+/** Validates the conversion strategy and its webhook. */
 export function conversionErrors(
   conversion: CrdConversion | undefined,
   path: string,
@@ -310,7 +322,7 @@ function clientErrors(
   return errors;
 }
 
-const knownReviews = ['v1', 'v1beta1'];
+const supportedReviews = ['v1', 'v1beta1'];
 
 function reviewErrors(
   versions: readonly string[],
@@ -326,15 +338,15 @@ function reviewErrors(
     else for (const wrong of dns1035Label(version)) errors.push(invalid(field, version, wrong));
     seen.add(version);
   });
-  if (options.requireKnownReview && !versions.some((one) => knownReviews.includes(one))) {
-    const detail = `must include at least one of ${knownReviews.join(', ')}`;
+  if (options.requireSupportedReview && !versions.some((one) => supportedReviews.includes(one))) {
+    const detail = `must include at least one of ${supportedReviews.join(', ')}`;
     errors.push(invalidGo(path, () => goStrings(versions), detail));
   }
   return errors;
 }
 
-/** Whether the old conversion settings name a known review version, or none at all. */
-export function hasKnownReview(conversion: CrdConversion | undefined): boolean {
+/** Whether conversion settings list a supported version of ConversionReview, or none at all. */
+export function hasSupportedReview(conversion: CrdConversion | undefined): boolean {
   const versions = conversion?.webhook?.conversionReviewVersions ?? [];
-  return versions.length === 0 || versions.some((one) => knownReviews.includes(one));
+  return versions.length === 0 || versions.some((one) => supportedReviews.includes(one));
 }

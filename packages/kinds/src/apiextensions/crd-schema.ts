@@ -4,7 +4,7 @@ import { schemaOf } from '../schema-of.ts';
 /** Versions of CustomResourceDefinition. */
 type CrdVersionName = 'v1' | 'v1beta1';
 
-/** The members of a column that both versions spell alike. */
+/** The members of a printer column that both versions share. */
 const columnDefinition = `CustomResourceColumnDefinition
 name 1 string
 type 2 string
@@ -12,7 +12,7 @@ format? 3 string
 description? 4 string
 priority? 5 int32`;
 
-/** Types that differ in v1beta1. */
+/** Types of v1beta1 that differ from v1. */
 const earlierTable = `
 CustomResourceDefinitionSpec
 group 1 string
@@ -37,9 +37,9 @@ JSONPath 6 string
 `;
 
 /**
- * The types of apiextensions v1, whose package is not among the generated facts. Each line is
- * `name number type`: `?` marks omitempty, `*` a pointer, `[]` a list, `{}` a map, `:` the Go
- * name. The keys of a list of map type follow at the end.
+ * The types of apiextensions v1, which has no generated facts. Each line is `name number type`:
+ * `?` marks omitempty, `*` a pointer, `[]` a list, `{}` a map, `:` the Go name. The key of a list
+ * of type `map` follows the type.
  */
 const table = `
 CustomResourceDefinition
@@ -234,8 +234,9 @@ const reasons = {
   enum: ['FieldValueDuplicate', 'FieldValueForbidden', 'FieldValueInvalid', 'FieldValueRequired'],
 };
 
-/** Built types by full name, and the tables they are built from, by version. */
+/** Schemas by full type name. */
 const built = new Map<string, Schema>();
+/** Tables by version. */
 const sources = new Map<CrdVersionName, Source>();
 
 interface Source {
@@ -279,7 +280,7 @@ function structOf(name: string, version: CrdVersionName): Schema {
   return schema;
 }
 
-/** Members that Go always writes although no client has to send them. */
+/** Members without omitempty that clients may omit. */
 const notRequired: Readonly<Record<string, readonly string[]>> = {
   CustomResourceDefinition: ['metadata', 'status'],
   CustomResourceDefinitionCondition: ['lastTransitionTime'],

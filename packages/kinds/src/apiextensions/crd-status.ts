@@ -11,11 +11,6 @@ import { approvalCondition } from './api-approval.ts';
 import type { CrdRules } from './crd-validation.ts';
 import { notStructural, validateStructural } from './structural.ts';
 
-/**
- * The status of a definition: which names are accepted, and whether it is served. These are pure
- * functions of the definitions, so the controller only writes their result.
- */
-
 /** A definition of the same group, with its accepted names. */
 type OtherCrd = Pick<Crd, 'metadata' | 'spec' | 'status'>;
 
@@ -23,15 +18,16 @@ type OtherCrd = Pick<Crd, 'metadata' | 'spec' | 'status'>;
 export interface ReconcileOptions {
   readonly dialect: Dialect;
   readonly checkBundle?: CrdRules['checkBundle'] | undefined;
+  /** Wall time in milliseconds since the epoch. */
   readonly nowMs: number;
 }
 
 /**
- * Returns the status that a definition should have, or undefined when it has it already. `others`
- * lists all definitions and may include this one. Names that were accepted first stay; a name that
- * a change or a deletion frees is available at the next call. A definition is established as soon
- * as all its names are accepted and the CA bundle of its conversion webhook is valid; the caller
- * adds it to the catalogue before writing the status.
+ * Returns the status that a definition should have; undefined if it is unchanged. Accepted names
+ * stay accepted; a name that a change or a deletion frees is available at the next call. A
+ * definition is established as soon as all its names are accepted and the CA bundle of its
+ * conversion webhook is valid; the caller adds it to the catalogue before writing the status.
+ * @param others all definitions, which may include this one
  */
 export function reconcileCrd(
   crd: Crd,
@@ -52,7 +48,7 @@ interface Outcome {
   readonly conditions: CrdCondition[];
 }
 
-/** The accepted names and the conditions: of names, of serving, and of approval. */
+/** Computes the accepted names, and the conditions of names, serving, schemas, and approval. */
 function crdConditions(crd: Crd, others: readonly OtherCrd[], options: ReconcileOptions): Outcome {
   const now = `${new Date(options.nowMs).toISOString().slice(0, 19)}Z`;
   const { names, conflict } = acceptNames(crd, takenNames(crd, others));
@@ -69,13 +65,13 @@ function crdConditions(crd: Crd, others: readonly OtherCrd[], options: Reconcile
   const before = (crd.status?.conditions ?? []).filter(
     ({ type }) => type !== 'NonStructuralSchema' || structure !== undefined,
   );
-  const hindrance =
+  const obstacle =
     conflict !== undefined ? 'names' : hasInvalidBundle(crd, options) ? 'bundle' : undefined;
   const approval = approvalCondition(crd, options.dialect);
   const newConditions = [
     ...(approval === undefined ? [] : [approval]),
     accepted,
-    establishedFor(before, hindrance),
+    establishedFor(before, obstacle),
     ...(structure === undefined ? [] : [structure]),
   ];
   let conditions: readonly CrdCondition[] = before;
@@ -85,11 +81,11 @@ function crdConditions(crd: Crd, others: readonly OtherCrd[], options: Reconcile
 
 const violations = new WeakMap<Crd['spec'], CrdCondition | 'none'>();
 
-/** The `NonStructuralSchema` condition, for definitions that predate the requirement of `v1`. */
+/** The `NonStructuralSchema` condition, for definitions from before `v1` required the form. */
 function structureCondition({ spec }: Crd): CrdCondition | undefined {
-  const finding = violations.get(spec) ?? findViolations(spec) ?? 'none';
-  violations.set(spec, finding);
-  return finding === 'none' ? undefined : finding;
+  const condition = violations.get(spec) ?? findViolations(spec) ?? 'none';
+  violations.set(spec, condition);
+  return condition === 'none' ? undefined : condition;
 }
 
 function findViolations(spec: Crd['spec']): CrdCondition | undefined {
@@ -120,14 +116,14 @@ function hasInvalidBundle({ spec }: Crd, { checkBundle }: ReconcileOptions): boo
   return typeof bundle === 'string' && (checkBundle?.(bundle) ?? []).length > 0;
 }
 
-/** A definition stays established: its objects exist. */
+/** An established definition stays established, because its objects exist. */
 function establishedFor(
   before: readonly CrdCondition[],
-  hindrance: 'names' | 'bundle' | undefined,
+  obstacle: 'names' | 'bundle' | undefined,
 ): CrdCondition {
   const old = before.find((condition) => condition.type === 'Established');
   if (old?.status === 'True') return old;
-  if (hindrance === 'bundle') {
+  if (obstacle === 'bundle') {
     return {
       type: 'Established',
       status: 'False',
@@ -135,7 +131,7 @@ function establishedFor(
       message: 'The conversion webhook CABundle is invalid',
     };
   }
-  if (hindrance === undefined) {
+  if (obstacle === undefined) {
     return {
       type: 'Established',
       status: 'True',
@@ -151,7 +147,11 @@ function establishedFor(
   };
 }
 
-/** Sets a condition; its transition time changes only with its status. */
+/**
+ * Returns the list with the condition added or replaced; its transition time changes only with its
+ * status.
+ * @param now time in RFC 3339
+ */
 export function setCondition(
   list: readonly CrdCondition[],
   condition: CrdCondition,
@@ -196,31 +196,31 @@ const inUse = (name: string) => `${JSON.stringify(name)} is already in use`;
 
 /** Accepts each name on its own; the last conflict is reported, as in kube-apiserver. */
 function acceptNames(crd: Crd, taken: Taken): { names: CrdNames; conflict: Conflict | undefined } {
-  const wanted = crd.spec.names;
-  const had: Partial<CrdNames> = crd.status?.acceptedNames ?? {};
-  const names: CrdNames = { ...had, plural: had.plural ?? '', kind: had.kind ?? '' };
+  const requested = crd.spec.names;
+  const old: Partial<CrdNames> = crd.status?.acceptedNames ?? {};
+  const names: CrdNames = { ...old, plural: old.plural ?? '', kind: old.kind ?? '' };
   let conflict: Conflict | undefined;
   const claim = (
     member: 'plural' | 'singular' | 'kind' | 'listKind',
     reason: string,
     used: ReadonlySet<string>,
   ) => {
-    const name = wanted[member] ?? '';
-    if (name !== (had[member] ?? '') && used.has(name)) conflict = { reason, message: inUse(name) };
+    const name = requested[member] ?? '';
+    if (name !== (old[member] ?? '') && used.has(name)) conflict = { reason, message: inUse(name) };
     else if (name !== '') names[member] = name;
   };
   claim('plural', 'PluralConflict', taken.resources);
   claim('singular', 'SingularConflict', taken.resources);
-  const short = wanted.shortNames ?? [];
-  const hadShort = new Set(had.shortNames);
-  const clashes = short.filter((name) => !hadShort.has(name) && taken.resources.has(name));
+  const short = requested.shortNames ?? [];
+  const oldShort = new Set(old.shortNames);
+  const clashes = short.filter((name) => !oldShort.has(name) && taken.resources.has(name));
   if (clashes.length > 0) {
     conflict = { reason: 'ShortNamesConflict', message: aggregateText(clashes.map(inUse)) };
   } else if (short.length > 0) names.shortNames = [...short];
   else delete names.shortNames;
   claim('kind', 'KindConflict', taken.kinds);
   claim('listKind', 'ListKindConflict', taken.kinds);
-  if (wanted.categories === undefined) delete names.categories;
-  else names.categories = [...wanted.categories];
+  if (requested.categories === undefined) delete names.categories;
+  else names.categories = [...requested.categories];
   return { names, conflict };
 }

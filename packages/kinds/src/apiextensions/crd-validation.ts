@@ -26,11 +26,11 @@ import {
   conversionErrors,
   deprecationErrors,
   groupErrors,
-  hasKnownReview,
+  hasSupportedReview,
   type InternalSpec,
   internalSpec,
+  missingNameErrors,
   nameErrors,
-  requiredNames,
   scopeErrors,
   selectableErrors,
   subresourceErrors,
@@ -44,12 +44,13 @@ import { notStructural, validateStructural } from './structural.ts';
 export type RuleChecker = (at: {
   readonly schema: Schema;
   readonly path: string;
-  /** Whether the schema at a path or one inside it breaks other rules: its CEL is not compiled. */
+  /** Whether the schema at a path, or one inside it, has errors, so that its CEL is not compiled. */
   readonly blocked: (path: string) => boolean;
-  /** This is the schema before the update, whose rules are accepted. */
+  /** Whether the update keeps the schema, whose rules have been accepted. */
   readonly unchanged: boolean;
 }) => readonly FieldError[];
 
+/** Functions and settings that validation of definitions depends on. */
 export interface CrdRules {
   readonly dialect: Dialect;
   readonly embedded: EmbeddedRules;
@@ -57,11 +58,11 @@ export interface CrdRules {
   readonly validateDefault?: DefaultValidator;
   /** `v1beta1` is more lenient: a schema is optional, and structural only if a version prunes. */
   readonly strictness?: 'v1beta1';
-  /** Returns what is wrong with a CA bundle (base64 of PEM); absent: bundles are not checked. */
+  /** Returns the problems of a CA bundle (base64 of PEM); absent: bundles are not checked. */
   readonly checkBundle?: (bundle: string) => readonly string[];
 }
 
-/** What depends on the old definition: rules that were added later do not apply to it. */
+/** Rules that kube-apiserver added later apply only if the old definition satisfies them. */
 interface Options {
   readonly rules: CrdRules;
   readonly old: Crd | undefined;
@@ -73,7 +74,7 @@ interface Options {
 /** Properties of the whole definition, computed once because it may have many versions. */
 interface Common extends Options {
   readonly structure: 'any' | 'structural';
-  /** Some version has its own subresources, so the shared ones do not apply to any version. */
+  /** Whether a version has subresources of its own, so the shared ones apply to none. */
   readonly perVersion: boolean;
   readonly oldSchemas: ReadonlyMap<string, SchemaProps | undefined>;
   /** Selectable fields of the old versions, in canonical form. */
@@ -168,7 +169,7 @@ function* allErrors(crd: Crd, options: Options): Generator<void, FieldError[]> {
   ];
 }
 
-/** Whether errors that an earlier version accepted may stay. */
+/** Whether the rules of `v1beta1` apply: to its requests, and to definitions it has created. */
 const isLenient = ({ rules, old }: Options): boolean =>
   rules.strictness === 'v1beta1' ||
   old?.spec.preserveUnknownFields === true ||
@@ -184,20 +185,19 @@ function* specErrors(internal: InternalSpec, options: Options): Generator<void, 
     ...(isLenient(options) ? [] : missingSchemaErrors(internal)),
     ...defaultsNeedPruning(internal),
     ...(yield* versionErrors(internal, common)),
-    ...requiredNames(internal),
+    ...missingNameErrors(internal),
     ...nameErrors(spec.names, 'spec.names'),
     ...(yield* topErrors(internal, common)),
     ...conversionNeedsPruning(internal),
     ...conversionErrors(spec.conversion, 'spec.conversion', {
-      requireKnownReview: options.old === undefined || hasKnownReview(options.old.spec.conversion),
+      requireSupportedReview:
+        options.old === undefined || hasSupportedReview(options.old.spec.conversion),
       checkBundle: bundleCheck(options),
     }),
   ];
 }
 
-/**
- * An invalid bundle is accepted until the definition is served, or if the old one was invalid too.
- */
+/** An invalid bundle is accepted before the definition is established, or if the old one was. */
 function bundleCheck({ rules, old }: Options): CrdRules['checkBundle'] {
   if (old === undefined || !crdIsEstablished(old)) return undefined;
   const before = old.spec.conversion?.webhook?.clientConfig?.['caBundle'];
@@ -236,7 +236,7 @@ function conversionNeedsPruning({ spec }: InternalSpec): FieldError[] {
   return [invalid('spec.conversion.strategy', strategy, detail)];
 }
 
-/** Versions without schemas that one step validates. */
+/** Number of versions without schemas that one step validates. */
 const versionsPerStep = 100;
 
 function* versionErrors(internal: InternalSpec, common: Common): Generator<void, FieldError[]> {
@@ -369,25 +369,25 @@ function* schemaErrors(
   for (const { error } of faults) errors.push(error);
   if (reason !== undefined && errors.length === 0) errors.push(invalid(path, '', reason));
   if (schema !== undefined && structure.length === 0) {
-    const blocked = beginningOf(faults.map((fault) => fault.at));
+    const blocked = prefixTester(faults.map((fault) => fault.at));
     appendAll(errors, yield* ruleErrors({ props, schema }, { ...at, path, blocked }, common));
     yield;
   }
   return errors;
 }
 
-/** Returns a function that tests whether one of `texts` is a prefix; both lists may be long. */
-function beginningOf(texts: readonly string[]): (text: string) => boolean {
+/** Returns a function that tests whether one of `texts` starts with its argument, by bisection. */
+function prefixTester(texts: readonly string[]): (prefix: string) => boolean {
   const sorted = [...texts].sort();
-  return (text) => {
+  return (prefix) => {
     let low = 0;
     let high = sorted.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if ((sorted[middle] ?? '') < text) low = middle + 1;
+      if ((sorted[middle] ?? '') < prefix) low = middle + 1;
       else high = middle;
     }
-    return sorted[low]?.startsWith(text) === true;
+    return sorted[low]?.startsWith(prefix) === true;
   };
 }
 
@@ -423,7 +423,7 @@ function* ruleErrors(
   return checkRules({ schema, path: at.path, blocked: at.blocked, unchanged });
 }
 
-/** Members that the root may have beside a status subresource, as the message lists them. */
+/** Go names of the root's keywords that a status subresource allows, as the error lists them. */
 const rootFields =
   'Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength ' +
   'MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ' +
@@ -431,7 +431,7 @@ const rootFields =
 const ifStatus = 'if the status subresource is enabled';
 const atRoot = new Set(rootFields.split(' '));
 
-/** The status schema is taken from the root's properties, so the root cannot use other keywords. */
+/** Validates the keywords of a root schema whose properties also validate status updates. */
 function rootErrors(props: SchemaProps, path: string): FieldError[] {
   for (const name of Object.keys(props)) {
     if (name === 'type') {
@@ -474,7 +474,7 @@ function storedVersionErrors(crd: Crd): FieldError[] {
   return errors;
 }
 
-/** The name contains the group and the plural; scope and kind are fixed once it is established. */
+/** The group and the plural are immutable; scope and kind are once the definition is established. */
 function immutableErrors(crd: Crd, old: Crd): FieldError[] {
   const [now, before] = [crd.spec, old.spec];
   const pairs: [string, string, string][] = [];

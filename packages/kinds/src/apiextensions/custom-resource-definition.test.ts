@@ -123,7 +123,7 @@ describe('a CustomResourceDefinition', () => {
     expect(errorsOf(input)).toContain(message);
   });
 
-  test('names exactly one storage version, and each version once', () => {
+  test('must have exactly one storage version and unique version names', () => {
     const errors = errorsOf(crdWith({ versions: [version(), version()] }));
     expect(errors).toContainEqual(
       expect.stringMatching(/^spec\.versions: .*must contain unique version names$/),
@@ -216,7 +216,7 @@ describe('its schema', () => {
     expect(schemaErrors(properties)).toContainEqual(expect.stringContaining(message));
   });
 
-  test('allOf and the like at the root say nothing about members without a structure', () => {
+  test('must declare properties that a nested schema mentions', () => {
     const schema = { type: 'object', not: { properties: { b: { minLength: 1 } } } };
     expect(errorsOf(crdWith({ versions: [withSchema(schema)] }))).toEqual([
       `${root}.properties[b]: Required value: because it is defined in ${root}.not.properties[b]`,
@@ -275,7 +275,7 @@ describe('its status', () => {
     expect(reconcileCrd(crd, [crd], { dialect: dialectOf('svc'), nowMs: 5_000 })).toBeUndefined();
   });
 
-  test('names the conflict with another definition of the group', () => {
+  test('reports a name that another definition of the group uses', () => {
     const first = establish(created(crdWith()));
     const names = { plural: 'others', kind: 'Thing', shortNames: ['things'] };
     const second = created(crdWith({ names }, { name: 'others.example.com' }));

@@ -41,14 +41,14 @@ import {
   validateCrdUpdate,
 } from './crd-validation.ts';
 
-/** Rules from other packages: CEL, certificates, and ObjectMeta of embedded objects. */
+/** Rules that other packages provide: CEL, certificates, and ObjectMeta of embedded objects. */
 export interface CrdOptions
   extends Pick<CrdRules, 'checkRules' | 'validateDefault' | 'checkBundle'> {
   readonly validateMeta?: EmbeddedRules['validateMeta'];
   readonly features?: Features | undefined;
 }
 
-/** How metadata inside custom objects is decoded and validated. */
+/** The rules that decode and validate the metadata of embedded objects. */
 function embeddedRules(validateMeta?: EmbeddedRules['validateMeta']): EmbeddedRules {
   return {
     objectMeta: schemaOf('meta.v1.ObjectMeta'),
@@ -86,7 +86,7 @@ export function customKindDeps(
   };
 }
 
-/** CustomResourceDefinition: the kind whose objects are kinds (CRD-1). */
+/** CustomResourceDefinition: declares a custom kind (CRD-1). */
 export function customResourceDefinition(dialect: Dialect, options: CrdOptions = {}): ResourceDef {
   const group = dialect.group('apiextensions');
   const rules: CrdRules = {
@@ -132,8 +132,8 @@ export function customResourceDefinition(dialect: Dialect, options: CrdOptions =
 }
 
 function crdStrategy(rules: CrdRules): Strategy {
-  const earlier: CrdRules = { ...rules, strictness: 'v1beta1' };
-  const rulesFor = ({ version }: StrategyContext) => (version === 'v1beta1' ? earlier : rules);
+  const lenientRules: CrdRules = { ...rules, strictness: 'v1beta1' };
+  const rulesFor = ({ version }: StrategyContext) => (version === 'v1beta1' ? lenientRules : rules);
   return {
     validateName: dnsSubdomain,
     allowCreateOnUpdate: false,
@@ -165,18 +165,18 @@ function crdStrategy(rules: CrdRules): Strategy {
   };
 }
 
-/** Held by the definition's controller until it has removed all objects. */
-export const cleanupFinalizer = 'customresourcecleanup';
+/** The finalizer that the definition's controller removes once it has deleted all objects. */
+const cleanupFinalizer = 'customresourcecleanup';
 
-/** The full name of the finalizer, in the definition's own group. */
+/** The full name of the finalizer of definitions that are being deleted. */
 export function cleanupFinalizerName(dialect: Dialect): string {
   return `${cleanupFinalizer}.${dialect.group('apiextensions')}`;
 }
 
-/** The first deletion only sets the condition; the controller then removes the objects. */
+/** Marks a definition for deletion; the controller then deletes its objects. */
 function markForCleanup(crd: Crd, now: string): void {
   crd.metadata.deletionTimestamp = now;
-  const finalizer = `${cleanupFinalizer}.${groupOf(crd).group}`;
+  const finalizer = `${cleanupFinalizer}.${crd.apiVersion.split('/')[0] ?? ''}`;
   const { finalizers = [] } = crd.metadata;
   if (!finalizers.includes(finalizer)) crd.metadata.finalizers = [...finalizers, finalizer];
   const status = crd.status ?? newStatus();
@@ -188,10 +188,6 @@ function markForCleanup(crd: Crd, now: string): void {
       'CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon',
   };
   crd.status = { ...status, conditions: [...setCondition(status.conditions ?? [], pending, now)] };
-}
-
-function groupOf(object: ApiObject): { group: string } {
-  return { group: object.apiVersion.split('/')[0] ?? '' };
 }
 
 function newStatus(): CrdStatus {
@@ -219,7 +215,7 @@ function prepareUpdate(context: StrategyContext, crd: Crd, old: Crd): void {
   addStoredVersion(crd);
 }
 
-/** Fills what the author may omit; `storedVersions` starts with the storage version. */
+/** Fills in the optional fields; `storedVersions` starts with the storage version. */
 export function defaultCrd(crd: Crd): void {
   const { names } = crd.spec;
   if ((names.singular ?? '') === '') names.singular = names.kind.toLowerCase();
@@ -260,7 +256,7 @@ function exampleCrd(group: string): ApiObject {
   };
 }
 
-/** The prefix of the store's keys of definitions. */
+/** The prefix of the definitions' keys in the store, by the full name of their group. */
 export function definitionsPrefix(group: string): string {
   return `/registry/${group}/customresourcedefinitions/`;
 }

@@ -22,8 +22,8 @@ import {
 } from '@wheelhouse/schema';
 
 /**
- * Validates a default against the CEL rules of its schema. Returns the remaining budget, which is
- * negative when it was exceeded.
+ * Validates a default against the CEL rules of its schema, in steps.
+ * @returns the errors and the remaining cost budget, which is negative if it is exceeded
  */
 export type DefaultValidator = (
   schema: Schema,
@@ -44,7 +44,7 @@ interface Walk extends DefaultRuleOptions {
   budget: number;
 }
 
-/** Places a value in the embedded resource around it. */
+/** Wraps a value in the members between it and the embedded resource that contains it. */
 type Surround = (value: JsonValue) => JsonValue;
 
 interface Place {
@@ -56,7 +56,7 @@ interface Place {
 
 const metaFields = new Set(['metadata', 'kind', 'apiVersion']);
 
-/** Validates every default of a structural schema: its own schema must accept it, pruned. */
+/** Validates all defaults of a structural schema, which must be valid and pruned. */
 export function* validateDefaults(
   schema: Schema,
   path: string,
@@ -134,7 +134,7 @@ function* ownErrors(schema: Schema, place: Place, options: Walk): Generator<void
   return [...errors, ...(yield* valueErrors(schema, { ...place, field }, options))];
 }
 
-/** The errors of a default under its own schema, or else under its rules. */
+/** Validates a default by its schema and, if it is valid, by the CEL rules. */
 function* valueErrors(
   schema: Schema,
   place: Place & { readonly field: string },

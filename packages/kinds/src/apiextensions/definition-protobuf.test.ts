@@ -35,13 +35,13 @@ const definition = {
 
 const typed = (value: JsonObject) => decodeTyped(crdSchema())(value);
 
-test('definitions of custom kinds have a protobuf encoding', () => {
+test('a CustomResourceDefinition survives protobuf encoding and decoding', () => {
   const bytes = encodeMessage(crdSchema(), typed(definition as JsonObject));
   const { apiVersion: _, kind: __, ...rest } = typed(definition as JsonObject);
   expect(typed(decodeMessage(crdSchema(), bytes))).toEqual(rest);
 });
 
-test('a member that is a schema or a boolean has a message with both', () => {
+test('a member that is a schema or a boolean is encoded as a message of both', () => {
   const only = (additionalProperties: boolean | object) => {
     const props = { openAPIV3Schema: { additionalProperties } };
     const version = { name: 'v', served: false, storage: false, schema: props };

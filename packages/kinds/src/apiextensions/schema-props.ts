@@ -32,12 +32,12 @@ export interface SchemaProps extends JsonObject {
   'x-kubernetes-validations'?: (CelRule & JsonObject)[];
 }
 
-/** The schema at the end of a path and the names on the way, or why there is none. */
+/** The schema at the end of a path and the names that lead to it, or the error in the path. */
 type FieldPathTarget =
   | { readonly names: readonly string[]; readonly schema: SchemaProps }
   | { readonly error: string };
 
-const endedEarly = 'unexpected end of JSON path';
+const unexpectedEnd = 'unexpected end of JSON path';
 
 /**
  * Follows a path in the notation of rules and selectable fields: `.spec.replicas`, and with
@@ -60,7 +60,7 @@ export function fieldPathTarget(
     schema = child;
     at = step.next;
   }
-  return names.length === 0 ? { error: endedEarly } : { names, schema };
+  return names.length === 0 ? { error: unexpectedEnd } : { names, schema };
 }
 
 /** Splits a path into delimiters, quoted texts, and the texts between them. */
@@ -77,17 +77,17 @@ function stepAt(
 ): Step {
   const name = tokens[at + 1];
   if (tokens[at] === '.')
-    return name === undefined ? { error: endedEarly } : { name, next: at + 2 };
+    return name === undefined ? { error: unexpectedEnd } : { name, next: at + 2 };
   if (tokens[at] !== '[') return { error: `expected [ or . but got: ${tokens[at]}` };
   if (!options.brackets) return { error: 'array notation is not allowed' };
-  if (name === undefined) return { error: endedEarly };
+  if (name === undefined) return { error: unexpectedEnd };
   if (name.length < 2 || !name.startsWith("'") || !name.endsWith("'")) {
     return { error: `expected single quoted string but got ${name}` };
   }
   const quoted = unescaped(name.slice(1, -1));
   const close = tokens[at + 2];
   if (typeof quoted !== 'string') return quoted;
-  if (close === undefined) return { error: endedEarly };
+  if (close === undefined) return { error: unexpectedEnd };
   return close === ']' ? { name: quoted, next: at + 3 } : { error: `expected ] but got ${close}` };
 }
 
@@ -120,14 +120,12 @@ export function additionalOf(props: SchemaProps): SchemaProps | undefined {
   return typeof props.additionalProperties === 'object' ? props.additionalProperties : undefined;
 }
 
-/** The schema of all items; undefined unless there is exactly one. */
+/** The single schema of all items; undefined if there is none or a list of schemas. */
 export function itemsOf(props: SchemaProps): SchemaProps | undefined {
   return Array.isArray(props.items) ? undefined : props.items;
 }
 
-/**
- * Yields a schema and every schema inside it, including those in `allOf`, `anyOf`, and the like.
- */
+/** Yields a schema and all schemas nested in it, including those in `allOf`, `anyOf`, and `not`. */
 export function* everySchema(props: SchemaProps): Generator<SchemaProps> {
   yield props;
   const lists = [props.allOf, props.anyOf, props.oneOf].flatMap((list) => list ?? []);

@@ -15,7 +15,7 @@ import {
   type SchemaProps,
 } from './schema-props.ts';
 
-/** Rules that were added later and that an old definition may break. */
+/** Rules that kube-apiserver added later, which an old definition may break. */
 interface SchemaRuleOptions {
   readonly requireValidTypes: boolean;
   readonly requireAtomicSets: boolean;
@@ -24,7 +24,7 @@ interface SchemaRuleOptions {
 
 interface Place {
   readonly path: string;
-  /** Why defaults are forbidden here; undefined where they are allowed. */
+  /** The reason that defaults are forbidden here; undefined where they are allowed. */
   readonly noDefault?: string;
   readonly insideMeta: boolean;
   readonly isRoot: boolean;
@@ -34,7 +34,7 @@ interface Place {
 const types = ['array', 'boolean', 'integer', 'number', 'object', 'string'];
 const metaFields = new Set(['metadata', 'kind', 'apiVersion']);
 
-/** An error and the path of the schema that breaks the rule; the field may be in another schema. */
+/** An error, and the path of the schema that causes it, which may differ from that of the field. */
 interface SchemaFault {
   readonly error: FieldError;
   readonly at: string;
@@ -278,7 +278,7 @@ function keyErrors(keys: readonly string[], items: SchemaProps, path: string): F
   return errors;
 }
 
-/** Items of sets and maps are never null, and keys of maps are always present. */
+/** Validates that items of sets and maps cannot be null, and that keys are always present. */
 export function mapKeyErrors(props: SchemaProps, path: string): FieldError[] {
   const items = itemsOf(props);
   const listType = props['x-kubernetes-list-type'];

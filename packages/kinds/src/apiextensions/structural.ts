@@ -14,8 +14,8 @@ import { additionalOf, entriesOf, itemsOf, type SchemaProps } from './schema-pro
 type Level = 'root' | 'item' | 'field';
 
 /**
- * Why a schema has no structural form (it uses members that only plain OpenAPI has), or undefined.
- * Reported only when the checks of the schema itself found nothing.
+ * Returns the reason that a schema has no structural form (it uses members that only plain OpenAPI
+ * has); undefined if it has one. Reported only for schemas without other errors.
  */
 export function notStructural(props: SchemaProps): string | undefined {
   const unsupported: readonly (readonly [string, boolean])[] = [
@@ -75,7 +75,7 @@ function invariants(props: SchemaProps, level: Level, path: string): FieldError[
   }
   if (additional !== undefined) appendAll(errors, invariants(additional, 'field', additionalPath));
   appendAll(errors, extensionErrors(props, path));
-  appendAll(errors, valueErrors(props, { path, ...exceptions(props) }));
+  appendAll(errors, valueErrors(props, { path, ...intOrStringForms(props) }));
   appendAll(errors, typeErrors(props, level, path));
   appendAll(errors, metaErrors(props, level, path));
   return errors;
@@ -123,7 +123,7 @@ function typeErrors(props: SchemaProps, level: Level, path: string): FieldError[
   return errors;
 }
 
-/** The server owns apiVersion, kind, and metadata, so a schema may restrict little of them. */
+/** Validates restrictions of apiVersion, kind, and metadata, which the server owns. */
 function metaErrors(props: SchemaProps, level: Level, path: string): FieldError[] {
   const errors: FieldError[] = [];
   const embedded = props['x-kubernetes-embedded-resource'] === true;
@@ -167,17 +167,17 @@ function restrictsNamesOnly(metadata: SchemaProps): boolean {
 
 const integerOrString: SchemaProps[] = [{ type: 'integer' }, { type: 'string' }];
 
-/** Keywords that only document are ignored. */
-function saysIntegerOrString(list: readonly SchemaProps[] | undefined): boolean {
+/** Whether a list allows an integer or a string; documentation keywords are ignored. */
+function isIntegerOrString(list: readonly SchemaProps[] | undefined): boolean {
   const plain = list?.map(({ externalDocs, example, ...rest }) => rest);
   return jsonEqual(plain, integerOrString);
 }
 
-/** The two spellings of int-or-string, which allow types inside `anyOf` and `allOf`. */
-function exceptions(props: SchemaProps): { skipAnyOf: boolean; skipFirstAllOf: boolean } {
+/** Detects the two spellings of int-or-string, whose `anyOf` and `allOf` may contain types. */
+function intOrStringForms(props: SchemaProps): { skipAnyOf: boolean; skipFirstAllOf: boolean } {
   return {
-    skipAnyOf: saysIntegerOrString(props.anyOf),
-    skipFirstAllOf: saysIntegerOrString(props.allOf?.[0]?.anyOf),
+    skipAnyOf: isIntegerOrString(props.anyOf),
+    skipFirstAllOf: isIntegerOrString(props.allOf?.[0]?.anyOf),
   };
 }
 
@@ -257,7 +257,7 @@ function nestedErrors(props: SchemaProps, place: ValuePlace): FieldError[] {
   return errors;
 }
 
-/** Every property and item that `allOf` and the like mention must also be declared outside. */
+/** Validates that properties and items in `allOf`, `anyOf`, `oneOf`, and `not` are declared. */
 function completeness(props: SchemaProps, path: string): FieldError[] {
   return junctorCompleteness(props, props, { structure: path, value: path });
 }

@@ -17,7 +17,7 @@ import type { ResourceDef, StrategyContext } from '../resource-def.ts';
 import { fill } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-/** APIService: which server serves a group version. */
+/** APIService: assigns a group version to this server or to an aggregated one. */
 export function apiService(dialect: Dialect): ResourceDef {
   return defineKind<APIService>({
     dialect,
@@ -75,7 +75,7 @@ function serviceCell(object: Stored<APIService>): string {
   return `${service.namespace ?? ''}/${service.name ?? ''}`;
 }
 
-/** The condition that reports whether the group version's server is available. */
+/** Type of the condition that reports whether the group version's server is available. */
 export const availableCondition = 'Available';
 
 function availableCell(object: Stored<APIService>): string {
@@ -87,8 +87,8 @@ function availableCell(object: Stored<APIService>): string {
   return status === 'True' || reason === '' ? status : `${status} (${reason})`;
 }
 
-/** The condition of a group version that this server serves itself. */
-export const localVerdict = {
+/** The content of the `Available` condition of a group version that this server serves. */
+export const localAvailability = {
   status: 'True',
   reason: 'Local',
   message: 'Local APIServices are always available',
@@ -98,7 +98,7 @@ export const localVerdict = {
 function prepareForCreate(context: StrategyContext, object: Stored<APIService>): void {
   if (object.spec?.service !== undefined) return;
   const lastTransitionTime = formatTime(context.nowMs);
-  const condition = { type: availableCondition, lastTransitionTime, ...localVerdict };
+  const condition = { type: availableCondition, lastTransitionTime, ...localAvailability };
   object.status = { conditions: [condition] };
 }
 
@@ -117,12 +117,12 @@ function prepareForUpdate(
 
 const validate = (object: Stored<APIService>) => [...validateName(object), ...validateSpec(object)];
 
-/** The name states the group version. */
+/** Validates that the name states the group version. */
 function validateName(object: Stored<APIService>): FieldError[] {
   const name = object.metadata.name ?? '';
-  const wanted = `${object.spec?.version ?? ''}.${object.spec?.group ?? ''}`;
-  if (name === '' || name === wanted || pathSegment(name).length > 0) return [];
-  const detail = `must be \`spec.version+"."+spec.group\`: ${JSON.stringify(wanted)}`;
+  const expectedName = `${object.spec?.version ?? ''}.${object.spec?.group ?? ''}`;
+  if (name === '' || name === expectedName || pathSegment(name).length > 0) return [];
+  const detail = `must be \`spec.version+"."+spec.group\`: ${JSON.stringify(expectedName)}`;
   return [invalid('metadata.name', name, detail)];
 }
 

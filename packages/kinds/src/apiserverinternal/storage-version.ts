@@ -57,7 +57,7 @@ export function storageVersion(dialect: Dialect): ResourceDef {
 
 const shownServersMax = 3;
 
-/** The storage versions of the first few servers. */
+/** The table cell with the storage versions of the first few servers. */
 function serverVersions(object: Stored<StorageVersion>): string {
   const all = (object.status?.storageVersions ?? []).map(
     (one) => `${one?.apiServerID ?? ''}=${one?.encodingVersion ?? ''}`,
@@ -67,7 +67,7 @@ function serverVersions(object: Stored<StorageVersion>): string {
   return more > 0 ? `${shown} + ${more} more...` : shown;
 }
 
-/** `group.resource`; the core group is written `core`. */
+/** Validates a name of the form `group.resource`, where `core` is the core group. */
 function validateName(name: string): readonly string[] {
   const dot = name.lastIndexOf('.');
   if (dot < 0) return ['name must be in the form of <group>.<resource>'];

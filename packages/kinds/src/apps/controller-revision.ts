@@ -8,7 +8,7 @@ import {
   required,
   showValue,
 } from '@wheelhouse/machinery';
-import { ageColumn, calledText, column, nameColumn } from '../cells.ts';
+import { ageColumn, asStringColumn, column, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { ControllerRevision } from '../gen/types/apps/v1.ts';
 import { noneNegative } from '../pod/fields.ts';
@@ -31,7 +31,7 @@ export function controllerRevision(dialect: Dialect): ResourceDef {
         columns: [
           nameColumn,
           column('Controller', controller, { description: 'Controller that owns the revision.' }),
-          calledText(countColumn('Revision', ['revision'], 'Number of the revision.')),
+          asStringColumn(countColumn('Revision', ['revision'], 'Number of the revision.')),
           ageColumn,
         ],
       },

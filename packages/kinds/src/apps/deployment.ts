@@ -6,7 +6,7 @@ import {
   invalid,
   invalidGo,
 } from '@wheelhouse/machinery';
-import { ageColumn, calledText, nameColumn } from '../cells.ts';
+import { ageColumn, asStringColumn, nameColumn } from '../cells.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Deployment, DeploymentSpec, RollingUpdateDeployment } from '../gen/types/apps/v1.ts';
@@ -63,7 +63,7 @@ export function deployment(dialect: Dialect, features: Features = defaultFeature
               'Replicas of the latest sort.',
             ),
             countColumn('Available', ['status', 'availableReplicas'], 'Replicas that can be used.'),
-          ].map(calledText),
+          ].map(asStringColumn),
           ageColumn,
           ...wideColumns(),
         ],

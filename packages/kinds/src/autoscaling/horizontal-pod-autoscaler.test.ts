@@ -1,13 +1,13 @@
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import {
-  createComplaints,
+  createErrors,
   decoded,
   kindOf,
   mutated,
   type Row,
   rowTitle,
-  updateComplaints,
+  updateErrors,
 } from '../kind-harness.ts';
 
 const def = kindOf('HorizontalPodAutoscaler');
@@ -166,7 +166,7 @@ const creates: readonly Row[] = [
 
 describe('creates', () => {
   test.each(creates.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
   });
 });
 
@@ -177,12 +177,12 @@ test('an autoscaler that is scaled to zero already may stay so', () => {
   });
   const asleep = mutated(good, { 'spec.minReplicas': 0, ...external });
   const to = mutated(asleep, { 'spec.maxReplicas': 4 });
-  expect(updateComplaints(def, { from: asleep, to })).toEqual([]);
+  expect(updateErrors(def, { from: asleep, to })).toEqual([]);
 });
 
 test('status counts are not negative', () => {
   const to = mutated(good, { 'status.currentReplicas': -1, 'status.desiredReplicas': -2 });
-  expect(updateComplaints(def, { from: good, to }, { subresource: 'status' })).toEqual([
+  expect(updateErrors(def, { from: good, to }, { subresource: 'status' })).toEqual([
     'status.currentReplicas: Invalid value: -1: must be greater than or equal to 0',
     'status.desiredReplicas: Invalid value: -2: must be greater than or equal to 0',
   ]);

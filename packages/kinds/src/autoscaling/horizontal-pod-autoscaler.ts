@@ -6,7 +6,7 @@ import {
   type JsonObject,
 } from '@wheelhouse/machinery';
 import { countColumn } from '../apps/workload.ts';
-import { ageColumn, at, calledText, column, nameColumn, textAt } from '../cells.ts';
+import { ageColumn, asStringColumn, at, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type {
@@ -138,8 +138,8 @@ function columns(targets: ColumnDef['cell']): readonly ColumnDef[] {
     column('MinPods', (object) => String(at(object, 'spec', 'minReplicas') ?? '<unset>'), {
       description: 'Minimum number of replicas.',
     }),
-    calledText(countColumn('MaxPods', ['spec', 'maxReplicas'], 'Most replicas.')),
-    calledText(countColumn('Replicas', ['status', 'currentReplicas'], 'Replicas now.')),
+    asStringColumn(countColumn('MaxPods', ['spec', 'maxReplicas'], 'Most replicas.')),
+    asStringColumn(countColumn('Replicas', ['status', 'currentReplicas'], 'Replicas now.')),
     ageColumn,
   ];
 }

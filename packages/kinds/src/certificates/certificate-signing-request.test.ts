@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { createComplaints, kindOf, updateComplaints } from '../kind-harness.ts';
+import { createErrors, kindOf, updateErrors } from '../kind-harness.ts';
 
 const def = kindOf('CertificateSigningRequest');
 const example = def.example?.() ?? {};
 const complaints = (change: object) =>
-  createComplaints(def, { ...example, spec: { ...(example['spec'] as object), ...change } });
+  createErrors(def, { ...example, spec: { ...(example['spec'] as object), ...change } });
 const field = 'spec.signerName: Invalid value:';
 const label = /must consist of lower case alphanumeric characters/;
 
@@ -45,7 +45,7 @@ test.each([
   [pem('CERTIFICATE', 'AAAA\n'), 'x509: malformed certificate'],
 ])('certificate %j', (certificate, problem) => {
   const change = { from: example, to: { ...example, status: { certificate } } };
-  expect(updateComplaints(def, change, { subresource: 'status' })).toEqual([`${shown} ${problem}`]);
+  expect(updateErrors(def, change, { subresource: 'status' })).toEqual([`${shown} ${problem}`]);
 });
 
 test('decisions are true, made once, and never both', () => {
@@ -55,7 +55,7 @@ test('decisions are true, made once, and never both', () => {
   });
   const yes = { type: 'Approved', status: 'True' };
   const approvalErrors = (conditions: object[]) =>
-    updateComplaints(def, decided(conditions), { subresource: 'approval' });
+    updateErrors(def, decided(conditions), { subresource: 'approval' });
   expect(approvalErrors([yes])).toEqual([]);
   expect(approvalErrors([yes, { type: 'Denied', status: 'True' }])).toEqual([
     'status.conditions[1].type: Invalid value: "Denied": Approved and Denied conditions are mutually exclusive',

@@ -1,13 +1,13 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import {
-  createComplaints,
+  createErrors,
   decoded,
   kindOf,
   mutated,
   type Row,
   rowTitle,
-  updateComplaints,
+  updateErrors,
 } from '../kind-harness.ts';
 
 const quantity = (value: string, text: string) =>
@@ -100,19 +100,19 @@ describe('ResourceQuota', () => {
     ],
   ];
   test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
   });
 
   test('its scopes are immutable', () => {
     const to = mutated(good, { 'spec.scopes': ['NotBestEffort'] });
-    expect(updateComplaints(def, { from: good, to })).toEqual([
+    expect(updateErrors(def, { from: good, to })).toEqual([
       'spec.scopes: Invalid value: []core.ResourceQuotaScope{"NotBestEffort"}: field is immutable',
     ]);
   });
 
   test('its status counts what the quota may count', () => {
     const to = mutated(good, { 'status.used': { pods: '-1', odd: '1' } });
-    expect(updateComplaints(def, { from: good, to }, { subresource: 'status' })).toEqual([
+    expect(updateErrors(def, { from: good, to }, { subresource: 'status' })).toEqual([
       'status.used[odd]: Invalid value: odd: must be a standard resource type or fully qualified',
       'status.used[odd]: Invalid value: odd: must be a standard resource for quota',
       'status.used[pods]: Invalid value: "-1": must be greater than or equal to 0',
@@ -213,7 +213,7 @@ describe('LimitRange', () => {
     ],
   ];
   test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
   });
 });
 
@@ -258,7 +258,7 @@ describe('Node', () => {
     ],
   ];
   test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
   });
 
   const updates: readonly Row[] = [
@@ -276,7 +276,7 @@ describe('Node', () => {
     [{ 'spec.externalID': 'q' }, ['spec.externalID: Forbidden: may not be updated']],
   ];
   test.each(updates.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(updateComplaints(def, { from: good, to: mutated(good, mutation) })).toEqual(wanted);
+    expect(updateErrors(def, { from: good, to: mutated(good, mutation) })).toEqual(wanted);
   });
 
   const own = (name: string, text: string) => ({
@@ -337,15 +337,15 @@ describe('Node', () => {
     'older annotations: %s',
     (_, mutation, wanted) => {
       const to = mutated(good, mutation);
-      expect(createComplaints(def, to)).toEqual(wanted);
-      expect(updateComplaints(def, { from: good, to })).toEqual([...wanted, ...wanted]);
+      expect(createErrors(def, to)).toEqual(wanted);
+      expect(updateErrors(def, { from: good, to })).toEqual([...wanted, ...wanted]);
     },
   );
 
   test('addresses in its status are unique', () => {
     const address = { type: 'Hostname', address: 'h' };
     const to = mutated(good, { 'status.addresses': [address, address] });
-    expect(updateComplaints(def, { from: good, to }, { subresource: 'status' })).toEqual([
+    expect(updateErrors(def, { from: good, to }, { subresource: 'status' })).toEqual([
       'status.addresses[1]: Duplicate value: core.NodeAddress{Type:"Hostname", Address:"h"}',
     ]);
   });
@@ -456,12 +456,12 @@ describe('PersistentVolume', () => {
     ],
   ];
   test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
   });
 
   test('its source and mode are immutable', () => {
     const to = mutated(good, { 'spec.hostPath.path': '/other', 'spec.volumeMode': 'Block' });
-    expect(updateComplaints(def, { from: good, to })).toEqual([
+    expect(updateErrors(def, { from: good, to })).toEqual([
       expect.stringContaining(
         'spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation\n',
       ),
@@ -486,12 +486,12 @@ describe('PersistentVolume', () => {
       ['beta.svc.io/instance-type', 'node.svc.io/instance-type'],
     ] as const;
     for (const [older, newer] of names) {
-      expect(updateComplaints(def, { from: of('x', older), to: of('x', newer) })).toEqual([]);
+      expect(updateErrors(def, { from: of('x', older), to: of('x', newer) })).toEqual([]);
       const kept = [expect.stringContaining('field is immutable, except for updating from beta')];
-      expect(updateComplaints(def, { from: of(newer), to: of(older) })).toEqual(kept);
-      expect(updateComplaints(def, { from: of('x', older), to: of('y', newer) })).toEqual(kept);
+      expect(updateErrors(def, { from: of(newer), to: of(older) })).toEqual(kept);
+      expect(updateErrors(def, { from: of('x', older), to: of('y', newer) })).toEqual(kept);
     }
-    expect(updateComplaints(def, { from: good, to: of('x') })).toEqual([]);
+    expect(updateErrors(def, { from: good, to: of('x') })).toEqual([]);
   });
 
   test('secrets for expanding it may be added later', () => {
@@ -499,9 +499,9 @@ describe('PersistentVolume', () => {
     const from = mutated(good, source({ csi }));
     const secret = { name: 's', namespace: 'n' };
     const to = mutated(from, { 'spec.csi.controllerExpandSecretRef': secret });
-    expect(updateComplaints(def, { from, to })).toEqual([]);
+    expect(updateErrors(def, { from, to })).toEqual([]);
     const other = mutated(from, { 'spec.csi.nodePublishSecretRef': secret });
-    expect(updateComplaints(def, { from, to: other })).toHaveLength(1);
+    expect(updateErrors(def, { from, to: other })).toHaveLength(1);
   });
 
   test('its attributes class is dropped while the gate is off', () => {
@@ -559,7 +559,7 @@ describe('PersistentVolumeClaim', () => {
     ],
   ];
   test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
   });
 
   const bound = mutated(good, {
@@ -592,14 +592,14 @@ describe('PersistentVolumeClaim', () => {
     ],
   ];
   test.each(updates.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(updateComplaints(def, { from: bound, to: mutated(bound, mutation) })).toEqual(wanted);
+    expect(updateErrors(def, { from: bound, to: mutated(bound, mutation) })).toEqual(wanted);
   });
 
   test('it is bound once, and grows only when it is bound', () => {
     const to = mutated(good, { 'spec.volumeName': 'v' });
-    expect(updateComplaints(def, { from: good, to })).toEqual([]);
+    expect(updateErrors(def, { from: good, to })).toEqual([]);
     const bigger = mutated(good, { 'spec.resources.requests.storage': '3Gi' });
-    expect(updateComplaints(def, { from: good, to: bigger })).toHaveLength(1);
+    expect(updateErrors(def, { from: good, to: bigger })).toHaveLength(1);
   });
 
   const status: readonly Row[] = [
@@ -628,12 +628,12 @@ describe('PersistentVolumeClaim', () => {
   ];
   test.each(status.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
     const to = mutated(bound, mutation);
-    expect(updateComplaints(def, { from: bound, to }, { subresource: 'status' })).toEqual(wanted);
+    expect(updateErrors(def, { from: bound, to }, { subresource: 'status' })).toEqual(wanted);
   });
 
   test('status quantities are not negative', () => {
     const to = mutated(bound, { 'status.capacity': { storage: '-1' } });
-    expect(updateComplaints(def, { from: bound, to }, { subresource: 'status' })).toEqual([
+    expect(updateErrors(def, { from: bound, to }, { subresource: 'status' })).toEqual([
       'status.capacity[storage]: Invalid value: -1: must be a valid resource quantity',
     ]);
   });
@@ -645,15 +645,15 @@ describe('Namespace', () => {
     const to = { spec: { finalizers: ['odd'] } };
     const detail =
       'Invalid value: "odd": name is neither a standard finalizer name nor is it fully qualified';
-    expect(createComplaints(def, to)).toEqual([`spec.finalizers: ${detail}`]);
-    expect(updateComplaints(def, { from: {}, to }, { subresource: 'finalize' })).toEqual([
+    expect(createErrors(def, to)).toEqual([`spec.finalizers: ${detail}`]);
+    expect(updateErrors(def, { from: {}, to }, { subresource: 'finalize' })).toEqual([
       `spec.finalizers[0]: ${detail}`,
     ]);
   });
 
   test('the phase follows the deletion', () => {
     const to = { status: { phase: 'Terminating' } };
-    expect(updateComplaints(def, { from: {}, to }, { subresource: 'status' })).toEqual([
+    expect(updateErrors(def, { from: {}, to }, { subresource: 'status' })).toEqual([
       'status.Phase: Invalid value: "Terminating": ' +
         "may only be 'Active' if `deletionTimestamp` is empty",
     ]);

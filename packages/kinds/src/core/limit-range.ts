@@ -25,7 +25,7 @@ import {
 } from '../pod/validation/resources.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { eachError, keyed } from '../rules/checks.ts';
-import { amountSteps, ensure, fillMapSteps, objectAt } from '../rules/fill.ts';
+import { ensure, fillMapSteps, objectAt, roundAmountsSteps } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
 /** LimitRange: bounds and defaults for the resources of pods in a namespace. */
@@ -70,7 +70,7 @@ function* fillSteps(object: Stored<LimitRange>): Generator<void, void> {
     if (index % perStep === perStep - 1) yield;
     for (const list of lists) {
       const amounts = objectAt(limit, list);
-      if (amounts !== undefined) yield* amountSteps(amounts);
+      if (amounts !== undefined) yield* roundAmountsSteps(amounts);
     }
     if (limit.type !== 'Container') continue;
     yield* fillMapSteps(ensure(limit, 'default'), limit.max ?? {});

@@ -24,8 +24,8 @@ import { validateEffect } from '../pod/validation/placement.ts';
 import { quantitySteps, validateAmount } from '../pod/validation/resources.ts';
 import type { ColumnDef, ResourceDef } from '../resource-def.ts';
 import { eachError, goStrings, sortedKeys } from '../rules/checks.ts';
-import { amountSteps, ensure, fillMapSteps, objectAt } from '../rules/fill.ts';
-import { annotatedAvoidance, annotatedList, oldAnnotations } from '../rules/old-annotations.ts';
+import { ensure, fillMapSteps, objectAt, roundAmountsSteps } from '../rules/fill.ts';
+import { annotatedAvoidPods, annotatedList, oldAnnotations } from '../rules/old-annotations.ts';
 import type { Stored } from '../stored.ts';
 import { validCidr } from './addresses.ts';
 import { isDualStack } from './service/cluster-ips.ts';
@@ -89,8 +89,8 @@ function* fillSteps(object: Stored<Node>): Generator<void, void> {
   const { status } = object;
   if (status === undefined) return;
   const { capacity, allocatable } = status;
-  if (capacity !== undefined) yield* amountSteps(capacity);
-  if (allocatable !== undefined) yield* amountSteps(allocatable);
+  if (capacity !== undefined) yield* roundAmountsSteps(capacity);
+  if (allocatable !== undefined) yield* roundAmountsSteps(allocatable);
   else if (capacity !== undefined) yield* fillMapSteps(ensure(status, 'allocatable'), capacity);
 }
 
@@ -197,7 +197,7 @@ function* validateOldAnnotations(
     else appendAll(errors, yield* validateTaints(found.items, `${path}.${taints}`));
   }
   if (avoidText) {
-    const found = annotatedAvoidance(avoidText);
+    const found = annotatedAvoidPods(avoidText);
     if ('problem' in found) errors.push(invalid(`${path}.AvoidPods`, avoidPods, found.problem));
     else appendAll(errors, validateAvoidance(found.items, `${path}.${avoidPods}`));
   }

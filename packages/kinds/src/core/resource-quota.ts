@@ -25,7 +25,7 @@ import {
 } from '../pod/validation/resources.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { goList, goStrings, keyed, sortedKeys } from '../rules/checks.ts';
-import { fillAmounts } from '../rules/fill.ts';
+import { roundAmounts } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
 /** ResourceQuota: upper bounds of the resources that a namespace uses. */
@@ -74,9 +74,9 @@ export function resourceQuota(dialect: Dialect): ResourceDef {
 }
 
 function fillDefaults(object: Stored<ResourceQuota>): void {
-  fillAmounts(object.spec?.hard);
-  fillAmounts(object.status?.hard);
-  fillAmounts(object.status?.used);
+  roundAmounts(object.spec?.hard);
+  roundAmounts(object.status?.hard);
+  roundAmounts(object.status?.used);
 }
 
 /** `used/hard` of the resources that are limits, or of the others. */

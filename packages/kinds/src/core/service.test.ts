@@ -1,13 +1,13 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import {
-  createComplaints,
+  createErrors,
   decoded,
   kindOf,
   mutated,
   type Row,
   rowTitle,
-  updateComplaints,
+  updateErrors,
 } from '../kind-harness.ts';
 
 const def = kindOf('Service');
@@ -243,7 +243,7 @@ const creates: readonly Row[] = [
 
 describe('creates', () => {
   test.each(creates.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
   });
 });
 
@@ -272,13 +272,13 @@ const updates: readonly Row[] = [
 describe('updates', () => {
   test.each(updates.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
     const change = { from: good, to: mutated(good, mutation) };
-    expect(updateComplaints(def, change)).toEqual(wanted);
+    expect(updateErrors(def, change)).toEqual(wanted);
   });
 
   test('the load balancer class is immutable', () => {
     const from = mutated(good, { 'spec.type': 'LoadBalancer', 'spec.loadBalancerClass': 'a/b' });
     const to = mutated(from, { 'spec.loadBalancerClass': 'a/c' });
-    expect(updateComplaints(def, { from, to })).toEqual([
+    expect(updateErrors(def, { from, to })).toEqual([
       `spec.loadBalancerClass: Invalid value: "a/c": ${keptOnce}`,
     ]);
   });
@@ -302,12 +302,12 @@ describe('updates', () => {
   ])('status %j', (ingress, wanted) => {
     const from = mutated(good, { 'spec.type': 'LoadBalancer' });
     const to = mutated(from, { 'status.loadBalancer.ingress': [ingress] });
-    expect(updateComplaints(def, { from, to }, { subresource: 'status' })).toEqual(wanted);
+    expect(updateErrors(def, { from, to }, { subresource: 'status' })).toEqual(wanted);
   });
 
   test('only a load balancer has addresses in its status', () => {
     const to = mutated(good, { 'status.loadBalancer.ingress': [{ ip: '1.2.3.4' }] });
-    expect(updateComplaints(def, { from: good, to }, { subresource: 'status' })).toEqual([
+    expect(updateErrors(def, { from: good, to }, { subresource: 'status' })).toEqual([
       "status.loadBalancer.ingress: Forbidden: may only be used when `spec.type` is 'LoadBalancer'",
     ]);
   });

@@ -26,7 +26,7 @@ import {
 import { defineKind } from '../define.ts';
 import type { Event } from '../gen/types/core/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { sameOrEmpty, sameThere } from '../rules/checks.ts';
+import { sameOrAbsent, sameOrEmpty } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 /** The `events` group's kind of Event, with its strict rules. Messages name stored fields. */
@@ -204,7 +204,7 @@ const fixedFields: readonly (readonly [
 function validateUpdate(event: Stored<Event>, old: Stored<Event>): FieldError[] {
   const series = sameOrEmpty(event.series, old.series) ? [] : validateSeries(event);
   const fixed = fixedFields.flatMap(([field, shown]) => {
-    const isSame = field === 'related' ? sameThere : sameOrEmpty;
+    const isSame = field === 'related' ? sameOrAbsent : sameOrEmpty;
     if (isSame(event[field], old[field])) return [];
     const name = field === 'reportingComponent' ? 'reportingController' : field;
     return [invalidGo(name, () => shown(event[field]), 'field is immutable')];

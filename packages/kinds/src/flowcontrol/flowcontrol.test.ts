@@ -1,12 +1,12 @@
 import { dialectOf, type JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import {
-  createComplaints,
+  createErrors,
   kindOf,
   mutated,
   type Row,
   rowTitle,
-  updateComplaints,
+  updateErrors,
 } from '../kind-harness.ts';
 import { defaultFlowObjects } from './default-objects.ts';
 
@@ -91,12 +91,12 @@ describe('FlowSchema', () => {
     ],
   ];
   test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
   });
 
   test('conditions of its status have different types', () => {
     const to = mutated(good, { 'status.conditions': [{ type: 'A' }, { type: 'A' }, {}] });
-    expect(updateComplaints(def, { from: good, to }, { subresource: 'status' })).toEqual([
+    expect(updateErrors(def, { from: good, to }, { subresource: 'status' })).toEqual([
       'status.conditions[1].type: Duplicate value: "A"',
       'status.conditions[2].type: Required value: must not be empty',
     ]);
@@ -162,7 +162,7 @@ describe('PriorityLevelConfiguration', () => {
     ],
   ];
   test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
   });
 });
 
@@ -192,14 +192,14 @@ describe('mandatory objects', () => {
   ])('OPS-3: the %s %s is fixed', (kind, name, mutation, wanted) => {
     const def = kindOf(kind);
     const object = named(kind === 'FlowSchema' ? schemas : levels, name);
-    expect(createComplaints(def, object)).toEqual([]);
-    const complaints = createComplaints(def, mutated(object, mutation as Row[0]));
+    expect(createErrors(def, object)).toEqual([]);
+    const complaints = createErrors(def, mutated(object, mutation as Row[0]));
     expect(complaints.some((one) => one.startsWith('spec: ') && one.endsWith(wanted))).toBe(true);
   });
 
   test('OPS-3: the level exempt may choose its own shares', () => {
     const shares = { 'spec.exempt': { nominalConcurrencyShares: 7, lendablePercent: 10 } };
     const object = mutated(named(levels, 'exempt'), shares);
-    expect(createComplaints(kindOf('PriorityLevelConfiguration'), object)).toEqual([]);
+    expect(createErrors(kindOf('PriorityLevelConfiguration'), object)).toEqual([]);
   });
 });

@@ -1,14 +1,14 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import {
-  createComplaints,
+  createErrors,
   decoded,
   kindOf,
   type Mutation,
   mutated,
   type Row,
   rowTitle,
-  updateComplaints,
+  updateErrors,
 } from '../kind-harness.ts';
 
 const range = 'must be between 1 and 65535, inclusive';
@@ -101,7 +101,7 @@ describe('NetworkPolicy', () => {
     ],
   ];
   test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
   });
 });
 
@@ -209,7 +209,7 @@ describe('Ingress', () => {
     ],
   ];
   test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
   });
 
   test('a class that only the annotation names causes one warning', () => {
@@ -228,15 +228,15 @@ describe('Ingress', () => {
   test('errors that are older than their rule may stay', () => {
     const from = mutated(good, { 'spec.tls': [{ secretName: 'B' }] });
     const to = mutated(from, { 'spec.rules.0.host': 'b.example.com' });
-    expect(updateComplaints(def, { from, to })).toEqual([]);
-    expect(updateComplaints(def, { from: good, to })).toHaveLength(1);
+    expect(updateErrors(def, { from, to })).toEqual([]);
+    expect(updateErrors(def, { from: good, to })).toHaveLength(1);
   });
 
   test('its status has addresses', () => {
     const to = mutated(good, {
       'status.loadBalancer.ingress': [{ ip: 'x' }, { hostname: '1.2.3.4' }],
     });
-    expect(updateComplaints(def, { from: good, to }, { subresource: 'status' })).toEqual([
+    expect(updateErrors(def, { from: good, to }, { subresource: 'status' })).toEqual([
       'status.loadBalancer.ingress[0].ip: Invalid value: "x": ' +
         'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)',
       'status.loadBalancer.ingress[1].hostname: Invalid value: "1.2.3.4": ' +
@@ -283,12 +283,12 @@ describe('IngressClass', () => {
     ],
   ];
   test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
   });
 
   test('its controller is immutable', () => {
     const to = mutated(good, { 'spec.controller': 'example.com/d' });
-    expect(updateComplaints(def, { from: good, to })).toEqual([
+    expect(updateErrors(def, { from: good, to })).toEqual([
       'spec.controller: Invalid value: "example.com/d": field is immutable',
     ]);
   });
@@ -345,7 +345,7 @@ describe('Endpoints', () => {
     ],
   ];
   test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
   });
 });
 
@@ -402,6 +402,6 @@ describe('EndpointSlice', () => {
     ],
   ];
   test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
   });
 });

@@ -12,7 +12,14 @@ import type {
   Volume,
   VolumeResourceRequirements,
 } from '../gen/types/core/v1.ts';
-import { amountSteps, ensure, fill, fillAbsent, fillMapSteps, objectAt } from '../rules/fill.ts';
+import {
+  ensure,
+  fill,
+  fillAbsent,
+  fillMapSteps,
+  objectAt,
+  roundAmountsSteps,
+} from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { containerAmounts, podLevelResources } from './amounts.ts';
 
@@ -34,7 +41,7 @@ export function* fillPodSpecSteps(spec: Stored<PodSpec>): Generator<void, void> 
     securityContext: {},
   });
   fillAccount(spec);
-  if (spec.overhead !== undefined) yield* amountSteps(spec.overhead);
+  if (spec.overhead !== undefined) yield* roundAmountsSteps(spec.overhead);
   for (const member of ['initContainers', 'containers', 'ephemeralContainers'] as const) {
     for (const [index, container] of (spec[member] ?? []).entries()) {
       if (index % containersPerStep === containersPerStep - 1) yield;
@@ -139,8 +146,8 @@ export function fillResources(
 function* resourceSteps(
   resources: Stored<ResourceRequirements | VolumeResourceRequirements>,
 ): Generator<void, void> {
-  if (resources.limits !== undefined) yield* amountSteps(resources.limits);
-  if (resources.requests !== undefined) yield* amountSteps(resources.requests);
+  if (resources.limits !== undefined) yield* roundAmountsSteps(resources.limits);
+  if (resources.requests !== undefined) yield* roundAmountsSteps(resources.requests);
 }
 
 function fillProbe(probe: Stored<Probe> | undefined): void {

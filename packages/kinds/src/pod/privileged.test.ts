@@ -1,6 +1,6 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import { createComplaints, kindOf, updateComplaints } from '../kind-harness.ts';
+import { createErrors, kindOf, updateErrors } from '../kind-harness.ts';
 import { withoutPrivileged } from './privileged.ts';
 
 const container = (name: string, securityContext: JsonObject = {}) => ({
@@ -50,7 +50,7 @@ test('the template of a StatefulSet is not checked', () => {
   if (def === undefined) throw new Error('no kind');
   const privileged = template(podSpec(container('a', { privileged: true })));
   const object = { spec: { ...selected, serviceName: 's', template: privileged } };
-  expect(createComplaints(def, object)).toEqual([]);
+  expect(createErrors(def, object)).toEqual([]);
 });
 
 test.each(kinds)('privileged containers of %s are rejected', (kind, path, wrap) => {
@@ -58,19 +58,19 @@ test.each(kinds)('privileged containers of %s are rejected', (kind, path, wrap) 
   if (def === undefined) throw new Error('no kind');
   const plain = wrap(podSpec(container('a')));
   const privileged = wrap(podSpec(container('a'), container('b', { privileged: true })));
-  expect(createComplaints(def, plain)).toEqual([]);
+  expect(createErrors(def, plain)).toEqual([]);
   const refusal = `${path}.containers[1].securityContext.privileged: Forbidden: disallowed by cluster policy`;
-  expect(createComplaints(def, privileged)).toEqual([refusal]);
-  expect(updateComplaints(def, { from: privileged, to: privileged })).toEqual([refusal]);
+  expect(createErrors(def, privileged)).toEqual([refusal]);
+  expect(updateErrors(def, { from: privileged, to: privileged })).toEqual([refusal]);
   const status = { subresource: 'status' };
-  expect(updateComplaints(def, { from: privileged, to: privileged }, status)).toEqual([]);
+  expect(updateErrors(def, { from: privileged, to: privileged }, status)).toEqual([]);
 });
 
 test('HostProcess containers are rejected too', () => {
   const [def] = withoutPrivileged([kindOf('Pod')]);
   const windowsOptions = { hostProcess: true };
   const spec = { ...podSpec(container('a', { windowsOptions })), hostNetwork: true };
-  expect(def === undefined ? [] : createComplaints(def, { spec })).toEqual([
+  expect(def === undefined ? [] : createErrors(def, { spec })).toEqual([
     'spec: Forbidden: hostProcess containers are disallowed by cluster policy',
   ]);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createComplaints, kindOf, mutated, type Row, rowTitle } from '../kind-harness.ts';
+import { createErrors, kindOf, mutated, type Row, rowTitle } from '../kind-harness.ts';
 
 const def = kindOf('PodDisruptionBudget');
 const good = { spec: { minAvailable: 1, selector: { matchLabels: { a: 'b' } } } };
@@ -22,5 +22,5 @@ const rows: readonly Row[] = [
   ],
 ];
 test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-  expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+  expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
 });

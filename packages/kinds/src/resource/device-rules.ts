@@ -144,7 +144,7 @@ function validateExpression(
   context: DeviceRuleContext,
 ): FieldError[] {
   if (Buffer.byteLength(source) > expressionBytesMax) return [tooLong(path, expressionBytesMax)];
-  const use = { variables: ['device'], wanted: ['bool', 'dyn'], costMax: expressionCostMax };
+  const use = { variables: ['device'], resultTypes: ['bool', 'dyn'], costMax: expressionCostMax };
   const problem = context.check?.(source, use);
   if (problem === undefined) return [];
   const { detail, type } = problem;

@@ -20,7 +20,9 @@ import type { Condition } from '../gen/types/meta/v1.ts';
 import type { Findings } from '../resource-def.ts';
 import type { Stored } from '../stored.ts';
 
-/** Validates conditions of the common form (`meta.v1.Condition`), each type once. */
+/** Checks that many kinds share. */
+
+/** Validates conditions of the common form (`meta.v1.Condition`), whose types must be unique. */
 export function validateConditions(conditions: readonly JsonObject[], path: string): FieldError[] {
   const types = new Set<string>();
   return conditions.flatMap((condition, index) => {
@@ -74,8 +76,6 @@ function validateReason(reason: string, field: string): FieldError[] {
   ];
 }
 
-/** Checks that many kinds share. */
-
 /** Equal as JSON values; absent equals undefined. */
 export function same(one: JsonValue | undefined, other: JsonValue | undefined): boolean {
   if (one === other) return true;
@@ -90,7 +90,7 @@ export function same(one: JsonValue | undefined, other: JsonValue | undefined): 
 const own = (object: { [member: string]: JsonValue | undefined }, name: string) =>
   Object.hasOwn(object, name) ? object[name] : undefined;
 
-/** Equal, where absent, null, and empty lists, maps, and strings are all the same. */
+/** Equal, except that a top-level null or empty list, map, or string equals an absent value. */
 export function sameOrEmpty(one: JsonValue | undefined, other: JsonValue | undefined): boolean {
   return (isEmpty(one) && isEmpty(other)) || same(one, other);
 }
@@ -102,8 +102,8 @@ function isEmpty(value: JsonValue | undefined): boolean {
     : isObject(value) && Object.keys(value).length === 0;
 }
 
-/** Equal in the same sense, except that a present map or struct differs from an absent one. */
-export function sameThere(one: JsonValue | undefined, other: JsonValue | undefined): boolean {
+/** Equal as JSON values, except that null equals an absent value. */
+export function sameOrAbsent(one: JsonValue | undefined, other: JsonValue | undefined): boolean {
   return same(one ?? null, other ?? null);
 }
 
@@ -117,8 +117,8 @@ export function immutable(
 }
 
 /**
- * kube-apiserver validates a changed object of many kinds twice, on its own and as part of the
- * change. Messages hide it, because they omit duplicates, but the causes of a 422 do not.
+ * Repeats errors. kube-apiserver validates a changed object of many kinds twice, on its own and as
+ * part of the change; messages omit the duplicates, but the causes of a 422 contain them.
  */
 export const reportedTwice = (errors: readonly FieldError[]): FieldError[] => [
   ...errors,
@@ -156,7 +156,7 @@ export function foundErrors(findings: Findings | undefined): readonly FieldError
   return inOnePiece(errorSteps(findings));
 }
 
-/** The same in steps, for rules that add to those of a kind or drop some of them. */
+/** The same in steps, for rules that wrap those of a kind. */
 export function* errorSteps(
   findings: Findings | undefined,
 ): Generator<void, readonly FieldError[]> {
@@ -164,10 +164,10 @@ export function* errorSteps(
   return 'next' in findings ? yield* findings : findings;
 }
 
-/** Items that one step validates. */
+/** Number of items that one step validates. */
 const itemsPerStep = 100;
 
-/** Items with expressions, which are compiled, that one step validates. */
+/** Number of items that one step validates if each contains an expression to compile. */
 export const expressionsPerStep = 4;
 
 /**

@@ -9,9 +9,9 @@ import {
 } from '@wheelhouse/machinery';
 import { at, listAt } from '../cells.ts';
 
-/** Defaults, in place. */
+/** Functions that fill in defaults in place, and typed access to members. */
 
-/** Sets members that are absent or null. For members where an empty string is an invalid value. */
+/** Sets members that are absent or null, and keeps empty strings, which validation rejects. */
 export function fillAbsent(object: JsonObject | undefined, defaults: JsonObject): void {
   if (object === undefined) return;
   for (const [name, value] of Object.entries(defaults)) object[name] ??= value;
@@ -28,12 +28,10 @@ export function fill(object: JsonObject | undefined, defaults: JsonObject): void
   }
 }
 
-/** Members of a map that one step fills or rounds. */
+/** Number of a map's members that one step fills or rounds. */
 const membersPerStep = 1000;
 
-/**
- * `fill` in steps, for maps of arbitrary names, such as `constructor`, which objects inherit.
- */
+/** `fill` in steps, for maps whose names may be those of inherited members (`constructor`). */
 export function* fillMapSteps(map: JsonObject, defaults: JsonObject): Generator<void, void> {
   let count = 0;
   for (const name of Object.keys(defaults)) {
@@ -47,12 +45,12 @@ export function* fillMapSteps(map: JsonObject, defaults: JsonObject): Generator<
 }
 
 /** Rounds the quantities of a list up to thousandths. */
-export function fillAmounts(amounts: JsonObject | undefined): void {
-  if (amounts !== undefined) inOnePiece(amountSteps(amounts));
+export function roundAmounts(amounts: JsonObject | undefined): void {
+  if (amounts !== undefined) inOnePiece(roundAmountsSteps(amounts));
 }
 
 /** The same in steps (TRUST-2). */
-export function* amountSteps(amounts: JsonObject): Generator<void, void> {
+export function* roundAmountsSteps(amounts: JsonObject): Generator<void, void> {
   let count = 0;
   // Entries take three times as long as names in a map of thousands of members.
   for (const name of Object.keys(amounts)) {
@@ -82,10 +80,10 @@ export function objectsAt(
   return listAt(object, ...path).filter(isObject);
 }
 
-/** Whether a member is a list, even an empty one. */
+/** Whether a member is a list, possibly empty. */
 export const isList = (object: JsonObject, name: string): boolean => Array.isArray(object[name]);
 
-/** The object in a member; any object if its type is not stated. */
+/** The type of the object in a member; any object if the member's type is unknown. */
 type ObjectMember<M> = string extends M ? JsonObject : NonNullable<M>;
 
 /** The object in a member; added if absent. */
@@ -99,6 +97,6 @@ export function ensure<O extends object, Name extends keyof O>(
   return member as ObjectMember<O[Name]>;
 }
 
-/** The whole number of a 64-bit member, which may exceed what a `number` represents exactly. */
+/** A 64-bit integer as a `number`, which rounds values beyond 2^53; undefined if absent. */
 export const wholeNumber = (value: number | bigint | null | undefined): number | undefined =>
   value === null || value === undefined ? undefined : Number(value);

@@ -2,13 +2,13 @@ import { apiVersionOf, type Dialect } from '@wheelhouse/machinery';
 import { structFacts } from '../facts.ts';
 import type { VersionDef } from '../resource-def.ts';
 
-/** The release that is emulated by default: its minor number, of major 1. */
+/** Minor version of the release that is emulated by default (1.32). */
 export const currentMinor = 32;
 
-/** When a version of a kind is served, in minor numbers of releases. */
+/** The releases that serve a version of a kind, as minor versions. */
 export interface Life {
   readonly introduced: number;
-  /** Absent for versions that stay, like the members below. */
+  /** Absent, like `removed`, for versions that are never removed. */
   readonly deprecated?: number;
   readonly removed?: number;
   /** The release that stops serving it, if that is earlier than `removed`. */
@@ -22,15 +22,15 @@ export interface Life {
 
 const minorOf = (release: string): number => Number(release.split('.')[1]);
 
-/** A minor number as users write the release: `1.22`. */
+/** The name of a release by its minor version: `1.22`. */
 export const releaseName = (minor: number): string => `1.${minor}`;
 
 const isStable = (typeName: string): boolean => /\.v\d+\.\w+$/.test(typeName);
 
 /**
- * The life of a version by its type's name (`batch.v1beta1.CronJob`); undefined if unknown, which
- * means that it always existed. A version that is not stable is deprecated three releases after
- * its introduction and removed three later, unless its type states otherwise.
+ * The life of a version by its type's name (`batch.v1beta1.CronJob`); undefined for versions that
+ * every release serves. An alpha or beta version is deprecated three releases after its
+ * introduction and removed three later, unless its type states otherwise.
  */
 export function lifeOf(typeName: string): Life | undefined {
   const facts = structFacts(typeName);
@@ -43,7 +43,7 @@ export function lifeOf(typeName: string): Life | undefined {
   return { introduced, deprecated, removed, ...(replacement === undefined ? {} : { replacement }) };
 }
 
-/** Whether a release still serves the versions that it removes. */
+/** When versions disappear: in the release that removes them, or in the next one. */
 export type Removal = 'at once' | 'one release later';
 
 /** Whether a release has a version. */

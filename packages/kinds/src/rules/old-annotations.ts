@@ -8,7 +8,7 @@ import {
 } from '@wheelhouse/machinery';
 import { DecodeError, decodeTyped, type Property, type Schema } from '@wheelhouse/schema';
 
-/** Annotations with JSON that fields have replaced; kube-apiserver still validates them. */
+/** JSON in annotations that fields have replaced, which kube-apiserver still validates. */
 
 const text: Property = { schema: { type: 'string' } };
 const truth: Property = { schema: { type: 'boolean' }, pointer: true };
@@ -48,7 +48,7 @@ const avoidPods = struct('v1.AvoidPods', {
   },
 });
 
-/** The names of the annotations. */
+/** The names of the replaced annotations. */
 export const oldAnnotations = ({ label }: Dialect) => ({
   tolerations: label('tolerations', 'scheduler.alpha'),
   taints: label('taints', 'scheduler.alpha'),
@@ -69,7 +69,7 @@ export function annotatedList(type: keyof typeof untagged, annotation: string): 
 }
 
 /** The entries of the annotation that names pods to avoid on a node. */
-export function annotatedAvoidance(annotation: string): Annotated {
+export function annotatedAvoidPods(annotation: string): Annotated {
   return read(() => {
     const decoded = decodeTyped(avoidPods)(decodeJson(Buffer.from(annotation)).value);
     const entries = decoded['preferAvoidPods'];

@@ -5,7 +5,7 @@ import { builtinKinds } from '../builtin-kinds.ts';
 import type { StrategyContext } from '../resource-def.ts';
 import { foundErrors } from './checks.ts';
 
-/** Creates and changes objects and returns their errors and warnings, for tests of kinds' rules. */
+/** Creates and changes objects, and returns their errors and warnings, for tests of kinds' rules. */
 
 const defs = builtinKinds(dialectOf('kubernetes'));
 
@@ -57,7 +57,7 @@ export function made(object: JsonObject): ApiObject {
   return decoded;
 }
 
-/** The object as it is decoded from a request's body. */
+/** The object as it is decoded from a request's body, with defaults. */
 export function defaulted(object: JsonObject): ApiObject {
   const version = defOf(String(object['kind'])).versions[0];
   const decoded = decodeTyped(version!.schema)(structuredClone(object)) as ApiObject;
@@ -74,7 +74,7 @@ export function createErrors(object: JsonObject): string[] {
   return messagesOf(foundErrors(strategy.validateCreate?.(context, made(object))));
 }
 
-/** The errors of changing an object that was made. */
+/** The errors of changing an object that `made` returned. */
 export function updateErrors(old: ApiObject, next: JsonObject, subresource = ''): string[] {
   const { strategy } = defOf(String(old['kind']));
   const at = { ...context, subresource };

@@ -81,7 +81,7 @@ test('ignored members of a Service and ambiguous addresses cause warnings', () =
   ]);
 });
 
-test('no ExternalName has an internal traffic policy, and no balancer exposes the kubelet', () => {
+test('an ExternalName has no internalTrafficPolicy, and a balancer cannot expose the kubelet', () => {
   const named = { type: 'ExternalName', externalName: 'a.b' };
   const policy = (internalTrafficPolicy: string) =>
     made(service({ ...named, internalTrafficPolicy }))['spec'];
@@ -92,7 +92,7 @@ test('no ExternalName has an internal traffic policy, and no balancer exposes th
   );
 });
 
-test('an image pull credential is a JSON object', () => {
+test('an image pull credential must be a JSON object', () => {
   const secret = (text: string) =>
     of('v1', 'Secret', { type: 'kubernetes.io/dockercfg', data: { '.dockercfg': btoa(text) } });
   const field = 'data[.dockercfg]: Invalid value: "<secret contents redacted>"';
@@ -103,19 +103,19 @@ test('an image pull credential is a JSON object', () => {
   ]);
 });
 
-test('the data of a ControllerRevision is an object', () => {
+test('the data of a ControllerRevision must be an object', () => {
   const revision = (data: Changes[string]) =>
     createErrors(of('apps/v1', 'ControllerRevision', { revision: 1, data }));
   expect(revision({})).toEqual([]);
   expect(revision(true)).toEqual(['data: Required value: data must be a valid JSON object']);
 });
 
-test('a LimitRange without a name gets one', () => {
+test('a LimitRange without a name is named by a UUID', () => {
   const range = changed(of('v1', 'LimitRange', { spec: {} }), { 'metadata.name': undefined });
   expect(made(range).metadata.name).toMatch(/^[0-9a-f-]{36}$/);
 });
 
-test('labels that a Job copies from its template are extended in both', () => {
+test('a Job without labels copies those of its template', () => {
   const template = { metadata: { labels: { app: 'a' } }, ...plainPod() };
   const job = of('batch/v1', 'Job', {
     spec: { template: { ...template, metadata: { labels: { app: 'a' } } } },
@@ -136,7 +136,7 @@ test('changes of a PriorityClass do not increment its generation', () => {
   expect(updated(old, changed(old, { description: 'd' })).metadata.generation).toBe(1);
 });
 
-test('what an older ReplicationController could not express is immutable', () => {
+test('non-convertible fields of a ReplicationController are immutable', () => {
   const controller = (annotation: string): JsonObject =>
     changed(
       of('v1', 'ReplicationController', {
@@ -160,7 +160,7 @@ test('what an older ReplicationController could not express is immutable', () =>
   ]);
 });
 
-test('a zone in the hints of an EndpointSlice is a label value', () => {
+test('a zone in the hints of an EndpointSlice must be a label value', () => {
   const slice = of('discovery.k8s.io/v1', 'EndpointSlice', {
     addressType: 'IPv4',
     endpoints: [{ addresses: ['10.0.0.1'], hints: { forZones: [{ name: 'a@b' }] } }],
@@ -168,17 +168,17 @@ test('a zone in the hints of an EndpointSlice is a label value', () => {
   expect(createErrors(slice)[0]).toContain('a valid label must be an empty string or consist of');
 });
 
-test('the status of a pod names existing claims, users, and devices', () => {
+test('claims, users, and devices in the status of a pod are validated', () => {
   const old = made(plainPod());
-  const given = [
+  const health = [
     { name: 'r', resources: [{ resourceID: 'i' }, { resourceID: 'i', health: 'Healthy' }] },
   ];
   const next = changed(old, {
     'status.resourceClaimStatuses': [{ name: 'c' }, { name: 'c' }],
     'status.containerStatuses': [
-      { name: 'a', allocatedResourcesStatus: given, user: { linux: { uid: -1, gid: 1 } } },
+      { name: 'a', allocatedResourcesStatus: health, user: { linux: { uid: -1, gid: 1 } } },
     ],
-    'status.ephemeralContainerStatuses': [{ name: 'e', allocatedResourcesStatus: given }],
+    'status.ephemeralContainerStatuses': [{ name: 'e', allocatedResourcesStatus: health }],
   });
   const claim = 'status.resourceClaimStatuses';
   const allocated = 'status.containerStatuses[0].allocatedResourcesStatus[0]';
@@ -209,8 +209,8 @@ test.each([
     { spec: { drivers: [{ topologyKeys: null }] } },
   ],
   [of('v1', 'LimitRange', { spec: { limits: [] } }), { spec: { limits: null } }],
-])('%j keeps no empty lists', (object, wanted) => {
-  expect(made(object)).toMatchObject(wanted);
+])('empty lists in %j become null', (object, expected) => {
+  expect(made(object)).toMatchObject(expected);
 });
 
 test('the error in the name of an Event is reported last', () => {
@@ -229,7 +229,7 @@ test('empty topology terms count as equal', () => {
   ]);
 });
 
-test('a Deployment is not rolled back to before its first revision', () => {
+test('a Deployment cannot be rolled back to a negative revision', () => {
   const template = { metadata: { labels: { a: 'b' } }, spec: plainPod()['spec'] };
   const deployment = changed(
     of('apps/v1', 'Deployment', { spec: { selector: { matchLabels: { a: 'b' } }, template } }),
@@ -240,7 +240,7 @@ test('a Deployment is not rolled back to before its first revision', () => {
   ]);
 });
 
-test('a change is validated on its own and as a change', () => {
+test('an update reports the errors of a new object and those of the change', () => {
   const capacity = made(of('storage.k8s.io/v1', 'CSIStorageCapacity', { storageClassName: 'c' }));
   const selector = { matchLabels: { a: 'b' } };
   const next = changed(capacity, {

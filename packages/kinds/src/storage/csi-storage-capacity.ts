@@ -14,7 +14,7 @@ import type { CSIStorageCapacity } from '../gen/types/storage/v1.ts';
 import { goSelector } from '../pod/go-text.ts';
 import { nodeLabelMessage, nodeTermWarnings } from '../pod/warnings.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { immutable, sameThere, sortedKeys } from '../rules/checks.ts';
+import { immutable, sameOrAbsent, sortedKeys } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
@@ -73,7 +73,7 @@ function validateImmutable(
   const shown = goSelector(objectAt(object, topology));
   const className = 'storageClassName';
   return [
-    ...(sameThere(object[topology], old[topology])
+    ...(sameOrAbsent(object[topology], old[topology])
       ? []
       : [invalidGo(topology, () => shown, 'field is immutable')]),
     ...immutable(className, textAt(object, className), textAt(old, className)),

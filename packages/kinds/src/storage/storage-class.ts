@@ -23,7 +23,7 @@ import type {
 import type { StorageClass } from '../gen/types/storage/v1.ts';
 import { nodeLabelMessage } from '../pod/warnings.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { immutable, sameOrEmpty, sameThere, sortedKeys } from '../rules/checks.ts';
+import { immutable, sameOrAbsent, sameOrEmpty, sortedKeys } from '../rules/checks.ts';
 import { fillAbsent } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
@@ -178,7 +178,7 @@ function validateImmutable(object: Stored<StorageClass>, old: Stored<StorageClas
   const errors: FieldError[] = [];
   const forbid = (field: string) =>
     errors.push(forbiddenField(field, `updates to ${field} are forbidden.`));
-  if (!sameThere(object.parameters, old.parameters)) forbid('parameters');
+  if (!sameOrAbsent(object.parameters, old.parameters)) forbid('parameters');
   for (const field of ['provisioner', 'reclaimPolicy'] as const) {
     if (!sameOrEmpty(object[field], old[field])) forbid(field);
   }

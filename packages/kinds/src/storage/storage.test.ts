@@ -1,12 +1,12 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import {
-  createComplaints,
+  createErrors,
   kindOf,
   mutated,
   type Row,
   rowTitle,
-  updateComplaints,
+  updateErrors,
 } from '../kind-harness.ts';
 
 const tooLongMap = Object.fromEntries(Array.from({ length: 513 }, (_, index) => [`k${index}`, '']));
@@ -50,7 +50,7 @@ describe('StorageClass', () => {
     ],
   ];
   test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
   });
 
   test('its provisioning settings are immutable', () => {
@@ -60,7 +60,7 @@ describe('StorageClass', () => {
       reclaimPolicy: 'Retain',
       volumeBindingMode: 'WaitForFirstConsumer',
     });
-    expect(updateComplaints(def, { from: good, to })).toEqual([
+    expect(updateErrors(def, { from: good, to })).toEqual([
       'parameters: Forbidden: updates to parameters are forbidden.',
       'provisioner: Forbidden: updates to provisioner are forbidden.',
       'reclaimPolicy: Forbidden: updates to reclaimPolicy are forbidden.',
@@ -121,7 +121,7 @@ describe('VolumeAttachment', () => {
     ],
   ];
   test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
   });
 });
 
@@ -146,12 +146,12 @@ describe('CSINode', () => {
     ],
   ];
   test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
   });
 
   test('the entry of a driver is immutable', () => {
     const to = mutated(good, { 'spec.drivers.0.nodeID': 'm' });
-    const [error] = updateComplaints(def, { from: good, to });
+    const [error] = updateErrors(def, { from: good, to });
     expect(error).toMatch(/^CSINodeDriver: Invalid value: .*: field is immutable$/);
   });
 });
@@ -161,11 +161,11 @@ describe('CSIStorageCapacity', () => {
   const good: JsonObject = { storageClassName: 'c', capacity: '1Gi' };
   test('quantities are not negative, and the class is immutable', () => {
     const bad = mutated(good, { capacity: '-1' });
-    expect(createComplaints(def, bad)).toEqual([
+    expect(createErrors(def, bad)).toEqual([
       'capacity: Invalid value: "-1": must be greater than or equal to 0',
     ]);
     const to = mutated(good, { storageClassName: 'd' });
-    expect(updateComplaints(def, { from: good, to })).toEqual([
+    expect(updateErrors(def, { from: good, to })).toEqual([
       'storageClassName: Invalid value: "d": field is immutable',
     ]);
   });
@@ -174,7 +174,7 @@ describe('CSIStorageCapacity', () => {
 describe('PriorityClass', () => {
   const def = kindOf('PriorityClass');
   const system = (name: string, value: number, more: JsonObject = {}) =>
-    createComplaints(def, { metadata: { name }, value, ...more });
+    createErrors(def, { metadata: { name }, value, ...more });
   const reserved =
     "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only. error: ";
   test('the classes of the system have fixed values', () => {
@@ -191,7 +191,7 @@ describe('PriorityClass', () => {
   });
 
   test('its value is immutable', () => {
-    expect(updateComplaints(def, { from: { value: 1 }, to: { value: 2 } })).toEqual([
+    expect(updateErrors(def, { from: { value: 1 }, to: { value: 2 } })).toEqual([
       'value: Forbidden: may not be changed in an update.',
     ]);
   });
@@ -221,6 +221,6 @@ describe('RuntimeClass', () => {
       ],
     ],
   ])('%j', (body, wanted) => {
-    expect(createComplaints(def, body)).toEqual(wanted);
+    expect(createErrors(def, body)).toEqual(wanted);
   });
 });

@@ -15,7 +15,7 @@ import { fillDrivers } from '../pod/defaults.ts';
 import { driverName } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { immutable, reportedTwice, sortedKeys } from '../rules/checks.ts';
-import { fillAmounts } from '../rules/fill.ts';
+import { roundAmounts } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
 /** VolumeAttachment: a request to attach a volume to a node. */
@@ -35,7 +35,7 @@ export function volumeAttachment(dialect: Dialect): ResourceDef {
           const inline = object.spec?.source?.inlineVolumeSpec;
           if (inline === undefined) return;
           fillDrivers(inline);
-          fillAmounts(inline.capacity);
+          roundAmounts(inline.capacity);
         },
         columns: [
           nameColumn,

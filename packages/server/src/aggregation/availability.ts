@@ -1,4 +1,4 @@
-import { availableCondition, localVerdict } from '@wheelhouse/kinds';
+import { availableCondition, localAvailability } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   type Clock,
@@ -115,7 +115,7 @@ export class Availability {
     }
     const api = registrationOf(object);
     if (!isRemote(api)) {
-      await this.#report(object, localVerdict);
+      await this.#report(object, localAvailability);
       return;
     }
     const verdict = await this.#check(api);

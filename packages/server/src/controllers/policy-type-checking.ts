@@ -136,7 +136,7 @@ function usesOf(
       ['oldObject', object],
       ...(params === undefined ? [] : [['params', params] as const]),
     ]);
-    return [{ shown: kind.shown, use: { variables, wanted: [], own: { list }, typed } }];
+    return [{ shown: kind.shown, use: { variables, resultTypes: [], own: { list }, typed } }];
   });
 }
 

@@ -5,7 +5,7 @@ import { defaultFeatures, type Features } from '../../features/features.ts';
 import type { PersistentVolumeClaim } from '../../gen/types/core/v1.ts';
 import { fillResources } from '../../pod/defaults.ts';
 import type { ColumnDef, ResourceDef } from '../../resource-def.ts';
-import { ensure, fill, fillAbsent, fillAmounts } from '../../rules/fill.ts';
+import { ensure, fill, fillAbsent, roundAmounts } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import {
   type ClaimPorts,
@@ -78,7 +78,7 @@ function fillDefaults(object: Stored<PersistentVolumeClaim>): void {
   fillAbsent(spec, { volumeMode: 'Filesystem' });
   fill(status, { phase: 'Pending' });
   fillResources(spec.resources);
-  fillAmounts(status.capacity);
+  roundAmounts(status.capacity);
 }
 
 const columnsOf = (dialect: Dialect): readonly ColumnDef<Stored<PersistentVolumeClaim>>[] => [

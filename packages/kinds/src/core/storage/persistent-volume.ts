@@ -5,7 +5,7 @@ import { defaultFeatures, type Features } from '../../features/features.ts';
 import type { PersistentVolume } from '../../gen/types/core/v1.ts';
 import { fillDrivers } from '../../pod/defaults.ts';
 import type { ColumnDef, ResourceDef } from '../../resource-def.ts';
-import { ensure, fill, fillAbsent, fillAmounts } from '../../rules/fill.ts';
+import { ensure, fill, fillAbsent, roundAmounts } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import { validateVolume, validateVolumeUpdate } from './persistent-volume-rules.ts';
 import {
@@ -72,7 +72,7 @@ function fillDefaults(object: Stored<PersistentVolume>): void {
   fillAbsent(spec, { volumeMode: 'Filesystem' });
   fill(ensure(object, 'status'), { phase: 'Pending' });
   fillDrivers(spec);
-  fillAmounts(spec.capacity);
+  roundAmounts(spec.capacity);
 }
 
 const columnsOf = (dialect: Dialect): readonly ColumnDef[] => [

@@ -28,7 +28,7 @@ const facts: RequestFacts = {
 
 function compiled(source: string): Program {
   const names = ['object', 'oldObject', 'request', 'authorizer'];
-  const program = programOf(source, { variables: names, wanted: [] });
+  const program = programOf(source, { variables: names, resultTypes: [] });
   if ('problem' in program) throw new Error(program.problem);
   return program;
 }

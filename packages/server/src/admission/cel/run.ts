@@ -217,11 +217,11 @@ const names = ['object', 'oldObject', 'request', 'namespaceObject', 'authorizer'
 /** Compiles conditions. One that does not compile fails when it is evaluated. */
 export function compileConditions(
   conditions: readonly NamedExpression[],
-  scope: Omit<ExpressionUse, 'wanted'> = { variables: names },
+  scope: Omit<ExpressionUse, 'resultTypes'> = { variables: names },
 ): readonly CompiledCondition[] {
   return conditions.map((condition) => ({
     ...condition,
-    program: programOf(condition.expression, { ...scope, wanted: ['bool'] }),
+    program: programOf(condition.expression, { ...scope, resultTypes: ['bool'] }),
   }));
 }
 

@@ -245,8 +245,8 @@ function compileMutations(policy: PolicyBasis): CompiledMutations {
       const isPatch = mutation['patchType'] === 'JSONPatch';
       const patchSpec = mutation[isPatch ? 'jsonPatch' : 'applyConfiguration'];
       const expression = isObject(patchSpec) ? String(patchSpec['expression'] ?? '') : '';
-      const wanted = [isPatch ? 'list(JSONPatch)' : 'Object'];
-      const program = programOf(expression, { ...scope, wanted, patches: true });
+      const resultTypes = [isPatch ? 'list(JSONPatch)' : 'Object'];
+      const program = programOf(expression, { ...scope, resultTypes, patches: true });
       return { type: isPatch ? 'JSONPatch' : 'ApplyConfiguration', expression, program };
     }),
   };

@@ -94,13 +94,13 @@ export function compilePolicy(policy: PolicyBasis): CompiledPolicy {
     ),
     annotations: specObjects(policy.spec, 'auditAnnotations').map((one) => {
       const expression = text(one['valueExpression']);
-      const program = programOf(expression, { ...scope, wanted: ['string', 'null_type'] });
+      const program = programOf(expression, { ...scope, resultTypes: ['string', 'null_type'] });
       return { key: text(one['key']), expression, program };
     }),
   };
 }
 
-type Scope = Omit<Parameters<typeof programOf>[1], 'wanted'>;
+type Scope = Omit<Parameters<typeof programOf>[1], 'resultTypes'>;
 
 function compileValidation(
   validation: JsonObject,
@@ -111,12 +111,12 @@ function compileValidation(
   const messageExpression = text(validation['messageExpression']);
   return {
     expression,
-    program: programOf(expression, { ...scope, wanted: ['bool'] }),
+    program: programOf(expression, { ...scope, resultTypes: ['bool'] }),
     message: text(validation['message']),
     messageProgram:
       messageExpression === ''
         ? undefined
-        : programOf(messageExpression, { ...inMessage, wanted: ['string'] }),
+        : programOf(messageExpression, { ...inMessage, resultTypes: ['string'] }),
     reason: (text(validation['reason']) || 'Invalid') as StatusReason,
   };
 }
@@ -325,7 +325,7 @@ export function variablePrograms({ names, variables }: ExpressionScope): Variabl
       name,
       programOf(expression, {
         variables: names,
-        wanted: [],
+        resultTypes: [],
         own: { list: variables, before },
       }),
     ]),

@@ -1,43 +1,14 @@
-import { type ApiObject, dialectOf, humanDuration, type JsonObject } from '@wheelhouse/machinery';
-import { decodeTyped } from '@wheelhouse/schema';
+import { humanDuration, type JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { builtinKinds } from './builtin-kinds.ts';
+import { createErrors, decoded, kindOf, updateErrors } from './kind-harness.ts';
 import type { StrategyContext } from './resource-def.ts';
-import { foundErrors } from './rules/checks.ts';
 
-const defs = builtinKinds(dialectOf('svc'));
-const defOf = (kind: string) => defs.find((def) => def.kind === kind)!;
 const context: StrategyContext = {
   user: { name: 'tester', uid: '', groups: [], extra: {} },
   nowMs: Date.UTC(2030, 0, 1),
   dryRun: false,
   subresource: '',
 };
-
-function prepared(kind: string, more: JsonObject): ApiObject {
-  const def = defOf(kind);
-  const version = def.versions[0]!;
-  const metadata = { name: 'x', ...(def.scope === 'Namespaced' ? { namespace: 'default' } : {}) };
-  const object = decodeTyped(version.schema)({ metadata, kind, ...more }) as ApiObject;
-  version.defaults?.(object);
-  return object;
-}
-
-function createErrors(kind: string, more: JsonObject): string[] {
-  const object = prepared(kind, more);
-  defOf(kind).strategy.prepareForCreate?.(context, object);
-  const errors = foundErrors(defOf(kind).strategy.validateCreate?.(context, object));
-  return errors.map((error) => `${error.field}: ${error.message}`);
-}
-
-function updateErrors(kind: string, old: JsonObject, next: JsonObject): string[] {
-  const before = prepared(kind, old);
-  defOf(kind).strategy.prepareForCreate?.(context, before);
-  const object = prepared(kind, next);
-  defOf(kind).strategy.prepareForUpdate?.(context, object, before);
-  const errors = foundErrors(defOf(kind).strategy.validateUpdate?.(context, object, before));
-  return errors.map((error) => `${error.field}: ${error.message}`);
-}
 
 const badKey =
   "Invalid value: \"a b\": a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
@@ -104,7 +75,7 @@ describe('creates', () => {
     ],
   ];
   test.each(cases)('%s %j', (kind, more, expected) => {
-    expect(createErrors(kind, more)).toEqual(expected);
+    expect(createErrors(kindOf(kind), more)).toEqual(expected);
   });
 });
 
@@ -128,21 +99,24 @@ describe('updates', () => {
     ],
   ];
   test.each(cases)('%s %j to %j', (kind, old, next, expected) => {
-    expect(updateErrors(kind, old, next)).toEqual(expected);
+    expect(updateErrors(kindOf(kind), { from: old, to: next })).toEqual(expected);
   });
 });
 
 describe('defaults', () => {
   test('a Secret keeps no stringData', () => {
-    const secret = prepared('Secret', { data: { a: 'AA==' }, stringData: { a: 'x', b: 'y' } });
+    const secret = decoded(kindOf('Secret'), {
+      data: { a: 'AA==' },
+      stringData: { a: 'x', b: 'y' },
+    });
     expect(secret['data']).toEqual({ a: 'eA==', b: 'eQ==' });
     expect(secret['stringData']).toBeUndefined();
     expect(secret['type']).toBe('Opaque');
   });
 
   test('a new Namespace is active, labeled with its name, and has a finalizer', () => {
-    const object = prepared('Namespace', {});
-    const { strategy } = defOf('Namespace');
+    const object = decoded(kindOf('Namespace'), {});
+    const { strategy } = kindOf('Namespace');
     strategy.prepareForCreate?.(context, object);
     expect(object).toMatchObject({
       metadata: { labels: { 'svc.io/metadata.name': 'x' } },
@@ -156,11 +130,11 @@ describe('defaults', () => {
 
   test('a status update changes nothing else, including generation', () => {
     const spec = { replicas: 1, selector: {}, template: {} };
-    const old = prepared('Deployment', { spec });
-    const { strategy } = defOf('Deployment');
+    const old = decoded(kindOf('Deployment'), { spec });
+    const { strategy } = kindOf('Deployment');
     strategy.prepareForCreate?.(context, old);
     expect(old.metadata.generation).toBe(1);
-    const next = prepared('Deployment', {
+    const next = decoded(kindOf('Deployment'), {
       spec: { ...spec, replicas: 5 },
       status: { replicas: 1 },
     });
