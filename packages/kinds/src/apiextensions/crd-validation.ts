@@ -460,11 +460,12 @@ function storedVersionErrors(crd: Crd): FieldError[] {
   const stored = crd.status?.storedVersions ?? [];
   if (stored.length === 0) return [invalid(field, [], 'must have at least one stored version')];
   const errors: FieldError[] = [];
+  const shown = [...stored];
   const left = new Map(stored.map((version, index) => [version, index]));
   for (const version of crd.spec.versions) {
     if (version.storage && !left.has(version.name)) {
       const detail = `must have the storage version ${version.name}`;
-      errors.push(invalid(field, [...stored], detail));
+      errors.push(invalid(field, shown, detail));
     }
     left.delete(version.name);
   }

@@ -340,6 +340,27 @@ test('TRUST-2: a definition with many versions is validated in steps', () => {
   expect(stepsOf(def.strategy.validateUpdate?.(at, object, old))).toBeGreaterThan(50);
 });
 
+test('many fields of a schema with many properties are looked up in linear time', () => {
+  const names = Array.from({ length: 20_000 }, (_, at) => `p${at}`);
+  const properties = Object.fromEntries(names.map((name) => [name, { type: 'string' }]));
+  const items = { type: 'object', properties: {} };
+  const list = {
+    type: 'array',
+    items,
+    'x-kubernetes-list-type': 'map',
+    'x-kubernetes-list-map-keys': names,
+  };
+  const schema = { type: 'object', properties: { ...properties, list } };
+  const selectableFields = names.map((name) => ({ jsonPath: `.${name}` }));
+  const object = created(crdWith({ versions: [{ ...withSchema(schema), selectableFields }] }));
+  const start = performance.now();
+  const errors = foundErrors(def.strategy.validateCreate?.(context, object));
+  expect(performance.now() - start).toBeLessThan(15_000);
+  expect(errors.at(-1)?.message).toBe('Too many: 20000: must have at most 8 items');
+  const keyErrors = errors.filter(({ field }) => field.endsWith('x-kubernetes-list-map-keys'));
+  expect(keyErrors).toHaveLength(names.length);
+});
+
 test('TRUST-2: a definition with many printer columns is validated in steps', () => {
   const column = (at: number) => ({ name: `c${at}`, type: 'odd', jsonPath: '.spec' });
   const columns = Array.from({ length: 4_000 }, (_, at) => column(at));

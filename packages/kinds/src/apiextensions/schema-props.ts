@@ -102,10 +102,23 @@ function unescaped(text: string): string | { readonly error: string } {
   return text.replace(/\\(.)/g, (_, one: string) => escapes[one] ?? one);
 }
 
-/** Declared properties hide additional properties. */
+/** Whether maps of properties are empty, which takes long to find out for a large map. */
+const emptiness = new WeakMap<object, boolean>();
+
+function isEmpty(properties: object): boolean {
+  let empty = emptiness.get(properties);
+  if (empty === undefined) {
+    empty = Object.keys(properties).length === 0;
+    emptiness.set(properties, empty);
+  }
+  return empty;
+}
+
+/** The schema of a member; declared properties hide additional properties. */
 function childOf(schema: SchemaProps, name: string): SchemaProps | undefined {
-  const declared = entriesOf(schema.properties);
-  return declared.length === 0 ? additionalOf(schema) : new Map(declared).get(name);
+  const { properties } = schema;
+  if (properties === undefined || isEmpty(properties)) return additionalOf(schema);
+  return Object.hasOwn(properties, name) ? properties[name] : undefined;
 }
 
 /** Own entries of a map of schemas. */

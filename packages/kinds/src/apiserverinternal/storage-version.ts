@@ -8,6 +8,7 @@ import {
   repeats,
   required,
   ruleErrors,
+  shortened,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
@@ -113,6 +114,9 @@ function validateStatus(object: Stored<StorageVersion>): FieldError[] {
   ];
 }
 
+/** Upper bound of the characters of a list of versions in an error. */
+const decodableTextMax = 8 * 1024;
+
 function validateServer(server: Stored<ServerStorageVersion>, path: string): FieldError[] {
   const encoding = server.encodingVersion ?? '';
   const [decodable, served] = (['decodableVersions', 'servedVersions'] as const).map((member) =>
@@ -124,8 +128,9 @@ function validateServer(server: Stored<ServerStorageVersion>, path: string): Fie
   };
   const decodableSet = new Set(decodable);
   const lacksEncoding = `decodableVersions must include encodingVersion ${encoding}`;
+  const decodableText = shortened((decodable ?? []).join(' '), decodableTextMax);
   const lacksServed = (version: string) =>
-    `individual served version : ${version} must be included in decodableVersions : [${decodable?.join(' ')}]`;
+    `individual served version : ${version} must be included in decodableVersions : [${decodableText}]`;
   return [
     ...ruleErrors(`${path}.apiServerID`, server.apiServerID ?? '', dnsSubdomain),
     ...wrong(`${path}.encodingVersion`, encoding),

@@ -6,7 +6,6 @@ import {
   invalid,
   invalidGo,
   itemAt,
-  type JsonObject,
   notSupported,
   qualifiedName,
   repeats,
@@ -22,7 +21,7 @@ import type {
   PodFailurePolicyRule,
   SuccessPolicyRule,
 } from '../gen/types/batch/v1.ts';
-import { intAt, invalidUnshown, noneNegative } from '../pod/fields.ts';
+import { invalidUnshown, noneNegative } from '../pod/fields.ts';
 import type { Stored } from '../stored.ts';
 
 /** Lists of the indexes of a Job's pods, such as `1,3-5,7`. */
@@ -106,8 +105,10 @@ export function validateFailurePolicy(spec: Stored<JobSpec>, path: string): Fiel
   const policy = spec.podFailurePolicy;
   if (policy === undefined) return [];
   const rules = policy.rules ?? [];
-  const names = (['containers', 'initContainers'] as const).flatMap((member) =>
-    (spec.template?.spec?.[member] ?? []).map((container) => container.name ?? ''),
+  const names = new Set(
+    (['containers', 'initContainers'] as const).flatMap((member) =>
+      (spec.template?.spec?.[member] ?? []).map((container) => container.name ?? ''),
+    ),
   );
   const errors = rules.length > rulesMax ? [tooMany(`${path}.rules`, rules.length, rulesMax)] : [];
   return [
@@ -121,7 +122,7 @@ export function validateFailurePolicy(spec: Stored<JobSpec>, path: string): Fiel
 function validateFailureRule(
   rule: Stored<PodFailurePolicyRule>,
   path: string,
-  of: { spec: JsonObject; names: readonly string[] },
+  of: { spec: Stored<JobSpec>; names: ReadonlySet<string> },
 ): FieldError[] {
   const codes = rule.onExitCodes;
   const patterns = rule.onPodConditions ?? [];
@@ -144,14 +145,10 @@ function validateFailureRule(
 
 const actions = ['Count', 'FailIndex', 'FailJob', 'Ignore'];
 
-function validateAction(
-  action: string,
-  field: string,
-  spec: Stored<PodFailurePolicyRule>,
-): FieldError[] {
+function validateAction(action: string, field: string, spec: Stored<JobSpec>): FieldError[] {
   if (action === '') return [required(field, validValues(actions))];
   if (!actions.includes(action)) return [notSupported(field, action, actions)];
-  if (action !== 'FailIndex' || intAt(spec, 'backoffLimitPerIndex') !== undefined) return [];
+  if (action !== 'FailIndex' || spec.backoffLimitPerIndex !== undefined) return [];
   return [invalid(field, action, 'requires the backoffLimitPerIndex to be set')];
 }
 
@@ -163,7 +160,7 @@ const operators = ['In', 'NotIn'];
 function validateExitCodes(
   codes: Stored<PodFailurePolicyOnExitCodesRequirement>,
   path: string,
-  names: readonly string[],
+  names: ReadonlySet<string>,
 ): FieldError[] {
   const operator = codes.operator ?? '';
   const container = codes.containerName;
@@ -171,7 +168,7 @@ function validateExitCodes(
   const errors: FieldError[] = [];
   if (operator === '') errors.push(required(field, validValues(operators)));
   else if (!operators.includes(operator)) errors.push(notSupported(field, operator, operators));
-  if (container !== undefined && !names.includes(container)) {
+  if (container !== undefined && !names.has(container)) {
     const detail = 'must be one of the container or initContainer names in the pod template';
     errors.push(invalid(`${path}.containerName`, container, detail));
   }
