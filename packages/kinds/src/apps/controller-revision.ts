@@ -67,13 +67,13 @@ function controller(object: Stored<ControllerRevision>): string {
 const validate = (object: Stored<ControllerRevision>): FieldError[] =>
   noneNegative(object, '', 'revision');
 
-/** The data is validated only when it is new. */
+/** Validates the data of a new revision; a change cannot alter it. */
 function validateData(data: JsonValue | undefined): FieldError[] {
   if (data === undefined || data === null) return [required('data', 'data is mandatory')];
   return isObject(data) ? [] : [required('data', 'data must be a valid JSON object')];
 }
 
-/** kube-apiserver keeps the data as bytes and prints it as such. */
+/** Rejects a change of the data, which kube-apiserver stores and prints as bytes. */
 function validateDataImmutable(
   data: JsonValue | undefined,
   old: JsonValue | undefined,

@@ -16,19 +16,19 @@ import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { DaemonSet, DaemonSetSpec, RollingUpdateDaemonSet } from '../gen/types/apps/v1.ts';
-import { fillPodSpec, leavingOldInitContainers } from '../pod/defaults.ts';
+import { fillPodSpec, keepingOldInitContainers } from '../pod/defaults.ts';
 import { noneNegative, notSupportedGo } from '../pod/fields.ts';
 import { goIntOrString, goSelector, goStrategy } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import {
-  selectorKept,
   selectsAll,
   templateOf,
   templateRules,
   validateCollisionCount,
-  validateEndless,
   validatePodTemplate,
+  validateRestartPolicy,
   validateSelected,
+  validateSelectorUnchanged,
 } from '../pod/template.ts';
 import { templateWarnings } from '../pod/warnings.ts';
 import type { ResourceDef } from '../resource-def.ts';
@@ -39,16 +39,16 @@ import {
   countColumn,
   exampleTemplate,
   isZero,
-  notOverHundred,
   validateIntOrPercent,
+  validatePercentMax,
   wideColumns,
 } from './workload.ts';
 
-/** DaemonSet: one pod on each matching node. */
+/** DaemonSet: runs one pod on each matching node. */
 export function daemonSet(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   const count = (name: string, member: string, description: string) =>
     countColumn(name, ['status', member], description);
-  const leaveOld = leavingOldInitContainers(dialect, ['spec', 'template'], fillDefaults);
+  const fillPods = keepingOldInitContainers(dialect, ['spec', 'template'], fillDefaults);
   return defineKind<DaemonSet>({
     dialect,
     features,
@@ -62,16 +62,16 @@ export function daemonSet(dialect: Dialect, features: Features = defaultFeatures
       {
         version: 'v1',
         defaults: (object) => {
-          checkCount(object);
-          leaveOld(object);
+          checkTemplateGeneration(object);
+          fillPods(object);
         },
         columns: [
           nameColumn,
-          count('Desired', 'desiredNumberScheduled', 'Nodes that should have one.'),
-          count('Current', 'currentNumberScheduled', 'Nodes that have one.'),
-          count('Ready', 'numberReady', 'Nodes where it is ready.'),
-          count('Up-to-date', 'updatedNumberScheduled', 'Nodes with the latest sort.'),
-          count('Available', 'numberAvailable', 'Nodes where it can be used.'),
+          count('Desired', 'desiredNumberScheduled', 'Number of nodes that should run the pod.'),
+          count('Current', 'currentNumberScheduled', 'Number of nodes that run the pod.'),
+          count('Ready', 'numberReady', 'Number of nodes with a ready pod.'),
+          count('Up-to-date', 'updatedNumberScheduled', 'Number of nodes with an updated pod.'),
+          count('Available', 'numberAvailable', 'Number of nodes with an available pod.'),
           column('Node Selector', nodeSelector, { description: 'Node selector of the pods.' }),
           ageColumn,
           ...wideColumns(),
@@ -84,11 +84,13 @@ export function daemonSet(dialect: Dialect, features: Features = defaultFeatures
       validateName: dnsSubdomain,
       hasStatus: true,
       prepareForCreate: (_, object) => {
-        countTemplate(object, Math.max(templateGeneration(object), 1));
+        setTemplateGeneration(object, Math.max(templateGeneration(object), 1));
       },
       prepareForUpdate: (context, object, old) => {
-        if (context.subresource === 'status') return countTemplate(object, templateGeneration(old));
-        countChange(object, old);
+        if (context.subresource === 'status') {
+          return setTemplateGeneration(object, templateGeneration(old));
+        }
+        countTemplateChange(object, old);
       },
       validateCreate: (_, object) =>
         validate(object, templateRules({ dialect, features }, undefined)),
@@ -99,7 +101,7 @@ export function daemonSet(dialect: Dialect, features: Features = defaultFeatures
           templateRules({ dialect, features }, templateOf(old)),
         );
         // kube-apiserver validates the whole object both on its own and as part of the change.
-        return [...errors, ...errors, ...selectorKept(object, old)];
+        return [...errors, ...errors, ...validateSelectorUnchanged(object, old)];
       },
       warnings: (object, old) =>
         old !== undefined && templateGeneration(object) === templateGeneration(old)
@@ -116,17 +118,17 @@ export function daemonSet(dialect: Dialect, features: Features = defaultFeatures
   });
 }
 
-/** Keeps the count of template changes, which is no longer a member of spec. */
+/** Annotation that replaces `spec.templateGeneration`, the count of template changes. */
 export const templateGenerationAnnotation = 'deprecated.daemonset.template.generation';
 
 function fillDefaults(object: JsonObject): void {
   fillDaemonSet(object);
-  // A member that the body does not state is attributed to whoever sends the object.
+  // The annotation belongs to the field manager of the request, like other defaults.
   const annotations = ensure(ensure(object, 'metadata'), 'annotations');
   fill(annotations, { [templateGenerationAnnotation]: '0' });
 }
 
-/** Fills the defaults of all versions, including those with a member for the template's count. */
+/** Fills in the defaults that all versions share. */
 export function fillDaemonSet(object: JsonObject): void {
   const spec = ensure(object, 'spec');
   fill(spec, { revisionHistoryLimit: 10 });
@@ -140,8 +142,8 @@ export function fillDaemonSet(object: JsonObject): void {
   fillPodSpec(objectAt(spec, 'template', 'spec'));
 }
 
-/** kube-apiserver reads the count into an int64. */
-function checkCount({ metadata }: ApiObject): void {
+/** Throws a BadRequest if the template generation is not an int64. */
+function checkTemplateGeneration({ metadata }: ApiObject): void {
   const count = metadata.annotations?.[templateGenerationAnnotation];
   if (count === undefined) return;
   const [, digits] = /^\+?(-?\d{1,100})$/.exec(count) ?? [];
@@ -159,7 +161,7 @@ function nodeSelector(object: Stored<DaemonSet>): string {
   return parts.length === 0 ? '<none>' : parts.join(',');
 }
 
-function countTemplate(object: Stored<DaemonSet>, generation: number): void {
+function setTemplateGeneration(object: Stored<DaemonSet>, generation: number): void {
   const annotations = { ...object.metadata.annotations };
   annotations[templateGenerationAnnotation] = String(generation);
   object.metadata.annotations = annotations;
@@ -168,10 +170,11 @@ function countTemplate(object: Stored<DaemonSet>, generation: number): void {
 const templateGeneration = (object: Stored<DaemonSet>): number =>
   Number.parseInt(object.metadata.annotations?.[templateGenerationAnnotation] ?? '', 10) || 0;
 
-function countChange(object: Stored<DaemonSet>, old: Stored<DaemonSet>): void {
+/** Increments the template generation if the template has changed. */
+function countTemplateChange(object: Stored<DaemonSet>, old: Stored<DaemonSet>): void {
   const template = (one: Stored<DaemonSet>) => one.spec?.template ?? undefined;
   const isChanged = !same(template(object), template(old));
-  countTemplate(object, templateGeneration(old) + (isChanged ? 1 : 0));
+  setTemplateGeneration(object, templateGeneration(old) + (isChanged ? 1 : 0));
 }
 
 function* validate(object: Stored<DaemonSet>, rules: PodRules): Generator<void, FieldError[]> {
@@ -188,7 +191,7 @@ function* validate(object: Stored<DaemonSet>, rules: PodRules): Generator<void, 
   return [
     ...errors,
     ...(yield* validatePodTemplate(template, path, rules)),
-    ...validateEndless(template, path, 'DaemonSet'),
+    ...validateRestartPolicy(template, path, 'DaemonSet'),
     ...noneNegative(spec, 'spec', 'minReadySeconds'),
     ...validateStrategy(spec),
     ...noneNegative(spec, 'spec', 'revisionHistoryLimit'),
@@ -214,8 +217,8 @@ function validateRolling(rolling: Stored<RollingUpdateDaemonSet>): FieldError[] 
   const errors = [
     ...validateIntOrPercent(maxUnavailable, `${path}.maxUnavailable`),
     ...validateIntOrPercent(maxSurge, `${path}.maxSurge`),
-    ...notOverHundred(maxUnavailable, `${path}.maxUnavailable`),
-    ...notOverHundred(maxSurge, `${path}.maxSurge`),
+    ...validatePercentMax(maxUnavailable, `${path}.maxUnavailable`),
+    ...validatePercentMax(maxSurge, `${path}.maxSurge`),
   ];
   if (isZero(maxUnavailable) && isZero(maxSurge)) {
     errors.push(required(`${path}.maxUnavailable`, 'cannot be 0 when maxSurge is 0'));

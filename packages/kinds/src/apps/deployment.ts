@@ -10,16 +10,16 @@ import { ageColumn, asStringColumn, nameColumn } from '../cells.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Deployment, DeploymentSpec, RollingUpdateDeployment } from '../gen/types/apps/v1.ts';
-import { fillPodSpec, leavingOldInitContainers } from '../pod/defaults.ts';
+import { fillPodSpec, keepingOldInitContainers } from '../pod/defaults.ts';
 import { noneNegative, notSupportedGo } from '../pod/fields.ts';
 import { goIntOrString, goStrategy } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import {
-  selectorKept,
   templateOf,
   templateRules,
   validateCollisionCount,
   validateSelector,
+  validateSelectorUnchanged,
   validateTemplate,
 } from '../pod/template.ts';
 import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
@@ -31,10 +31,10 @@ import {
   countColumn,
   exampleTemplate,
   isZero,
-  notOverHundred,
   readyColumn,
   validateCounts,
   validateIntOrPercent,
+  validatePercentMax,
   wideColumns,
 } from './workload.ts';
 
@@ -52,17 +52,17 @@ export function deployment(dialect: Dialect, features: Features = defaultFeature
     versions: [
       {
         version: 'v1',
-        defaults: leavingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
+        defaults: keepingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
         columns: [
           nameColumn,
           readyColumn,
           ...[
+            countColumn('Up-to-date', ['status', 'updatedReplicas'], 'Number of updated replicas.'),
             countColumn(
-              'Up-to-date',
-              ['status', 'updatedReplicas'],
-              'Replicas of the latest sort.',
+              'Available',
+              ['status', 'availableReplicas'],
+              'Number of available replicas.',
             ),
-            countColumn('Available', ['status', 'availableReplicas'], 'Replicas that can be used.'),
           ].map(asStringColumn),
           ageColumn,
           ...wideColumns(),
@@ -79,7 +79,7 @@ export function deployment(dialect: Dialect, features: Features = defaultFeature
       *validateUpdate(context, object, old) {
         if (context.subresource === 'status') return validateStatus(object, old);
         const rules = templateRules({ dialect, features }, templateOf(old));
-        return [...(yield* validate(object, rules)), ...selectorKept(object, old)];
+        return [...(yield* validate(object, rules)), ...validateSelectorUnchanged(object, old)];
       },
       warnings: (object, old) => [
         ...nameWarnings(object, old),
@@ -112,7 +112,7 @@ function fillDefaults(object: Stored<Deployment>): void {
   fillPodSpec(spec.template?.spec);
 }
 
-/** ReplicaSets receive the annotations, so changed annotations count as a new generation. */
+/** Changed annotations increment the generation, because ReplicaSets receive them. */
 function prepareUpdate(
   context: StrategyContext,
   object: Stored<Deployment>,
@@ -173,10 +173,10 @@ function validateRolling(rolling: Stored<RollingUpdateDeployment>): FieldError[]
     const shown = goIntOrString(maxUnavailable);
     errors.push(invalidGo(field, () => shown, 'may not be 0 when `maxSurge` is 0'));
   }
-  return [...errors, ...notOverHundred(maxUnavailable, field)];
+  return [...errors, ...validatePercentMax(maxUnavailable, field)];
 }
 
-/** Validates a rollback that an annotation requests; the first versions had a field for it. */
+/** Validates the rollback that an annotation requests; removed versions have a field for it. */
 function validateRollback(object: Stored<Deployment>): FieldError[] {
   const text = object.metadata.annotations?.['deprecated.deployment.rollback.to'] ?? '';
   return /^[+-]?\d+$/.test(text)

@@ -2,10 +2,10 @@ import type { Dialect, FieldError } from '@wheelhouse/machinery';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { ReplicaSet } from '../gen/types/apps/v1.ts';
-import { fillPodSpec, leavingOldInitContainers } from '../pod/defaults.ts';
+import { fillPodSpec, keepingOldInitContainers } from '../pod/defaults.ts';
 import { noneNegative } from '../pod/fields.ts';
 import type { PodRules } from '../pod/rules.ts';
-import { selectorKept, validateSelector, validateTemplate } from '../pod/template.ts';
+import { validateSelector, validateSelectorUnchanged, validateTemplate } from '../pod/template.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { ensure, fill } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
@@ -25,12 +25,15 @@ export function replicaSet(dialect: Dialect, features: Features = defaultFeature
     versions: [
       {
         version: 'v1',
-        defaults: leavingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
+        defaults: keepingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
         columns: [...replicaColumns, ...wideColumns()],
       },
     ],
     generation: true,
-    strategy: replicaStrategy({ dialect, features }, { validate, changed: selectorKept }),
+    strategy: replicaStrategy(
+      { dialect, features },
+      { validate, changed: validateSelectorUnchanged },
+    ),
     subresources: [scaleSubresource, statusSubresource],
     example: () => ({
       apiVersion: 'apps/v1',

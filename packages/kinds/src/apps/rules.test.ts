@@ -46,7 +46,7 @@ const restarts =
 const zero = 'intstr.IntOrString{Type:0, IntVal:0, StrVal:""}';
 
 describe('creates', () => {
-  /** Errors of a Deployment's template name the ReplicaSets that it makes. */
+  /** Errors of a Deployment's template name the kind of its ReplicaSets. */
   const reportedKind = (kind: string) => (kind === 'Deployment' ? 'ReplicaSet' : kind);
 
   type Row = readonly [kind: string, changes: Changes, ...errors: string[]];
@@ -115,7 +115,7 @@ describe('creates', () => {
       expect.stringContaining('spec.template.labels: Invalid value: "a b"') as unknown as string,
       'spec.template.spec.containers: Required value',
     ],
-    // A template may have what only a pod may not have.
+    // Leading spaces of an image are rejected in a pod but accepted in a template.
     ['Deployment', { 'spec.template.spec.containers[0].image': ' i' }],
     [
       'Deployment',
@@ -190,7 +190,7 @@ describe('updates', () => {
     },
   );
 
-  test('only the listed members of a StatefulSet may change', () => {
+  test('only some members of the spec of a StatefulSet may change', () => {
     const old = made(of('StatefulSet'));
     const change = (changes: Changes) => updateErrors(old, changed(of('StatefulSet'), changes));
     expect(change({ 'spec.replicas': 3, 'spec.minReadySeconds': 1 })).toEqual([]);
@@ -201,7 +201,7 @@ describe('updates', () => {
   });
 
   test.each(['ReplicaSet', 'DaemonSet', 'ReplicationController'])(
-    'errors of a changed %s are reported twice, as kube-apiserver does',
+    'errors of a changed %s are reported twice, as in kube-apiserver',
     (kind) => {
       const next = changed(of(kind), { 'spec.minReadySeconds': -1 });
       const error = 'spec.minReadySeconds: Invalid value: -1: must be greater than or equal to 0';
@@ -257,7 +257,7 @@ describe('statuses', () => {
   );
 
   test.each(['Deployment', 'StatefulSet', 'DaemonSet'])(
-    'the collision count of a %s only grows',
+    'the collision count of a %s cannot decrease',
     (kind) => {
       const old = made(of(kind));
       old['status'] = { replicas: 0, collisionCount: 2 };
@@ -269,7 +269,7 @@ describe('statuses', () => {
   );
 });
 
-test('a rolling update has settings only where they are set', () => {
+test('rollingUpdate is defaulted only if the type of the update strategy is absent', () => {
   const strategyOf = (changes: Changes) => made(changed(of('StatefulSet'), changes))['spec'];
   expect(strategyOf({})).toMatchObject({ updateStrategy: { rollingUpdate: { partition: 0 } } });
   const spec = strategyOf({ 'spec.updateStrategy': { type: 'RollingUpdate' } });

@@ -13,7 +13,7 @@ import { ageColumn, nameColumn } from '../cells.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { StatefulSet, StatefulSetSpec } from '../gen/types/apps/v1.ts';
-import { fillPodSpec, fillResources, leavingOldInitContainers } from '../pod/defaults.ts';
+import { fillPodSpec, fillResources, keepingOldInitContainers } from '../pod/defaults.ts';
 import { noneNegative } from '../pod/fields.ts';
 import { goSelector, goStrategy } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
@@ -23,7 +23,7 @@ import {
   templateOf,
   templateRules,
   validateCollisionCount,
-  validateEndless,
+  validateRestartPolicy,
   validateSelected,
   validateSelector,
   validateTemplateMetadata,
@@ -35,7 +35,7 @@ import { ensure, fill, fillAbsent } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { exampleTemplate, readyColumn, validateCounts, wideColumns } from './workload.ts';
 
-/** StatefulSet: replicas with stable names and storage of their own. */
+/** StatefulSet: keeps replicas of a pod with stable names and their own storage running. */
 export function statefulSet(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   return defineKind<StatefulSet>({
     dialect,
@@ -49,7 +49,7 @@ export function statefulSet(dialect: Dialect, features: Features = defaultFeatur
     versions: [
       {
         version: 'v1',
-        defaults: leavingOldInitContainers(dialect, ['spec', 'template'], (object) =>
+        defaults: keepingOldInitContainers(dialect, ['spec', 'template'], (object) =>
           fillDefaults(object, features),
         ),
         columns: [nameColumn, readyColumn, ageColumn, ...wideColumns().slice(0, 2)],
@@ -104,9 +104,9 @@ function fillDefaults(object: Stored<StatefulSet>, features: Features): void {
   });
   fillPodSpec(spec.template?.spec);
   for (const claim of spec.volumeClaimTemplates ?? []) {
-    const wanted = ensure(claim, 'spec');
-    fillAbsent(wanted, { volumeMode: 'Filesystem' });
-    fillResources(wanted.resources);
+    const claimSpec = ensure(claim, 'spec');
+    fillAbsent(claimSpec, { volumeMode: 'Filesystem' });
+    fillResources(claimSpec.resources);
     fill(ensure(claim, 'status'), { phase: 'Pending' });
     claim.apiVersion = 'v1';
     claim.kind = 'PersistentVolumeClaim';
@@ -171,22 +171,21 @@ function validateRetention(spec: Stored<StatefulSetSpec>): FieldError[] {
 }
 
 /**
- * Validates the labels and annotations of the template, and that its pods run forever.
- * kube-apiserver does not validate the pod spec, whose mounts name claims that are not among its
- * volumes.
+ * Validates the labels, annotations, and restart policy of the template. kube-apiserver does not
+ * validate the rest of the pod spec, whose mounts may refer to claims that are not its volumes.
  */
 function validateOwnTemplate(object: Stored<StatefulSet>, rules: PodRules): FieldError[] {
   const path = 'spec.template';
   const template = ensure(ensure(object, 'spec'), 'template');
   const selector = object.spec?.selector ?? undefined;
-  const endless = validateEndless(template, path, 'StatefulSet');
+  const restartErrors = validateRestartPolicy(template, path, 'StatefulSet');
   if (!isValidSelector(selector)) {
-    return [invalidGo('spec.selector', () => goSelector(selector), ''), ...endless];
+    return [invalidGo('spec.selector', () => goSelector(selector), ''), ...restartErrors];
   }
   return [
     ...(selectsAll(selector) ? [] : validateSelected(object, path)),
     ...validateTemplateMetadata(template, path, rules),
-    ...endless,
+    ...restartErrors,
   ];
 }
 
@@ -226,7 +225,7 @@ function warnings(
   dialect: Dialect,
 ): readonly string[] {
   const found = templateWarnings(object, old, { path: ['spec', 'template'], dialect });
-  // kube-apiserver uses another path for claims when a set is changed.
+  // kube-apiserver reports another path for the claims of an updated set.
   const member = old === undefined ? '' : '.Spec';
   (object.spec?.volumeClaimTemplates ?? []).forEach((claim, index) => {
     const path = `spec.volumeClaimTemplates[${index}]${member}`;

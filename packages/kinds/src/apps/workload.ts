@@ -21,14 +21,14 @@ import { sortedKeys } from '../rules/checks.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-/** Rules that controllers of pods share. */
+/** Columns and rules that kinds with replicas of pods share. */
 
 /** The columns of a kind with replicas, without the wide ones. */
 export const replicaColumns: readonly ColumnDef[] = [
   nameColumn,
-  countColumn('Desired', ['spec', 'replicas'], 'Replicas wanted.'),
-  countColumn('Current', ['status', 'replicas'], 'Replicas there are.'),
-  countColumn('Ready', ['status', 'readyReplicas'], 'Replicas that are ready.'),
+  countColumn('Desired', ['spec', 'replicas'], 'Desired number of replicas.'),
+  countColumn('Current', ['status', 'replicas'], 'Current number of replicas.'),
+  countColumn('Ready', ['status', 'readyReplicas'], 'Number of ready replicas.'),
   ageColumn,
 ];
 
@@ -41,8 +41,9 @@ const parts = ['fullyLabeledReplicas', 'readyReplicas', 'availableReplicas'];
 const counts = ['replicas', ...parts, 'observedGeneration'];
 
 /**
- * The strategy of a kind that keeps replicas of a pod template. `validate` checks the whole
- * object, `changed` what an update may not change.
+ * Returns the strategy of a kind that keeps replicas of a pod template running.
+ * @param own.validate validates the whole object
+ * @param own.changed validates an update of immutable fields; absent: the kind has none
  */
 export function replicaStrategy(
   { dialect, features }: { readonly dialect: Dialect; readonly features: Features },
@@ -73,12 +74,16 @@ export function replicaStrategy(
   } satisfies Partial<Strategy>;
 }
 
-/** The counts of a status: none negative, and none of `parts` above the total of replicas. */
+/**
+ * Validates the counts of a status, which cannot be negative.
+ * @param parts counts that cannot exceed `status.replicas`
+ * @param options.availableOf name of the limit of `availableReplicas` in its error
+ */
 export function validateCounts(
   object: JsonObject,
   counts: readonly string[],
   parts: readonly string[],
-  words: { availableOf: string } = { availableOf: 'readyReplicas' },
+  options: { availableOf: string } = { availableOf: 'readyReplicas' },
 ): FieldError[] {
   const status = objectAt(object, 'status') ?? {};
   const count = (name: string) => numberAt(status, name);
@@ -89,7 +94,7 @@ export function validateCounts(
   return [
     ...noneNegative(status, 'status', ...counts),
     ...parts.flatMap((name) => over(name, 'replicas', 'status.replicas')),
-    ...over('availableReplicas', 'readyReplicas', words.availableOf),
+    ...over('availableReplicas', 'readyReplicas', options.availableOf),
   ];
 }
 
@@ -105,15 +110,15 @@ export function validateIntOrPercent(value: JsonValue | undefined, field: string
   return [invalidGo(field, () => goIntOrString(value), detail)];
 }
 
-/** Rejects a percentage above 100 where a share of the pods is meant. */
-export function notOverHundred(value: JsonValue | undefined, field: string): FieldError[] {
+/** Rejects a percentage above 100; other values are not validated. */
+export function validatePercentMax(value: JsonValue | undefined, field: string): FieldError[] {
   if (typeof value !== 'string' || !/^[0-9]+%$/.test(value)) return [];
   return Number(value.slice(0, -1)) > 100
     ? [invalidGo(field, () => goIntOrString(value), 'must not be greater than 100%')]
     : [];
 }
 
-/** Whether the value is `0` or `0%`, or a text that is neither number nor percentage. */
+/** Whether the value is `0` or `0%`, or a string that is neither a number nor a percentage. */
 export function isZero(value: JsonValue | undefined): boolean {
   if (typeof value !== 'string') return (value ?? 0) === 0;
   return !/^(?:[0-9]+%|[+-]?[0-9]+)$/.test(value) || Number.parseInt(value, 10) === 0;
@@ -137,7 +142,10 @@ export function selectorText(selector: Stored<LabelSelector> | undefined): strin
   return byKey.map(({ text }) => text).join(',') || '<none>';
 }
 
-/** Wide columns: names and images of the template's containers, and the selector. */
+/**
+ * The wide columns: names and images of the template's containers, and the selector.
+ * @param path path of the pod spec
+ */
 export function wideColumns(
   path: readonly string[] = ['spec', 'template', 'spec'],
 ): readonly ColumnDef[] {
@@ -162,7 +170,7 @@ const containerList = (object: JsonObject, path: readonly string[], member: stri
     .map((container) => textAt(container, member))
     .join(',');
 
-/** `ready/wanted`. */
+/** The column with the numbers of ready and desired replicas (`1/2`). */
 export const readyColumn: ColumnDef = column(
   'Ready',
   (object) =>

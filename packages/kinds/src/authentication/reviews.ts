@@ -2,7 +2,7 @@ import type { Dialect } from '@wheelhouse/machinery';
 import { virtualKind } from '../define.ts';
 import type { ResourceDef } from '../resource-def.ts';
 
-/** SelfSubjectReview: the identity of the requester as the server sees it (AUTHN-10). */
+/** SelfSubjectReview: reports the requester's own identity (AUTHN-10). */
 export function selfSubjectReview(dialect: Dialect): ResourceDef {
   const olderVersions = ['v1beta1', 'v1alpha1'];
   return virtualKind({
@@ -13,7 +13,7 @@ export function selfSubjectReview(dialect: Dialect): ResourceDef {
   });
 }
 
-/** TokenReview: the identity that a token belongs to (AUTHN-10). */
+/** TokenReview: authenticates a token and reports its identity (AUTHN-10). */
 export function tokenReview(dialect: Dialect): ResourceDef {
   const spec = { token: 'example' };
   return virtualKind({ dialect, facts: 'authentication', kind: 'TokenReview', spec });

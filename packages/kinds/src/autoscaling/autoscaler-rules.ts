@@ -34,11 +34,11 @@ import type { Stored } from '../stored.ts';
 
 const periodSecondsMax = 1800;
 const windowSecondsMax = 3600;
-const notPositive = 'must be greater than zero';
+const mustBePositive = 'must be greater than zero';
 
 interface AutoscalerRules {
   /** Lower bound of `minReplicas`. */
-  readonly least: number;
+  readonly minReplicasMin: number;
   readonly dialect: Dialect;
 }
 
@@ -49,14 +49,14 @@ export function validateAutoscaler(
 ): FieldError[] {
   const spec = object.spec ?? {};
   return [
-    ...validateReplicas(spec, rules.least),
+    ...validateReplicas(spec, rules.minReplicasMin),
     ...validateReference(spec.scaleTargetRef ?? {}, 'spec.scaleTargetRef'),
     ...validateMetrics(spec, rules),
     ...validateBehavior(spec.behavior, 'spec.behavior'),
   ];
 }
 
-/** Validates `status` as the controller writes it. */
+/** Validates a write to `status`. */
 export function validateAutoscalerStatus(object: Stored<HorizontalPodAutoscaler>): FieldError[] {
   const status = object.status ?? {};
   return ['currentReplicas', 'desiredReplicas'].flatMap((name) =>
@@ -64,15 +64,19 @@ export function validateAutoscalerStatus(object: Stored<HorizontalPodAutoscaler>
   );
 }
 
-function validateReplicas(spec: Stored<HorizontalPodAutoscalerSpec>, least: number): FieldError[] {
-  const fewest = spec.minReplicas;
-  const [min, max] = [spec.minReplicas ?? 0, spec.maxReplicas ?? 0];
+function validateReplicas(
+  spec: Stored<HorizontalPodAutoscalerSpec>,
+  minReplicasMin: number,
+): FieldError[] {
+  const min = spec.minReplicas;
+  const max = spec.maxReplicas ?? 0;
   const errors: FieldError[] = [];
-  if (fewest !== undefined && min < least) {
-    errors.push(invalid('spec.minReplicas', min, `must be greater than or equal to ${least}`));
+  if (min !== undefined && min < minReplicasMin) {
+    const detail = `must be greater than or equal to ${minReplicasMin}`;
+    errors.push(invalid('spec.minReplicas', min, detail));
   }
   if (max < 1) errors.push(invalid('spec.maxReplicas', max, 'must be greater than 0'));
-  if (fewest !== undefined && max < min) {
+  if (min !== undefined && max < min) {
     const detail = 'must be greater than or equal to `minReplicas`';
     errors.push(invalid('spec.maxReplicas', max, detail));
   }
@@ -99,8 +103,8 @@ function validateMetrics(
   const errors = metrics.flatMap((metric, index) =>
     validateMetric(metric, `spec.metrics[${index}]`, rules.dialect),
   );
-  const wakes = metrics.some(({ type }) => type === 'Object' || type === 'External');
-  if (spec.minReplicas !== 0 || wakes) return errors;
+  const canScaleFromZero = metrics.some(({ type }) => type === 'Object' || type === 'External');
+  if (spec.minReplicas !== 0 || canScaleFromZero) return errors;
   const detail =
     'must specify at least one Object or External metric to support scaling to zero replicas';
   return [...errors, forbiddenField('spec.metrics', detail)];
@@ -108,9 +112,7 @@ function validateMetrics(
 
 type SourceRule = (source: JsonObject, path: string, dialect: Dialect) => FieldError[];
 
-/**
- * Metric sources by the member that holds each, in the order in which kube-apiserver checks them.
- */
+/** Metric sources by their member, in the order in which kube-apiserver validates them. */
 const sources: Readonly<Record<string, { readonly type: string; readonly rule: SourceRule }>> = {
   object: {
     type: 'Object',
@@ -137,7 +139,7 @@ const sources: Readonly<Record<string, { readonly type: string; readonly rule: S
     rule: (source, path) => {
       const isNamed = textAt(source, 'name') !== '';
       const unnamed = required(`${path}.name`, 'must specify a resource name');
-      return [...(isNamed ? [] : [unnamed]), ...validateUse(source, path)];
+      return [...(isNamed ? [] : [unnamed]), ...validateResourceTarget(source, path)];
     },
   },
   containerResource: { type: 'ContainerResource', rule: validateContainerResource },
@@ -203,7 +205,7 @@ function validateContainerResource(
     ...(name === ''
       ? [required(`${path}.name`, 'must specify a resource name')]
       : validateResourceName(name, `${path}.name`, dialect).map((error) =>
-          // A text that is no resource name at all is printed as a string here.
+          // kube-apiserver quotes the name in errors about its form.
           /must be a standard resource|extended resource name standard/.test(error.message)
             ? error
             : {
@@ -214,12 +216,12 @@ function validateContainerResource(
     ...(container === ''
       ? [required(`${path}.container`, 'must specify a container')]
       : ruleErrors(`${path}.container`, container, dnsLabel)),
-    ...validateUse(source, path),
+    ...validateResourceTarget(source, path),
   ];
 }
 
 /** Validates the target of a resource metric: an amount, or a percentage of the request. */
-function validateUse(source: JsonObject, path: string): FieldError[] {
+function validateResourceTarget(source: JsonObject, path: string): FieldError[] {
   const errors = validateTarget(source, path);
   const hasShare = hasTarget(source, 'averageUtilization');
   const hasAmount = hasTarget(source, 'averageValue');
@@ -308,8 +310,8 @@ function validatePolicy(policy: Stored<HPAScalingPolicy>, path: string): FieldEr
   if (type !== 'Pods' && type !== 'Percent') {
     errors.push(notSupported(`${path}.type`, type, ['Percent', 'Pods']));
   }
-  if (value <= 0) errors.push(invalid(`${path}.value`, value, notPositive));
-  if (period <= 0) errors.push(invalid(`${path}.periodSeconds`, period, notPositive));
+  if (value <= 0) errors.push(invalid(`${path}.value`, value, mustBePositive));
+  if (period <= 0) errors.push(invalid(`${path}.periodSeconds`, period, mustBePositive));
   if (period > periodSecondsMax) {
     const detail = `must be less than or equal to ${periodSecondsMax}`;
     errors.push(invalid(`${path}.periodSeconds`, period, detail));

@@ -19,15 +19,15 @@ import { schemaOf } from '../schema-of.ts';
 import type { Stored } from '../stored.ts';
 
 /**
- * Conversion of HorizontalPodAutoscalers to and from their older versions. `autoscaling/v2beta1`
- * and the annotations of `v1` write metrics flat, where the current form has objects for the
- * metric, the target, and the value. What an older version has no members for is carried in
- * annotations, so that nothing is lost in either direction.
+ * Conversion of HorizontalPodAutoscalers to and from older versions. `autoscaling/v2beta1` and the
+ * annotations of `v1` have flat metrics; the current form has objects for the metric, the target,
+ * and the value. Data that an older version has no member for is stored in annotations, so a
+ * conversion loses nothing.
  */
 
 const names = ['metrics', 'current-metrics', 'conditions', 'behavior'] as const;
 
-/** Removes the annotations that older versions carry data in. */
+/** Removes the annotations in which older versions store data. */
 export function dropAnnotations(object: ApiObject, dialect: Dialect): void {
   const { annotations } = object.metadata;
   if (annotations === undefined) return;
@@ -110,6 +110,7 @@ function metricToOlder(metric: JsonObject): JsonObject {
   });
 }
 
+/** Converts a metric, or a part of one. */
 type MetricPart = (part: JsonObject) => JsonObject;
 
 /** Copies a metric with some of its parts converted. */
@@ -150,7 +151,7 @@ function annotate(object: ApiObject, key: string, value: JsonValue): void {
   object.metadata.annotations = { ...object.metadata.annotations, [key]: JSON.stringify(value) };
 }
 
-const shaped = (type: string, items: readonly JsonObject[]): JsonObject[] =>
+const shaped = (type: string, items: readonly JsonValue[]): JsonObject[] =>
   items.map((item) => decodeTyped(schemaOf(`autoscaling.v1.${type}`))(item));
 
 /** Converts a metric of status to the older form. */
@@ -197,7 +198,7 @@ function behaviorToAnnotation(object: Stored<HorizontalPodAutoscaler>, dialect: 
   annotate(object, keyOf(dialect, 'behavior'), behaviorText(behavior));
 }
 
-/** kube-apiserver writes a special type here, with Go's field names and all members. */
+/** The behavior in the form of kube-apiserver's annotation: all members, with Go's field names. */
 function behaviorText(behavior: Stored<HorizontalPodAutoscalerBehavior>): JsonValue {
   return capitalized(behavior, ['scaleUp', 'scaleDown'], rulesText);
 }
@@ -242,12 +243,12 @@ export function fromFirstVersion(object: ApiObject, dialect: Dialect): ApiObject
   return object;
 }
 
-/** Reads a list of a type from an annotation; undefined when the annotation holds no such list. */
+/** Reads a list of a type from an annotation; undefined if the annotation contains no such list. */
 function listIn(object: ApiObject, key: string, type: string): JsonObject[] | undefined {
   const list = parsed(object, key);
   if (!Array.isArray(list)) return undefined;
   try {
-    return list.map((item) => decodeTyped(schemaOf(`autoscaling.v1.${type}`))(item));
+    return shaped(type, list);
   } catch (error) {
     if (error instanceof DecodeError) return undefined;
     throw error;
@@ -390,10 +391,11 @@ export function toFlatMetrics(object: ApiObject, dialect: Dialect): ApiObject {
   return changeMetrics(object, { spec: metricToOlder, status: statusToOlder });
 }
 
-type Part = (metric: JsonObject) => JsonObject;
-
 /** Converts the metrics of spec and status. */
-function changeMetrics(object: ApiObject, change: { spec: Part; status: Part }): ApiObject {
+function changeMetrics(
+  object: ApiObject,
+  change: { spec: MetricPart; status: MetricPart },
+): ApiObject {
   const spec = objectAt(object, 'spec');
   const metrics = objectsAt(spec, 'metrics');
   if (spec !== undefined && metrics.length > 0) spec['metrics'] = metrics.map(change.spec);

@@ -165,22 +165,25 @@ const creates: readonly Row[] = [
 ];
 
 describe('creates', () => {
-  test.each(creates.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(wanted);
-  });
+  test.each(creates.map((row) => [rowTitle(row), ...row] as const))(
+    '%s',
+    (_, mutation, expected) => {
+      expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
+    },
+  );
 });
 
-test('an autoscaler that is scaled to zero already may stay so', () => {
+test('an update may keep minReplicas of zero', () => {
   const external = metric({
     type: 'External',
     external: { metric: { name: 'm' }, target: target() },
   });
-  const asleep = mutated(good, { 'spec.minReplicas': 0, ...external });
-  const to = mutated(asleep, { 'spec.maxReplicas': 4 });
-  expect(updateErrors(def, { from: asleep, to })).toEqual([]);
+  const from = mutated(good, { 'spec.minReplicas': 0, ...external });
+  const to = mutated(from, { 'spec.maxReplicas': 4 });
+  expect(updateErrors(def, { from, to })).toEqual([]);
 });
 
-test('status counts are not negative', () => {
+test('counts in status cannot be negative', () => {
   const to = mutated(good, { 'status.currentReplicas': -1, 'status.desiredReplicas': -2 });
   expect(updateErrors(def, { from: good, to }, { subresource: 'status' })).toEqual([
     'status.currentReplicas: Invalid value: -1: must be greater than or equal to 0',

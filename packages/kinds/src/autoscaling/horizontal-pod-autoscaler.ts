@@ -20,12 +20,12 @@ import type { Stored } from '../stored.ts';
 import { validateAutoscaler, validateAutoscalerStatus } from './autoscaler-rules.ts';
 import { dropAnnotations, fromFirstVersion, toFirstVersion } from './conversions.ts';
 
-/** HorizontalPodAutoscaler: scales a workload by metrics. */
+/** HorizontalPodAutoscaler: adjusts the replicas of a workload to metrics. */
 export function horizontalPodAutoscaler(
   dialect: Dialect,
   features: Features = defaultFeatures,
 ): ResourceDef {
-  const usualLeast = features.enabled('HPAScaleToZero') ? 0 : 1;
+  const defaultMinReplicasMin = features.enabled('HPAScaleToZero') ? 0 : 1;
   const toStorage = (object: ApiObject): ApiObject => {
     fromFirstVersion(object, dialect);
     fillMetrics(object);
@@ -54,8 +54,8 @@ export function horizontalPodAutoscaler(
       },
       {
         version: 'v1',
-        // Members that the annotations carry are attributed to the sender: kube-apiserver
-        // determines the writers of an object after converting it to the stored form and back.
+        // Fields from the annotations belong to the request's manager, because kube-apiserver
+        // computes managed fields after converting the object to the stored form and back.
         defaults: (object) => {
           const spec = ensure(object, 'spec');
           if (spec.minReplicas === undefined) spec.minReplicas = 1;
@@ -70,12 +70,13 @@ export function horizontalPodAutoscaler(
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
-      validateCreate: (_, object) => validateAutoscaler(object, { least: usualLeast, dialect }),
+      validateCreate: (_, object) =>
+        validateAutoscaler(object, { minReplicasMin: defaultMinReplicasMin, dialect }),
       validateUpdate: (context, object, old) => {
         if (context.subresource === 'status') return validateAutoscalerStatus(object);
-        // A value of 0 that was set before 0 was rejected may stay.
-        const least = old.spec?.minReplicas === 0 ? 0 : usualLeast;
-        return validateAutoscaler(object, { least, dialect });
+        // An update may keep a value of 0.
+        const minReplicasMin = old.spec?.minReplicas === 0 ? 0 : defaultMinReplicasMin;
+        return validateAutoscaler(object, { minReplicasMin, dialect });
       },
     },
     subresources: [statusSubresource],
@@ -91,10 +92,10 @@ export function horizontalPodAutoscaler(
   });
 }
 
-/** Default metrics of an object that is converted from an older version. */
+/** Fills in the default metrics and the defaults of behavior. */
 function fillMetrics(object: JsonObject): void {
   const spec = ensure(object, 'spec');
-  if (objectsAt(spec, 'metrics').length === 0) spec['metrics'] = [standardMetric()];
+  if (objectsAt(spec, 'metrics').length === 0) spec['metrics'] = [defaultMetric()];
   const behavior = objectAt(spec, 'behavior');
   if (behavior === undefined) return;
   fillRules(ensure(behavior, 'scaleUp'), {
@@ -111,13 +112,13 @@ function fillMetrics(object: JsonObject): void {
   });
 }
 
-/** The metric that applies when none is given. */
-const standardMetric = (): JsonObject => ({
+/** The metric of an autoscaler that states none. */
+const defaultMetric = (): JsonObject => ({
   type: 'Resource',
   resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 80 } },
 });
 
-/** Fills absent members only: validation rejects an empty policy. */
+/** Fills in absent members only, because validation rejects empty ones. */
 function fillRules(rules: JsonObject, defaults: JsonObject): void {
   for (const [name, value] of Object.entries(defaults)) {
     if (rules[name] === undefined && value !== undefined) rules[name] = value;
@@ -138,8 +139,10 @@ function columns(targets: ColumnDef['cell']): readonly ColumnDef[] {
     column('MinPods', (object) => String(at(object, 'spec', 'minReplicas') ?? '<unset>'), {
       description: 'Minimum number of replicas.',
     }),
-    asStringColumn(countColumn('MaxPods', ['spec', 'maxReplicas'], 'Most replicas.')),
-    asStringColumn(countColumn('Replicas', ['status', 'currentReplicas'], 'Replicas now.')),
+    asStringColumn(countColumn('MaxPods', ['spec', 'maxReplicas'], 'Maximum number of replicas.')),
+    asStringColumn(
+      countColumn('Replicas', ['status', 'currentReplicas'], 'Current number of replicas.'),
+    ),
     ageColumn,
   ];
 }
@@ -151,7 +154,7 @@ function reference(object: Stored<HorizontalPodAutoscaler>): string {
 
 const shownMax = 2;
 
-/** Current and target values of at most two metrics, and the number of further ones. */
+/** The cell with current and target values of two metrics, and the number of omitted ones. */
 function targetsOf(object: Stored<HorizontalPodAutoscaler>): string {
   const metrics = object.spec?.metrics ?? [];
   if (metrics.length === 0) return '<none>';
@@ -173,39 +176,42 @@ const members: Readonly<Record<string, string>> = {
 function part(metric: Stored<MetricSpec>, measured: Stored<MetricStatus> | undefined): string {
   const type = metric.type ?? '';
   const member = Object.hasOwn(members, type) ? members[type]! : '';
-  const wanted = objectAt(metric, member, 'target');
-  if (wanted === undefined) return '<unknown type>';
+  const target = objectAt(metric, member, 'target');
+  if (target === undefined) return '<unknown type>';
   const current = objectAt(measured, member, 'current');
-  if (type === 'Pods') return pair(current, wanted, 'averageValue', { isAlways: true });
-  if (type === 'External' || type === 'Object') return valuePart(current, wanted);
-  return `${textAt(metric, member, 'name')}: ${resourcePart(current, wanted)}`;
+  if (type === 'Pods') return pair(current, target, 'averageValue', { isAlways: true });
+  if (type === 'External' || type === 'Object') return valuePart(current, target);
+  return `${textAt(metric, member, 'name')}: ${resourcePart(current, target)}`;
 }
 
 const unknown = '<unknown>';
 
-/** With `isAlways`, the current value is not a pointer in Go, so its zero value is printed. */
+/**
+ * Prints `current/target`.
+ * @param options.isAlways whether Go prints a nil quantity for a missing value of a present status
+ */
 function pair(
   current: JsonObject | undefined,
-  wanted: JsonObject,
+  target: JsonObject,
   name: string,
   options: { readonly isAlways: boolean },
 ): string {
   const none = options.isAlways && current !== undefined ? '<nil>' : unknown;
-  return `${current?.[name] ?? none}/${wanted[name] ?? '<nil>'}`;
+  return `${current?.[name] ?? none}/${target[name] ?? '<nil>'}`;
 }
 
-/** A value for all pods, or an average per pod. */
-function valuePart(current: JsonObject | undefined, wanted: JsonObject): string {
-  return wanted['averageValue'] === undefined
-    ? pair(current, wanted, 'value', { isAlways: true })
-    : `${pair(current, wanted, 'averageValue', { isAlways: false })} (avg)`;
+/** Prints a value for all pods, or an average per pod. */
+function valuePart(current: JsonObject | undefined, target: JsonObject): string {
+  return target['averageValue'] === undefined
+    ? pair(current, target, 'value', { isAlways: true })
+    : `${pair(current, target, 'averageValue', { isAlways: false })} (avg)`;
 }
 
-function resourcePart(current: JsonObject | undefined, wanted: JsonObject): string {
-  if (wanted['averageValue'] !== undefined) {
-    return pair(current, wanted, 'averageValue', { isAlways: true });
+function resourcePart(current: JsonObject | undefined, target: JsonObject): string {
+  if (target['averageValue'] !== undefined) {
+    return pair(current, target, 'averageValue', { isAlways: true });
   }
   const name = 'averageUtilization';
   const percent = (value: unknown, none: string) => (value === undefined ? none : `${value}%`);
-  return `${percent(at(current, name), unknown)}/${percent(wanted[name], '<auto>')}`;
+  return `${percent(at(current, name), unknown)}/${percent(target[name], '<auto>')}`;
 }

@@ -26,7 +26,7 @@ const columns: readonly ColumnDef[] = [
   ageColumn,
 ];
 
-/** Scale: never stored and without a path of its own; other kinds expose it as a subresource. */
+/** Scale: the subresource of other kinds with their replicas; never stored. */
 export function scale(dialect: Dialect): ResourceDef {
   return defineKind<Scale>({
     dialect,
@@ -40,7 +40,7 @@ export function scale(dialect: Dialect): ResourceDef {
   });
 }
 
-/** Validates a Scale that a client sent. */
+/** Validates a Scale in a request. */
 export function validateScale(object: Stored<Scale>, dialect: Dialect): FieldError[] {
   const replicas = object.spec?.replicas;
   const errors = validateObjectMeta(object.metadata, {

@@ -12,7 +12,7 @@ import { age, ageColumn, at, column, listAt, nameColumn, textAt } from '../cells
 import { defineKind, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { CronJob, CronJobSpec, JobSpec } from '../gen/types/batch/v1.ts';
-import { fillPodSpec, leavingOldInitContainers } from '../pod/defaults.ts';
+import { fillPodSpec, keepingOldInitContainers } from '../pod/defaults.ts';
 import { noneNegative, oneOf } from '../pod/fields.ts';
 import { goSelector } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
@@ -24,9 +24,10 @@ import type { Stored } from '../stored.ts';
 import { validateJobSpec } from './job-validation.ts';
 import { isTimeZone, scheduleProblem, zoneProblem } from './schedule.ts';
 
-const template = ['spec', 'jobTemplate', 'spec'];
+const jobSpecPath = ['spec', 'jobTemplate', 'spec'];
+const templatePath = [...jobSpecPath, 'template'];
 
-const [containers, images] = wideColumns([...template, 'template', 'spec']);
+const [containers, images] = wideColumns([...templatePath, 'spec']);
 
 const columns: readonly ColumnDef[] = [
   nameColumn,
@@ -54,15 +55,13 @@ const columns: readonly ColumnDef[] = [
   ),
   ageColumn,
   ...(containers === undefined || images === undefined ? [] : [containers, images]),
-  column('Selector', (object) => selectorText(objectAt(object, ...template, 'selector')), {
+  column('Selector', (object) => selectorText(objectAt(object, ...jobSpecPath, 'selector')), {
     priority: 1,
     description: 'Selector of the pods.',
   }),
 ];
 
-const templatePath = ['spec', 'jobTemplate', 'spec', 'template'];
-
-/** CronJob: makes Jobs on a schedule. */
+/** CronJob: creates Jobs on a schedule. */
 export function cronJob(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   return defineKind<CronJob>({
     dialect,
@@ -76,11 +75,7 @@ export function cronJob(dialect: Dialect, features: Features = defaultFeatures):
     versions: [
       {
         version: 'v1',
-        defaults: leavingOldInitContainers(
-          dialect,
-          ['spec', 'jobTemplate', 'spec', 'template'],
-          fillDefaults,
-        ),
+        defaults: keepingOldInitContainers(dialect, templatePath, fillDefaults),
         columns,
       },
     ],
@@ -136,10 +131,10 @@ function fillDefaults(object: Stored<CronJob>): void {
   fillPodSpec(spec.jobTemplate?.spec?.template?.spec);
 }
 
-/** Leaves room for the suffix in the names of Jobs. */
+/** Maximum length of a name, to which the names of Jobs append a suffix. */
 const nameLengthMax = 52;
 
-/** The length of a name is checked on create only: older objects must stay changeable. */
+/** Validates the length of a new object's name; older objects may exceed it. */
 function validateName(object: Stored<CronJob>): FieldError[] {
   const name = object.metadata.name ?? '';
   if (name.length <= nameLengthMax) return [];
@@ -166,7 +161,7 @@ function* validate(
   ];
 }
 
-/** A schedule may include a time zone only if the old schedule did. */
+/** Validates the schedule, which may include a time zone only if the old one did. */
 function validateSchedule(
   spec: Stored<CronJobSpec>,
   old: Stored<CronJobSpec> | undefined,
@@ -232,11 +227,11 @@ function warnings(
   return [
     ...nameWarnings(object, old),
     ...templateWarnings(object, old, { path: templatePath, dialect }),
-    ...(isChange && schedule.includes('TZ') ? [zoneInside(dialect)] : []),
+    ...(isChange && schedule.includes('TZ') ? [zoneInScheduleWarning(dialect)] : []),
   ];
 }
 
-/** The message of kube-apiserver, with the path that it reports. */
-const zoneInside = ({ labelDomain }: Dialect) =>
+/** kube-apiserver's warning, including its wrong path. */
+const zoneInScheduleWarning = ({ labelDomain }: Dialect) =>
   'cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see ' +
   `https://${labelDomain}/docs/concepts/workloads/controllers/cron-jobs/ for more details`;

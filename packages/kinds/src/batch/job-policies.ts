@@ -24,9 +24,7 @@ import type {
 import { invalidUnshown, noneNegative } from '../pod/fields.ts';
 import type { Stored } from '../stored.ts';
 
-/** Lists of the indexes of a Job's pods, such as `1,3-5,7`. */
-
-/** The number of indexes in a list, or the error when it cannot be read. */
+/** Counts the indexes in a list such as `1,3-5,7`; `problem` is the error in an invalid list. */
 export function countIndexes(
   list: string,
   completions: number,
@@ -52,7 +50,7 @@ interface Interval {
   readonly to: number;
 }
 
-/** Reads `3` or `3-5`, or returns the error in kube-apiserver's words. */
+/** Parses `3` or `3-5`; returns kube-apiserver's error for other texts. */
 function intervalOf(text: string, completions: number): Interval | string {
   const limits = text.split('-');
   if (limits.length > 2) {
@@ -73,7 +71,7 @@ function intervalOf(text: string, completions: number): Interval | string {
 
 const isWhole = (text: string) => /^[+-]?\d{1,15}$/.test(text);
 
-/** The first index that is in both lists; unreadable parts are skipped. */
+/** The first index that both lists contain, ignoring invalid parts; undefined if there is none. */
 export function firstShared(
   completed: string,
   failed: string,
@@ -95,8 +93,6 @@ export function firstShared(
   }
   return undefined;
 }
-
-/** When a Job fails early and when it succeeds early. */
 
 const rulesMax = 20;
 
@@ -220,7 +216,7 @@ function validatePatterns(
   return errors;
 }
 
-/** Validates the rules by which a Job succeeds before all its pods have. */
+/** Validates the rules by which a Job succeeds before all its pods have succeeded. */
 export function validateSuccessPolicy(spec: Stored<JobSpec>, path: string): FieldError[] {
   const policy = spec.successPolicy;
   if (policy === undefined) return [];
@@ -235,7 +231,7 @@ export function validateSuccessPolicy(spec: Stored<JobSpec>, path: string): Fiel
     errors.push(required(field, detail));
   }
   if (rules.length > rulesMax) errors.push(tooMany(field, rules.length, rulesMax));
-  // Without completions the rules have no bound; that error is reported elsewhere.
+  // An indexed Job without completions has an error of its own.
   const completions = spec.completions ?? 0;
   return [
     ...errors,

@@ -25,7 +25,7 @@ import type { Stored } from '../stored.ts';
 import { countIndexes, firstShared } from './job-policies.ts';
 
 /**
- * A Job's status before and after a write. kube-apiserver validates most of it only where it
+ * A Job's status before and after a write. kube-apiserver validates most parts only if they have
  * changed, so that existing errors do not block other changes.
  */
 interface Change {
@@ -35,8 +35,8 @@ interface Change {
 }
 
 /**
- * Validates a status that a Job's controller writes. Most rules apply only while JobManagedBy
- * allows other controllers than the cluster's own.
+ * Validates a write to a Job's status. Most rules apply only if the feature JobManagedBy is enabled,
+ * which allows controllers other than the built-in one.
  */
 export function validateJobStatus(
   object: Stored<Job>,
@@ -49,21 +49,21 @@ export function validateJobStatus(
     old: before.status ?? {},
   };
   if (!features.enabled('JobManagedBy')) {
-    const isAnywhere =
+    const mayMeetCriteria =
       features.enabled('JobPodReplacementPolicy') || has(change.old, 'SuccessCriteriaMet');
     return [
       ...validateCounts(change.status),
-      ...(isAnywhere ? [] : validateScope(change)),
+      ...(mayMeetCriteria ? [] : validateCriteriaScope(change)),
       ...validateSuccess(change),
       ...validateCriteria(change),
     ];
   }
   return [
     ...validateCounts(change.status),
-    ...validateEnd(change),
+    ...validateCompletion(change),
     ...validateFinished(change),
     ...validateIndexes(change),
-    ...validateLeftovers(change),
+    ...validatePodCounts(change),
     ...validateSuccess(change),
     ...validateProgress(change),
     ...validateCriteria(change),
@@ -95,8 +95,8 @@ function validateCounts(status: Stored<JobStatus>): FieldError[] {
 
 const conditionsPath = 'status.conditions';
 
-/** Only Jobs with a success policy may have the condition SuccessCriteriaMet. */
-function validateScope({ spec, status }: Change): FieldError[] {
+/** Rejects the condition SuccessCriteriaMet of a Job without a success policy. */
+function validateCriteriaScope({ spec, status }: Change): FieldError[] {
   if (!has(status, 'SuccessCriteriaMet')) return [];
   const refuse = (detail: string) => invalidUnshown(conditionsPath, detail);
   const isIndexed = textAt(spec, 'completionMode') === 'Indexed';
@@ -112,7 +112,7 @@ function validateSuccess({ spec, status }: Change): FieldError[] {
   const isMet = has(status, 'SuccessCriteriaMet');
   const errors: FieldError[] = [];
   for (const other of ['Failed', 'FailureTarget']) {
-    if (isMet && has(status, other)) errors.push(together('SuccessCriteriaMet', other));
+    if (isMet && has(status, other)) errors.push(exclusive('SuccessCriteriaMet', other));
   }
   if (isSet(spec, 'successPolicy') && !isMet && has(status, 'Complete')) {
     const detail =
@@ -122,7 +122,8 @@ function validateSuccess({ spec, status }: Change): FieldError[] {
   return errors;
 }
 
-const together = (one: string, other: string) =>
+/** The error of two conditions that exclude each other. */
+const exclusive = (one: string, other: string) =>
   invalidUnshown(conditionsPath, `cannot set ${one}=True and ${other}=true conditions`);
 
 function validateCriteria({ status, old }: Change): FieldError[] {
@@ -141,21 +142,25 @@ function validateCriteria({ status, old }: Change): FieldError[] {
 }
 
 /** Validates completion, failure, and their times. */
-function validateEnd(change: Change): FieldError[] {
+function validateCompletion(change: Change): FieldError[] {
   const { status } = change;
   const isComplete = has(status, 'Complete');
-  const completeMoved = differs(change, 'Complete');
+  const completeChanged = conditionChanged(change, 'Complete');
   const field = 'status.completionTime';
   const [start, end] = [textAt(status, 'startTime'), textAt(status, 'completionTime')];
   const errors: FieldError[] = [];
-  if (isComplete && has(status, 'Failed') && (completeMoved || differs(change, 'Failed'))) {
-    errors.push(together('Complete', 'Failed'));
+  if (
+    isComplete &&
+    has(status, 'Failed') &&
+    (completeChanged || conditionChanged(change, 'Failed'))
+  ) {
+    errors.push(exclusive('Complete', 'Failed'));
   }
-  const targetMoved = differs(change, 'FailureTarget');
-  if (isComplete && has(status, 'FailureTarget') && (completeMoved || targetMoved)) {
-    errors.push(together('Complete', 'FailureTarget'));
+  const targetChanged = conditionChanged(change, 'FailureTarget');
+  if (isComplete && has(status, 'FailureTarget') && (completeChanged || targetChanged)) {
+    errors.push(exclusive('Complete', 'FailureTarget'));
   }
-  const applies = completeMoved || moved(change, 'completionTime');
+  const applies = completeChanged || isChanged(change, 'completionTime');
   if (applies && end !== '' && !isComplete) {
     const detail = 'cannot set completionTime when there is no Complete=True condition';
     errors.push(invalidGo(field, () => goTime(end), detail));
@@ -163,8 +168,8 @@ function validateEnd(change: Change): FieldError[] {
   if (applies && end === '' && isComplete) {
     errors.push(required(field, 'completionTime is required for Complete jobs'));
   }
-  const timesMoved = moved(change, 'startTime') || moved(change, 'completionTime');
-  if (timesMoved && start !== '' && end !== '' && Date.parse(end) < Date.parse(start)) {
+  const timesChanged = isChanged(change, 'startTime') || isChanged(change, 'completionTime');
+  if (timesChanged && start !== '' && end !== '' && Date.parse(end) < Date.parse(start)) {
     errors.push(
       invalidGo(field, () => goTime(end), 'completionTime cannot be set before startTime'),
     );
@@ -172,13 +177,13 @@ function validateEnd(change: Change): FieldError[] {
   if (
     has(status, 'Failed') &&
     !has(status, 'FailureTarget') &&
-    (differs(change, 'Failed') || targetMoved)
+    (conditionChanged(change, 'Failed') || targetChanged)
   ) {
     const detail = 'cannot set Failed=True condition without the FailureTarget=true condition';
     errors.push(invalidUnshown(conditionsPath, detail));
   }
-  const criteriaMoved = completeMoved || differs(change, 'SuccessCriteriaMet');
-  if (isComplete && !has(status, 'SuccessCriteriaMet') && criteriaMoved) {
+  const criteriaChanged = completeChanged || conditionChanged(change, 'SuccessCriteriaMet');
+  if (isComplete && !has(status, 'SuccessCriteriaMet') && criteriaChanged) {
     const detail =
       'cannot set Complete=True condition without the SuccessCriteriaMet=true condition';
     errors.push(invalidUnshown(conditionsPath, detail));
@@ -186,34 +191,34 @@ function validateEnd(change: Change): FieldError[] {
   return errors;
 }
 
-const differs = (change: Change, type: string) =>
+const conditionChanged = (change: Change, type: string) =>
   has(change.status, type) !== has(change.old, type);
-const moved = ({ status, old }: Change, name: string) => !sameOrEmpty(status[name], old[name]);
+const isChanged = ({ status, old }: Change, name: string) => !sameOrEmpty(status[name], old[name]);
 
 /** `2030-01-02 03:04:05 +0000 UTC`, as Go prints a time. */
 const goTime = (text: string) =>
   `${new Date(Date.parse(text)).toISOString().slice(0, 19).replace('T', ' ')} +0000 UTC`;
 
-/** A finished Job has a start time and no active pods. */
+/** Validates that a finished Job has a start time and no active pods. */
 function validateFinished(change: Change): FieldError[] {
   const { spec, status, old } = change;
   if (!isFinished(status)) return [];
-  const finishedMoved = !isFinished(old);
+  const finishedChanged = !isFinished(old);
   // A Job without pods is complete even if it is suspended and never starts.
   const mayNotBegin = at(spec, 'suspend') === true && intAt(spec, 'completions') === 0;
   const errors: FieldError[] = [];
   const active = numberAt(status, 'active');
-  if (active > 0 && (finishedMoved || moved(change, 'active'))) {
+  if (active > 0 && (finishedChanged || isChanged(change, 'active'))) {
     errors.push(invalid('status.active', active, 'active>0 is invalid for finished job'));
   }
-  const startMoved = finishedMoved || moved(change, 'startTime');
-  if (!isSet(status, 'startTime') && startMoved && !mayNotBegin) {
+  const startChanged = finishedChanged || isChanged(change, 'startTime');
+  if (!isSet(status, 'startTime') && startChanged && !mayNotBegin) {
     errors.push(required('status.startTime', 'startTime is required for finished job'));
   }
   const name = 'uncountedTerminatedPods';
   const uncounted = objectAt(status, name);
   const left = ['succeeded', 'failed'].flatMap((list) => textsAt(uncounted, list));
-  if (left.length > 0 && (finishedMoved || moved(change, name))) {
+  if (left.length > 0 && (finishedChanged || isChanged(change, name))) {
     const detail = 'uncountedTerminatedPods needs to be empty for finished job';
     errors.push(invalidGo(`status.${name}`, () => goUncounted(uncounted), detail));
   }
@@ -222,7 +227,7 @@ function validateFinished(change: Change): FieldError[] {
 
 const isFinished = (status: JsonObject) => has(status, 'Complete') || has(status, 'Failed');
 
-/** As Go prints it with `%#v`. */
+/** Uncounted pods as Go prints them with `%#v`. */
 function goUncounted(uncounted: Stored<UncountedTerminatedPods> | undefined): string {
   const list = (name: string) => goStructs('types.UID', textsAt(uncounted, name), goQuoted);
   return `batch.UncountedTerminatedPods{Succeeded:${list('succeeded')}, Failed:${list('failed')}}`;
@@ -233,8 +238,8 @@ function validateIndexes(change: Change): FieldError[] {
   const completions = intAt(spec, 'completions');
   const completed = textAt(status, 'completedIndexes');
   const failed = optionalText(status, 'failedIndexes');
-  const completedMoved = moved(change, 'completedIndexes');
-  const failedMoved = moved(change, 'failedIndexes');
+  const completedChanged = isChanged(change, 'completedIndexes');
+  const failedChanged = isChanged(change, 'failedIndexes');
   const hasLimit = isSet(spec, 'backoffLimitPerIndex');
   const errors: FieldError[] = [];
   const refuse = (name: string, value: string, detail: string) =>
@@ -243,19 +248,19 @@ function validateIndexes(change: Change): FieldError[] {
     const { problem } = countIndexes(value, completions ?? 0);
     if (problem !== undefined) refuse(name, value, `error parsing ${name}: ${problem}`);
   };
-  if (completedMoved && completions !== undefined) read('completedIndexes', completed);
-  if (failedMoved && completions !== undefined && hasLimit && failed !== undefined) {
+  if (completedChanged && completions !== undefined) read('completedIndexes', completed);
+  if (failedChanged && completions !== undefined && hasLimit && failed !== undefined) {
     read('failedIndexes', failed);
   }
-  if (completedMoved && completed !== '' && textAt(spec, 'completionMode') !== 'Indexed') {
+  if (completedChanged && completed !== '' && textAt(spec, 'completionMode') !== 'Indexed') {
     const detail = 'cannot set non-empty completedIndexes when non-indexed completion mode';
     refuse('completedIndexes', completed, detail);
   }
-  if (failedMoved && !hasLimit && failed !== undefined) {
+  if (failedChanged && !hasLimit && failed !== undefined) {
     const detail = 'cannot set non-null failedIndexes when backoffLimitPerIndex is null';
     refuse('failedIndexes', failed, detail);
   }
-  if (completions === undefined || failed === undefined || !(completedMoved || failedMoved)) {
+  if (completions === undefined || failed === undefined || !(completedChanged || failedChanged)) {
     return errors;
   }
   const shared = firstShared(completed, failed, completions);
@@ -266,23 +271,31 @@ function validateIndexes(change: Change): FieldError[] {
   return errors;
 }
 
-function validateLeftovers(change: Change): FieldError[] {
+/** Validates the counts of terminating and ready pods. */
+function validatePodCounts(change: Change): FieldError[] {
   const { status, old } = change;
   const errors: FieldError[] = [];
   const terminating = numberAt(status, 'terminating');
-  const finishedMoved = isFinished(status) !== isFinished(old);
-  if (terminating > 0 && isFinished(status) && (finishedMoved || moved(change, 'terminating'))) {
+  const finishedChanged = isFinished(status) !== isFinished(old);
+  if (
+    terminating > 0 &&
+    isFinished(status) &&
+    (finishedChanged || isChanged(change, 'terminating'))
+  ) {
     const detail = 'terminating>0 is invalid for finished job';
     errors.push(invalid('status.terminating', terminating, detail));
   }
   const ready = numberAt(status, 'ready');
-  if (ready > numberAt(status, 'active') && (moved(change, 'ready') || moved(change, 'active'))) {
+  if (
+    ready > numberAt(status, 'active') &&
+    (isChanged(change, 'ready') || isChanged(change, 'active'))
+  ) {
     errors.push(invalid('status.ready', ready, 'cannot set more ready pods than active'));
   }
   return errors;
 }
 
-/** A finished state is final, and counts never decrease. */
+/** Validates that a finished state is final and that counts do not decrease. */
 function validateProgress(change: Change): FieldError[] {
   const { spec, status, old } = change;
   const errors: FieldError[] = [];
@@ -308,9 +321,9 @@ function validateProgress(change: Change): FieldError[] {
       invalidGo('status.completionTime', () => goTime(ends[0] ?? ''), 'field is immutable'),
     );
   }
-  const startMoved = isSet(old, 'startTime') && moved(change, 'startTime');
+  const startChanged = isSet(old, 'startTime') && isChanged(change, 'startTime');
   const resumes = has(old, 'Suspended') && has(status, 'Suspended', 'False');
-  if (startMoved && at(spec, 'suspend') !== true && !resumes) {
+  if (startChanged && at(spec, 'suspend') !== true && !resumes) {
     const detail = 'startTime cannot be removed for unsuspended job';
     errors.push(required('status.startTime', detail));
   }

@@ -21,9 +21,9 @@ import { goSelector, goStringMap } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import {
   isValidSelector,
-  selectorKept,
   validatePodTemplate,
   validateSelected,
+  validateSelectorUnchanged,
 } from '../pod/template.ts';
 import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
 import { keyed, sameOrEmpty } from '../rules/checks.ts';
@@ -31,7 +31,7 @@ import { ensure } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { validateFailurePolicy, validateSuccessPolicy } from './job-policies.ts';
 
-/** The labels by which a Job finds its pods, the older names first. */
+/** The labels that a Job's pods have, those with older names first. */
 export function ownLabels(object: Stored<Job>, dialect: Dialect): Readonly<Record<string, string>> {
   const { uid = '', name = '' } = object.metadata;
   return {
@@ -42,7 +42,7 @@ export function ownLabels(object: Stored<Job>, dialect: Dialect): Readonly<Recor
   };
 }
 
-/** Validates a Job on its own. */
+/** Validates a Job except its metadata. */
 export function* validateJob(object: Stored<Job>, rules: PodRules): Generator<void, FieldError[]> {
   const spec = ensure(object, 'spec');
   return [
@@ -52,7 +52,7 @@ export function* validateJob(object: Stored<Job>, rules: PodRules): Generator<vo
   ];
 }
 
-/** With a generated selector, the labels must be the generated ones too. */
+/** Validates that the labels of a Job with a generated selector are the generated ones. */
 function validateGenerated(object: Stored<Job>, dialect: Dialect): FieldError[] {
   const selector = object.spec?.selector;
   if (object.spec?.manualSelector === true || selector === undefined) return [];
@@ -86,7 +86,7 @@ function* validateOwnSpec(object: Stored<Job>, rules: PodRules): Generator<void,
   ];
 }
 
-/** The index is part of a pod's hostname, which has a maximum length. */
+/** Validates the length of the pods' hostnames, which contain the index. */
 function validateHostnames(name: string, spec: Stored<JobSpec>): FieldError[] {
   const completions = spec.completions ?? 0;
   if ((spec.completionMode ?? '') !== 'Indexed' || completions <= 0) return [];
@@ -106,7 +106,7 @@ const counts = [
   'maxFailedIndexes',
 ];
 
-/** Validates the spec of a Job or of the Jobs that a CronJob makes. */
+/** Validates the spec of a Job, or of the Jobs that a CronJob creates. */
 export function* validateJobSpec(
   spec: Stored<JobSpec>,
   path: string,
@@ -135,7 +135,7 @@ export function* validateJobSpec(
 const managerLengthMax = 63;
 const pathFormat = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+";
 
-/** The name of the controller that makes the Job's pods: `domain/path`. */
+/** Validates the name of the Job's controller (`domain/path`). */
 function validateManager(spec: Stored<JobSpec>, field: string): FieldError[] {
   const manager = spec.managedBy;
   if (manager === undefined) return [];
@@ -159,7 +159,7 @@ function validateManager(spec: Stored<JobSpec>, field: string): FieldError[] {
   return manager.length > managerLengthMax ? [...errors, tooLong(field, managerLengthMax)] : errors;
 }
 
-/** Bounds the size of the index lists in a status. */
+/** Upper bounds that limit the size of the index lists in a status. */
 const parallelismMax = 100_000;
 const failedIndexesMax = 100_000;
 const manyCompletions = 100_000;
@@ -224,7 +224,7 @@ function validateReplacement(spec: Stored<JobSpec>, path: string): FieldError[] 
   return oneOfIfSet(spec, path, 'podReplacementPolicy', allowed);
 }
 
-/** Pods with `restartPolicy: Always` never end, so a Job would never finish. */
+/** Rejects `restartPolicy: Always`, with which a Job would never finish. */
 function validateRestart(spec: Stored<JobSpec>, field: string): FieldError[] {
   const policy = spec.template?.spec?.restartPolicy ?? '';
   const allowed = ['OnFailure', 'Never'];
@@ -237,7 +237,7 @@ function validateRestart(spec: Stored<JobSpec>, field: string): FieldError[] {
   return [invalid(field, policy, detail)];
 }
 
-const fixed = [
+const immutableFields = [
   'completionMode',
   'podFailurePolicy',
   'backoffLimitPerIndex',
@@ -245,7 +245,7 @@ const fixed = [
   'successPolicy',
 ] as const;
 
-/** Validates a change of a Job: first the whole object, as in kube-apiserver, then the change. */
+/** Validates a changed Job: the whole object and its spec again, as in kube-apiserver, then changes. */
 export function* validateJobUpdate(
   object: Stored<Job>,
   old: Stored<Job>,
@@ -256,14 +256,14 @@ export function* validateJobUpdate(
     ...(yield* validateJob(object, rules)),
     ...(yield* validateOwnSpec(object, rules)),
     ...validateCompletions(spec, before),
-    ...selectorKept(object, old),
+    ...validateSelectorUnchanged(object, old),
     ...validateTemplateChange(spec, old),
-    ...fixed.flatMap((name) => kept(name, spec, before)),
+    ...immutableFields.flatMap((name) => validateUnchanged(name, spec, before)),
   ];
 }
 
-function kept(
-  name: 'completions' | (typeof fixed)[number],
+function validateUnchanged(
+  name: 'completions' | (typeof immutableFields)[number],
   spec: Stored<JobSpec>,
   old: Stored<JobSpec>,
 ): FieldError[] {
@@ -271,9 +271,9 @@ function kept(
   return [invalid(`spec.${name}`, spec[name] ?? 'null', 'field is immutable')];
 }
 
-/** An indexed Job may be resized while all its pods run at once. */
+/** Validates a change of completions, which an indexed Job may change together with parallelism. */
 function validateCompletions(spec: Stored<JobSpec>, old: Stored<JobSpec>): FieldError[] {
-  if ((spec.completionMode ?? '') !== 'Indexed') return kept('completions', spec, old);
+  if ((spec.completionMode ?? '') !== 'Indexed') return validateUnchanged('completions', spec, old);
   const completions = spec.completions;
   if (completions === undefined || completions === old.completions) return [];
   if (completions === spec.parallelism) return [];
@@ -281,13 +281,13 @@ function validateCompletions(spec: Stored<JobSpec>, old: Stored<JobSpec>): Field
   return [invalid('spec.completions', completions, detail)];
 }
 
-/** The scheduling directives of a suspended Job may change until it starts. */
+/** Validates a change of the template; a suspended Job that has not started may be rescheduled. */
 function validateTemplateChange(spec: Stored<JobSpec>, old: Stored<Job>): FieldError[] {
   const before = ensure(old, 'spec');
   const template = ensure(spec, 'template');
   const isWaiting = before.suspend === true && old.status?.startTime === undefined;
   const expected = cloneJson(ensure(before, 'template'));
-  if (isWaiting) takeDirectives(expected, template);
+  if (isWaiting) copySchedulingDirectives(expected, template);
   if (sameTemplate(template, expected)) return [];
   return [invalid('spec.template', template, 'field is immutable')];
 }
@@ -300,7 +300,10 @@ const sameTemplate = (one: Stored<PodTemplateSpec>, other: Stored<PodTemplateSpe
     return [...names].every((name) => sameOrEmpty(left[name], right[name]));
   });
 
-function takeDirectives(into: Stored<PodTemplateSpec>, from: Stored<PodTemplateSpec>): void {
+function copySchedulingDirectives(
+  into: Stored<PodTemplateSpec>,
+  from: Stored<PodTemplateSpec>,
+): void {
   const [spec, fromSpec] = [ensure(into, 'spec'), ensure(from, 'spec')];
   spec.nodeSelector = fromSpec.nodeSelector;
   spec.tolerations = fromSpec.tolerations;
@@ -310,19 +313,19 @@ function takeDirectives(into: Stored<PodTemplateSpec>, from: Stored<PodTemplateS
   metadata.labels = fromMetadata?.labels;
   const affinity = fromSpec.affinity;
   if (affinity === undefined && spec.affinity === undefined) return;
-  const kept = { ...spec.affinity };
+  const merged = { ...spec.affinity };
   const node = affinity?.nodeAffinity;
-  if (node === undefined) delete kept.nodeAffinity;
-  else kept.nodeAffinity = node;
-  if (Object.keys(kept).length === 0 && affinity === undefined) delete spec.affinity;
-  else spec.affinity = kept;
+  if (node === undefined) delete merged.nodeAffinity;
+  else merged.nodeAffinity = node;
+  if (Object.keys(merged).length === 0 && affinity === undefined) delete spec.affinity;
+  else spec.affinity = merged;
 }
 
-const indexedAdvice =
+const largeIndexedWarning =
   'In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than ' +
   '10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail';
 
-/** Warnings about a Job that is accepted but probably not intended. */
+/** Returns warnings about an accepted Job; none if the change keeps its generation. */
 export function jobWarnings(
   object: Stored<Job>,
   old: Stored<Job> | undefined,
@@ -335,7 +338,7 @@ export function jobWarnings(
     (object.spec?.parallelism ?? 0) > parallelismMaxOfMany;
   return [
     ...nameWarnings(object, old),
-    ...(isLarge ? [`spec: ${indexedAdvice}`] : []),
+    ...(isLarge ? [`spec: ${largeIndexedWarning}`] : []),
     ...templateWarnings(object, old, { path: ['spec', 'template'], dialect }),
   ];
 }

@@ -11,7 +11,7 @@ import { age, ageColumn, column, nameColumn } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Job } from '../gen/types/batch/v1.ts';
-import { fillPodSpec, leavingOldInitContainers } from '../pod/defaults.ts';
+import { fillPodSpec, keepingOldInitContainers } from '../pod/defaults.ts';
 import { templateOf, templateRules } from '../pod/template.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { ensure, fill, fillAbsent } from '../rules/fill.ts';
@@ -32,7 +32,7 @@ export function job(dialect: Dialect, features: Features = defaultFeatures): Res
     versions: [
       {
         version: 'v1',
-        defaults: leavingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
+        defaults: keepingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
         columns: [
           nameColumn,
           column('Status', state, { description: 'Status of the job.' }),
@@ -64,7 +64,7 @@ export function job(dialect: Dialect, features: Features = defaultFeatures): Res
         prepareLabels(object, dialect);
       },
       prepareForUpdate: (_context, object, _old) => {
-        partLabels(object, templateLabels(object));
+        separateLabels(object, templateLabels(object));
       },
       validateCreate: (_, object) =>
         validateJob(object, templateRules({ dialect, features }, undefined)),
@@ -108,12 +108,12 @@ function fillDefaults(object: Stored<Job>): void {
   for (const rule of spec.podFailurePolicy?.rules ?? []) {
     for (const pattern of rule.onPodConditions ?? []) fill(pattern, { status: 'True' });
   }
-  labelLikePods(object);
+  shareTemplateLabels(object);
   fillPodSpec(spec.template?.spec);
 }
 
 /** A Job without labels shares those of its template, as one object, until it is prepared. */
-function labelLikePods(object: Stored<Job>): void {
+function shareTemplateLabels(object: Stored<Job>): void {
   const labels = templateLabels(object);
   const metadata = ensure(object, 'metadata');
   if (metadata.labels === undefined && labels !== undefined) metadata.labels = labels;
@@ -135,8 +135,8 @@ function state(object: Stored<Job>): string {
 
 function completions(object: Stored<Job>): string {
   const done = object.status?.succeeded ?? 0;
-  const wanted = object.spec?.completions;
-  if (wanted !== undefined) return `${done}/${object.spec?.completions ?? 0}`;
+  const desired = object.spec?.completions;
+  if (desired !== undefined) return `${done}/${desired ?? 0}`;
   const parallel = object.spec?.parallelism ?? 0;
   return parallel > 1 ? `${done}/1 of ${parallel}` : `${done}/1`;
 }
@@ -152,10 +152,10 @@ const fieldsOf = (object: Stored<Job>) => ({
   'status.successful': String(object.status?.succeeded ?? 0),
 });
 
-/** Labels that were the template's are extended in both places, as in kube-apiserver. */
+/** Generates labels, also in the Job's own labels if it shares those of the template. */
 function prepareLabels(object: Stored<Job>, dialect: Dialect): void {
   generateSelector(object, dialect);
-  partLabels(object, templateLabels(object));
+  separateLabels(object, templateLabels(object));
 }
 
 /** A Job selects its pods by its own uid unless the writer sets `manualSelector`. */
@@ -169,11 +169,11 @@ function generateSelector(object: Stored<Job>, dialect: Dialect): void {
   for (const [key, value] of Object.entries(expected)) labels[key] ??= value;
   const own = dialect.label('controller-uid', 'batch');
   ensure(ensure(spec, 'selector'), 'matchLabels')[own] ??= object.metadata.uid;
-  // kube-apiserver does so when it next reads the Job, so no client sees one without.
-  labelLikePods(object);
+  // kube-apiserver defaults the labels when it next reads the Job, so clients always see them.
+  shareTemplateLabels(object);
 }
 
-/** From here on, the labels of the Job and of its pods change independently. */
-function partLabels({ metadata }: ApiObject, labels: JsonObject | undefined): void {
+/** Copies the Job's labels if they are the template's, so that both change independently. */
+function separateLabels({ metadata }: ApiObject, labels: JsonObject | undefined): void {
   if (metadata.labels === labels && labels !== undefined) metadata.labels = { ...metadata.labels };
 }

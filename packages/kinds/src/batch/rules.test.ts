@@ -160,7 +160,7 @@ describe('changes of a Job', () => {
   test('suspend and parallelism may change', () => {
     expect(change({}, { 'spec.suspend': true, 'spec.parallelism': 3 })).toEqual([]);
   });
-  test('completions change together with parallelism, for indexed Jobs only', () => {
+  test('completions may change only together with parallelism, in an indexed Job', () => {
     expect(change({}, { 'spec.completions': 3 })).toEqual([
       'spec.completions: Invalid value: 3: field is immutable',
     ]);
@@ -169,16 +169,15 @@ describe('changes of a Job', () => {
       'spec.completions: Invalid value: 3: can only be modified in tandem with spec.parallelism',
     ]);
   });
-  test('scheduling directives of the template change while the Job is suspended', () => {
-    const moved = { 'spec.template.spec.nodeSelector': { a: 'b' } };
+  test('scheduling directives of a suspended Job may change until it starts', () => {
+    const rescheduled = { 'spec.template.spec.nodeSelector': { a: 'b' } };
     const refused = [
       expect.stringMatching(/^spec\.template: Invalid value: .*field is immutable$/),
     ];
-    expect(change({}, moved)).toEqual(refused);
-    expect(change({ 'spec.suspend': true }, moved)).toEqual([]);
-    expect(change({ 'spec.suspend': true }, moved, { startTime: '2030-01-01T00:00:00Z' })).toEqual(
-      refused,
-    );
+    expect(change({}, rescheduled)).toEqual(refused);
+    expect(change({ 'spec.suspend': true }, rescheduled)).toEqual([]);
+    const started = { startTime: '2030-01-01T00:00:00Z' };
+    expect(change({ 'spec.suspend': true }, rescheduled, started)).toEqual(refused);
     const image = { 'spec.template.spec.containers[0].image': 'other' };
     expect(change({ 'spec.suspend': true }, image)).toEqual(refused);
   });

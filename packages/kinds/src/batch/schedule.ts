@@ -1,10 +1,9 @@
 import { problemText } from '@wheelhouse/machinery';
 import { goDurationError, parseGoDuration } from '@wheelhouse/schema';
 
-/** Names of time zones in the IANA tables of 2025; case matters. */
-
 let zoneNames: ReadonlySet<string> | undefined;
 
+/** Names of time zones in the IANA database of 2025, by area; they are case-sensitive. */
 const names: Readonly<Record<string, string>> = {
   '':
     'CET CST6CDT Cuba EET EST EST5EDT Egypt Eire Factory GB GB-Eire GMT GMT+0 GMT-0 GMT0 ' +
@@ -92,7 +91,7 @@ const names: Readonly<Record<string, string>> = {
     'Mountain Pacific Samoa',
 };
 
-/** Whether a time zone of this name exists (`Europe/Paris`). */
+/** Whether the IANA database has a time zone of this name (`Europe/Paris`). */
 export function isTimeZone(name: string): boolean {
   zoneNames ??= new Set(
     Object.entries(names).flatMap(([area, places]) =>
@@ -104,8 +103,6 @@ export function isTimeZone(name: string): boolean {
 
 const months = 'jan feb mar apr may jun jul aug sep oct nov dec'.split(' ');
 const weekdays = 'sun mon tue wed thu fri sat'.split(' ');
-
-/** Parses a cron schedule only as far as needed to report its errors. */
 
 interface FieldBounds {
   readonly low: number;
@@ -121,7 +118,7 @@ const fields: readonly FieldBounds[] = [
   { low: 0, high: 6, names: weekdays },
 ];
 
-/** Returns the error in `schedule` in the words of kube-apiserver's parser; undefined if valid. */
+/** Returns the error of kube-apiserver's parser for a cron schedule; undefined if it is valid. */
 export function scheduleProblem(schedule: string): string | undefined {
   const [zonePart, zone = ''] = /^(?:CRON_)?TZ=([^ ]*) /.exec(schedule) ?? [];
   if (zonePart !== undefined && zone !== '' && zone !== 'Local' && !isTimeZone(zone)) {
@@ -141,10 +138,10 @@ export function scheduleProblem(schedule: string): string | undefined {
   return undefined;
 }
 
-/** The error for an unknown time zone. */
+/** Go's error for an unknown time zone. */
 export function zoneProblem(zone: string): string {
-  const isOutside = zone.startsWith('/') || zone.startsWith('\\') || zone.includes('..');
-  return isOutside ? 'time: invalid location name' : `unknown time zone ${zone}`;
+  const isUnsafePath = zone.startsWith('/') || zone.startsWith('\\') || zone.includes('..');
+  return isUnsafePath ? 'time: invalid location name' : `unknown time zone ${zone}`;
 }
 
 const descriptors = new Set([
@@ -202,7 +199,7 @@ function numberOf(text: string, bounds: FieldBounds): number | string {
   return named >= 0 ? named + bounds.low : integerOf(text);
 }
 
-/** The number, or the error. */
+/** Parses an integer; returns the error for other texts and for negative numbers. */
 function integerOf(text: string): number | string {
   const refused = (problem: 'syntax' | 'range') => {
     const why = problemText({ code: 'number', parser: 'Atoi', text, problem });

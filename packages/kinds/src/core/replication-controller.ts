@@ -11,11 +11,11 @@ import { column, labelsText } from '../cells.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { ReplicationController } from '../gen/types/core/v1.ts';
-import { fillPodSpec, leavingOldInitContainers } from '../pod/defaults.ts';
+import { fillPodSpec, keepingOldInitContainers } from '../pod/defaults.ts';
 import { noneNegative } from '../pod/fields.ts';
 import { goStringMap } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
-import { validateEndless, validatePodTemplate } from '../pod/template.ts';
+import { validatePodTemplate, validateRestartPolicy } from '../pod/template.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { sameOrEmpty, sortedKeys } from '../rules/checks.ts';
 import { ensure, fill, objectAt } from '../rules/fill.ts';
@@ -38,7 +38,7 @@ export function replicationController(
     versions: [
       {
         version: 'v1',
-        defaults: leavingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
+        defaults: keepingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
         columns: [
           ...replicaColumns,
           ...wideColumns().slice(0, 2),
@@ -108,7 +108,7 @@ function* validate(object: JsonObject, rules: PodRules): Generator<void, FieldEr
   return [
     ...errors,
     ...(yield* validatePodTemplate(template, path, rules)),
-    ...validateEndless(template, path, 'ReplicationController'),
+    ...validateRestartPolicy(template, path, 'ReplicationController'),
   ];
 }
 

@@ -271,7 +271,7 @@ export function fillResizePolicies(spec: Stored<PodSpec>): void {
 }
 
 /** Wraps the defaults of a template's kind so that they first remove old init containers. */
-export function leavingOldInitContainers<O extends JsonObject>(
+export function keepingOldInitContainers<O extends JsonObject>(
   dialect: Dialect,
   path: readonly string[],
   defaults: (object: O) => void,

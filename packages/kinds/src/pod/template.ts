@@ -53,7 +53,7 @@ export function validateSelector(
 }
 
 /** A selector must not change. */
-export function selectorKept(
+export function validateSelectorUnchanged(
   object: Stored<DaemonSet | Deployment | Job>,
   old: Stored<DaemonSet | Deployment | Job>,
 ): FieldError[] {
@@ -123,7 +123,7 @@ export function* validatePodTemplate(
 }
 
 /** Rules of controllers that replace every ended pod: pods always restart and have no deadline. */
-export function validateEndless(
+export function validateRestartPolicy(
   template: Stored<PodTemplateSpec>,
   path: string,
   controller: string,
@@ -159,7 +159,7 @@ export function* validateTemplate(
   return [
     ...(selectsAll(selector) ? [] : validateSelected(object, path)),
     ...(yield* validatePodTemplate(template, path, rules)),
-    ...validateEndless(template, path, 'ReplicaSet'),
+    ...validateRestartPolicy(template, path, 'ReplicaSet'),
   ];
 }
 

@@ -7,7 +7,7 @@ import {
   pathSegment,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
-import { countColumn, notOverHundred, validateIntOrPercent } from '../apps/workload.ts';
+import { countColumn, validateIntOrPercent, validatePercentMax } from '../apps/workload.ts';
 import { ageColumn, at, column, nameColumn } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import type { PodDisruptionBudget } from '../gen/types/policy/v1.ts';
@@ -76,7 +76,7 @@ function validate(object: Stored<PodDisruptionBudget>): FieldError[] {
   }
   for (const [name, value] of Object.entries({ minAvailable, maxUnavailable })) {
     appendAll(errors, validateIntOrPercent(value, `spec.${name}`));
-    appendAll(errors, notOverHundred(value, `spec.${name}`));
+    appendAll(errors, validatePercentMax(value, `spec.${name}`));
   }
   const selector = spec.selector;
   appendAll(errors, validateLabelSelector(selector, 'spec.selector'));
